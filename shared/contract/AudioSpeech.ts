@@ -1,0 +1,51 @@
+/** POST /v1/audio/speech: the request for spoken text. The answer is the sound itself. */
+import { Schema } from "effect"
+import { optional } from "./Fields.ts"
+import type { Operation } from "./Operation.ts"
+
+export const voices = ["alloy", "echo", "fable", "onyx", "nova", "shimmer"] as const
+export type Voice = typeof voices[number]
+
+export const audioFormats = ["mp3", "opus", "aac", "flac", "wav", "pcm"] as const
+export type AudioFormat = typeof audioFormats[number]
+
+/** The most characters of one request. */
+const maxCharacters = 4_096
+
+/** Characters are Unicode code points: an emoji of one code point is one character. */
+export const countCharacters = (text: string): number => {
+  let surrogatePairs = 0
+  for (let index = 0; index < text.length; index++) if ((text.codePointAt(index) ?? 0) > 0xffff) surrogatePairs++
+  return text.length - surrogatePairs
+}
+
+export const AudioSpeechRequest = Schema.Struct({
+  model: Schema.NonEmptyString,
+  /** The text to say: 1 to 4,096 characters. */
+  input: Schema.NonEmptyString.check(
+    Schema.makeFilter((text) =>
+      (text.length <= 2 * maxCharacters && countCharacters(text) <= maxCharacters) ||
+      `Expected at most ${maxCharacters} characters`
+    )
+  ),
+  voice: Schema.Literals(voices),
+  /** `mp3` unless said otherwise. `pcm` is 24 kHz, mono, 16 bits a sample, little-endian, without a header. */
+  response_format: optional(Schema.Literals(audioFormats)),
+  /** How fast it is said, as a multiple of the usual; 1 unless said otherwise. */
+  speed: optional(Schema.Finite.check(Schema.isBetween({ minimum: 0.25, maximum: 4 }))),
+  /** The answer is always the sound, sent as it is made; never server-sent events. */
+  stream_format: optional(Schema.Literal("audio"))
+})
+export type AudioSpeechRequest = typeof AudioSpeechRequest.Type
+
+export const audioSpeech = {
+  name: "audio.speech",
+  summary: "Turn text into speech",
+  paths: ["/v1/audio/speech"],
+  workloads: ["speech"],
+  dialect: "openai",
+  request: AudioSpeechRequest,
+  response: Schema.Uint8Array,
+  responseType: "audio/mpeg",
+  streams: () => false
+} satisfies Operation

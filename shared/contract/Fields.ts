@@ -1,0 +1,14 @@
+/** Kinds of fields that many requests have. */
+import { Schema } from "effect"
+
+/** May be left out. Clients send `null` for what they leave out, so that is taken too. */
+export const optional = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+
+/** A finite number, both ends included. */
+export const between = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
+
+/** A whole number. */
+export const atLeast = (minimum: number) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(minimum))
+
+/** An object whose inside is the provider's business. */
+export const JsonObject = Schema.Record(Schema.String, Schema.Unknown)

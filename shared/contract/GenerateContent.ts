@@ -1,0 +1,116 @@
+/**
+ * POST /v1beta/models/{model}:generateContent: content generation in the Gemini format, of text or of pictures, whichever
+ * the model makes; and its streamed form.
+ */
+import { Schema } from "effect"
+import { atLeast, JsonObject, optional } from "./Fields.ts"
+import type { Operation } from "./Operation.ts"
+
+/** A part holds one of these; what else it holds, such as signatures of thoughts, is the provider's business. */
+export const Part = Schema.Struct({
+  text: optional(Schema.String),
+  inlineData: optional(Schema.Struct({ mimeType: Schema.NonEmptyString, data: Schema.NonEmptyString })),
+  fileData: optional(Schema.Struct({ mimeType: optional(Schema.String), fileUri: Schema.NonEmptyString })),
+  functionCall: optional(Schema.Struct({
+    id: optional(Schema.String),
+    name: Schema.NonEmptyString,
+    args: optional(JsonObject)
+  })),
+  functionResponse: optional(Schema.Struct({
+    id: optional(Schema.String),
+    name: Schema.NonEmptyString,
+    response: optional(JsonObject)
+  })),
+  thought: optional(Schema.Boolean),
+  thoughtSignature: optional(Schema.String)
+})
+export type Part = typeof Part.Type
+
+const Content = Schema.Struct({
+  role: optional(Schema.Literals(["user", "model", "function", "system"])),
+  parts: Schema.Array(Part).check(Schema.isMinLength(1))
+})
+
+const FunctionDeclaration = Schema.Struct({
+  name: Schema.NonEmptyString,
+  description: optional(Schema.String),
+  parameters: optional(JsonObject),
+  parametersJsonSchema: optional(Schema.Unknown)
+})
+
+/** The sizes of pictures by their longer side: 512, 1,024, 2,048 and 4,096 pixels. */
+export const imageSizes = ["512", "1K", "2K", "4K"] as const
+
+const GenerationConfig = Schema.Struct({
+  temperature: optional(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 2 }))),
+  topP: optional(Schema.Finite),
+  topK: optional(Schema.Finite),
+  candidateCount: optional(atLeast(1)),
+  maxOutputTokens: optional(atLeast(1)),
+  stopSequences: optional(Schema.Array(Schema.String)),
+  seed: optional(Schema.Int),
+  responseMimeType: optional(Schema.String),
+  responseSchema: optional(JsonObject),
+  responseJsonSchema: optional(Schema.Unknown),
+  responseModalities: optional(Schema.Array(Schema.Literals(["TEXT", "IMAGE", "AUDIO"]))),
+  imageConfig: optional(Schema.Struct({
+    /** `<w>:<h>`, whole numbers from 1 to 99. */
+    aspectRatio: optional(
+      Schema.String.check(Schema.isPattern(/^[1-9]\d?:[1-9]\d?$/, { expected: "an aspect ratio such as 16:9" }))
+    ),
+    imageSize: optional(Schema.Literals(imageSizes))
+  }))
+})
+
+export const GenerateContentRequest = Schema.Struct({
+  /** The path names the model; clients that repeat it here are not contradicted. */
+  model: optional(Schema.String),
+  contents: Schema.Array(Content).check(Schema.isMinLength(1)),
+  systemInstruction: optional(Schema.Struct({ parts: Schema.Array(Part) })),
+  tools: optional(Schema.Array(Schema.Struct({ functionDeclarations: optional(Schema.Array(FunctionDeclaration)) }))),
+  toolConfig: optional(Schema.Struct({
+    functionCallingConfig: optional(Schema.Struct({
+      mode: optional(Schema.Literals(["MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"])),
+      allowedFunctionNames: optional(Schema.Array(Schema.String))
+    }))
+  })),
+  safetySettings: optional(Schema.Array(JsonObject)),
+  generationConfig: optional(GenerationConfig)
+})
+export type GenerateContentRequest = typeof GenerateContentRequest.Type
+
+export const GenerateContentAnswer = Schema.Struct({
+  candidates: Schema.Array(Schema.Struct({
+    content: Schema.Struct({ role: Schema.Literal("model"), parts: Schema.Array(JsonObject) }),
+    finishReason: Schema.optionalKey(Schema.String),
+    index: Schema.Int,
+    safetyRatings: Schema.Array(JsonObject)
+  })),
+  usageMetadata: Schema.optionalKey(Schema.Struct({
+    promptTokenCount: Schema.Int,
+    candidatesTokenCount: Schema.Int,
+    totalTokenCount: Schema.Int
+  })),
+  modelVersion: Schema.String,
+  responseId: Schema.String
+})
+export type GenerateContentAnswer = typeof GenerateContentAnswer.Type
+
+export const generateContent = {
+  name: "generateContent",
+  summary: "Generate text or pictures from parts",
+  paths: ["/v1beta/models/{model}:generateContent", "/v1/models/{model}:generateContent"],
+  workloads: ["chat", "images"],
+  dialect: "gemini",
+  request: GenerateContentRequest,
+  response: GenerateContentAnswer,
+  streams: () => false
+} satisfies Operation
+
+export const streamGenerateContent = {
+  ...generateContent,
+  name: "streamGenerateContent",
+  summary: "Generate text or pictures from parts, streamed",
+  paths: ["/v1beta/models/{model}:streamGenerateContent", "/v1/models/{model}:streamGenerateContent"],
+  streams: () => true
+} satisfies Operation

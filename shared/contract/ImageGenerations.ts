@@ -1,0 +1,153 @@
+/**
+ * POST /v1/images/generations: the request for pictures and the answer with them.
+ *
+ * There are two forms of request, told apart by what they hold: `input.messages` with the prompt as a text, or `prompt`.
+ * What can be set stands in `parameters` in the one form and beside the prompt in the other; it is taken from either
+ * place. Clients send `null` for what they leave out, so every optional field takes it.
+ */
+import { Schema } from "effect"
+import { optional } from "./Fields.ts"
+import type { Operation } from "./Operation.ts"
+
+/** The shortest and the longest side of a picture, in pixels. */
+const minimumSide = 64
+const maximumSide = 4096
+
+const sizePattern = /^(\d{1,5})[x*](\d{1,5})$/
+
+export interface Size {
+  readonly width: number
+  readonly height: number
+}
+
+/** Width and height in pixels; `undefined` for `auto` and for what is no size. */
+export const parseSize = (text: string): Size | undefined => {
+  const [, width, height] = sizePattern.exec(text) ?? []
+  return width === undefined || height === undefined ? undefined : { width: Number(width), height: Number(height) }
+}
+
+const isSide = (pixels: number): boolean => pixels >= minimumSide && pixels <= maximumSide
+
+const isSize = (text: string): boolean => {
+  const size = parseSize(text)
+  return text === "auto" || (size !== undefined && isSide(size.width) && isSide(size.height))
+}
+
+/** What can be asked of both operations on pictures, each field as its plain value. */
+export const imageSettings = {
+  /** How many pictures, no two alike. */
+  n: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10 })),
+  /** `1024x1024`, `1024*1024`, or `auto`: what the model takes by itself. */
+  size: Schema.String.check(
+    Schema.makeFilter((text) =>
+      isSize(text) ||
+      `Expected <width>x<height> or <width>*<height>, each side ${minimumSide} to ${maximumSide}, or auto`
+    )
+  ),
+  /** The same seed and prompt give the same picture. */
+  seed: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+  /** What the picture must not show. */
+  negative_prompt: Schema.String.check(Schema.isMaxLength(4_000)),
+  /** Whether the model may add to the prompt. */
+  prompt_extend: Schema.Boolean,
+  /** Whether the picture is marked as made by a machine. */
+  watermark: Schema.Boolean,
+  /** `b64_json` unless said otherwise. */
+  response_format: Schema.Literals(["b64_json", "url"]),
+  output_format: Schema.Literals(["png", "jpeg", "webp"]),
+  /** Percent, for `jpeg` and `webp`. */
+  output_compression: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 })),
+  /** Pictures are answered whole. */
+  stream: Schema.Literal(false),
+  partial_images: Schema.Literal(0),
+  user: Schema.String
+}
+
+export const Prompt = Schema.NonEmptyString.check(Schema.isMaxLength(32_000))
+
+/** A piece of a message. A picture is an http(s) URL, a data URL, or base64. */
+const Content = Schema.Struct({
+  text: optional(Prompt),
+  image: optional(Schema.NonEmptyString)
+}).check(
+  Schema.makeFilter(({ image, text }) =>
+    (typeof text === "string") !== (typeof image === "string") || "Expected either text or image"
+  )
+)
+
+export const Input = Schema.Struct({
+  messages: Schema.Array(Schema.Struct({
+    role: Schema.Literals(["user", "system", "assistant"]),
+    content: Schema.Array(Content).check(Schema.isMinLength(1))
+  })).check(Schema.isMinLength(1))
+})
+
+const optionalSettings = {
+  n: optional(imageSettings.n),
+  size: optional(imageSettings.size),
+  seed: optional(imageSettings.seed),
+  negative_prompt: optional(imageSettings.negative_prompt),
+  prompt_extend: optional(imageSettings.prompt_extend),
+  watermark: optional(imageSettings.watermark),
+  response_format: optional(imageSettings.response_format),
+  output_format: optional(imageSettings.output_format),
+  output_compression: optional(imageSettings.output_compression)
+}
+
+/** The fields of both operations, as JSON has them. */
+export const imageRequestFields = {
+  model: Schema.NonEmptyString,
+  input: optional(Input),
+  parameters: optional(Schema.Struct(optionalSettings)),
+  prompt: optional(Prompt),
+  ...optionalSettings,
+  stream: optional(imageSettings.stream),
+  partial_images: optional(imageSettings.partial_images),
+  user: optional(imageSettings.user)
+}
+
+type Messages = typeof Input.Type["messages"]
+
+/** The texts of the messages of the user, in their order. */
+export const textsOf = (messages: Messages): ReadonlyArray<string> =>
+  messages.flatMap(({ content, role }) => role === "user" ? content.flatMap(({ text }) => text ?? []) : [])
+
+/** Exactly one form of the request, and a prompt in it. */
+export const hasPrompt = Schema.makeFilter((
+  { input, prompt }: { readonly input?: typeof Input.Type | null; readonly prompt?: string | null }
+) => {
+  const messages = input?.messages
+  if (messages === undefined) {
+    return typeof prompt === "string" ? undefined : { path: ["prompt"], issue: "is required" }
+  }
+  if (typeof prompt === "string") return { path: ["prompt"], issue: "Expected either prompt or input" }
+  return textsOf(messages).length > 0
+    ? undefined
+    : { path: ["input", "messages"], issue: "Expected a text in a message of the role user" }
+})
+
+export const ImageGenerationRequest = Schema.Struct(imageRequestFields).check(hasPrompt)
+export type ImageGenerationRequest = typeof ImageGenerationRequest.Type
+
+export const ImageResult = Schema.Struct({
+  /** Seconds since the epoch. */
+  created: Schema.Int,
+  data: Schema.Array(Schema.Struct({
+    url: Schema.optionalKey(Schema.String),
+    b64_json: Schema.optionalKey(Schema.String),
+    /** What was painted, or done, where that is not just what was asked for. */
+    revised_prompt: Schema.optionalKey(Schema.String)
+  }))
+})
+export type ImageResult = typeof ImageResult.Type
+
+export const imageGenerations = {
+  name: "images.generations",
+  summary: "Generate pictures from a prompt",
+  paths: ["/v1/images/generations"],
+  workloads: ["images"],
+  dialect: "openai",
+  request: ImageGenerationRequest,
+  response: ImageResult,
+  streams: () => false
+} satisfies Operation

@@ -1,0 +1,166 @@
+/**
+ * Everything that can go wrong with a request, as the closed union that crosses the bus.
+ *
+ * The cause of an error stays in the process where it happened; what travels is what the client may know. Messages hold
+ * no payloads, keys or addresses. Statuses and envelopes are the ingress's business.
+ */
+import { Predicate, Schema } from "effect"
+
+/** The request itself is wrong. `param` is the path of the field, as in `messages[0].content`. */
+export class InvalidRequest extends Schema.TaggedError<InvalidRequest>()("InvalidRequest", {
+  message: Schema.String,
+  param: Schema.NullOr(Schema.String),
+  code: Schema.String
+}) {}
+
+/** No model of that name serves this operation. */
+export class ModelNotFound extends Schema.TaggedError<ModelNotFound>()("ModelNotFound", {
+  model: Schema.String
+}) {
+  override get message() {
+    return `The model '${this.model}' does not exist or does not serve this operation`
+  }
+}
+
+/** The request names something that is not there, not any more, or not this client's. `param` is the field that names it. */
+export class ReferenceNotFound extends Schema.TaggedError<ReferenceNotFound>()("ReferenceNotFound", {
+  param: Schema.String
+}) {
+  override get message() {
+    return `${this.param}: there is nothing of that id`
+  }
+}
+
+/** A provider's answer of 4xx about the request, passed on with its own status and message. */
+export class ProviderRejected extends Schema.TaggedError<ProviderRejected>()("ProviderRejected", {
+  provider: Schema.String,
+  status: Schema.Int,
+  message: Schema.String,
+  type: Schema.NullOr(Schema.String),
+  param: Schema.NullOr(Schema.String),
+  code: Schema.NullOr(Schema.String)
+}) {}
+
+/** The provider turned the request away for its own limits. `retryAfterMs` is what it asked for, if anything. */
+export class ProviderRateLimited extends Schema.TaggedError<ProviderRateLimited>()("ProviderRateLimited", {
+  provider: Schema.String,
+  retryAfterMs: Schema.NullOr(Schema.Finite)
+}) {
+  override get message() {
+    return `The provider '${this.provider}' is rate limiting this gateway`
+  }
+}
+
+/** The provider failed, could not be reached, refused the gateway's credentials, or broke off its answer. */
+export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("ProviderFailed", {
+  provider: Schema.String,
+  reason: Schema.Literals(["unreachable", "status", "credentials", "cut", "malformed", "error"]),
+  status: Schema.NullOr(Schema.Int),
+  retryAfterMs: Schema.NullOr(Schema.Finite)
+}) {
+  override get message() {
+    switch (this.reason) {
+      case "unreachable":
+        return `The provider '${this.provider}' could not be reached`
+      case "status":
+        return `The provider '${this.provider}' failed with status ${this.status}`
+      case "credentials":
+        return `The provider '${this.provider}' refused the gateway's credentials`
+      case "cut":
+        return `The provider '${this.provider}' broke off its answer`
+      case "malformed":
+        return `The provider '${this.provider}' sent an answer that cannot be understood`
+      case "error":
+        return `The provider '${this.provider}' reported an error in the middle of its answer`
+    }
+  }
+}
+
+/** The provider did not answer in time: no first byte, or silence in the middle, or more than the whole time allowed. */
+export class ProviderTimeout extends Schema.TaggedError<ProviderTimeout>()("ProviderTimeout", {
+  provider: Schema.String,
+  phase: Schema.Literals(["connect", "first byte", "idle", "total"])
+}) {
+  override get message() {
+    return `The provider '${this.provider}' did not answer in time (${this.phase})`
+  }
+}
+
+/** The queue of this workload is full. */
+export class QueueFull extends Schema.TaggedError<QueueFull>()("QueueFull", {
+  retryAfterMs: Schema.Finite
+}) {
+  override get message() {
+    return "Too many requests are waiting for this model"
+  }
+}
+
+/** No worker took the job before its deadline. */
+export class QueueTimeout extends Schema.TaggedError<QueueTimeout>()("QueueTimeout", {
+  retryAfterMs: Schema.Finite
+}) {
+  override get message() {
+    return "No worker was free to take the request in time"
+  }
+}
+
+/** The worker died or hung after it had begun, where the work may not be done a second time. */
+export class WorkerLost extends Schema.TaggedError<WorkerLost>()("WorkerLost", {}) {
+  override get message() {
+    return "The worker of this request was lost while it ran"
+  }
+}
+
+/** Frames of the answer were lost between worker and ingress. */
+export class AnswerLost extends Schema.TaggedError<AnswerLost>()("AnswerLost", {}) {
+  override get message() {
+    return "A part of the answer was lost on its way"
+  }
+}
+
+/** The job was abandoned because nobody waits for it any more. Never shown to a client. */
+export class Cancelled extends Schema.TaggedError<Cancelled>()("Cancelled", {}) {
+  override get message() {
+    return "The request was cancelled"
+  }
+}
+
+/** The gateway cannot do its work just now, because NATS is away or the service is shutting down. */
+export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", {
+  retryAfterMs: Schema.Finite
+}) {
+  override get message() {
+    return "The gateway is not available just now"
+  }
+}
+
+/** A mistake of ours. */
+export class InternalError extends Schema.TaggedError<InternalError>()("InternalError", {}) {
+  override get message() {
+    return "The gateway failed on this request"
+  }
+}
+
+export const JobError = Schema.Union([
+  InvalidRequest,
+  ModelNotFound,
+  ReferenceNotFound,
+  ProviderRejected,
+  ProviderRateLimited,
+  ProviderFailed,
+  ProviderTimeout,
+  QueueFull,
+  QueueTimeout,
+  WorkerLost,
+  AnswerLost,
+  Cancelled,
+  Unavailable,
+  InternalError
+])
+export type JobError = typeof JobError.Type
+
+/** Whether another attempt, at the same provider or another, may succeed where this one did not. */
+export const isTransient = (error: JobError): boolean =>
+  Predicate.isTagged(error, "ProviderRateLimited") ||
+  Predicate.isTagged(error, "ProviderTimeout") ||
+  (Predicate.isTagged(error, "ProviderFailed") && error.reason !== "credentials")

@@ -1,0 +1,16 @@
+/** What a request consumed, in the units that providers bill by. Counts are whole and never negative. */
+import { Schema } from "effect"
+
+const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+
+export const Usage = Schema.Struct({
+  inputTokens: Count,
+  outputTokens: Count,
+  /** Part of `inputTokens` that the provider read from its cache. */
+  cachedTokens: Schema.optionalKey(Count),
+  /** Part of `outputTokens` spent on reasoning. */
+  reasoningTokens: Schema.optionalKey(Count),
+  /** Of the text that was read aloud, where that is what is billed. Counted as Unicode code points. */
+  characters: Schema.optionalKey(Count)
+})
+export type Usage = typeof Usage.Type
