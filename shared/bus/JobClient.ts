@@ -1,0 +1,483 @@
+/**
+ * The ingress's side of the job bus: publishes jobs, follows each one through its states, and hands its answer on.
+ *
+ * This is the hot path of ingress. It is plain callbacks on one wildcard subscription, and one timer for all deadlines;
+ * `JobState.ts` decides, this file carries out.
+ */
+import type { Msg } from "@nats-io/nats-core"
+import { nuid } from "@nats-io/nats-core"
+import { Clock, Config, Context, Effect, Layer } from "effect"
+import type { JobError } from "../contract/JobError.ts"
+import { QueueFull, Unavailable } from "../contract/JobError.ts"
+import type { Workload } from "../contract/Operation.ts"
+import type { Usage } from "../contract/Usage.ts"
+import { FairQueue } from "./FairQueue.ts"
+import { type AnswerHead, decodeFrame, encodeControl, isLast } from "./Frame.ts"
+import type { Command, JobEvent, JobState } from "./JobState.ts"
+import { initial, step } from "./JobState.ts"
+import * as Limits from "./Limits.ts"
+import { Nats } from "./Nats.ts"
+import type { Outbox } from "./Outbox.ts"
+import { encodeHeaders } from "./Outbox.ts"
+import * as Subjects from "./Subjects.ts"
+import { header } from "./Subjects.ts"
+
+export interface JobRequest {
+  readonly workload: Workload
+  readonly pool: string
+  readonly operation: string
+  readonly model: string
+  /** The opaque id of whom the request is for; queues are fair between these. */
+  readonly tenant: string
+  readonly contentType: string
+  /** As the client sent it. */
+  readonly body: Uint8Array
+  /** Epoch milliseconds: where no worker has begun by then, the job fails with `QueueTimeout`. */
+  readonly deadline: number
+  readonly traceparent: string | undefined
+}
+
+/** Hears of a job's answer. Called synchronously; after `onEnd` or `onError` nothing more is called. */
+export interface AnswerListener {
+  /** A worker has the job. */
+  readonly onClaim: () => void
+  readonly onStart: (head: AnswerHead) => void
+  readonly onChunk: (bytes: Uint8Array) => void
+  /** The answer so far is void: another worker begins anew. Never called after `flushed`. */
+  readonly onRestart: () => void
+  readonly onEnd: (usage: Usage | undefined) => void
+  readonly onError: (error: JobError) => void
+}
+
+export interface JobHandle {
+  readonly id: string
+  /** The client has taken this many bytes: the worker may send as many more. */
+  readonly taken: (bytes: number) => void
+  /** Bytes are on their way to the client: from now on a lost worker is an error. */
+  readonly flushed: () => void
+  /** The client is gone. */
+  readonly cancel: () => void
+}
+
+export interface QueueDepth {
+  readonly waiting: number
+  readonly unclaimed: number
+  readonly running: number
+}
+
+/** A retry hint for clients whose job was not taken, in milliseconds. */
+const refusedRetryMs = 1_000
+
+/** How long a published job may go unclaimed before ingress asks JetStream whether it has it. */
+const confirmAfterMs = 300
+const confirmAgainMs = 1_000
+const confirmTimeoutMs = 2_000
+
+interface Pool {
+  readonly waiting: FairQueue<Job>
+  unclaimed: number
+  /** Jobs in any state but the last ones. */
+  jobs: number
+}
+
+interface WorkerLink {
+  readonly id: string
+  readonly workload: Workload
+  readonly jobs: Set<Job>
+  lastSeen: number
+  pingedAt: number | undefined
+}
+
+class Job {
+  readonly id = nuid.next()
+  readonly request: JobRequest
+  readonly listener: AnswerListener
+  readonly pool: Pool
+  state: JobState = initial
+  worker: WorkerLink | undefined
+  /** The number that the next frame of this attempt must have. */
+  sequence = 0
+  lastSeen = 0
+  /** When to ask JetStream about the publication; `undefined` once it has confirmed. */
+  confirmAt: number | undefined
+  /** How many bytes of this attempt's answer the client has taken, and of how many the worker was told. */
+  taken = 0
+  toldTaken = 0
+
+  constructor(request: JobRequest, listener: AnswerListener, pool: Pool) {
+    this.request = request
+    this.listener = listener
+    this.pool = pool
+  }
+}
+
+const attemptOf = (state: JobState): number | undefined => "attempt" in state ? state.attempt : undefined
+const isOver = (state: JobState): boolean =>
+  state.state === "Done" || state.state === "Failed" || state.state === "Cancelled"
+
+export class JobClient extends Context.Service<JobClient, {
+  /** Never throws; a refusal comes through `listener.onError`, at the earliest in the next turn. */
+  readonly submit: (request: JobRequest, listener: AnswerListener) => JobHandle
+  readonly depth: (workload: Workload, pool: string) => QueueDepth
+}>()("shared/bus/JobClient") {
+  /**
+   * Reads `GATEWAY_QUEUE_LIMIT` (jobs that may wait per pool in this process, default 2,000) and `GATEWAY_WINDOW` (jobs
+   * per pool that may lie unclaimed in the stream, default 64).
+   */
+  static readonly layer = Layer.effect(
+    JobClient,
+    Effect.gen(function*() {
+      const nats = yield* Nats
+      const clock = yield* Clock.Clock
+      const queueLimit = yield* Config.Int("GATEWAY_QUEUE_LIMIT").pipe(Config.withDefault(2_000))
+      const window = yield* Config.Int("GATEWAY_WINDOW").pipe(Config.withDefault(64))
+      const client = yield* Effect.acquireRelease(
+        Effect.sync(() => new Client(nats, () => clock.currentTimeMillisUnsafe(), queueLimit, window)),
+        (client) => Effect.sync(() => client.close())
+      )
+      return JobClient.of({
+        submit: (request, listener) => client.submit(request, listener),
+        depth: (workload, pool) => client.depth(workload, pool)
+      })
+    })
+  )
+}
+
+class Client {
+  readonly #nats: Nats["Service"]
+  readonly #outbox: Outbox
+  readonly #now: () => number
+  readonly #queueLimit: number
+  readonly #window: number
+  readonly #jobs = new Map<string, Job>()
+  readonly #pools = new Map<string, Pool>()
+  readonly #workers = new Map<string, WorkerLink>()
+  readonly #timer: NodeJS.Timeout
+  #lastTick: number
+  #closed = false
+
+  constructor(nats: Nats["Service"], now: () => number, queueLimit: number, window: number) {
+    this.#nats = nats
+    this.#outbox = nats.outbox
+    this.#now = now
+    this.#queueLimit = queueLimit
+    this.#window = window
+    nats.subscribe(Subjects.replyInbox(nats.id), (message) => this.#receive(message))
+    nats.onReconnect(() => this.#reconnected())
+    this.#lastTick = now()
+    this.#timer = setInterval(() => this.#tick(), Limits.tickMs)
+  }
+
+  submit(request: JobRequest, listener: AnswerListener): JobHandle {
+    const job = new Job(request, listener, this.#pool(request.workload, request.pool))
+    const refusal = this.#closed
+      ? new Unavailable({ retryAfterMs: refusedRetryMs })
+      : job.pool.waiting.offer(request.tenant, job)
+      ? undefined
+      : new QueueFull({ retryAfterMs: refusedRetryMs })
+    if (refusal !== undefined) {
+      job.state = { state: "Failed" }
+      setImmediate(() => listener.onError(refusal))
+    } else {
+      this.#jobs.set(job.id, job)
+      job.pool.jobs++
+      this.#admit(job.pool)
+    }
+    return {
+      id: job.id,
+      taken: (bytes) => this.#taken(job, bytes),
+      flushed: () => this.#apply(job, { event: "flushed" }),
+      cancel: () => this.#apply(job, { event: "clientGone" })
+    }
+  }
+
+  depth(workload: Workload, pool: string): QueueDepth {
+    const { jobs, unclaimed, waiting } = this.#pool(workload, pool)
+    return { waiting: waiting.size, unclaimed, running: jobs - waiting.size - unclaimed }
+  }
+
+  close(): void {
+    this.#closed = true
+    clearInterval(this.#timer)
+    for (const job of this.#jobs.values()) this.#apply(job, { event: "shutdown" })
+    this.#outbox.flush()
+  }
+
+  #pool(workload: Workload, name: string): Pool {
+    const key = `${workload}.${name}`
+    let pool = this.#pools.get(key)
+    if (pool === undefined) {
+      pool = { waiting: new FairQueue(this.#queueLimit), unclaimed: 0, jobs: 0 }
+      this.#pools.set(key, pool)
+    }
+    return pool
+  }
+
+  /** Lets waiting jobs go while the window has room. */
+  #admit(pool: Pool): void {
+    while (pool.unclaimed < this.#window && this.#nats.isConnected() && !this.#closed) {
+      const job = pool.waiting.take()
+      if (job === undefined) return
+      this.#apply(job, { event: "admitted" })
+    }
+  }
+
+  #apply(job: Job, event: JobEvent, sender?: string): void {
+    const before = job.state
+    const { commands, next } = step(before, event)
+    job.state = next
+    const wasUnclaimed = before.state === "Published"
+    const isUnclaimed = next.state === "Published"
+    if (wasUnclaimed !== isUnclaimed) job.pool.unclaimed += isUnclaimed ? 1 : -1
+    if (before.state === "Queued" && next.state !== "Published") job.pool.waiting.remove(job.request.tenant, job)
+    if (before.state === "Published" && next.state === "Claimed") this.#link(job, next.worker)
+    if (isOver(next) && !isOver(before)) {
+      this.#unlink(job)
+      this.#jobs.delete(job.id)
+      job.pool.jobs--
+    }
+    // last, because a listener may act upon what it hears before it returns
+    for (const command of commands) this.#run(job, command, sender)
+    if (wasUnclaimed && !isUnclaimed) this.#admit(job.pool)
+  }
+
+  #run(job: Job, command: Command, sender: string | undefined): void {
+    switch (command.command) {
+      case "publish":
+        this.#unlink(job)
+        job.sequence = 0
+        job.taken = 0
+        job.toldTaken = 0
+        job.confirmAt = this.#now() + confirmAfterMs
+        return this.#outbox.publish(...this.#publication(job, command.attempt))
+      case "go":
+        if (sender !== undefined) this.#outbox.publish(sender, undefined, encodeControl({ type: "go" }))
+        return
+      case "refuse":
+        if (sender !== undefined) this.#outbox.publish(sender, undefined, encodeControl({ type: "no" }))
+        return
+      case "cancel":
+        return this.#outbox.publish(
+          Subjects.controlSubject(job.request.workload, command.worker, job.id, command.attempt),
+          undefined,
+          encodeControl({ type: "cancel" })
+        )
+      case "restart":
+        return job.listener.onRestart()
+      case "fail":
+        return job.listener.onError(command.error)
+    }
+  }
+
+  #publication(job: Job, attempt: number): [subject: string, payload: Uint8Array, headers: string] {
+    const { request } = job
+    const inline = request.body.length <= Limits.inlineBodyBytes
+    return [
+      Subjects.jobSubject(request.workload, request.pool),
+      inline ? request.body : new Uint8Array(0),
+      encodeHeaders({
+        [header.version]: Subjects.protocolVersion,
+        [header.job]: job.id,
+        [header.attempt]: attempt,
+        [header.reply]: Subjects.replySubject(request.workload, this.#nats.id, job.id, attempt),
+        [header.deadline]: request.deadline,
+        [header.operation]: request.operation,
+        [header.model]: request.model,
+        [header.tenant]: request.tenant,
+        [header.body]: inline ? "inline" : "pull",
+        [header.bodySize]: request.body.length,
+        [header.contentType]: request.contentType,
+        [header.messageId]: `${job.id}.${attempt}`,
+        [header.traceparent]: request.traceparent
+      })
+    ]
+  }
+
+  #link(job: Job, worker: string): void {
+    let link = this.#workers.get(worker)
+    if (link === undefined) {
+      link = { id: worker, workload: job.request.workload, jobs: new Set(), lastSeen: this.#now(), pingedAt: undefined }
+      this.#workers.set(worker, link)
+    }
+    link.jobs.add(job)
+    job.worker = link
+    job.lastSeen = this.#now()
+    job.listener.onClaim()
+  }
+
+  #unlink(job: Job): void {
+    const link = job.worker
+    if (link === undefined) return
+    job.worker = undefined
+    link.jobs.delete(job)
+    if (link.jobs.size === 0) this.#workers.delete(link.id)
+  }
+
+  #receive(message: Msg): void {
+    const { attempt, job: id } = Subjects.parseReply(message.subject)
+    const frame = decodeFrame(message)
+    if (frame === undefined) return
+    if (id === Subjects.workerToken) {
+      const link = this.#workers.get(attempt)
+      if (link === undefined) return
+      if (frame.type !== "noResponders") return this.#seen(link)
+      if (this.#nats.isSettled()) this.#workerLost(link)
+      return
+    }
+    const sender = message.reply === "" ? undefined : message.reply
+    const job = this.#jobs.get(id)
+    if (job === undefined || attemptOf(job.state) !== Number(attempt)) {
+      // a last frame leaves its worker with nothing to stop
+      if (sender !== undefined && !isLast(frame)) {
+        this.#outbox.publish(sender, undefined, encodeControl({ type: "no" }))
+      }
+      return
+    }
+    if (frame.type === "noResponders" || sender === undefined) return
+    const { worker } = Subjects.parseControl(sender)
+    if (frame.type === "claim" || job.state.state === "Published") {
+      // the first frame stands for a claim that was lost on its way
+      const redispatch = "redispatch" in frame ? frame.redispatch : "neverSent"
+      const awaits = frame.type === "claim" && frame.awaits
+      this.#apply(job, { event: "claimed", attempt: Number(attempt), worker, redispatch, awaits }, sender)
+      if (frame.type === "claim") return
+    }
+    if (job.worker?.id !== worker) return this.#outbox.publish(sender, undefined, encodeControl({ type: "no" }))
+    this.#seen(job.worker)
+    job.lastSeen = job.worker.lastSeen
+    if (frame.type === "pull") return this.#sendBody(job, Number(attempt), frame.offset, frame.length)
+    if (frame.type === "pong") return
+    if (frame.sequence !== job.sequence) return this.#apply(job, { event: "frameLost" })
+    if (frame.type === "heartbeat") {
+      // a silent worker may be waiting for a word that was lost
+      if (job.taken > 0) this.#tellTaken(job)
+      return
+    }
+    job.sequence++
+    if (frame.type === "error") {
+      // a worker that shuts down over its job says so itself; there may be another
+      return this.#apply(
+        job,
+        frame.error._tag === "WorkerLost" ? { event: "workerLost" } : { event: "failed", error: frame.error }
+      )
+    }
+    if (frame.head !== undefined) job.listener.onStart(frame.head)
+    if (message.data.length > 0) job.listener.onChunk(message.data)
+    if (frame.end !== undefined) {
+      this.#apply(job, { event: "ended" })
+      job.listener.onEnd(frame.end.usage)
+    }
+  }
+
+  #sendBody(job: Job, attempt: number, offset: number, length: number): void {
+    if (job.worker === undefined) return
+    const { body, workload } = job.request
+    const until = Math.min(offset + length, body.length)
+    const subject = Subjects.bodySubject(workload, job.worker.id, job.id, attempt)
+    for (let at = offset; at < until; at += Limits.frameBytes) {
+      const slice = body.subarray(at, Math.min(at + Limits.frameBytes, until))
+      this.#outbox.publish(subject, slice, encodeHeaders({ [header.offset]: at }))
+    }
+  }
+
+  #taken(job: Job, bytes: number): void {
+    job.taken += bytes
+    // most answers are smaller than this and never need a word about it
+    if (job.taken - job.toldTaken >= Limits.windowBytes / 4) this.#tellTaken(job)
+  }
+
+  #tellTaken(job: Job): void {
+    const attempt = attemptOf(job.state)
+    if (job.worker === undefined || attempt === undefined) return
+    const subject = Subjects.controlSubject(job.request.workload, job.worker.id, job.id, attempt)
+    this.#outbox.publish(subject, undefined, encodeControl({ type: "credit", bytes: job.taken }))
+    job.toldTaken = job.taken
+  }
+
+  #seen(link: WorkerLink): void {
+    link.lastSeen = this.#now()
+    link.pingedAt = undefined
+  }
+
+  #workerLost(link: WorkerLink): void {
+    for (const job of [...link.jobs]) this.#apply(job, { event: "workerLost" })
+  }
+
+  #tick(): void {
+    const now = this.#now()
+    // where this process itself was held up, silence says nothing about the others
+    const heldUp = now - this.#lastTick > 5 * Limits.tickMs
+    this.#lastTick = now
+    if (heldUp) this.#forgive(now)
+    if (this.#nats.isConnected() && !heldUp) this.#watchWorkers(now)
+    for (const job of this.#jobs.values()) {
+      if (job.state.state === "Queued" || job.state.state === "Published") {
+        if (now >= job.request.deadline) this.#apply(job, { event: "deadline" })
+        else if (job.confirmAt !== undefined && now >= job.confirmAt) this.#confirm(job)
+      } else if (now - job.lastSeen > (this.#nats.isConnected() ? Limits.jobSilenceMs : Limits.awaySilenceMs)) {
+        this.#apply(job, { event: "workerLost" })
+      }
+    }
+  }
+
+  #watchWorkers(now: number): void {
+    for (const link of this.#workers.values()) {
+      if (now - link.lastSeen <= Limits.pingAfterMs) continue
+      link.pingedAt ??= now
+      if (now - link.pingedAt > Limits.pongWithinMs) this.#workerLost(link)
+      else {
+        // again at every look: a ping on its way when the worker died is never answered, only the next one gets a 503
+        this.#outbox.publish(
+          Subjects.pingSubject(link.workload, link.id),
+          undefined,
+          encodeControl({ type: "ping" }),
+          Subjects.pongSubject(link.workload, this.#nats.id, link.id)
+        )
+      }
+    }
+  }
+
+  /** Starts all clocks of silence anew. */
+  #forgive(now: number): void {
+    for (const link of this.#workers.values()) {
+      link.lastSeen = now
+      link.pingedAt = undefined
+      for (const job of link.jobs) job.lastSeen = now
+    }
+  }
+
+  #reconnected(): void {
+    const now = this.#now()
+    this.#forgive(now)
+    // the server may be a new one with empty streams
+    for (const job of this.#jobs.values()) {
+      if (job.state.state === "Published") job.confirmAt = now
+    }
+    for (const pool of this.#pools.values()) this.#admit(pool)
+  }
+
+  /**
+   * Publishes an unclaimed job once more under the same message id, this time asking for JetStream's word: either it
+   * has the job already, or it has it now, or it says why not.
+   */
+  #confirm(job: Job): void {
+    const attempt = attemptOf(job.state)
+    if (attempt === undefined) return
+    job.confirmAt = this.#now() + confirmTimeoutMs + confirmAgainMs
+    const [subject, payload, headers] = this.#publication(job, attempt)
+    this.#outbox.request(subject, payload, headers, confirmTimeoutMs).then(
+      (answer) => {
+        if (job.state.state !== "Published" || job.state.attempt !== attempt) return
+        const verdict = answer.json<{ readonly seq?: number; readonly error?: { readonly description?: string } }>()
+        if (verdict.error === undefined && verdict.seq !== undefined) job.confirmAt = undefined
+        else if (/maximum (messages|bytes)/.test(verdict.error?.description ?? "")) {
+          this.#apply(job, { event: "failed", error: new QueueFull({ retryAfterMs: refusedRetryMs }) })
+        } else job.confirmAt = this.#now() + confirmAgainMs
+      },
+      // no leader, no answer, no connection: the deadline bounds the tries
+      () => {
+        if (job.confirmAt !== undefined) job.confirmAt = this.#now() + confirmAgainMs
+      }
+    )
+  }
+}

@@ -1,0 +1,206 @@
+/**
+ * The worker's side of one job's answer: numbers the frames, keeps to the client's window, and hears of cancellation.
+ *
+ * Bytes written within one turn of the event loop leave as one frame of at most `frameBytes`.
+ */
+import type { JobError } from "../contract/JobError.ts"
+import type { Workload } from "../contract/Operation.ts"
+import type { Usage } from "../contract/Usage.ts"
+import type { AnswerEnd, AnswerHead, Control, Frame, Redispatch } from "./Frame.ts"
+import { encodeFrame, errorPayload } from "./Frame.ts"
+import * as Limits from "./Limits.ts"
+import type { Outbox } from "./Outbox.ts"
+import * as Subjects from "./Subjects.ts"
+
+const empty = new Uint8Array(0)
+
+export class JobReply {
+  readonly #outbox: Outbox
+  readonly #subject: string
+  readonly #control: string
+  #redispatch: Redispatch = "neverSent"
+  #sequence = 0
+  /** How many bytes were written, and how many may be. */
+  #written = 0
+  #limit = Limits.windowBytes
+  #started = false
+  /** Not yet sent. */
+  #head: AnswerHead | undefined
+  #pending: Array<Uint8Array> = []
+  #pendingBytes = 0
+  #flushing = false
+  #over = false
+  #lastSent = 0
+  readonly #now: () => number
+  #onDrain: (() => void) | undefined
+  #onGo: ((go: boolean) => void) | undefined
+  /** Runs once when ingress no longer wants this answer. */
+  readonly #onCancel: () => void
+
+  constructor(options: {
+    readonly outbox: Outbox
+    readonly workload: Workload
+    readonly worker: string
+    readonly job: string
+    readonly attempt: number
+    readonly subject: string
+    readonly now: () => number
+    readonly onCancel: () => void
+  }) {
+    this.#outbox = options.outbox
+    this.#subject = options.subject
+    this.#control = Subjects.controlSubject(options.workload, options.worker, options.job, options.attempt)
+    this.#now = options.now
+    this.#lastSent = options.now()
+    this.#onCancel = options.onCancel
+  }
+
+  /** Whether the head has been given: from then on an error is part of the answer. */
+  get started(): boolean {
+    return this.#started
+  }
+
+  /** The end was sent, or nobody wants it any more. */
+  get over(): boolean {
+    return this.#over
+  }
+
+  /** Tells ingress that this worker has the job. */
+  claim(redispatch: Redispatch): void {
+    this.#redispatch = redispatch
+    this.#send({ type: "claim", redispatch, awaits: false })
+  }
+
+  /** The same, but waits for ingress to agree; `answer(false)` where it does not want the job done. */
+  claimAndWait(redispatch: Redispatch, answer: (go: boolean) => void): void {
+    this.#redispatch = redispatch
+    this.#onGo = answer
+    this.#send({ type: "claim", redispatch, awaits: true })
+  }
+
+  /** Asks ingress for a part of the request's body. */
+  pull(offset: number, length: number): void {
+    this.#send({ type: "pull", offset, length })
+  }
+
+  /** The head of the answer. Must come before `write`. */
+  start(head: AnswerHead): void {
+    this.#started = true
+    this.#head = head
+    this.#schedule()
+  }
+
+  /** Adds bytes to the answer. `false` asks the writer to pause until `onDrain` runs. */
+  write(bytes: Uint8Array): boolean {
+    if (this.#over || bytes.length === 0) return true
+    this.#pending.push(bytes)
+    this.#pendingBytes += bytes.length
+    this.#written += bytes.length
+    this.#schedule()
+    return this.#written < this.#limit
+  }
+
+  /** Runs once, when a writer that was told to pause may go on. */
+  onDrain(resume: () => void): void {
+    if (this.#written < this.#limit || this.#over) resume()
+    else this.#onDrain = resume
+  }
+
+  end(usage: Usage | undefined): void {
+    if (this.#over) return
+    this.#flush({ usage })
+    this.#over = true
+  }
+
+  fail(error: JobError): void {
+    if (this.#over) return
+    this.#flush()
+    this.#over = true
+    this.#send({ type: "error", sequence: this.#sequence++, error }, errorPayload(error))
+  }
+
+  /** Called at every heartbeat interval: says that the job lives, unless a frame has just said so. */
+  heartbeat(): void {
+    if (this.#over || this.#now() - this.#lastSent < Limits.heartbeatMs / 2) return
+    this.#flush()
+    this.#send({ type: "heartbeat", sequence: this.#sequence })
+  }
+
+  receive(control: Control): void {
+    switch (control.type) {
+      case "credit": {
+        this.#limit = control.bytes + Limits.windowBytes
+        if (this.#written < this.#limit) this.#drained()
+        return
+      }
+      case "go":
+        return this.#decide(true)
+      case "no":
+      case "cancel":
+      case "noResponders":
+        return this.abandon()
+      case "ping":
+        return
+    }
+  }
+
+  /** Nobody waits for this answer: nothing more is sent and the work is stopped. */
+  abandon(): void {
+    if (this.#over) return
+    this.#over = true
+    this.#pending = []
+    this.#decide(false)
+    this.#onCancel()
+    this.#drained()
+  }
+
+  #decide(go: boolean): void {
+    const decide = this.#onGo
+    this.#onGo = undefined
+    decide?.(go)
+  }
+
+  #drained(): void {
+    const resume = this.#onDrain
+    this.#onDrain = undefined
+    resume?.()
+  }
+
+  #schedule(): void {
+    if (this.#flushing) return
+    this.#flushing = true
+    this.#outbox.beforeFlush(() => {
+      this.#flushing = false
+      this.#flush()
+    })
+  }
+
+  /** Sends what has gathered, in as few frames as it fits: the head with the first, the end with the last. */
+  #flush(end?: AnswerEnd): void {
+    if (this.#over || (this.#pendingBytes === 0 && this.#head === undefined && end === undefined)) return
+    const all = this.#pending.length === 1
+      ? this.#pending[0] ?? empty
+      : Buffer.concat(this.#pending, this.#pendingBytes)
+    this.#pending = []
+    this.#pendingBytes = 0
+    let at = 0
+    do {
+      const next = at + Limits.frameBytes
+      this.#send({
+        type: "data",
+        sequence: this.#sequence++,
+        redispatch: this.#redispatch,
+        head: this.#head,
+        end: next >= all.length ? end : undefined
+      }, all.length <= Limits.frameBytes ? all : all.subarray(at, next))
+      this.#head = undefined
+      at = next
+    } while (at < all.length)
+  }
+
+  /** Every frame carries the control subject, so that whoever gets it can answer. */
+  #send(frame: Frame, payload: Uint8Array = empty): void {
+    this.#lastSent = this.#now()
+    this.#outbox.publish(this.#subject, payload, encodeFrame(frame), this.#control)
+  }
+}

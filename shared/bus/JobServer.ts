@@ -1,0 +1,214 @@
+/**
+ * The worker's side of the job bus: takes jobs from the queue, keeps each one alive, and carries what ingress says about
+ * a job to it. What a job does is the caller's business.
+ */
+import type { Msg } from "@nats-io/nats-core"
+import { Clock, Context, Effect, Fiber, Layer, type Scope } from "effect"
+import type { AnswerLost } from "../contract/JobError.ts"
+import { Cancelled, WorkerLost } from "../contract/JobError.ts"
+import type { Workload } from "../contract/Operation.ts"
+import { BodyPull } from "./BodyPull.ts"
+import type { Redispatch } from "./Frame.ts"
+import { decodeControl, encodeFrame } from "./Frame.ts"
+import { JobReply } from "./JobReply.ts"
+import type { PulledJob } from "./JobSource.ts"
+import { JobSource } from "./JobSource.ts"
+import { provisionPatiently } from "./JobStreams.ts"
+import * as Limits from "./Limits.ts"
+import { Nats } from "./Nats.ts"
+import * as Subjects from "./Subjects.ts"
+
+/** A job in the hands of this worker. */
+export interface ServedJob {
+  readonly pulled: PulledJob
+  readonly reply: JobReply
+  /**
+   * Tells ingress that this worker has the job, and returns when work on it may begin. For `neverSent` that is once the
+   * claim is on the socket, so that a job whose claim never arrived was surely never sent to a provider. A job that has
+   * waited long or that another worker had before is begun only when ingress still wants it.
+   */
+  readonly claim: (redispatch: Redispatch) => Effect.Effect<void, Cancelled>
+  /** The whole request body, fetched from ingress where it did not come with the job. */
+  readonly body: Effect.Effect<Uint8Array, AnswerLost>
+}
+
+export interface ServeOptions {
+  readonly workload: Workload
+  readonly pool: string
+  /** How many jobs run at once, at least 1. */
+  readonly slots: number
+  /** How long running jobs may take to finish once the scope closes, in milliseconds. */
+  readonly graceMs: number
+  /** Runs one job to its end; it has to end the reply itself. Interrupted when ingress cancels the job. */
+  readonly run: (job: ServedJob) => Effect.Effect<void>
+}
+
+/** A job that has lain longer than this in the queue is begun only when ingress confirms that it still wants it. */
+const waitedLongMs = 1_000
+/** How long to wait for ingress's word on a claim. */
+const answerWithinMs = 5_000
+export class JobServer extends Context.Service<JobServer, {
+  /**
+   * Serves a pool until the scope closes; then takes no more jobs and returns when those that run have ended. Waits with
+   * the first pull until the queue exists.
+   */
+  readonly serve: (options: ServeOptions) => Effect.Effect<{ readonly isReady: () => boolean }, never, Scope.Scope>
+}>()("shared/bus/JobServer") {
+  static readonly layer = Layer.effect(
+    JobServer,
+    Effect.gen(function*() {
+      const nats = yield* Nats
+      const clock = yield* Clock.Clock
+      const context = yield* Effect.context<Nats>()
+      return JobServer.of({
+        serve: (options) =>
+          Effect.gen(function*() {
+            const server = new Server(nats, options, () => clock.currentTimeMillisUnsafe(), context)
+            yield* Effect.acquireRelease(
+              Effect.sync(() => server.listen()),
+              () => Effect.promise(() => server.close())
+            )
+            const provisioned = provisionPatiently(options.workload, options.pool).pipe(
+              Effect.orDie,
+              Effect.andThen(Effect.sync(() => server.pull()))
+            )
+            yield* Effect.forkScoped(provisioned)
+            nats.onReconnect(() => {
+              server.forgetPulls()
+              Effect.runForkWith(context)(provisioned)
+            })
+            return { isReady: () => server.isReady() }
+            // not the whole context: that holds the scope of this layer, and jobs end with the scope of the caller
+          }).pipe(Effect.provideService(Nats, nats))
+      })
+    })
+  )
+}
+
+class Server {
+  readonly #nats: Nats["Service"]
+  readonly #options: ServeOptions
+  readonly #now: () => number
+  readonly #fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
+  readonly #source: JobSource
+  readonly #replies = new Map<string, { readonly reply: JobReply; readonly job: PulledJob }>()
+  readonly #bodies = new BodyPull()
+  readonly #fibers = new Set<Fiber.Fiber<void>>()
+  #heartbeats: NodeJS.Timeout | undefined
+  #pulling = false
+  #closing = false
+
+  constructor(nats: Nats["Service"], options: ServeOptions, now: () => number, context: Context.Context<never>) {
+    this.#nats = nats
+    this.#options = options
+    this.#now = now
+    this.#fork = Effect.runForkWith(context)
+    this.#source = new JobSource({
+      nats,
+      workload: options.workload,
+      pool: options.pool,
+      slots: options.slots,
+      now,
+      onJob: (job) => this.#begin(job)
+    })
+  }
+
+  isReady(): boolean {
+    return this.#pulling && !this.#closing && this.#nats.isConnected()
+  }
+
+  listen(): void {
+    const { id } = this.#nats
+    this.#nats.subscribe(Subjects.controlInbox(this.#options.workload, id), (message) => this.#control(message))
+    this.#nats.subscribe(Subjects.bodyInbox(this.#options.workload, id), (message) => this.#bodies.receive(message))
+    this.#heartbeats = setInterval(() => {
+      for (const { job, reply } of this.#replies.values()) {
+        reply.heartbeat()
+        job.working()
+      }
+    }, Limits.heartbeatMs)
+  }
+
+  pull(): void {
+    if (this.#closing) return
+    this.#pulling = true
+    this.#source.start()
+  }
+
+  forgetPulls(): void {
+    this.#pulling = false
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true
+    await this.#source.stop()
+    const running = Promise.all([...this.#fibers].map((fiber) => Effect.runPromise(Fiber.await(fiber))))
+    await Promise.race([running, new Promise((resolve) => setTimeout(resolve, this.#options.graceMs).unref())])
+    for (const fiber of this.#fibers) fiber.interruptUnsafe()
+    await running
+    clearInterval(this.#heartbeats)
+    this.#nats.outbox.flush()
+    if (this.#nats.isConnected()) await this.#nats.connection.flush()
+  }
+
+  #begin(job: PulledJob): void {
+    if (this.#now() > job.deadline) return job.acknowledge()
+    const key = Subjects.attemptKey(job.id, job.attempt)
+    // the same attempt, given out again while it still runs here
+    if (this.#replies.has(key)) return job.acknowledge()
+    let fiber: Fiber.Fiber<void> | undefined
+    const reply = new JobReply({
+      outbox: this.#nats.outbox,
+      workload: this.#options.workload,
+      worker: this.#nats.id,
+      job: job.id,
+      attempt: job.attempt,
+      subject: job.reply,
+      now: this.#now,
+      onCancel: () => fiber?.interruptUnsafe()
+    })
+    this.#replies.set(key, { reply, job })
+    fiber = this.#fork(this.#options.run({
+      pulled: job,
+      reply,
+      claim: (redispatch) => this.#claim(job, reply, redispatch),
+      body: job.body === undefined
+        ? this.#bodies.fetch(key, job.bodySize, (offset, length) => reply.pull(offset, length))
+        : Effect.succeed(job.body)
+    }))
+    const ended = () => {
+      this.#replies.delete(key)
+      // whatever became of the work, ingress is told
+      if (!reply.over) reply.fail(new WorkerLost())
+      if (fiber !== undefined) this.#fibers.delete(fiber)
+      job.acknowledge()
+    }
+    if (fiber.pollUnsafe() !== undefined) return ended()
+    this.#fibers.add(fiber)
+    fiber.addObserver(ended)
+  }
+
+  #claim(job: PulledJob, reply: JobReply, redispatch: Redispatch): Effect.Effect<void, Cancelled> {
+    if (job.delivery > 1 || this.#now() - job.publishedAt > waitedLongMs) {
+      return Effect.callback<void, Cancelled>((resume) => {
+        reply.claimAndWait(redispatch, (go) => resume(go ? Effect.void : Effect.fail(new Cancelled())))
+      }).pipe(Effect.timeoutOrElse({ duration: answerWithinMs, orElse: () => Effect.fail(new Cancelled()) }))
+    }
+    if (redispatch === "always") return Effect.sync(() => reply.claim(redispatch))
+    return Effect.callback<void, Cancelled>((resume) => {
+      if (!this.#nats.isConnected()) return resume(Effect.fail(new Cancelled()))
+      reply.claim(redispatch)
+      this.#nats.outbox.afterFlush(() => resume(this.#nats.isConnected() ? Effect.void : Effect.fail(new Cancelled())))
+    })
+  }
+
+  #control(message: Msg): void {
+    const control = decodeControl(message)
+    if (control === undefined) return
+    if (control.type === "ping" && message.reply !== undefined && message.reply !== "") {
+      return this.#nats.outbox.publish(message.reply, undefined, encodeFrame({ type: "pong" }))
+    }
+    if (control.type === "noResponders" && !this.#nats.isSettled()) return
+    this.#replies.get(Subjects.parseControl(message.subject).key)?.reply.receive(control)
+  }
+}

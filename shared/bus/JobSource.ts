@@ -1,0 +1,207 @@
+/**
+ * Takes jobs from a pool's queue, exactly as many as there are free slots.
+ *
+ * Nothing is fetched ahead: a job that lies at a busy worker would wait while another worker is idle. Slots that become
+ * free within one turn of the event loop are asked for in one pull request, which leaves in the same write as the
+ * acknowledgements of the jobs that freed them.
+ */
+import type { Msg, Subscription } from "@nats-io/nats-core"
+import { createInbox } from "@nats-io/nats-core"
+import type { Workload } from "../contract/Operation.ts"
+import { decodeHeader } from "./Outbox.ts"
+import type { Nats } from "./Nats.ts"
+import * as Subjects from "./Subjects.ts"
+import { header } from "./Subjects.ts"
+
+/** A job as it came from the queue. */
+export interface PulledJob {
+  readonly id: string
+  readonly attempt: number
+  readonly operation: string
+  readonly model: string
+  readonly tenant: string
+  readonly contentType: string
+  /** Epoch milliseconds; see `JobRequest`. */
+  readonly deadline: number
+  readonly traceparent: string | undefined
+  /** Where the frames go. */
+  readonly reply: string
+  /** The request's body, or `undefined` where it must be pulled from ingress. */
+  readonly body: Uint8Array | undefined
+  readonly bodySize: number
+  /** From 1: more than 1 where another worker had it before and did not finish. */
+  readonly delivery: number
+  /** Epoch milliseconds at which JetStream took it. */
+  readonly publishedAt: number
+  /** Done with it, for good or bad. Frees the slot. */
+  readonly acknowledge: () => void
+  /** Gives it back for another worker to take, at once or after so many milliseconds. Frees the slot. */
+  readonly giveBack: (delayMs?: number) => void
+  /** Tells JetStream that it is still being worked on. */
+  readonly working: () => void
+}
+
+/**
+ * How long one pull request stands: less than `ackWaitMs`, so that a job which a frozen worker swallowed by a request of
+ * before the freeze is not given to it a second time.
+ */
+const expiresMs = 5_000
+/** How often the server shows that it still knows of a request; it refuses more than half of `expiresMs`. */
+const idleHeartbeatMs = 2_000
+/** A server that has said nothing for this long has forgotten the requests, for they should have expired twice. */
+const silenceMs = 2 * expiresMs
+const watchMs = 1_000
+
+const ack = Buffer.from("+ACK")
+const nak = Buffer.from("-NAK")
+const nakLater = (delayMs: number) => Buffer.from(`-NAK {"delay":${delayMs * 1_000_000}}`)
+const inProgress = Buffer.from("+WPI")
+
+export class JobSource {
+  readonly #nats: Nats["Service"]
+  readonly #pull: string
+  readonly #slots: number
+  readonly #now: () => number
+  readonly #onJob: (job: PulledJob) => void
+  #subscription: Subscription | undefined
+  #inbox = ""
+  #outstanding = 0
+  #inFlight = 0
+  #lastHeard = 0
+  #scheduled = false
+  #backOffUntil = 0
+  #watchdog: NodeJS.Timeout | undefined
+
+  constructor(options: {
+    readonly nats: Nats["Service"]
+    readonly workload: Workload
+    readonly pool: string
+    readonly slots: number
+    readonly now: () => number
+    readonly onJob: (job: PulledJob) => void
+  }) {
+    this.#nats = options.nats
+    this.#pull = Subjects.pullSubject(options.workload, options.pool)
+    this.#slots = options.slots
+    this.#now = options.now
+    this.#onJob = options.onJob
+  }
+
+  get inFlight(): number {
+    return this.#inFlight
+  }
+
+  /** Begins to pull, or begins anew after the server has forgotten the requests that stood. */
+  start(): void {
+    this.#subscription?.unsubscribe()
+    this.#outstanding = 0
+    this.#lastHeard = this.#now()
+    this.#inbox = createInbox()
+    this.#subscription = this.#nats.subscribe(this.#inbox, (message) => this.#receive(message))
+    this.#watchdog ??= setInterval(() => this.#watch(), watchMs)
+    this.#schedule()
+  }
+
+  /** Stops pulling. What the server had already sent is given back to it. */
+  async stop(): Promise<void> {
+    clearInterval(this.#watchdog)
+    const subscription = this.#subscription
+    this.#subscription = undefined
+    await subscription?.drain()
+  }
+
+  #receive(message: Msg): void {
+    this.#lastHeard = this.#now()
+    // what arrives without a reply subject is a word from the server
+    if (message.reply === "") return this.#status(message)
+    this.#outstanding = Math.max(0, this.#outstanding - 1)
+    this.#inFlight++
+    const job = this.#decode(message)
+    if (this.#subscription === undefined) return job.giveBack()
+    if (message.headers?.get(header.version) !== Subjects.protocolVersion) return job.acknowledge()
+    this.#onJob(job)
+  }
+
+  #decode(message: Msg): PulledJob {
+    const headers = message.headers
+    const text = (name: string) => decodeHeader(headers?.get(name) ?? "")
+    const { deliveries, publishedAt } = parseAckSubject(message.reply ?? "")
+    let held = true
+    const settle = (word: Uint8Array) => {
+      if (!held) return
+      held = false
+      this.#inFlight--
+      this.#nats.outbox.publish(message.reply ?? "", word)
+      this.#schedule()
+    }
+    return {
+      id: text(header.job),
+      attempt: Number(text(header.attempt)),
+      operation: text(header.operation),
+      model: text(header.model),
+      tenant: text(header.tenant),
+      contentType: text(header.contentType),
+      deadline: Number(text(header.deadline)),
+      traceparent: headers?.has(header.traceparent) === true ? text(header.traceparent) : undefined,
+      reply: text(header.reply),
+      body: text(header.body) === "pull" ? undefined : message.data,
+      bodySize: Number(text(header.bodySize)),
+      delivery: deliveries,
+      publishedAt,
+      acknowledge: () => settle(ack),
+      giveBack: (delayMs) => settle(delayMs === undefined ? nak : nakLater(delayMs)),
+      working: () => {
+        if (held) this.#nats.outbox.publish(message.reply ?? "", inProgress)
+      }
+    }
+  }
+
+  /** 100 is a heartbeat. Anything else ends a pull request, and says how much of it was not served. */
+  #status(message: Msg): void {
+    const headers = message.headers
+    if (headers === undefined || headers.code === 100) return
+    const unserved = headers.has(header.pendingMessages)
+      ? Number(headers.get(header.pendingMessages))
+      : this.#outstanding
+    this.#outstanding = Math.max(0, this.#outstanding - unserved)
+    if (headers.code !== 408) this.#backOffUntil = this.#now() + watchMs
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    this.#nats.outbox.beforeFlush(() => this.#request())
+  }
+
+  #request(): void {
+    this.#scheduled = false
+    const want = this.#slots - this.#inFlight - this.#outstanding
+    if (this.#subscription === undefined || want <= 0 || !this.#nats.isConnected()) return
+    if (this.#now() < this.#backOffUntil) return
+    this.#outstanding += want
+    const request = {
+      batch: want,
+      expires: expiresMs * 1_000_000,
+      idle_heartbeat: idleHeartbeatMs * 1_000_000
+    }
+    this.#nats.outbox.publish(this.#pull, Buffer.from(JSON.stringify(request)), undefined, this.#inbox)
+  }
+
+  /** A consumer that does not exist swallows pull requests without a word: silence means to begin anew. */
+  #watch(): void {
+    if (!this.#nats.isConnected()) return
+    if (this.#outstanding > 0 && this.#now() - this.#lastHeard > silenceMs) return this.start()
+    this.#schedule()
+  }
+}
+
+/** `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<nanoseconds>.<pending>`; newer servers put domain and account before the stream. */
+const parseAckSubject = (subject: string): { readonly deliveries: number; readonly publishedAt: number } => {
+  const tokens = subject.split(".")
+  const first = tokens.length > 9 ? 6 : 4
+  return {
+    deliveries: Number(tokens[first]),
+    publishedAt: Math.floor(Number(tokens[first + 3]) / 1_000_000)
+  }
+}

@@ -1,0 +1,168 @@
+/** Named buckets of small records in JetStream, read and watched by many, written by few. */
+import { JetStreamApiError } from "@nats-io/jetstream"
+import type { KV, KvEntry } from "@nats-io/kv"
+import { Kvm } from "@nats-io/kv"
+import { Cause, Config, Effect, Option, Queue, Schedule, type Scope, Stream } from "effect"
+import { attempt, JetStreamFailed } from "./JobStreams.ts"
+import { Nats } from "./Nats.ts"
+
+export interface Entry {
+  readonly key: string
+  /** Empty where the key was deleted. */
+  readonly value: Option.Option<string>
+}
+
+/** A value as it stood at one moment. */
+export interface Revision {
+  readonly value: string
+  /** The number of the write that made it, for `update`. */
+  readonly revision: number
+}
+
+export interface Bucket {
+  readonly get: (key: string) => Effect.Effect<Option.Option<string>, JetStreamFailed>
+  readonly getRevision: (key: string) => Effect.Effect<Option.Option<Revision>, JetStreamFailed>
+  /** `false` where the key exists already. */
+  readonly create: (key: string, value: string) => Effect.Effect<boolean, JetStreamFailed>
+  readonly put: (key: string, value: string) => Effect.Effect<void, JetStreamFailed>
+  /**
+   * Writes over this very revision and returns the new one; `None` where another write came first. May be repeated after
+   * a failure: a write of its own that had succeeded unheard is recognised by its value, which should say who wrote it.
+   */
+  readonly update: (
+    key: string,
+    value: string,
+    revision: number
+  ) => Effect.Effect<Option.Option<number>, JetStreamFailed>
+  readonly delete: (key: string) => Effect.Effect<void, JetStreamFailed>
+  readonly entries: Effect.Effect<ReadonlyArray<Entry>, JetStreamFailed>
+  /** Never ends. Starts anew from `"loading"` when the connection was lost, so that no change is missed. */
+  readonly watch: Stream.Stream<WatchEvent>
+}
+
+/** `"loading"`, then every entry of the bucket, then `"loaded"`, then every change as it happens. */
+export type WatchEvent = Entry | "loading" | "loaded"
+
+const toEntry = (entry: KvEntry): Entry => ({
+  key: entry.key,
+  value: entry.operation === "PUT" ? Option.some(entry.string()) : Option.none()
+})
+
+const reopening = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")]).pipe(
+  Schedule.jittered
+)
+
+const lostTo = (cause: unknown): boolean => cause instanceof JetStreamApiError && wrongLastSequence.includes(cause.code)
+
+/** How servers say that a write came too late: with the sequence that they expected, or without. */
+const wrongLastSequence = [10_071, 10_164]
+
+/**
+ * Opens a bucket, creating it where this process may (see `provision` for `GATEWAY_PROVISION` and `NATS_REPLICAS`). With
+ * `ttlMs` what was not written for so many milliseconds is gone.
+ */
+export const openBucket = Effect.fn("KeyValue.openBucket")(function*(
+  name: string,
+  { ttlMs }: { readonly ttlMs?: number } = {}
+): Effect.fn.Return<
+  Bucket,
+  JetStreamFailed | Config.ConfigError,
+  Nats
+> {
+  const nats = yield* Nats
+  const replicas = yield* Config.Int("NATS_REPLICAS").pipe(Config.withDefault(1))
+  const mayCreate = yield* Config.Boolean("GATEWAY_PROVISION").pipe(Config.withDefault(true))
+  const manager = new Kvm(nats.connection)
+  const open = attempt(() =>
+    mayCreate ? manager.create(name, { replicas, history: 1, ttl: ttlMs ?? 0 }) : manager.open(name)
+  )
+  const bucket: KV = yield* open
+
+  return {
+    get: (key) =>
+      attempt(() => bucket.get(key)).pipe(
+        Effect.map((entry) => entry === null ? Option.none() : toEntry(entry).value)
+      ),
+    create: (key, value) =>
+      attempt(async () => {
+        try {
+          await bucket.create(key, value)
+          return true
+        } catch (cause) {
+          const entry = await bucket.get(key)
+          if (entry?.operation === "PUT") return false
+          throw cause
+        }
+      }),
+    getRevision: (key) =>
+      attempt(() => bucket.get(key)).pipe(
+        Effect.map((entry) =>
+          entry === null || entry.operation !== "PUT"
+            ? Option.none()
+            : Option.some({ value: entry.string(), revision: entry.revision })
+        )
+      ),
+    put: (key, value) => Effect.asVoid(attempt(() => bucket.put(key, value))),
+    update: (key, value, revision) =>
+      attempt(async () => {
+        try {
+          return Option.some(await bucket.update(key, value, revision))
+        } catch (cause) {
+          if (!lostTo(cause)) throw cause
+          const entry = await bucket.get(key)
+          return entry?.operation === "PUT" && entry.string() === value ? Option.some(entry.revision) : Option.none()
+        }
+      }),
+    delete: (key) => attempt(() => bucket.delete(key)),
+    entries: attempt(async () => {
+      const keys: Array<string> = []
+      for await (const key of await bucket.keys()) keys.push(key)
+      const entries = await Promise.all(keys.map((key) => bucket.get(key)))
+      return entries.filter((entry) => entry !== null).map(toEntry)
+    }),
+    watch: Stream.callback<WatchEvent, JetStreamFailed>((queue) => watchBucket(nats, bucket, queue)).pipe(
+      Stream.retry(reopening),
+      Stream.orDie
+    )
+  }
+})
+
+const watchBucket = (
+  nats: Nats["Service"],
+  bucket: KV,
+  queue: Queue.Queue<WatchEvent, JetStreamFailed | Cause.Done>
+): Effect.Effect<unknown, JetStreamFailed, Scope.Scope> =>
+  Effect.acquireRelease(
+    attempt(async () => {
+      const broken = (detail: string) => {
+        Queue.failCauseUnsafe(queue, Cause.fail(new JetStreamFailed({ detail })))
+      }
+      const forget = nats.onReconnect(() => broken("the connection was lost"))
+      Queue.offerUnsafe(queue, "loading")
+      try {
+        const { values } = await bucket.status()
+        let loaded = values === 0
+        if (loaded) Queue.offerUnsafe(queue, "loaded")
+        const watcher = await bucket.watch()
+        const pump = async () => {
+          for await (const entry of watcher) {
+            Queue.offerUnsafe(queue, toEntry(entry))
+            if (loaded || !entry.isUpdate) continue
+            loaded = true
+            Queue.offerUnsafe(queue, "loaded")
+          }
+        }
+        void pump().then(() => broken("the watch ended"), (cause) => broken(String(cause)))
+        return { watcher, forget }
+      } catch (cause) {
+        // the next try listens for itself
+        forget()
+        throw cause
+      }
+    }),
+    ({ forget, watcher }) =>
+      Effect.sync(() => {
+        forget()
+        watcher.stop()
+      })
+  )

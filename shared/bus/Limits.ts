@@ -1,0 +1,37 @@
+/** The protocol's sizes and times, where ingress and worker must agree. */
+
+/** Request bodies up to this many bytes travel in the job message; larger ones are pulled by the worker. */
+export const inlineBodyBytes = 512 * 1024
+
+/** The largest payload of one frame, in bytes. NATS's own limit of 1 MiB covers payload and headers. */
+export const frameBytes = 256 * 1024
+
+/** How many bytes a worker may send beyond what the client has taken. */
+export const windowBytes = 1024 * 1024
+
+/** A worker repeats its sign of life for each running job at this interval, in milliseconds. */
+export const heartbeatMs = 2_000
+
+/** A job whose worker lives, but that has sent nothing for this long, is lost: three heartbeats and some slack. */
+export const jobSilenceMs = 3 * heartbeatMs + 1_000
+
+/** The same while NATS is away, when nobody can be heard: short absences cost nothing, and no client waits for ever. */
+export const awaySilenceMs = 30_000
+
+/** A worker that has sent nothing for this long is asked whether it lives. */
+export const pingAfterMs = 500
+
+/** A worker that has not answered a ping for this long is taken for frozen. */
+export const pongWithinMs = 1_900
+
+/** How often ingress looks at its clocks. */
+export const tickMs = 200
+
+/** JetStream gives a job to another worker when its worker has not said for this long that it is working. */
+export const ackWaitMs = 3 * heartbeatMs
+
+/** How often JetStream gives out the same attempt before the worker that holds it must end it. */
+export const maxDeliveries = 4
+
+/** At most this many attempts at one job. */
+export const maxAttempts = 3

@@ -1,0 +1,149 @@
+/**
+ * The connection of a process to NATS: one connection, one outbox, one identity on the bus.
+ *
+ * It reconnects for ever; while it is away, `connected` is false and whoever needs it has to bear that within its own
+ * deadline.
+ */
+import type { Msg, NatsConnection, Subscription } from "@nats-io/nats-core"
+import { nuid } from "@nats-io/nats-core"
+import { connect } from "@nats-io/transport-node"
+import { Clock, Config, Context, Effect, Layer, Option, Redacted, Schema, Stream } from "effect"
+import { Outbox } from "./Outbox.ts"
+
+/** The server could not be reached or is older than what the gateway needs. */
+export class NatsUnavailable extends Schema.TaggedError<NatsUnavailable>()("NatsUnavailable", {
+  servers: Schema.String,
+  detail: Schema.String
+}) {
+  override get message() {
+    return `NATS at ${this.servers}: ${this.detail}`
+  }
+}
+
+export class Nats extends Context.Service<Nats, {
+  readonly connection: NatsConnection
+  readonly outbox: Outbox
+  /** Unique to this process and its start: base62, safe as a subject token. */
+  readonly id: string
+  readonly isConnected: () => boolean
+  /**
+   * Whether the connection stands, and not just since a moment ago: after the server was away others may still be on
+   * their way back, and that nobody listens on their subjects says nothing about them.
+   */
+  readonly isSettled: () => boolean
+  /** For how long the connection has been lost, in milliseconds; 0 while it stands. */
+  readonly awayForMs: () => number
+  /** Hears every message of a subject. What `receive` throws is logged: in the client's reader it would end the connection. */
+  readonly subscribe: (subject: string, receive: (message: Msg) => void) => Subscription
+  /**
+   * Runs after every reconnect, when the server may be another one and may have forgotten what it held in memory.
+   * Returns how to stop listening.
+   */
+  readonly onReconnect: (listener: () => void) => () => void
+}>()("shared/bus/Nats") {
+  /** Reads `NATS_URL` (several servers, separated by commas), `NATS_USER` and `NATS_PASSWORD`. */
+  static readonly layer = Layer.effect(
+    Nats,
+    Effect.gen(function*() {
+      const servers = yield* Config.String("NATS_URL").pipe(Config.withDefault("nats://127.0.0.1:4222"))
+      const user = yield* Config.String("NATS_USER").pipe(Config.option)
+      const password = yield* Config.Redacted("NATS_PASSWORD").pipe(Config.option)
+      const run = Effect.runForkWith(yield* Effect.context<never>())
+
+      const connection = yield* Effect.acquireRelease(
+        Effect.tryPromise({
+          try: () =>
+            connect({
+              servers: servers.split(",").map((server) => server.trim()),
+              ...(Option.isSome(user) ? { user: user.value } : {}),
+              ...(Option.isSome(password) ? { pass: Redacted.value(password.value) } : {}),
+              maxReconnectAttempts: -1,
+              reconnectTimeWait: 250,
+              reconnectJitter: 250,
+              pingInterval: 5_000,
+              maxPingOut: 2,
+              timeout: 5_000,
+              noAsyncTraces: true
+            }),
+          catch: (cause) =>
+            new NatsUnavailable({ servers, detail: cause instanceof Error ? cause.message : "cannot connect" })
+        }),
+        (connection) => Effect.promise(() => connection.close()).pipe(Effect.timeoutOption("2 seconds"))
+      )
+      const version = connection.info?.version ?? "unknown"
+      if (!isSupported(version)) {
+        return yield* new NatsUnavailable({ servers, detail: `version ${version} is older than ${oldest.join(".")}` })
+      }
+
+      const clock = yield* Clock.Clock
+      let awaySince: number | undefined
+      let backSince = Number.NEGATIVE_INFINITY
+      const reconnected = new Set<() => void>()
+      const outbox = new Outbox(connection, (subject, cause) => {
+        // after close nothing can be sent and nobody is left to care
+        if (connection.isClosed()) return
+        run(
+          Effect.logWarning("NATS client refused a message", { subject: subject.split(".")[0], cause: String(cause) })
+        )
+      })
+
+      yield* Stream.fromAsyncIterable(connection.status(), Effect.die).pipe(
+        Stream.runForEach((status) => {
+          switch (status.type) {
+            case "disconnect":
+              awaySince ??= clock.currentTimeMillisUnsafe()
+              return Effect.logWarning("NATS connection lost")
+            case "reconnect":
+              awaySince = undefined
+              backSince = clock.currentTimeMillisUnsafe()
+              for (const listener of reconnected) listener()
+              return Effect.logInfo("NATS connection is back")
+            case "error":
+              return Effect.logWarning("NATS reported an error", { error: status.error.message })
+            default:
+              return Effect.void
+          }
+        }),
+        Effect.forkScoped
+      )
+      return Nats.of({
+        connection,
+        outbox,
+        id: nuid.next(),
+        isConnected: () => awaySince === undefined && !connection.isClosed(),
+        isSettled: () => awaySince === undefined && clock.currentTimeMillisUnsafe() - backSince > settlingMs,
+        awayForMs: () => awaySince === undefined ? 0 : clock.currentTimeMillisUnsafe() - awaySince,
+        subscribe: (subject, receive) =>
+          connection.subscribe(subject, {
+            callback: (error, message) => {
+              if (error !== null) return
+              try {
+                receive(message)
+              } catch (cause) {
+                run(Effect.logError("a message could not be dealt with", cause))
+              }
+            }
+          }),
+        onReconnect: (listener) => {
+          reconnected.add(listener)
+          return () => void reconnected.delete(listener)
+        }
+      })
+    })
+  )
+}
+
+/** Everyone is back within this many milliseconds of a server's return: several times `reconnectTimeWait` and jitter. */
+const settlingMs = 3_000
+
+/** The server of Debian 12. */
+const oldest = [2, 9, 10] as const
+
+const isSupported = (version: string): boolean => {
+  const parts = version.split(".").map((part) => Number.parseInt(part, 10))
+  for (const [index, wanted] of oldest.entries()) {
+    const part = parts[index] ?? 0
+    if (part !== wanted) return part > wanted
+  }
+  return true
+}

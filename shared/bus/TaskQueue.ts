@@ -1,0 +1,201 @@
+/**
+ * Queues of durable tasks: ingress submits a task once, workers take it, and it comes back to the queue until one of them
+ * has ended it. Nobody waits for an answer; what a task is and how far it is stands in its record elsewhere.
+ */
+import { Clock, Context, Effect, Exit, Fiber, Layer, type Scope } from "effect"
+import { QueueFull, Unavailable } from "../contract/JobError.ts"
+import type { Workload } from "../contract/Operation.ts"
+import type { PulledJob } from "./JobSource.ts"
+import { JobSource } from "./JobSource.ts"
+import { JetStreamFailed, patiently, provisionPatiently } from "./JobStreams.ts"
+import * as Limits from "./Limits.ts"
+import { Nats } from "./Nats.ts"
+import { encodeHeaders } from "./Outbox.ts"
+import * as Subjects from "./Subjects.ts"
+import { header } from "./Subjects.ts"
+
+/** What the queue holds of a task. */
+export interface SubmittedTask {
+  readonly workload: Workload
+  readonly pool: string
+  readonly id: string
+  readonly operation: string
+  readonly model: string
+  readonly tenant: string
+  readonly traceparent: string | undefined
+}
+
+/** `done`: the task has ended, for good or bad. `later`: somebody else has it, or what it needs is away. */
+export type Settlement = "done" | "later"
+
+export interface ServeTasksOptions {
+  readonly workload: Workload
+  readonly pool: string
+  /** How many tasks run at once, at least 1. */
+  readonly slots: number
+  /** How long running tasks may take to finish once the scope closes, in milliseconds; then they are given back. */
+  readonly graceMs: number
+  /** Interrupted when the process ends: whatever it has begun goes on elsewhere. */
+  readonly run: (task: PulledJob) => Effect.Effect<Settlement>
+}
+
+/** How long a submission is tried, in milliseconds, and how long each try may take. */
+const submitWithinMs = 10_000
+const answerWithinMs = 2_000
+
+/** When a task that could not be worked on is looked at again, in milliseconds. */
+const laterMs = 2_000
+
+export class TaskQueue extends Context.Service<TaskQueue, {
+  /**
+   * Puts a task into its queue, and returns when JetStream has it on disk. May be repeated: a task that is submitted twice
+   * within two minutes is there once.
+   */
+  readonly submit: (task: SubmittedTask) => Effect.Effect<void, QueueFull | Unavailable>
+  /** Serves a pool until the scope closes. Waits with the first pull until the queue exists. */
+  readonly serve: (options: ServeTasksOptions) => Effect.Effect<{ readonly isReady: () => boolean }, never, Scope.Scope>
+}>()("shared/bus/TaskQueue") {
+  static readonly layer = Layer.effect(
+    TaskQueue,
+    Effect.gen(function*() {
+      const nats = yield* Nats
+      const clock = yield* Clock.Clock
+      const context = yield* Effect.context<Nats>()
+      return TaskQueue.of({
+        submit: (task) =>
+          publish(nats, task).pipe(
+            Effect.retry({ schedule: patiently, while: (error) => error._tag === "JetStreamFailed" }),
+            Effect.timeoutOrElse({ duration: submitWithinMs, orElse: () => Effect.fail(unavailable) }),
+            Effect.catchTag("JetStreamFailed", () => Effect.fail(unavailable))
+          ),
+        serve: (options) =>
+          Effect.gen(function*() {
+            const server = new Server(nats, options, () => clock.currentTimeMillisUnsafe(), context)
+            yield* Effect.acquireRelease(
+              Effect.sync(() => server.start()),
+              () => Effect.promise(() => server.close())
+            )
+            const provisioned = provisionPatiently(options.workload, options.pool).pipe(
+              Effect.orDie,
+              Effect.andThen(Effect.sync(() => server.pull())),
+              Effect.provideService(Nats, nats)
+            )
+            yield* Effect.forkScoped(provisioned)
+            yield* Effect.acquireRelease(
+              Effect.sync(() =>
+                nats.onReconnect(() => {
+                  server.forgetPulls()
+                  Effect.runForkWith(context)(provisioned)
+                })
+              ),
+              (forget) => Effect.sync(forget)
+            )
+            return { isReady: () => server.isReady() }
+          })
+      })
+    })
+  )
+}
+
+const unavailable = new Unavailable({ retryAfterMs: 2_000 })
+
+const publish = (nats: Nats["Service"], task: SubmittedTask): Effect.Effect<void, JetStreamFailed | QueueFull> =>
+  Effect.tryPromise({
+    try: () =>
+      nats.outbox.request(
+        Subjects.jobSubject(task.workload, task.pool),
+        new Uint8Array(0),
+        encodeHeaders({
+          [header.version]: Subjects.protocolVersion,
+          [header.job]: task.id,
+          [header.messageId]: task.id,
+          [header.operation]: task.operation,
+          [header.model]: task.model,
+          [header.tenant]: task.tenant,
+          [header.traceparent]: task.traceparent
+        }),
+        answerWithinMs
+      ),
+    catch: (cause) => new JetStreamFailed({ detail: String(cause) })
+  }).pipe(
+    Effect.flatMap((answer): Effect.Effect<void, JetStreamFailed | QueueFull> => {
+      const { error, seq } = answer.json<
+        { readonly seq?: number; readonly error?: { readonly description?: string } }
+      >()
+      if (error === undefined && seq !== undefined) return Effect.void
+      const detail = error?.description ?? "an answer without a sequence"
+      return /maximum (messages|bytes)/.test(detail)
+        ? Effect.fail(new QueueFull({ retryAfterMs: laterMs }))
+        : Effect.fail(new JetStreamFailed({ detail }))
+    })
+  )
+
+class Server {
+  readonly #nats: Nats["Service"]
+  readonly #options: ServeTasksOptions
+  readonly #fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
+  readonly #source: JobSource
+  readonly #running = new Map<string, { readonly job: PulledJob; readonly fiber: Fiber.Fiber<Settlement> }>()
+  #heartbeats: NodeJS.Timeout | undefined
+  #pulling = false
+  #closing = false
+
+  constructor(nats: Nats["Service"], options: ServeTasksOptions, now: () => number, context: Context.Context<never>) {
+    this.#nats = nats
+    this.#options = options
+    this.#fork = Effect.runForkWith(context)
+    this.#source = new JobSource({
+      nats,
+      workload: options.workload,
+      pool: options.pool,
+      slots: options.slots,
+      now,
+      onJob: (job) => this.#begin(job)
+    })
+  }
+
+  isReady(): boolean {
+    return this.#pulling && !this.#closing && this.#nats.isConnected()
+  }
+
+  start(): void {
+    this.#heartbeats = setInterval(() => {
+      for (const { job } of this.#running.values()) job.working()
+    }, Limits.heartbeatMs)
+  }
+
+  pull(): void {
+    if (this.#closing) return
+    this.#pulling = true
+    this.#source.start()
+  }
+
+  forgetPulls(): void {
+    this.#pulling = false
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true
+    await this.#source.stop()
+    const fibers = [...this.#running.values()].map(({ fiber }) => fiber)
+    const ended = Promise.all(fibers.map((fiber) => Effect.runPromise(Fiber.await(fiber))))
+    await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, this.#options.graceMs).unref())])
+    for (const fiber of fibers) fiber.interruptUnsafe()
+    await ended
+    clearInterval(this.#heartbeats)
+    this.#nats.outbox.flush()
+    if (this.#nats.isConnected()) await this.#nats.connection.flush()
+  }
+
+  #begin(job: PulledJob): void {
+    // given out again while it runs here: seen again after it has ended
+    if (this.#running.has(job.id)) return job.giveBack(laterMs)
+    const fiber = this.#fork(this.#options.run(job))
+    this.#running.set(job.id, { job, fiber })
+    fiber.addObserver((exit) => {
+      this.#running.delete(job.id)
+      if (Exit.isSuccess(exit) && exit.value === "done") return job.acknowledge()
+      job.giveBack(this.#closing ? undefined : laterMs)
+    })
+  }
+}

@@ -1,0 +1,215 @@
+/** Jobs whose worker or ingress fails under them: another attempt where that is safe, an error where it is not. */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect } from "effect"
+import type { ServedJob } from "../../shared/bus/JobServer.ts"
+import { inlineBodyBytes } from "../../shared/bus/Limits.ts"
+import { WorkerLost } from "../../shared/contract/JobError.ts"
+import { untilNoJobs } from "../fixture/JobStream.ts"
+import { NatsServer } from "../fixture/NatsServer.ts"
+import { Cable } from "./Cable.ts"
+import { disconnected, head, ingress, piece, reply, worker, write } from "./Sides.ts"
+
+/** Work that claims its job and then does nothing until it is interrupted, which it tells. */
+const stuck = (job: ServedJob, redispatch: "always" | "neverSent", interrupted: Deferred.Deferred<void>) =>
+  Effect.orDie(job.claim(redispatch)).pipe(
+    Effect.andThen(Effect.never),
+    Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined))
+  )
+
+// each waits for clocks of the protocol, and none for another
+describe.concurrent("a worker that dies", () => {
+  it.live("before it claims its job leaves it to another, which asks first", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(server.url)
+      const pulled = yield* Deferred.make<void>()
+      yield* worker(cable.url, { run: () => Effect.andThen(Deferred.succeed(pulled, undefined), Effect.never) })
+      const answer = face.submit()
+      yield* Deferred.await(pulled)
+      cable.cut()
+      let delivery = 0
+      yield* worker(server.url, {
+        run: (job) => {
+          delivery = job.pulled.delivery
+          return reply(job, { redispatch: "neverSent", pieces: [piece("answer")] })
+        }
+      })
+      yield* answer.usage
+      assert.strictEqual(answer.bytes.toString(), "answer")
+      assert.deepStrictEqual([delivery, answer.claims, answer.restarts], [2, 1, 0])
+      yield* Effect.promise(() => untilNoJobs(server))
+    }))
+
+  it.live("after its claim is replaced within seconds, but only where the client has nothing and a second call is free", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(server.url)
+      yield* worker(cable.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(job.claim(job.pulled.model === "paid" ? "neverSent" : "always"))
+            job.reply.start(head)
+            job.reply.write(piece("from the first"))
+            return yield* Effect.never
+          })
+      })
+      const free = face.submit({ model: "free" }, { takes: false })
+      const paid = face.submit({ model: "paid" }, { takes: false })
+      const begun = face.submit({ model: "begun" })
+      yield* Effect.forEach([free, paid, begun], (answer) => answer.receivedBytes(1))
+      const ran: Array<string> = []
+      yield* worker(server.url, {
+        run: (job) => {
+          ran.push(`${job.pulled.model} ${job.pulled.attempt}`)
+          return reply(job, { pieces: [piece("from the second")] })
+        }
+      })
+      cable.cut()
+      const from = performance.now()
+      assert.instanceOf(yield* paid.error, WorkerLost)
+      assert.instanceOf(yield* begun.error, WorkerLost)
+      yield* free.usage
+      assert.isBelow(performance.now() - from, 3_000)
+      assert.strictEqual(free.bytes.toString(), "from the second")
+      assert.strictEqual(free.restarts, 1)
+      assert.deepStrictEqual(ran, ["free 2"])
+    }))
+
+  it.live("three times over is not replaced again", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const face = yield* ingress(server.url)
+      const answer = face.submit()
+      const ran: Array<number> = []
+      for (let attempt = 1; attempt <= 3; attempt++) {
+        const cable = yield* Cable.make(server.url)
+        yield* worker(cable.url, {
+          run: (job) =>
+            Effect.orDie(job.claim("always")).pipe(
+              Effect.andThen(Effect.sync(() => ran.push(job.pulled.attempt))),
+              Effect.andThen(Effect.never)
+            )
+        })
+        yield* answer.claimedTimes(attempt)
+        cable.cut()
+      }
+      yield* worker(server.url, {
+        run: (job) =>
+          job.claim("always").pipe(
+            Effect.andThen(Effect.sync(() => ran.push(job.pulled.attempt))),
+            Effect.ignore
+          )
+      })
+      assert.instanceOf(yield* answer.error, WorkerLost)
+      assert.strictEqual(answer.restarts, 2)
+      // its queued messages are settled without anyone working on them
+      yield* Effect.promise(() => untilNoJobs(server))
+      assert.deepStrictEqual(ran, [1, 2, 3])
+    }))
+})
+
+describe.concurrent("a worker that freezes", () => {
+  it.live("is replaced, and is stopped when it wakes: what it says then is not heard", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(server.url)
+      const interrupted = yield* Deferred.make<void>()
+      const frozen = yield* Deferred.make<void>()
+      const first = yield* worker(cable.url, {
+        slots: 1,
+        run: (job) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(job.claim("always"))
+            job.reply.start(head)
+            job.reply.write(piece("before"))
+            yield* Deferred.await(frozen)
+            job.reply.write(piece("asleep"))
+            return yield* Effect.never
+          }).pipe(Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined)))
+      })
+      const answer = face.submit({}, { takes: false })
+      yield* answer.receivedBytes("before".length)
+      cable.hold()
+      yield* Deferred.succeed(frozen, undefined)
+      const end = yield* Deferred.make<void>()
+      yield* worker(server.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(job.claim("always"))
+            job.reply.start(head)
+            job.reply.write(piece("anew, "))
+            yield* Deferred.await(end)
+            job.reply.write(piece("to the end"))
+            job.reply.end(undefined)
+          })
+      })
+      yield* answer.restarted
+      yield* answer.receivedBytes("anew, ".length)
+      cable.mend()
+      yield* Deferred.await(interrupted)
+      yield* Deferred.succeed(end, undefined)
+      yield* answer.usage
+      assert.strictEqual(answer.bytes.toString(), "anew, to the end")
+      assert.strictEqual(answer.restarts, 1)
+      assert.isTrue(first.isReady())
+      yield* Effect.promise(() => untilNoJobs(server))
+    }))
+})
+
+describe.concurrent("an ingress that dies", () => {
+  it.live("has its jobs interrupted, whatever they are about", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(cable.url)
+      const gone = yield* Deferred.make<void>()
+      const ends = { silent: yield* Deferred.make<void>(), writing: yield* Deferred.make<void>() }
+      yield* worker(server.url, {
+        run: (job) =>
+          job.pulled.model === "silent" ? stuck(job, "neverSent", ends.silent) : Effect.gen(function*() {
+            yield* Effect.orDie(job.claim("neverSent"))
+            job.reply.start(head)
+            yield* Deferred.await(gone)
+            for (;;) yield* write(job, Buffer.alloc(1_000))
+          }).pipe(Effect.onInterrupt(() => Deferred.succeed(ends.writing, undefined)))
+      })
+      const answers = ["silent", "writing"].map((model) => face.submit({ model }))
+      yield* Effect.forEach(answers, (answer) => answer.claimed)
+      cable.cut()
+      yield* disconnected(face)
+      yield* Deferred.succeed(gone, undefined)
+      yield* Deferred.await(ends.writing)
+      yield* Deferred.await(ends.silent)
+      yield* Effect.promise(() => untilNoJobs(server))
+    }))
+
+  it.live("while its worker fetches a body has the job interrupted", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(cable.url)
+      const claimed = yield* Deferred.make<void>()
+      const gone = yield* Deferred.make<void>()
+      const interrupted = yield* Deferred.make<void>()
+      yield* worker(server.url, {
+        run: (job) =>
+          Effect.orDie(job.claim("always")).pipe(
+            Effect.andThen(Deferred.succeed(claimed, undefined)),
+            Effect.andThen(Deferred.await(gone)),
+            Effect.andThen(job.body),
+            Effect.ignore,
+            Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined))
+          )
+      })
+      face.submit({ body: Buffer.alloc(inlineBodyBytes + 1) })
+      yield* Deferred.await(claimed)
+      cable.cut()
+      yield* disconnected(face)
+      yield* Deferred.succeed(gone, undefined)
+      yield* Deferred.await(interrupted)
+      yield* Effect.promise(() => untilNoJobs(server))
+    }))
+})

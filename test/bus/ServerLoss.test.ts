@@ -1,0 +1,220 @@
+/** Jobs whose server is killed and comes back without its memory: what can go on goes on, and nothing hangs. */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect } from "effect"
+import { windowBytes } from "../../shared/bus/Limits.ts"
+import { AnswerLost, WorkerLost } from "../../shared/contract/JobError.ts"
+import { untilNoJobs } from "../fixture/JobStream.ts"
+import { NatsServer } from "../fixture/NatsServer.ts"
+import { Cable } from "./Cable.ts"
+import { connected, disconnected, head, ingress, piece, reply, worker } from "./Sides.ts"
+
+// each waits for clocks of the protocol, and none for another
+describe.concurrent("a server that is killed and comes back empty", () => {
+  it.live("costs no job: what was published is published again, what waited goes on, workers pull again", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const face = yield* ingress(server.url, { GATEWAY_WINDOW: "2" })
+      const gate = yield* Deferred.make<void>()
+      const ran: Array<string> = []
+      const side = yield* worker(server.url, {
+        slots: 1,
+        run: (job) =>
+          Effect.gen(function*() {
+            ran.push(job.pulled.model)
+            yield* Effect.orDie(job.claim("neverSent"))
+            yield* Deferred.await(gate)
+            job.reply.start(head)
+            job.reply.write(piece(job.pulled.model))
+            job.reply.end(undefined)
+          })
+      })
+      const running = face.submit({ model: "0" })
+      yield* running.claimed
+      const confirmations = face.nats.connection.subscribe("jobs.chat.default", { max: 4 })
+      const before = ["1", "2", "3", "4"].map((model) => face.submit({ model }))
+      assert.deepStrictEqual(face.depth(), { waiting: 2, unclaimed: 2, running: 1 })
+      // those in the window have been confirmed: nothing is left to be said about them
+      yield* Effect.promise(() => Array.fromAsync(confirmations))
+      yield* Effect.promise(() => face.nats.connection.flush())
+      yield* Effect.promise(() => server.kill())
+      yield* disconnected(face, side)
+      const during = ["5", "6"].map((model) => face.submit({ model }))
+      yield* Effect.promise(() => server.restart())
+      yield* connected(face, side)
+      yield* Deferred.succeed(gate, undefined)
+      for (const [index, answer] of [running, ...before, ...during].entries()) {
+        yield* answer.usage
+        assert.strictEqual(answer.bytes.toString(), `${index}`)
+        assert.deepStrictEqual([answer.claims, answer.restarts], [1, 0])
+      }
+      assert.deepStrictEqual(ran.toSorted(), ["0", "1", "2", "3", "4", "5", "6"])
+      yield* Effect.promise(() => untilNoJobs(server))
+    }))
+
+  it.live("is given what came while it was away", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const face = yield* ingress(server.url)
+      const side = yield* worker(server.url, { run: (job) => reply(job, { pieces: [piece("answer")] }) })
+      yield* face.submit().usage
+      yield* Effect.promise(() => server.kill())
+      yield* disconnected(face, side)
+      const answer = face.submit()
+      assert.deepStrictEqual(face.depth(), { waiting: 1, unclaimed: 0, running: 0 })
+      yield* Effect.promise(() => server.restart())
+      yield* answer.usage
+      assert.strictEqual(answer.bytes.toString(), "answer")
+    }))
+
+  it.live("in the middle of an answer makes it an error where a frame was lost, or another attempt where that is safe", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const face = yield* ingress(server.url)
+      const away = yield* Deferred.make<void>()
+      const back = yield* Deferred.make<void>()
+      const side = yield* worker(server.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(job.claim(job.pulled.model === "paid" ? "neverSent" : "always"))
+            job.reply.start(head)
+            job.reply.write(piece("one, "))
+            if (job.pulled.attempt === 1) yield* Deferred.await(away)
+            job.reply.write(piece("two, "))
+            if (job.pulled.attempt === 1) yield* Deferred.await(back)
+            job.reply.write(piece("three"))
+            job.reply.end(undefined)
+          })
+      })
+      const free = face.submit({ model: "free" }, { takes: false })
+      const paid = face.submit({ model: "paid" }, { takes: false })
+      const begun = face.submit({ model: "begun" })
+      yield* Effect.forEach([free, paid, begun], (answer) => answer.receivedBytes("one, ".length))
+      yield* Effect.promise(() => server.kill())
+      yield* disconnected(face, side)
+      yield* Deferred.succeed(away, undefined)
+      // on its way to nobody
+      yield* Effect.promise(() => new Promise<void>((resolve) => side.nats.outbox.afterFlush(resolve)))
+      yield* Effect.promise(() => server.restart())
+      yield* connected(face, side)
+      yield* Deferred.succeed(back, undefined)
+      assert.instanceOf(yield* paid.error, AnswerLost)
+      assert.instanceOf(yield* begun.error, AnswerLost)
+      yield* free.usage
+      assert.strictEqual(free.bytes.toString(), "one, two, three")
+      assert.strictEqual(free.restarts, 1)
+    }))
+
+  it.live("does not end work whose ingress is only slower to come back", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(cable.url)
+      const alone = yield* Deferred.make<void>()
+      const back = yield* Deferred.make<void>()
+      const said = yield* Deferred.make<void>()
+      const side = yield* worker(server.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(job.claim("neverSent"))
+            job.reply.start(head)
+            job.reply.write(piece("one, "))
+            yield* Deferred.await(alone)
+            // to nobody, and no harm in it
+            job.reply.claim("neverSent")
+            yield* Deferred.succeed(said, undefined)
+            yield* Deferred.await(back)
+            job.reply.write(piece("two"))
+            job.reply.end(undefined)
+          })
+      })
+      const answer = face.submit()
+      yield* answer.receivedBytes("one, ".length)
+      yield* Effect.promise(() => server.kill())
+      cable.cut()
+      yield* disconnected(face, side)
+      yield* Effect.promise(() => server.restart())
+      yield* connected(side)
+      yield* Deferred.succeed(alone, undefined)
+      yield* Deferred.await(said)
+      // what the server says to that has come before its answer to this
+      yield* Effect.promise(() => new Promise<void>((resolve) => side.nats.outbox.afterFlush(resolve)))
+      yield* Effect.promise(() => side.nats.connection.flush())
+      cable.mend()
+      yield* connected(face)
+      yield* Deferred.succeed(back, undefined)
+      yield* answer.usage
+      assert.strictEqual(answer.bytes.toString(), "one, two")
+    }))
+
+  it.live("leaves an answer whole of which nothing was on its way", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const face = yield* ingress(server.url)
+      const back = yield* Deferred.make<void>()
+      const side = yield* worker(server.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(job.claim("neverSent"))
+            job.reply.start(head)
+            job.reply.write(piece("one, "))
+            yield* Deferred.await(back)
+            job.reply.write(piece("two"))
+            job.reply.end(undefined)
+          })
+      })
+      const answer = face.submit()
+      yield* answer.receivedBytes("one, ".length)
+      yield* Effect.promise(() => server.kill())
+      yield* disconnected(face, side)
+      yield* Effect.promise(() => server.restart())
+      yield* connected(face, side)
+      yield* Deferred.succeed(back, undefined)
+      yield* answer.usage
+      assert.strictEqual(answer.bytes.toString(), "one, two")
+    }))
+
+  it.live("does not stop an answer for good where it took the client's credit with it", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const face = yield* ingress(server.url)
+      const side = yield* worker(server.url, {
+        run: (job) => reply(job, { pieces: Array.from({ length: 40 }, () => Buffer.alloc(windowBytes / 16)) })
+      })
+      const answer = face.submit({}, { takes: false })
+      yield* answer.receivedBytes(windowBytes)
+      yield* Effect.promise(() => server.kill())
+      yield* disconnected(face, side)
+      answer.take()
+      yield* Effect.promise(() => server.restart())
+      yield* connected(face, side)
+      yield* answer.receivedBytes(2 * windowBytes)
+      answer.take()
+      yield* answer.usage
+      assert.strictEqual(answer.received, 40 * windowBytes / 16)
+    }))
+
+  it.live("with the end of an answer makes it an error, or another attempt where that is safe", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const face = yield* ingress(server.url)
+      const away = yield* Deferred.make<void>()
+      const side = yield* worker(server.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(job.claim(job.pulled.model === "paid" ? "neverSent" : "always"))
+            if (job.pulled.attempt === 1) yield* Deferred.await(away)
+            job.reply.start(head)
+            job.reply.end({ inputTokens: 0, outputTokens: job.pulled.attempt })
+          })
+      })
+      const [free, paid] = [face.submit({ model: "free" }), face.submit({ model: "paid" })]
+      yield* Effect.forEach([free, paid], (answer) => answer.claimed)
+      yield* Effect.promise(() => server.kill())
+      yield* disconnected(face, side)
+      yield* Deferred.succeed(away, undefined)
+      yield* Effect.promise(() => new Promise<void>((resolve) => side.nats.outbox.afterFlush(resolve)))
+      yield* Effect.promise(() => server.restart())
+      assert.instanceOf(yield* paid.error, WorkerLost)
+      assert.deepStrictEqual(yield* free.usage, { inputTokens: 0, outputTokens: 2 })
+    }))
+})
