@@ -1,0 +1,60 @@
+/** Results that clients fetch by a signed address: kept by the worker that made them, served by ingress, gone after an hour. */
+import { Context, Effect, Layer, Option } from "effect"
+import { randomUUID } from "node:crypto"
+import type { JetStreamFailed } from "../bus/JobStreams.ts"
+import { patiently } from "../bus/JobStreams.ts"
+import { openStore } from "../bus/ObjectStore.ts"
+import { SignedUrl, type Verdict } from "./SignedUrl.ts"
+
+const storeName = "RESULTS"
+
+/** How long results are kept and their addresses are good, in milliseconds. */
+export const keptForMs = 60 * 60_000
+
+/** A file's media type is told by its id, which is signed. */
+const mediaTypes = {
+  png: "image/png",
+  jpeg: "image/jpeg",
+  webp: "image/webp",
+  mp4: "video/mp4"
+} as const
+export type FileKind = keyof typeof mediaTypes
+
+export interface ResultFile {
+  readonly bytes: Uint8Array
+  readonly mediaType: string
+}
+
+export class ResultFiles extends Context.Service<ResultFiles, {
+  /** Keeps the bytes and returns their address. */
+  readonly keep: (bytes: Uint8Array, kind: FileKind) => Effect.Effect<string, JetStreamFailed>
+  /** What an address is worth, by its three parts. */
+  readonly verify: (id: string, expires: string, signature: string) => Effect.Effect<Verdict>
+  /** `None` where there is no such file, or not any more. */
+  readonly read: (id: string) => Effect.Effect<Option.Option<ResultFile>, JetStreamFailed>
+}>()("shared/files/ResultFiles") {
+  static readonly layer = Layer.effect(
+    ResultFiles,
+    Effect.gen(function*() {
+      const urls = yield* SignedUrl
+      const store = yield* openStore(storeName, keptForMs).pipe(
+        Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
+      )
+      return ResultFiles.of({
+        keep: Effect.fn("ResultFiles.keep")(function*(bytes, kind) {
+          const id = `${randomUUID()}.${kind}`
+          yield* store.put(id, bytes)
+          return yield* urls.sign(id, keptForMs)
+        }),
+        verify: urls.verify,
+        read: Effect.fn("ResultFiles.read")(function*(id) {
+          const kind = id.split(".")[1] ?? ""
+          if (!isKind(kind)) return Option.none()
+          return Option.map(yield* store.get(id), (bytes) => ({ bytes, mediaType: mediaTypes[kind] }))
+        })
+      })
+    })
+  ).pipe(Layer.provide(SignedUrl.layer))
+}
+
+const isKind = (text: string): text is FileKind => Object.hasOwn(mediaTypes, text)

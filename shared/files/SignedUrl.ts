@@ -1,0 +1,54 @@
+/**
+ * Addresses of results, signed so that whoever holds one may fetch that one file until it expires, without an API key.
+ *
+ * The signature is an HMAC-SHA256 over the file's id and the time of expiry, by a key that every service derives from
+ * `GATEWAY_SECRET`.
+ */
+import { Clock, Config, Context, Effect, Layer, Redacted } from "effect"
+import { createHmac, timingSafeEqual } from "node:crypto"
+import * as GatewaySecret from "../keys/GatewaySecret.ts"
+
+/** Where files are served, below the gateway's public address. */
+export const filesPath = "/v1/files/"
+
+export type Verdict = "valid" | "expired" | "forged"
+
+export class SignedUrl extends Context.Service<SignedUrl, {
+  /**
+   * The whole address of a file, good for `ttlMs` milliseconds, rounded up to a second. It is below `filesPath` unless
+   * another path is given.
+   */
+  readonly sign: (id: string, ttlMs: number, path?: string) => Effect.Effect<string>
+  /** What the `expires` and `signature` of an address are worth for that file. */
+  readonly verify: (id: string, expires: string, signature: string) => Effect.Effect<Verdict>
+}>()("shared/files/SignedUrl") {
+  /**
+   * Reads `GATEWAY_SECRET`, and `GATEWAY_PUBLIC_URL`: the gateway's root as its clients see it (default
+   * `http://127.0.0.1:8080`).
+   */
+  static readonly layer = Layer.effect(
+    SignedUrl,
+    Effect.gen(function*() {
+      const key = Redacted.value(yield* GatewaySecret.deriveKey("signed-url"))
+      const root = yield* Config.URL("GATEWAY_PUBLIC_URL").pipe(Config.withDefault(new URL("http://127.0.0.1:8080")))
+      const base = `${root.origin}${root.pathname.replace(/\/$/, "")}`
+      const signatureOf = (id: string, expires: string) =>
+        createHmac("sha256", key).update(`${id}\n${expires}`).digest("base64url")
+
+      return SignedUrl.of({
+        sign: (id, ttlMs, path = `${filesPath}${encodeURIComponent(id)}`) =>
+          Effect.map(Clock.currentTimeMillis, (now) => {
+            const expires = String(Math.ceil((now + ttlMs) / 1_000))
+            return `${base}${path}?expires=${expires}&signature=${signatureOf(id, expires)}`
+          }),
+        verify: (id, expires, signature) =>
+          Effect.map(Clock.currentTimeMillis, (now) => {
+            const right = Buffer.from(signatureOf(id, expires))
+            const given = Buffer.from(signature)
+            if (given.length !== right.length || !timingSafeEqual(given, right)) return "forged"
+            return Number(expires) * 1_000 > now ? "valid" : "expired"
+          })
+      })
+    })
+  )
+}

@@ -1,0 +1,77 @@
+/**
+ * The API keys as ingress sees them: a copy in memory that follows the bucket within milliseconds, so that no request
+ * waits for a look-up, and that goes on serving for a while when NATS is away.
+ */
+import { Clock, Context, DateTime, Deferred, Effect, Layer, Option, Schema, Stream } from "effect"
+import { openBucket } from "../bus/KeyValue.ts"
+import { patiently } from "../bus/JobStreams.ts"
+import { Nats } from "../bus/Nats.ts"
+import * as ApiKey from "./ApiKey.ts"
+import { bucketName, decodeRecord } from "./KeyStore.ts"
+
+/** The key is not one of ours, or not any more. */
+export class KeyRefused extends Schema.TaggedError<KeyRefused>()("KeyRefused", {
+  reason: Schema.Literals(["unknown", "disabled", "expired", "unverifiable"])
+}) {}
+
+/** How long keys are honoured on the strength of the copy alone, in milliseconds. */
+const staleAfterMs = 10 * 60_000
+
+export class KeyRing extends Context.Service<KeyRing, {
+  /** Whose key this is. `unverifiable` where the copy is too old to be trusted. */
+  readonly authenticate: (secret: string) => Effect.Effect<ApiKey.ApiKey, KeyRefused>
+  /** Whether the first copy is complete. */
+  readonly isLoaded: () => boolean
+}>()("shared/keys/KeyRing") {
+  static readonly layer = Layer.effect(
+    KeyRing,
+    Effect.gen(function*() {
+      const nats = yield* Nats
+      const clock = yield* Clock.Clock
+      const bucket = yield* openBucket(bucketName).pipe(
+        Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
+      )
+      const loaded = yield* Deferred.make<void>()
+      let keys = new Map<string, ApiKey.ApiKey>()
+      let loading: Map<string, ApiKey.ApiKey> | undefined
+      let isLoaded = false
+
+      yield* bucket.watch.pipe(
+        Stream.runForEach((event) => {
+          if (event === "loading") {
+            loading = new Map()
+            return Effect.void
+          }
+          if (event === "loaded") {
+            if (loading !== undefined) keys = loading
+            loading = undefined
+            isLoaded = true
+            return Deferred.succeed(loaded, undefined)
+          }
+          const target = loading ?? keys
+          Option.match(Option.flatMap(event.value, decodeRecord), {
+            onNone: () => target.delete(event.key),
+            onSome: (record) => target.set(event.key, record)
+          })
+          return Effect.void
+        }),
+        Effect.forkScoped
+      )
+      yield* Deferred.await(loaded)
+
+      const authenticate = (secret: string): Effect.Effect<ApiKey.ApiKey, KeyRefused> =>
+        Effect.suspend(() => {
+          const now = clock.currentTimeMillisUnsafe()
+          if (nats.awayForMs() > staleAfterMs) return Effect.fail(new KeyRefused({ reason: "unverifiable" }))
+          const key = keys.get(ApiKey.fingerprint(secret))
+          if (key === undefined) return Effect.fail(new KeyRefused({ reason: "unknown" }))
+          if (key.disabled) return Effect.fail(new KeyRefused({ reason: "disabled" }))
+          if (key.expiresAt !== null && DateTime.toEpochMillis(key.expiresAt) <= now) {
+            return Effect.fail(new KeyRefused({ reason: "expired" }))
+          }
+          return Effect.succeed(key)
+        })
+      return KeyRing.of({ authenticate, isLoaded: () => isLoaded })
+    })
+  )
+}

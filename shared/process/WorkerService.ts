@@ -1,0 +1,68 @@
+/** A whole worker process but for the engines that its workload brings. */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Config, Effect, Layer } from "effect"
+import { HttpMiddleware, HttpRouter } from "effect/http"
+import { createServer } from "node:http"
+import { JobServer } from "../bus/JobServer.ts"
+import { Nats } from "../bus/Nats.ts"
+import { Catalogue } from "../catalogue/Catalogue.ts"
+import type { Workload } from "../contract/Operation.ts"
+import type { LocalEngines } from "../provider/Local.ts"
+import { Providers } from "../provider/Providers.ts"
+import { Upstream } from "../provider/Upstream.ts"
+import * as Health from "../telemetry/Health.ts"
+import { Performer } from "../worker/JobLife.ts"
+import { Preparation } from "../worker/Preparation.ts"
+import { Worker } from "../worker/Worker.ts"
+import { closeIdle } from "./Connections.ts"
+
+const health = Layer.unwrap(Effect.map(Worker, (worker) => Health.routes(worker.isReady)))
+
+/** Reads `HEALTH_PORT` (default 8081) and `HEALTH_HOST` (default 127.0.0.1). */
+const healthServer = Layer.unwrap(Effect.gen(function*() {
+  const port = yield* Config.Port("HEALTH_PORT").pipe(Config.withDefault(8081))
+  const host = yield* Config.String("HEALTH_HOST").pipe(Config.withDefault("127.0.0.1"))
+  return NodeHttpServer.layer(() => closeIdle(createServer()), { port, host, gracefulShutdownTimeout: "1 second" })
+}))
+
+/** What providers can do is what this worker does, with requests that were prepared for them. */
+const performer = Layer.effect(
+  Performer,
+  Effect.gen(function*() {
+    const { perform, redispatch } = yield* Providers
+    const { prepare } = yield* Preparation
+    return Performer.of({
+      redispatch,
+      perform: (work, reply) => Effect.flatMap(prepare(work), (prepared) => perform(prepared, reply))
+    })
+  })
+)
+
+/** The process of any worker: its health, the bus and the catalogue around it. */
+export const around = <E>(worker: Layer.Layer<Worker, E, Nats | Catalogue>) =>
+  HttpRouter.serve(health, { disableLogger: true, disableListenLog: true }).pipe(
+    // probes and scrapes are no work
+    Layer.provide([healthServer, Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)]),
+    Layer.provide(worker),
+    Layer.provide([Nats.layer, Catalogue.layer]),
+    Layer.provide(NodeFileSystem.layer)
+  )
+
+/** A worker whose jobs are answered. */
+export const layer = <E>(options: {
+  readonly workload: Workload
+  /** Jobs at once unless `WORKER_SLOTS` says otherwise. */
+  readonly slots: number
+  /** The built-in engines of this workload. */
+  readonly engines: Layer.Layer<LocalEngines, E, Nats>
+  /** What is done to requests before a provider sees them. Default: nothing. */
+  readonly preparation?: Layer.Layer<Preparation, E, Nats>
+}) =>
+  around(
+    Worker.layer(options.workload, options.slots).pipe(
+      Layer.provide([performer, JobServer.layer]),
+      Layer.provide([Providers.layer, options.preparation ?? Preparation.layerNone]),
+      Layer.provide([options.engines, Upstream.layer])
+    )
+  )

@@ -1,0 +1,171 @@
+/**
+ * Where video tasks are kept: their records in a bucket, changed by compare-and-set only, and the requests and videos in
+ * an object store. All of it is gone 24 hours after its last change.
+ */
+import { Clock, Context, Effect, Layer, Option, Result, Schedule, Schema, Semaphore, Stream } from "effect"
+import { JetStreamFailed, patiently } from "../bus/JobStreams.ts"
+import { openBucket } from "../bus/KeyValue.ts"
+import { openStore } from "../bus/ObjectStore.ts"
+import * as VideoTask from "./VideoTask.ts"
+
+/** What was to be done with the task cannot be done any more; `status` is what became of it. */
+export class TaskRefused extends Schema.TaggedError<TaskRefused>()("TaskRefused", {
+  refusal: Schema.Literals(["ended", "fenced", "unknown"])
+}) {}
+
+/** A task in the hands of one worker. */
+export interface OwnedTask {
+  readonly owner: VideoTask.Owner
+  /** As it was when it was last written here. */
+  readonly current: () => VideoTask.VideoTask
+  /** Fails with `TaskRefused` when the task is not this worker's any more: then all work on it must stop. */
+  readonly record: (event: OwnEvent) => Effect.Effect<VideoTask.VideoTask, TaskRefused | JetStreamFailed>
+}
+
+/** What happens to a task in the hands of its owner. */
+export type OwnEvent = DistributiveOmit<Extract<VideoTask.TaskEvent, { readonly owner: unknown }>, "owner">
+type DistributiveOmit<A, Keys extends PropertyKey> = A extends unknown ? Omit<A, Keys> : never
+
+/** A video is kept in parts of this many bytes, so that nobody ever holds more than one of it. */
+const partBytes = 1024 * 1024
+
+/** How long one operation on the object store may take, in milliseconds. */
+const storeWithinMs = 10_000
+
+export class VideoTasks extends Context.Service<VideoTasks, {
+  /** Stores a new task with its request; returns the one that there is where its id is taken. */
+  readonly create: (task: VideoTask.VideoTask, body: Uint8Array) => Effect.Effect<VideoTask.VideoTask, JetStreamFailed>
+  readonly find: (id: string) => Effect.Effect<Option.Option<VideoTask.VideoTask>, JetStreamFailed>
+  /** Returns the task as it is then: cancelled, or ended otherwise before. */
+  readonly cancel: (id: string) => Effect.Effect<VideoTask.VideoTask, TaskRefused | JetStreamFailed>
+  /** Takes the task for a worker. */
+  readonly claim: (id: string, worker: string) => Effect.Effect<OwnedTask, TaskRefused | JetStreamFailed>
+  /** The request's body as the client sent it. */
+  readonly readBody: (task: VideoTask.VideoTask) => Effect.Effect<Uint8Array, JetStreamFailed>
+  /** Stores the video. May be repeated; nobody sees it before the task is completed. */
+  readonly writeContent: (id: string, bytes: Uint8Array) => Effect.Effect<void, JetStreamFailed>
+  /** The bytes from `from` up to but not including `until`. */
+  readonly readContent: (id: string, from: number, until: number) => Stream.Stream<Uint8Array, JetStreamFailed>
+}>()("shared/tasks/VideoTasks") {
+  /** Everything that fails for want of JetStream is tried again for this long, in milliseconds. */
+  static readonly layer = ({ patienceMs }: { readonly patienceMs: number }) =>
+    Layer.effect(VideoTasks, open(patienceMs))
+}
+
+interface Stored {
+  readonly task: VideoTask.VideoTask
+  readonly revision: number
+}
+
+const open = Effect.fn("VideoTasks.open")(function*(patienceMs: number) {
+  const opening = { while: (error: { readonly _tag: string }) => error._tag === "JetStreamFailed", schedule: patiently }
+  const bucket = yield* openBucket("VIDEO_TASKS", { ttlMs: VideoTask.keptForMs }).pipe(Effect.retry(opening))
+  const store = yield* openStore("VIDEO_CONTENT", VideoTask.keptForMs).pipe(Effect.retry(opening))
+  const patience = patiently.pipe(Schedule.upTo({ duration: patienceMs }))
+  const again = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> => Effect.retry(effect, patience)
+
+  const load = (id: string): Effect.Effect<Option.Option<Stored>, JetStreamFailed> =>
+    again(bucket.getRevision(id)).pipe(
+      Effect.map(
+        Option.flatMap(({ revision, value }) => Option.map(VideoTask.decode(value), (task) => ({ task, revision })))
+      )
+    )
+
+  const loadSurely = (id: string): Effect.Effect<Stored, TaskRefused | JetStreamFailed> =>
+    Effect.flatMap(
+      load(id),
+      Option.match({
+        onNone: () => Effect.fail(new TaskRefused({ refusal: "unknown" })),
+        onSome: (stored) => Effect.succeed(stored)
+      })
+    )
+
+  /** Writes what the event makes of the task, again with what another has made of it where that came first. */
+  const change = (
+    stored: Stored,
+    event: VideoTask.TaskEvent
+  ): Effect.Effect<Stored, TaskRefused | JetStreamFailed> =>
+    Effect.gen(function*() {
+      const now = yield* Clock.currentTimeMillis
+      const next = VideoTask.transition(stored.task, event, now)
+      if (Result.isFailure(next)) return yield* new TaskRefused({ refusal: next.failure })
+      // the same text at each try, by which the write is recognised where its answer was lost
+      const written = yield* again(bucket.update(stored.task.id, VideoTask.encode(next.success), stored.revision))
+      if (Option.isSome(written)) return { task: next.success, revision: written.value }
+      return yield* change(yield* loadSurely(stored.task.id), event)
+    })
+
+  const inStore = <A>(effect: Effect.Effect<A, JetStreamFailed>): Effect.Effect<A, JetStreamFailed> =>
+    again(effect.pipe(
+      Effect.timeoutOrElse({
+        duration: storeWithinMs,
+        orElse: () => Effect.fail(new JetStreamFailed({ detail: "the object store did not answer in time" }))
+      })
+    ))
+
+  const read = (name: string): Effect.Effect<Uint8Array, JetStreamFailed> =>
+    Effect.flatMap(
+      inStore(store.get(name)),
+      Option.match({
+        onNone: () => Effect.fail(new JetStreamFailed({ detail: "an object of the task is missing" })),
+        onSome: (bytes) => Effect.succeed(bytes)
+      })
+    )
+
+  return VideoTasks.of({
+    create: Effect.fn("VideoTasks.create")(function*(task, body) {
+      const known = yield* load(task.id)
+      if (Option.isSome(known)) return known.value.task
+      yield* inStore(store.put(bodyName(task), body))
+      if (yield* again(bucket.create(task.id, VideoTask.encode(task)))) return task
+      return Option.match(yield* load(task.id), { onNone: () => task, onSome: (stored) => stored.task })
+    }),
+    find: (id) => Effect.map(load(id), Option.map(({ task }) => task)),
+    cancel: Effect.fn("VideoTasks.cancel")(function*(id) {
+      const stored = yield* loadSurely(id)
+      if (VideoTask.hasEnded(stored.task.status)) return stored.task
+      return yield* change(stored, { event: "cancelled" }).pipe(
+        Effect.catchTag("TaskRefused", () => loadSurely(id)),
+        Effect.map(({ task }) => task)
+      )
+    }),
+    claim: Effect.fn("VideoTasks.claim")(function*(id, worker) {
+      let stored = yield* change(yield* loadSurely(id), { event: "claimed", worker })
+      const owner: VideoTask.Owner = { worker, claim: stored.task.claims }
+      const turn = yield* Semaphore.make(1)
+      return {
+        owner,
+        current: () => stored.task,
+        record: (event) =>
+          turn.withPermit(Effect.suspend(() => change(stored, { ...event, owner } as VideoTask.TaskEvent))).pipe(
+            Effect.map((changed) => {
+              stored = changed
+              return changed.task
+            })
+          )
+      }
+    }),
+    readBody: (task) => read(bodyName(task)),
+    writeContent: Effect.fn("VideoTasks.writeContent")(function*(id, bytes) {
+      for (let at = 0; at < bytes.length; at += partBytes) {
+        yield* inStore(store.put(partName(id, at / partBytes), bytes.subarray(at, at + partBytes)))
+      }
+    }),
+    readContent: (id, from, until) => {
+      const first = Math.floor(from / partBytes)
+      const count = Math.max(0, Math.ceil(until / partBytes) - first)
+      return Stream.fromIterable(Array.from({ length: count }, (_, index) => first + index)).pipe(
+        Stream.mapEffect((part) =>
+          Effect.map(read(partName(id, part)), (bytes) => {
+            const start = part * partBytes
+            return bytes.subarray(Math.max(0, from - start), until - start)
+          })
+        )
+      )
+    }
+  })
+})
+
+/** By its hash, so that two requests under one id never write over each other's body. */
+const bodyName = ({ bodyHash, id }: VideoTask.VideoTask): string => `${id}/${bodyHash}`
+const partName = (id: string, part: number): string => `${id}/${part}`

@@ -1,0 +1,35 @@
+/** A worker service, but for what its workload does: pulls the jobs of one pool and lives each one. */
+import { Config, Context, Effect, Layer } from "effect"
+import { JobServer } from "../bus/JobServer.ts"
+import type { Workload } from "../contract/Operation.ts"
+import * as JobLife from "./JobLife.ts"
+
+export class Worker extends Context.Service<Worker, {
+  /** Connected, with its queue in place, and not shutting down. */
+  readonly isReady: () => boolean
+}>()("shared/worker/Worker") {
+  /**
+   * Reads `WORKER_SLOTS` (jobs at once, default given by the service), `WORKER_POOL` (default `default`) and
+   * `WORKER_GRACE_MS` (how long running jobs may take to finish on SIGTERM, default 300,000).
+   */
+  static readonly layer = (workload: Workload, defaultSlots: number) =>
+    Layer.effect(
+      Worker,
+      Effect.gen(function*() {
+        const server = yield* JobServer
+        const performer = yield* JobLife.Performer
+        const slots = yield* Config.Int("WORKER_SLOTS").pipe(Config.withDefault(defaultSlots))
+        const pool = yield* Config.String("WORKER_POOL").pipe(Config.withDefault("default"))
+        const graceMs = yield* Config.Int("WORKER_GRACE_MS").pipe(Config.withDefault(300_000))
+        const serving = yield* server.serve({
+          workload,
+          pool,
+          slots,
+          graceMs,
+          run: (job) => JobLife.live(performer, job)
+        })
+        yield* Effect.logInfo("worker started", { workload, pool, slots })
+        return Worker.of({ isReady: serving.isReady })
+      })
+    )
+}

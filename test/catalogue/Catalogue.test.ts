@@ -1,0 +1,213 @@
+/** The catalogue says of every mistake where it is, and an edit with a mistake changes nothing. */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Context, Effect, FileSystem, Layer, Logger } from "effect"
+import { TestClock } from "effect/testing"
+import { Catalogue, load, parse } from "../../shared/catalogue/Catalogue.ts"
+
+const valid = `
+providers:
+  paid: { protocol: openai, baseUrl: "https://api.example.com/v1", apiKey: "\${PAID_KEY}" }
+  free: { protocol: local, options: { pace: { tokensPerSecond: 50 } } }
+models:
+  small: { workload: chat, targets: [{ provider: free }] }
+  large:
+    workload: chat
+    pool: large-1
+    targets:
+      - { provider: paid, model: large-2, weight: 0.5 }
+      - { provider: free, priority: 1 }
+`
+
+describe("a catalogue", () => {
+  it.effect("is read with all it says", () =>
+    Effect.gen(function*() {
+      const { models, providers } = yield* parse("gateway.yaml", valid)
+      assert.deepStrictEqual([...providers], [
+        ["paid", { protocol: "openai", baseUrl: "https://api.example.com/v1", apiKey: "${PAID_KEY}" }],
+        ["free", { protocol: "local", options: { pace: { tokensPerSecond: 50 } } }]
+      ])
+      assert.deepStrictEqual([...models], [
+        ["small", { workload: "chat", targets: [{ provider: "free" }] }],
+        ["large", {
+          workload: "chat",
+          pool: "large-1",
+          targets: [{ provider: "paid", model: "large-2", weight: 0.5 }, { provider: "free", priority: 1 }]
+        }]
+      ])
+    }))
+
+  it.effect("may name things as it likes", () =>
+    Effect.gen(function*() {
+      const names = ["__proto__", "constructor", "1", "meta/llama 3.1", "漢字"]
+      const lines = names.map((name) => `  "${name}": { workload: chat, targets: [{ provider: "${name}" }] }`)
+      const { models, providers } = yield* parse(
+        "gateway.yaml",
+        ["providers:", ...names.map((name) => `  "${name}": { protocol: local }`), "models:", ...lines].join("\n")
+      )
+      assert.sameMembers([...providers.keys()], names)
+      assert.sameMembers([...models.keys()], names)
+    }))
+
+  it.effect("is the one of a local start", () =>
+    Effect.gen(function*() {
+      const { models } = yield* load("deploy/local/gateway.yaml")
+      assert.strictEqual(models.get("local-chat")?.workload, "chat")
+    }).pipe(Effect.provide(NodeFileSystem.layer)))
+})
+
+const change = (from: string, to: string): string => {
+  assert.include(valid, from)
+  return valid.replace(from, to)
+}
+
+/** What is wrong, and how each line of the message begins. */
+const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lines: ReadonlyArray<string>]> = [
+  ["no YAML", () => "providers: {", "Expected"],
+  ["YAML with tabs", () => "providers:\n\t- x", "Tabs cannot be used for YAML indentation at line 2"],
+  ["a name that is there twice", () => `${valid}\nmodels: {}`, "Duplicate key 'models' at line"],
+  ["nothing", () => "", "the file: Expected object"],
+  ["a list", () => "- models", "the file: Expected object"],
+  ["no models", () => "providers: {}", "models: Missing key"],
+  ["empty models", () => "providers: {}\nmodels:", "models: Expected object"],
+  ["an unknown protocol", () => change("openai", "smtp"), "providers.paid.protocol: Expected \"openai\""],
+  ["an unknown workload", () => change("chat", "chess"), "models.small.workload: Expected \"chat\""],
+  ["an address that is none", () => change("https:", "ftp:"), "providers.paid.baseUrl: Expected an http(s) URL"],
+  ["an address with a query", () => change("/v1", "/v1?a=b"), "providers.paid.baseUrl: Expected an http(s) URL"],
+  [
+    "no address where one is needed",
+    () => change("baseUrl: \"https://api.example.com/v1\", ", ""),
+    "providers.paid.baseUrl: is missing"
+  ],
+  ["a misspelt field", () => change("weight", "wieght"), "models.large.targets.0.wieght: Expected no excess"],
+  ["an empty key", () => change("${PAID_KEY}", ""), "providers.paid.apiKey: Expected a value with a length"],
+  ["a pool that is no subject", () => change("large-1", "Large.1"), "models.large.pool: Expected lower case letters"],
+  ["a model without targets", () => change("[{ provider: free }]", "[]"), "models.small.targets.0: Missing key"],
+  ["a weight of nothing", () => change("0.5", "0"), "models.large.targets.0.weight: Expected a value greater than 0"],
+  ["a weight without end", () => change("0.5", ".inf"), "models.large.targets.0.weight: Expected a finite number"],
+  ["half a priority", () => change("priority: 1", "priority: 0.5"), "models.large.targets.1.priority: Expected an int"],
+  [
+    "a provider that is not there",
+    () => change("paid, model", "unpaid, model"),
+    "models.large.targets.0.provider: there is no provider 'unpaid'"
+  ],
+  [
+    "several mistakes at once",
+    () => change("openai", "smtp").replace("chat", "chess").replace("priority: 1", "priority: x"),
+    "providers.paid.protocol: ",
+    "models.small.workload: ",
+    "models.large.targets.1.priority: "
+  ],
+  [
+    "several names that lead nowhere",
+    () => change("[{ provider: free }]", "[{ provider: a }, { provider: b }]"),
+    "models.small.targets.0.provider: there is no provider 'a'",
+    "models.small.targets.1.provider: there is no provider 'b'"
+  ]
+]
+
+it.effect.each(mistakes)("a catalogue is refused where it has %s", ([_, text, ...lines]) =>
+  Effect.gen(function*() {
+    const error = yield* Effect.flip(parse("gateway.yaml", text()))
+    assert.isTrue(error.message.startsWith("gateway.yaml: "), error.message)
+    const found = error.detail.split("\n")
+    assert.strictEqual(found.length, lines.length, error.detail)
+    for (const [index, line] of lines.entries()) assert.isTrue(found[index]?.startsWith(line), error.detail)
+  }))
+
+/** A catalogue that follows a file, and the file. */
+const following = Effect.gen(function*() {
+  const files = yield* FileSystem.FileSystem
+  const folder = yield* files.makeTempDirectoryScoped()
+  const file = `${folder}/gateway.yaml`
+  yield* files.writeFileString(file, valid)
+  const log: Array<string> = []
+  const logger = Logger.make<unknown, void>(({ message }) => {
+    log.push(JSON.stringify(message))
+  })
+  const built = yield* Layer.build(Catalogue.layer).pipe(
+    Effect.provide([
+      Logger.layer([logger]),
+      ConfigProvider.layer(ConfigProvider.fromUnknown({ GATEWAY_CONFIG: file }))
+    ])
+  )
+  const catalogue = Context.get(built, Catalogue)
+  return {
+    current: () => catalogue.current(),
+    models: () => [...catalogue.current().models.keys()],
+    /** Puts another file in its place, at once. */
+    edit: (text: string) =>
+      files.writeFileString(`${file}.new`, text).pipe(Effect.andThen(files.rename(`${file}.new`, file))),
+    link: (text: string) =>
+      files.writeFileString(`${folder}/data`, text).pipe(
+        Effect.andThen(files.symlink(`${folder}/data`, `${file}.new`)),
+        Effect.andThen(files.rename(`${file}.new`, file))
+      ),
+    remove: files.remove(file),
+    log,
+    /** Lets the time come at which the file is looked at again, until the log says so. */
+    until: (word: string) =>
+      TestClock.adjust("1 second").pipe(
+        Effect.andThen(Effect.promise(() => new Promise(setImmediate))),
+        Effect.repeat({ until: () => log.some((line) => line.includes(word)) })
+      )
+  }
+}).pipe(Effect.provide(NodeFileSystem.layer))
+
+describe("a change of the file", () => {
+  it.effect("is taken over without a restart, and whoever holds the old one keeps it", () =>
+    Effect.gen(function*() {
+      const { current, edit, models, until } = yield* following
+      const before = current()
+      yield* edit(change("small:", "tiny:"))
+      yield* until("catalogue reloaded")
+      assert.sameMembers(models(), ["tiny", "large"])
+      assert.sameMembers([...before.models.keys()], ["small", "large"])
+    }))
+
+  it.effect("with a mistake changes nothing and is reported once, with the path; the next good one is taken", () =>
+    Effect.gen(function*() {
+      const { current, edit, log, until } = yield* following
+      const before = current()
+      yield* edit(change("weight: 0.5", "weight: heavy"))
+      yield* until("models.large.targets.0.weight")
+      assert.strictEqual(current(), before)
+      yield* edit(change("weight: 0.5", "weight: 2"))
+      yield* until("catalogue reloaded")
+      assert.strictEqual(current().models.get("large")?.targets[0].weight, 2)
+      assert.strictEqual(log.length, 2, log.join("\n"))
+    }))
+
+  it.effect("that takes the file away changes nothing, and its return is noticed", () =>
+    Effect.gen(function*() {
+      const { current, edit, models, remove, until } = yield* following
+      const before = current()
+      yield* remove
+      yield* until("cannot be read (NotFound)")
+      assert.strictEqual(current(), before)
+      yield* edit(change("small:", "tiny:"))
+      yield* until("catalogue reloaded")
+      assert.sameMembers(models(), ["tiny", "large"])
+    }))
+
+  it.effect("is seen behind a swapped link, as Kubernetes mounts it", () =>
+    Effect.gen(function*() {
+      const { link, models, until } = yield* following
+      yield* link(change("small:", "tiny:"))
+      yield* until("catalogue reloaded")
+      assert.sameMembers(models(), ["tiny", "large"])
+    }))
+})
+
+it.effect("a process does not start with a catalogue that it cannot use", () =>
+  Effect.gen(function*() {
+    const files = yield* FileSystem.FileSystem
+    const file = `${yield* files.makeTempDirectoryScoped()}/gateway.yaml`
+    const start = Effect.flip(Layer.build(Catalogue.layer)).pipe(
+      Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ GATEWAY_CONFIG: file })))
+    )
+    yield* files.writeFileString(file, "models: {}")
+    assert.strictEqual((yield* start).message, `${file}: providers: Missing key`)
+    yield* files.remove(file)
+    assert.strictEqual((yield* start).message, `${file}: cannot be read (NotFound)`)
+  }).pipe(Effect.provide(NodeFileSystem.layer)))
