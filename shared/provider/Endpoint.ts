@@ -1,0 +1,40 @@
+/** How a chosen provider is reached: its key and its patience, with the defaults filled in. */
+import { Effect, Option, type Redacted } from "effect"
+import { type JobError, ProviderFailed } from "../contract/JobError.ts"
+import type { Endpoint } from "./Protocol.ts"
+import * as Secret from "./Secret.ts"
+
+/** The provider's key; `None` for one that needs none. Fails where the variable that should hold it is not set. */
+export const keyOf = (endpoint: Endpoint): Effect.Effect<Option.Option<Redacted.Redacted>, JobError> => {
+  const { apiKey } = endpoint.provider
+  if (apiKey === undefined) return Effect.succeedNone
+  const key = Secret.resolve(apiKey)
+  return Option.isSome(key) ? Effect.succeed(key) : Effect.fail(
+    new ProviderFailed({ provider: endpoint.name, reason: "credentials", status: null, retryAfterMs: null })
+  )
+}
+
+const urls = new Map<string, URL>()
+
+/** An address below the provider's `baseUrl`. Each is parsed once: there are as many as the catalogue has providers. */
+export const urlOf = (endpoint: Endpoint, path: string): URL => {
+  const text = `${endpoint.provider.baseUrl}${path}`
+  let url = urls.get(text)
+  if (url === undefined) {
+    url = new URL(text)
+    urls.set(text, url)
+  }
+  return url
+}
+
+export interface Timeouts {
+  readonly firstByteMs: number
+  readonly idleMs: number
+  readonly totalMs: number
+}
+
+export const timeoutsOf = (endpoint: Endpoint): Timeouts => ({
+  firstByteMs: endpoint.provider.timeouts?.firstByteMs ?? 120_000,
+  idleMs: endpoint.provider.timeouts?.idleMs ?? 60_000,
+  totalMs: endpoint.provider.timeouts?.totalMs ?? 600_000
+})

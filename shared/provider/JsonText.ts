@@ -1,0 +1,136 @@
+/**
+ * Small edits of a JSON text that leave every other byte as it was.
+ *
+ * Parsing and printing again would change white space, number formats, escapes and duplicate keys, and so make the
+ * provider see another request than the client sent.
+ */
+
+/** A member of the outermost object: where its key begins and where its value lies, in bytes. */
+export interface Member {
+  readonly name: string
+  readonly start: number
+  readonly valueStart: number
+  readonly valueEnd: number
+}
+
+const quote = 0x22
+const backslash = 0x5c
+// a byte order mark within the text is a character like any other
+const text = new TextDecoder("utf-8", { ignoreBOM: true })
+
+const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+
+const skipSpace = (bytes: Uint8Array, from: number): number => {
+  let at = from
+  while (isSpace(bytes[at])) at++
+  return at
+}
+
+/** The index after the closing quote of the string that opens at `from`, or -1. */
+const skipString = (bytes: Uint8Array, from: number): number => {
+  let at = from
+  for (;;) {
+    at = bytes.indexOf(quote, at + 1)
+    if (at === -1) return -1
+    let escapes = at - 1
+    while (bytes[escapes] === backslash) escapes--
+    if ((at - escapes) % 2 === 1) return at + 1
+  }
+}
+
+/** The index after the value that begins at `from`, or -1 where it does not end. */
+const skipValue = (bytes: Uint8Array, from: number): number => {
+  const first = bytes[from]
+  if (first === quote) return skipString(bytes, from)
+  if (first !== 0x7b && first !== 0x5b) {
+    let at = from
+    while (at < bytes.length && !isSpace(bytes[at]) && bytes[at] !== 0x2c && bytes[at] !== 0x7d && bytes[at] !== 0x5d) {
+      at++
+    }
+    return at === from ? -1 : at
+  }
+  let depth = 0
+  for (let at = from; at < bytes.length; at++) {
+    const byte = bytes[at]
+    if (byte === quote) {
+      at = skipString(bytes, at) - 1
+      if (at < 0) return -1
+    } else if (byte === 0x7b || byte === 0x5b) depth++
+    else if (byte === 0x7d || byte === 0x5d) {
+      if (--depth === 0) return at + 1
+    }
+  }
+  return -1
+}
+
+/** The members of the outermost object in order, duplicates included; `undefined` where the text is no whole object. */
+export const members = (bytes: Uint8Array): ReadonlyArray<Member> | undefined => {
+  const found: Array<Member> = []
+  let at = skipSpace(bytes, 0)
+  if (bytes[at] !== 0x7b) return undefined
+  at = skipSpace(bytes, at + 1)
+  if (bytes[at] === 0x7d) return skipSpace(bytes, at + 1) === bytes.length ? found : undefined
+  for (;;) {
+    if (bytes[at] !== quote) return undefined
+    const start = at
+    at = skipString(bytes, at)
+    if (at === -1) return undefined
+    const name = readString(bytes.subarray(start, at))
+    at = skipSpace(bytes, at)
+    if (name === undefined || bytes[at] !== 0x3a) return undefined
+    const valueStart = skipSpace(bytes, at + 1)
+    const valueEnd = skipValue(bytes, valueStart)
+    if (valueEnd === -1) return undefined
+    found.push({ name, start, valueStart, valueEnd })
+    at = skipSpace(bytes, valueEnd)
+    if (bytes[at] === 0x7d) return skipSpace(bytes, at + 1) === bytes.length ? found : undefined
+    if (bytes[at] !== 0x2c) return undefined
+    at = skipSpace(bytes, at + 1)
+  }
+}
+
+const readString = (bytes: Uint8Array): string | undefined => {
+  if (bytes.indexOf(backslash) === -1) return text.decode(bytes.subarray(1, -1))
+  try {
+    return JSON.parse(text.decode(bytes))
+  } catch {
+    return undefined
+  }
+}
+
+/** The value of the last member of that name, parsed; `undefined` where there is none or it is no JSON. */
+export const valueOf = (bytes: Uint8Array, all: ReadonlyArray<Member>, name: string): unknown => {
+  const member = all.findLast((member) => member.name === name)
+  if (member === undefined) return undefined
+  try {
+    return JSON.parse(text.decode(bytes.subarray(member.valueStart, member.valueEnd)))
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Replaces the values of members, or adds a member at the front of the object where there is none of that name. Of
+ * duplicates every one is replaced.
+ */
+export const setMembers = (
+  bytes: Uint8Array,
+  all: ReadonlyArray<Member>,
+  changes: ReadonlyMap<string, unknown>
+): Uint8Array => {
+  const pieces: Array<Uint8Array> = []
+  let copied = bytes.indexOf(0x7b) + 1
+  pieces.push(bytes.subarray(0, copied))
+  for (const [name, value] of changes) {
+    if (all.some((member) => member.name === name)) continue
+    const comma = all.length > 0 ? "," : ""
+    pieces.push(Buffer.from(`${JSON.stringify(name)}:${JSON.stringify(value)}${comma}`))
+  }
+  for (const member of all) {
+    if (!changes.has(member.name)) continue
+    pieces.push(bytes.subarray(copied, member.valueStart), Buffer.from(JSON.stringify(changes.get(member.name))))
+    copied = member.valueEnd
+  }
+  pieces.push(bytes.subarray(copied))
+  return Buffer.concat(pieces)
+}

@@ -1,0 +1,44 @@
+/** What a provider protocol is: one function that makes one attempt at one call. */
+import { Effect } from "effect"
+import type { Provider } from "../catalogue/Catalogue.ts"
+import { InvalidRequest, type JobError } from "../contract/JobError.ts"
+import type { Operation } from "../contract/Operation.ts"
+import type { Usage } from "../contract/Usage.ts"
+import type { Sink } from "./Sink.ts"
+
+/** The provider that was chosen for a call. */
+export interface Endpoint {
+  /** Its name in the catalogue: for errors, spans and metrics. */
+  readonly name: string
+  readonly provider: Provider
+  /** The model's name at the provider. */
+  readonly model: string
+}
+
+export interface Call {
+  readonly operation: Operation
+  /** The model's name as the client knows it. */
+  readonly model: string
+  /** Whose request it is, as an opaque id. */
+  readonly tenant: string
+  readonly contentType: string
+  /** The client's body as it came, already validated. */
+  readonly body: Uint8Array
+  readonly endpoint: Endpoint
+}
+
+/**
+ * Makes the call and writes the answer to the sink. Fails before `sink.start` where another attempt may be made, after it
+ * where the answer is broken. Interruption stops the provider's work.
+ */
+export type Perform = (call: Call, sink: Sink) => Effect.Effect<Usage | undefined, JobError>
+
+/** The failure of a call whose provider does not serve the operation. */
+export const notSupported = (call: Call): Effect.Effect<never, InvalidRequest> =>
+  Effect.fail(
+    new InvalidRequest({
+      message: `model: '${call.model}' does not serve ${call.operation.name}`,
+      param: "model",
+      code: "operation_not_supported"
+    })
+  )

@@ -1,0 +1,92 @@
+/**
+ * Cuts a stream of server-sent events into whole frames without changing a byte, however the bytes were cut on the way.
+ */
+
+const newline = 0x0a
+const carriageReturn = 0x0d
+
+/** A frame larger than this is not waited for. 16 MiB: an image in base64 fits. */
+export const maxFrameBytes = 16 * 1024 * 1024
+
+export class SseFrames {
+  /** The bytes of the frame that is not complete, as they came: joined only where it may have ended. */
+  #rest: Array<Uint8Array> = []
+  #restBytes = 0
+
+  /** The frames that are complete now, each with the blank line that ends it. */
+  push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
+    const searched = this.#restBytes
+    this.#rest.push(chunk)
+    this.#restBytes += chunk.length
+    if (!chunk.includes(newline)) return []
+    const bytes = this.#rest.length === 1 ? chunk : Buffer.concat(this.#rest, this.#restBytes)
+    const frames: Array<Uint8Array> = []
+    let start = 0
+    let at = bytes.indexOf(newline, searched)
+    while (at !== -1) {
+      if (endsFrame(bytes, at, start)) {
+        frames.push(bytes.subarray(start, at + 1))
+        start = at + 1
+      }
+      at = bytes.indexOf(newline, at + 1)
+    }
+    this.#rest = start === bytes.length ? [] : [bytes.subarray(start)]
+    this.#restBytes = bytes.length - start
+    return frames
+  }
+
+  /** What has come after the last whole frame. */
+  get rest(): Uint8Array {
+    return Buffer.concat(this.#rest, this.#restBytes)
+  }
+
+  /** How many bytes have come after the last whole frame. */
+  get restBytes(): number {
+    return this.#restBytes
+  }
+}
+
+/** Whether the line that the newline at `at` ends is empty: LF LF, CR LF CR LF, or a mixture. */
+const endsFrame = (bytes: Uint8Array, at: number, start: number): boolean => {
+  const before = bytes[at - 1] === carriageReturn ? at - 2 : at - 1
+  return before < start ? true : bytes[before] === newline
+}
+
+const prefix = Buffer.from("data:")
+const joint = Buffer.of(newline)
+
+const beginsWithPrefix = (frame: Uint8Array): boolean => prefix.every((byte, index) => frame[index] === byte)
+
+/** The `data` of a frame; several lines are joined by a newline, as the standard says. */
+export const dataOf = (frame: Uint8Array): Uint8Array | undefined => {
+  // nearly every frame is one such line and the blank one after it
+  if (frame.indexOf(newline) === frame.length - 2 && beginsWithPrefix(frame) && frame.at(-3) !== carriageReturn) {
+    return frame.subarray(frame[prefix.length] === 0x20 ? prefix.length + 1 : prefix.length, -2)
+  }
+  const lines: Array<Uint8Array> = []
+  let start = 0
+  while (start < frame.length) {
+    const newlineAt = frame.indexOf(newline, start)
+    const end = newlineAt === -1 ? frame.length : newlineAt
+    const line = frame.subarray(start, frame[end - 1] === carriageReturn ? end - 1 : end)
+    if (Buffer.compare(line.subarray(0, prefix.length), prefix) === 0) {
+      lines.push(line.subarray(line[prefix.length] === 0x20 ? prefix.length + 1 : prefix.length))
+    }
+    start = end + 1
+  }
+  if (lines.length <= 1) return lines[0]
+  return Buffer.concat(lines.flatMap((line, index) => index === 0 ? [line] : [joint, line]))
+}
+
+/** Puts other JSON in the place of a frame's own, which `dataOf` gave. It must have no newlines where that had none. */
+export const replaceData = (frame: Uint8Array, data: Uint8Array, replacement: Uint8Array): Uint8Array => {
+  const at = data.byteOffset - frame.byteOffset
+  // joined data is no part of the frame's own bytes, though it may share their memory
+  if (data.buffer === frame.buffer && at >= 0 && at + data.length <= frame.length) {
+    return Buffer.concat([frame.subarray(0, at), replacement, frame.subarray(at + data.length)])
+  }
+  // latin1 stands for bytes
+  const others = Buffer.from(frame).toString("latin1").replaceAll(/^data:[^\n]*\n/gm, "")
+  const lines = Buffer.from(replacement).toString("latin1").split("\n").map((line) => `data: ${line}\n`)
+  return Buffer.from(lines.join("") + others, "latin1")
+}

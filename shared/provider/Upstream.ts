@@ -1,0 +1,145 @@
+/**
+ * HTTP to providers: one exchange at a time, with back-pressure, deadlines and an abort that always reaches the socket.
+ *
+ * This is undici's dispatch interface without the layers above it, which cost several times as much per request. Pieces
+ * of the answer are handed on as they come.
+ */
+import { Config, Context, Effect, Layer } from "effect"
+import type { IncomingHttpHeaders } from "node:http"
+import { Agent, type Dispatcher } from "undici"
+import type { JobError } from "../contract/JobError.ts"
+import { ProviderFailed, ProviderTimeout } from "../contract/JobError.ts"
+
+export interface UpstreamRequest {
+  /** The provider's name in the catalogue, for errors. */
+  readonly provider: string
+  readonly url: URL
+  readonly headers: Record<string, string>
+  readonly body: Uint8Array
+  /** Milliseconds; see the catalogue's `timeouts`. */
+  readonly firstByteMs: number
+  readonly idleMs: number
+  readonly totalMs: number
+}
+
+/** What a receiver may do to the exchange it listens to. */
+export interface ExchangeControl {
+  /** Stops reading until `resume`. */
+  readonly pause: () => void
+  readonly resume: () => void
+  /** Aborts the exchange with this error. */
+  readonly fail: (error: JobError) => void
+}
+
+export interface Receiver {
+  readonly onHead: (status: number, headers: IncomingHttpHeaders) => void
+  readonly onData: (chunk: Uint8Array) => void
+}
+
+export class Upstream extends Context.Service<Upstream, {
+  /**
+   * Sends the request and feeds the receiver until the answer has ended. Fails with `ProviderFailed` (`unreachable`
+   * before the head, `cut` after it), `ProviderTimeout`, or whatever the receiver failed with. Interruption closes the
+   * connection.
+   */
+  readonly exchange: (
+    request: UpstreamRequest,
+    receiver: (control: ExchangeControl) => Receiver
+  ) => Effect.Effect<void, JobError>
+}>()("shared/provider/Upstream") {
+  /** Reads `UPSTREAM_CONNECT_TIMEOUT_MS` (default 5,000). */
+  static readonly layer = Layer.effect(
+    Upstream,
+    Effect.gen(function*() {
+      const connectMs = yield* Config.Int("UPSTREAM_CONNECT_TIMEOUT_MS").pipe(Config.withDefault(5_000))
+      const agent = yield* Effect.acquireRelease(
+        Effect.sync(() => new Agent({ connect: { timeout: connectMs }, keepAliveTimeout: 30_000, pipelining: 1 })),
+        (agent) => Effect.promise(() => agent.destroy())
+      )
+      return Upstream.of({ exchange: (request, receiver) => exchange(agent, request, receiver) })
+    })
+  )
+}
+
+const exchange = (
+  agent: Agent,
+  request: UpstreamRequest,
+  makeReceiver: (control: ExchangeControl) => Receiver
+): Effect.Effect<void, JobError> =>
+  Effect.callback<void, JobError>((resume) => {
+    let controller: Dispatcher.DispatchController | undefined
+    let aborted = false
+    let headSeen = false
+    let over = false
+    const settle = (result: Effect.Effect<void, JobError>) => {
+      if (over) return
+      over = true
+      clearTimeout(deadline)
+      resume(result)
+    }
+    const fail = (error: JobError) => {
+      settle(Effect.fail(error))
+      abort()
+    }
+    // a timer, not `Effect.timeout`, which races two more fibers for every request
+    const deadline = setTimeout(
+      () => fail(new ProviderTimeout({ provider: request.provider, phase: "total" })),
+      request.totalMs
+    )
+    const abort = () => {
+      aborted = true
+      controller?.abort(new Error("no longer wanted"))
+    }
+    const receiver = makeReceiver({
+      pause: () => controller?.pause(),
+      resume: () => controller?.resume(),
+      fail
+    })
+    agent.dispatch({
+      origin: request.url.origin,
+      path: request.url.pathname + request.url.search,
+      method: "POST",
+      headers: request.headers,
+      body: request.body,
+      headersTimeout: request.firstByteMs,
+      bodyTimeout: request.idleMs
+    }, {
+      onRequestStart: (started) => {
+        controller = started
+        // an abort that came before there was a connection would otherwise be lost
+        if (aborted) started.abort(new Error("no longer wanted"))
+      },
+      onResponseStart: (_controller, status, headers) => {
+        headSeen = true
+        if (!over) receiver.onHead(status, headers)
+      },
+      onResponseData: (_controller, chunk) => {
+        if (!over) receiver.onData(chunk)
+      },
+      onResponseEnd: () => settle(Effect.void),
+      onResponseError: (_controller, error) => settle(Effect.fail(describe(request.provider, error, headSeen)))
+    })
+    return Effect.sync(() => {
+      over = true
+      clearTimeout(deadline)
+      abort()
+    })
+  })
+
+const describe = (provider: string, error: Error, headSeen: boolean): JobError => {
+  switch ((error as NodeJS.ErrnoException).code) {
+    case "UND_ERR_CONNECT_TIMEOUT":
+      return new ProviderTimeout({ provider, phase: "connect" })
+    case "UND_ERR_HEADERS_TIMEOUT":
+      return new ProviderTimeout({ provider, phase: "first byte" })
+    case "UND_ERR_BODY_TIMEOUT":
+      return new ProviderTimeout({ provider, phase: "idle" })
+    default:
+      return new ProviderFailed({
+        provider,
+        reason: headSeen ? "cut" : "unreachable",
+        status: null,
+        retryAfterMs: null
+      })
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * Edits one field of a `multipart/form-data` body and leaves every other byte as it was, the files above all.
+ *
+ * The body has been read as a form before; here only the places of its parts are looked for.
+ */
+
+const crlf = "\r\n"
+
+/** The text between the parts; `undefined` where the content type names none. */
+const boundaryOf = (contentType: string): string | undefined => {
+  const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i.exec(contentType) ?? []
+  return quoted ?? plain
+}
+
+/** The name of a field that is no file. */
+const nameIn = (headers: string): string | undefined => {
+  const disposition = headers.split(crlf).find((line) => /^content-disposition:/i.test(line))
+  if (disposition === undefined || /;\s*filename\*?=/i.test(disposition)) return undefined
+  const [, quoted, plain] = /;\s*name=(?:"([^"]*)"|([^\s;]+))/i.exec(disposition) ?? []
+  return quoted ?? plain
+}
+
+interface Field {
+  readonly name: string | undefined
+  /** Where its value lies, in bytes. */
+  readonly start: number
+  readonly end: number
+}
+
+const fieldsOf = (body: Buffer, boundary: string): ReadonlyArray<Field> => {
+  const fields: Array<Field> = []
+  const delimiter = Buffer.from(`${crlf}--${boundary}`)
+  // what stands before the first part is no part, and the first delimiter may be the very beginning
+  const first = body.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2)) ? -2 : body.indexOf(delimiter)
+  if (first === -1) return fields
+  let at = first + delimiter.length
+  for (;;) {
+    const next = body.indexOf(delimiter, at)
+    if (next === -1) return fields
+    // headers begin after the delimiter's line
+    const line = body.indexOf(crlf, at)
+    const blank = body.indexOf(`${crlf}${crlf}`, line)
+    if (line !== -1 && blank !== -1 && blank < next) {
+      const start = blank + 4
+      fields.push({ name: nameIn(body.toString("latin1", line + 2, blank)), start, end: Math.max(start, next) })
+    }
+    at = next + delimiter.length
+  }
+}
+
+/** Replaces the value of every field of that name; `undefined` where there is none. */
+export const setField = (
+  body: Uint8Array,
+  contentType: string,
+  name: string,
+  value: string
+): Uint8Array | undefined => {
+  const boundary = boundaryOf(contentType)
+  if (boundary === undefined) return undefined
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const fields = fieldsOf(bytes, boundary).filter((field) => field.name === name)
+  if (fields.length === 0) return undefined
+  const pieces: Array<Uint8Array> = []
+  let copied = 0
+  for (const { end, start } of fields) {
+    pieces.push(bytes.subarray(copied, start), Buffer.from(value))
+    copied = end
+  }
+  pieces.push(bytes.subarray(copied))
+  return Buffer.concat(pieces)
+}
