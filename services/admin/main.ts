@@ -1,0 +1,14 @@
+/** Commands for whoever runs the gateway: API keys and the catalogue. */
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Effect } from "effect"
+import { Command } from "effect/cli"
+import * as CatalogueCommands from "./CatalogueCommands.ts"
+import * as KeyCommands from "./KeyCommands.ts"
+
+const admin = Command.make("admin").pipe(
+  Command.withDescription("Run the gateway's own affairs"),
+  Command.withSubcommands([KeyCommands.keys, CatalogueCommands.config])
+)
+
+Command.run(admin, { version: "0.1.0" }).pipe(Effect.provide(NodeServices.layer), NodeRuntime.runMain)

@@ -1,0 +1,139 @@
+/** Performs the compaction of a conversation: keeps the user's messages, and seals a summary of it all. */
+import { Clock, Effect } from "effect"
+import { randomUUID } from "node:crypto"
+import type { CompactedResponse, Content, InputItem } from "../../shared/contract/Compaction.ts"
+import * as Contract from "../../shared/contract/Compaction.ts"
+import type { CompactionItem } from "../../shared/contract/CompactionItem.ts"
+import { ReferenceNotFound } from "../../shared/contract/JobError.ts"
+import type { Usage } from "../../shared/contract/Usage.ts"
+import { toTokenUsage } from "../../shared/provider/chat/ChatCompletions.ts"
+import { decoder } from "../../shared/provider/local/RequestBody.ts"
+import { loadTokenizer } from "../../shared/provider/local/Tokens.ts"
+import type { Perform } from "../../shared/provider/Protocol.ts"
+import * as TranslationWarnings from "../../shared/provider/TranslationWarnings.ts"
+import type { Compactions } from "./Compactions.ts"
+import type { Origin, Source } from "./Extract.ts"
+import { readable } from "./Material.ts"
+import { summarise } from "./Summary.ts"
+
+const utf8 = new TextEncoder()
+const decode = decoder(Contract.CompactionRequest)
+
+type OutputItem = CompactedResponse["output"][number]
+
+/** Compactions of this gateway are open by the time a call is performed. What others have sealed is kept as it came. */
+export const make = (compactions: Compactions["Service"]): Perform =>
+  Effect.fnUntraced(function*(call, sink) {
+    const request = yield* decode(call)
+    const { previous_response_id: previous } = request
+    // one that names a compaction of ours was resolved before
+    if (typeof previous === "string" && previous !== "") {
+      return yield* new ReferenceNotFound({ param: "previous_response_id" })
+    }
+    const items: ReadonlyArray<InputItem> = typeof request.input === "string"
+      ? [{ role: "user", content: request.input }]
+      : request.input ?? []
+    const instructions = request.instructions ?? ""
+    const sources = items.flatMap(toSource)
+    const summary = yield* summarise(sources, instructions)
+    const tokenizer = yield* loadTokenizer
+    const usage = {
+      inputTokens: yield* tokenizer.countAll([instructions, ...sources.map(({ text }) => text)]),
+      outputTokens: yield* tokenizer.countAll([summary])
+    }
+
+    const id = newId("resp")
+    const sealed = {
+      id: newId("cmp"),
+      type: "compaction" as const,
+      encrypted_content: compactions.seal.seal(call.tenant, summary)
+    }
+    const output: ReadonlyArray<OutputItem> = [...items.flatMap(toKept), sealed]
+    yield* compactions.keep(call.tenant, id, output)
+    const response: CompactedResponse = {
+      id,
+      object: "response.compaction",
+      created_at: Math.floor((yield* Clock.currentTimeMillis) / 1_000),
+      output,
+      usage: toUsage(usage),
+      error: null
+    }
+    const headers = TranslationWarnings.toHeaders(unread(items))
+    sink.start({ status: 200, contentType: "application/json", headers })
+    sink.write(utf8.encode(JSON.stringify(response)))
+    return usage
+  })
+
+const newId = (prefix: string): string => `${prefix}_${randomUUID().replaceAll("-", "")}`
+
+const isMessage = (item: InputItem): item is Contract.MessageItem => "role" in item
+const isCall = (item: InputItem): item is Contract.FunctionCallItem => item.type === "function_call"
+const isCallOutput = (item: InputItem): item is Contract.FunctionCallOutputItem => item.type === "function_call_output"
+const isSealed = (item: InputItem): item is CompactionItem => item.type === "compaction"
+
+const textOf = (content: Content | null | undefined): string =>
+  typeof content === "string" ? content : (content ?? []).flatMap((part) => {
+    if ("text" in part && typeof part.text === "string") return [part.text]
+    return "refusal" in part && typeof part.refusal === "string" ? [part.refusal] : []
+  }).join("\n")
+
+const origins: { readonly [R in Contract.MessageItem["role"]]: Origin } = {
+  system: "instructions",
+  developer: "instructions",
+  user: "user",
+  assistant: "assistant",
+  tool: "tool"
+}
+
+const toSource = (item: InputItem): ReadonlyArray<Source> => {
+  if (isMessage(item)) {
+    const calls = (item.tool_calls ?? []).map((call) => describeCall(call.function.name, call.function.arguments))
+    const text = textOf(item.content)
+    const said = { text: item.role === "tool" ? readable(text) : text, origin: origins[item.role] }
+    return [said, ...calls].filter(({ text }) => text !== "").map(wellFormed)
+  }
+  if (isCall(item)) return [wellFormed(describeCall(item.name, item.arguments))]
+  if (isCallOutput(item)) return [wellFormed({ text: readable(textOf(item.output)), origin: "tool" })]
+  return []
+}
+
+const describeCall = (name: string, json: string): Source => ({
+  text: `The assistant called ${name}${json === "" || json === "{}" ? "" : ` with ${readable(json)}`}.`,
+  origin: "tool"
+})
+
+const wellFormed = ({ origin, text }: Source): Source => ({ text: text.toWellFormed(), origin })
+
+/** Messages of the user, and what other services have sealed. */
+const toKept = (item: InputItem): ReadonlyArray<OutputItem> => {
+  if (isMessage(item)) {
+    if (item.role !== "user") return []
+    const { content } = item
+    const parts = typeof content === "string" ? [{ type: "input_text", text: content }] : content ?? []
+    return [{
+      id: item.id ?? newId("msg"),
+      type: "message",
+      role: "user",
+      status: "completed",
+      content: parts.map((part) => part.type === "text" ? { ...part, type: "input_text" } : part)
+    }]
+  }
+  return isSealed(item) ? [item] : []
+}
+
+/** The items whose words are not in the summary. */
+const unread = (items: ReadonlyArray<InputItem>): ReadonlyArray<string> =>
+  items.flatMap((item, index) => {
+    if (isMessage(item) || isCall(item) || isCallOutput(item)) return []
+    return isSealed(item)
+      ? [`input[${index}] was sealed by another service`]
+      : [`input[${index}] is of a type that is not summarised`]
+  })
+
+const toUsage = (usage: Usage): CompactedResponse["usage"] => ({
+  ...toTokenUsage(usage),
+  input_tokens: usage.inputTokens,
+  input_tokens_details: { cached_tokens: usage.cachedTokens ?? 0 },
+  output_tokens: usage.outputTokens,
+  output_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 }
+})

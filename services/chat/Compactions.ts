@@ -1,0 +1,52 @@
+/** The compactions that this gateway has made: sealed for their clients, and kept for a while under the id of the answer. */
+import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { patiently } from "../../shared/bus/JobStreams.ts"
+import { openStore } from "../../shared/bus/ObjectStore.ts"
+import { type JobError, Unavailable } from "../../shared/contract/JobError.ts"
+import { deriveKey } from "../../shared/keys/GatewaySecret.ts"
+import * as Seal from "./Seal.ts"
+
+const storeName = "COMPACTIONS"
+
+/** How long a compaction can be named by its id, in milliseconds. */
+const keptForMs = 30 * 24 * 60 * 60_000
+
+const idPattern = /^resp_[0-9a-f]{32}$/
+
+/** The items that an answer's `output` holds. */
+const Output = Schema.fromJsonString(Schema.Array(Schema.Unknown))
+const encodeOutput = Schema.encodeSync(Output)
+const decodeOutput = Schema.decodeUnknownOption(Output)
+
+const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
+
+export class Compactions extends Context.Service<Compactions, {
+  readonly seal: Seal.Seal
+  /** Keeps an answer's output for its tenant, sealed. Fails with `Unavailable` while the store is away. */
+  readonly keep: (tenant: string, id: string, output: ReadonlyArray<unknown>) => Effect.Effect<void, JobError>
+  /** The output of an earlier answer; `None` where there is none of that id, not any more, or another tenant's. */
+  readonly find: (tenant: string, id: string) => Effect.Effect<Option.Option<ReadonlyArray<unknown>>, JobError>
+}>()("services/chat/Compactions") {
+  static readonly layer = Layer.effect(
+    Compactions,
+    Effect.gen(function*() {
+      const seal = Seal.make(Redacted.value(yield* deriveKey("compaction")))
+      const store = yield* openStore(storeName, keptForMs).pipe(
+        Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
+      )
+      return Compactions.of({
+        seal,
+        keep: (tenant, id, output) =>
+          store.put(id, Buffer.from(seal.seal(tenant, encodeOutput(output)))).pipe(Effect.mapError(unavailable)),
+        find: Effect.fn("Compactions.find")(function*(tenant, id) {
+          if (!idPattern.test(id)) return Option.none()
+          const kept = yield* store.get(id).pipe(Effect.mapError(unavailable))
+          return kept.pipe(
+            Option.flatMap((bytes) => seal.open(tenant, Buffer.from(bytes).toString())),
+            Option.flatMap(decodeOutput)
+          )
+        })
+      })
+    })
+  )
+}

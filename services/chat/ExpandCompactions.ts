@@ -1,0 +1,111 @@
+/**
+ * Opens what was sealed: in the place of a compaction of this gateway an engine or provider sees a message of the system
+ * with its summary, and in the place of the id of an earlier compaction what that has put out.
+ *
+ * A compaction that another service has sealed stays as it is: its provider may know what to do with it.
+ */
+import { Effect, Layer, Option, Predicate, Schema } from "effect"
+import { chatCompletions, KeptMessage } from "../../shared/contract/ChatCompletions.ts"
+import { compaction } from "../../shared/contract/Compaction.ts"
+import { InvalidRequest, type JobError } from "../../shared/contract/JobError.ts"
+import { toMessage } from "../../shared/provider/chat/ChatCompletions.ts"
+import * as JsonText from "../../shared/provider/JsonText.ts"
+import type { Work } from "../../shared/worker/JobLife.ts"
+import { Preparation } from "../../shared/worker/Preparation.ts"
+import { Compactions } from "./Compactions.ts"
+import { isOurs } from "./Seal.ts"
+
+/** How the requests of an operation hold their conversation. */
+interface Format {
+  readonly field: string
+  /** What has to be changed has one of these in its text. */
+  readonly marks: ReadonlyArray<Buffer>
+  /** A message of the system. */
+  readonly system: (text: string) => unknown
+  /** Any other item, as providers know it. */
+  readonly plain: (item: unknown) => unknown
+}
+
+const sealedMark = Buffer.from("\"compaction\"")
+const decodeKept = Schema.decodeUnknownOption(KeptMessage)
+
+const formats: ReadonlyMap<string, Format> = new Map([
+  [chatCompletions.name, {
+    field: "messages",
+    marks: [sealedMark, Buffer.from("\"message\"")],
+    system: (text: string) => ({ role: "system", content: text }),
+    plain: (item: unknown) => Option.match(decodeKept(item), { onNone: () => item, onSome: toMessage })
+  }],
+  [compaction.name, {
+    field: "input",
+    marks: [sealedMark, Buffer.from("\"previous_response_id\"")],
+    system: (text: string) => ({ type: "message", role: "system", content: [{ type: "input_text", text }] }),
+    plain: (item: unknown) => item
+  }]
+])
+
+/** What a sealed item of ours says, `None` for any other item. `path` is where it stands in the request. */
+const open = (
+  compactions: Compactions["Service"],
+  tenant: string,
+  item: unknown,
+  path: string
+): Effect.Effect<Option.Option<string>, InvalidRequest> => {
+  if (!Predicate.isReadonlyObject(item) || item["type"] !== "compaction") return Effect.succeedNone
+  const sealed = item["encrypted_content"]
+  if (typeof sealed !== "string" || !isOurs(sealed)) return Effect.succeedNone
+  const param = `${path}.encrypted_content`
+  return Option.match(compactions.seal.open(tenant, sealed), {
+    onNone: () =>
+      Effect.fail(
+        new InvalidRequest({
+          message: `${param}: was changed, or made for another API key`,
+          param,
+          code: "invalid_compaction"
+        })
+      ),
+    onSome: Effect.succeedSome
+  })
+}
+
+const prepare = Effect.fnUntraced(function*(
+  compactions: Compactions["Service"],
+  work: Work
+): Effect.fn.Return<Work, JobError> {
+  const { operation, tenant } = work
+  const body = Buffer.from(work.body.buffer, work.body.byteOffset, work.body.byteLength)
+  const format = formats.get(operation.name)
+  if (format === undefined || !format.marks.some((mark) => body.includes(mark))) return work
+
+  const expand = Effect.fnUntraced(function*(items: ReadonlyArray<unknown>) {
+    const expanded: Array<unknown> = []
+    for (const [index, item] of items.entries()) {
+      const summary = yield* open(compactions, tenant, item, `${format.field}[${index}]`)
+      expanded.push(Option.isSome(summary) ? format.system(summary.value) : format.plain(item))
+    }
+    return expanded
+  })
+
+  const members = JsonText.members(body) ?? []
+  const given = JsonText.valueOf(body, members, format.field)
+  const changes = new Map<string, unknown>()
+  let items: ReadonlyArray<unknown> = typeof given === "string" ? [{ role: "user", content: given }] : []
+  if (Array.isArray(given)) {
+    items = yield* expand(given)
+    if (items.some((item, index) => item !== given[index])) changes.set(format.field, items)
+  }
+  if (operation.name === compaction.name) {
+    const id = JsonText.valueOf(body, members, "previous_response_id")
+    const earlier = typeof id === "string" ? yield* compactions.find(tenant, id) : Option.none()
+    if (Option.isSome(earlier)) {
+      changes.set(format.field, [...yield* expand(earlier.value), ...items])
+      changes.set("previous_response_id", null)
+    }
+  }
+  return changes.size === 0 ? work : { ...work, body: JsonText.setMembers(body, members, changes) }
+})
+
+export const layer = Layer.effect(
+  Preparation,
+  Effect.map(Compactions, (compactions) => Preparation.of({ prepare: (work) => prepare(compactions, work) }))
+).pipe(Layer.provide(Compactions.layer))

@@ -1,0 +1,10 @@
+/** Starts a worker of the chat workload. */
+import * as Service from "../../shared/process/Service.ts"
+import * as WorkerService from "../../shared/process/WorkerService.ts"
+import * as Engine from "./Engine.ts"
+import * as ExpandCompactions from "./ExpandCompactions.ts"
+
+Service.run(
+  "chat",
+  WorkerService.layer({ workload: "chat", slots: 64, engines: Engine.layer, preparation: ExpandCompactions.layer })
+)

@@ -1,0 +1,6 @@
+/** Starts a worker of the images workload. */
+import * as Service from "../../shared/process/Service.ts"
+import * as WorkerService from "../../shared/process/WorkerService.ts"
+import * as Engine from "./Engine.ts"
+
+Service.run("images", WorkerService.layer({ workload: "images", slots: 4, engines: Engine.layer }))

@@ -1,0 +1,25 @@
+/** Which part of a file a `Range` header asks for (RFC 9110, section 14). */
+
+export interface ByteRange {
+  readonly from: number
+  /** Not included. */
+  readonly until: number
+}
+
+const pattern = /^bytes=(?:(\d{1,15})-(\d{0,15})|-(\d{1,15}))$/
+
+/**
+ * The part of a file of `size` bytes. `whole` where none is asked for, or in a way that may be ignored: several parts, or
+ * another unit. `unsatisfiable` where the file ends before it.
+ */
+export const parse = (header: string | undefined, size: number): ByteRange | "whole" | "unsatisfiable" => {
+  const [matched, first, last, suffix] = pattern.exec(header?.trim() ?? "") ?? []
+  if (matched === undefined) return "whole"
+  if (suffix !== undefined) {
+    return Number(suffix) === 0 ? "unsatisfiable" : { from: Math.max(0, size - Number(suffix)), until: size }
+  }
+  const from = Number(first)
+  if (last !== undefined && last !== "" && Number(last) < from) return "whole"
+  if (from >= size) return "unsatisfiable"
+  return { from, until: last === undefined || last === "" ? size : Math.min(size, Number(last) + 1) }
+}

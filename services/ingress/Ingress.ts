@@ -1,0 +1,90 @@
+/** The HTTP face of the gateway: its routes on a server, with what they need. */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Config, Effect, Layer } from "effect"
+import { HttpMiddleware, HttpRouter } from "effect/http"
+import { createServer } from "node:http"
+import { JobClient } from "../../shared/bus/JobClient.ts"
+import { provisionPatiently } from "../../shared/bus/JobStreams.ts"
+import { Nats } from "../../shared/bus/Nats.ts"
+import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
+import { ResultFiles } from "../../shared/files/ResultFiles.ts"
+import { KeyRing } from "../../shared/keys/KeyRing.ts"
+import { closeIdle } from "../../shared/process/Connections.ts"
+import * as Health from "../../shared/telemetry/Health.ts"
+import * as AnswerHeaders from "./AnswerHeaders.ts"
+import { Drain, onRelease } from "./Drain.ts"
+import * as Files from "./Files.ts"
+import * as OpenApi from "./OpenApi.ts"
+import * as Operations from "./Operations.ts"
+import * as Tasks from "./Tasks.ts"
+import * as UnreadableRequest from "./UnreadableRequest.ts"
+
+const health = Layer.unwrap(Effect.gen(function*() {
+  const nats = yield* Nats
+  const keys = yield* KeyRing
+  const drain = yield* Drain
+  return Health.routes(() => nats.isConnected() && keys.isLoaded() && !drain.isDraining())
+}))
+
+/** The queues of every model in the catalogue, there before the first job is published and again after a reconnect. */
+const queues = Layer.effectDiscard(Effect.gen(function*() {
+  const nats = yield* Nats
+  const catalogue = yield* Catalogue
+  const run = Effect.runForkWith(yield* Effect.context<Nats>())
+  const ensure = Effect.suspend(() => {
+    const pools = new Map([...catalogue.current().models.values()].map(({ pool = "default", workload }) => [
+      `${workload}.${pool}`,
+      { workload, pool }
+    ]))
+    return Effect.forEach(pools.values(), ({ pool, workload }) => provisionPatiently(workload, pool), {
+      discard: true,
+      concurrency: "unbounded"
+    })
+  })
+  yield* ensure
+  yield* Effect.acquireRelease(
+    Effect.sync(() => nats.onReconnect(() => void run(ensure))),
+    (forget) => Effect.sync(forget)
+  )
+}))
+
+/** Reads `PORT` (default 8080), `HOST` (default 127.0.0.1) and `GRACE_MS` (for running requests, default 300,000). */
+const server = Layer.unwrap(Effect.gen(function*() {
+  const port = yield* Config.Port("PORT").pipe(Config.withDefault(8080))
+  const host = yield* Config.String("HOST").pipe(Config.withDefault("127.0.0.1"))
+  const graceMs = yield* Config.Int("GRACE_MS").pipe(Config.withDefault(300_000))
+  return NodeHttpServer.layer(
+    // a request's head has 10 s to arrive and its body 120 s
+    () =>
+      closeIdle(UnreadableRequest.handle(
+        createServer({
+          headersTimeout: 10_000,
+          requestTimeout: 120_000,
+          connectionsCheckingInterval: 1_000,
+          keepAliveTimeout: 65_000
+        })
+      )),
+    { port, host, gracefulShutdownTimeout: graceMs }
+  )
+}))
+
+const routes = Layer.mergeAll(Operations.layer, Tasks.layer, Files.layer, OpenApi.layer, health).pipe(
+  Layer.provide(AnswerHeaders.layer)
+)
+
+export const layer = onRelease.pipe(
+  Layer.provideMerge(HttpRouter.serve(routes, { disableLogger: true, routerConfig: { maxParamLength: 512 } })),
+  Layer.provide([
+    server,
+    // probes and scrapes are no requests
+    Layer.succeed(
+      HttpMiddleware.TracerDisabledWhen,
+      (request) => ["/healthz", "/readyz", "/metrics"].includes(request.url)
+    )
+  ]),
+  Layer.provide(queues),
+  Layer.provide([KeyRing.layer, JobClient.layer, ResultFiles.layer, Tasks.services, Drain.layer]),
+  Layer.provide([Nats.layer, Catalogue.layer]),
+  Layer.provide(NodeFileSystem.layer)
+)

@@ -1,0 +1,127 @@
+/** What ingress itself refuses before there is a job. Together with `JobError` this is everything a client can be told. */
+import { Schema } from "effect"
+import type { JobError } from "../../shared/contract/JobError.ts"
+
+export class KeyMissing extends Schema.TaggedError<KeyMissing>()("KeyMissing", {}) {
+  override get message() {
+    return "No API key was given. Send it as 'Authorization: Bearer <key>'"
+  }
+}
+
+export class KeyInvalid extends Schema.TaggedError<KeyInvalid>()("KeyInvalid", {}) {
+  override get message() {
+    return "The API key is not valid"
+  }
+}
+
+export class KeyInactive extends Schema.TaggedError<KeyInactive>()("KeyInactive", {
+  reason: Schema.Literals(["disabled", "expired"])
+}) {
+  override get message() {
+    return `The API key is ${this.reason}`
+  }
+}
+
+export class BodyTooLarge extends Schema.TaggedError<BodyTooLarge>()("BodyTooLarge", { limitBytes: Schema.Int }) {
+  override get message() {
+    return `The request body is larger than ${this.limitBytes} bytes`
+  }
+}
+
+export class MediaTypeUnsupported extends Schema.TaggedError<MediaTypeUnsupported>()("MediaTypeUnsupported", {}) {
+  override get message() {
+    return "The request body must be JSON, with 'Content-Type: application/json'"
+  }
+}
+
+export class RouteNotFound extends Schema.TaggedError<RouteNotFound>()("RouteNotFound", {
+  method: Schema.String,
+  path: Schema.String
+}) {
+  override get message() {
+    return `There is nothing at ${this.method} ${this.path}`
+  }
+}
+
+/** The address of a file that nobody here signed, or not for now. */
+export class LinkRefused extends Schema.TaggedError<LinkRefused>()("LinkRefused", {
+  reason: Schema.Literals(["expired", "forged"])
+}) {
+  override get message() {
+    return this.reason === "expired" ? "The link has expired" : "The link's signature is not valid"
+  }
+}
+
+/** The address is right, but what it named is not kept any more. */
+export class FileNotFound extends Schema.TaggedError<FileNotFound>()("FileNotFound", {}) {
+  override get message() {
+    return "The file does not exist any more"
+  }
+}
+
+/** There is no such task, not any more, or not of this client. */
+export class TaskNotFound extends Schema.TaggedError<TaskNotFound>()("TaskNotFound", {}) {
+  override get message() {
+    return "The task does not exist"
+  }
+}
+
+/** The result of a task was asked for that has none. */
+export class TaskNotCompleted extends Schema.TaggedError<TaskNotCompleted>()("TaskNotCompleted", {
+  status: Schema.String
+}) {
+  override get message() {
+    return `The task has no result: it is ${this.status}`
+  }
+}
+
+/** The idempotency key came before with another body. */
+export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReused>()("IdempotencyKeyReused", {}) {
+  override get message() {
+    return "The idempotency key was used before for another request"
+  }
+}
+
+/** The part of a file that was asked for lies behind its end. */
+export class RangeNotSatisfiable extends Schema.TaggedError<RangeNotSatisfiable>()("RangeNotSatisfiable", {
+  /** Bytes. */
+  size: Schema.Int
+}) {
+  override get message() {
+    return `The range lies outside of the file, which has ${this.size} bytes`
+  }
+}
+
+/** What came is no whole HTTP request. */
+export class RequestUnreadable extends Schema.TaggedError<RequestUnreadable>()("RequestUnreadable", {
+  reason: Schema.Literals(["syntax", "headers", "extensions", "timeout"])
+}) {
+  override get message() {
+    switch (this.reason) {
+      case "syntax":
+        return "What was sent is not a whole HTTP request"
+      case "headers":
+        return "The headers of the request are too large"
+      case "extensions":
+        return "The chunk extensions of the request are too large"
+      case "timeout":
+        return "The request did not arrive in time"
+    }
+  }
+}
+
+export type RequestError =
+  | JobError
+  | KeyMissing
+  | KeyInvalid
+  | KeyInactive
+  | BodyTooLarge
+  | MediaTypeUnsupported
+  | RouteNotFound
+  | LinkRefused
+  | FileNotFound
+  | TaskNotFound
+  | TaskNotCompleted
+  | IdempotencyKeyReused
+  | RangeNotSatisfiable
+  | RequestUnreadable

@@ -1,0 +1,172 @@
+/**
+ * The one handler behind every operation: authenticate, decode, find the model, and answer: by a job whose answer is
+ * relayed or, for the operations in `Tasks`, by a task.
+ */
+import { Clock, Config, Effect, Layer, Metric } from "effect"
+import { type Headers, HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { JobClient } from "../../shared/bus/JobClient.ts"
+import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
+import { InvalidRequest, ModelNotFound } from "../../shared/contract/JobError.ts"
+import type { Dialect, Operation, Workload } from "../../shared/contract/Operation.ts"
+import { operations } from "../../shared/contract/operations.ts"
+import { KeyRing } from "../../shared/keys/KeyRing.ts"
+import * as Metrics from "../../shared/telemetry/Metrics.ts"
+import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
+import { RequestId } from "./AnswerHeaders.ts"
+import { relay } from "./AnswerRelay.ts"
+import { authenticate } from "./Authentication.ts"
+import * as ErrorEnvelope from "./ErrorEnvelope.ts"
+import { type RequestError, RouteNotFound } from "./IngressError.ts"
+import * as PathTemplate from "./PathTemplate.ts"
+import * as RequestBody from "./RequestBody.ts"
+
+/** Answers an effect's error in the dialect of its route. */
+export const respond = <R>(
+  operation: string,
+  dialect: Dialect,
+  effect: (requestId: string) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError, R>
+) =>
+  Effect.flatMap(RequestId, (requestId) =>
+    Effect.matchEffect(effect(requestId), {
+      onSuccess: (response) => Effect.as(Metric.update(Metrics.requests(operation, "success"), 1), response),
+      onFailure: (error) =>
+        Effect.as(
+          Metric.update(Metrics.requests(operation, error._tag), 1),
+          ErrorEnvelope.toResponse(dialect, error, requestId)
+        )
+    }))
+
+/** A request that is to be served. */
+export interface Accepted {
+  readonly operation: Operation
+  readonly headers: Headers.Headers
+  /** Whose it is, as an opaque id. */
+  readonly tenant: string
+  readonly model: string
+  readonly workload: Workload
+  readonly pool: string
+  /** As the client sent it, and known to decode. */
+  readonly body: Uint8Array
+  readonly traceparent: string | undefined
+}
+
+type Answer = (
+  accepted: Accepted,
+  requestId: string
+) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError>
+
+/** Serves the operations behind one path of the router. */
+const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer: Answer) {
+  const keys = yield* KeyRing
+  const catalogue = yield* Catalogue
+
+  const handle = (request: HttpServerRequest.HttpServerRequest, { model: pathModel, operation }: PathTemplate.Match) =>
+    Effect.fnUntraced(function*(requestId: string) {
+      const headers = request.headers
+      const key = yield* authenticate(keys, headers, operation.dialect)
+      yield* checkVersion(operation, headers)
+      const body = yield* RequestBody.read(operation, request)
+      const decoded = yield* RequestBody.decode(operation, headers, body)
+      const name = pathModel ?? decoded.model
+      if (name === undefined || name === null) return yield* new InvalidRequest(modelMissing)
+      const model = catalogue.current().models.get(name)
+      if (model === undefined || !operation.workloads.includes(model.workload)) {
+        return yield* new ModelNotFound({ model: name })
+      }
+      return yield* answer({
+        operation,
+        headers,
+        tenant: key.id,
+        model: name,
+        workload: model.workload,
+        pool: model.pool ?? "default",
+        body,
+        // without a tracer of our own the client's trace goes on all the same
+        traceparent: (yield* TraceParent.current) ?? headers["traceparent"]
+      }, requestId)
+    })
+
+  return HttpRouter.route("POST", group.path, (request) =>
+    Effect.flatMap(HttpRouter.params, ({ "*": rest = "" }) => {
+      const matched = PathTemplate.match(group, rest)
+      return matched === undefined
+        ? respond("none", "openai", () =>
+          new RouteNotFound({ method: request.method, path: request.url.split("?")[0] ?? "" }))
+        : respond(matched.operation.name, matched.operation.dialect, handle(request, matched))
+    }))
+})
+
+/** The routes of these operations. */
+export const serveAll = (operations: ReadonlyArray<Operation>, answer: Answer) =>
+  Effect.forEach(PathTemplate.groups(operations), (group) => serve(group, answer))
+
+/** Submits the request as a job and relays its answer. */
+const relayed = Effect.gen(function*() {
+  const jobs = yield* JobClient
+  const clock = yield* Clock.Clock
+  const queueTimeoutMs = yield* Config.Int("GATEWAY_QUEUE_TIMEOUT_MS").pipe(Config.withDefault(30_000))
+  const answer: Answer = ({ headers, operation, ...accepted }, requestId) => {
+    const patienceMs = Math.min(queueTimeoutMs, clientTimeoutMs(headers["x-stainless-timeout"]))
+    return relay({
+      jobs,
+      dialect: operation.dialect,
+      requestId,
+      request: {
+        ...accepted,
+        operation: operation.name,
+        contentType: headers["content-type"] ?? "application/json",
+        deadline: clock.currentTimeMillisUnsafe() + patienceMs
+      }
+    })
+  }
+  return answer
+})
+
+const modelMissing = { message: "model: is required", param: "model", code: "invalid_value" }
+
+/** A version is a date. Which ones there are is the provider's business. */
+const versionPattern = /^\d{4}-\d{2}-\d{2}$/
+
+const checkVersion = (operation: Operation, headers: Headers.Headers): Effect.Effect<void, InvalidRequest> => {
+  const names = operation.versionHeaders
+  if (names === undefined) return Effect.void
+  const name = names.find((name) => headers[name] !== undefined)
+  if (name !== undefined && versionPattern.test(headers[name] ?? "")) return Effect.void
+  const param = name ?? names[0] ?? null
+  const message = name === undefined ? "this header is required" : "must be a date such as 2023-06-01"
+  return Effect.fail(new InvalidRequest({ message: `${param}: ${message}`, param, code: "invalid_version" }))
+}
+
+/** Official clients say how long they will wait, in seconds. */
+const clientTimeoutMs = (seconds: string | undefined): number => {
+  const value = Number(seconds)
+  return value > 0 ? value * 1_000 : Number.POSITIVE_INFINITY
+}
+
+/** The models that there are, as official clients list them. */
+const modelRoutes = Effect.gen(function*() {
+  const keys = yield* KeyRing
+  const catalogue = yield* Catalogue
+  const entry = (id: string) => ({ id, object: "model", created: 0, owned_by: "model-gateway" })
+  const list = () => ({ object: "list", data: [...catalogue.current().models.keys()].map(entry), has_more: false })
+  // the router adds the path without the star by itself; a model's name may hold slashes
+  return HttpRouter.route(
+    "GET",
+    "/v1/models/*",
+    (request) =>
+      respond("models", "openai", () =>
+        Effect.gen(function*() {
+          yield* authenticate(keys, request.headers, "anthropic")
+          const { "*": encoded = "" } = yield* HttpRouter.params
+          const id = PathTemplate.decodePath(encoded)
+          if (id === "") return HttpServerResponse.jsonUnsafe(list())
+          if (!catalogue.current().models.has(id)) return yield* new ModelNotFound({ model: id })
+          return HttpServerResponse.jsonUnsafe(entry(id))
+        }))
+  )
+})
+
+export const layer = Layer.unwrap(Effect.gen(function*() {
+  const routes = yield* serveAll(operations.filter(({ kind }) => kind !== "task"), yield* relayed)
+  return HttpRouter.addAll([...routes, yield* modelRoutes])
+}))

@@ -1,0 +1,145 @@
+/** From the bytes of a request to a decoded one: bounded, valid UTF-8, valid JSON, not too deep, and as its schema says. */
+import { ByteSize, Effect, Schema } from "effect"
+import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effect/http"
+import { InvalidRequest } from "../../shared/contract/JobError.ts"
+import type * as Contract from "../../shared/contract/Operation.ts"
+import { operations } from "../../shared/contract/operations.ts"
+import { BodyTooLarge, MediaTypeUnsupported } from "./IngressError.ts"
+import * as RequestMistake from "./RequestMistake.ts"
+
+/** The largest body that is read: 32 MiB. */
+export const maxBodyBytes = 32 * 1024 * 1024
+
+/** How deep arrays and objects may nest: deeper than any real request, and no strain on any recursive reader. */
+const maxDepth = 128
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+type Decoder = (value: unknown) => Effect.Effect<Contract.RequestBody, Schema.SchemaError>
+
+const decoders = new Map(
+  operations.map(({ form, name, request }): [string, { json: Decoder; form: Decoder | undefined }] => [
+    name,
+    {
+      json: Schema.decodeUnknownEffect(request),
+      form: form === undefined ? undefined : Schema.decodeUnknownEffect(form)
+    }
+  ])
+)
+
+/** The bytes of the body. Fails before reading where the client says that there are too many. */
+export const read = (
+  operation: Contract.Operation,
+  request: HttpServerRequest.HttpServerRequest
+): Effect.Effect<Uint8Array, BodyTooLarge | MediaTypeUnsupported | InvalidRequest> => {
+  if (!isJson(request.headers) && !(operation.form !== undefined && isForm(request.headers))) {
+    return Effect.fail(new MediaTypeUnsupported())
+  }
+  if (Number(request.headers["content-length"] ?? 0) > maxBodyBytes) {
+    return Effect.fail(new BodyTooLarge({ limitBytes: maxBodyBytes }))
+  }
+  return request.arrayBuffer.pipe(
+    Effect.map((buffer) => new Uint8Array(buffer)),
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes)),
+    // the only way for this to fail but for a client that went away, to whom nothing can be said
+    Effect.mapError(() => new BodyTooLarge({ limitBytes: maxBodyBytes }))
+  )
+}
+
+const isJson = (headers: Headers.Headers): boolean => {
+  const type = headers["content-type"]
+  return type === undefined || /^application\/(?:[\w.+-]*\+)?json\s*(?:;|$)/i.test(type.trim())
+}
+
+const isForm = (headers: Headers.Headers): boolean => /^multipart\/form-data\s*;/i.test(headers["content-type"] ?? "")
+
+/** Decodes and validates the body of an operation. `param` of the error is the path of the first mistake. */
+export const decode = (
+  operation: Contract.Operation,
+  headers: Headers.Headers,
+  bytes: Uint8Array
+): Effect.Effect<Contract.RequestBody, InvalidRequest> => {
+  const decoder = decoders.get(operation.name)
+  if (decoder === undefined) return Effect.die(new Error(`no decoder for ${operation.name}`))
+  return decoder.form !== undefined && isForm(headers)
+    ? decodeForm(decoder.form, headers["content-type"] ?? "", bytes)
+    : decodeJson(decoder.json, bytes)
+}
+
+const decodeForm = (decoder: Decoder, contentType: string, bytes: Uint8Array) =>
+  Effect.tryPromise({
+    // the platform's own parser, which undici keeps
+    try: () => new Response(bytes as Uint8Array<ArrayBuffer>, { headers: { "content-type": contentType } }).formData(),
+    catch: () =>
+      new InvalidRequest({ message: "The request body is not a valid form", param: null, code: "invalid_form" })
+  }).pipe(Effect.flatMap((form) => validate(decoder, form)))
+
+const decodeJson = (decoder: Decoder, bytes: Uint8Array): Effect.Effect<Contract.RequestBody, InvalidRequest> => {
+  if (isTooDeep(bytes)) {
+    return invalid(null, `The request body nests deeper than ${maxDepth} levels`, "invalid_json")
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(utf8.decode(bytes))
+  } catch (cause) {
+    const what = cause instanceof TypeError ? "is not valid UTF-8" : "is not valid JSON"
+    return invalid(null, `The request body ${what}`, "invalid_json")
+  }
+  return validate(decoder, value)
+}
+
+const validate = (decoder: Decoder, value: unknown): Effect.Effect<Contract.RequestBody, InvalidRequest> =>
+  Effect.mapError(decoder(value), (error) => {
+    const { message, path } = RequestMistake.first(error.issue, value)
+    const param = toParam(path)
+    return new InvalidRequest({
+      message: param === null ? `The request body: ${message}` : `${param}: ${message}`,
+      param,
+      code: "invalid_value"
+    })
+  })
+
+const invalid = (param: string | null, message: string, code: string) =>
+  Effect.fail(new InvalidRequest({ message, param, code }))
+
+/** `messages[0].content`, or `null` for the body itself. */
+const toParam = (path: ReadonlyArray<PropertyKey>): string | null => {
+  let text = ""
+  for (const key of path) {
+    if (typeof key === "number") text += `[${key}]`
+    else text += text === "" ? String(key) : `.${String(key)}`
+  }
+  return text === "" ? null : text
+}
+
+const isTooDeep = (bytes: Uint8Array): boolean => {
+  let depth = 0
+  for (let at = 0; at < bytes.length; at++) {
+    switch (bytes[at]) {
+      case 0x22:
+        at = endOfString(bytes, at)
+        if (at === -1) return false
+        break
+      case 0x5b:
+      case 0x7b:
+        if (++depth > maxDepth) return true
+        break
+      case 0x5d:
+      case 0x7d:
+        depth--
+    }
+  }
+  return false
+}
+
+/** The index of the closing quote, or -1 where the string does not end. */
+const endOfString = (bytes: Uint8Array, from: number): number => {
+  let at = from
+  for (;;) {
+    at = bytes.indexOf(0x22, at + 1)
+    if (at === -1) return -1
+    let escapes = at - 1
+    while (bytes[escapes] === 0x5c) escapes--
+    if ((at - escapes) % 2 === 1) return at
+  }
+}

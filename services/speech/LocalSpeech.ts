@@ -1,0 +1,116 @@
+/**
+ * The engine of `local-speech`: reads a text aloud, utterance by utterance, and encodes what has been said while the next
+ * is still being made.
+ */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Config, Context, Effect, Layer, Stream } from "effect"
+import { availableParallelism } from "node:os"
+import type { AudioFormat, Voice } from "../../shared/contract/AudioSpeech.ts"
+import * as AudioEncoder from "./AudioEncoder.ts"
+import { Espeak, type EspeakFailed, espeakRate } from "./Espeak.ts"
+import * as EspeakProgram from "./EspeakProgram.ts"
+import * as EspeakWasm from "./EspeakWasm.ts"
+import { languageOf } from "./Languages.ts"
+import { Resampler } from "./Resampler.ts"
+import { toInt16 } from "./Samples.ts"
+import { TimeStretch } from "./TimeStretch.ts"
+import { utterancesOf } from "./Utterances.ts"
+import { espeakVoices } from "./Voices.ts"
+
+export interface Speech {
+  readonly text: string
+  readonly voice: Voice
+  readonly format: AudioFormat
+  /** 0.25 to 4. */
+  readonly speed: number
+  /** Of what is written in Latin letters; other scripts say themselves what language they are. */
+  readonly language: string
+}
+
+export class LocalSpeech extends Context.Service<LocalSpeech, {
+  /** The encoded sound as it is made. It is never made faster than it is read. */
+  readonly speak: (speech: Speech) => Stream.Stream<Uint8Array, EspeakFailed>
+}>()("services/speech/LocalSpeech") {
+  static readonly layerNoDeps = Layer.effect(
+    LocalSpeech,
+    Effect.map(Espeak, (espeak) =>
+      LocalSpeech.of({
+        speak: (speech) => AudioEncoder.encode(speech.format, Stream.suspend(() => sound(espeak, speech)))
+      }))
+  )
+
+  static readonly layer = LocalSpeech.layerNoDeps.pipe(
+    Layer.provide(Layer.unwrap(espeakLayer())),
+    Layer.provide(NodeServices.layer)
+  )
+}
+
+/** Samples that are worked on in one go, a twentieth of a second: little work, so that others get their turn. */
+const sliceSamples = Math.round(espeakRate / 20)
+
+const usualWordsPerMinute = 175
+/** Within these espeak-ng speaks naturally and as fast as it is told; what is left to do is done by stretching its sound. */
+const slowest = 110
+const fastest = 350
+
+const sound = (espeak: Espeak["Service"], speech: Speech): Stream.Stream<Int16Array, EspeakFailed> => {
+  const wanted = usualWordsPerMinute * speech.speed
+  const wordsPerMinute = Math.round(Math.min(fastest, Math.max(slowest, wanted)))
+  const { english, pitch, variant } = espeakVoices[speech.voice]
+  const resampler = new Resampler(espeakRate, AudioEncoder.sampleRate)
+  const tempo = wanted / wordsPerMinute
+  // rounding to whole words per minute is nothing to stretch for
+  const stretch = Math.abs(tempo - 1) < 0.01 ? undefined : new TimeStretch(tempo)
+  const stretched = (samples: Float32Array) => stretch === undefined ? samples : stretch.push(samples)
+  let made = 0
+
+  const say = (text: string) => {
+    const language = languageOf(text, speech.language)
+    return espeak.say({ text, language: language === "en" ? english : language, variant, pitch, wordsPerMinute })
+  }
+  /** What is left in the filters, or a moment of silence where there was nothing to say. */
+  const rest = Stream.suspend(() => {
+    const last = stretched(resampler.finish())
+    const end = stretch === undefined ? new Float32Array(0) : stretch.finish()
+    return Stream.make(
+      last,
+      end,
+      new Float32Array(made + last.length + end.length > 0 ? 0 : AudioEncoder.sampleRate / 10)
+    )
+  })
+
+  return Stream.fromIterable(utterancesOf(speech.text)).pipe(
+    Stream.mapEffect(say),
+    // the next one is made while this one is encoded
+    Stream.buffer({ capacity: 1 }),
+    Stream.flatMap((samples) => Stream.fromIterable(slicesOf(samples))),
+    Stream.mapEffect((slice) => Effect.map(Effect.yieldNow, () => stretched(resampler.push(slice)))),
+    Stream.concat(rest),
+    Stream.filter((samples) => samples.length > 0),
+    Stream.map((samples) => {
+      made += samples.length
+      return toInt16(samples)
+    })
+  )
+}
+
+function* slicesOf(samples: Int16Array): Generator<Int16Array> {
+  for (let at = 0; at < samples.length; at += sliceSamples) yield samples.subarray(at, at + sliceSamples)
+}
+
+/**
+ * Reads `SPEECH_ESPEAK`, which espeak-ng is run: `program`, the one installed on the machine, `wasm`, the package that
+ * comes with the gateway, or `auto` (the default), the first that is there; and `SPEECH_PROCESSES`, how many utterances
+ * are made at once (default: as many as there are processors, at most 4).
+ */
+function espeakLayer() {
+  return Effect.gen(function*() {
+    const wanted = yield* Config.Literals(["auto", "program", "wasm"], "SPEECH_ESPEAK").pipe(Config.withDefault("auto"))
+    const processes = yield* Config.Int("SPEECH_PROCESSES").pipe(
+      Config.withDefault(Math.min(4, availableParallelism()))
+    )
+    const choice = wanted !== "auto" ? wanted : (yield* EspeakProgram.isInstalled) ? "program" : "wasm"
+    yield* Effect.logInfo("speech is made by espeak-ng", { choice, processes })
+    return (choice === "program" ? EspeakProgram : EspeakWasm).layer(Math.max(1, processes))
+  })
+}

@@ -1,0 +1,209 @@
+/**
+ * The life of a video task in a worker, to be read aloud: it was pulled, it is claimed, its request decoded, started at a
+ * provider whose name for it is stored at once, followed to its end, its video stored, and completed.
+ *
+ * All the while the claim is renewed. Where that is refused the task belongs to another worker, or has been cancelled,
+ * and everything that happens here for it stops.
+ */
+import { Cause, Effect, Metric, Option, Schedule, Schema } from "effect"
+import type { PulledJob } from "../../shared/bus/JobSource.ts"
+import type { JetStreamFailed } from "../../shared/bus/JobStreams.ts"
+import type { Settlement } from "../../shared/bus/TaskQueue.ts"
+import {
+  InternalError,
+  isTransient,
+  type JobError,
+  ProviderTimeout,
+  WorkerLost
+} from "../../shared/contract/JobError.ts"
+import { VideoGenerationRequest } from "../../shared/contract/VideoGenerations.ts"
+import type { VideoCall } from "../../shared/provider/VideoEngine.ts"
+import type { VideoProvider, VideoProviders } from "../../shared/provider/VideoProviders.ts"
+import type { VideoTask } from "../../shared/tasks/VideoTask.ts"
+import type { OwnedTask, TaskRefused, VideoTasks } from "../../shared/tasks/VideoTasks.ts"
+import * as Attributes from "../../shared/telemetry/Attributes.ts"
+import * as Span from "../../shared/telemetry/Span.ts"
+import * as Metrics from "../../shared/telemetry/Metrics.ts"
+import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
+
+export interface Means {
+  readonly tasks: VideoTasks["Service"]
+  readonly providers: VideoProviders["Service"]
+  /** The worker's id on the bus. */
+  readonly worker: string
+}
+
+type Failure = JobError | TaskRefused | JetStreamFailed
+
+/** How often the claim is renewed, in milliseconds; also how soon a cancelled task is noticed. */
+const renewEveryMs = 500
+
+/** A task that has been begun so often has brought down its workers, and is not given to another. */
+const maxClaims = 20
+
+/** For everything from the claim to the video, in milliseconds. */
+const defaultTotalMs = 30 * 60_000
+
+/** How long a worker that has to end tries to say that it lets go, in milliseconds. */
+const releaseWithinMs = 2_000
+
+/** For calls to a provider that may yet succeed: five more, over half a minute. */
+const transient = Schedule.exponential("1 second").pipe(
+  Schedule.jittered,
+  Schedule.upTo({ times: 5 }),
+  Schedule.setInputType<JobError>(),
+  Schedule.while(({ input }) => isTransient(input))
+)
+
+const decodeRequest = Schema.decodeUnknownEffect(Schema.fromJsonString(VideoGenerationRequest))
+
+const requestOf = (means: Means, task: VideoTask) =>
+  means.tasks.readBody(task).pipe(
+    Effect.flatMap((body) => decodeRequest(Buffer.from(body).toString("utf8"))),
+    // ingress has decoded it by the same schema
+    Effect.catchTag("SchemaError", () => Effect.fail(new InternalError()))
+  )
+
+interface Started {
+  readonly call: VideoCall
+  readonly provider: VideoProvider
+  readonly task: unknown
+}
+
+/** Goes on with the provider that has the task, or finds one that takes it. */
+const started = Effect.fnUntraced(function*(
+  means: Means,
+  owned: OwnedTask,
+  request: VideoGenerationRequest
+): Effect.fn.Return<Started, Failure> {
+  const { id, model, providerTask } = owned.current()
+  if (providerTask !== null) {
+    const provider = means.providers.named(providerTask.provider, providerTask.model)
+    if (provider !== undefined && providerTask.task !== null) {
+      return { call: { id, request, endpoint: provider.endpoint }, provider, task: providerTask.task }
+    }
+    // whether the provider was asked before the last worker was lost is not known
+    if (provider?.mayRepeat !== true) return yield* new WorkerLost()
+  }
+  const providers = yield* means.providers.forModel(model)
+  let failure: JobError = new InternalError()
+  for (const provider of providers) {
+    const { endpoint, engine } = provider
+    const call = { id, request, endpoint }
+    yield* owned.record({ event: "starting", provider: endpoint.name, model: endpoint.model })
+    const result = yield* Effect.result(engine.start(call).pipe(Effect.retry(transient)))
+    if (result._tag === "Success") {
+      yield* owned.record({ event: "started", task: result.success })
+      return { call, provider, task: result.success }
+    }
+    failure = result.failure
+    if (!isTransient(failure)) break
+  }
+  return yield* failure
+})
+
+/** From the request to the stored video. */
+const worked = Effect.fnUntraced(function*(means: Means, owned: OwnedTask, report: (progress: number) => void) {
+  const { claims, id } = owned.current()
+  if (claims > maxClaims) return yield* new WorkerLost()
+  const request = yield* requestOf(means, owned.current())
+  const { call, provider, task } = yield* started(means, owned, request)
+  const totalMs = provider.endpoint.provider.timeouts?.totalMs ?? defaultTotalMs
+  const video = yield* provider.engine.follow(call, task, report).pipe(
+    Effect.retry(transient),
+    Effect.timeoutOrElse({
+      duration: totalMs,
+      orElse: () => Effect.fail(new ProviderTimeout({ provider: provider.endpoint.name, phase: "total" }))
+    }),
+    Span.around(`video.generations ${call.endpoint.model}`, {
+      kind: "client",
+      attributes: {
+        [Attributes.name.provider]: call.endpoint.name,
+        [Attributes.name.requestModel]: call.endpoint.model
+      }
+    })
+  )
+  yield* means.tasks.writeContent(id, video.bytes)
+  const { format, metadata } = video
+  yield* owned.record({ event: "completed", result: { format, metadata, size: video.bytes.length } })
+})
+
+/** Says again and again that the task is being worked on, until that is refused. */
+const renewed = (owned: OwnedTask, progress: () => number): Effect.Effect<never, TaskRefused | JetStreamFailed> =>
+  Effect.forever(
+    Effect.andThen(
+      Effect.sleep(renewEveryMs),
+      Effect.suspend(() => owned.record({ event: "renewed", progress: progress() }))
+    )
+  )
+
+/** Stops a cancelled task at its provider. It may have been stopped before: whoever finds it cancelled does this. */
+const stopped = Effect.fnUntraced(function*(means: Means, id: string) {
+  const task = Option.getOrUndefined(yield* means.tasks.find(id))
+  if (task?.status !== "cancelled" || task.providerTask === null || task.providerTask.task === null) return
+  const provider = means.providers.named(task.providerTask.provider, task.providerTask.model)
+  if (provider === undefined) return
+  const call = { id, request: yield* requestOf(means, task), endpoint: provider.endpoint }
+  yield* provider.engine.cancel(call, task.providerTask.task).pipe(
+    Effect.retry(transient),
+    Effect.catch((error) => Effect.logWarning("a cancelled task may go on at its provider", { id, error: error._tag }))
+  )
+})
+
+/** What is left to do when the work has failed, and whether the queue is done with it. */
+const failed = (
+  means: Means,
+  id: string,
+  owned: OwnedTask | undefined,
+  cause: Cause.Cause<Failure>
+): Effect.Effect<Settlement, Failure> => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  if (error === undefined && Cause.hasInterruptsOnly(cause)) return Effect.interrupt
+  switch (error?._tag) {
+    case "JetStreamFailed":
+      return Effect.as(Effect.logWarning("task given back", { id, detail: error.message }), "later")
+    case "TaskRefused":
+      return error.refusal === "fenced"
+        ? Effect.succeed("later")
+        : Effect.as(stopped(means, id), "done" as const)
+    default: {
+      const ours = error === undefined
+      const outcome = ours ? new InternalError() : error
+      return (ours ? Effect.logError("task failed by a mistake of ours", { id }, cause) : Effect.void).pipe(
+        Effect.andThen(Metric.update(Metrics.jobs(outcome._tag), 1)),
+        Effect.andThen(owned === undefined ? Effect.void : owned.record({ event: "failed", error: outcome })),
+        Effect.as("done")
+      )
+    }
+  }
+}
+
+const settled = (means: Means, id: string, owned: OwnedTask): Effect.Effect<Settlement, Failure> => {
+  let progress = 0
+  const work = worked(means, owned, (percent) => {
+    progress = percent
+  })
+  return Effect.raceFirst(work, renewed(owned, () => progress)).pipe(
+    Effect.andThen(Metric.update(Metrics.jobs("Done"), 1)),
+    Effect.as("done" as const),
+    Effect.onInterrupt(() => owned.record({ event: "released" }).pipe(Effect.timeout(releaseWithinMs), Effect.ignore)),
+    Effect.catchCause((cause) => failed(means, id, owned, cause))
+  )
+}
+
+export const live = (means: Means, job: PulledJob): Effect.Effect<Settlement> =>
+  means.tasks.claim(job.id, means.worker).pipe(
+    Effect.flatMap((owned) => settled(means, job.id, owned)),
+    // a claim that was refused, or an end that could not be written
+    Effect.catchCause((cause) => failed(means, job.id, undefined, cause)),
+    Effect.catchCause((cause) =>
+      Cause.hasInterruptsOnly(cause)
+        ? Effect.interrupt
+        : Effect.as(Effect.logWarning("task given back", { id: job.id }, cause), "later" as const)
+    ),
+    Span.around(`process ${job.operation}`, {
+      kind: "consumer",
+      attributes: Attributes.job(job),
+      ...TraceParent.asParent(job.traceparent)
+    })
+  )

@@ -1,0 +1,77 @@
+/** What every answer of ingress carries, and the answers that it gives to those who watch over it. */
+import { assert, describe, it } from "@effect/vitest"
+import { sendRaw } from "../fixture/RawHttp.ts"
+import { sharedGateway } from "../fixture/SharedGateway.ts"
+
+const shared = sharedGateway()
+const valid = { model: "free-chat", messages: [{ role: "user", content: "hi" }] }
+const get = (path: string) => () => fetch(`${shared().url}${path}`)
+const garbage = async () => {
+  const [answer] = await sendRaw(shared().ingress.port, ["garbage\r\n\r\n"])
+  return new Response(answer!.body, answer!)
+}
+
+describe("an answer", () => {
+  const answers: ReadonlyArray<readonly [what: string, status: number, ask: () => Promise<Response>]> = [
+    ["in JSON", 200, () => shared().request(valid)],
+    ["in events", 200, () => shared().request({ ...valid, stream: true })],
+    ["of the built-in engine", 200, () => shared().request({ ...valid, model: "local-chat" })],
+    ["to a wrong request", 400, () => shared().request({})],
+    ["to no request", 400, garbage],
+    ["to a caller without a key", 401, get("/v1/models")],
+    ["about nothing", 404, get("/nowhere")],
+    ["about a path that cannot be read", 404, get("/%zz")],
+    ["to one who asks whether it lives", 200, get("/healthz")],
+    ["to one who asks whether it is ready", 200, get("/readyz")],
+    ["with its metrics", 200, get("/metrics")],
+    ["with its description", 200, get("/openapi.json")]
+  ]
+
+  it.for(answers)("%s has the request's id under both names, and another each time", async ([_, status, ask]) => {
+    const ids = new Set<string | null>()
+    for (let time = 0; time < 2; time++) {
+      const response = await ask()
+      await response.text()
+      assert.strictEqual(response.status, status)
+      const id = response.headers.get("x-request-id")
+      assert.match(id ?? "", /^req_[0-9a-f-]{36}$/)
+      assert.strictEqual(response.headers.get("request-id"), id)
+      ids.add(id)
+    }
+    assert.lengthOf(ids, 2)
+  })
+
+  it("of a provider brings the gateway's id, not the provider's", async () => {
+    const gateway = shared()
+    gateway.provider.behaveOnce({
+      kind: "raw",
+      pieces: ["{}"],
+      headers: { "x-request-id": "theirs", "set-cookie": "a=b" }
+    })
+    const response = await gateway.request(valid)
+    assert.match(response.headers.get("x-request-id") ?? "", /^req_[0-9a-f-]{36}$/)
+    assert.isNull(response.headers.get("set-cookie"))
+  })
+})
+
+describe("ingress and worker", () => {
+  it("live, are ready, and count what they do", async () => {
+    const gateway = shared()
+    await (await gateway.request(valid)).text()
+    await (await gateway.request({})).text()
+    const { ingress, workers: [worker] } = gateway
+    const textOf = async (port: number, path: string) => {
+      const response = await fetch(`http://127.0.0.1:${port}${path}`)
+      assert.strictEqual(response.status, 200)
+      return response.text()
+    }
+    for (const port of [ingress.port, worker!.port]) {
+      assert.strictEqual(await textOf(port, "/healthz"), "ok\n")
+      assert.strictEqual(await textOf(port, "/readyz"), "ready\n")
+    }
+    const counted = await textOf(ingress.port, "/metrics")
+    assert.match(counted, /^gateway_requests_total\{operation="chat.completions",outcome="success"\} [1-9]/m)
+    assert.match(counted, /^gateway_requests_total\{operation="chat.completions",outcome="InvalidRequest"\} [1-9]/m)
+    assert.match(await textOf(worker!.port, "/metrics"), /^gateway_jobs_total\{outcome="Done"\} [1-9]/m)
+  })
+})

@@ -1,0 +1,407 @@
+/** The built-in engine for edits: what an instruction says is what happens to the pixels, measured on the pixels. */
+import { assert, describe, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import sharp from "sharp"
+import type { InvalidRequest } from "../../shared/contract/JobError.ts"
+import { decoded, edited, engine, type Picture, type Rgb, stripes, toDataUrl } from "../fixture/ImagesEngine.ts"
+import { longestTurn } from "../fixture/LocalCall.ts"
+
+const red: Rgb = [200, 40, 30]
+const green: Rgb = [40, 180, 60]
+const blue: Rgb = [30, 60, 210]
+const gray: Rgb = [120, 120, 120]
+
+/** What becomes of red, green and blue stripes, and what was said of it. */
+const done = (prompt: string, more: object = {}) =>
+  Effect.gen(function*() {
+    const image = toDataUrl(yield* stripes(300, 200, [red, green, blue]))
+    const [result] = yield* edited({ prompt, image, ...more })
+    const picture = yield* decoded(result!.bytes)
+    return { picture, said: result!.said }
+  })
+
+const near = (actual: ReadonlyArray<number>, expected: ReadonlyArray<number>, tolerance = 12) => {
+  for (const [at, value] of expected.entries()) {
+    assert.closeTo(actual[at] ?? Number.NaN, value, tolerance, `${actual.join()} is not ${expected.join()}`)
+  }
+}
+
+const isGray = ([r, g, b]: readonly [number, number, number, number]): boolean =>
+  Math.max(r, g, b) - Math.min(r, g, b) < 4
+
+/** How much neighbours differ: what blurring lowers and sharpening raises. */
+const roughness = ({ data, height, width }: Picture): number => {
+  let sum = 0
+  for (let row = 0; row < height; row++) {
+    for (let column = 1; column < width; column++) {
+      const at = (row * width + column) * 4
+      sum += Math.abs((data[at] ?? 0) - (data[at - 4] ?? 0))
+    }
+  }
+  return sum / (width * height)
+}
+
+const left = 1 / 6
+const middle = 1 / 2
+const right = 5 / 6
+
+layer(engine, { excludeTestServices: true })((it) => {
+  describe("an instruction about colours", () => {
+    it.effect("makes the picture gray", () =>
+      Effect.gen(function*() {
+        for (const words of ["make it grayscale", "Turn this into a black and white photo", "把图片变成黑白"]) {
+          const { picture, said } = yield* done(words)
+          for (const x of [left, middle, right]) assert.isTrue(isGray(picture.at(x, 0.5)), words)
+          assert.include(said, "grayscale")
+        }
+      }))
+
+    it.effect("inverts, tones in sepia, tints", () =>
+      Effect.gen(function*() {
+        near((yield* done("invert the colors")).picture.at(left, 0.5), [55, 215, 225])
+        const sepia = (yield* done("give it a vintage look")).picture
+        for (const x of [left, middle, right]) {
+          const [r, g, b] = sepia.at(x, 0.5)
+          assert.isTrue(r >= g && g >= b, "sepia is brown")
+        }
+        const tinted = (yield* done("tint it blue")).picture
+        const plain = (yield* done("rotate by 360 degrees")).picture
+        assert.isAbove(tinted.mean[2], plain.mean[2] + 20)
+        const other = (yield* done("tint it orange")).picture
+        assert.isAbove(other.mean[0], plain.mean[0] + 20)
+      }))
+
+    it.effect("brightens and darkens by what it says", () =>
+      Effect.gen(function*() {
+        near((yield* done("increase the brightness by 20%")).picture.at(left, 0.5), [240, 48, 36], 4)
+        near((yield* done("darken by 50 percent")).picture.at(left, 0.5), [100, 20, 15], 4)
+        near((yield* done("reduce the brightness by 50%")).picture.at(left, 0.5), [100, 20, 15], 4)
+        const some = (yield* done("brighten it")).picture.mean[0]
+        const little = (yield* done("brighten it slightly")).picture.mean[0]
+        const much = (yield* done("make it much brighter")).picture.mean[0]
+        assert.isTrue(little < some && some < much)
+      }))
+
+    it.effect("changes contrast and saturation in both directions", () =>
+      Effect.gen(function*() {
+        const plain = (yield* done("rotate by 360 degrees")).picture
+        assert.isAbove((yield* done("more contrast")).picture.deviation[0], plain.deviation[0] + 5)
+        assert.isBelow((yield* done("lower the contrast by 50%")).picture.deviation[0], plain.deviation[0] - 5)
+        const spread = ({ at }: Picture) => {
+          const [r, g, b] = at(left, 0.5)
+          return Math.max(r, g, b) - Math.min(r, g, b)
+        }
+        assert.isAbove(spread((yield* done("more vivid colours")).picture), spread(plain) + 10)
+        assert.isBelow(spread((yield* done("less saturated")).picture), spread(plain) - 10)
+      }))
+  })
+
+  describe("an instruction about shape", () => {
+    it.effect("mirrors and flips", () =>
+      Effect.gen(function*() {
+        near((yield* done("mirror it")).picture.at(left, 0.5), blue, 2)
+        near((yield* done("flip horizontally")).picture.at(right, 0.5), red, 2)
+        const vertical = (yield* done("flip it vertically")).picture
+        near(vertical.at(left, 0.5), red, 2)
+      }))
+
+    it.effect("rotates: a quarter turn to the right brings what was left to the top", () =>
+      Effect.gen(function*() {
+        const { picture, said } = yield* done("rotate 90 degrees clockwise")
+        assert.deepStrictEqual([picture.width, picture.height], [200, 300])
+        near(picture.at(0.5, left), red, 2)
+        assert.include(said, "90 degrees")
+        near((yield* done("rotate it to the left")).picture.at(0.5, left), blue, 2)
+        near((yield* done("turn it upside down")).picture.at(left, 0.5), blue, 2)
+        const odd = (yield* done("rotate by 30°")).picture
+        assert.isAbove(odd.width, 300)
+        assert.strictEqual(odd.at(0, 0)[3], 0)
+      }))
+
+    it.effect("resizes and crops", () =>
+      Effect.gen(function*() {
+        const size = ({ picture: { height, width } }: { readonly picture: Picture }) => [width, height]
+        assert.deepStrictEqual(size(yield* done("resize to 120x90")), [120, 90])
+        assert.deepStrictEqual(size(yield* done("scale to 50%")), [150, 100])
+        assert.deepStrictEqual(size(yield* done("double the size")), [600, 400])
+        assert.deepStrictEqual(size(yield* done("crop to 100 x 80")), [100, 80])
+        assert.deepStrictEqual(size(yield* done("crop to a square")), [200, 200])
+        const half = yield* done("crop the left half")
+        assert.deepStrictEqual(size(half), [150, 200])
+        near(half.picture.at(0.1, 0.5), red, 2)
+        near(half.picture.at(0.9, 0.5), green, 2)
+      }))
+
+    it.effect("frames and rounds", () =>
+      Effect.gen(function*() {
+        const framed = (yield* done("add a 10 px red border")).picture
+        assert.deepStrictEqual([framed.width, framed.height], [320, 220])
+        near(framed.at(0.005, 0.5), [215, 38, 61], 2)
+        near(framed.at(middle, 0.5), green, 2)
+        const rounded = (yield* done("rounded corners")).picture
+        assert.strictEqual(rounded.at(0, 0)[3], 0)
+        assert.strictEqual(rounded.at(0.5, 0.5)[3], 255)
+      }))
+  })
+
+  describe("an instruction about detail", () => {
+    it.effect("blurs and sharpens", () =>
+      Effect.gen(function*() {
+        const noisy = Buffer.alloc(160 * 120 * 3)
+        for (let at = 0; at < noisy.length; at++) noisy[at] = (at * 7919) % 251
+        const image = toDataUrl(
+          yield* Effect.promise(() =>
+            sharp(noisy, { raw: { width: 160, height: 120, channels: 3 } }).blur(1).png().toBuffer()
+          )
+        )
+        const rough = (prompt: string) =>
+          Effect.gen(function*() {
+            const [result] = yield* edited({ prompt, image })
+            return roughness(yield* decoded(result!.bytes))
+          })
+        const plain = yield* rough("rotate by 360 degrees")
+        const little = yield* rough("blur it slightly")
+        const much = yield* rough("blur it very much")
+        assert.isTrue(much < little && little < plain, `${much} ${little} ${plain}`)
+        assert.isAbove(yield* rough("sharpen it"), plain)
+      }))
+
+    it.effect("pixelates, draws outlines, reduces colours, darkens the edges", () =>
+      Effect.gen(function*() {
+        const colours = ({ data }: Picture) =>
+          new Set(Array.from({ length: data.length / 4 }, (_, at) => data.readUInt32LE(at * 4))).size
+        assert.isAtMost(colours((yield* done("posterize it")).picture), 8)
+        assert.isBelow(colours((yield* done("pixelate")).picture), 200)
+        // white, with dark lines where one stripe meets the next
+        const outlines = (yield* done("as a pencil sketch")).picture
+        assert.isAbove(outlines.at(left, 0.5)[0], 240)
+        const line = Math.min(...Array.from({ length: 9 }, (_, at) => outlines.at((96 + at) / 299, 0.5)[0]))
+        assert.isBelow(line, 200)
+        const edges = (yield* done("add a vignette")).picture
+        assert.isBelow(edges.at(0, 0)[0], edges.at(left, 0.5)[0] - 60)
+      }))
+
+    it.effect("writes", () =>
+      Effect.gen(function*() {
+        const plain = (yield* done("rotate by 360 degrees")).picture
+        const { picture, said } = yield* done("write \"Hello, world\" at the top in white")
+        assert.include(said, "Hello, world")
+        const changed = (from: number, to: number): number => {
+          let count = 0
+          for (let at = Math.floor(from * 200) * 1200; at < Math.floor(to * 200) * 1200; at++) {
+            if (picture.data[at] !== plain.data[at]) count++
+          }
+          return count
+        }
+        assert.isAbove(changed(0, 0.3), 500)
+        assert.strictEqual(changed(0.35, 1), 0)
+      }))
+
+    it.effect("paints something over it", () =>
+      Effect.gen(function*() {
+        const plain = (yield* done("rotate by 360 degrees")).picture
+        const { picture, said } = yield* done("add a rainbow")
+        assert.include(said, "a rainbow")
+        assert.notDeepEqual(picture.data, plain.data)
+        assert.deepStrictEqual([picture.width, picture.height], [300, 200])
+        assert.include((yield* done("add hot-air balloons and birds")).said, "painted birds")
+      }))
+  })
+
+  describe("an instruction as a whole", () => {
+    it.effect("is followed step by step, in the order of its words", () =>
+      Effect.gen(function*() {
+        const { picture, said } = yield* done(
+          "Crop the left half, rotate it by 90 degrees and then make it black and white."
+        )
+        assert.deepStrictEqual([picture.width, picture.height], [200, 150])
+        assert.isTrue(isGray(picture.at(0.5, 0.1)))
+        assert.match(said, /cropped.*rotated.*grayscale/i)
+        const other = (yield* done("rotate it by 90 degrees, then crop the left half")).picture
+        assert.deepStrictEqual([other.width, other.height], [100, 300])
+      }))
+
+    it.effect("does not do what it says not to do", () =>
+      Effect.gen(function*() {
+        const { picture, said } = yield* done("mirror it but do not blur")
+        near(picture.at(left, 0.5), blue, 2)
+        assert.notInclude(said, "blur")
+        const { said: without } = yield* done("mirror it, blur it", { negative_prompt: "blur" })
+        assert.notInclude(without, "blurred")
+        assert.match(without, /mirrored/i)
+      }))
+
+    it.effect("says what it did not understand", () =>
+      Effect.gen(function*() {
+        const { said } = yield* done("make it gray scale, exaggerate the melancholy")
+        assert.include(said, "grayscale")
+        assert.include(said, "exaggerate the melancholy")
+        const plain = (yield* done("rotate by 360 degrees")).picture
+        const { picture, said: nothing } = yield* done("exaggerate the melancholy")
+        assert.match(nothing, /names no operation/)
+        assert.match(nothing, /colours/i)
+        assert.notDeepEqual(picture.data, plain.data)
+      }))
+
+    it.effect("gives the same picture again, and n different ones at once", () =>
+      Effect.gen(function*() {
+        const image = toDataUrl(yield* stripes(120, 80, [red, green, blue]))
+        const once = yield* edited({ prompt: "make it gray and add birds", image, n: 3 })
+        const again = yield* edited({ prompt: "make it gray and add birds", image, n: 3 })
+        assert.deepStrictEqual(again, once)
+        assert.strictEqual(new Set(once.map(({ bytes }) => bytes.toString("base64"))).size, 3)
+      }))
+  })
+
+  describe("what else can be asked", () => {
+    it.effect("a size, a watermark, a format", () =>
+      Effect.gen(function*() {
+        const sized = (yield* done("mirror it", { size: "128x128" })).picture
+        assert.deepStrictEqual([sized.width, sized.height], [128, 128])
+        const plain = (yield* done("mirror it")).picture
+        const { picture, said } = yield* done("mirror it", { watermark: true })
+        assert.notDeepEqual(picture.data, plain.data)
+        assert.deepStrictEqual(picture.at(0.2, 0.2), plain.at(0.2, 0.2))
+        assert.match(said, /marked/)
+        const image = toDataUrl(yield* stripes(64, 64, [red]))
+        for (const format of ["jpeg", "webp", "png"] as const) {
+          const [result] = yield* edited({ prompt: "invert", image, output_format: format })
+          assert.strictEqual((yield* Effect.promise(() => sharp(result!.bytes).metadata())).format, format)
+        }
+      }))
+
+    it.effect("to extend the prompt", () =>
+      Effect.gen(function*() {
+        const { said } = yield* done("mirror it", { prompt_extend: true })
+        assert.match(said, /contrast.*saturation/)
+      }))
+
+    it.effect("a mask: nothing changes where it is opaque", () =>
+      Effect.gen(function*() {
+        // the left half is transparent
+        const opacity = Buffer.alloc(300 * 200 * 4)
+        for (let at = 0; at < 300 * 200; at++) opacity[at * 4 + 3] = at % 300 < 150 ? 0 : 255
+        const mask = toDataUrl(
+          yield* Effect.promise(() =>
+            sharp(opacity, { raw: { width: 300, height: 200, channels: 4 } }).png().toBuffer()
+          )
+        )
+        const { picture, said } = yield* done("invert", { mask })
+        near(picture.at(left, 0.5), [55, 215, 225])
+        near(picture.at(right, 0.5), blue, 0)
+        assert.match(said, /mask/)
+        // words that are no operations are painted into the hole
+        const filled = yield* done("a starry night over the sea", { mask })
+        near(filled.picture.at(right, 0.5), blue, 0)
+        assert.isAbove(Math.abs(filled.picture.at(left, 0.1)[0] - red[0]), 60)
+        assert.include(filled.said, "a sea")
+        // without transparency, white is where it changes
+        const white = toDataUrl(yield* stripes(300, 200, [[0, 0, 0], [255, 255, 255]]))
+        const other = (yield* done("invert", { mask: white })).picture
+        near(other.at(left, 0.5), red, 0)
+        near(other.at(right, 0.5), [225, 195, 45])
+      }))
+
+    it.effect("several pictures: side by side, below one another, in a grid, over one another", () =>
+      Effect.gen(function*() {
+        const image = [
+          toDataUrl(yield* stripes(100, 100, [red])),
+          toDataUrl(yield* stripes(100, 100, [blue])),
+          toDataUrl(yield* stripes(100, 50, [green]))
+        ]
+        const put = (prompt: string, some = image.slice(0, 2)) =>
+          Effect.gen(function*() {
+            const [result] = yield* edited({ prompt, image: some })
+            return { picture: yield* decoded(result!.bytes), said: result!.said }
+          })
+        const row = yield* put("combine them", image)
+        assert.deepStrictEqual([row.picture.width, row.picture.height], [400, 100])
+        near(row.picture.at(0.1, 0.5), red, 2)
+        near(row.picture.at(0.4, 0.5), blue, 2)
+        near(row.picture.at(0.9, 0.5), green, 2)
+        assert.match(row.said, /3 pictures together, side by side/)
+        const column = (yield* put("stack them and make it gray")).picture
+        assert.deepStrictEqual([column.width, column.height], [100, 200])
+        assert.isTrue(isGray(column.at(0.5, 0.2)))
+        const grid = (yield* put("a collage of these", image)).picture
+        assert.deepStrictEqual([grid.width, grid.height], [200, 200])
+        near((yield* put("blend the two")).picture.at(0.5, 0.5), [115, 50, 120], 3)
+        const inset = (yield* put("put the second one into the corner")).picture
+        near(inset.at(0.2, 0.2), red, 2)
+        near(inset.at(0.85, 0.85), blue, 2)
+      }))
+
+    it.effect("messages and a form in place of a prompt", () =>
+      Effect.gen(function*() {
+        const file = yield* stripes(300, 200, [red, green, blue])
+        const content = [{ image: toDataUrl(file) }, { text: "mirror it" }]
+        const [fromMessages] = yield* edited({
+          input: { messages: [{ role: "user", content }] },
+          parameters: { size: "96*64" }
+        })
+        const form = new FormData()
+        for (const [name, value] of Object.entries({ model: "local-image", prompt: "mirror it", size: "96x64" })) {
+          form.append(name, value)
+        }
+        form.append("image", new File([new Uint8Array(file)], "stripes.png", { type: "image/png" }))
+        const [fromForm] = yield* edited(form)
+        assert.deepStrictEqual(fromForm, fromMessages)
+        near((yield* decoded(fromForm!.bytes)).at(left, 0.5), blue, 8)
+      }))
+
+    it.effect("pictures of every format, upright as their camera was held", () =>
+      Effect.gen(function*() {
+        const png = yield* stripes(90, 60, [red, green, blue])
+        for (const format of ["png", "jpeg", "webp", "gif", "avif", "tiff"] as const) {
+          const bytes = yield* Effect.promise(() => sharp(png).toFormat(format).toBuffer())
+          const [result] = yield* edited({ prompt: "mirror it", image: bytes.toString("base64") })
+          near((yield* decoded(result!.bytes)).at(left, 0.5), blue, 25)
+        }
+        const gray8 = yield* Effect.promise(() => sharp(png).grayscale().png().toBuffer())
+        const [plain] = yield* edited({ prompt: "invert", image: gray8.toString("base64") })
+        const [value] = (yield* decoded(gray8)).at(left, 0.5)
+        near((yield* decoded(plain!.bytes)).at(left, 0.5), [255 - value, 255 - value, 255 - value], 1)
+        const cmyk = yield* Effect.promise(() => sharp(png).toColourspace("cmyk").jpeg().toBuffer())
+        const [printed] = yield* edited({ prompt: "mirror it", image: cmyk.toString("base64") })
+        const [r, , b] = (yield* decoded(printed!.bytes)).at(left, 0.5)
+        assert.isAbove(b, r)
+        const turned = yield* Effect.promise(() => sharp(png).withMetadata({ orientation: 6 }).jpeg().toBuffer())
+        const [result] = yield* edited({ prompt: "flip it top to bottom", image: turned.toString("base64") })
+        const picture = yield* decoded(result!.bytes)
+        assert.deepStrictEqual([picture.width, picture.height], [60, 90])
+        near(picture.at(0.5, right), red, 25)
+      }))
+  })
+
+  describe("what cannot be used", () => {
+    it.effect("is refused with the path of its field", () =>
+      Effect.gen(function*() {
+        const good = toDataUrl(yield* stripes(64, 64, [gray]))
+        const svg = toDataUrl(
+          Buffer.from("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>"),
+          "image/svg+xml"
+        )
+        const refused = (body: object) =>
+          Effect.map(Effect.flip(edited(body)), (error) => (error as InvalidRequest).param)
+        assert.strictEqual(yield* refused({ prompt: "blur", image: "no picture!" }), "image")
+        assert.strictEqual(yield* refused({ prompt: "blur", image: toDataUrl(Buffer.from("text")) }), "image")
+        assert.strictEqual(yield* refused({ prompt: "blur", image: svg }), "image")
+        assert.strictEqual(yield* refused({ prompt: "blur", image: [good, "http://127.0.0.1/a.png"] }), "image[1]")
+        assert.strictEqual(yield* refused({ prompt: "blur", image: good, mask: "%%%" }), "mask")
+        assert.strictEqual(yield* refused({ prompt: "blur", image: good, size: "4096x64" }), "size")
+        const content = [{ text: "blur" }, { image: "http://10.0.0.1/a.png" }]
+        assert.strictEqual(
+          yield* refused({ input: { messages: [{ role: "user", content }] } }),
+          "input.messages[0].content[1].image"
+        )
+      }))
+  })
+
+  it.effect("a large picture and many steps do not keep the process from answering", () =>
+    Effect.gen(function*() {
+      const image = toDataUrl(yield* stripes(1600, 1200, [red, green, blue]))
+      const prompt = "blur, sharpen, rotate by 10 degrees, write \"text\", add birds, pixelate"
+      const { milliseconds } = yield* longestTurn(edited({ prompt, image, watermark: true }))
+      assert.isBelow(milliseconds, 50)
+    }))
+})

@@ -1,0 +1,183 @@
+/** The life of a video task at a provider that counts what it is asked, over a real server. */
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Deferred, Effect, Exit, Layer, Option, Schedule, Scope } from "effect"
+import * as TaskLife from "../../services/video/TaskLife.ts"
+import { Nats } from "../../shared/bus/Nats.ts"
+import { TaskQueue } from "../../shared/bus/TaskQueue.ts"
+import { type JobError, ProviderRejected } from "../../shared/contract/JobError.ts"
+import type { Video, VideoEngine } from "../../shared/provider/VideoEngine.ts"
+import { VideoProviders } from "../../shared/provider/VideoProviders.ts"
+import * as VideoTask from "../../shared/tasks/VideoTask.ts"
+import { VideoTasks } from "../../shared/tasks/VideoTasks.ts"
+import { NatsServer } from "../fixture/NatsServer.ts"
+
+const video: Video = {
+  bytes: Buffer.from("a video"),
+  format: "mp4",
+  metadata: { duration: 1, fps: 5, width: 64, height: 64, seed: null }
+}
+
+/** A provider of videos, as it acts and as it was asked. */
+class Provider {
+  started = 0
+  readonly cancelled: Array<unknown> = []
+  readonly followed: Array<unknown> = []
+  /** What becomes of a task that it is asked for. */
+  start: Effect.Effect<unknown, JobError> = Effect.sync(() => ({ upstream: this.started }))
+  follow: Effect.Effect<Video, JobError> = Effect.succeed(video)
+
+  readonly engine: VideoEngine = {
+    start: () =>
+      Effect.suspend(() => {
+        this.started++
+        return this.start
+      }),
+    follow: (_call, task) =>
+      Effect.suspend(() => {
+        this.followed.push(task)
+        return this.follow
+      }),
+    cancel: (_call, task) => Effect.sync(() => void this.cancelled.push(task))
+  }
+}
+
+const request = { model: "m", prompt: "a boat", duration: 1 }
+
+interface Bench {
+  readonly provider: Provider
+  readonly tasks: VideoTasks["Service"]
+  /** Starts a worker; `end` is what SIGTERM does. */
+  readonly worker: (name: string) => Effect.Effect<{ readonly end: Effect.Effect<void> }>
+  /** The task once it is such. */
+  readonly until: (holds: (task: VideoTask.VideoTask) => boolean) => Effect.Effect<VideoTask.VideoTask>
+}
+
+/** A task that waits in the queue of a server of its own, at a provider whose calls may or may not be repeated. */
+const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A, E>) =>
+  Effect.gen(function*() {
+    const server = yield* NatsServer.make()
+    const provider = new Provider()
+    const named = (name: string, model: string) => ({
+      endpoint: { name, model, provider: { protocol: "openai" as const } },
+      engine: provider.engine,
+      mayRepeat
+    })
+    const layer = Layer.mergeAll(VideoTasks.layer({ patienceMs: 5_000 }), TaskQueue.layer).pipe(
+      Layer.provide(Nats.layer),
+      Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: server.url })))
+    )
+    return yield* Effect.gen(function*() {
+      const tasks = yield* VideoTasks
+      const queue = yield* TaskQueue
+      const outer = yield* Effect.scope
+      const providers = VideoProviders.of({ forModel: (model) => Effect.succeed([named("upstream", model)]), named })
+      const task = VideoTask.make({
+        id: "task_1",
+        tenant: "key_1",
+        operation: "video.generations",
+        model: "m",
+        pool: "default",
+        bodyHash: "hash"
+      }, 0)
+      const worker = Effect.fnUntraced(function*(name: string) {
+        const scope = yield* Scope.fork(outer)
+        yield* queue.serve({
+          workload: "video",
+          pool: "default",
+          slots: 1,
+          graceMs: 0,
+          run: (job) => TaskLife.live({ tasks, providers, worker: name }, job)
+        }).pipe(Scope.provide(scope))
+        return { end: Scope.close(scope, Exit.void) }
+      })
+      yield* tasks.create(task, Buffer.from(JSON.stringify(request)))
+      const first = yield* worker("first")
+      yield* queue.submit({ ...task, workload: "video", traceparent: undefined })
+      const until = (holds: (task: VideoTask.VideoTask) => boolean) =>
+        tasks.find("task_1").pipe(
+          Effect.map(Option.getOrThrow),
+          Effect.repeat({ until: holds, schedule: Schedule.spaced("20 millis") }),
+          Effect.timeout("20 seconds"),
+          Effect.orDie
+        )
+      return yield* test({
+        provider,
+        tasks,
+        until,
+        worker: (name) => name === "first" ? Effect.succeed(first) : worker(name)
+      })
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  }).pipe(Effect.scoped)
+
+describe("a task", () => {
+  it.live("that another worker goes on with is not submitted to its provider again", () =>
+    bench(false, ({ provider, tasks, until, worker }) =>
+      Effect.gen(function*() {
+        provider.follow = Effect.never
+        const first = yield* worker("first")
+        yield* until(({ providerTask }) => providerTask !== null && providerTask.task !== null)
+        yield* first.end
+        assert.deepInclude(yield* until(() => true), { status: "in_progress", owner: null })
+        provider.follow = Effect.succeed(video)
+        yield* worker("second")
+        const task = yield* until(({ status }) => VideoTask.hasEnded(status))
+        assert.deepInclude(task, { status: "completed", claims: 2 })
+        assert.strictEqual(provider.started, 1)
+        assert.deepStrictEqual(provider.followed.at(-1), { upstream: 1 })
+        assert.deepStrictEqual(task.result, { format: "mp4", size: 7, metadata: video.metadata })
+        assert.isEmpty(provider.cancelled)
+        assert.strictEqual((yield* tasks.cancel("task_1")).status, "completed")
+      })))
+
+  for (const mayRepeat of [false, true]) {
+    it.live(`that may have been submitted when its worker was lost is ${mayRepeat ? "" : "not "}submitted again`, () =>
+      bench(mayRepeat, ({ provider, until, worker }) =>
+        Effect.gen(function*() {
+          const asked = yield* Deferred.make<void>()
+          const { start } = provider
+          provider.start = Effect.andThen(Deferred.succeed(asked, undefined), Effect.never)
+          const first = yield* worker("first")
+          yield* Deferred.await(asked)
+          yield* first.end
+          provider.start = start
+          yield* worker("second")
+          const task = yield* until(({ status }) => VideoTask.hasEnded(status))
+          assert.strictEqual(task.status, mayRepeat ? "completed" : "failed")
+          assert.strictEqual(task.error?._tag, mayRepeat ? undefined : "WorkerLost")
+          assert.strictEqual(provider.started, mayRepeat ? 2 : 1)
+        })))
+  }
+
+  it.live("that is cancelled is stopped at its provider within a second", () =>
+    bench(false, ({ provider, tasks, until, worker }) =>
+      Effect.gen(function*() {
+        provider.follow = Effect.never
+        yield* worker("first")
+        yield* until(({ providerTask }) => providerTask !== null && providerTask.task !== null)
+        yield* tasks.cancel("task_1")
+        yield* Effect.sync(() => provider.cancelled.length).pipe(
+          Effect.repeat({ until: (times) => times > 0, schedule: Schedule.spaced("20 millis") }),
+          // twice as long, for a busy machine
+          Effect.timeout("2 seconds")
+        )
+        assert.deepStrictEqual(provider.cancelled, [{ upstream: 1 }])
+        assert.strictEqual((yield* until(() => true)).status, "cancelled")
+      })))
+
+  it.live("that its provider refuses fails with the provider's words", () =>
+    bench(false, ({ provider, until }) =>
+      Effect.gen(function*() {
+        const error = new ProviderRejected({
+          provider: "upstream",
+          status: 400,
+          message: "no boats today",
+          type: null,
+          param: "prompt",
+          code: "policy"
+        })
+        provider.follow = Effect.fail(error)
+        const task = yield* until(({ status }) => VideoTask.hasEnded(status))
+        assert.strictEqual(task.status, "failed")
+        assert.deepStrictEqual(task.error, error)
+      })))
+})
