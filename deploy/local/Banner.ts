@@ -1,0 +1,84 @@
+/** What a start says when the gateway is ready: where it is, the key, and lines to paste. */
+import { Effect, Path, Result } from "effect"
+import { CommandLine } from "effect/process"
+import type { Snapshot } from "../../shared/catalogue/Catalogue.ts"
+import type { Workload } from "../../shared/contract/Operation.ts"
+import { Settings } from "./Settings.ts"
+
+/** A request to try, for a model of that workload. */
+interface Example {
+  readonly workload: Workload
+  readonly path: string
+  readonly body: (model: string) => unknown
+  /** Where the answer goes that is nothing to look at. */
+  readonly file?: string
+}
+
+/** One for each operation worth showing, in the order in which they are printed. */
+const examples: ReadonlyArray<Example> = [
+  {
+    workload: "chat",
+    path: "/v1/chat/completions",
+    body: (model) => ({ model, messages: [{ role: "user", content: "What is a model gateway?" }] })
+  },
+  {
+    workload: "embeddings",
+    path: "/v1/embeddings",
+    body: (model) => ({ model, input: "One text, or several", dimensions: 8 })
+  },
+  {
+    workload: "rerank",
+    path: "/v1/rerank",
+    body: (model) => ({ model, query: "Who keeps bees?", documents: ["A beekeeper", "A lighthouse keeper"] })
+  },
+  {
+    workload: "images",
+    path: "/v1/images/generations",
+    body: (model) => ({ model, prompt: "A sailing boat on the sea at sunset", response_format: "url" })
+  },
+  {
+    // answers with the task to ask for; its video is at the task's `url` when it is completed
+    workload: "video",
+    path: "/v1/video/generations",
+    body: (model) => ({ model, prompt: "A sailing boat on the sea at sunset", duration: 4, width: 640, height: 360 })
+  },
+  {
+    workload: "speech",
+    path: "/v1/audio/speech",
+    body: (model) => ({ model, input: "Hello from your gateway.", voice: "nova" }),
+    file: "hello.mp3"
+  }
+]
+
+const curl = (url: string, key: string, body: unknown, file?: string) =>
+  Result.getOrThrow(CommandLine.join([
+    ...["curl", "-sS", url],
+    ...["-H", `authorization: Bearer ${key}`],
+    ...["-H", "content-type: application/json"],
+    ...["-d", JSON.stringify(body)],
+    ...(file === undefined ? [] : ["-o", file])
+  ]))
+
+/** A model of the workload, preferably a built-in one, which answers without a provider's key. */
+const modelOf = ({ models }: Snapshot, workload: Workload) => {
+  const names = [...models].filter(([, model]) => model.workload === workload).map(([name]) => name)
+  return names.find((name) => models.get(name)?.targets.every(({ provider }) => provider === "local")) ?? names[0]
+}
+
+export const banner = Effect.fn("banner")(function*(key: string, catalogue: Snapshot) {
+  const path = yield* Path.Path
+  const { data, port } = yield* Settings
+  const address = `http://127.0.0.1:${port}`
+  const requests = examples.flatMap((example) => {
+    const model = modelOf(catalogue, example.workload)
+    return model === undefined ? [] : ["", curl(`${address}${example.path}`, key, example.body(model), example.file)]
+  })
+  return [
+    `ready ${address}`,
+    `key   ${key}`,
+    `logs  ${path.join(data, "logs")}`,
+    "stop  Ctrl-C",
+    ...requests,
+    ""
+  ].join("\n")
+})

@@ -1,0 +1,74 @@
+/** The gateway's own processes: one for each folder of `services` that has a `main.ts`, except the admin's commands. */
+import { Effect, FileSystem, Option, Path, Scope } from "effect"
+import { HttpClient } from "effect/http"
+import { freePort } from "./Ports.ts"
+import { Settings } from "./Settings.ts"
+import { Supervisor } from "./Supervisor.ts"
+import type { Service } from "./Supervisor.ts"
+
+/** Not a process that stays: it is run for one command at a time. */
+const commands = ["admin"]
+
+/** The process with the HTTP API; every other one is a worker. */
+const ingress = "ingress"
+
+/** Asks a service whether it is ready, for at most two seconds. */
+const probe = (client: HttpClient.HttpClient, port: number) =>
+  HttpClient.filterStatusOk(client).get(`http://127.0.0.1:${port}/readyz`).pipe(
+    Effect.flatMap((response) => response.text),
+    Effect.timeout("2 seconds")
+  )
+
+/**
+ * Starts the workers, then the ingress, and returns the effect that waits until all are ready. With the scope the ingress
+ * stops first, so that what it has accepted is still worked on; then the workers, all at once.
+ */
+export const startServices = Effect.fn("Services.start")(function*(natsUrl: string, secret: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const client = yield* HttpClient.HttpClient
+  const supervisor = yield* Supervisor
+  const { catalogue, data, port, publicUrl, services } = yield* Settings
+
+  const describe = (name: string): Service => ({
+    name,
+    stopWithin: "10 seconds",
+    launch: Effect.gen(function*() {
+      const own = name === ingress ? port : yield* freePort()
+      return {
+        command: process.execPath,
+        args: [path.join(services, name, "main.ts")],
+        environment: {
+          [name === ingress ? "PORT" : "HEALTH_PORT"]: String(own),
+          HOST: "127.0.0.1",
+          NATS_URL: natsUrl,
+          GATEWAY_CONFIG: catalogue,
+          GATEWAY_DATA: data,
+          GATEWAY_SECRET: secret,
+          GATEWAY_PUBLIC_URL: Option.getOrElse(publicUrl, () => `http://127.0.0.1:${port}`),
+          // to stop, as on SIGTERM, when the standard input ends
+          GATEWAY_PARENT_PIPE: "1",
+          GATEWAY_BOOTSTRAP_KEY: undefined
+        },
+        endsWithInput: true,
+        isReady: probe(client, own)
+      }
+    })
+  })
+
+  const folders = yield* fs.readDirectory(services)
+  const names = yield* Effect.filter(
+    folders.toSorted().filter((name) => !commands.includes(name)),
+    (name) => fs.exists(path.join(services, name, "main.ts"))
+  )
+  const workers = names.filter((name) => name !== ingress)
+  const together = yield* Scope.fork(yield* Effect.scope, "parallel")
+  const started = yield* Effect.forEach(workers, (name) => supervisor.supervise(describe(name))).pipe(
+    Scope.provide(together)
+  )
+  started.push(yield* supervisor.supervise(describe(ingress)))
+  return {
+    names: [ingress, ...workers],
+    ready: Effect.forEach(started, ({ ready }) => ready, { concurrency: "unbounded", discard: true })
+  }
+})

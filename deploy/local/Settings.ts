@@ -1,0 +1,67 @@
+/**
+ * What the environment says about a local start.
+ *
+ * A relative path counts from the folder in which the user typed `npm start`, which npm passes on as `INIT_CWD`.
+ */
+import { Config, Context, Effect, Layer, Option, Path, Schema } from "effect"
+
+/** A variable holds something that cannot be used. */
+export class InvalidSetting extends Schema.TaggedError<InvalidSetting>()("InvalidSetting", {
+  detail: Schema.String
+}) {
+  override get message() {
+    return `The environment is not usable: ${this.detail}`
+  }
+}
+
+export class Settings extends Context.Service<Settings, {
+  /** `GATEWAY_PORT`: the port of the HTTP API, 1 to 65535. */
+  readonly port: number
+  /** `NATS_URL`: use this server instead of starting one; several, separated by commas, are one cluster. */
+  readonly natsUrl: Option.Option<string>
+  /** `GATEWAY_CONFIG`: the catalogue file. */
+  readonly catalogue: string
+  /** `GATEWAY_DATA`: the folder for the state that outlives a start: streams, key, logs. */
+  readonly data: string
+  /** `GATEWAY_BOOTSTRAP_KEY`: a key that must exist after the start; without it one is made. */
+  readonly bootstrapKey: Option.Option<string>
+  /** `GATEWAY_SECRET`: what the services derive their keys from, at least 32 characters; without it one is made. */
+  readonly secret: Option.Option<string>
+  /** `GATEWAY_PUBLIC_URL`: the gateway's root in the addresses that it gives out. */
+  readonly publicUrl: Option.Option<string>
+  /** `GATEWAY_SERVICES`: the folder with a folder for each service; another one than the project's is for tests. */
+  readonly services: string
+  /** The project's own folder. */
+  readonly project: string
+}>()("deploy/local/Settings") {
+  static readonly layer = Layer.effect(
+    Settings,
+    Effect.gen(function*() {
+      const path = yield* Path.Path
+      const project = path.join(import.meta.dirname, "..", "..")
+      const base = yield* Config.String("INIT_CWD").pipe(Config.withDefault(project))
+      const file = (name: string, fallback: string) =>
+        text(name).pipe(
+          Config.map(Option.map((value) => path.resolve(base, value))),
+          Config.map(Option.getOrElse(() => path.join(project, fallback)))
+        )
+      return Settings.of({
+        port: yield* Config.Port("GATEWAY_PORT").pipe(Config.withDefault(8080)),
+        natsUrl: yield* text("NATS_URL"),
+        catalogue: yield* file("GATEWAY_CONFIG", "deploy/local/gateway.yaml"),
+        data: yield* file("GATEWAY_DATA", ".gateway"),
+        bootstrapKey: yield* text("GATEWAY_BOOTSTRAP_KEY"),
+        secret: yield* text("GATEWAY_SECRET"),
+        publicUrl: yield* text("GATEWAY_PUBLIC_URL"),
+        services: yield* file("GATEWAY_SERVICES", "services"),
+        project
+      })
+    }).pipe(Effect.mapError((error) => new InvalidSetting({ detail: oneLine(error.message) })))
+  )
+}
+
+/** An empty variable is as good as none. */
+const text = (name: string) =>
+  Config.String(name).pipe(Config.option, Config.map(Option.filter((value) => value.trim() !== "")))
+
+const oneLine = (message: string) => message.replace(/\s+/g, " ")

@@ -1,0 +1,72 @@
+/**
+ * A local start, from an empty machine to the banner, and the orderly stop.
+ *
+ * What is started lives in one scope, which closes in reverse: ingress, workers, nats-server, state folder. Everything
+ * that can be found wrong before a process runs is looked at first.
+ */
+import { Cause, Console, Effect, Schema } from "effect"
+import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
+import { banner } from "./Banner.ts"
+import { bootstrapKey, ensureKey } from "./BootstrapKey.ts"
+import { claimDataFolder } from "./DataFolder.ts"
+import { gatewaySecret } from "./GatewaySecret.ts"
+import { natsServer } from "./Nats.ts"
+import { requirePort } from "./Ports.ts"
+import { startServices } from "./Services.ts"
+import { Settings } from "./Settings.ts"
+
+/** The catalogue cannot be read or is not valid. */
+class CatalogueUnusable extends Schema.TaggedError<CatalogueUnusable>()("CatalogueUnusable", {
+  file: Schema.String,
+  mistakes: Schema.Array(Schema.String)
+}) {
+  override get message() {
+    return `The catalogue ${this.file} (GATEWAY_CONFIG) cannot be used: ${this.mistakes.join("; ")}`
+  }
+}
+
+const run = Effect.gen(function*() {
+  const { catalogue: file, port } = yield* Settings
+  const abandoned = yield* claimDataFolder
+  yield* requirePort(port, abandoned)
+  const catalogue = yield* Catalogue.load(file).pipe(
+    Effect.mapError(({ detail }) => new CatalogueUnusable({ file, mistakes: detail.split("\n") }))
+  )
+  const key = yield* bootstrapKey
+  const secret = yield* gatewaySecret
+  const natsUrl = yield* natsServer
+  const services = yield* startServices(natsUrl, secret)
+  yield* Console.log(`starting ${services.names.join(", ")}`)
+  yield* Effect.all([services.ready, ensureKey(key, natsUrl)], { concurrency: "unbounded", discard: true })
+  yield* Console.log(yield* banner(key, catalogue))
+  return yield* Effect.never
+})
+
+/** Says in one line what stopped the start; a stack trace only where the program itself is at fault. */
+export const report = (cause: Cause.Cause<Error>) =>
+  Cause.hasInterruptsOnly(cause)
+    ? Effect.void
+    : Console.error(Cause.hasDies(cause) ? Cause.pretty(cause) : `error: ${(Cause.squash(cause) as Error).message}`)
+
+/**
+ * The first Ctrl-C interrupts `start`; a second one ends this process at once, and its children with it. The terminal
+ * going away is a request to stop like any other, which nobody can be told about any more.
+ */
+const listenToSignals = Effect.sync(() => {
+  let interrupts = 0
+  process.on("SIGINT", () => {
+    interrupts++
+    if (interrupts === 2) process.exit(130)
+  })
+  process.on("SIGHUP", () => process.kill(process.pid, "SIGTERM"))
+  process.stdout.on("error", () => {})
+  process.stderr.on("error", () => {})
+})
+
+export const start = listenToSignals.pipe(
+  Effect.andThen(run),
+  Effect.tapCause(report),
+  Effect.onInterrupt(() => Console.log("stopping (Ctrl-C again: at once)")),
+  Effect.scoped,
+  Effect.onInterrupt(() => Console.log("stopped"))
+)
