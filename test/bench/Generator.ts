@@ -1,0 +1,54 @@
+/**
+ * The load generator for machines without wrk: each connection posts the same body again as soon as its answer is
+ * complete. Takes a URL, a number of connections and seconds; prints the same line as load.lua. Its own CPU weighs more
+ * than wrk's, so its figures compare only with figures of its own.
+ */
+import { Pool } from "undici"
+
+const [url, connections, seconds] = process.argv.slice(2)
+const target = new URL(url!)
+const pool = new Pool(target.origin, { connections: Number(connections), pipelining: 1 })
+const headers = ["content-type", "application/json", "authorization", `Bearer ${process.env["LOAD_KEY"]}`]
+const body = process.env["LOAD_BODY"] ?? "{}"
+
+const startedAt = performance.now()
+const endsAt = startedAt + Number(seconds) * 1_000
+const latencies: Array<number> = []
+let failures = 0
+
+const post = () =>
+  new Promise<void>((resolve) => {
+    const sentAt = performance.now()
+    let status = 0
+    pool.dispatch({ method: "POST", path: target.pathname, headers, body }, {
+      onRequestStart: () => {},
+      onResponseStart: (_controller, code) => {
+        status = code
+      },
+      onResponseData: () => {},
+      onResponseEnd: () => {
+        latencies.push(performance.now() - sentAt)
+        if (status !== 200) failures++
+        resolve()
+      },
+      onResponseError: () => {
+        failures++
+        resolve()
+      }
+    })
+  })
+
+await Promise.all(Array.from({ length: Number(connections) }, async () => {
+  while (performance.now() < endsAt) await post()
+}))
+
+latencies.sort((left, right) => left - right)
+const percentile = (share: number) => latencies[Math.floor((latencies.length - 1) * share)] ?? 0
+console.log(JSON.stringify({
+  answers: latencies.length,
+  failures,
+  seconds: (performance.now() - startedAt) / 1_000,
+  p50Millis: percentile(0.5),
+  p99Millis: percentile(0.99)
+}))
+await pool.close()

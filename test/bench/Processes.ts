@@ -1,0 +1,93 @@
+/**
+ * The processes of a benchmark: each listens on a port of its own, writes its log into a file, is stopped when the
+ * scope closes, and can be asked for the CPU time it has used.
+ */
+import type { PlatformError } from "effect"
+import { Effect, FileSystem, Path, Schedule, Schema } from "effect"
+import type { HttpClientRequest } from "effect/http"
+import { HttpClient } from "effect/http"
+import { ChildProcess, CommandLine } from "effect/process"
+import { createServer } from "node:net"
+
+export class BenchFailed extends Schema.TaggedError<BenchFailed>()("BenchFailed", { reason: Schema.String }) {
+  override get message() {
+    return this.reason
+  }
+}
+
+export interface Running {
+  readonly pid: number
+  readonly exitCode: Effect.Effect<number, PlatformError.PlatformError>
+  /** Where its output goes. */
+  readonly log: string
+}
+
+/** A TCP port of 127.0.0.1 that nobody listens on. */
+export const freePort = Effect.callback<number>((resume) => {
+  const server = createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
+  })
+})
+
+/** Starts a program until the scope closes. The log is `<logs>/<name>.log`. */
+export const start = Effect.fn("Processes.start")(function*(
+  logs: string,
+  name: string,
+  words: ReadonlyArray<string>,
+  env: Record<string, string>
+) {
+  const path = yield* Path.Path
+  const log = path.join(logs, `${name.replaceAll(" ", "-")}.log`)
+  // The shell only points the output at the file and then becomes the program, so the pid is the program's.
+  const script = yield* Effect.fromResult(CommandLine.join(["exec", ...words]))
+  const quotedLog = yield* Effect.fromResult(CommandLine.quote(log))
+  const handle = yield* ChildProcess.make(`${script} >${quotedLog} 2>&1`, {
+    shell: "/bin/sh",
+    env,
+    extendEnv: true,
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "ignore",
+    forceKillAfter: "5 seconds"
+  })
+  return { pid: handle.pid, exitCode: handle.exitCode, log } satisfies Running
+})
+
+/** Starts a TypeScript file of the repository the way production does. */
+export const startNode = (logs: string, name: string, file: string, env: Record<string, string>) =>
+  start(logs, name, [process.execPath, file], { NODE_ENV: "production", ...env })
+
+/** Waits, 30 s at most, until the request is answered with 200; fails at once where the program ends. */
+export const answers = Effect.fn("Processes.answers")(function*(
+  program: Running,
+  request: HttpClientRequest.HttpClientRequest
+) {
+  const client = yield* HttpClient.HttpClient
+  let last = "no answer"
+  const asked = client.execute(request).pipe(
+    Effect.timeout("5 seconds"),
+    Effect.flatMap((response) => Effect.map(response.text, (text) => ({ status: response.status, text }))),
+    Effect.filterOrFail(({ status }) => status === 200, ({ status, text }) => {
+      last = `${status} ${text.slice(0, 300)}`
+      return new BenchFailed({ reason: last })
+    }),
+    Effect.retry(Schedule.spaced("100 millis").pipe(Schedule.upTo({ duration: "30 seconds" }))),
+    Effect.mapError(() => new BenchFailed({ reason: `no 200 within 30 s but ${last}, see ${program.log}` }))
+  )
+  const ended = program.exitCode.pipe(
+    Effect.flatMap((code) => new BenchFailed({ reason: `ended with exit code ${code}, see ${program.log}` }))
+  )
+  yield* Effect.raceFirst(asked, ended)
+})
+
+/** CPU time that a process has used so far, user and system, in microseconds. */
+export const cpuMicros = Effect.fn("Processes.cpuMicros")(function*(pid: number) {
+  const stat = yield* (yield* FileSystem.FileSystem).readFileString(`/proc/${pid}/stat`)
+  // The program's name stands in parentheses and may hold spaces; utime and stime are fields 14 and 15.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+  const ticks = Number(fields[11]) + Number(fields[12])
+  const ticksPerSecond = 100
+  return ticks * 1_000_000 / ticksPerSecond
+})

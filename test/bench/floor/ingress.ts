@@ -1,0 +1,62 @@
+/**
+ * The front half of the floor that the gateway is measured against: a bare HTTP server that sends each body as a core
+ * NATS request and pipes the reply frames out. No authentication, validation, tracing, limits or retries.
+ */
+import { nuid } from "@nats-io/nats-core"
+import { connect } from "@nats-io/transport-node"
+import type { ServerResponse } from "node:http"
+import { createServer } from "node:http"
+import { ends, opens } from "./Frame.ts"
+
+const connection = await connect({ servers: process.env["NATS_URL"] ?? "nats://127.0.0.1:4222" })
+const inbox = `floor.reply.${nuid.next()}`
+const waiting = new Map<string, ServerResponse>()
+let lastId = 0
+
+/** What this turn of the event loop publishes: request id and body. */
+let outbox: Array<readonly [id: string, body: Buffer]> = []
+const flush = () => {
+  const requests = outbox
+  outbox = []
+  for (const [id, body] of requests) connection.publish("floor.chat", body, { reply: `${inbox}.${id}` })
+}
+
+connection.subscribe(`${inbox}.*`, {
+  callback: (_error, message) => {
+    const id = message.subject.slice(inbox.length + 1)
+    const response = waiting.get(id)
+    if (response === undefined) return
+    const frame = message.data
+    // The server's own answer where no worker listens is an empty message.
+    if (frame.length === 0) {
+      waiting.delete(id)
+      response.writeHead(503).end()
+      return
+    }
+    const flags = frame[0]!
+    let start = 1
+    if ((flags & opens) !== 0) {
+      const bodyAt = 4 + frame[3]!
+      const contentType = Buffer.from(frame.buffer, frame.byteOffset + 4, frame[3]!).toString("latin1")
+      response.writeHead((frame[1]! << 8) | frame[2]!, { "content-type": contentType })
+      start = bodyAt
+    }
+    if ((flags & ends) === 0) {
+      if (frame.length > start) response.write(frame.subarray(start))
+      return
+    }
+    waiting.delete(id)
+    response.end(frame.subarray(start))
+  }
+})
+
+createServer((request, response) => {
+  const id = (++lastId).toString(36)
+  const parts: Array<Buffer> = []
+  request.on("data", (part: Buffer) => parts.push(part))
+  request.on("end", () => {
+    waiting.set(id, response)
+    if (outbox.push([id, parts.length === 1 ? parts[0]! : Buffer.concat(parts)]) === 1) setImmediate(flush)
+  })
+  response.on("close", () => waiting.delete(id))
+}).listen(Number(process.env["PORT"] ?? 0), "127.0.0.1")

@@ -1,0 +1,71 @@
+/**
+ * The back half of the floor that the gateway is measured against: takes requests from a queue group, hands the body to
+ * the provider and sends back what it reads, what one turn of the event loop brought in one frame.
+ */
+import { connect } from "@nats-io/transport-node"
+import { Pool } from "undici"
+import { ends, openingOf, opens } from "./Frame.ts"
+
+const provider = new Pool(process.env["PROVIDER_URL"] ?? "http://127.0.0.1:8080", { pipelining: 1 })
+const connection = await connect({ servers: process.env["NATS_URL"] ?? "nats://127.0.0.1:4222" })
+
+/** One answer on its way back; holds what was read since the last flush. */
+class Answer {
+  readonly #reply: string
+  #flags = 0
+  #parts: Array<Buffer> = []
+  queued = false
+
+  constructor(reply: string) {
+    this.#reply = reply
+  }
+
+  add(flags: number, part?: Buffer): void {
+    this.#flags |= flags
+    if (part !== undefined) this.#parts.push(part)
+    if (this.queued) return
+    this.queued = true
+    if (outbox.push(this) === 1) setImmediate(flush)
+  }
+
+  send(): void {
+    connection.publish(this.#reply, Buffer.concat([Buffer.of(this.#flags), ...this.#parts]))
+    this.queued = false
+    this.#flags = 0
+    this.#parts = []
+  }
+}
+
+let outbox: Array<Answer> = []
+const flush = () => {
+  const answers = outbox
+  outbox = []
+  for (const answer of answers) answer.send()
+}
+
+connection.subscribe("floor.chat", {
+  queue: "floor",
+  callback: (_error, message) => {
+    if (message.reply === undefined) return
+    const answer = new Answer(message.reply)
+    let open = false
+    provider.dispatch({
+      method: "POST",
+      path: "/v1/chat/completions",
+      headers: ["content-type", "application/json"],
+      body: message.data
+    }, {
+      onRequestStart: () => {},
+      onResponseStart: (_controller, status, headers) => {
+        open = true
+        answer.add(opens, openingOf(status, String(headers["content-type"] ?? "application/json")))
+      },
+      onResponseData: (_controller, chunk) => answer.add(0, chunk),
+      onResponseEnd: () => answer.add(ends),
+      onResponseError: () => {
+        if (open) answer.add(ends)
+        else answer.add(opens | ends, openingOf(502, "text/plain"))
+      }
+    })
+  }
+})

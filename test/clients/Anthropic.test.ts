@@ -1,0 +1,184 @@
+/** The messages format through the whole gateway, with Anthropic's own client in the two generations that are in use. */
+import Anthropic1 from "@anthropic-ai/sdk"
+import { assert, describe, it } from "@effect/vitest"
+import Anthropic0 from "anthropic-0"
+import { sharedGateway } from "../fixture/SharedGateway.ts"
+
+/** A model whose answers break off. */
+const shared = sharedGateway({
+  providers: () => "  broken: { protocol: local, options: { fault: { kind: cut, afterTokens: 3 } } }",
+  models: "  broken-chat: { workload: chat, targets: [{ provider: broken }] }"
+})
+
+// What these tests use of the older client has the types of the newer one.
+const generations = { "1": Anthropic1, "0.137": Anthropic0 as unknown as typeof Anthropic1 }
+
+const passage = "The lighthouse was built in 1871. Its keeper kept bees. The bees made heather honey."
+const weather = {
+  name: "get_weather",
+  description: "The weather in a city",
+  input_schema: { type: "object" as const, properties: { city: { type: "string" } }, required: ["city"] }
+}
+
+describe.each(Object.entries(generations))("anthropic %s", (_, Anthropic) => {
+  const make = () => new Anthropic({ baseURL: shared().url, apiKey: shared().key, maxRetries: 0 })
+  const request = {
+    model: "local-chat",
+    max_tokens: 200,
+    messages: [{ role: "user" as const, content: `${passage} When was the lighthouse built?` }]
+  }
+
+  it("creates a message", async () => {
+    const message = await make().messages.create(request)
+    assert.strictEqual(message.type, "message")
+    assert.strictEqual(message.role, "assistant")
+    assert.strictEqual(message.stop_reason, "end_turn")
+    const [block] = message.content
+    assert.include(block?.type === "text" ? block.text : "", "1871")
+    assert.isAbove(message.usage.input_tokens, 10)
+    assert.isAbove(message.usage.output_tokens, 3)
+    assert.match(message._request_id ?? "", /^req_/)
+  })
+
+  it("takes the key as a Bearer token too", async () => {
+    const client = new Anthropic({ baseURL: shared().url, authToken: shared().key, apiKey: null, maxRetries: 0 })
+    assert.strictEqual((await client.messages.create(request)).stop_reason, "end_turn")
+  })
+
+  it("streams named events in their order, blocks opened and closed", async () => {
+    const types: Array<string> = []
+    let text = ""
+    for await (const event of await make().messages.create({ ...request, stream: true })) {
+      if (types.at(-1) !== event.type) types.push(event.type)
+      if (event.type === "content_block_delta" && event.delta.type === "text_delta") text += event.delta.text
+    }
+    assert.deepStrictEqual(types, [
+      "message_start",
+      "content_block_start",
+      "content_block_delta",
+      "content_block_stop",
+      "message_delta",
+      "message_stop"
+    ])
+    assert.include(text, "1871")
+  })
+
+  it("gathers a stream into the message that create would have given", async () => {
+    const streamed = await make().messages.stream(request).finalMessage()
+    const created = await make().messages.create(request)
+    assert.deepStrictEqual(streamed.content, created.content)
+    assert.strictEqual(streamed.stop_reason, created.stop_reason)
+    assert.deepInclude(streamed.usage, { output_tokens: created.usage.output_tokens })
+  })
+
+  it("uses a tool, streamed and not, and answers from its result", async () => {
+    const asking = {
+      ...request,
+      messages: [{ role: "user" as const, content: "What is the weather in Oslo?" }],
+      tools: [weather],
+      tool_choice: { type: "any" as const }
+    }
+    const created = await make().messages.create(asking)
+    assert.strictEqual(created.stop_reason, "tool_use")
+    const use = created.content.find((block) => block.type === "tool_use")
+    assert.strictEqual(use?.name, "get_weather")
+    assert.isString((use?.input as { readonly city?: unknown } | undefined)?.city)
+    const streamed = await make().messages.stream(asking).finalMessage()
+    assert.deepStrictEqual(
+      streamed.content.find((block) => block.type === "tool_use")?.input,
+      use?.input
+    )
+    const answered = await make().messages.create({
+      ...asking,
+      tool_choice: { type: "auto" },
+      messages: [
+        ...asking.messages,
+        { role: "assistant", content: created.content },
+        {
+          role: "user",
+          content: [{
+            type: "tool_result",
+            tool_use_id: use?.id ?? "",
+            content: "It is 7 degrees and raining in Oslo."
+          }]
+        }
+      ]
+    })
+    const [block] = answered.content
+    assert.include(block?.type === "text" ? block.text : "", "7 degrees")
+  })
+
+  it("stops at a stop sequence and says which, and at max_tokens", async () => {
+    const stopped = await make().messages.create({ ...request, stop_sequences: ["1871"] })
+    assert.strictEqual(stopped.stop_reason, "stop_sequence")
+    assert.strictEqual(stopped.stop_sequence, "1871")
+    const short = await make().messages.create({ ...request, max_tokens: 2 })
+    assert.strictEqual(short.stop_reason, "max_tokens")
+    assert.strictEqual(short.usage.output_tokens, 2)
+  })
+
+  it("takes a system prompt in blocks, pictures, and thinking switched on", async () => {
+    const message = await make().messages.create({
+      ...request,
+      max_tokens: 4_096,
+      system: [{ type: "text", text: "Answer briefly.", cache_control: { type: "ephemeral" } }],
+      thinking: { type: "enabled", budget_tokens: 1_024 },
+      messages: [{
+        role: "user",
+        content: [
+          { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" } },
+          { type: "text", text: "What is in this picture?" }
+        ]
+      }]
+    })
+    assert.strictEqual(message.stop_reason, "end_turn")
+  })
+
+  it("is told of an answer that breaks off in the middle, never given a part of it as the whole", async () => {
+    const error = await make().messages.stream({ ...request, model: "broken-chat" }).finalMessage()
+      .catch((error: unknown) => error)
+    assert.instanceOf(error, Anthropic.APIError)
+    assert.include((error as Error).message, "upstream_error")
+    // before the first byte there is a status for it
+    const refused = await make().messages.create({ ...request, model: "broken-chat" }).catch((error: unknown) => error)
+    assert.strictEqual((refused as { readonly status: number }).status, 502)
+  })
+
+  it("gives each error its class, with the envelope's type and the request's id", async () => {
+    const bad = await make().messages.create({ ...request, max_tokens: 0 }).catch((error: unknown) => error)
+    assert.instanceOf(bad, Anthropic.BadRequestError)
+    const { error, requestID } = bad as unknown as {
+      readonly error: { readonly error: object }
+      readonly requestID: string
+    }
+    assert.deepInclude(error.error, { type: "invalid_request_error", param: "max_tokens" })
+    assert.match(requestID, /^req_/)
+    const stranger = new Anthropic({ baseURL: shared().url, apiKey: "sk-gw-nobody", maxRetries: 0 })
+    assert.instanceOf(
+      await stranger.messages.create(request).catch((error: unknown) => error),
+      Anthropic.AuthenticationError
+    )
+    const missing = await make().messages.create({ ...request, model: "none" }).catch((error: unknown) => error)
+    assert.instanceOf(missing, Anthropic.NotFoundError)
+  })
+})
+
+describe("the version header", () => {
+  const send = (headers: Record<string, string>) =>
+    fetch(`${shared().url}/v1/messages`, {
+      method: "POST",
+      headers: { "x-api-key": shared().key, "content-type": "application/json", ...headers },
+      body: JSON.stringify({ model: "local-chat", max_tokens: 5, messages: [{ role: "user", content: "Hello" }] })
+    })
+
+  it("is required under one of its two names, and must be a date", async () => {
+    assert.strictEqual((await send({ "vendor-version": "2023-06-01" })).status, 200)
+    assert.strictEqual((await send({ "anthropic-version": "2026-10-21" })).status, 200)
+    for (const headers of [{}, { "vendor-version": "latest" }]) {
+      const answer = await send(headers)
+      assert.strictEqual(answer.status, 400)
+      const { error, type } = await answer.json() as { type: string; error: { param: string } }
+      assert.deepStrictEqual([type, error.param], ["error", "vendor-version"])
+    }
+  })
+})

@@ -1,0 +1,153 @@
+/** The Gemini format through the whole gateway, with Google's own client in the two generations that are in use. */
+import { assert, describe, it } from "@effect/vitest"
+import { ApiError, FunctionCallingConfigMode, GoogleGenAI as GoogleGenAi3 } from "@google/genai"
+import { GoogleGenAI as GoogleGenAi2 } from "google-genai-2"
+import sharp from "sharp"
+import { sharedGateway } from "../fixture/SharedGateway.ts"
+
+const shared = sharedGateway({
+  services: ["images"],
+  providers: () => "  broken: { protocol: local, options: { fault: { kind: cut, afterTokens: 3 } } }",
+  models: "  org/local-chat: { workload: chat, targets: [{ provider: local }] }\n" +
+    "  broken-chat: { workload: chat, targets: [{ provider: broken }] }"
+})
+
+const passage = "The lighthouse was built in 1871. Its keeper kept bees. When was the lighthouse built?"
+
+// What these tests use of the older client has the types of the newer one.
+const generations = { "3 (/v1)": GoogleGenAi3, "2 (/v1beta)": GoogleGenAi2 as unknown as typeof GoogleGenAi3 }
+
+describe.each(Object.entries(generations))("google genai %s", (_, GoogleGenAi) => {
+  const make = (apiKey = shared().key) =>
+    new GoogleGenAi({ apiKey, vertexai: false, httpOptions: { baseUrl: shared().url } }).models
+
+  it("generates content", async () => {
+    const answer = await make().generateContent({ model: "local-chat", contents: passage })
+    assert.include(answer.text ?? "", "1871")
+    assert.strictEqual(answer.candidates?.[0]?.finishReason, "STOP")
+    const { candidatesTokenCount = 0, promptTokenCount = 0, totalTokenCount } = answer.usageMetadata ?? {}
+    assert.strictEqual(totalTokenCount, promptTokenCount + candidatesTokenCount)
+    assert.isAbove(promptTokenCount, 10)
+  })
+
+  it("finds a model with a slash in its name", async () => {
+    const answer = await make().generateContent({ model: "org/local-chat", contents: passage })
+    assert.include(answer.text ?? "", "1871")
+  })
+
+  it("streams the same text in pieces, and says at the end why it ended", async () => {
+    let text = ""
+    let pieces = 0
+    let finishReason: string | undefined
+    for await (const chunk of await make().generateContentStream({ model: "local-chat", contents: passage })) {
+      text += chunk.text ?? ""
+      pieces++
+      finishReason = chunk.candidates?.[0]?.finishReason ?? finishReason
+    }
+    const whole = await make().generateContent({ model: "local-chat", contents: passage })
+    assert.strictEqual(text, whole.text)
+    assert.isAbove(pieces, 3)
+    assert.strictEqual(finishReason, "STOP")
+  })
+
+  it("obeys stop sequences, the limit of tokens and a schema", async () => {
+    const limited = await make().generateContent({
+      model: "local-chat",
+      contents: passage,
+      config: { maxOutputTokens: 2 }
+    })
+    assert.strictEqual(limited.candidates?.[0]?.finishReason, "MAX_TOKENS")
+    const stopped = await make().generateContent({
+      model: "local-chat",
+      contents: passage,
+      config: { stopSequences: ["1871"] }
+    })
+    assert.notInclude(stopped.text ?? "", "1871")
+    const structured = await make().generateContent({
+      model: "local-chat",
+      contents: passage,
+      config: {
+        responseMimeType: "application/json",
+        responseJsonSchema: { type: "object", properties: { year: { type: "integer" } }, required: ["year"] }
+      }
+    })
+    assert.isNumber((JSON.parse(structured.text ?? "") as { readonly year: unknown }).year)
+  })
+
+  it("calls a function", async () => {
+    const answer = await make().generateContent({
+      model: "local-chat",
+      contents: "What is the weather in Oslo?",
+      config: {
+        tools: [{
+          functionDeclarations: [{
+            name: "get_weather",
+            parametersJsonSchema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
+          }]
+        }],
+        toolConfig: { functionCallingConfig: { mode: FunctionCallingConfigMode.ANY } }
+      }
+    })
+    const [call] = answer.functionCalls ?? []
+    assert.strictEqual(call?.name, "get_weather")
+    assert.isString(call?.args?.["city"])
+  })
+
+  it("paints a picture of the size and shape that were asked for, beside its description", async () => {
+    const config = { responseModalities: ["TEXT", "IMAGE"], imageConfig: { aspectRatio: "16:9", imageSize: "512" } }
+    const model = "local-image"
+    const answer = await make().generateContent({ model, contents: "A lighthouse by the sea", config })
+    const parts = answer.candidates?.[0]?.content?.parts ?? []
+    assert.isString(parts.find((part) => part.text !== undefined)?.text)
+    const { data = "", mimeType } = parts.find((part) => part.inlineData !== undefined)?.inlineData ?? {}
+    assert.strictEqual(mimeType, "image/png")
+    const { format, height, width } = await sharp(Buffer.from(data, "base64")).metadata()
+    assert.deepStrictEqual([format, width, height], ["png", 512, 288])
+    const only = await make().generateContent({
+      model,
+      contents: "A lighthouse by the sea",
+      config: { ...config, responseModalities: ["IMAGE"] }
+    })
+    assert.deepStrictEqual(only.candidates?.[0]?.content?.parts?.map((part) => Object.keys(part)), [["inlineData"]])
+  })
+
+  it("changes a picture that it is given", async () => {
+    const red = await sharp({ create: { width: 64, height: 48, channels: 3, background: "red" } }).png().toBuffer()
+    const stream = await make().generateContentStream({
+      model: "local-image",
+      contents: [{
+        role: "user",
+        parts: [{ text: "invert" }, { inlineData: { mimeType: "image/png", data: red.toString("base64") } }]
+      }]
+    })
+    let data = ""
+    for await (const chunk of stream) data += chunk.data ?? ""
+    const { channels } = await sharp(Buffer.from(data, "base64")).stats()
+    assert.deepStrictEqual(channels.slice(0, 3).map(({ mean }) => Math.round(mean)), [0, 255, 255])
+  })
+
+  it("is told of a stream that breaks off in the middle", async () => {
+    const read = async () => {
+      let text = ""
+      for await (const chunk of await make().generateContentStream({ model: "broken-chat", contents: passage })) {
+        text += chunk.text ?? ""
+      }
+      return text
+    }
+    const error = await read().then(() => undefined, (error: unknown) => error)
+    assert.strictEqual((error as Error | undefined)?.name, ApiError.name)
+    assert.strictEqual((error as ApiError).status, 502)
+  })
+
+  it("gives errors their status and message", async () => {
+    const status = async (run: Promise<unknown>) => {
+      const error = await run.then(() => undefined, (error: unknown) => error)
+      assert.strictEqual((error as Error).name, ApiError.name)
+      return (error as ApiError).status
+    }
+    const request = { model: "local-chat", contents: passage }
+    assert.strictEqual(await status(make().generateContent({ ...request, config: { maxOutputTokens: 0 } })), 400)
+    assert.strictEqual(await status(make("sk-gw-nobody").generateContent(request)), 401)
+    assert.strictEqual(await status(make().generateContent({ ...request, model: "none" })), 404)
+  })
+})
