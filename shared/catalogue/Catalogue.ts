@@ -8,6 +8,7 @@ import { Config, Context, Effect, FileSystem, Layer, Schedule, Schema, SchemaIss
 import { Yaml } from "effect/encoding"
 import { workloads } from "../contract/Operation.ts"
 
+/** What `shared/provider/protocols.ts` can speak. */
 export const protocols = ["openai", "local"] as const
 
 const PositiveInt = Schema.Int.check(Schema.isGreaterThan(0))

@@ -9,11 +9,9 @@ import type { Operation } from "../contract/Operation.ts"
 import type { Usage } from "../contract/Usage.ts"
 import * as Attributes from "../telemetry/Attributes.ts"
 import * as Span from "../telemetry/Span.ts"
-import * as Local from "./Local.ts"
-import * as OpenAi from "./openai/OpenAi.ts"
-import type { Call, Perform } from "./Protocol.ts"
+import type { Call } from "./Protocol.ts"
+import { protocols } from "./protocols.ts"
 import type { Sink } from "./Sink.ts"
-import { Upstream } from "./Upstream.ts"
 
 export interface ProviderRequest {
   readonly operation: Operation
@@ -36,12 +34,9 @@ export class Providers extends Context.Service<Providers, {
     Providers,
     Effect.gen(function*() {
       const catalogue = yield* Catalogue
-      const protocols: Record<Provider["protocol"], Perform> = {
-        openai: OpenAi.make(yield* Upstream),
-        local: Local.make(yield* Local.LocalEngines)
-      }
+      const performs = yield* protocols
       const performOnce = (call: Call, sink: Sink) =>
-        protocols[call.endpoint.provider.protocol](call, sink).pipe(
+        performs[call.endpoint.provider.protocol](call, sink).pipe(
           Span.around(`${call.operation.name} ${call.model}`, {
             kind: "client",
             attributes: Attributes.attempt(call)
