@@ -156,12 +156,16 @@ export const decodeFrame = (message: Msg): Frame | undefined => {
 
 const noHeaders: AnswerHead["headers"] = {}
 
+/** The headers of the HTTP answer or request that a message brings. */
+export const furtherHeaders = (headers: MsgHdrs | undefined): AnswerHead["headers"] =>
+  headers?.has(header.headers) === true
+    ? Option.getOrElse(decodeHeaders(decodeHeader(headers.get(header.headers))), () => noHeaders)
+    : noHeaders
+
 const decodeHead = (headers: MsgHdrs): AnswerHead => ({
   status: Number(headers.get(header.status)),
   contentType: decodeHeader(headers.get(header.contentType)),
-  headers: headers.has(header.headers)
-    ? Option.getOrElse(decodeHeaders(decodeHeader(headers.get(header.headers))), () => noHeaders)
-    : noHeaders
+  headers: furtherHeaders(headers)
 })
 
 const decodeEnd = (headers: MsgHdrs): AnswerEnd => ({

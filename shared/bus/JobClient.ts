@@ -30,6 +30,8 @@ export interface JobRequest {
   /** The opaque id of whom the request is for; queues are fair between these. */
   readonly tenant: string
   readonly contentType: string
+  /** What the worker is to know of the request's other headers. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
   /** As the client sent it. */
   readonly body: Uint8Array
   /** Epoch milliseconds: where no worker has begun by then, the job fails with `QueueTimeout`. */
@@ -287,6 +289,7 @@ class Client {
         [header.body]: inline ? "inline" : "pull",
         [header.bodySize]: request.body.length,
         [header.contentType]: request.contentType,
+        [header.headers]: request.headers === undefined ? undefined : JSON.stringify(request.headers),
         [header.messageId]: `${job.id}.${attempt}`,
         [header.traceparent]: request.traceparent
       })

@@ -8,6 +8,7 @@
 import type { Msg, Subscription } from "@nats-io/nats-core"
 import { createInbox } from "@nats-io/nats-core"
 import type { Workload } from "../contract/Operation.ts"
+import { furtherHeaders } from "./Frame.ts"
 import { decodeHeader } from "./Outbox.ts"
 import type { Nats } from "./Nats.ts"
 import * as Subjects from "./Subjects.ts"
@@ -21,6 +22,8 @@ export interface PulledJob {
   readonly model: string
   readonly tenant: string
   readonly contentType: string
+  /** What the worker is to know of the request's other headers. */
+  readonly headers: Readonly<Record<string, string>>
   /** Epoch milliseconds; see `JobRequest`. */
   readonly deadline: number
   readonly traceparent: string | undefined
@@ -141,6 +144,7 @@ export class JobSource {
       model: text(header.model),
       tenant: text(header.tenant),
       contentType: text(header.contentType),
+      headers: furtherHeaders(headers),
       deadline: Number(text(header.deadline)),
       traceparent: headers?.has(header.traceparent) === true ? text(header.traceparent) : undefined,
       reply: text(header.reply),

@@ -78,7 +78,7 @@ export const header = {
   frame: "Gw-Frame",
   sequence: "Gw-Seq",
   status: "Gw-Status",
-  /** Further headers of the HTTP answer, as a JSON object. */
+  /** Further headers of the HTTP answer, or of the client's request, as a JSON object. */
   headers: "Gw-Headers",
   /** On the last frame: the answer is whole. */
   end: "Gw-End",

@@ -67,6 +67,7 @@ describe("an answer", () => {
         model: "meta/llama 3.1 ",
         tenant: "key_1",
         contentType: "multipart/form-data; boundary=\"é\"",
+        headers: { "x-translation": "strict", "x-odd": "é, \r\n 100%" },
         traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
       }
       const answer = face.submit({ ...request, body: Buffer.from("body") })
