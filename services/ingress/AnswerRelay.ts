@@ -74,9 +74,11 @@ class Answer implements AnswerListener {
     this.#head = head
   }
 
-  onChunk(bytes: Uint8Array): void {
+  onChunk(bytes: Uint8Array, isLast: boolean): void {
     this.#chunks.push(bytes)
     this.#bytes += bytes.length
+    // the end comes next, and delivers what is left
+    if (isLast) return
     if (this.#passing) return this.#deliver()
     if (!this.#isJson || this.#bytes >= holdBackBytes) this.#pass()
   }

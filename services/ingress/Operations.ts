@@ -5,7 +5,7 @@
 import { Clock, Config, Effect, Layer, Metric } from "effect"
 import { type Headers, HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { JobClient } from "../../shared/bus/JobClient.ts"
-import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
+import { Catalogue, type Model } from "../../shared/catalogue/Catalogue.ts"
 import { InvalidRequest, ModelNotFound } from "../../shared/contract/JobError.ts"
 import type { Dialect, Operation, Workload } from "../../shared/contract/Operation.ts"
 import { operations } from "../../shared/contract/operations.ts"
@@ -60,31 +60,49 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
   const keys = yield* KeyRing
   const catalogue = yield* Catalogue
 
-  const handle = (request: HttpServerRequest.HttpServerRequest, { model: pathModel, operation }: PathTemplate.Match) =>
-    Effect.fnUntraced(function*(requestId: string) {
-      const headers = request.headers
-      const key = yield* authenticate(keys, headers, operation.dialect)
-      yield* checkVersion(operation, headers)
-      const body = yield* RequestBody.read(operation, request)
-      const decoded = yield* RequestBody.decode(operation, headers, body)
-      const name = pathModel ?? decoded.model
-      if (name === undefined || name === null) return yield* new InvalidRequest(modelMissing)
-      const model = catalogue.current().models.get(name)
-      if (model === undefined || !operation.workloads.includes(model.workload)) {
-        return yield* new ModelNotFound({ model: name })
-      }
-      return yield* answer({
-        operation,
-        headers,
-        tenant: key.id,
-        model: name,
-        workload: model.workload,
-        pool: model.pool ?? "default",
-        body,
-        // without a tracer of our own the client's trace goes on all the same
-        traceparent: (yield* TraceParent.current) ?? headers["traceparent"]
-      }, requestId)
-    })
+  const handle = (
+    request: HttpServerRequest.HttpServerRequest,
+    headers: Headers.Headers,
+    { model: pathModel, operation }: PathTemplate.Match
+  ) =>
+  (requestId: string) =>
+    authenticate(keys, headers, operation.dialect).pipe(
+      Effect.tap(() => checkVersion(operation, headers)),
+      Effect.flatMap((key) =>
+        RequestBody.read(operation, request, headers).pipe(
+          Effect.flatMap((body) =>
+            RequestBody.decode(operation, headers, body).pipe(
+              Effect.flatMap((decoded) => findModel(operation, pathModel ?? decoded.model)),
+              Effect.flatMap(({ model, name }) =>
+                Effect.flatMap(TraceParent.current, (traceparent) =>
+                  answer({
+                    operation,
+                    headers,
+                    tenant: key.id,
+                    model: name,
+                    workload: model.workload,
+                    pool: model.pool ?? "default",
+                    body,
+                    // without a tracer of our own the client's trace goes on all the same
+                    traceparent: traceparent ?? headers["traceparent"]
+                  }, requestId))
+              )
+            )
+          )
+        )
+      )
+    )
+
+  const findModel = (
+    operation: Operation,
+    name: string | null | undefined
+  ): Effect.Effect<{ readonly name: string; readonly model: Model }, InvalidRequest | ModelNotFound> => {
+    if (name === undefined || name === null) return Effect.fail(new InvalidRequest(modelMissing))
+    const model = catalogue.current().models.get(name)
+    return model === undefined || !operation.workloads.includes(model.workload)
+      ? Effect.fail(new ModelNotFound({ model: name }))
+      : Effect.succeed({ name, model })
+  }
 
   return HttpRouter.route("POST", group.path, (request) =>
     Effect.flatMap(HttpRouter.params, ({ "*": rest = "" }) => {
@@ -92,7 +110,8 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
       return matched === undefined
         ? respond("none", "openai", () =>
           new RouteNotFound({ method: request.method, path: request.url.split("?")[0] ?? "" }))
-        : respond(matched.operation.name, matched.operation.dialect, handle(request, matched))
+        // the platform makes the headers anew at every look
+        : respond(matched.operation.name, matched.operation.dialect, handle(request, request.headers, matched))
     }))
 })
 

@@ -1,5 +1,6 @@
 /** From the bytes of a request to a decoded one: bounded, valid UTF-8, valid JSON, not too deep, and as its schema says. */
-import { ByteSize, Effect, Schema } from "effect"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
+import { ByteSize, Effect, Result, Schema } from "effect"
 import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effect/http"
 import { InvalidRequest } from "../../shared/contract/JobError.ts"
 import type * as Contract from "../../shared/contract/Operation.ts"
@@ -15,14 +16,14 @@ const maxDepth = 128
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-type Decoder = (value: unknown) => Effect.Effect<Contract.RequestBody, Schema.SchemaError>
+type Decoder = (value: unknown) => Result.Result<Contract.RequestBody, Schema.SchemaError>
 
 const decoders = new Map(
   operations.map(({ form, name, request }): [string, { json: Decoder; form: Decoder | undefined }] => [
     name,
     {
-      json: Schema.decodeUnknownEffect(request),
-      form: form === undefined ? undefined : Schema.decodeUnknownEffect(form)
+      json: Schema.decodeUnknownResult(request),
+      form: form === undefined ? undefined : Schema.decodeUnknownResult(form)
     }
   ])
 )
@@ -30,21 +31,53 @@ const decoders = new Map(
 /** The bytes of the body. Fails before reading where the client says that there are too many. */
 export const read = (
   operation: Contract.Operation,
-  request: HttpServerRequest.HttpServerRequest
-): Effect.Effect<Uint8Array, BodyTooLarge | MediaTypeUnsupported | InvalidRequest> => {
-  if (!isJson(request.headers) && !(operation.form !== undefined && isForm(request.headers))) {
+  request: HttpServerRequest.HttpServerRequest,
+  headers: Headers.Headers
+): Effect.Effect<Uint8Array, BodyTooLarge | MediaTypeUnsupported> => {
+  if (!isJson(headers) && !(operation.form !== undefined && isForm(headers))) {
     return Effect.fail(new MediaTypeUnsupported())
   }
-  if (Number(request.headers["content-length"] ?? 0) > maxBodyBytes) {
-    return Effect.fail(new BodyTooLarge({ limitBytes: maxBodyBytes }))
-  }
-  return request.arrayBuffer.pipe(
+  if (Number(headers["content-length"] ?? 0) > maxBodyBytes) return tooLarge
+  // whoever waits to be told to go on is told by the platform's reader
+  return headers["expect"] === undefined ? collect(request) : readByPlatform(request)
+}
+
+const tooLarge = Effect.fail(new BodyTooLarge({ limitBytes: maxBodyBytes }))
+
+/** Plain listeners: the platform's reader costs a fiber and a stream per request. */
+const collect = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Uint8Array, BodyTooLarge> =>
+  Effect.callback<Uint8Array, BodyTooLarge>((resume) => {
+    const source = NodeHttpServerRequest.toIncomingMessage(request)
+    const pieces: Array<Uint8Array> = []
+    let size = 0
+    const onData = (piece: Uint8Array) => {
+      pieces.push(piece)
+      size += piece.length
+      if (size <= maxBodyBytes) return
+      stop()
+      source.pause()
+      resume(tooLarge)
+    }
+    const onEnd = () => {
+      stop()
+      const [first] = pieces
+      resume(Effect.succeed(pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces, size)))
+    }
+    const stop = () => source.off("data", onData).off("end", onEnd)
+    // of a client that goes away the server hears, and interrupts this; the listener only keeps it from being thrown
+    source.on("data", onData).on("end", onEnd).on("error", ignore)
+    return Effect.sync(stop)
+  })
+
+const ignore = (): void => {}
+
+const readByPlatform = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Uint8Array, BodyTooLarge> =>
+  request.arrayBuffer.pipe(
     Effect.map((buffer) => new Uint8Array(buffer)),
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes)),
     // the only way for this to fail but for a client that went away, to whom nothing can be said
-    Effect.mapError(() => new BodyTooLarge({ limitBytes: maxBodyBytes }))
+    Effect.catch(() => tooLarge)
   )
-}
 
 const isJson = (headers: Headers.Headers): boolean => {
   const type = headers["content-type"]
@@ -63,7 +96,7 @@ export const decode = (
   if (decoder === undefined) return Effect.die(new Error(`no decoder for ${operation.name}`))
   return decoder.form !== undefined && isForm(headers)
     ? decodeForm(decoder.form, headers["content-type"] ?? "", bytes)
-    : decodeJson(decoder.json, bytes)
+    : Effect.fromResult(decodeJson(decoder.json, bytes))
 }
 
 const decodeForm = (decoder: Decoder, contentType: string, bytes: Uint8Array) =>
@@ -72,9 +105,11 @@ const decodeForm = (decoder: Decoder, contentType: string, bytes: Uint8Array) =>
     try: () => new Response(bytes as Uint8Array<ArrayBuffer>, { headers: { "content-type": contentType } }).formData(),
     catch: () =>
       new InvalidRequest({ message: "The request body is not a valid form", param: null, code: "invalid_form" })
-  }).pipe(Effect.flatMap((form) => validate(decoder, form)))
+  }).pipe(Effect.flatMap((form) => Effect.fromResult(validate(decoder, form))))
 
-const decodeJson = (decoder: Decoder, bytes: Uint8Array): Effect.Effect<Contract.RequestBody, InvalidRequest> => {
+type Decoded = Result.Result<Contract.RequestBody, InvalidRequest>
+
+const decodeJson = (decoder: Decoder, bytes: Uint8Array): Decoded => {
   if (isTooDeep(bytes)) {
     return invalid(null, `The request body nests deeper than ${maxDepth} levels`, "invalid_json")
   }
@@ -88,8 +123,8 @@ const decodeJson = (decoder: Decoder, bytes: Uint8Array): Effect.Effect<Contract
   return validate(decoder, value)
 }
 
-const validate = (decoder: Decoder, value: unknown): Effect.Effect<Contract.RequestBody, InvalidRequest> =>
-  Effect.mapError(decoder(value), (error) => {
+const validate = (decoder: Decoder, value: unknown): Decoded =>
+  Result.mapError(decoder(value), (error) => {
     const { message, path } = RequestMistake.first(error.issue, value)
     const param = toParam(path)
     return new InvalidRequest({
@@ -99,8 +134,8 @@ const validate = (decoder: Decoder, value: unknown): Effect.Effect<Contract.Requ
     })
   })
 
-const invalid = (param: string | null, message: string, code: string) =>
-  Effect.fail(new InvalidRequest({ message, param, code }))
+const invalid = (param: string | null, message: string, code: string): Decoded =>
+  Result.fail(new InvalidRequest({ message, param, code }))
 
 /** `messages[0].content`, or `null` for the body itself. */
 const toParam = (path: ReadonlyArray<PropertyKey>): string | null => {

@@ -3,14 +3,16 @@
  * controls from ingress on the job's control subject. Both are NATS messages whose headers say what they are; the
  * payload is raw bytes of the answer, untouched.
  *
- * Frames that carry bytes or end the answer are numbered from 0 within an attempt, so that a hole is seen.
+ * Frames that carry bytes or end the answer are numbered from 0 within an attempt, so that a hole is seen. The number is
+ * the last token of their reply subject, and a frame of nothing but bytes, by far the most frequent, has no headers at
+ * all: reading headers costs more than everything else that ingress does with it.
  */
 import type { Msg, MsgHdrs } from "@nats-io/nats-core"
 import { Option, Schema } from "effect"
 import { InternalError, JobError } from "../contract/JobError.ts"
-import { Usage } from "../contract/Usage.ts"
+import type { Usage } from "../contract/Usage.ts"
 import { decodeHeader, encodeHeaders } from "./Outbox.ts"
-import { header } from "./Subjects.ts"
+import { header, parseControl } from "./Subjects.ts"
 
 /**
  * Whether a job may be given to a second worker after a first one has taken it: `always` where a second call to the
@@ -30,8 +32,18 @@ export interface AnswerEnd {
   readonly usage: Usage | undefined
 }
 
+/** That a worker has taken a job. */
+export interface Claim {
+  readonly job: string
+  readonly attempt: number
+  readonly redispatch: Redispatch
+}
+
 export type Frame =
-  | { readonly type: "claim"; readonly redispatch: Redispatch; readonly awaits: boolean }
+  /** The worker has the job, and begins when it hears `go`. */
+  | { readonly type: "claim"; readonly redispatch: Redispatch }
+  /** The worker has these jobs and begins at once. Sent about the worker, not about one job. */
+  | { readonly type: "claims"; readonly claims: ReadonlyArray<Claim> }
   /** The worker wants `length` more bytes of the request's body from `offset` on. */
   | { readonly type: "pull"; readonly offset: number; readonly length: number }
   /** Bytes of the answer. The first frame of an attempt has the head, the last says that the answer is whole. */
@@ -60,91 +72,84 @@ export type Control =
 
 const encodeError = Schema.encodeSync(Schema.fromJsonString(JobError))
 const decodeError = Schema.decodeUnknownOption(Schema.fromJsonString(JobError))
-const encodeUsage = Schema.encodeSync(Schema.fromJsonString(Usage))
-const decodeUsage = Schema.decodeUnknownOption(Schema.fromJsonString(Usage))
 const decodeHeaders = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.String)))
 
 const utf8 = new TextEncoder()
 const text = new TextDecoder()
 
-/** The header lines of a frame; an error's payload is made by `errorPayload`. */
-export const encodeFrame = (frame: Frame): string => {
+/** The header lines of a frame, where it has any; the payloads of `error` and `claims` are made by `payloadOf`. */
+export const encodeFrame = (frame: Frame): string | undefined => {
   switch (frame.type) {
     case "data":
-      return encodeData(frame.sequence, frame.redispatch, frame.head, frame.end)
-    case "claim":
-      return encodeHeaders({
-        [header.frame]: frame.type,
-        [header.redispatch]: frame.redispatch,
-        [header.awaits]: frame.awaits ? "1" : undefined
+      return frame.head === undefined && frame.end === undefined ? undefined : encodeHeaders({
+        [header.head]: frame.head === undefined
+          ? undefined
+          : `${frame.head.status} ${frame.redispatch} ${frame.head.contentType}`,
+        [header.headers]: frame.head === undefined || isEmpty(frame.head.headers)
+          ? undefined
+          : JSON.stringify(frame.head.headers),
+        [header.end]: frame.end === undefined ? undefined : JSON.stringify(frame.end.usage ?? null)
       })
+    case "claim":
+      return encodeHeaders({ [header.frame]: frame.type, [header.redispatch]: frame.redispatch })
     case "pull":
       return encodeHeaders({
         [header.frame]: frame.type,
         [header.offset]: frame.offset,
         [header.credit]: frame.length
       })
+    case "claims":
     case "heartbeat":
     case "error":
-      return encodeHeaders({ [header.frame]: frame.type, [header.sequence]: frame.sequence })
     case "pong":
     case "noResponders":
       return encodeHeaders({ [header.frame]: frame.type })
   }
 }
 
-const encodeData = (
-  sequence: number,
-  redispatch: Redispatch,
-  head: AnswerHead | undefined,
-  end: AnswerEnd | undefined
-): string => {
-  // by far the most frequent frame of a stream
-  if (head === undefined && end === undefined) {
-    return `NATS/1.0\r\n${header.frame}: data\r\n${header.sequence}: ${sequence}\r\n\r\n`
-  }
-  return encodeHeaders({
-    [header.frame]: "data",
-    [header.sequence]: sequence,
-    [header.status]: head?.status,
-    [header.contentType]: head?.contentType,
-    [header.headers]: head === undefined || Object.keys(head.headers).length === 0
-      ? undefined
-      : JSON.stringify(head.headers),
-    [header.redispatch]: head === undefined ? undefined : redispatch,
-    [header.end]: end === undefined ? undefined : "1",
-    [header.usage]: end?.usage === undefined ? undefined : encodeUsage(end.usage)
-  })
+const isEmpty = (record: object): boolean => {
+  for (const _ in record) return false
+  return true
 }
 
-export const errorPayload = (error: JobError): Uint8Array => utf8.encode(encodeError(error))
+/** What the sender of a frame is answered on: its control subject, and behind it the number of a frame that has one. */
+export const replyOf = (control: string, frame: Frame): string =>
+  "sequence" in frame ? `${control}.${frame.sequence}` : control
+
+export const payloadOf = (frame: Extract<Frame, { readonly type: "error" | "claims" }>): Uint8Array =>
+  utf8.encode(
+    frame.type === "error"
+      ? encodeError(frame.error)
+      : frame.claims.map(({ attempt, job, redispatch }) => `${job} ${attempt} ${redispatch}`).join("\n")
+  )
 
 /** `undefined` where the message is not of this protocol. */
 export const decodeFrame = (message: Msg): Frame | undefined => {
   const headers = message.headers
-  if (headers === undefined) return undefined
+  const sequence = parseControl(message.reply ?? "").sequence
+  if (headers === undefined) {
+    return Number.isNaN(sequence)
+      ? undefined
+      : { type: "data", sequence, redispatch: "neverSent", head: undefined, end: undefined }
+  }
   if (headers.code === 503) return { type: "noResponders" }
   const number = (name: string) => Number(headers.get(name))
   const type = headers.get(header.frame)
   switch (type) {
-    case "data":
-      return {
-        type,
-        sequence: number(header.sequence),
-        redispatch: redispatchOf(headers.get(header.redispatch)),
-        head: headers.has(header.status) ? decodeHead(headers) : undefined,
-        end: headers.has(header.end) ? decodeEnd(headers) : undefined
-      }
+    case "":
+      return Number.isNaN(sequence) ? undefined : decodeData(sequence, headers)
     case "heartbeat":
-      return { type, sequence: number(header.sequence) }
+      return { type, sequence }
     case "claim":
-      return { type, redispatch: redispatchOf(headers.get(header.redispatch)), awaits: headers.has(header.awaits) }
+      return { type, redispatch: redispatchOf(headers.get(header.redispatch)) }
+    case "claims":
+      return { type, claims: decodeClaims(text.decode(message.data)) }
     case "pull":
       return { type, offset: number(header.offset), length: number(header.credit) }
     case "error":
       return {
         type,
-        sequence: number(header.sequence),
+        sequence,
         error: Option.getOrElse(decodeError(text.decode(message.data)), () => new InternalError())
       }
     case "pong":
@@ -154,6 +159,42 @@ export const decodeFrame = (message: Msg): Frame | undefined => {
   }
 }
 
+const headPattern = /^(\d{3}) (\w+) (.*)$/
+
+const decodeData = (sequence: number, headers: MsgHdrs): Frame | undefined => {
+  const head = headPattern.exec(decodeHeader(headers.get(header.head)))
+  const [, status = "", redispatch = "", contentType = ""] = head ?? []
+  const end = headers.get(header.end)
+  if (head === null && end === "") return undefined
+  return {
+    type: "data",
+    sequence,
+    redispatch: redispatchOf(redispatch),
+    head: head === null ? undefined : { status: Number(status), contentType, headers: furtherHeaders(headers) },
+    end: end === "" ? undefined : { usage: decodeUsage(decodeHeader(end)) }
+  }
+}
+
+/** Not by the schema of usage, which took a twentieth of all the time that ingress spends on a request. */
+const decodeUsage = (json: string): Usage | undefined => {
+  try {
+    const usage: unknown = JSON.parse(json)
+    return isUsage(usage) ? usage : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const isUsage = (value: unknown): value is Usage =>
+  typeof value === "object" && value !== null && "inputTokens" in value && "outputTokens" in value &&
+  Object.values(value).every((count: unknown) => typeof count === "number" && Number.isSafeInteger(count) && count >= 0)
+
+const decodeClaims = (lines: string): ReadonlyArray<Claim> =>
+  lines.split("\n").map((line) => {
+    const [job = "", attempt = "", redispatch = ""] = line.split(" ")
+    return { job, attempt: Number(attempt), redispatch: redispatchOf(redispatch) }
+  })
+
 const noHeaders: AnswerHead["headers"] = {}
 
 /** The headers of the HTTP answer or request that a message brings. */
@@ -161,18 +202,6 @@ export const furtherHeaders = (headers: MsgHdrs | undefined): AnswerHead["header
   headers?.has(header.headers) === true
     ? Option.getOrElse(decodeHeaders(decodeHeader(headers.get(header.headers))), () => noHeaders)
     : noHeaders
-
-const decodeHead = (headers: MsgHdrs): AnswerHead => ({
-  status: Number(headers.get(header.status)),
-  contentType: decodeHeader(headers.get(header.contentType)),
-  headers: furtherHeaders(headers)
-})
-
-const decodeEnd = (headers: MsgHdrs): AnswerEnd => ({
-  usage: headers.has(header.usage)
-    ? Option.getOrUndefined(decodeUsage(decodeHeader(headers.get(header.usage))))
-    : undefined
-})
 
 /** Whatever is not plainly `always` is treated with the greater care. */
 const redispatchOf = (value: string): Redispatch => value === "always" ? "always" : "neverSent"

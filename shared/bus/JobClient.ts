@@ -12,7 +12,7 @@ import { QueueFull, Unavailable } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
 import type { Usage } from "../contract/Usage.ts"
 import { FairQueue } from "./FairQueue.ts"
-import { type AnswerHead, decodeFrame, encodeControl, isLast } from "./Frame.ts"
+import { type AnswerHead, decodeFrame, encodeControl, type Frame, isLast } from "./Frame.ts"
 import type { Command, JobEvent, JobState } from "./JobState.ts"
 import { initial, step } from "./JobState.ts"
 import * as Limits from "./Limits.ts"
@@ -44,7 +44,8 @@ export interface AnswerListener {
   /** A worker has the job. */
   readonly onClaim: () => void
   readonly onStart: (head: AnswerHead) => void
-  readonly onChunk: (bytes: Uint8Array) => void
+  /** `isLast` where `onEnd` follows within the same turn. */
+  readonly onChunk: (bytes: Uint8Array, isLast: boolean) => void
   /** The answer so far is void: another worker begins anew. Never called after `flushed`. */
   readonly onRestart: () => void
   readonly onEnd: (usage: Usage | undefined) => void
@@ -320,13 +321,7 @@ class Client {
     const { attempt, job: id } = Subjects.parseReply(message.subject)
     const frame = decodeFrame(message)
     if (frame === undefined) return
-    if (id === Subjects.workerToken) {
-      const link = this.#workers.get(attempt)
-      if (link === undefined) return
-      if (frame.type !== "noResponders") return this.#seen(link)
-      if (this.#nats.isSettled()) this.#workerLost(link)
-      return
-    }
+    if (id === Subjects.workerToken) return this.#hear(attempt, message.subject, frame)
     const sender = message.reply === "" ? undefined : message.reply
     const job = this.#jobs.get(id)
     if (job === undefined || attemptOf(job.state) !== Number(attempt)) {
@@ -336,12 +331,12 @@ class Client {
       }
       return
     }
-    if (frame.type === "noResponders" || sender === undefined) return
+    if (frame.type === "noResponders" || frame.type === "claims" || sender === undefined) return
     const { worker } = Subjects.parseControl(sender)
     if (frame.type === "claim" || job.state.state === "Published") {
       // the first frame stands for a claim that was lost on its way
       const redispatch = "redispatch" in frame ? frame.redispatch : "neverSent"
-      const awaits = frame.type === "claim" && frame.awaits
+      const awaits = frame.type === "claim"
       this.#apply(job, { event: "claimed", attempt: Number(attempt), worker, redispatch, awaits }, sender)
       if (frame.type === "claim") return
     }
@@ -365,10 +360,30 @@ class Client {
       )
     }
     if (frame.head !== undefined) job.listener.onStart(frame.head)
-    if (message.data.length > 0) job.listener.onChunk(message.data)
+    const bytes = message.data
+    if (bytes.length > 0) job.listener.onChunk(bytes, frame.end !== undefined)
     if (frame.end !== undefined) {
       this.#apply(job, { event: "ended" })
       job.listener.onEnd(frame.end.usage)
+    }
+  }
+
+  /** What a worker says of itself, or the server of a worker that is gone. */
+  #hear(worker: string, subject: string, frame: Frame): void {
+    const link = this.#workers.get(worker)
+    if (frame.type === "noResponders") {
+      if (link !== undefined && this.#nats.isSettled()) this.#workerLost(link)
+      return
+    }
+    if (link !== undefined) this.#seen(link)
+    if (frame.type !== "claims") return
+    const workload = Subjects.workloadOf(subject)
+    for (const { attempt, job: id, redispatch } of frame.claims) {
+      const sender = Subjects.controlSubject(workload, worker, id, attempt)
+      const job = this.#jobs.get(id)
+      if (job !== undefined && attemptOf(job.state) === attempt) {
+        this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits: false }, sender)
+      } else this.#outbox.publish(sender, undefined, encodeControl({ type: "no" }))
     }
   }
 
@@ -434,7 +449,7 @@ class Client {
           Subjects.pingSubject(link.workload, link.id),
           undefined,
           encodeControl({ type: "ping" }),
-          Subjects.pongSubject(link.workload, this.#nats.id, link.id)
+          Subjects.aboutWorkerSubject(link.workload, this.#nats.id, link.id)
         )
       }
     }

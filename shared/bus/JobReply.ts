@@ -6,8 +6,9 @@
 import type { JobError } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
 import type { Usage } from "../contract/Usage.ts"
+import type { Claims } from "./Claims.ts"
 import type { AnswerEnd, AnswerHead, Control, Frame, Redispatch } from "./Frame.ts"
-import { encodeFrame, errorPayload } from "./Frame.ts"
+import { encodeFrame, payloadOf, replyOf } from "./Frame.ts"
 import * as Limits from "./Limits.ts"
 import type { Outbox } from "./Outbox.ts"
 import * as Subjects from "./Subjects.ts"
@@ -16,7 +17,12 @@ const empty = new Uint8Array(0)
 
 export class JobReply {
   readonly #outbox: Outbox
+  readonly #claims: Claims
+  readonly #job: string
+  readonly #attempt: number
   readonly #subject: string
+  /** Who waits for this answer. */
+  readonly ingress: string
   readonly #control: string
   #redispatch: Redispatch = "neverSent"
   #sequence = 0
@@ -39,6 +45,7 @@ export class JobReply {
 
   constructor(options: {
     readonly outbox: Outbox
+    readonly claims: Claims
     readonly workload: Workload
     readonly worker: string
     readonly job: string
@@ -48,7 +55,11 @@ export class JobReply {
     readonly onCancel: () => void
   }) {
     this.#outbox = options.outbox
+    this.#claims = options.claims
+    this.#job = options.job
+    this.#attempt = options.attempt
     this.#subject = options.subject
+    this.ingress = Subjects.parseReply(options.subject).ingress
     this.#control = Subjects.controlSubject(options.workload, options.worker, options.job, options.attempt)
     this.#now = options.now
     this.#lastSent = options.now()
@@ -65,17 +76,18 @@ export class JobReply {
     return this.#over
   }
 
-  /** Tells ingress that this worker has the job. */
+  /** Tells ingress that this worker has the job and begins. */
   claim(redispatch: Redispatch): void {
     this.#redispatch = redispatch
-    this.#send({ type: "claim", redispatch, awaits: false })
+    this.#lastSent = this.#now()
+    this.#claims.add(this.ingress, { job: this.#job, attempt: this.#attempt, redispatch })
   }
 
   /** The same, but waits for ingress to agree; `answer(false)` where it does not want the job done. */
   claimAndWait(redispatch: Redispatch, answer: (go: boolean) => void): void {
     this.#redispatch = redispatch
     this.#onGo = answer
-    this.#send({ type: "claim", redispatch, awaits: true })
+    this.#send({ type: "claim", redispatch })
   }
 
   /** Asks ingress for a part of the request's body. */
@@ -116,7 +128,8 @@ export class JobReply {
     if (this.#over) return
     this.#flush()
     this.#over = true
-    this.#send({ type: "error", sequence: this.#sequence++, error }, errorPayload(error))
+    const frame: Frame = { type: "error", sequence: this.#sequence++, error }
+    this.#send(frame, payloadOf(frame))
   }
 
   /** Called at every heartbeat interval: says that the job lives, unless a frame has just said so. */
@@ -201,6 +214,6 @@ export class JobReply {
   /** Every frame carries the control subject, so that whoever gets it can answer. */
   #send(frame: Frame, payload: Uint8Array = empty): void {
     this.#lastSent = this.#now()
-    this.#outbox.publish(this.#subject, payload, encodeFrame(frame), this.#control)
+    this.#outbox.publish(this.#subject, payload, encodeFrame(frame), replyOf(this.#control, frame))
   }
 }

@@ -8,6 +8,7 @@ import type { AnswerLost } from "../contract/JobError.ts"
 import { Cancelled, WorkerLost } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
 import { BodyPull } from "./BodyPull.ts"
+import { Claims } from "./Claims.ts"
 import type { Redispatch } from "./Frame.ts"
 import { decodeControl, encodeFrame } from "./Frame.ts"
 import { JobReply } from "./JobReply.ts"
@@ -91,6 +92,7 @@ class Server {
   readonly #now: () => number
   readonly #fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
   readonly #source: JobSource
+  readonly #claims: Claims
   readonly #replies = new Map<string, { readonly reply: JobReply; readonly job: PulledJob }>()
   readonly #bodies = new BodyPull()
   readonly #fibers = new Set<Fiber.Fiber<void>>()
@@ -103,6 +105,7 @@ class Server {
     this.#options = options
     this.#now = now
     this.#fork = Effect.runForkWith(context)
+    this.#claims = new Claims(nats.outbox, options.workload, nats.id)
     this.#source = new JobSource({
       nats,
       workload: options.workload,
@@ -159,6 +162,7 @@ class Server {
     let fiber: Fiber.Fiber<void> | undefined
     const reply = new JobReply({
       outbox: this.#nats.outbox,
+      claims: this.#claims,
       workload: this.#options.workload,
       worker: this.#nats.id,
       job: job.id,
@@ -208,7 +212,17 @@ class Server {
     if (control.type === "ping" && message.reply !== undefined && message.reply !== "") {
       return this.#nats.outbox.publish(message.reply, undefined, encodeFrame({ type: "pong" }))
     }
-    if (control.type === "noResponders" && !this.#nats.isSettled()) return
+    if (control.type === "noResponders") {
+      if (!this.#nats.isSettled()) return
+      const gone = Subjects.ingressGone(message.subject)
+      if (gone !== undefined) return this.#abandon(gone)
+    }
     this.#replies.get(Subjects.parseControl(message.subject).key)?.reply.receive(control)
+  }
+  /** Everything that an ingress wanted, which is there no more. */
+  #abandon(ingress: string): void {
+    for (const { reply } of [...this.#replies.values()]) {
+      if (reply.ingress === ingress) reply.abandon()
+    }
   }
 }

@@ -23,22 +23,40 @@ export const replySubject = (workload: Workload, ingress: string, job: string, a
   `r.${workload}.${ingress}.${job}.${attempt}`
 /** Everything that is sent to one ingress. */
 export const replyInbox = (ingress: string): string => `r.*.${ingress}.>`
-/** The reply subject of a ping that asks a worker, not a job, whether it lives. */
-export const pongSubject = (workload: Workload, ingress: string, worker: string): string =>
+/** Where an ingress hears what a worker says of itself: that it lives, and which jobs it has claimed. */
+export const aboutWorkerSubject = (workload: Workload, ingress: string, worker: string): string =>
   `r.${workload}.${ingress}.${workerToken}.${worker}`
 /** Stands in the place of a job's id where a message is about the worker as a whole. */
 export const workerToken = "-"
 
-/** Takes a reply subject apart. For a pong, `job` is `workerToken` and `attempt` the worker's id. */
-export const parseReply = (subject: string): { readonly job: string; readonly attempt: string } => {
+/** Takes a reply subject apart. For what is about a worker, `job` is `workerToken` and `attempt` the worker's id. */
+export const parseReply = (
+  subject: string
+): { readonly ingress: string; readonly job: string; readonly attempt: string } => {
   const attemptAt = subject.lastIndexOf(".")
   const jobAt = subject.lastIndexOf(".", attemptAt - 1)
-  return { job: subject.slice(jobAt + 1, attemptAt), attempt: subject.slice(attemptAt + 1) }
+  const ingressAt = subject.lastIndexOf(".", jobAt - 1)
+  return {
+    ingress: subject.slice(ingressAt + 1, jobAt),
+    job: subject.slice(jobAt + 1, attemptAt),
+    attempt: subject.slice(attemptAt + 1)
+  }
 }
+
+/** The workload in a reply subject. */
+export const workloadOf = (subject: string): Workload => subject.split(".", 2)[1] as Workload
 
 /** Where a worker hears about one attempt at a job. */
 export const controlSubject = (workload: Workload, worker: string, job: string, attempt: number): string =>
   `ctl.${workload}.${worker}.${job}.${attempt}`
+/** Where a worker hears from the server that an ingress, to which it sent its claims, is gone. */
+export const ingressGoneSubject = (workload: Workload, worker: string, ingress: string): string =>
+  `ctl.${workload}.${worker}.${workerToken}.${ingress}`
+/** The ingress that is gone, where that is what a control subject is about. */
+export const ingressGone = (subject: string): string | undefined => {
+  const { key } = parseControl(subject)
+  return key.startsWith(`${workerToken}.`) ? key.slice(workerToken.length + 1) : undefined
+}
 /** Where a worker is asked whether it lives. */
 export const pingSubject = (workload: Workload, worker: string): string =>
   controlSubject(workload, worker, workerToken, 0)
@@ -49,11 +67,21 @@ export const bodySubject = (workload: Workload, worker: string, job: string, att
   `in.${workload}.${worker}.${job}.${attempt}`
 export const bodyInbox = (workload: Workload, worker: string): string => `in.${workload}.${worker}.>`
 
-/** Takes a control or body subject apart. `key` names the attempt within the worker: `attemptKey(job, attempt)`. */
-export const parseControl = (subject: string): { readonly worker: string; readonly key: string } => {
+/**
+ * Takes a control or body subject apart, or the reply subject of a frame. `key` names the attempt within the worker:
+ * `attemptKey(job, attempt)`. `sequence` is the number of the frame, `NaN` where there is none.
+ */
+export const parseControl = (
+  subject: string
+): { readonly worker: string; readonly key: string; readonly sequence: number } => {
   const workerAt = subject.indexOf(".", subject.indexOf(".") + 1) + 1
   const keyAt = subject.indexOf(".", workerAt) + 1
-  return { worker: subject.slice(workerAt, keyAt - 1), key: subject.slice(keyAt) }
+  const keyEnd = subject.indexOf(".", subject.indexOf(".", keyAt) + 1)
+  return {
+    worker: subject.slice(workerAt, keyAt - 1),
+    key: keyEnd === -1 ? subject.slice(keyAt) : subject.slice(keyAt, keyEnd),
+    sequence: keyEnd === -1 ? Number.NaN : Number(subject.slice(keyEnd + 1))
+  }
 }
 export const attemptKey = (job: string, attempt: number): string => `${job}.${attempt}`
 
@@ -76,16 +104,13 @@ export const header = {
   messageId: "Nats-Msg-Id",
   traceparent: "traceparent",
   frame: "Gw-Frame",
-  sequence: "Gw-Seq",
-  status: "Gw-Status",
+  /** On the first frame of an answer: its status, `redispatch` and media type, separated by spaces. */
+  head: "Gw-Head",
   /** Further headers of the HTTP answer, or of the client's request, as a JSON object. */
   headers: "Gw-Headers",
-  /** On the last frame: the answer is whole. */
+  /** On the last frame, which says that the answer is whole: its usage as JSON. */
   end: "Gw-End",
-  usage: "Gw-Usage",
   redispatch: "Gw-Redispatch",
-  /** On a claim: the worker does not begin before it hears `go`. */
-  awaits: "Gw-Await",
   control: "Gw-Ctl",
   /** Bytes. */
   credit: "Gw-Credit",

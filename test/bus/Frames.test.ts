@@ -2,10 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { connect } from "@nats-io/transport-node"
 import { Deferred, Effect, Queue } from "effect"
-import type { Control, Frame } from "../../shared/bus/Frame.ts"
-import { decodeControl, decodeFrame, encodeControl, encodeFrame, errorPayload } from "../../shared/bus/Frame.ts"
+import type { Claim, Control, Frame } from "../../shared/bus/Frame.ts"
+import { decodeControl, decodeFrame, encodeControl, encodeFrame, payloadOf, replyOf } from "../../shared/bus/Frame.ts"
 import { Outbox } from "../../shared/bus/Outbox.ts"
-import { controlSubject, replySubject } from "../../shared/bus/Subjects.ts"
+import { aboutWorkerSubject, controlSubject, replySubject } from "../../shared/bus/Subjects.ts"
 import * as JobError from "../../shared/contract/JobError.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
 import { head, ingress, worker } from "./Sides.ts"
@@ -30,7 +30,7 @@ const stranger = Effect.fnUntraced(function*(server: NatsServer, id = "stranger"
     outbox,
     heard,
     send: (subject: string, frame: Frame, about: string, payload?: Uint8Array) =>
-      outbox.publish(subject, payload, encodeFrame(frame), controlSubject("chat", id, about, 1))
+      outbox.publish(subject, payload, encodeFrame(frame), replyOf(controlSubject("chat", id, about, 1), frame))
   }
 })
 
@@ -45,8 +45,16 @@ const data = (sequence: number, end = false): Frame => ({
 describe("a message", () => {
   const usage = { inputTokens: 1, outputTokens: 2, cachedTokens: 0, reasoningTokens: 2 }
   const frames: ReadonlyArray<Frame> = [
-    { type: "claim", redispatch: "always", awaits: false },
-    { type: "claim", redispatch: "neverSent", awaits: true },
+    { type: "claim", redispatch: "always" },
+    { type: "claim", redispatch: "neverSent" },
+    { type: "claims", claims: [{ job: "a", attempt: 1, redispatch: "always" }] },
+    {
+      type: "claims",
+      claims: [
+        { job: "a", attempt: 1, redispatch: "neverSent" },
+        { job: "b", attempt: 2, redispatch: "always" }
+      ]
+    },
     { type: "pull", offset: 0, length: 1 },
     { type: "pull", offset: 33_554_431, length: 1_048_576 },
     { type: "heartbeat", sequence: 0 },
@@ -85,7 +93,8 @@ describe("a message", () => {
       const { connection, outbox } = yield* stranger(yield* NatsServer.make())
       const subscription = connection.subscribe("said", { max: frames.length + controls.length })
       for (const frame of frames) {
-        outbox.publish("said", frame.type === "error" ? errorPayload(frame.error) : undefined, encodeFrame(frame))
+        const payload = frame.type === "error" || frame.type === "claims" ? payloadOf(frame) : undefined
+        outbox.publish("said", payload, encodeFrame(frame), replyOf(controlSubject("chat", "w", "job", 1), frame))
       }
       for (const control of controls) outbox.publish("said", undefined, encodeControl(control))
       const messages = yield* Effect.promise(() => Array.fromAsync(subscription))
@@ -137,9 +146,9 @@ const streaming = Effect.gen(function*() {
 describe("a frame", () => {
   it.live("that belongs to no job, another attempt or another worker is refused, and the answer has nothing of it", () =>
     Effect.gen(function*() {
-      const { answer, end, server, subject } = yield* streaming
+      const { answer, end, face, server, subject } = yield* streaming
       const { heard, send } = yield* stranger(server)
-      const claim: Frame = { type: "claim", redispatch: "always", awaits: false }
+      const claim: Frame = { type: "claim", redispatch: "always" }
       const payload = Buffer.from("not of this answer")
       const stale: ReadonlyArray<readonly [about: string, subject: string, frame: Frame]> = [
         ["unknownClaim", subject(1, "unknown"), claim],
@@ -155,6 +164,12 @@ describe("a frame", () => {
       ]
       for (const [about, subject, frame] of stale) send(subject, frame, about, payload)
       assert.deepStrictEqual(yield* Queue.takeN(heard, stale.length), stale.map(([about]) => `no ${about}`))
+      const claims = {
+        type: "claims",
+        claims: ["unknown", answer.job.id].map((job): Claim => ({ job, attempt: 1, redispatch: "always" }))
+      } as const
+      send(aboutWorkerSubject("chat", face.nats.id, "stranger"), claims, "-", payloadOf(claims))
+      assert.deepStrictEqual(yield* Queue.takeN(heard, 2), ["no unknown", `no ${answer.job.id}`])
       yield* Deferred.succeed(end, undefined)
       yield* answer.usage
       assert.strictEqual(answer.bytes.toString(), "one, two")
@@ -172,7 +187,7 @@ describe("a frame", () => {
       // speaks for the worker, and says the number after the next
       const { outbox } = yield* stranger(server)
       const control = controlSubject("chat", side.nats.id, answer.job.id, 1)
-      outbox.publish(subject(1), Buffer.from("three"), encodeFrame(data(2)), control)
+      outbox.publish(subject(1), Buffer.from("three"), encodeFrame(data(2)), replyOf(control, data(2)))
       assert.instanceOf(yield* answer.error, JobError.AnswerLost)
       yield* Deferred.await(interrupted)
       assert.strictEqual(answer.bytes.toString(), "one, ")
