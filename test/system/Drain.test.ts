@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { once } from "node:events"
 import { connect } from "node:net"
+import { hearClaims } from "../fixture/Claims.ts"
 import { begun, chat, outcomeOf, tally } from "../fixture/ChatClient.ts"
 import { eventually } from "../fixture/Eventually.ts"
 import { Gateway, type ServiceProcess } from "../fixture/Gateway.ts"
@@ -93,10 +94,14 @@ describe("an ingress that is told to end", { timeout: 90_000 }, () => {
 
   it.live("while NATS is away, gives up what it cannot hear of after half a minute, and ends by itself", () =>
     Gateway.run({}, async (gateway) => {
+      const claims = await hearClaims(gateway.nats)
       const [stream] = await beginStreams(gateway, 1)
       gateway.provider.behave({ kind: "silent" })
       const [free, paid] = ["free-chat", "paid-chat"].map((model) => outcomeOf(gateway.request(chat(model))))
       await gateway.provider.until(() => gateway.provider.requests.length === 3)
+      // a claim may still be on its way when the provider has the request, and would die with the server
+      await claims.until(3)
+      await claims.close()
       await gateway.nats.kill()
       const exits = [gateway.ingress.terminate(), gateway.workers[0]!.terminate()]
       assert.deepStrictEqual(await stream!.outcome(), { kind: "failed", code: "worker_lost" })
