@@ -54,16 +54,10 @@ export class Nats extends Context.Service<Nats, {
         Effect.tryPromise({
           try: () =>
             connect({
+              ...behaviour,
               servers: servers.split(",").map((server) => server.trim()),
               ...(Option.isSome(user) ? { user: user.value } : {}),
-              ...(Option.isSome(password) ? { pass: Redacted.value(password.value) } : {}),
-              maxReconnectAttempts: -1,
-              reconnectTimeWait: 250,
-              reconnectJitter: 250,
-              pingInterval: 5_000,
-              maxPingOut: 2,
-              timeout: 5_000,
-              noAsyncTraces: true
+              ...(Option.isSome(password) ? { pass: Redacted.value(password.value) } : {})
             }),
           catch: (cause) =>
             new NatsUnavailable({ servers, detail: cause instanceof Error ? cause.message : "cannot connect" })
@@ -132,6 +126,22 @@ export class Nats extends Context.Service<Nats, {
     })
   )
 }
+
+/** How a connection behaves, whichever server it is to. Times are in milliseconds. */
+const behaviour = {
+  maxReconnectAttempts: -1,
+  reconnectTimeWait: 250,
+  reconnectJitter: 250,
+  pingInterval: 5_000,
+  maxPingOut: 2,
+  timeout: 5_000,
+  noAsyncTraces: true,
+  /**
+   * How much the client gathers before it writes without waiting for the end of the turn, in bytes. Its own default of
+   * 32 KiB is a handful of answers, and writes several times where once is enough. An option without a type.
+   */
+  pendingLimit: 512 * 1024
+} as const
 
 /** Everyone is back within this many milliseconds of a server's return: several times `reconnectTimeWait` and jitter. */
 const settlingMs = 3_000
