@@ -427,7 +427,7 @@ class Client {
     const heldUp = now - this.#lastTick > 5 * Limits.tickMs
     this.#lastTick = now
     if (heldUp) this.#forgive(now)
-    if (this.#nats.isConnected() && !heldUp) this.#watchWorkers(now)
+    if (this.#nats.isSettled() && !heldUp) this.#watchWorkers(now)
     for (const job of this.#jobs.values()) {
       if (job.state.state === "Queued" || job.state.state === "Published") {
         if (now >= job.request.deadline) this.#apply(job, { event: "deadline" })
@@ -467,9 +467,9 @@ class Client {
   #reconnected(): void {
     const now = this.#now()
     this.#forgive(now)
-    // the server may be a new one with empty streams
+    // the server may be a new one with empty streams, and a claim may have been lost with the old one
     for (const job of this.#jobs.values()) {
-      if (job.state.state === "Published") job.confirmAt = now
+      if (job.state.state === "Published") job.confirmAt = now + Limits.reclaimMs
     }
     for (const pool of this.#pools.values()) this.#admit(pool)
   }

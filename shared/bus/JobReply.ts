@@ -25,6 +25,7 @@ export class JobReply {
   readonly ingress: string
   readonly #control: string
   #redispatch: Redispatch = "neverSent"
+  #claimed = false
   #sequence = 0
   /** How many bytes were written, and how many may be. */
   #written = 0
@@ -79,11 +80,17 @@ export class JobReply {
   /** Tells ingress that this worker has the job and begins. */
   claim(redispatch: Redispatch): void {
     this.#redispatch = redispatch
+    this.#claimed = true
     this.#lastSent = this.#now()
     this.#claims.add(this.ingress, { job: this.#job, attempt: this.#attempt, redispatch })
   }
 
-  /** The same, but waits for ingress to agree; `answer(false)` where it does not want the job done. */
+  /** Claims again what may have been lost with the server, so that nobody else is given the job. */
+  claimAgain(): void {
+    if (this.#claimed && !this.#over) this.claim(this.#redispatch)
+  }
+
+  /** The same as `claim`, but waits for ingress to agree; `answer(false)` where it does not want the job done. */
   claimAndWait(redispatch: Redispatch, answer: (go: boolean) => void): void {
     this.#redispatch = redispatch
     this.#onGo = answer
@@ -170,6 +177,7 @@ export class JobReply {
   #decide(go: boolean): void {
     const decide = this.#onGo
     this.#onGo = undefined
+    this.#claimed ||= go
     decide?.(go)
   }
 

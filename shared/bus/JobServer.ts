@@ -48,6 +48,9 @@ export interface ServeOptions {
 const waitedLongMs = 1_000
 /** How long to wait for ingress's word on a claim. */
 const answerWithinMs = 5_000
+/** How long the last words of a server that closes may take to leave, in milliseconds. */
+const flushWithinMs = 2_000
+
 export class JobServer extends Context.Service<JobServer, {
   /**
    * Serves a pool until the scope closes; then takes no more jobs and returns when those that run have ended. Waits with
@@ -75,7 +78,7 @@ export class JobServer extends Context.Service<JobServer, {
             )
             yield* Effect.forkScoped(provisioned)
             nats.onReconnect(() => {
-              server.forgetPulls()
+              server.reconnected()
               Effect.runForkWith(context)(provisioned)
             })
             return { isReady: () => server.isReady() }
@@ -138,8 +141,9 @@ class Server {
     this.#source.start()
   }
 
-  forgetPulls(): void {
+  reconnected(): void {
     this.#pulling = false
+    for (const { reply } of this.#replies.values()) reply.claimAgain()
   }
 
   async close(): Promise<void> {
@@ -150,7 +154,14 @@ class Server {
     for (const fiber of this.#fibers) fiber.interruptUnsafe()
     await running
     clearInterval(this.#heartbeats)
-    this.#nats.outbox.flush()
+    await this.#sent()
+  }
+
+  /** Returns when everything said so far has reached the server, or cannot. */
+  async #sent(): Promise<void> {
+    if (!this.#nats.isConnected()) return
+    const flushed = new Promise<void>((resolve) => this.#nats.outbox.afterFlush(resolve))
+    await Promise.race([flushed, new Promise((resolve) => setTimeout(resolve, flushWithinMs).unref())])
     if (this.#nats.isConnected()) await this.#nats.connection.flush()
   }
 

@@ -18,6 +18,15 @@ export const jobSilenceMs = 3 * heartbeatMs + 1_000
 /** The same while NATS is away, when nobody can be heard: short absences cost nothing, and no client waits for ever. */
 export const awaySilenceMs = 30_000
 
+/**
+ * How long nothing is sent after NATS has come back: who tries to reconnect every quarter to half a second is then back
+ * too, and hears it.
+ */
+export const holdMs = 750
+
+/** How long after its return ingress waits for workers to claim anew before it publishes unclaimed jobs again. */
+export const reclaimMs = 2 * holdMs
+
 /** A worker that has sent nothing for this long is asked whether it lives. */
 export const pingAfterMs = 500
 

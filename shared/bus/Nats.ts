@@ -8,6 +8,7 @@ import type { Msg, NatsConnection, Subscription } from "@nats-io/nats-core"
 import { nuid } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
 import { Clock, Config, Context, Effect, Layer, Option, Redacted, Schema, Stream } from "effect"
+import * as Limits from "./Limits.ts"
 import { Outbox } from "./Outbox.ts"
 
 /** The server could not be reached or is older than what the gateway needs. */
@@ -86,10 +87,12 @@ export class Nats extends Context.Service<Nats, {
           switch (status.type) {
             case "disconnect":
               awaySince ??= clock.currentTimeMillisUnsafe()
+              outbox.hold()
               return Effect.logWarning("NATS connection lost")
             case "reconnect":
               awaySince = undefined
               backSince = clock.currentTimeMillisUnsafe()
+              outbox.releaseAfter(Limits.holdMs)
               for (const listener of reconnected) listener()
               return Effect.logInfo("NATS connection is back")
             case "error":

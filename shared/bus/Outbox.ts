@@ -45,6 +45,9 @@ export const decodeHeader = (value: string): string => {
   }
 }
 
+/** How many bytes are kept for a server that is away. What does not fit is refused. */
+const maxHeldBytes = 64 * 1024 * 1024
+
 interface Message {
   readonly subject: string
   readonly payload: Uint8Array
@@ -61,14 +64,21 @@ export class Outbox {
   #beforeFlush: Array<() => void> = []
   #afterFlush: Array<() => void> = []
   #scheduled = false
+  #held = false
+  #heldBytes = 0
+  #release: NodeJS.Timeout | undefined
 
-  /** `onRefused` hears of messages that the client itself refuses, for instance once the connection is closed. */
+  /** `onRefused` hears of messages that will not be sent: refused by the client itself, or too much to be kept. */
   constructor(connection: NatsConnection, onRefused: (subject: string, cause: unknown) => void) {
     this.#connection = connection
     this.#onRefused = onRefused
   }
 
   publish(subject: string, payload: Uint8Array = empty, headers?: string, reply?: string): void {
+    if (this.#held) {
+      this.#heldBytes += payload.length
+      if (this.#heldBytes > maxHeldBytes) return this.#onRefused(subject, "the server is away, and too much is waiting")
+    }
     this.#messages.push({ subject, payload, headers, reply })
     this.#schedule()
   }
@@ -93,9 +103,26 @@ export class Outbox {
     this.#schedule()
   }
 
-  /** Sends at once what has gathered. */
+  /** Keeps everything from now on: the client would drop what it is given while its server is away. */
+  hold(): void {
+    this.#held = true
+    clearTimeout(this.#release)
+  }
+
+  /** Sends what was kept, after so many milliseconds: those to whom it goes have to find the server again too. */
+  releaseAfter(delayMs: number): void {
+    clearTimeout(this.#release)
+    this.#release = setTimeout(() => {
+      this.#held = false
+      this.#heldBytes = 0
+      this.flush()
+    }, delayMs)
+  }
+
+  /** Sends at once what has gathered, unless it is held. */
   flush(): void {
     this.#scheduled = false
+    if (this.#held) return
     const produce = this.#beforeFlush
     this.#beforeFlush = []
     for (const run of produce) run()
