@@ -130,6 +130,7 @@ describe("a body", () => {
     ["with an overlong character", Buffer.from([0x22, 0xc0, 0xaf, 0x22])],
     ["with half a character", Buffer.from([0x22, 0xe2, 0x82, 0x22])],
     ["with a surrogate in UTF-8", Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
+    ["of a million values", `[0${",0".repeat(1_000_000)}]`],
     ["of 10,000 arrays", "[".repeat(10_000) + "]".repeat(10_000)],
     ["of 10,000 arrays left open", "[".repeat(10_000)],
     ["of 10,000 objects", `{"a":`.repeat(10_000) + "1" + "}".repeat(10_000)],
