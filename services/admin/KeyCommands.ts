@@ -1,10 +1,11 @@
-/** `keys create | list | revoke | ensure`: API keys, in the NATS that `NATS_URL` names. */
+/** `keys create | edit | disable | enable | list | revoke | ensure`: API keys, in the NATS that `NATS_URL` names. */
 import { Config, Console, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { Nats } from "../../shared/bus/Nats.ts"
-import type { ApiKey } from "../../shared/keys/ApiKey.ts"
+import type { ApiKey, KeyChanges } from "../../shared/keys/ApiKey.ts"
 import { secretPattern } from "../../shared/keys/ApiKey.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
+import * as KeyFlags from "./KeyFlags.ts"
 import { failPlainly } from "./Plainly.ts"
 
 const store = KeyStore.layer.pipe(Layer.provide(Nats.layer))
@@ -14,26 +15,45 @@ const name = Flag.String("name").pipe(
   Flag.withSchema(Schema.NonEmptyString)
 )
 
+const id = Argument.String("id").pipe(Argument.withDescription("The key's id, as in the list"))
+
 const describe = (key: ApiKey): string => {
-  const state = key.disabled ? "disabled" : "active"
-  const expires = key.expiresAt === null ? "never expires" : `expires ${DateTime.formatIso(key.expiresAt)}`
-  return `${key.id}  ${state}  created ${DateTime.formatIso(key.createdAt)}  ${expires}  ${key.name}`
+  const {
+    allowedModels,
+    concurrentRequests,
+    createdAt,
+    disabled,
+    editedAt,
+    expiresAt,
+    monthlyBudgetUsd,
+    priorityClass,
+    requestsPerMinute,
+    tokensPerMinute,
+    weight
+  } = key
+  return [
+    key.id,
+    disabled ? "disabled" : "active",
+    `created ${DateTime.formatIso(createdAt)}`,
+    editedAt === null ? [] : `edited ${DateTime.formatIso(editedAt)}`,
+    expiresAt === null ? "never expires" : `expires ${DateTime.formatIso(expiresAt)}`,
+    requestsPerMinute === null ? [] : `${requestsPerMinute} requests/min`,
+    tokensPerMinute === null ? [] : `${tokensPerMinute} tokens/min`,
+    concurrentRequests === null ? [] : `${concurrentRequests} at once`,
+    monthlyBudgetUsd === null ? [] : `${monthlyBudgetUsd} USD/month`,
+    allowedModels.includes("*") ? [] : `models ${allowedModels.join(",")}`,
+    `${priorityClass} x${weight}`,
+    key.name
+  ].flat().join("  ")
 }
 
 const create = Command.make(
   "create",
-  {
-    name,
-    expires: Flag.String("expires").pipe(
-      Flag.withDescription("When it ends to be valid: a date such as 2027-01-31, or 2027-01-31T12:00:00Z"),
-      Flag.withSchema(Schema.DateTimeUtcFromString),
-      Flag.optional
-    )
-  },
+  { name, ...KeyFlags.flags },
   Effect.fn(
-    function*({ expires, name }) {
-      const keys = yield* KeyStore
-      const { key, secret } = yield* keys.create({ name, expiresAt: Option.getOrNull(expires) })
+    function*({ name, ...given }) {
+      const settings = yield* KeyFlags.settingsOf(given)
+      const { key, secret } = yield* (yield* KeyStore).create({ ...settings, name })
       yield* Console.error(describe(key))
       yield* Console.error("The key itself, shown this once:")
       yield* Console.log(Redacted.value(secret))
@@ -42,6 +62,31 @@ const create = Command.make(
     failPlainly
   )
 ).pipe(Command.withDescription("Make a key and print it"))
+
+const change = (id: string, changes: KeyChanges) =>
+  Effect.gen(function*() {
+    yield* Console.log(describe(yield* (yield* KeyStore).edit(id, changes)))
+  }).pipe(Effect.provide(store))
+
+const edit = Command.make(
+  "edit",
+  { id, name: name.pipe(Flag.optional), ...KeyFlags.flags },
+  Effect.fn(
+    function*({ id, name, ...given }) {
+      const settings = yield* KeyFlags.settingsOf(given)
+      yield* change(id, Option.isSome(name) ? { ...settings, name: name.value } : settings)
+    },
+    failPlainly
+  )
+).pipe(Command.withDescription("Change what is given of a key, at once; the rest stays"))
+
+const disable = Command.make("disable", { id }, ({ id }) => failPlainly(change(id, { disabled: true }))).pipe(
+  Command.withDescription("Refuse a key until it is enabled again")
+)
+
+const enable = Command.make("enable", { id }, ({ id }) => failPlainly(change(id, { disabled: false }))).pipe(
+  Command.withDescription("Accept a key again that was disabled")
+)
 
 const list = Command.make(
   "list",
@@ -59,7 +104,7 @@ const list = Command.make(
 
 const revoke = Command.make(
   "revoke",
-  { id: Argument.String("id").pipe(Argument.withDescription("The key's id, as in the list")) },
+  { id },
   Effect.fn(
     function*({ id }) {
       const key = yield* (yield* KeyStore).revoke(id)
@@ -95,5 +140,5 @@ class MalformedKey extends Schema.TaggedError<MalformedKey>()("MalformedKey", {}
 
 export const keys = Command.make("keys").pipe(
   Command.withDescription("API keys"),
-  Command.withSubcommands([create, list, revoke, ensure])
+  Command.withSubcommands([create, edit, disable, enable, list, revoke, ensure])
 )

@@ -1,6 +1,6 @@
-/** The API keys as an administrator sees them: create, list, revoke. Ingress reads them through `KeyRing`. */
-import { Context, type DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
-import type { JetStreamFailed } from "../bus/JobStreams.ts"
+/** The API keys as an administrator sees them: create, edit, list, revoke. Ingress reads them through `KeyRing`. */
+import { Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { JetStreamFailed } from "../bus/JobStreams.ts"
 import { openBucket } from "../bus/KeyValue.ts"
 import * as ApiKey from "./ApiKey.ts"
 
@@ -19,18 +19,25 @@ export class KeyNotFound extends Schema.TaggedError<KeyNotFound>()("KeyNotFound"
   }
 }
 
+/** How often an edit is begun anew because another came between. */
+const maxTries = 5
+
 export class KeyStore extends Context.Service<KeyStore, {
   /** Makes a key. The secret can be read from the result only: it is not stored. */
-  readonly create: (options: {
-    readonly name: string
-    readonly expiresAt: DateTime.Utc | null
-  }) => Effect.Effect<{ readonly key: ApiKey.ApiKey; readonly secret: Redacted.Redacted }, JetStreamFailed>
+  readonly create: (
+    settings: ApiKey.NewKey
+  ) => Effect.Effect<{ readonly key: ApiKey.ApiKey; readonly secret: Redacted.Redacted }, JetStreamFailed>
   /** Makes sure that a key with this very secret exists; does nothing where it does. */
   readonly ensure: (options: {
     readonly name: string
     readonly secret: Redacted.Redacted
   }) => Effect.Effect<void, JetStreamFailed>
   readonly list: Effect.Effect<ReadonlyArray<ApiKey.ApiKey>, JetStreamFailed>
+  /** Changes what is given, at once and for every process, and returns the record as it is now. */
+  readonly edit: (
+    id: string,
+    changes: ApiKey.KeyChanges
+  ) => Effect.Effect<ApiKey.ApiKey, KeyNotFound | JetStreamFailed>
   readonly revoke: (id: string) => Effect.Effect<ApiKey.ApiKey, KeyNotFound | JetStreamFailed>
 }>()("shared/keys/KeyStore") {
   static readonly layer = Layer.effect(
@@ -47,23 +54,38 @@ export class KeyStore extends Context.Service<KeyStore, {
             })
           )
       )
+      const find = Effect.fnUntraced(function*(id: string) {
+        const found = (yield* records).find(({ record }) => record.id === id)
+        return found ?? (yield* new KeyNotFound({ id }))
+      })
       return KeyStore.of({
-        create: Effect.fn("KeyStore.create")(function*(options) {
+        create: Effect.fn("KeyStore.create")(function*(settings) {
           const secret = yield* ApiKey.generateSecret
-          const key = yield* ApiKey.make(options)
+          const key = yield* ApiKey.make(settings)
           yield* bucket.put(ApiKey.fingerprint(Redacted.value(secret)), encode(key))
           return { key, secret }
         }),
         ensure: Effect.fn("KeyStore.ensure")(function*(options) {
-          const key = yield* ApiKey.make({ name: options.name, expiresAt: null })
+          const key = yield* ApiKey.make({ name: options.name })
           yield* bucket.create(ApiKey.fingerprint(Redacted.value(options.secret)), encode(key))
         }),
         list: Effect.map(records, (all) => all.map(({ record }) => record)),
+        edit: Effect.fn("KeyStore.edit")(function*(id, changes) {
+          const { fingerprint } = yield* find(id)
+          for (let tries = 0; tries < maxTries; tries++) {
+            const stored = yield* bucket.getRevision(fingerprint)
+            const record = Option.flatMap(stored, ({ value }) => decode(value))
+            if (Option.isNone(stored) || Option.isNone(record)) return yield* new KeyNotFound({ id })
+            const edited = { ...record.value, ...changes, editedAt: yield* DateTime.now }
+            const written = yield* bucket.update(fingerprint, encode(edited), stored.value.revision)
+            if (Option.isSome(written)) return edited
+          }
+          return yield* new JetStreamFailed({ detail: `the key ${id} is being edited by others at the same time` })
+        }),
         revoke: Effect.fn("KeyStore.revoke")(function*(id) {
-          const found = (yield* records).find(({ record }) => record.id === id)
-          if (found === undefined) return yield* new KeyNotFound({ id })
-          yield* bucket.delete(found.fingerprint)
-          return found.record
+          const { fingerprint, record } = yield* find(id)
+          yield* bucket.delete(fingerprint)
+          return record
         })
       })
     })

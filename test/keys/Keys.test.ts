@@ -121,15 +121,75 @@ describe("a key", () => {
 
   it.live("that is disabled is refused, and accepted again when it is enabled", () =>
     Effect.gen(function*() {
-      const { bucket, ring, store } = yield* both
-      const { secret } = yield* store.create(options("sometimes"))
-      const fingerprint = ApiKey.fingerprint(Redacted.value(secret))
-      const record = Option.getOrThrow(yield* bucket.get(fingerprint))
-      yield* bucket.put(fingerprint, record.replace("\"disabled\":false", "\"disabled\":true"))
+      const { ring, store } = yield* both
+      const { key, secret } = yield* store.create(options("sometimes"))
+      yield* store.edit(key.id, { disabled: true })
       yield* eventually(ring, Redacted.value(secret), "disabled")
-      yield* bucket.put(fingerprint, record)
+      yield* store.edit(key.id, { disabled: false })
       yield* eventually(ring, Redacted.value(secret), "sometimes")
     }))
+
+  it.live("from before there were limits is one without limits", () =>
+    Effect.gen(function*() {
+      const { bucket, ring, store } = yield* both
+      yield* bucket.put(
+        ApiKey.fingerprint(unknown),
+        `{"id":"key_0123456789ab","name":"old","createdAt":"2026-01-01T00:00:00.000Z","expiresAt":null,"disabled":false}`
+      )
+      yield* eventually(ring, unknown, "old")
+      const key = yield* ring.authenticate(unknown)
+      const fresh = yield* ApiKey.make({ name: "old" })
+      assert.deepStrictEqual(key, { ...fresh, id: key.id, createdAt: key.createdAt })
+      assert.isTrue(ApiKey.allows(key, "any/model"))
+      assert.isNull(key.requestsPerMinute)
+      assert.deepInclude(yield* store.edit(key.id, { weight: 5 }), {
+        name: "old",
+        weight: 5,
+        priorityClass: "standard"
+      })
+    }))
+
+  it.live("is edited field by field, by several at once, and says when", () =>
+    Effect.gen(function*() {
+      const { ring, server, store } = yield* both
+      const other = Context.get(yield* administrator(server), KeyStore)
+      const { key, secret } = yield* store.create({ name: "edited", requestsPerMinute: 10 })
+      assert.isNull(key.editedAt)
+      yield* Effect.all([
+        store.edit(key.id, { name: "renamed", tokensPerMinute: 1_000 }),
+        other.edit(key.id, { allowedModels: ["a", "b*"], monthlyBudgetUsd: 2.5 }),
+        other.edit(key.id, { priorityClass: "batch", requestsPerMinute: null })
+      ], { concurrency: "unbounded" })
+      yield* eventually(ring, Redacted.value(secret), "renamed")
+      const [edited, ...more] = yield* store.list
+      assert.deepStrictEqual(more, [])
+      assert.deepInclude(edited, {
+        id: key.id,
+        createdAt: key.createdAt,
+        name: "renamed",
+        tokensPerMinute: 1_000,
+        allowedModels: ["a", "b*"],
+        monthlyBudgetUsd: 2.5,
+        priorityClass: "batch",
+        requestsPerMinute: null
+      })
+      assert.isNotNull(edited?.editedAt)
+      yield* store.revoke(key.id)
+      assert.deepStrictEqual(
+        yield* Effect.flip(other.edit(key.id, { disabled: true })),
+        new KeyNotFound({ id: key.id })
+      )
+    }))
+
+  it("allows models by their name or its beginning", () => {
+    const allowed = (allowedModels: ApiKey.KeySettings["allowedModels"]) =>
+      ["gpt", "gpt-5", "org/gpt-5", "*"].filter((model) => ApiKey.allows({ allowedModels }, model))
+    assert.deepStrictEqual(allowed(["*"]), ["gpt", "gpt-5", "org/gpt-5", "*"])
+    assert.deepStrictEqual(allowed(["gpt"]), ["gpt"])
+    assert.deepStrictEqual(allowed(["gpt*"]), ["gpt", "gpt-5"])
+    assert.deepStrictEqual(allowed(["gpt-*", "org/*"]), ["gpt-5", "org/gpt-5"])
+    assert.deepStrictEqual(allowed(["other"]), [])
+  })
 
   it.effect("is refused from the moment at which it expires", () =>
     Effect.gen(function*() {
