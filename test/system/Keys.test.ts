@@ -43,4 +43,43 @@ describe("keys", { timeout: 90_000 }, () => {
       const calls = gateway.provider.requests.map(({ body, headers }) => JSON.stringify(headers) + body.toString())
       assert.isTrue(calls.every((call) => !call.includes(secret) && !call.includes(gateway.key)))
     }))
+
+  it.live("are edited, disabled and enabled while they are used, and a mistake is named", () =>
+    Gateway.run({}, async (gateway) => {
+      const created = await gateway.admin("keys", "create", "--name", "edited", "--requests-per-minute", "600")
+      const [secret] = /sk-gw-[0-9A-Za-z]{32}/.exec(created) ?? assert.fail(created)
+      const [id = ""] = /key_[0-9A-Za-z]{12}/.exec(created) ?? assert.fail(created)
+      assert.match(created, /600 requests\/min {2}standard x1 {2}edited/)
+      const use = (): Promise<Outcome> =>
+        outcomeOf(gateway.request(chat("free-chat"), {
+          headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" }
+        }))
+      await eventually(use, ({ kind }) => kind === "whole", 1_000)
+
+      const edited = await gateway.admin(
+        ...["keys", "edit", id, "--tokens-per-minute", "9000", "--concurrent", "4", "--models", "free-chat, local-*"],
+        ...["--class", "interactive", "--weight", "3", "--budget", "12.5", "--requests-per-minute", "none"],
+        ...["--expires", "2099-01-31"]
+      )
+      assert.include(edited, "expires 2099-01-31T00:00:00.000Z  9000 tokens/min  4 at once  12.5 USD/month")
+      assert.include(edited, "models free-chat,local-*  interactive x3  edited")
+      assert.include(await gateway.admin("keys", "list"), edited.trim())
+
+      await gateway.admin("keys", "disable", id)
+      const refused = await eventually(use, ({ kind }) => kind === "refused", 1_000)
+      assert.deepInclude(refused, { status: 403, code: "disabled_api_key" })
+      await gateway.admin("keys", "enable", id)
+      await eventually(use, ({ kind }) => kind === "whole", 1_000)
+
+      const mistakes: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
+        [["--weight", "0"], /weight: Expected a value between 1 and 100/],
+        [["--class", "urgent"], /priorityClass: Expected "interactive" \| "standard" \| "batch"/],
+        [["--budget", "much"], /monthlyBudgetUsd: Expected number/],
+        [["--models", "a*b"], /allowedModels\.0: Expected a model's name/]
+      ]
+      for (const [flags, expected] of mistakes) {
+        const failure = await gateway.admin("keys", "edit", id, ...flags).then(() => "accepted", String)
+        assert.match(failure, expected)
+      }
+    }))
 })
