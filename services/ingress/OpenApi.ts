@@ -48,6 +48,8 @@ const described = OpenApi.fromApi(api)
 
 const modelParameter = { name: "model", in: "path", required: true, schema: { type: "string" } }
 
+const headerParameter = (name: string, schema: object) => ({ name, in: "header", required: false, schema })
+
 /** Each of these is enough. */
 const securityOf = ({ dialect }: Operation) =>
   ["bearer", keyHeaders[dialect]].flatMap((scheme) => scheme === undefined ? [] : [{ [scheme]: [] }])
@@ -64,12 +66,8 @@ const pathsOf = (operation: Operation) =>
     const operationId = index === 0 ? operation.name : `${operation.name}.${index + 1}`
     const parameters = [
       ...path.includes("{model}") ? [modelParameter] : [],
-      ...(operation.versionHeaders ?? []).map((name) => ({
-        name,
-        in: "header",
-        required: false,
-        schema: { type: "string", format: "date" }
-      }))
+      ...(operation.versionHeaders ?? []).map((name) => headerParameter(name, { type: "string", format: "date" })),
+      ...(operation.headers ?? []).map((name) => headerParameter(name, { type: "string" }))
     ]
     const { responseType } = operation
     const responses = responseType === undefined ? post?.responses : {

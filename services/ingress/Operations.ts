@@ -9,6 +9,7 @@ import { Catalogue, type Model } from "../../shared/catalogue/Catalogue.ts"
 import { InvalidRequest, ModelNotFound } from "../../shared/contract/JobError.ts"
 import type { Dialect, Operation, Workload } from "../../shared/contract/Operation.ts"
 import { operations } from "../../shared/contract/operations.ts"
+import { strictTranslation, translationHeader } from "../../shared/contract/Translation.ts"
 import { KeyRing } from "../../shared/keys/KeyRing.ts"
 import * as Metrics from "../../shared/telemetry/Metrics.ts"
 import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
@@ -67,7 +68,7 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
   ) =>
   (requestId: string) =>
     authenticate(keys, headers, operation.dialect).pipe(
-      Effect.tap(() => checkVersion(operation, headers)),
+      Effect.tap(() => checkHeaders(operation, headers)),
       Effect.flatMap((key) =>
         RequestBody.read(operation, request, headers).pipe(
           Effect.flatMap((body) =>
@@ -134,6 +135,7 @@ const relayed = Effect.gen(function*() {
         ...accepted,
         operation: operation.name,
         contentType: headers["content-type"] ?? "application/json",
+        headers: passedOn(operation, headers),
         deadline: clock.currentTimeMillisUnsafe() + patienceMs
       }
     })
@@ -146,14 +148,33 @@ const modelMissing = { message: "model: is required", param: "model", code: "inv
 /** A version is a date. Which ones there are is the provider's business. */
 const versionPattern = /^\d{4}-\d{2}-\d{2}$/
 
-const checkVersion = (operation: Operation, headers: Headers.Headers): Effect.Effect<void, InvalidRequest> => {
+const checkHeaders = (operation: Operation, headers: Headers.Headers): Effect.Effect<void, InvalidRequest> => {
+  const translation = headers[translationHeader]
+  if (translation !== undefined && translation !== strictTranslation) {
+    return wrongHeader(translationHeader, `must be '${strictTranslation}' where it is given`, "invalid_value")
+  }
   const names = operation.versionHeaders
   if (names === undefined) return Effect.void
   const name = names.find((name) => headers[name] !== undefined)
   if (name !== undefined && versionPattern.test(headers[name] ?? "")) return Effect.void
-  const param = name ?? names[0] ?? null
   const message = name === undefined ? "this header is required" : "must be a date such as 2023-06-01"
-  return Effect.fail(new InvalidRequest({ message: `${param}: ${message}`, param, code: "invalid_version" }))
+  return wrongHeader(name ?? names[0] ?? "", message, "invalid_version")
+}
+
+const wrongHeader = (param: string, message: string, code: string): Effect.Effect<never, InvalidRequest> =>
+  Effect.fail(new InvalidRequest({ message: `${param}: ${message}`, param, code }))
+
+/** What goes with the job of the request's headers. */
+const passedOn = (
+  { headers: further = [], versionHeaders = [] }: Operation,
+  headers: Headers.Headers
+): Readonly<Record<string, string>> | undefined => {
+  let passed: Record<string, string> | undefined
+  for (const name of [...versionHeaders, ...further]) {
+    const value = headers[name]
+    if (value !== undefined) passed = { ...passed, [name]: value }
+  }
+  return passed
 }
 
 /** Official clients say how long they will wait, in seconds. */

@@ -8,6 +8,7 @@ import { Schema } from "effect"
 import { atLeast, between, JsonObject, optional } from "./Fields.ts"
 import { CompactionItem } from "./CompactionItem.ts"
 import type { Operation } from "./Operation.ts"
+import { translationHeader } from "./Translation.ts"
 
 export const TextPart = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String })
 export const ImagePart = Schema.Struct({
@@ -195,5 +196,6 @@ export const chatCompletions = {
   dialect: "openai",
   request: ChatCompletionRequest,
   response: ChatCompletion,
-  streams: (request) => request.stream === true
+  streams: (request) => request.stream === true,
+  headers: [translationHeader]
 } satisfies Operation

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { between, optional } from "./Fields.ts"
 import { TokenUsage } from "./ChatCompletions.ts"
 import type { Operation } from "./Operation.ts"
+import { translationHeader } from "./Translation.ts"
 
 const integer = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
@@ -67,5 +68,6 @@ export const completions = {
   dialect: "openai",
   request: CompletionRequest,
   response: Completion,
-  streams: (request) => request.stream === true
+  streams: (request) => request.stream === true,
+  headers: [translationHeader]
 } satisfies Operation

@@ -5,6 +5,7 @@
 import { Schema } from "effect"
 import { atLeast, JsonObject, optional } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
+import { translationHeader } from "./Translation.ts"
 
 /** A part holds one of these; what else it holds, such as signatures of thoughts, is the provider's business. */
 export const Part = Schema.Struct({
@@ -104,7 +105,8 @@ export const generateContent = {
   dialect: "gemini",
   request: GenerateContentRequest,
   response: GenerateContentAnswer,
-  streams: () => false
+  streams: () => false,
+  headers: [translationHeader]
 } satisfies Operation
 
 export const streamGenerateContent = {

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { JsonObject, optional } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
+import { translationHeader } from "./Translation.ts"
 
 /** Marks a block up to which a provider may cache; its shape is the provider's business. */
 const cacheControl = { cache_control: optional(JsonObject) }
@@ -139,5 +140,6 @@ export const messages = {
   request: MessagesRequest,
   response: MessageAnswer,
   streams: (request) => request.stream === true,
-  versionHeaders: ["vendor-version", "anthropic-version"]
+  versionHeaders: ["vendor-version", "anthropic-version"],
+  headers: ["anthropic-beta", translationHeader]
 } satisfies Operation

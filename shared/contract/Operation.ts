@@ -39,8 +39,13 @@ export interface Operation {
   readonly responseType?: string
   /** Whether the client of this decoded request asked for server-sent events. */
   readonly streams: (request: RequestBody) => boolean
-  /** Headers of which one must be there, with a date as its value: the version of the API that the client speaks. */
+  /**
+   * Headers of which one must be there, with a date as its value: the version of the API that the client speaks. They go
+   * with the job.
+   */
   readonly versionHeaders?: ReadonlyArray<string>
+  /** Further headers of the request that go with the job, by their names in lower case. */
+  readonly headers?: ReadonlyArray<string>
   /** `answer` (the default): the job's answer is the response. `task`: a durable task is made and can be asked for. */
   readonly kind?: "answer" | "task"
   /** What a task looks like to whoever asks for it; there for `task` only. */

@@ -22,6 +22,8 @@ export interface Call {
   /** Whose request it is, as an opaque id. */
   readonly tenant: string
   readonly contentType: string
+  /** Those of the client's headers that the operation passes on; see `Operation.headers`. */
+  readonly headers?: Readonly<Record<string, string>>
   /** The client's body as it came, already validated. */
   readonly body: Uint8Array
   readonly endpoint: Endpoint

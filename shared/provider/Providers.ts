@@ -18,6 +18,7 @@ export interface ProviderRequest {
   readonly model: string
   readonly tenant: string
   readonly contentType: string
+  readonly headers?: Readonly<Record<string, string>>
   readonly body: Uint8Array
 }
 

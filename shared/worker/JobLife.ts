@@ -21,6 +21,8 @@ export interface Work {
   readonly model: string
   readonly tenant: string
   readonly contentType: string
+  /** Those of the client's headers that the operation passes on; see `Operation.headers`. */
+  readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
 }
 
@@ -33,13 +35,13 @@ export class Performer extends Context.Service<Performer, {
 
 const decoded = (job: ServedJob): Effect.Effect<Work, JobError> =>
   Effect.flatMap(job.body, (body) => {
-    const { contentType, model, operation: name, tenant } = job.pulled
+    const { contentType, headers, model, operation: name, tenant } = job.pulled
     const operation = operationNamed(name)
     return operation === undefined
       ? Effect.fail(
         new InvalidRequest({ message: `Unknown operation ${name}`, param: null, code: "unknown_operation" })
       )
-      : Effect.succeed({ operation, model, tenant, contentType, body })
+      : Effect.succeed({ operation, model, tenant, contentType, headers, body })
   })
 
 /** Tells ingress how it ended. Whatever is not an error of the job is ours, and is logged here, where it happened. */
