@@ -6,7 +6,7 @@ import { chatCompletions } from "../../shared/provider/chat/ChatCompletions.ts"
 import type { ChatEngine } from "../../shared/provider/chat/ChatEngine.ts"
 import * as ChatOverEngine from "../../shared/provider/chat/ChatOverEngine.ts"
 import { completions } from "../../shared/provider/chat/Completions.ts"
-import type { Dialect } from "../../shared/provider/chat/Dialect.ts"
+import type { ClientDialect } from "../../shared/provider/chat/Dialect.ts"
 import { generateContent, streamGenerateContent } from "../../shared/provider/chat/GenerateContent.ts"
 import { messages } from "../../shared/provider/chat/Messages.ts"
 import { LocalEngines } from "../../shared/provider/Local.ts"
@@ -37,7 +37,7 @@ export const layer = Layer.effect(
   Effect.gen(function*() {
     const engine = engineOf(yield* LocalChat)
     const compactions = yield* Compactions
-    const speaking = <Request>(dialect: Dialect<Request>): readonly [string, Perform] => [
+    const speaking = <Request>(dialect: ClientDialect<Request>): readonly [string, Perform] => [
       dialect.operation,
       ChatOverEngine.make(engine, dialect, fingerprint)
     ]

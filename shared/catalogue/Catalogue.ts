@@ -9,7 +9,7 @@ import { Yaml } from "effect/encoding"
 import { workloads } from "../contract/Operation.ts"
 
 /** What `shared/provider/protocols.ts` can speak. */
-export const protocols = ["openai", "local"] as const
+export const protocols = ["anthropic", "gemini", "local", "openai"] as const
 
 const PositiveInt = Schema.Int.check(Schema.isGreaterThan(0))
 /** Milliseconds. */
@@ -26,7 +26,10 @@ const Timeouts = Schema.Struct({
 
 export const Provider = Schema.Struct({
   protocol: Schema.Literals(protocols),
-  /** Where its API begins, as the official clients take it; with `protocol: openai` that ends in `/v1`. */
+  /**
+   * Where its API begins, as the official clients take it: with `protocol: openai` that ends in `/v1`, with `anthropic` it
+   * does not, with `gemini` it ends in `/v1beta`.
+   */
   baseUrl: Schema.optionalKey(
     Schema.String.check(Schema.isPattern(/^https?:\/\/[^\s?#]+$/, { expected: "an http(s) URL" }))
   ),

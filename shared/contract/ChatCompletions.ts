@@ -61,7 +61,11 @@ export const Message = Schema.Struct({
   name: optional(Schema.String),
   tool_calls: optional(Schema.Array(ToolCall)),
   tool_call_id: optional(Schema.String),
-  reasoning_content: optional(Schema.String)
+  reasoning_content: optional(Schema.String),
+  /** What was thought with its signatures, as answers of this gateway bring it; see `ReasoningDetail`. */
+  reasoning_details: optional(Schema.Array(JsonObject)),
+  /** What an assistant refused with. */
+  refusal: optional(Schema.String)
 }).check(
   Schema.makeFilter((message) =>
     message.role === "assistant" || (message.content !== undefined && message.content !== null)
@@ -105,7 +109,9 @@ export const Tool = Schema.Struct({
     name: Schema.NonEmptyString,
     description: optional(Schema.String),
     /** JSON Schema. */
-    parameters: optional(JsonObject)
+    parameters: optional(JsonObject),
+    /** Keep to the schema to the letter. */
+    strict: optional(Schema.Boolean)
   })
 })
 
@@ -133,6 +139,7 @@ export const ChatCompletionRequest = Schema.Struct({
       function: Schema.Struct({ name: Schema.NonEmptyString })
     })
   ])),
+  parallel_tool_calls: optional(Schema.Boolean),
   response_format: optional(Schema.Union([
     Schema.Struct({ type: Schema.Literal("text") }),
     Schema.Struct({ type: Schema.Literal("json_object") }),
@@ -154,6 +161,7 @@ export const TokenUsage = Schema.Struct({
   total_tokens: Schema.Int,
   prompt_tokens_details: Schema.optionalKey(Schema.Struct({
     cached_tokens: Schema.optionalKey(Schema.Int),
+    cache_write_tokens: Schema.optionalKey(Schema.Int),
     text_tokens: Schema.optionalKey(Schema.Int),
     audio_tokens: Schema.optionalKey(Schema.Int),
     image_tokens: Schema.optionalKey(Schema.Int)
@@ -164,6 +172,24 @@ export const TokenUsage = Schema.Struct({
     reasoning_tokens: Schema.optionalKey(Schema.Int)
   }))
 })
+
+/**
+ * A stretch of reasoning. Clients hand back what they were given, so that a provider which signs what it thought can go on
+ * from there; the text is `reasoning_content` once more.
+ */
+const ReasoningDetail = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("reasoning.text"), text: Schema.String, signature: Schema.String }),
+  /** Only the provider can read it. */
+  Schema.Struct({ type: Schema.Literal("reasoning.encrypted"), data: Schema.String })
+])
+export type ReasoningDetail = typeof ReasoningDetail.Type
+
+/** A picture that the model has made, as a data URL. */
+const AnswerImage = Schema.Struct({
+  type: Schema.Literal("image_url"),
+  image_url: Schema.Struct({ url: Schema.String })
+})
+export type AnswerImage = typeof AnswerImage.Type
 
 export const ChatCompletion = Schema.Struct({
   id: Schema.String,
@@ -178,7 +204,9 @@ export const ChatCompletion = Schema.Struct({
       content: Schema.NullOr(Schema.String),
       refusal: Schema.NullOr(Schema.String),
       tool_calls: Schema.optionalKey(Schema.Array(ToolCall)),
-      reasoning_content: Schema.optionalKey(Schema.String)
+      reasoning_content: Schema.optionalKey(Schema.String),
+      reasoning_details: Schema.optionalKey(Schema.Array(ReasoningDetail)),
+      images: Schema.optionalKey(Schema.Array(AnswerImage))
     }),
     logprobs: Schema.Null,
     finish_reason: Schema.Literals(finishReasons)

@@ -34,7 +34,10 @@ export const CompletionRequest = Schema.Struct({
   suffix: optional(Schema.String),
   /** Puts the prompt before the text that continues it. Default false. */
   echo: optional(Schema.Boolean),
-  seed: optional(Schema.Int)
+  seed: optional(Schema.Int),
+  presence_penalty: optional(between(-2, 2)),
+  frequency_penalty: optional(between(-2, 2)),
+  user: optional(Schema.String)
 }).check(Schema.makeFilter(({ n, prompt }) =>
   (n ?? 1) * (typeof prompt === "string" ? 1 : prompt.length) <= maxChoices
     ? undefined

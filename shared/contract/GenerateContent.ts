@@ -50,6 +50,14 @@ const GenerationConfig = Schema.Struct({
   maxOutputTokens: optional(atLeast(1)),
   stopSequences: optional(Schema.Array(Schema.String)),
   seed: optional(Schema.Int),
+  presencePenalty: optional(Schema.Finite),
+  frequencyPenalty: optional(Schema.Finite),
+  thinkingConfig: optional(Schema.Struct({
+    includeThoughts: optional(Schema.Boolean),
+    /** In tokens; 0 switches it off, -1 leaves it to the model. */
+    thinkingBudget: optional(Schema.Int),
+    thinkingLevel: optional(Schema.String)
+  })),
   responseMimeType: optional(Schema.String),
   responseSchema: optional(JsonObject),
   responseJsonSchema: optional(Schema.Unknown),
@@ -90,7 +98,9 @@ export const GenerateContentAnswer = Schema.Struct({
   usageMetadata: Schema.optionalKey(Schema.Struct({
     promptTokenCount: Schema.Int,
     candidatesTokenCount: Schema.Int,
-    totalTokenCount: Schema.Int
+    totalTokenCount: Schema.Int,
+    cachedContentTokenCount: Schema.optionalKey(Schema.Int),
+    thoughtsTokenCount: Schema.optionalKey(Schema.Int)
   })),
   modelVersion: Schema.String,
   responseId: Schema.String

@@ -21,7 +21,12 @@ const ImageBlock = Schema.Struct({
   ...cacheControl
 })
 /** A document, as clients send PDFs and long texts. What it holds is the provider's business. */
-const DocumentBlock = Schema.Struct({ type: Schema.Literal("document"), source: JsonObject, ...cacheControl })
+const DocumentBlock = Schema.Struct({
+  type: Schema.Literal("document"),
+  source: JsonObject,
+  title: optional(Schema.String),
+  ...cacheControl
+})
 const ToolUseBlock = Schema.Struct({
   type: Schema.Literal("tool_use"),
   id: Schema.NonEmptyString,
@@ -44,6 +49,24 @@ const ThinkingBlock = Schema.Struct({
 })
 const RedactedThinkingBlock = Schema.Struct({ type: Schema.Literal("redacted_thinking"), data: Schema.String })
 
+/** What a provider's own tools have put into the conversation, which clients hand back to it. */
+const ProviderBlock = Schema.Struct({
+  type: Schema.Literals([
+    "server_tool_use",
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "code_execution_tool_result",
+    "bash_code_execution_tool_result",
+    "text_editor_code_execution_tool_result",
+    "tool_search_tool_result",
+    "mcp_tool_use",
+    "mcp_tool_result",
+    "container_upload",
+    "search_result",
+    "compaction"
+  ])
+})
+
 export const ContentBlock = Schema.Union([
   TextBlock,
   ImageBlock,
@@ -51,7 +74,8 @@ export const ContentBlock = Schema.Union([
   ToolUseBlock,
   ToolResultBlock,
   ThinkingBlock,
-  RedactedThinkingBlock
+  RedactedThinkingBlock,
+  ProviderBlock
 ])
 export type ContentBlock = typeof ContentBlock.Type
 
@@ -66,8 +90,13 @@ const Tool = Schema.Struct({
   name: Schema.NonEmptyString,
   description: optional(Schema.String),
   input_schema: Schema.optionalKey(JsonObject),
+  /** Keep to the schema to the letter. */
+  strict: optional(Schema.Boolean),
   ...cacheControl
 })
+
+/** At most one tool call in an answer. */
+const oneAtATime = { disable_parallel_tool_use: optional(Schema.Boolean) }
 
 export const MessagesRequest = Schema.Struct({
   model: Schema.NonEmptyString,
@@ -83,18 +112,22 @@ export const MessagesRequest = Schema.Struct({
   stop_sequences: optional(Schema.Array(Schema.String)),
   tools: optional(Schema.Array(Tool)),
   tool_choice: optional(Schema.Union([
-    Schema.Struct({ type: Schema.Literal("auto") }),
-    Schema.Struct({ type: Schema.Literal("any") }),
+    Schema.Struct({ type: Schema.Literal("auto"), ...oneAtATime }),
+    Schema.Struct({ type: Schema.Literal("any"), ...oneAtATime }),
     Schema.Struct({ type: Schema.Literal("none") }),
-    Schema.Struct({ type: Schema.Literal("tool"), name: Schema.NonEmptyString })
+    Schema.Struct({ type: Schema.Literal("tool"), name: Schema.NonEmptyString, ...oneAtATime })
   ])),
   thinking: optional(Schema.Union([
     Schema.Struct({ type: Schema.Literal("enabled"), budget_tokens: Schema.Int.check(Schema.isGreaterThan(0)) }),
     Schema.Struct({ type: Schema.Literal("disabled") }),
-    Schema.Struct({ type: Schema.Literal("adaptive") })
+    Schema.Struct({ type: Schema.Literals(["adaptive", "between_tools"]) })
   ])),
   context_management: optional(JsonObject),
-  output_config: optional(Schema.Struct({ output_format: optional(JsonObject), format: optional(JsonObject) })),
+  output_config: optional(Schema.Struct({
+    output_format: optional(JsonObject),
+    format: optional(JsonObject),
+    effort: optional(Schema.Literals(["low", "medium", "high", "xhigh", "max"]))
+  })),
   container: optional(Schema.Union([Schema.String, JsonObject])),
   mcp_servers: optional(Schema.Array(JsonObject)),
   metadata: optional(Schema.Struct({ user_id: optional(Schema.String) })),
@@ -103,18 +136,30 @@ export const MessagesRequest = Schema.Struct({
 })
 export type MessagesRequest = typeof MessagesRequest.Type
 
-export const stopReasons = ["end_turn", "max_tokens", "stop_sequence", "tool_use"] as const
+/** The last one is for an answer that was held back; clients of this format know it. */
+export const stopReasons = ["end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"] as const
 
 export const MessageUsage = Schema.Struct({
   input_tokens: Schema.Int,
   output_tokens: Schema.Int,
   cache_creation_input_tokens: Schema.Int,
-  cache_read_input_tokens: Schema.Int
+  cache_read_input_tokens: Schema.Int,
+  output_tokens_details: Schema.optionalKey(Schema.Struct({ thinking_tokens: Schema.Int }))
 })
 
 const AnswerBlock = Schema.Union([
   Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
   Schema.Struct({ type: Schema.Literal("thinking"), thinking: Schema.String, signature: Schema.String }),
+  Schema.Struct({ type: Schema.Literal("redacted_thinking"), data: Schema.String }),
+  /** A picture that the model has made. */
+  Schema.Struct({
+    type: Schema.Literal("image"),
+    source: Schema.Struct({
+      type: Schema.Literal("base64"),
+      media_type: Schema.String,
+      data: Schema.String
+    })
+  }),
   Schema.Struct({ type: Schema.Literal("tool_use"), id: Schema.String, name: Schema.String, input: JsonObject })
 ])
 export type AnswerBlock = typeof AnswerBlock.Type

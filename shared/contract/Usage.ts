@@ -8,6 +8,8 @@ export const Usage = Schema.Struct({
   outputTokens: Count,
   /** Part of `inputTokens` that the provider read from its cache. */
   cachedTokens: Schema.optionalKey(Count),
+  /** Part of `inputTokens` that the provider has written to its cache. */
+  cacheWriteTokens: Schema.optionalKey(Count),
   /** Part of `outputTokens` spent on reasoning. */
   reasoningTokens: Schema.optionalKey(Count),
   /** Of the text that was read aloud, where that is what is billed. Counted as Unicode code points. */

@@ -8,6 +8,7 @@ import { JobServer } from "../bus/JobServer.ts"
 import { Nats } from "../bus/Nats.ts"
 import { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Workload } from "../contract/Operation.ts"
+import { GuardedFetch } from "../provider/GuardedFetch.ts"
 import type { LocalEngines } from "../provider/Local.ts"
 import { Providers } from "../provider/Providers.ts"
 import { Upstream } from "../provider/Upstream.ts"
@@ -63,6 +64,6 @@ export const layer = <E>(options: {
     Worker.layer(options.workload, options.slots).pipe(
       Layer.provide([performer, JobServer.layer]),
       Layer.provide([Providers.layer, options.preparation ?? Preparation.layerNone]),
-      Layer.provide([options.engines, Upstream.layer])
+      Layer.provide([options.engines, Upstream.layer, GuardedFetch.layer])
     )
   )

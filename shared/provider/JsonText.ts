@@ -134,3 +134,20 @@ export const setMembers = (
   pieces.push(bytes.subarray(copied))
   return Buffer.concat(pieces)
 }
+
+/** Replaces the value at a path of members; `undefined` where there is none. */
+export const setAt = (
+  bytes: Uint8Array,
+  all: ReadonlyArray<Member>,
+  [name = "", ...path]: ReadonlyArray<string>,
+  value: unknown
+): Uint8Array | undefined => {
+  const member = all.findLast((member) => member.name === name)
+  if (member === undefined) return undefined
+  if (path.length === 0) return setMembers(bytes, all, new Map([[name, value]]))
+  const inner = bytes.subarray(member.valueStart, member.valueEnd)
+  const replaced = setAt(inner, members(inner) ?? [], path, value)
+  return replaced === undefined
+    ? undefined
+    : Buffer.concat([bytes.subarray(0, member.valueStart), replaced, bytes.subarray(member.valueEnd)])
+}

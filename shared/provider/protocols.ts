@@ -1,15 +1,21 @@
 /** The protocols that the catalogue can name, and what makes the calls of each: one line per protocol. */
 import { Effect } from "effect"
 import type { Provider } from "../catalogue/Catalogue.ts"
+import { anthropic } from "./anthropic/Anthropic.ts"
+import { gemini } from "./gemini/Gemini.ts"
+import { GuardedFetch } from "./GuardedFetch.ts"
+import * as HttpCall from "./http/HttpCall.ts"
 import * as Local from "./Local.ts"
-import * as OpenAi from "./openai/OpenAi.ts"
+import { openAi } from "./openai/OpenAi.ts"
 import type { Perform } from "./Protocol.ts"
 import { Upstream } from "./Upstream.ts"
 
 export const protocols = Effect.gen(function*() {
-  const upstream = yield* Upstream
+  const tools = { upstream: yield* Upstream, guard: yield* GuardedFetch }
   const performs: Record<Provider["protocol"], Perform> = {
-    openai: OpenAi.make(upstream),
+    anthropic: HttpCall.make(anthropic, tools),
+    gemini: HttpCall.make(gemini, tools),
+    openai: HttpCall.make(openAi, tools),
     local: Local.make(yield* Local.LocalEngines)
   }
   return performs

@@ -130,7 +130,10 @@ const tables: ReadonlyArray<Table> = [
       "stop[1]": [{ stop: ["a", 5] }],
       suffix: [{ suffix: 5 }, { suffix: ["a"] }],
       echo: [{ echo: "true" }, { echo: 0 }],
-      seed: [{ seed: 1.5 }, { seed: "1" }]
+      seed: [{ seed: 1.5 }, { seed: "1" }],
+      presence_penalty: [{ presence_penalty: 2.1 }, { presence_penalty: "1" }],
+      frequency_penalty: [{ frequency_penalty: -2.1 }],
+      user: [{ user: 5 }]
     }
   },
   {
@@ -182,6 +185,14 @@ const tables: ReadonlyArray<Table> = [
       { system: [{ type: "text", text: "a" }], temperature: 1, top_k: 5, stream: true, stop_sequences: ["a"] },
       { thinking: { type: "enabled", budget_tokens: 1_024 }, tool_choice: { type: "tool", name: "f" } },
       { tools: [{ name: "f", input_schema: { type: "object" } }, { type: "web_search_20250305", name: "web_search" }] },
+      { tool_choice: { type: "auto", disable_parallel_tool_use: true }, output_config: { effort: "max" } },
+      { thinking: { type: "adaptive", display: "omitted" } },
+      {
+        messages: [{
+          role: "assistant",
+          content: [{ type: "server_tool_use", id: "s", name: "web_search", input: {} }]
+        }]
+      },
       { speed: "fast", service_tier: "auto", container: { id: "c" }, metadata: { user_id: "u" }, unheard_of: 1 }
     ],
     wrong: {
@@ -230,6 +241,11 @@ const tables: ReadonlyArray<Table> = [
       container: [{ container: 5 }],
       mcp_servers: [{ mcp_servers: {} }],
       "metadata.user_id": [{ metadata: { user_id: 5 } }],
+      "output_config.effort": [{ output_config: { effort: "some" } }],
+      "tools[0].strict": [{ tools: [{ name: "f", input_schema: {}, strict: "yes" }] }],
+      "tool_choice.disable_parallel_tool_use": [
+        { tool_choice: { type: "any", disable_parallel_tool_use: "yes" } }
+      ],
       speed: [{ speed: "slow" }],
       service_tier: [{ service_tier: "gold" }]
     }
@@ -263,6 +279,14 @@ const tables: ReadonlyArray<Table> = [
       "generationConfig.temperature": [{ generationConfig: { temperature: 3 } }],
       "generationConfig.candidateCount": [{ generationConfig: { candidateCount: 0 } }],
       "generationConfig.maxOutputTokens": [{ generationConfig: { maxOutputTokens: 0 } }],
+      "generationConfig.presencePenalty": [{ generationConfig: { presencePenalty: "1" } }],
+      "generationConfig.frequencyPenalty": [{ generationConfig: { frequencyPenalty: "1" } }],
+      "generationConfig.thinkingConfig.thinkingBudget": [{
+        generationConfig: { thinkingConfig: { thinkingBudget: 1.5 } }
+      }],
+      "generationConfig.thinkingConfig.includeThoughts": [
+        { generationConfig: { thinkingConfig: { includeThoughts: "yes" } } }
+      ],
       "generationConfig.stopSequences": [{ generationConfig: { stopSequences: "a" } }],
       "generationConfig.responseModalities[0]": [{ generationConfig: { responseModalities: ["SMELL"] } }],
       "generationConfig.imageConfig.aspectRatio": [{ generationConfig: { imageConfig: { aspectRatio: "wide" } } }],

@@ -1,35 +1,136 @@
-/** The chat completions dialect: from a request to the canonical conversation, from canonical events to the answer. */
+/** The chat completions dialect of a client: from its request to the canonical conversation, from events to its answer. */
 import * as Contract from "../../contract/ChatCompletions.ts"
 import type { CompactionItem } from "../../contract/CompactionItem.ts"
 import type { Usage } from "../../contract/Usage.ts"
-import type { AnswerFormat, ContentPart, Conversation, ToolChoice, Turn } from "./Conversation.ts"
-import type { AnswerIdentity, Dialect } from "./Dialect.ts"
+import { string } from "../Json.ts"
+import type {
+  AnswerFormat,
+  ContentPart,
+  Conversation,
+  Modality,
+  SettingNames,
+  ToolChoice,
+  Turn
+} from "./Conversation.ts"
+import type { AnswerIdentity, ClientDialect } from "./Dialect.ts"
+import type { Fate, Losses } from "./Losses.ts"
+import { fromUrl, toDataUrl, typeOfName } from "./Media.ts"
 import type { FinishReason, ModelEvent } from "./ModelEvent.ts"
+import * as Signature from "./Signature.ts"
 
 // Request
 
-const toConversation = (request: Contract.ChatCompletionRequest): Conversation => ({
-  turns: request.messages.flatMap((message) => isSealed(message) ? [] : [toTurn(toMessage(message))]),
-  tools: (request.tools ?? []).map(({ function: tool }) => ({
+const settings: SettingNames = {
+  temperature: "temperature",
+  topP: "top_p",
+  presencePenalty: "presence_penalty",
+  frequencyPenalty: "frequency_penalty",
+  seed: "seed",
+  stop: "stop",
+  maxTokens: "max_tokens",
+  choices: "n",
+  reasoning: "reasoning_effort",
+  format: "response_format",
+  toolChoice: "tool_choice",
+  parallelToolCalls: "parallel_tool_calls",
+  modalities: "modalities",
+  user: "user"
+}
+
+const fates: Fate = {
+  model: "carried",
+  stream: "carried",
+  stream_options: { include_usage: "carried" },
+  messages: [{
+    role: "carried",
+    type: "carried",
+    content: [{
+      type: "carried",
+      text: "carried",
+      refusal: "carried",
+      image_url: { url: "carried", detail: "carried" },
+      input_audio: { data: "carried", format: "carried" },
+      file: { filename: "carried", file_data: "carried", file_id: "carried" },
+      video_url: { url: "carried" }
+    }],
+    tool_calls: [{ id: "carried", type: "carried", function: { name: "carried", arguments: "carried" } }],
+    tool_call_id: "carried",
+    reasoning_content: "carried",
+    reasoning_details: "carried",
+    refusal: "carried",
+    audio: "meaning",
+    function_call: "meaning",
+    // sealed by another service
+    encrypted_content: "carried",
+    id: "carried"
+  }],
+  temperature: "carried",
+  top_p: "carried",
+  n: "carried",
+  stop: "carried",
+  max_tokens: "carried",
+  max_completion_tokens: "carried",
+  presence_penalty: "carried",
+  frequency_penalty: "carried",
+  seed: "carried",
+  reasoning_effort: "carried",
+  user: "carried",
+  tools: [{
+    type: "carried",
+    function: { name: "carried", description: "carried", parameters: "carried", strict: "carried" }
+  }],
+  tool_choice: "carried",
+  parallel_tool_calls: "carried",
+  response_format: {
+    type: "carried",
+    json_schema: { name: "carried", description: "carried", schema: "carried", strict: "carried" }
+  },
+  modalities: "carried",
+  logit_bias: "meaning",
+  logprobs: "meaning",
+  top_logprobs: "meaning",
+  functions: "meaning",
+  function_call: "meaning",
+  web_search_options: "meaning"
+}
+
+const toConversation = (request: Contract.ChatCompletionRequest, losses: Losses): Conversation => ({
+  turns: request.messages.flatMap((message, index) => {
+    const path = `messages[${index}]`
+    if (!isSealed(message)) return [toTurn(toMessage(message), path)]
+    // what this gateway has sealed is open by now; what others have sealed only they can read
+    losses.warn(path, "was sealed by another service")
+    return []
+  }),
+  tools: (request.tools ?? []).map(({ function: tool }, index) => ({
     name: tool.name,
     description: tool.description ?? undefined,
-    parameters: tool.parameters ?? {}
+    parameters: tool.parameters ?? {},
+    ...(tool.strict === true ? { strict: true } : {}),
+    path: `tools[${index}]`
   })),
   toolChoice: toToolChoice(request),
+  parallelToolCalls: request.parallel_tool_calls ?? undefined,
   format: toFormat(request.response_format),
   stop: typeof request.stop === "string" ? [request.stop] : request.stop ?? [],
   maxTokens: request.max_completion_tokens ?? request.max_tokens ?? undefined,
   choices: request.n ?? 1,
-  seed: request.seed ?? undefined
+  seed: request.seed ?? undefined,
+  sampling: {
+    temperature: request.temperature ?? undefined,
+    topP: request.top_p ?? undefined,
+    topK: undefined,
+    presencePenalty: request.presence_penalty ?? undefined,
+    frequencyPenalty: request.frequency_penalty ?? undefined
+  },
+  reasoning: request.reasoning_effort ? { type: "effort", effort: request.reasoning_effort } : undefined,
+  modalities: toModalities(request, losses),
+  user: request.user ?? undefined
 })
 
 type AnyMessage = Contract.ChatCompletionRequest["messages"][number]
 
 const isSealed = (message: AnyMessage): message is CompactionItem => "encrypted_content" in message
-
-/** What this gateway has sealed is open by now. What others have sealed only they can read. */
-const sealedByOthers = ({ messages }: Contract.ChatCompletionRequest): ReadonlyArray<string> =>
-  messages.flatMap((message, index) => isSealed(message) ? [`messages[${index}] was sealed by another service`] : [])
 
 /** A message in this dialect's own words, where it is in those of the responses format. */
 export const toMessage = (message: Contract.Message | Contract.KeptMessage): Contract.Message =>
@@ -52,33 +153,79 @@ const toOwnPart = (part: Contract.KeptMessage["content"][number]): Contract.Cont
   }
 }
 
-const toTurn = (message: Contract.Message): Turn => ({
+const toTurn = (message: Contract.Message, path: string): Turn => ({
   role: message.role === "developer" ? "system" : message.role,
-  content: typeof message.content === "string"
-    ? [{ type: "text", text: message.content }]
-    : (message.content ?? []).map(toPart),
+  content: [
+    ...toReasoning(message, path),
+    ...(typeof message.content === "string"
+      ? [{ type: "text" as const, text: message.content, path: `${path}.content` }]
+      : (message.content ?? []).map((part, index) => toPart(part, `${path}.content[${index}]`))),
+    ...(message.refusal ? [{ type: "text" as const, text: message.refusal, path: `${path}.refusal` }] : [])
+  ],
   toolCalls: (message.tool_calls ?? []).map((call) => ({
     id: call.id,
     name: call.function.name,
     arguments: call.function.arguments
   })),
-  toolCallId: message.tool_call_id ?? undefined
+  toolCallId: message.tool_call_id ?? undefined,
+  path
 })
 
-const toPart = (part: Contract.ContentPart): ContentPart => {
+/** The details hold all that the content holds, and the signatures besides. */
+const toReasoning = (message: Contract.Message, path: string): ReadonlyArray<ContentPart> => {
+  const details = (message.reasoning_details ?? []).map((detail, index): ContentPart => {
+    const signature = string(detail["signature"]) ?? string(detail["data"])
+    return {
+      type: "reasoning",
+      text: string(detail["text"]) ?? "",
+      signature: signature === undefined ? undefined : Signature.fromClient(signature, "openai"),
+      path: `${path}.reasoning_details[${index}]`
+    }
+  })
+  if (details.length > 0) return details
+  const text = message.reasoning_content ?? ""
+  return text === "" ? [] : [{ type: "reasoning", text, signature: undefined, path: `${path}.reasoning_content` }]
+}
+
+const toPart = (part: Contract.ContentPart, path: string): ContentPart => {
   switch (part.type) {
     case "text":
-      return { type: "text", text: part.text }
+      return { type: "text", text: part.text, path }
     case "refusal":
-      return { type: "text", text: part.refusal }
+      return { type: "text", text: part.refusal, path }
     case "image_url":
-      return { type: "image", url: part.image_url.url }
-    case "input_audio":
-      return { type: "file", mediaType: `audio/${part.input_audio.format}`, name: undefined }
+      return { type: "image", ...fromUrl(part.image_url.url), detail: part.image_url.detail ?? undefined, path }
+    case "input_audio": {
+      const { data, format } = part.input_audio
+      return { type: "file", mediaType: `audio/${format}`, name: undefined, media: { type: "base64", data }, path }
+    }
     case "file":
-      return { type: "file", mediaType: "", name: part.file.filename ?? undefined }
-    case "video_url":
-      return { type: "file", mediaType: "video/*", name: undefined }
+      return toFile(part.file, path)
+    case "video_url": {
+      const { media, mediaType } = fromUrl(part.video_url.url)
+      return { type: "file", mediaType: mediaType === "" ? "video/*" : mediaType, name: undefined, media, path }
+    }
+  }
+}
+
+/** Its data may be a data URL, or base64 alone. */
+const toFile = (
+  { file_data: data, file_id: id, filename }: typeof Contract.FilePart.Type["file"],
+  path: string
+): ContentPart => {
+  const name = filename ?? undefined
+  const byName = typeOfName(name ?? "")
+  if (typeof data !== "string") {
+    const media = typeof id === "string" ? { type: "id" as const, id } : { type: "none" as const }
+    return { type: "file", name, mediaType: byName, media, path }
+  }
+  const { media, mediaType } = fromUrl(data)
+  return {
+    type: "file",
+    name,
+    mediaType: mediaType === "" ? byName : mediaType,
+    media: media.type === "url" ? { type: "base64", data } : media,
+    path
   }
 }
 
@@ -91,11 +238,31 @@ const toFormat = (format: Contract.ChatCompletionRequest["response_format"]): An
   switch (format?.type) {
     case "json_object":
       return { type: "json" }
-    case "json_schema":
-      return { type: "jsonSchema", schema: format.json_schema["schema"] ?? {} }
+    case "json_schema": {
+      const { description, name, schema, strict } = format.json_schema
+      return {
+        type: "jsonSchema",
+        schema: schema ?? {},
+        ...(typeof name === "string" ? { name } : {}),
+        ...(typeof description === "string" ? { description } : {}),
+        ...(strict === true ? { strict } : {})
+      }
+    }
     default:
       return { type: "text" }
   }
+}
+
+const knownModalities: ReadonlySet<string> = new Set<Modality>(["text", "image", "audio"])
+const isModality = (name: string): name is Modality => knownModalities.has(name)
+
+const toModalities = (
+  { modalities }: Contract.ChatCompletionRequest,
+  losses: Losses
+): ReadonlyArray<Modality> | undefined => {
+  if (modalities === undefined || modalities === null) return undefined
+  for (const name of modalities) if (!isModality(name)) losses.refuse("modalities")
+  return modalities.filter(isModality)
 }
 
 // Answer
@@ -104,13 +271,33 @@ export const toTokenUsage = (usage: Usage) => ({
   prompt_tokens: usage.inputTokens,
   completion_tokens: usage.outputTokens,
   total_tokens: usage.inputTokens + usage.outputTokens,
-  prompt_tokens_details: { cached_tokens: usage.cachedTokens ?? 0 },
+  prompt_tokens_details: {
+    cached_tokens: usage.cachedTokens ?? 0,
+    ...(usage.cacheWriteTokens === undefined ? {} : { cache_write_tokens: usage.cacheWriteTokens })
+  },
   completion_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 }
+})
+
+const toDetail = (signature: Signature.Signature, text: string): Contract.ReasoningDetail => {
+  const opaque = Signature.toClient(signature, "openai")
+  return signature.redacted === true
+    ? { type: "reasoning.encrypted", data: opaque }
+    : { type: "reasoning.text", text, signature: opaque }
+}
+
+const toImage = (mediaType: string, data: string): Contract.AnswerImage => ({
+  type: "image_url",
+  image_url: { url: toDataUrl(mediaType, data) }
 })
 
 interface Choice {
   text: string | undefined
+  refusal: string | undefined
   reasoning: string | undefined
+  /** Of the reasoning, what no signature has ended yet. */
+  unsigned: string
+  readonly details: Array<Contract.ReasoningDetail>
+  readonly images: Array<Contract.AnswerImage>
   readonly calls: Array<{ readonly id: string; readonly name: string; arguments: string }>
   finish: FinishReason
 }
@@ -130,8 +317,16 @@ class AnswerFold {
       case "text":
         choice.text = (choice.text ?? "") + event.delta
         return
+      case "refusal":
+        choice.refusal = (choice.refusal ?? "") + event.delta
+        return
       case "reasoning":
         choice.reasoning = (choice.reasoning ?? "") + event.delta
+        choice.unsigned += event.delta
+        return
+      case "signature":
+        choice.details.push(toDetail(event.signature, choice.unsigned))
+        choice.unsigned = ""
         return
       case "toolCall":
         choice.calls[event.call] = { id: event.id, name: event.name, arguments: "" }
@@ -141,6 +336,9 @@ class AnswerFold {
         if (call !== undefined) call.arguments += event.delta
         return
       }
+      case "media":
+        choice.images.push(toImage(event.mediaType, event.data))
+        return
       case "finish":
         choice.finish = event.reason
     }
@@ -156,9 +354,11 @@ class AnswerFold {
         index,
         message: {
           role: "assistant",
-          content: choice.text ?? (choice.calls.length > 0 ? null : ""),
-          refusal: null,
+          content: choice.text ?? (choice.calls.length > 0 || choice.refusal !== undefined ? null : ""),
+          refusal: choice.refusal ?? null,
           ...(choice.reasoning === undefined ? {} : { reasoning_content: choice.reasoning }),
+          ...(choice.details.length === 0 ? {} : { reasoning_details: choice.details }),
+          ...(choice.images.length === 0 ? {} : { images: choice.images }),
           ...(choice.calls.length === 0 ? {} : {
             tool_calls: choice.calls.map((call) => ({
               id: call.id,
@@ -171,12 +371,21 @@ class AnswerFold {
         finish_reason: choice.finish
       })),
       usage: toTokenUsage(this.usage),
-      system_fingerprint: identity.fingerprint
+      ...(identity.fingerprint === undefined ? {} : { system_fingerprint: identity.fingerprint })
     }
   }
 
   #choice(index: number): Choice {
-    return this.#choices[index] ??= { text: undefined, reasoning: undefined, calls: [], finish: "stop" }
+    return this.#choices[index] ??= {
+      text: undefined,
+      refusal: undefined,
+      reasoning: undefined,
+      unsigned: "",
+      details: [],
+      images: [],
+      calls: [],
+      finish: "stop"
+    }
   }
 }
 
@@ -184,7 +393,8 @@ class AnswerFold {
 class AnswerFrames {
   readonly #identity: AnswerIdentity
   readonly #includeUsage: boolean
-  readonly #begun = new Set<number>()
+  /** For each choice that has begun, of its reasoning what no signature has ended yet. */
+  readonly #unsigned = new Map<number, string>()
 
   constructor(identity: AnswerIdentity, includeUsage: boolean) {
     this.#identity = identity
@@ -197,8 +407,19 @@ class AnswerFrames {
         return this.#includeUsage ? this.#frame({ choices: [], usage: toTokenUsage(event.usage) }) : ""
       case "text":
         return this.#opening(event.choice, "") + this.#delta(event.choice, { content: event.delta })
-      case "reasoning":
-        return this.#opening(event.choice, "") + this.#delta(event.choice, { reasoning_content: event.delta })
+      case "refusal":
+        return this.#opening(event.choice, null) + this.#delta(event.choice, { refusal: event.delta })
+      case "reasoning": {
+        const opening = this.#opening(event.choice, "")
+        this.#unsigned.set(event.choice, (this.#unsigned.get(event.choice) ?? "") + event.delta)
+        return opening + this.#delta(event.choice, { reasoning_content: event.delta })
+      }
+      case "signature": {
+        const opening = this.#opening(event.choice, "")
+        const detail = toDetail(event.signature, this.#unsigned.get(event.choice) ?? "")
+        this.#unsigned.set(event.choice, "")
+        return opening + this.#delta(event.choice, { reasoning_details: [detail] })
+      }
       case "toolCall":
         return this.#opening(event.choice, null) + this.#delta(event.choice, {
           tool_calls: [{
@@ -212,6 +433,9 @@ class AnswerFrames {
         return this.#delta(event.choice, {
           tool_calls: [{ index: event.call, function: { arguments: event.delta } }]
         })
+      case "media":
+        return this.#opening(event.choice, "") +
+          this.#delta(event.choice, { images: [toImage(event.mediaType, event.data)] })
       case "finish":
         return this.#opening(event.choice, "") + this.#delta(event.choice, {}, event.reason)
     }
@@ -219,8 +443,8 @@ class AnswerFrames {
 
   /** Every choice begins with its role, before anything else of it. */
   #opening(choice: number, content: "" | null): string {
-    if (this.#begun.has(choice)) return ""
-    this.#begun.add(choice)
+    if (this.#unsigned.has(choice)) return ""
+    this.#unsigned.set(choice, "")
     return this.#delta(choice, { role: "assistant", content, refusal: null })
   }
 
@@ -245,11 +469,12 @@ class AnswerFrames {
   }
 }
 
-export const chatCompletions: Dialect<Contract.ChatCompletionRequest> = {
+export const chatCompletions: ClientDialect<Contract.ChatCompletionRequest> = {
   operation: Contract.chatCompletions.name,
   request: Contract.ChatCompletionRequest,
+  settings,
+  fates,
   toConversation,
-  warnings: sealedByOthers,
   streams: (request) => request.stream === true,
   encoder: (request, identity) => {
     const frames = new AnswerFrames(identity, request.stream_options?.include_usage === true)

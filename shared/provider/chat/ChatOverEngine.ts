@@ -4,25 +4,27 @@ import { randomUUID } from "node:crypto"
 import { InternalError, type JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import type { ChatEngine } from "./ChatEngine.ts"
-import { decoder } from "../local/RequestBody.ts"
 import type { Perform } from "../Protocol.ts"
 import { writeAll } from "../Sink.ts"
 import * as TranslationWarnings from "../TranslationWarnings.ts"
+import * as ClientRequest from "./ClientRequest.ts"
 import type { Conversation } from "./Conversation.ts"
-import type { AnswerIdentity, Dialect } from "./Dialect.ts"
+import type { AnswerIdentity, ClientDialect } from "./Dialect.ts"
 import type { ModelEvent } from "./ModelEvent.ts"
+import * as TokenCount from "./TokenCount.ts"
 
 const utf8 = new TextEncoder()
 
 /** `fingerprint` tells clients what answered. */
 export const make = <Request>(
   engine: ChatEngine,
-  dialect: Dialect<Request>,
+  dialect: ClientDialect<Request>,
   fingerprint: string
 ): Perform => {
-  const decode = decoder(dialect.request)
+  // a built-in engine takes what it can of a request
+  const decode = ClientRequest.decoder(dialect, "lenient")
   return Effect.fnUntraced(function*(call, sink) {
-    const request = yield* decode(call)
+    const { conversations, losses, request } = yield* decode(call)
     const identity: AnswerIdentity = {
       id: randomUUID().replaceAll("-", ""),
       created: Math.floor((yield* Clock.currentTimeMillis) / 1_000),
@@ -30,9 +32,9 @@ export const make = <Request>(
       fingerprint
     }
     const encoder = dialect.encoder(request, identity)
-    const conversations = [dialect.toConversation(request)].flat()
+    yield* losses.verdict
     const events = answerAll(engine, conversations, call.endpoint.provider.options ?? {})
-    const headers = TranslationWarnings.toHeaders(dialect.warnings?.(request) ?? [])
+    const headers = TranslationWarnings.toHeaders(losses.warnings)
     let usage: Usage | undefined
     const note = (event: ModelEvent): void => {
       if (event.type === "usage") usage = event.usage
@@ -66,14 +68,14 @@ const answerAll = (
   const [first] = conversations
   if (first !== undefined && conversations.length === 1) return engine.answer(first, options)
   let choicesBefore = 0
-  let usage: Usage = { inputTokens: 0, outputTokens: 0 }
+  let usage = TokenCount.none
   const answers = Stream.flatMap(Stream.fromIterable(conversations), (conversation) => {
     const offset = choicesBefore
     choicesBefore += conversation.choices
     return engine.answer(conversation, options).pipe(
       Stream.map((event) => {
         if (event.type !== "usage") return { ...event, choice: offset + event.choice }
-        usage = add(usage, event.usage)
+        usage = TokenCount.sum(usage, event.usage)
         return event
       }),
       Stream.filter((event) => event.type !== "usage")
@@ -81,10 +83,3 @@ const answerAll = (
   })
   return Stream.concat(answers, Stream.sync((): ModelEvent => ({ type: "usage", usage })))
 }
-
-const add = (one: Usage, other: Usage): Usage => ({
-  inputTokens: one.inputTokens + other.inputTokens,
-  outputTokens: one.outputTokens + other.outputTokens,
-  cachedTokens: (one.cachedTokens ?? 0) + (other.cachedTokens ?? 0),
-  reasoningTokens: (one.reasoningTokens ?? 0) + (other.reasoningTokens ?? 0)
-})

@@ -1,11 +1,44 @@
-/** The completions dialect: from prompts to canonical conversations, from canonical events to the texts that continue them. */
+/** The completions dialect of a client: from prompts to canonical conversations, from events to the texts that continue them. */
 import * as Contract from "../../contract/Completions.ts"
 import { toTokenUsage } from "./ChatCompletions.ts"
-import type { Conversation, Turn } from "./Conversation.ts"
-import type { AnswerIdentity, Dialect } from "./Dialect.ts"
+import type { Conversation, SettingNames, Turn } from "./Conversation.ts"
+import type { AnswerIdentity, ClientDialect } from "./Dialect.ts"
+import type { Fate, Losses } from "./Losses.ts"
 import type { FinishReason, ModelEvent } from "./ModelEvent.ts"
 
 // Request
+
+const settings: SettingNames = {
+  temperature: "temperature",
+  topP: "top_p",
+  presencePenalty: "presence_penalty",
+  frequencyPenalty: "frequency_penalty",
+  seed: "seed",
+  stop: "stop",
+  maxTokens: "max_tokens",
+  choices: "n",
+  user: "user"
+}
+
+const fates: Fate = {
+  model: "carried",
+  stream: "carried",
+  stream_options: { include_usage: "carried" },
+  prompt: "carried",
+  suffix: "carried",
+  echo: "carried",
+  max_tokens: "carried",
+  temperature: "carried",
+  top_p: "carried",
+  n: "carried",
+  stop: "carried",
+  seed: "carried",
+  presence_penalty: "carried",
+  frequency_penalty: "carried",
+  user: "carried",
+  logit_bias: "meaning",
+  logprobs: "meaning"
+}
 
 const promptsOf = ({ prompt }: Contract.CompletionRequest): ReadonlyArray<string> =>
   typeof prompt === "string" ? [prompt] : prompt
@@ -13,8 +46,9 @@ const promptsOf = ({ prompt }: Contract.CompletionRequest): ReadonlyArray<string
 const textsPerPrompt = ({ n }: Contract.CompletionRequest): number => n ?? 1
 
 /** One conversation for each prompt. */
-const toConversations = (request: Contract.CompletionRequest): ReadonlyArray<Conversation> =>
-  promptsOf(request).map((prompt) => ({
+const toConversations = (request: Contract.CompletionRequest, losses: Losses): ReadonlyArray<Conversation> => {
+  if (request.suffix) losses.warn("suffix", "was put into words")
+  return promptsOf(request).map((prompt): Conversation => ({
     turns: [...insertion(request), turn("user", prompt)],
     tools: [],
     toolChoice: { type: "none" },
@@ -22,8 +56,19 @@ const toConversations = (request: Contract.CompletionRequest): ReadonlyArray<Con
     stop: typeof request.stop === "string" ? [request.stop] : request.stop ?? [],
     maxTokens: request.max_tokens ?? undefined,
     choices: textsPerPrompt(request),
-    seed: request.seed ?? undefined
+    seed: request.seed ?? undefined,
+    sampling: {
+      temperature: request.temperature ?? undefined,
+      topP: request.top_p ?? undefined,
+      topK: undefined,
+      presencePenalty: request.presence_penalty ?? undefined,
+      frequencyPenalty: request.frequency_penalty ?? undefined
+    },
+    // an answer in this dialect holds nothing else
+    modalities: ["text"],
+    user: request.user ?? undefined
   }))
+}
 
 const turn = (role: Turn["role"], text: string): Turn => ({
   role,
@@ -74,7 +119,7 @@ const toBody = (
     }
     const choice = choices[event.choice]
     if (choice === undefined) continue
-    if (event.type === "text") choice.text += event.delta
+    if (event.type === "text" || event.type === "refusal") choice.text += event.delta
     if (event.type === "finish") choice.finish_reason = toFinish(event.reason)
   }
   return {
@@ -84,7 +129,7 @@ const toBody = (
     model: identity.model,
     choices,
     usage,
-    system_fingerprint: identity.fingerprint
+    ...(identity.fingerprint === undefined ? {} : { system_fingerprint: identity.fingerprint })
   }
 }
 
@@ -106,6 +151,7 @@ class AnswerFrames {
       case "usage":
         return this.#includeUsage ? this.#frame({ choices: [], usage: toTokenUsage(event.usage) }) : ""
       case "text":
+      case "refusal":
         return this.#opening(event.choice) + this.#piece(event.choice, event.delta)
       case "finish":
         return this.#opening(event.choice) + this.#piece(event.choice, "", toFinish(event.reason))
@@ -142,9 +188,11 @@ class AnswerFrames {
   }
 }
 
-export const completions: Dialect<Contract.CompletionRequest> = {
+export const completions: ClientDialect<Contract.CompletionRequest> = {
   operation: Contract.completions.name,
   request: Contract.CompletionRequest,
+  settings,
+  fates,
   toConversation: toConversations,
   streams: (request) => request.stream === true,
   encoder: (request, identity) => {

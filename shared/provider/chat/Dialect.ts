@@ -1,10 +1,14 @@
 /**
- * What a chat dialect is to the gateway: a way from its request to the canonical conversation, and a way from canonical
- * events back to its answer. With two of these any dialect can be served by any engine.
+ * What a chat dialect is to the gateway. A client speaks one: there is a way from its request to the canonical
+ * conversation, and a way from canonical events back to its answer. A provider speaks one: the same two ways in the other
+ * direction. With these any client can be served by any engine and any provider.
  */
 import type { Schema } from "effect"
-import type { Conversation } from "./Conversation.ts"
+import type { Usage } from "../../contract/Usage.ts"
+import type { Conversation, MediaPart, SettingNames } from "./Conversation.ts"
+import type { Fate, Losses } from "./Losses.ts"
 import type { ModelEvent } from "./ModelEvent.ts"
+import type { Origin } from "./Signature.ts"
 
 /** What all pieces of one answer have in common. */
 export interface AnswerIdentity {
@@ -14,8 +18,8 @@ export interface AnswerIdentity {
   readonly created: number
   /** As the client knows it. */
   readonly model: string
-  /** Says what made the answer. */
-  readonly fingerprint: string
+  /** Says what made the answer, where that is known. */
+  readonly fingerprint: string | undefined
 }
 
 /** Encodes one answer. Events come in their order; see `ModelEvent`. */
@@ -28,14 +32,48 @@ export interface AnswerEncoder {
   readonly body: (events: ReadonlyArray<ModelEvent>) => unknown
 }
 
-export interface Dialect<Request> {
+export interface ClientDialect<Request> {
   /** The operation whose requests are in this dialect. */
   readonly operation: string
   readonly request: Schema.Codec<Request, unknown>
+  readonly settings: SettingNames
+  /** What becomes of each field of a request on its way to the conversation. */
+  readonly fates: Fate
   /** Several where the request holds several prompts; the choices of their answers are then numbered through. */
-  readonly toConversation: (request: Request) => Conversation | ReadonlyArray<Conversation>
-  /** What of this request cannot be handed to an engine, with the path of each. Plain ASCII: it becomes a header. */
-  readonly warnings?: (request: Request) => ReadonlyArray<string>
+  readonly toConversation: (request: Request, losses: Losses) => Conversation | ReadonlyArray<Conversation>
   readonly streams: (request: Request) => boolean
   readonly encoder: (request: Request, identity: AnswerIdentity) => AnswerEncoder
+}
+
+/** For whom a request is written. */
+export interface Target {
+  /** The model's name at the provider. */
+  readonly model: string
+  readonly streams: boolean
+  readonly losses: Losses
+}
+
+/** Decodes one answer, streamed or whole. */
+export interface AnswerDecoder {
+  /** The events of a frame's data, or of a whole answer; `undefined` where it makes no sense. */
+  readonly frame: (data: unknown) => ReadonlyArray<ModelEvent> | undefined
+  readonly whole: (answer: unknown) => ReadonlyArray<ModelEvent> | undefined
+  /** Whether the answer has said why it ends. */
+  readonly isComplete: () => boolean
+  /** How each choice ended, and what was consumed. */
+  readonly last: () => ReadonlyArray<ModelEvent>
+  readonly usage: () => Usage | undefined
+}
+
+export interface ProviderDialect<Options> {
+  readonly origin: Origin
+  readonly settings: SettingNames
+  /** Whether one request can ask for several choices. */
+  readonly takesChoices: boolean
+  /** Whether it cannot fetch this by its address. */
+  readonly needsInline: (url: string, part: MediaPart) => boolean
+  /** The provider's `options` in the catalogue. */
+  readonly options: Schema.Codec<Options, unknown>
+  readonly toRequest: (conversation: Conversation, target: Target, options: Options) => object
+  readonly decoder: () => AnswerDecoder
 }

@@ -1,35 +1,133 @@
-/** The Gemini dialect: from a request to the canonical conversation, from canonical events to the answer. */
+/** The Gemini dialect of a client: from its request to the canonical conversation, from events to its answer. */
 import * as Contract from "../../contract/GenerateContent.ts"
 import type { Usage } from "../../contract/Usage.ts"
-import type { AnswerFormat, ContentPart, Conversation, ToolChoice, Turn } from "./Conversation.ts"
-import type { AnswerEncoder, AnswerIdentity, Dialect } from "./Dialect.ts"
+import type {
+  AnswerFormat,
+  ContentPart,
+  Conversation,
+  Modality,
+  Reasoning,
+  SettingNames,
+  ToolCall,
+  ToolChoice,
+  Turn
+} from "./Conversation.ts"
+import { efforts } from "./Conversation.ts"
+import type { AnswerEncoder, AnswerIdentity, ClientDialect } from "./Dialect.ts"
+import type { Fate, Losses } from "./Losses.ts"
 import type { FinishReason, ModelEvent } from "./ModelEvent.ts"
+import * as Signature from "./Signature.ts"
+import * as ToolCalls from "./ToolCalls.ts"
 
 // Request
 
-const toConversation = (request: Contract.GenerateContentRequest): Conversation => {
+const settings: SettingNames = {
+  temperature: "generationConfig.temperature",
+  topP: "generationConfig.topP",
+  topK: "generationConfig.topK",
+  presencePenalty: "generationConfig.presencePenalty",
+  frequencyPenalty: "generationConfig.frequencyPenalty",
+  seed: "generationConfig.seed",
+  stop: "generationConfig.stopSequences",
+  maxTokens: "generationConfig.maxOutputTokens",
+  choices: "generationConfig.candidateCount",
+  reasoning: "generationConfig.thinkingConfig",
+  format: "generationConfig.responseMimeType",
+  toolChoice: "toolConfig.functionCallingConfig",
+  modalities: "generationConfig.responseModalities"
+}
+
+const part: Fate = {
+  text: "carried",
+  thought: "carried",
+  thoughtSignature: "carried",
+  inlineData: { mimeType: "carried", data: "carried", displayName: "carried" },
+  fileData: { mimeType: "carried", fileUri: "carried", displayName: "carried" },
+  functionCall: { id: "carried", name: "carried", args: "carried" },
+  functionResponse: { id: "carried", name: "carried", response: "carried", parts: "meaning" },
+  executableCode: "meaning",
+  codeExecutionResult: "meaning",
+  videoMetadata: "meaning"
+}
+
+const fates: Fate = {
+  model: "carried",
+  contents: [{ role: "carried", parts: [part] }],
+  systemInstruction: { role: "carried", parts: [part] },
+  tools: [{
+    functionDeclarations: [{
+      name: "carried",
+      description: "carried",
+      parameters: "carried",
+      parametersJsonSchema: "carried"
+    }],
+    googleSearch: "tool",
+    googleSearchRetrieval: "tool",
+    googleMaps: "tool",
+    enterpriseWebSearch: "tool",
+    codeExecution: "tool",
+    computerUse: "tool",
+    fileSearch: "tool",
+    mcpServers: "tool",
+    retrieval: "tool",
+    urlContext: "tool"
+  }],
+  toolConfig: { functionCallingConfig: { mode: "carried", allowedFunctionNames: "carried" } },
+  generationConfig: {
+    temperature: "carried",
+    topP: "carried",
+    topK: "carried",
+    candidateCount: "carried",
+    maxOutputTokens: "carried",
+    stopSequences: "carried",
+    seed: "carried",
+    presencePenalty: "carried",
+    frequencyPenalty: "carried",
+    responseMimeType: "carried",
+    responseSchema: "carried",
+    responseJsonSchema: "carried",
+    responseModalities: "carried",
+    thinkingConfig: { includeThoughts: "carried", thinkingBudget: "carried", thinkingLevel: "carried" },
+    imageConfig: "meaning",
+    speechConfig: "meaning",
+    responseLogprobs: "meaning",
+    logprobs: "meaning"
+  },
+  // what the model has been told before
+  cachedContent: "meaning"
+}
+
+const toConversation = (request: Contract.GenerateContentRequest, losses: Losses): Conversation => {
   const config = request.generationConfig
   const system = request.systemInstruction?.parts ?? []
+  const calls = new CallIds()
   return {
     turns: [
-      ...(system.length === 0 ? [] : [turn("system", system.flatMap(toParts))]),
-      ...request.contents.flatMap(toTurns)
+      ...(system.length === 0
+        ? []
+        : [turn("system", system.flatMap((part, index) => toParts(part, `systemInstruction.parts[${index}]`)))]),
+      ...request.contents.flatMap((content, index) => toTurns(content, `contents[${index}]`, calls))
     ],
-    tools: (request.tools ?? []).flatMap(({ functionDeclarations }) =>
-      (functionDeclarations ?? []).map((tool) => ({
-        name: tool.name,
-        description: tool.description ?? undefined,
-        parameters: tool.parametersJsonSchema ?? toJsonSchema(tool.parameters ?? {})
-      }))
-    ),
+    tools: toTools(request),
     toolChoice: toToolChoice(request),
-    format: toFormat(config),
+    format: toFormat(config, losses),
     stop: config?.stopSequences ?? [],
     maxTokens: config?.maxOutputTokens ?? undefined,
     choices: config?.candidateCount ?? 1,
-    seed: config?.seed ?? undefined
+    seed: config?.seed ?? undefined,
+    sampling: {
+      temperature: config?.temperature ?? undefined,
+      topP: config?.topP ?? undefined,
+      topK: config?.topK ?? undefined,
+      presencePenalty: config?.presencePenalty ?? undefined,
+      frequencyPenalty: config?.frequencyPenalty ?? undefined
+    },
+    reasoning: toReasoning(config, losses),
+    modalities: config?.responseModalities?.map((modality) => modalities[modality])
   }
 }
+
+const modalities = { TEXT: "text", IMAGE: "image", AUDIO: "audio" } as const satisfies Record<string, Modality>
 
 const turn = (role: Turn["role"], content: ReadonlyArray<ContentPart>): Turn => ({
   role,
@@ -38,26 +136,65 @@ const turn = (role: Turn["role"], content: ReadonlyArray<ContentPart>): Turn => 
   toolCallId: undefined
 })
 
-/** Calls have no ids in this dialect unless the client gives them: a call and its response share the function's name. */
-const toTurns = (content: Contract.GenerateContentRequest["contents"][number]): ReadonlyArray<Turn> => {
-  const results = content.parts.flatMap(({ functionResponse }): ReadonlyArray<Turn> =>
-    functionResponse === undefined || functionResponse === null ? [] : [{
-      role: "tool",
-      content: [{ type: "text", text: JSON.stringify(functionResponse.response ?? {}) }],
-      toolCalls: [],
-      toolCallId: functionResponse.id ?? functionResponse.name
-    }]
-  )
-  const parts = content.parts.flatMap(toParts)
-  const toolCalls = content.parts.flatMap(({ functionCall }) =>
-    functionCall === undefined || functionCall === null ? [] : [{
-      id: functionCall.id ?? functionCall.name,
-      name: functionCall.name,
-      arguments: JSON.stringify(functionCall.args ?? {})
-    }]
-  )
+/**
+ * Calls have no ids in this dialect unless the client gives them. One is made up for each that has none, and a response
+ * without an id is for the earliest call of its function that has got no response.
+ */
+class CallIds {
+  readonly #open = new Map<string, Array<string>>()
+  #made = 0
+
+  ofCall(id: string | null | undefined, name: string): string {
+    const given = id || `call_${name.slice(0, 24)}_${this.#made++}`
+    this.#open.set(name, [...this.#open.get(name) ?? [], given])
+    return given
+  }
+
+  ofResponse(id: string | null | undefined, name: string): string {
+    const open = this.#open.get(name) ?? []
+    const given = id || open[0] || name
+    this.#open.set(name, open.filter((other) => other !== given))
+    return given
+  }
+}
+
+const toTurns = (
+  content: Contract.GenerateContentRequest["contents"][number],
+  path: string,
+  calls: CallIds
+): ReadonlyArray<Turn> => {
+  const results: Array<Turn> = []
+  const toolCalls: Array<ToolCall> = []
+  const parts: Array<ContentPart> = []
+  for (const [index, part] of content.parts.entries()) {
+    const at = `${path}.parts[${index}]`
+    parts.push(...toParts(part, at))
+    if (part.functionCall) {
+      const { args, id, name } = part.functionCall
+      toolCalls.push({ id: calls.ofCall(id, name), name, arguments: JSON.stringify(args ?? {}) })
+    }
+    if (part.functionResponse) {
+      const { id, name, response } = part.functionResponse
+      const { failed, text } = toResult(response ?? {})
+      results.push({
+        role: "tool",
+        content: [{ type: "text", text, path: at }],
+        toolCalls: [],
+        toolCallId: calls.ofResponse(id, name),
+        ...(failed ? { failed } : {}),
+        path: at
+      })
+    }
+  }
   if (parts.length === 0 && toolCalls.length === 0) return results
-  return [...results, { role: roleOf(content.role), content: parts, toolCalls, toolCallId: undefined }]
+  return [...results, { role: roleOf(content.role), content: parts, toolCalls, toolCallId: undefined, path }]
+}
+
+/** A function's response is an object. One with nothing but the text of an error, by the name that the format has for it. */
+const toResult = (response: { readonly [key: string]: unknown }) => {
+  const { error, ...others } = response
+  const failed = typeof error === "string" && Object.keys(others).length === 0
+  return { failed, text: failed ? error : JSON.stringify(response) }
 }
 
 const roleOf = (role: string | null | undefined): Turn["role"] => {
@@ -71,27 +208,51 @@ const roleOf = (role: string | null | undefined): Turn["role"] => {
   }
 }
 
-const toParts = (part: Contract.Part): ReadonlyArray<ContentPart> => {
-  // what the model thought is no part of what it said
-  if (part.thought === true) return []
-  if (typeof part.text === "string") return [{ type: "text", text: part.text }]
-  if (part.inlineData !== undefined && part.inlineData !== null) {
+/** Any part may be signed: the signature belongs to what the model thought before it. */
+const toParts = (part: Contract.Part, path: string): ReadonlyArray<ContentPart> => {
+  const signature = part.thoughtSignature ? Signature.fromClient(part.thoughtSignature, "gemini") : undefined
+  if (part.thought === true) return [{ type: "reasoning", text: part.text ?? "", signature, path }]
+  const signed: ReadonlyArray<ContentPart> = signature === undefined
+    ? []
+    : [{ type: "reasoning", text: "", signature, path }]
+  return [...toOwnPart(part, path), ...signed]
+}
+
+const toOwnPart = (part: Contract.Part, path: string): ReadonlyArray<ContentPart> => {
+  if (typeof part.text === "string") return [{ type: "text", text: part.text, path }]
+  if (part.inlineData) {
     const { data, mimeType } = part.inlineData
-    return [
-      mimeType.startsWith("image/")
-        ? { type: "image", url: `data:${mimeType};base64,${data}` }
-        : { type: "file", mediaType: mimeType, name: undefined }
-    ]
+    return [toMedia(mimeType, { type: "base64", data }, path)]
   }
-  if (part.fileData !== undefined && part.fileData !== null) {
-    const { fileUri, mimeType } = part.fileData
-    return [
-      mimeType?.startsWith("image/") === true
-        ? { type: "image", url: fileUri }
-        : { type: "file", mediaType: mimeType ?? "", name: fileUri }
-    ]
-  }
-  return []
+  return part.fileData
+    ? [toMedia(part.fileData.mimeType ?? "", { type: "url", url: part.fileData.fileUri }, path)]
+    : []
+}
+
+const toMedia = (
+  mediaType: string,
+  media: { readonly type: "base64"; readonly data: string } | { readonly type: "url"; readonly url: string },
+  path: string
+): ContentPart =>
+  mediaType.startsWith("image/")
+    ? { type: "image", mediaType, media, path }
+    : { type: "file", mediaType, name: media.type === "url" ? media.url : undefined, media, path }
+
+/** Where one of some functions must be called, the others might as well not be there. */
+const toTools = ({ toolConfig, tools }: Contract.GenerateContentRequest): Conversation["tools"] => {
+  const { allowedFunctionNames, mode } = toolConfig?.functionCallingConfig ?? {}
+  const allowed = allowedFunctionNames && (mode === "ANY" || mode === "VALIDATED") ? allowedFunctionNames : []
+  return (tools ?? []).flatMap(({ functionDeclarations }, at) =>
+    (functionDeclarations ?? []).flatMap((tool, index) =>
+      allowed.length > 0 && !allowed.includes(tool.name) ? [] : [{
+        name: tool.name,
+        description: tool.description ?? undefined,
+        parameters: tool.parametersJsonSchema ?? toJsonSchema(tool.parameters ?? {}),
+        ...(mode === "VALIDATED" ? { strict: true } : {}),
+        path: `tools[${at}].functionDeclarations[${index}]`
+      }]
+    )
+  )
 }
 
 const toToolChoice = (request: Contract.GenerateContentRequest): ToolChoice => {
@@ -107,23 +268,44 @@ const toToolChoice = (request: Contract.GenerateContentRequest): ToolChoice => {
   }
 }
 
-const toFormat = (config: Contract.GenerateContentRequest["generationConfig"]): AnswerFormat => {
+const toFormat = (config: Contract.GenerateContentRequest["generationConfig"], losses: Losses): AnswerFormat => {
   const schema = config?.responseJsonSchema ??
     (config?.responseSchema ? toJsonSchema(config.responseSchema) : undefined)
   if (schema !== undefined && schema !== null) return { type: "jsonSchema", schema }
-  return config?.responseMimeType === "application/json" ? { type: "json" } : { type: "text" }
+  const mediaType = config?.responseMimeType ?? "text/plain"
+  if (mediaType === "application/json") return { type: "json" }
+  if (mediaType !== "text/plain") losses.refuseOf("format")
+  return { type: "text" }
 }
 
-/** This dialect's schemas are JSON Schema but for types in capitals. */
+/** This dialect's schemas are JSON Schema but for types in capitals and `nullable`. */
 const toJsonSchema = (schema: unknown): unknown => {
   if (Array.isArray(schema)) return schema.map(toJsonSchema)
   if (typeof schema !== "object" || schema === null) return schema
+  const { nullable, ...fields } = schema as { readonly [key: string]: unknown }
   return Object.fromEntries(
-    Object.entries(schema).map(([key, value]) => [
+    Object.entries(fields).map(([key, value]) => [
       key,
-      key === "type" && typeof value === "string" ? value.toLowerCase() : toJsonSchema(value)
+      key === "type" && typeof value === "string"
+        ? nullable === true ? [value.toLowerCase(), "null"] : value.toLowerCase()
+        : toJsonSchema(value)
     ])
   )
+}
+
+const toReasoning = (
+  config: Contract.GenerateContentRequest["generationConfig"],
+  losses: Losses
+): Reasoning | undefined => {
+  const { includeThoughts, thinkingBudget: tokens, thinkingLevel } = config?.thinkingConfig ?? {}
+  if (tokens !== undefined && tokens !== null) {
+    if (tokens === 0) return { type: "off" }
+    return tokens < 0 ? { type: "auto" } : { type: "budget", tokens }
+  }
+  const effort = efforts.find((effort) => effort === thinkingLevel?.toLowerCase())
+  if (effort !== undefined) return { type: "effort", effort }
+  if (thinkingLevel) losses.warn("generationConfig.thinkingConfig.thinkingLevel")
+  return includeThoughts === true ? { type: "auto" } : undefined
 }
 
 // Answer
@@ -139,19 +321,14 @@ const toFinishReason = (reason: FinishReason | undefined): string => {
   }
 }
 
-export const toUsageMetadata = (usage: Usage) => ({
-  promptTokenCount: usage.inputTokens,
-  candidatesTokenCount: usage.outputTokens,
-  totalTokenCount: usage.inputTokens + usage.outputTokens
+/** Output here is without what was thought. */
+export const toUsageMetadata = ({ cachedTokens, inputTokens, outputTokens, reasoningTokens = 0 }: Usage) => ({
+  promptTokenCount: inputTokens,
+  candidatesTokenCount: Math.max(0, outputTokens - reasoningTokens),
+  totalTokenCount: inputTokens + outputTokens,
+  ...(cachedTokens === undefined ? {} : { cachedContentTokenCount: cachedTokens }),
+  ...(reasoningTokens === 0 ? {} : { thoughtsTokenCount: reasoningTokens })
 })
-
-const toArgs = (text: string): unknown => {
-  try {
-    return JSON.parse(text === "" ? "{}" : text)
-  } catch {
-    return { invalid_json: text }
-  }
-}
 
 interface Candidate {
   readonly parts: Array<Record<string, unknown>>
@@ -197,11 +374,18 @@ class Encoder implements AnswerEncoder {
   #take(event: ModelEvent): Record<string, unknown> | undefined {
     switch (event.type) {
       case "text":
+      case "refusal":
         this.#of(event.choice)
         return { text: event.delta }
       case "reasoning":
         this.#of(event.choice)
         return { text: event.delta, thought: true }
+      case "signature":
+        this.#of(event.choice)
+        return { text: "", thought: true, thoughtSignature: Signature.toClient(event.signature, "gemini") }
+      case "media":
+        this.#of(event.choice)
+        return { inlineData: { mimeType: event.mediaType, data: event.data } }
       case "toolCall":
         this.#of(event.choice).calls.set(event.call, { id: event.id, name: event.name, text: "" })
         return undefined
@@ -256,19 +440,23 @@ class Encoder implements AnswerEncoder {
 }
 
 const callParts = ({ calls }: Candidate) =>
-  [...calls.values()].map(({ id, name, text }) => ({ functionCall: { id, name, args: toArgs(text) } }))
+  [...calls.values()].map(({ id, name, text }) => ({ functionCall: { id, name, args: ToolCalls.toObject(text) } }))
 
-/** Pieces of one text are one part of a whole answer. */
+/** Pieces of one text are one part of a whole answer. A signature ends it. */
 const append = (parts: Array<Record<string, unknown>>, part: Record<string, unknown>): void => {
   const last = parts.at(-1)
-  if (last !== undefined && typeof last["text"] === "string" && last["thought"] === part["thought"]) {
-    last["text"] += String(part["text"])
-  } else parts.push({ ...part })
+  if (
+    typeof last?.["text"] === "string" && typeof part["text"] === "string" && last["thought"] === part["thought"] &&
+    last["thoughtSignature"] === undefined
+  ) Object.assign(last, part, { text: last["text"] + part["text"] })
+  else parts.push({ ...part })
 }
 
-const dialect = (operation: string, streams: boolean): Dialect<Contract.GenerateContentRequest> => ({
+const dialect = (operation: string, streams: boolean): ClientDialect<Contract.GenerateContentRequest> => ({
   operation,
   request: Contract.GenerateContentRequest,
+  settings,
+  fates,
   toConversation,
   streams: () => streams,
   encoder: (_request, identity) => new Encoder(identity)

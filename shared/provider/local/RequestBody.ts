@@ -1,18 +1,35 @@
-/** The request of a call as a built-in engine reads it. */
+/** The request of a call as a built-in engine or a translation reads it. */
 import { Effect, Schema } from "effect"
 import { InvalidRequest } from "../../contract/JobError.ts"
+import * as Json from "../Json.ts"
 import type { Call } from "../Protocol.ts"
 
 const text = new TextDecoder()
 
+export interface RequestBody<Request> {
+  /** With all its fields, those too that the schema does not know. */
+  readonly json: unknown
+  readonly request: Request
+}
+
 /** Decodes the JSON body of calls by this schema. Ingress has done so already, so that failures are not described. */
+export const reader = <Request>(
+  schema: Schema.Codec<Request, unknown>
+): (call: Call) => Effect.Effect<RequestBody<Request>, InvalidRequest> => {
+  const decode = Schema.decodeUnknownEffect(schema)
+  return (call) =>
+    Effect.suspend(() => {
+      const json = Json.parse(text.decode(call.body))
+      return Effect.mapBoth(decode(json), {
+        onSuccess: (request) => ({ json, request }),
+        onFailure: () => new InvalidRequest({ message: "The body cannot be read", param: null, code: "invalid_value" })
+      })
+    })
+}
+
 export const decoder = <Request>(
   schema: Schema.Codec<Request, unknown>
 ): (call: Call) => Effect.Effect<Request, InvalidRequest> => {
-  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema))
-  return (call) =>
-    Effect.mapError(
-      Effect.suspend(() => decode(text.decode(call.body))),
-      () => new InvalidRequest({ message: "The body cannot be read", param: null, code: "invalid_value" })
-    )
+  const read = reader(schema)
+  return (call) => Effect.map(read(call), ({ request }) => request)
 }

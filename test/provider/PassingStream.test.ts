@@ -1,7 +1,8 @@
 /** A streamed chat completion passes unchanged but for its alias; its usage is metered and its end is known. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
-import { ChatStream, type ChatStreamOptions } from "../../shared/provider/openai/ChatStream.ts"
+import { PassingStream, type PassingStreamOptions } from "../../shared/provider/http/PassingStream.ts"
+import { openAi } from "../../shared/provider/openai/OpenAi.ts"
 import { maxFrameBytes } from "../../shared/provider/SseFrames.ts"
 
 const frame = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`
@@ -19,11 +20,11 @@ const usage = frame({ id: "c1", model: "upstream", choices: [], usage: reported 
 const metered = { inputTokens: 9, outputTokens: 4, cachedTokens: 3, reasoningTokens: 1 }
 const done = "data: [DONE]\n\n"
 
-const open = (options: Partial<ChatStreamOptions> = {}) =>
-  new ChatStream({ showUsage: false, alias: undefined, ...options })
+const open = (options: Partial<PassingStreamOptions> = {}) =>
+  new PassingStream({ grammar: openAi.grammar, showUsage: false, alias: undefined, ...options })
 
 /** What the client gets of the given text. */
-const relay = (stream: ChatStream, text: string | Uint8Array): string => {
+const relay = (stream: PassingStream, text: string | Uint8Array): string => {
   const passed = stream.push(Buffer.from(text))
   assert.isArray(passed, `the stream was ended as ${String(passed)}`)
   return Buffer.concat(passed as ReadonlyArray<Uint8Array>).toString()

@@ -1,0 +1,62 @@
+/** The `anthropic` protocol: the Messages API. Its `baseUrl` is without `/v1`, as the official client takes it. */
+import { messages } from "../../contract/Messages.ts"
+import { messagesProvider } from "../chat/MessagesProvider.ts"
+import type { AnswerGrammar } from "../http/AnswerGrammar.ts"
+import type { HttpProtocol, Relayed } from "../http/HttpProtocol.ts"
+import * as RelayedBody from "../http/RelayedBody.ts"
+import * as Json from "../Json.ts"
+import * as JsonText from "../JsonText.ts"
+import type { Call } from "../Protocol.ts"
+import { usageOf } from "./AnthropicUsage.ts"
+
+const path = "/v1/messages"
+
+/** The version that translated requests are written in. */
+const version = "2023-06-01"
+
+// Request
+
+const relayed = (call: Call): Relayed | undefined => {
+  if (call.operation.name !== messages.name) return undefined
+  const { body, contentType, endpoint: { model }, headers = {} } = call
+  const members = JsonText.members(body) ?? []
+  const changes = new Map<string, unknown>()
+  if (JsonText.valueOf(body, members, "model") !== model) changes.set("model", model)
+  const betas = headers["anthropic-beta"]
+  return {
+    path,
+    body: RelayedBody.edit(call, members, changes, "messages"),
+    contentType,
+    headers: {
+      "anthropic-version": headers["anthropic-version"] ?? headers["vendor-version"] ?? version,
+      ...(betas === undefined ? {} : { "anthropic-beta": betas })
+    },
+    streams: JsonText.valueOf(body, members, "stream") === true,
+    showUsage: true
+  }
+}
+
+// Answer
+
+const grammar: AnswerGrammar = {
+  marks: [Buffer.from("\"usage\""), Buffer.from("\"error\"")],
+  modelPaths: [["message", "model"], ["model"]],
+  read: (data, members, before) => {
+    switch (JsonText.valueOf(data, members, "type")) {
+      case "error":
+        return { isError: true }
+      case "message_start":
+        return { usage: usageOf(Json.fields(JsonText.valueOf(data, members, "message"))["usage"], before) }
+      default:
+        return { usage: usageOf(JsonText.valueOf(data, members, "usage"), before) }
+    }
+  },
+  isLast: (data) => Json.fields(Json.parse(Buffer.from(data).toString()))["type"] === "message_stop"
+}
+
+export const anthropic: HttpProtocol<typeof messagesProvider.options.Type> = {
+  authorize: (key) => ({ "x-api-key": key }),
+  relayed,
+  grammar,
+  chat: { dialect: messagesProvider, path: () => path, headers: { "anthropic-version": version } }
+}

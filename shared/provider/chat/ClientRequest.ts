@@ -1,0 +1,31 @@
+/** The first half of every translation: a client's request as canonical conversations, with an account of what they lack. */
+import { Effect } from "effect"
+import type { InvalidRequest } from "../../contract/JobError.ts"
+import { strictTranslation, translationHeader } from "../../contract/Translation.ts"
+import { reader } from "../local/RequestBody.ts"
+import type { Call } from "../Protocol.ts"
+import type { Conversation } from "./Conversation.ts"
+import type { ClientDialect } from "./Dialect.ts"
+import { Losses } from "./Losses.ts"
+
+export interface ClientRequest<Request> {
+  readonly request: Request
+  readonly conversations: ReadonlyArray<Conversation>
+  /** The reader of the conversations adds to it. */
+  readonly losses: Losses
+}
+
+/** `tolerance` holds unless the client wants nothing lost at all. */
+export const decoder = <Request>(
+  dialect: ClientDialect<Request>,
+  tolerance: "ordinary" | "lenient"
+): (call: Call) => Effect.Effect<ClientRequest<Request>, InvalidRequest> => {
+  const read = reader(dialect.request)
+  return (call) =>
+    Effect.map(read(call), ({ json, request }) => {
+      const isStrict = call.headers?.[translationHeader] === strictTranslation
+      const losses = new Losses(isStrict ? "strict" : tolerance, dialect.settings)
+      losses.note(json, dialect.fates)
+      return { request, conversations: [dialect.toConversation(request, losses)].flat(), losses }
+    })
+}

@@ -1,0 +1,381 @@
+/** The Gemini dialect of a provider: from the canonical conversation to its request, from its answer to events. */
+import { Predicate, Schema } from "effect"
+import type { Usage } from "../../contract/Usage.ts"
+import { usageOf } from "../gemini/GeminiUsage.ts"
+import * as Json from "../Json.ts"
+import type {
+  AnswerFormat,
+  ContentPart,
+  Conversation,
+  MediaPart,
+  Reasoning,
+  SettingNames,
+  ToolChoice,
+  Turn
+} from "./Conversation.ts"
+import type { AnswerDecoder, ProviderDialect, Target } from "./Dialect.ts"
+import type { Losses } from "./Losses.ts"
+import type { FinishReason, ModelEvent } from "./ModelEvent.ts"
+import { budgetOf, effortOf, Thinking } from "./ReasoningEffort.ts"
+import * as ToolCalls from "./ToolCalls.ts"
+
+// Request
+
+const settings: SettingNames = {
+  temperature: "generationConfig.temperature",
+  topP: "generationConfig.topP",
+  topK: "generationConfig.topK",
+  presencePenalty: "generationConfig.presencePenalty",
+  frequencyPenalty: "generationConfig.frequencyPenalty",
+  seed: "generationConfig.seed",
+  stop: "generationConfig.stopSequences",
+  maxTokens: "generationConfig.maxOutputTokens",
+  choices: "generationConfig.candidateCount",
+  reasoning: "generationConfig.thinkingConfig",
+  format: "generationConfig.responseJsonSchema",
+  toolChoice: "toolConfig.functionCallingConfig",
+  modalities: "generationConfig.responseModalities"
+}
+
+const Options = Schema.Struct({ thinking: Schema.optionalKey(Thinking) })
+type Options = typeof Options.Type
+
+const toRequest = (conversation: Conversation, { losses }: Target, options: Options): object => {
+  const { choices, maxTokens, modalities, parallelToolCalls, sampling, seed, stop, tools, user } = conversation
+  if (user !== undefined) losses.warnOf("user")
+  if (parallelToolCalls === false && tools.length > 0) losses.refuseOf("parallelToolCalls")
+  if (modalities?.includes("audio") === true) losses.refuseOf("modalities")
+  for (const { path = "", strict } of tools) if (strict === true) losses.warn(`${path}.strict`)
+  const system = toSystem(conversation.turns, losses)
+  return {
+    systemInstruction: system.length === 0 ? undefined : { parts: system },
+    contents: toContents(conversation.turns, losses),
+    ...(tools.length === 0 ? {} : {
+      tools: [{
+        functionDeclarations: tools.map(({ description, name, parameters }) => ({
+          name,
+          description,
+          // a function without parameters has none here, not an empty object
+          parametersJsonSchema: Object.keys(Json.fields(parameters)).length === 0 ? undefined : parameters
+        }))
+      }],
+      toolConfig: toToolConfig(conversation.toolChoice)
+    }),
+    generationConfig: {
+      temperature: sampling?.temperature,
+      topP: sampling?.topP,
+      topK: sampling?.topK,
+      presencePenalty: sampling?.presencePenalty,
+      frequencyPenalty: sampling?.frequencyPenalty,
+      seed,
+      stopSequences: stop.length === 0 ? undefined : stop,
+      maxOutputTokens: maxTokens,
+      candidateCount: choices === 1 ? undefined : choices,
+      ...toFormat(conversation.format),
+      thinkingConfig: toThinking(conversation.reasoning, losses, options),
+      responseModalities: modalities?.map((modality) => modality.toUpperCase())
+    }
+  }
+}
+
+/** Instructions stand at the front here, wherever the client has put them. */
+const toSystem = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<object> => {
+  const leading = turns.findIndex(({ role }) => role !== "system")
+  return turns.flatMap(({ content, path = "", role }, index) => {
+    if (role !== "system") return []
+    if (leading !== -1 && index > leading) losses.warn(path, "was moved to the front")
+    return content.flatMap((part) => {
+      if (part.type === "text") return [{ text: part.text }]
+      losses.refuse(part.path ?? path)
+      return []
+    })
+  })
+}
+
+interface Content {
+  readonly role: "user" | "model"
+  readonly parts: Array<object>
+}
+
+/** Turns of one role make one content. Calls and responses belong together by the function's name. */
+const toContents = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<Content> => {
+  const contents: Array<Content> = []
+  const names = new Map(turns.flatMap(({ toolCalls }) => toolCalls.map(({ id, name }) => [id, name])))
+  const add = (role: Content["role"], parts: ReadonlyArray<object>) => {
+    const last = contents.at(-1)
+    if (parts.length === 0) return
+    if (last?.role === role) last.parts.push(...parts)
+    else contents.push({ role, parts: [...parts] })
+  }
+  /** Pictures that tools gave, until all their responses are through. */
+  let loose: Array<object> = []
+  for (const turn of turns) {
+    if (turn.role !== "tool") {
+      add("user", loose)
+      loose = []
+    }
+    switch (turn.role) {
+      case "system":
+        break
+      case "user":
+        add("user", turn.content.flatMap((part) => toParts(part, losses)))
+        break
+      case "assistant":
+        add("model", toModelParts(turn, losses))
+        break
+      case "tool": {
+        const { content, path = "", toolCallId: id = "" } = turn
+        const name = names.get(id)
+        if (name === undefined) losses.refuse(path, "answers no tool call of the conversation")
+        add("user", [{ functionResponse: { id, name, response: toResponse(turn) } }])
+        for (const part of content) if (part.type !== "text") loose.push(...toParts(part, losses))
+      }
+    }
+  }
+  add("user", loose)
+  return contents
+}
+
+/** A response is an object: what the tool gave where that is one, else its text by the name that the format has for it. */
+const toResponse = ({ content, failed }: Turn): object => {
+  const text = content.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n\n")
+  if (failed === true) return { error: text }
+  const value = text.startsWith("{") ? Json.parse(text) : undefined
+  return Predicate.isReadonlyObject(value) ? value : { output: text }
+}
+
+/** A signature stands on the part that came after what was thought, first of all on a call. */
+const toModelParts = ({ content, toolCalls }: Turn, losses: Losses): ReadonlyArray<object> => {
+  const parts: Array<object> = []
+  let signature: string | undefined
+  for (const part of content) {
+    if (part.type !== "reasoning") {
+      parts.push(...toParts(part, losses))
+      continue
+    }
+    if (part.signature?.origin !== "gemini") {
+      losses.warn(part.path ?? "", "was not thought by this provider")
+      continue
+    }
+    if (part.text !== "") parts.push({ text: part.text, thought: true })
+    if (part.signature.value !== "") signature = part.signature.value
+  }
+  const calls = toolCalls.map(({ arguments: json, id, name }, index) => ({
+    functionCall: { id, name, args: ToolCalls.toObject(json) },
+    ...(index === 0 && signature !== undefined ? { thoughtSignature: signature } : {})
+  }))
+  if (calls.length === 0 && signature !== undefined) {
+    parts.push({ ...parts.pop() ?? { text: "" }, thoughtSignature: signature })
+  }
+  return [...parts, ...calls]
+}
+
+const toParts = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
+  switch (part.type) {
+    case "text":
+      return [{ text: part.text }]
+    case "reasoning":
+      return []
+    case "image":
+    case "file":
+      return toMedia(part, losses)
+  }
+}
+
+const toMedia = ({ media, mediaType, path = "" }: MediaPart, losses: Losses): ReadonlyArray<object> => {
+  switch (media.type) {
+    case "text":
+      return [{ text: media.text }]
+    case "url":
+      return [{
+        fileData: {
+          ...(mediaType === "" || mediaType.endsWith("*") ? {} : { mimeType: mediaType }),
+          fileUri: media.url
+        }
+      }]
+    case "base64":
+      if (mediaType !== "" && !mediaType.endsWith("*")) {
+        return [{ inlineData: { mimeType: mediaType, data: media.data } }]
+      }
+      break
+    default:
+  }
+  losses.refuse(path)
+  return []
+}
+
+const toToolConfig = (choice: ToolChoice): object | undefined => {
+  switch (choice.type) {
+    case "auto":
+      return undefined
+    case "none":
+      return { functionCallingConfig: { mode: "NONE" } }
+    case "required":
+      return { functionCallingConfig: { mode: "ANY" } }
+    case "tool":
+      return { functionCallingConfig: { mode: "ANY", allowedFunctionNames: [choice.name] } }
+  }
+}
+
+const toFormat = (format: AnswerFormat): object => {
+  switch (format.type) {
+    case "text":
+      return {}
+    case "json":
+      return { responseMimeType: "application/json" }
+    case "jsonSchema":
+      return { responseMimeType: "application/json", responseJsonSchema: format.schema }
+  }
+}
+
+/** Whoever asks for thinking gets to see it: clients of other dialects do. */
+const toThinking = (
+  reasoning: Reasoning | undefined,
+  losses: Losses,
+  { thinking = "effort" }: Options
+): object | undefined => {
+  if (reasoning === undefined) return undefined
+  if (reasoning.type === "auto") {
+    return { includeThoughts: true, ...(thinking === "budget" ? { thinkingBudget: -1 } : {}) }
+  }
+  if (reasoning.type === "off") {
+    if (thinking === "budget") return { thinkingBudget: 0 }
+    losses.warnOf("reasoning", "is left to the model")
+    return undefined
+  }
+  if (thinking === "budget") return { includeThoughts: true, thinkingBudget: budgetOf(reasoning) }
+  const effort = effortOf(reasoning)
+  if (reasoning.type === "budget") losses.warnOf("reasoning", `was turned into the effort ${effort}`)
+  const isTooHigh = effort === "xhigh" || effort === "max"
+  if (isTooHigh) losses.warnOf("reasoning", "was lowered to high")
+  return { includeThoughts: true, thinkingLevel: isTooHigh ? "HIGH" : effort.toUpperCase() }
+}
+
+// Answer
+
+interface Candidate {
+  calls: number
+  finish: FinishReason | undefined
+}
+
+/** Each frame is an answer of its own that goes on where the last one ended. */
+class Decoder implements AnswerDecoder {
+  readonly #candidates = new Map<number, Candidate>()
+  #usage: Usage | undefined
+
+  frame(data: unknown): ReadonlyArray<ModelEvent> | undefined {
+    if (!Predicate.isReadonlyObject(data)) return undefined
+    this.#usage = usageOf(data["usageMetadata"]) ?? this.#usage
+    const blocked = Json.fields(data["promptFeedback"])["blockReason"]
+    if (typeof blocked === "string") this.#of(0).finish = "content_filter"
+    const events: Array<ModelEvent> = []
+    for (const [position, item] of Json.list(data["candidates"]).entries()) {
+      const { content, finishReason: reason, index } = Json.fields(item)
+      const number = Json.count(index) ?? position
+      const candidate = this.#of(number)
+      for (const part of Json.list(Json.fields(content)["parts"])) {
+        this.#said(number, candidate, Json.fields(part), events)
+      }
+      if (typeof reason !== "string") continue
+      if (broken.has(reason)) return undefined
+      candidate.finish = toFinish(reason)
+    }
+    return events
+  }
+
+  whole(answer: unknown): ReadonlyArray<ModelEvent> | undefined {
+    return this.frame(answer)
+  }
+
+  isComplete(): boolean {
+    return [...this.#candidates.values()].some(({ finish }) => finish !== undefined)
+  }
+
+  last(): ReadonlyArray<ModelEvent> {
+    if (this.#candidates.size === 0) this.#of(0)
+    return [...this.#candidates].map(([choice, { calls, finish = "stop" }]) => ({
+      type: "finish",
+      choice,
+      reason: finish === "stop" && calls > 0 ? "tool_calls" : finish
+    }))
+  }
+
+  usage(): Usage | undefined {
+    return this.#usage
+  }
+
+  /** Parts that are none of these come from tools of the provider's own, and only where one was asked for. */
+  #said(choice: number, candidate: Candidate, part: Json.Fields, events: Array<ModelEvent>): void {
+    const { functionCall, inlineData, text, thought, thoughtSignature: signature } = part
+    const signed: ReadonlyArray<ModelEvent> = typeof signature === "string" && signature !== ""
+      ? [{ type: "signature", choice, signature: { origin: "gemini", value: signature } }]
+      : []
+    if (Predicate.isReadonlyObject(functionCall)) {
+      const { args, id, name } = functionCall
+      const call = candidate.calls++
+      // what was thought came before the call
+      events.push(
+        ...signed,
+        { type: "toolCall", choice, call, id: Json.string(id) || ToolCalls.newId(), name: Json.string(name) ?? "" },
+        { type: "toolArguments", choice, call, delta: JSON.stringify(args ?? {}) }
+      )
+      return
+    }
+    if (typeof text === "string" && text !== "") {
+      events.push({ type: thought === true ? "reasoning" : "text", choice, delta: text })
+    }
+    if (Predicate.isReadonlyObject(inlineData)) {
+      const { data, mimeType } = inlineData
+      if (typeof data === "string") {
+        events.push({ type: "media", choice, mediaType: Json.string(mimeType) ?? "", data })
+      }
+    }
+    events.push(...signed)
+  }
+
+  #of(index: number): Candidate {
+    let candidate = this.#candidates.get(index)
+    if (candidate === undefined) {
+      candidate = { calls: 0, finish: undefined }
+      this.#candidates.set(index, candidate)
+    }
+    return candidate
+  }
+}
+
+/** The model went astray: there is no answer to pass on. */
+const broken: ReadonlySet<string> = new Set([
+  "MALFORMED_FUNCTION_CALL",
+  "MALFORMED_RESPONSE",
+  "UNEXPECTED_TOOL_CALL",
+  "TOO_MANY_TOOL_CALLS"
+])
+
+const filtered: ReadonlySet<string> = new Set([
+  "SAFETY",
+  "RECITATION",
+  "BLOCKLIST",
+  "PROHIBITED_CONTENT",
+  "SPII",
+  "IMAGE_SAFETY",
+  "IMAGE_PROHIBITED_CONTENT",
+  "IMAGE_RECITATION"
+])
+
+const toFinish = (reason: string): FinishReason => {
+  if (reason === "MAX_TOKENS") return "length"
+  return filtered.has(reason) ? "content_filter" : "stop"
+}
+
+/** Files that were uploaded to it, and videos that it has itself. */
+const own = /^(?:gs:|https:\/\/(?:generativelanguage\.googleapis\.com|(?:www\.)?youtube\.com|youtu\.be)\/)/i
+
+export const generateContentProvider: ProviderDialect<Options> = {
+  origin: "gemini",
+  settings,
+  takesChoices: true,
+  needsInline: (url) => !own.test(url),
+  options: Options,
+  toRequest,
+  decoder: () => new Decoder()
+}

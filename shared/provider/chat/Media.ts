@@ -1,0 +1,44 @@
+/** Pictures and files as dialects hold them: data URLs, and media types that a name gives away. */
+import type { Media, MediaPart } from "./Conversation.ts"
+
+const dataUrl = /^data:([^;,]*)(?:;[^,]*)?;base64,/i
+
+/** An address, or what a data URL holds. `mediaType` is empty where only an address is known. */
+export const fromUrl = (url: string): { readonly mediaType: string; readonly media: Media } => {
+  // data may be of many megabytes: only its head is looked at
+  const [head, mediaType = ""] = dataUrl.exec(url.slice(0, 200)) ?? []
+  return head === undefined
+    ? { mediaType: "", media: { type: "url", url } }
+    : { mediaType: mediaType.toLowerCase(), media: { type: "base64", data: url.slice(head.length) } }
+}
+
+export const toDataUrl = (mediaType: string, data: string): string =>
+  `data:${mediaType === "" ? "application/octet-stream" : mediaType};base64,${data}`
+
+const byExtension: ReadonlyMap<string, string> = new Map([
+  ["csv", "text/csv"],
+  ["gif", "image/gif"],
+  ["html", "text/html"],
+  ["jpeg", "image/jpeg"],
+  ["jpg", "image/jpeg"],
+  ["md", "text/markdown"],
+  ["mp3", "audio/mp3"],
+  ["mp4", "video/mp4"],
+  ["pdf", "application/pdf"],
+  ["png", "image/png"],
+  ["txt", "text/plain"],
+  ["wav", "audio/wav"],
+  ["webp", "image/webp"]
+])
+
+/** Empty where the name tells nothing. */
+export const typeOfName = (name: string): string =>
+  byExtension.get(/\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? "") ?? ""
+
+/** The text of a file, where it is text. */
+export const textOf = (part: MediaPart): string | undefined => {
+  if (part.media.type === "text") return part.media.text
+  return part.media.type === "base64" && part.mediaType.startsWith("text/")
+    ? Buffer.from(part.media.data, "base64").toString()
+    : undefined
+}

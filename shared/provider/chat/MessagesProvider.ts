@@ -1,0 +1,440 @@
+/** The messages dialect of a provider: from the canonical conversation to its request, from its answer to events. */
+import { Predicate, Schema } from "effect"
+import type { Usage } from "../../contract/Usage.ts"
+import { usageOf } from "../anthropic/AnthropicUsage.ts"
+import * as Json from "../Json.ts"
+import type {
+  ContentPart,
+  Conversation,
+  MediaPart,
+  SettingNames,
+  ToolCall,
+  ToolChoice,
+  ToolDefinition,
+  Turn
+} from "./Conversation.ts"
+import type { AnswerDecoder, ProviderDialect, Target } from "./Dialect.ts"
+import type { Losses } from "./Losses.ts"
+import { textOf } from "./Media.ts"
+import type { FinishReason, ModelEvent } from "./ModelEvent.ts"
+import { budgetOf, effortOf, Thinking } from "./ReasoningEffort.ts"
+import * as ToolCalls from "./ToolCalls.ts"
+
+// Request
+
+const settings: SettingNames = {
+  temperature: "temperature",
+  topP: "top_p",
+  topK: "top_k",
+  stop: "stop_sequences",
+  maxTokens: "max_tokens",
+  reasoning: "thinking",
+  format: "output_config",
+  toolChoice: "tool_choice",
+  user: "metadata.user_id"
+}
+
+const Options = Schema.Struct({
+  /** How long an answer may be where the client does not say: this dialect wants a limit. Default 8,192. */
+  maxTokens: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0))),
+  thinking: Schema.optionalKey(Thinking)
+})
+type Options = typeof Options.Type
+
+const toRequest = (conversation: Conversation, { losses, model, streams }: Target, options: Options): object => {
+  const { maxTokens = options.maxTokens ?? 8_192, modalities, seed, stop, tools, user } = conversation
+  const { frequencyPenalty, presencePenalty, temperature, topK, topP } = conversation.sampling ?? {}
+  if (seed !== undefined) losses.warnOf("seed")
+  if (frequencyPenalty !== undefined) losses.warnOf("frequencyPenalty")
+  if (presencePenalty !== undefined) losses.warnOf("presencePenalty")
+  if (modalities?.some((modality) => modality !== "text") === true) losses.refuseOf("modalities")
+  const thinking = toThinking(conversation, maxTokens, losses, options)
+  // a model that thinks takes no sampling
+  const isSampled = thinking.isOn !== true
+  if (!isSampled && temperature !== undefined) losses.warnOf("temperature", "gives way to reasoning")
+  if (!isSampled && topP !== undefined) losses.warnOf("topP", "gives way to reasoning")
+  if (!isSampled && topK !== undefined) losses.warnOf("topK", "gives way to reasoning")
+  if (isSampled && temperature !== undefined && temperature > 1) losses.warnOf("temperature", "was lowered to 1")
+  const system = toSystem(conversation, losses)
+  const config = { effort: thinking.effort, format: toFormat(conversation) }
+  return {
+    model,
+    max_tokens: maxTokens,
+    system: system.length === 0 ? undefined : system,
+    messages: toMessages(conversation.turns, losses),
+    stream: streams ? true : undefined,
+    ...(tools.length === 0 ? {} : {
+      tools: tools.map(toTool),
+      tool_choice: toToolChoice(conversation.toolChoice, conversation.parallelToolCalls === false)
+    }),
+    stop_sequences: stop.length === 0 ? undefined : stop,
+    ...(isSampled
+      ? { temperature: temperature === undefined ? undefined : Math.min(1, temperature), top_p: topP, top_k: topK }
+      : {}),
+    thinking: thinking.config,
+    output_config: config.effort === undefined && config.format === undefined ? undefined : config,
+    metadata: user === undefined ? undefined : { user_id: user }
+  }
+}
+
+const inJson = "Answer with one JSON object and with nothing else."
+
+/** Instructions stand at the front here, wherever the client has put them. */
+const toSystem = ({ format, turns }: Conversation, losses: Losses): ReadonlyArray<object> => {
+  const leading = turns.findIndex(({ role }) => role !== "system")
+  const texts: Array<string> = []
+  for (const [index, { content, path = "", role }] of turns.entries()) {
+    if (role !== "system") continue
+    if (leading !== -1 && index > leading) losses.warn(path, "was moved to the front")
+    for (const part of content) {
+      if (part.type === "text") texts.push(part.text)
+      else losses.refuse(part.path ?? path)
+    }
+  }
+  if (format.type === "json") {
+    losses.warnOf("format", "was put into words")
+    texts.push(inJson)
+  }
+  return texts.filter((text) => text !== "").map((text) => ({ type: "text", text }))
+}
+
+interface Message {
+  readonly role: "user" | "assistant"
+  readonly content: Array<object>
+}
+
+/** Turns of one role make one message, as results of tools must, which are the user's here and come first. */
+const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<Message> => {
+  const messages: Array<Message> = []
+  const add = (role: Message["role"], content: ReadonlyArray<object>) => {
+    const last = messages.at(-1)
+    if (content.length === 0) return
+    if (last?.role === role) last.content.push(...content)
+    else messages.push({ role, content: [...content] })
+  }
+  /** What only a message of the user can hold, until the results of tools are through. */
+  let loose: Array<object> = []
+  for (const turn of turns) {
+    if (turn.role === "tool") {
+      add("user", [toResult(turn, losses)])
+      continue
+    }
+    add("user", loose)
+    loose = []
+    if (turn.role === "user") add("user", turn.content.flatMap((part) => toBlocks(part, losses)))
+    if (turn.role === "assistant") {
+      const pictures = turn.content.filter((part) => part.type === "image" || part.type === "file")
+      add("assistant", [
+        ...turn.content.flatMap((part) => part.type === "image" || part.type === "file" ? [] : toBlocks(part, losses)),
+        ...turn.toolCalls.map(toToolUse)
+      ])
+      if (pictures.length > 0) {
+        loose = [{ type: "text", text: "From your answer:" }, ...pictures.flatMap((part) => toBlocks(part, losses))]
+      }
+    }
+  }
+  add("user", loose)
+  return messages
+}
+
+/** Ids of other dialects may hold what this one does not allow. */
+const toId = (id: string): string => id.replace(/[^\w-]/g, "_")
+
+const toToolUse = ({ arguments: json, id, name }: ToolCall): object => ({
+  type: "tool_use",
+  id: toId(id),
+  name,
+  input: ToolCalls.toObject(json)
+})
+
+const toResult = ({ content, failed, toolCallId = "" }: Turn, losses: Losses): object => ({
+  type: "tool_result",
+  tool_use_id: toId(toolCallId),
+  content: content.flatMap((part) => toBlocks(part, losses)),
+  is_error: failed
+})
+
+const toBlocks = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
+  switch (part.type) {
+    case "text":
+      return part.text === "" ? [] : [{ type: "text", text: part.text }]
+    case "reasoning": {
+      const { path = "", signature, text } = part
+      if (signature?.origin !== "anthropic" || signature.value === "") {
+        losses.warn(path, "was not thought by this provider")
+        return []
+      }
+      return [
+        signature.redacted === true
+          ? { type: "redacted_thinking", data: signature.value }
+          : { type: "thinking", thinking: text, signature: signature.value }
+      ]
+    }
+    case "image": {
+      const source = toSource(part)
+      return source === undefined ? refused(part, losses) : [{ type: "image", source }]
+    }
+    case "file": {
+      const text = textOf(part)
+      const source = text !== undefined
+        ? { type: "text", media_type: "text/plain", data: text }
+        : part.mediaType === "application/pdf"
+        ? toSource(part)
+        : undefined
+      return source === undefined ? refused(part, losses) : [{ type: "document", source, title: part.name }]
+    }
+  }
+}
+
+const refused = ({ path = "" }: MediaPart, losses: Losses): ReadonlyArray<object> => {
+  losses.refuse(path)
+  return []
+}
+
+const toSource = ({ media, mediaType }: MediaPart): object | undefined => {
+  if (media.type === "url") return /^https?:/i.test(media.url) ? media : undefined
+  return media.type === "base64" && mediaType !== ""
+    ? { type: "base64", media_type: mediaType, data: media.data }
+    : undefined
+}
+
+const toTool = ({ description, name, parameters, strict }: ToolDefinition): object => ({
+  name,
+  description,
+  input_schema: { type: "object", ...Json.fields(parameters) },
+  ...(strict === true ? { strict } : {})
+})
+
+const toToolChoice = (choice: ToolChoice, oneAtATime: boolean): object | undefined => {
+  const limit = oneAtATime ? { disable_parallel_tool_use: true } : {}
+  switch (choice.type) {
+    case "auto":
+      return oneAtATime ? { type: "auto", ...limit } : undefined
+    case "none":
+      return { type: "none" }
+    case "required":
+      return { type: "any", ...limit }
+    case "tool":
+      return { type: "tool", name: choice.name, ...limit }
+  }
+}
+
+const toFormat = ({ format }: Conversation): object | undefined =>
+  format.type === "jsonSchema" ? { type: "json_schema", schema: format.schema } : undefined
+
+/** The least that a budget may be. */
+const minimumBudget = 1_024
+
+interface ThinkingConfig {
+  readonly config?: object
+  readonly effort?: string
+  readonly isOn?: boolean
+}
+
+const toThinking = (
+  { reasoning, toolChoice, tools, turns }: Conversation,
+  maxTokens: number,
+  losses: Losses,
+  { thinking = "effort" }: Options
+): ThinkingConfig => {
+  if (reasoning === undefined) return {}
+  if (reasoning.type === "off") return { config: { type: "disabled" } }
+  if (tools.length > 0 && (toolChoice.type === "required" || toolChoice.type === "tool")) {
+    losses.warnOf("reasoning", "gives way to the tool that must be called")
+    return {}
+  }
+  if (reasoning.type === "auto") {
+    if (thinking === "effort") return { config: { type: "adaptive" }, isOn: true }
+    return withBudget(minimumBudget, maxTokens, turns, losses)
+  }
+  if (thinking === "budget") return withBudget(budgetOf(reasoning), maxTokens, turns, losses)
+  const effort = effortOf(reasoning)
+  if (reasoning.type === "budget") losses.warnOf("reasoning", `was turned into the effort ${effort}`)
+  if (effort === "minimal") losses.warnOf("reasoning", "was raised to low")
+  return { config: { type: "adaptive" }, effort: effort === "minimal" ? "low" : effort, isOn: true }
+}
+
+/** A budget is part of what the whole answer may be long. A turn that called tools must have begun with thoughts. */
+const withBudget = (budget: number, maxTokens: number, turns: ReadonlyArray<Turn>, losses: Losses): ThinkingConfig => {
+  const tokens = Math.max(minimumBudget, Math.min(budget, maxTokens - 1))
+  const calling = turns.findLast(({ role }) => role === "assistant" || role === "user")
+  const isThoughtless = calling !== undefined && calling.toolCalls.length > 0 &&
+    !calling.content.some((part) => part.type === "reasoning" && part.signature?.origin === "anthropic")
+  if (tokens >= maxTokens || isThoughtless) {
+    losses.warnOf("reasoning")
+    return {}
+  }
+  if (tokens !== budget) losses.warnOf("reasoning", `was set to ${tokens} tokens`)
+  return { config: { type: "enabled", budget_tokens: tokens }, isOn: true }
+}
+
+// Answer
+
+/** A block of the answer that is a tool call. */
+interface CallBlock {
+  readonly call: number
+  /** Something was said of its arguments. */
+  begun: boolean
+}
+
+class Decoder implements AnswerDecoder {
+  readonly #calls = new Map<unknown, CallBlock>()
+  #finish: FinishReason = "stop"
+  #stopSequence: string | undefined
+  #complete = false
+  #usage: Usage | undefined
+
+  frame(data: unknown): ReadonlyArray<ModelEvent> | undefined {
+    if (!Predicate.isReadonlyObject(data)) return undefined
+    const index = data["index"]
+    switch (data["type"]) {
+      case "message_start":
+        this.#usage = usageOf(Json.fields(data["message"])["usage"], this.#usage)
+        return []
+      case "content_block_start":
+        return this.#begun(index, Json.fields(data["content_block"]))
+      case "content_block_delta":
+        return this.#said(index, Json.fields(data["delta"]))
+      case "content_block_stop":
+        return this.#ended(index)
+      case "message_delta":
+        this.#usage = usageOf(data["usage"], this.#usage)
+        return this.#stopped(Json.fields(data["delta"]))
+      case "message_stop":
+        this.#complete = true
+        return []
+      default:
+        return []
+    }
+  }
+
+  whole(answer: unknown): ReadonlyArray<ModelEvent> | undefined {
+    if (!Predicate.isReadonlyObject(answer)) return undefined
+    this.#usage = usageOf(answer["usage"])
+    this.#complete = typeof answer["stop_reason"] === "string"
+    return [
+      ...Json.list(answer["content"]).flatMap((block, index) => [
+        ...this.#begun(index, Json.fields(block)),
+        ...this.#ended(index)
+      ]),
+      ...this.#stopped(answer)
+    ]
+  }
+
+  isComplete(): boolean {
+    return this.#complete
+  }
+
+  last(): ReadonlyArray<ModelEvent> {
+    return [{
+      type: "finish",
+      choice: 0,
+      reason: this.#finish,
+      ...(this.#stopSequence === undefined ? {} : { stopSequence: this.#stopSequence })
+    }]
+  }
+
+  usage(): Usage | undefined {
+    return this.#usage
+  }
+
+  /** A block begins, or stands there whole. Blocks of the provider's own tools are only there where one was asked for. */
+  #begun(index: unknown, block: Json.Fields): ReadonlyArray<ModelEvent> {
+    switch (block["type"]) {
+      case "text":
+        return toText(block["text"])
+      case "thinking":
+        return [...toReasoning(block["thinking"]), ...toSignature(block["signature"])]
+      case "redacted_thinking":
+        return toSignature(block["data"], true)
+      case "tool_use": {
+        const call = this.#calls.size
+        this.#calls.set(index, { call, begun: false })
+        return [
+          {
+            type: "toolCall",
+            choice: 0,
+            call,
+            id: Json.string(block["id"]) ?? ToolCalls.newId(),
+            name: Json.string(block["name"]) ?? ""
+          },
+          ...this.#arguments(index, isEmpty(block["input"]) ? "" : JSON.stringify(block["input"]))
+        ]
+      }
+      default:
+        return []
+    }
+  }
+
+  #said(index: unknown, delta: Json.Fields): ReadonlyArray<ModelEvent> {
+    switch (delta["type"]) {
+      case "text_delta":
+        return toText(delta["text"])
+      case "thinking_delta":
+        return toReasoning(delta["thinking"])
+      case "signature_delta":
+        return toSignature(delta["signature"])
+      case "input_json_delta":
+        return this.#arguments(index, Json.string(delta["partial_json"]) ?? "")
+      default:
+        return []
+    }
+  }
+
+  /** A call without arguments says nothing of them here, where others say that there are none. */
+  #ended(index: unknown): ReadonlyArray<ModelEvent> {
+    return this.#calls.get(index)?.begun === false ? this.#arguments(index, "{}") : []
+  }
+
+  #arguments(index: unknown, delta: string): ReadonlyArray<ModelEvent> {
+    const block = this.#calls.get(index)
+    if (block === undefined || delta === "") return []
+    block.begun = true
+    return [{ type: "toolArguments", choice: 0, call: block.call, delta }]
+  }
+
+  #stopped(message: Json.Fields): ReadonlyArray<ModelEvent> {
+    const reason = message["stop_reason"]
+    if (typeof reason === "string") this.#finish = toFinish(reason)
+    if (reason === "stop_sequence") this.#stopSequence = Json.string(message["stop_sequence"])
+    const why = Json.string(Json.fields(message["stop_details"])["explanation"]) ?? ""
+    return why === "" ? [] : [{ type: "refusal", choice: 0, delta: why }]
+  }
+}
+
+const isEmpty = (input: unknown): boolean => Object.keys(Json.fields(input)).length === 0
+
+const toText = (text: unknown): ReadonlyArray<ModelEvent> =>
+  typeof text === "string" && text !== "" ? [{ type: "text", choice: 0, delta: text }] : []
+
+const toReasoning = (text: unknown): ReadonlyArray<ModelEvent> =>
+  typeof text === "string" && text !== "" ? [{ type: "reasoning", choice: 0, delta: text }] : []
+
+const toSignature = (value: unknown, redacted = false): ReadonlyArray<ModelEvent> =>
+  typeof value === "string" && value !== ""
+    ? [{ type: "signature", choice: 0, signature: { origin: "anthropic", value, ...(redacted ? { redacted } : {}) } }]
+    : []
+
+const toFinish = (reason: string): FinishReason => {
+  switch (reason) {
+    case "max_tokens":
+    case "model_context_window_exceeded":
+      return "length"
+    case "tool_use":
+      return "tool_calls"
+    case "refusal":
+      return "content_filter"
+    default:
+      return "stop"
+  }
+}
+
+export const messagesProvider: ProviderDialect<Options> = {
+  origin: "anthropic",
+  settings,
+  takesChoices: false,
+  needsInline: (_url, { mediaType, type }) => type === "file" && mediaType !== "application/pdf",
+  options: Options,
+  toRequest,
+  decoder: () => new Decoder()
+}

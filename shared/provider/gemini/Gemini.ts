@@ -1,0 +1,65 @@
+/** The `gemini` protocol: Google's Gemini API. Its `baseUrl` ends in the version: `…/v1beta`. */
+import { generateContent, streamGenerateContent } from "../../contract/GenerateContent.ts"
+import { generateContentProvider } from "../chat/GenerateContentProvider.ts"
+import type { AnswerGrammar } from "../http/AnswerGrammar.ts"
+import type { HttpProtocol, Relayed } from "../http/HttpProtocol.ts"
+import * as RelayedBody from "../http/RelayedBody.ts"
+import * as Json from "../Json.ts"
+import * as JsonText from "../JsonText.ts"
+import type { Call } from "../Protocol.ts"
+import { usageOf } from "./GeminiUsage.ts"
+
+/** Tuned models have a collection of their own, which their names begin with. */
+const resourceOf = (model: string): string => /^(?:models|tunedModels)\//.test(model) ? model : `models/${model}`
+
+const pathOf = (model: string, streams: boolean): string => {
+  const resource = resourceOf(model).split("/").map(encodeURIComponent).join("/")
+  return `/${resource}:${streams ? "streamGenerateContent?alt=sse" : "generateContent"}`
+}
+
+// Request
+
+const relayed = (call: Call): Relayed | undefined => {
+  const { body, contentType, endpoint: { model }, operation } = call
+  const streams = operation.name === streamGenerateContent.name
+  if (!streams && operation.name !== generateContent.name) return undefined
+  const members = JsonText.members(body) ?? []
+  const changes = new Map<string, unknown>()
+  // the path names the model; a body that does so too must not contradict it
+  if (model !== call.model && JsonText.valueOf(body, members, "model") !== undefined) {
+    changes.set("model", resourceOf(model))
+  }
+  return {
+    path: pathOf(model, streams),
+    body: RelayedBody.edit(call, members, changes, "contents"),
+    contentType,
+    streams,
+    showUsage: true
+  }
+}
+
+// Answer
+
+const grammar: AnswerGrammar = {
+  // usage comes with every frame: the last one is read
+  marks: [Buffer.from("\"error\"")],
+  modelPaths: [["modelVersion"]],
+  read: (data, members) => {
+    const error = JsonText.valueOf(data, members, "error")
+    return error !== undefined && error !== null
+      ? { isError: true }
+      : { usage: usageOf(JsonText.valueOf(data, members, "usageMetadata")) }
+  },
+  isLast: (data) => {
+    const { candidates, promptFeedback } = Json.fields(Json.parse(Buffer.from(data).toString()))
+    return typeof Json.fields(promptFeedback)["blockReason"] === "string" ||
+      Json.list(candidates).some((candidate) => typeof Json.fields(candidate)["finishReason"] === "string")
+  }
+}
+
+export const gemini: HttpProtocol<typeof generateContentProvider.options.Type> = {
+  authorize: (key) => ({ "x-goog-api-key": key }),
+  relayed,
+  grammar,
+  chat: { dialect: generateContentProvider, path: pathOf }
+}

@@ -1,0 +1,26 @@
+/** What becomes of a provider's answer on its way to the client: it is passed on as it is, or translated. */
+import type { JobError } from "../../contract/JobError.ts"
+import type { Usage } from "../../contract/Usage.ts"
+import type { Head } from "../Sink.ts"
+
+/** Pieces for the client, or why there will be no more. */
+export type Read = ReadonlyArray<Uint8Array> | JobError
+
+export const isFailure = (read: Read): read is JobError => "_tag" in read
+
+export interface AnswerReader {
+  /** The head of the client's answer, from the provider's. */
+  readonly head: (status: number, contentType: string) => Head
+  /** A piece of a stream of server-sent events. */
+  readonly push: (chunk: Uint8Array) => Read
+  /** The provider has ended its stream. */
+  readonly end: () => Read
+  /** The whole of an answer that was no stream. */
+  readonly whole: (body: Uint8Array) => Read
+  /** Whether an answer can be passed on as it comes, where it is too large to be held until it is whole. */
+  readonly isPassable: boolean
+  /** How much of an answer of that kind is held until it is whole, in bytes. */
+  readonly holdBytes: (contentType: string) => number
+  /** What was consumed, once the answer has ended. */
+  readonly usage: () => Usage | undefined
+}

@@ -1,0 +1,163 @@
+/**
+ * One exchange with a provider, fed to a reader: errors by their status, streams as they come, anything else once it is
+ * whole, at the pace at which the client takes it.
+ */
+import { Effect, Option, Redacted } from "effect"
+import type { IncomingHttpHeaders } from "node:http"
+import type { JobError } from "../../contract/JobError.ts"
+import { ProviderFailed } from "../../contract/JobError.ts"
+import type { Usage } from "../../contract/Usage.ts"
+import * as TraceParent from "../../telemetry/TraceParent.ts"
+import * as Endpoint from "../Endpoint.ts"
+import type { Call } from "../Protocol.ts"
+import type { Sink } from "../Sink.ts"
+import type { ExchangeControl, Receiver, Upstream } from "../Upstream.ts"
+import type { AnswerReader, Read } from "./AnswerReader.ts"
+import { isFailure } from "./AnswerReader.ts"
+import type { HttpProtocol, Outgoing } from "./HttpProtocol.ts"
+import * as ProviderError from "./ProviderError.ts"
+
+export interface ExchangeOptions {
+  readonly upstream: Upstream["Service"]
+  readonly authorize: HttpProtocol<never>["authorize"]
+  readonly call: Call
+  readonly sink: Sink
+  readonly request: Outgoing
+  /** Given what no error may tell. */
+  readonly reader: (secrets: ReadonlyArray<string>) => AnswerReader
+}
+
+export const exchange = Effect.fnUntraced(function*(
+  { authorize, call, reader: makeReader, request, sink, upstream }: ExchangeOptions
+): Effect.fn.Return<Usage | undefined, JobError> {
+  const { endpoint } = call
+  const key = Option.getOrUndefined(Option.map(yield* Endpoint.keyOf(endpoint), Redacted.value))
+  const secrets = [key ?? "", endpoint.provider.baseUrl ?? ""]
+  const reader = makeReader(secrets)
+  const answer = new Answer(endpoint.name, sink, reader)
+  const traceparent = yield* TraceParent.current
+  yield* upstream.exchange({
+    provider: endpoint.name,
+    url: Endpoint.urlOf(endpoint, request.path),
+    headers: {
+      "content-type": request.contentType,
+      "accept": request.streams ? "text/event-stream" : "application/json",
+      ...(key === undefined ? {} : authorize(key)),
+      ...request.headers,
+      ...(traceparent === undefined ? {} : { traceparent })
+    },
+    body: request.body,
+    ...Endpoint.timeoutsOf(endpoint)
+  }, (control) => answer.receiver(control))
+  yield* answer.finish(secrets)
+  return reader.usage()
+})
+
+/** One answer on its way from the provider to the sink. */
+class Answer {
+  readonly #provider: string
+  readonly #sink: Sink
+  readonly #reader: AnswerReader
+  #status = 0
+  #headers: IncomingHttpHeaders = {}
+  #contentType = "application/json"
+  #kind: "error" | "stream" | "whole" | "passing" = "whole"
+  #held: Array<Uint8Array> = []
+  #heldBytes = 0
+  #mayHold = 0
+
+  constructor(provider: string, sink: Sink, reader: AnswerReader) {
+    this.#provider = provider
+    this.#sink = sink
+    this.#reader = reader
+  }
+
+  receiver(control: ExchangeControl): Receiver {
+    return {
+      onHead: (status, headers) => {
+        this.#status = status
+        this.#headers = headers
+        this.#contentType = headers["content-type"] ?? this.#contentType
+        if (status < 200 || status >= 300) this.#kind = "error"
+        else if (this.#contentType.includes("text/event-stream")) this.#kind = "stream"
+        else this.#mayHold = this.#reader.holdBytes(this.#contentType)
+      },
+      onData: (chunk) => {
+        switch (this.#kind) {
+          case "stream":
+            return this.#give(this.#reader.push(chunk), control)
+          case "error":
+            if (this.#heldBytes < ProviderError.maxErrorBytes) this.#hold(chunk)
+            return
+          case "whole":
+            this.#hold(chunk)
+            if (this.#heldBytes > this.#mayHold) this.#release(control)
+            return
+          case "passing":
+            return this.#write(chunk, control)
+        }
+      }
+    }
+  }
+
+  /** The exchange has ended: whether that was a whole answer. */
+  finish(secrets: ReadonlyArray<string>): Effect.Effect<void, JobError> {
+    switch (this.#kind) {
+      case "error": {
+        const body = Buffer.concat(this.#held).toString()
+        return Effect.flatMap(
+          ProviderError.fromAnswer(this.#provider, this.#status, this.#headers, body, secrets),
+          Effect.fail
+        )
+      }
+      case "stream":
+        return this.#last(this.#reader.end())
+      case "whole":
+        return this.#last(this.#reader.whole(Buffer.concat(this.#held)))
+      case "passing":
+        return Effect.void
+    }
+  }
+
+  #hold(chunk: Uint8Array): void {
+    this.#held.push(chunk)
+    this.#heldBytes += chunk.length
+  }
+
+  /** An answer too large to hold: from here on it passes as it comes, or not at all. */
+  #release(control: ExchangeControl): void {
+    if (!this.#reader.isPassable) {
+      const reason = "malformed"
+      return control.fail(new ProviderFailed({ provider: this.#provider, reason, status: null, retryAfterMs: null }))
+    }
+    this.#kind = "passing"
+    for (const chunk of this.#held) this.#write(chunk, control)
+    this.#held = []
+  }
+
+  #give(read: Read, control: ExchangeControl): void {
+    if (isFailure(read)) return control.fail(read)
+    for (const piece of read) this.#write(piece, control)
+  }
+
+  #last(read: Read): Effect.Effect<void, JobError> {
+    if (isFailure(read)) return Effect.fail(read)
+    if (!this.#sink.started && this.#reader.isPassable) this.#start()
+    for (const piece of read) {
+      if (!this.#sink.started) this.#start()
+      this.#sink.write(piece)
+    }
+    return Effect.void
+  }
+
+  #write(bytes: Uint8Array, control: ExchangeControl): void {
+    if (!this.#sink.started) this.#start()
+    if (this.#sink.write(bytes)) return
+    control.pause()
+    this.#sink.onDrain(control.resume)
+  }
+
+  #start(): void {
+    this.#sink.start(this.#reader.head(this.#status, this.#contentType))
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * Reads a streamed answer as it passes: hands on every frame unchanged but for the model's alias, meters usage, and knows
+ * whether the provider ended its answer properly.
+ */
+import type { Usage } from "../../contract/Usage.ts"
+import * as JsonText from "../JsonText.ts"
+import { dataOf, maxFrameBytes, replaceData, SseFrames } from "../SseFrames.ts"
+import type { AnswerGrammar } from "./AnswerGrammar.ts"
+
+export interface PassingStreamOptions {
+  readonly grammar: AnswerGrammar
+  /** The client asked for usage itself, so frames of the provider that hold nothing else are passed on. */
+  readonly showUsage: boolean
+  /** Puts this name in the place of the provider's model; `undefined` leaves frames as they are. */
+  readonly alias: string | undefined
+}
+
+/** How many of the last frames are searched for the end where the provider sends no terminator. */
+const remembered = 4
+
+export class PassingStream {
+  readonly #options: PassingStreamOptions
+  readonly #marks: ReadonlyArray<Buffer>
+  readonly #frames = new SseFrames()
+  #last: Array<Uint8Array> = []
+  #terminated = false
+  #usage: Usage | undefined
+  /** The frame in which the provider has reported an error. */
+  errorData: Uint8Array | undefined
+
+  constructor(options: PassingStreamOptions) {
+    const { alias, grammar } = options
+    this.#options = options
+    this.#marks = alias === undefined
+      ? grammar.marks
+      : [...grammar.modelPaths.map((path) => Buffer.from(`"${path.at(-1)}"`)), ...grammar.marks]
+  }
+
+  /** What of this chunk is for the client. `"malformed"` and `"error"` end the stream. */
+  push(chunk: Uint8Array): ReadonlyArray<Uint8Array> | "malformed" | "error" {
+    const out: Array<Uint8Array> = []
+    // looked for once in the chunk and not in each of its frames, unless one of them began in an earlier chunk
+    const isOrdinary = this.#frames.restBytes === 0 && !this.#holdsMark(chunk)
+    for (const frame of this.#frames.push(chunk)) {
+      const kept = this.#take(frame, isOrdinary)
+      if (kept === "malformed" || kept === "error") return kept
+      if (kept !== undefined) append(out, kept)
+    }
+    return this.#frames.restBytes > maxFrameBytes ? "malformed" : out
+  }
+
+  /**
+   * The provider has ended its body. Returns the last frame where only the blank line after it is missing and it makes
+   * the answer whole; a frame that was cut is dropped.
+   */
+  end(): Uint8Array | undefined | "error" {
+    const { rest } = this.#frames
+    const kept = rest.length === 0 ? undefined : this.#take(rest, false)
+    if (kept === "error") return kept
+    return kept === "malformed" || !this.isComplete ? undefined : kept
+  }
+
+  /** Whether what has passed is a whole answer. */
+  get isComplete(): boolean {
+    return this.#terminated || this.#last.some((data) => this.#options.grammar.isLast(data))
+  }
+
+  /** What was consumed by what has passed. A provider may say so in every frame: then the last ones count. */
+  get usage(): Usage | undefined {
+    if (this.#usage !== undefined) return this.#usage
+    let usage: Usage | undefined
+    for (const data of this.#last) {
+      const members = JsonText.members(data)
+      if (members !== undefined) usage = this.#options.grammar.read(data, members, usage).usage ?? usage
+    }
+    return usage
+  }
+
+  /** What of this frame is for the client. */
+  #take(frame: Uint8Array, isOrdinary: boolean): Uint8Array | undefined | "malformed" | "error" {
+    const data = dataOf(frame)
+    // a comment or an event without data
+    if (data === undefined) return frame
+    const { terminator } = this.#options.grammar
+    if (
+      terminator === undefined || data.length > terminator.length + 2 || !Buffer.from(data).includes(terminator)
+    ) return this.#read(frame, data, isOrdinary)
+    this.#terminated = true
+    return frame
+  }
+
+  #read(frame: Uint8Array, data: Uint8Array, isOrdinary: boolean): Uint8Array | undefined | "malformed" | "error" {
+    const { alias, grammar, showUsage } = this.#options
+    this.#last.push(data)
+    if (this.#last.length > remembered) this.#last.shift()
+    if (isObject(data) && (isOrdinary || !this.#holdsMark(data))) return frame
+    const members = JsonText.members(data)
+    if (members === undefined) return "malformed"
+    const { isError, isOnlyUsage, usage } = grammar.read(data, members, this.#usage)
+    if (isError === true) {
+      this.errorData = data
+      return "error"
+    }
+    if (usage !== undefined) this.#usage = usage
+    if (isOnlyUsage === true && !showUsage) return undefined
+    if (alias === undefined) return frame
+    const renamed = rename(data, members, grammar, alias)
+    return renamed === undefined ? frame : replaceData(frame, data, renamed)
+  }
+
+  /** Whether bytes speak of what is to be read, and so need a second look. */
+  #holdsMark(data: Uint8Array): boolean {
+    const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
+    for (const mark of this.#marks) if (bytes.includes(mark)) return true
+    return false
+  }
+}
+
+/** JSON with another name of the model; `undefined` where it names none. */
+export const rename = (
+  data: Uint8Array,
+  members: ReadonlyArray<JsonText.Member>,
+  { modelPaths }: AnswerGrammar,
+  alias: string
+): Uint8Array | undefined => {
+  for (const path of modelPaths) {
+    const renamed = JsonText.setAt(data, members, path, alias)
+    if (renamed !== undefined) return renamed
+  }
+  return undefined
+}
+
+const isObject = (data: Uint8Array): boolean => data[0] === 0x7b && data[data.length - 1] === 0x7d
+
+/** Adds a frame; one that lies right behind the last is joined to it without a copy. */
+const append = (out: Array<Uint8Array>, frame: Uint8Array): void => {
+  const last = out.at(-1)
+  if (last !== undefined && last.buffer === frame.buffer && last.byteOffset + last.length === frame.byteOffset) {
+    out[out.length - 1] = new Uint8Array(last.buffer, last.byteOffset, last.length + frame.length)
+  } else out.push(frame)
+}

@@ -1,0 +1,120 @@
+/** Turns an error of a provider, whatever its dialect, into what the client may know of it. */
+import { Clock, DateTime, Effect, Option, Predicate } from "effect"
+import type { IncomingHttpHeaders } from "node:http"
+import type { JobError } from "../../contract/JobError.ts"
+import { ProviderFailed, ProviderRateLimited, ProviderRejected } from "../../contract/JobError.ts"
+import * as Json from "../Json.ts"
+
+/** As much of an error's body as is read. */
+export const maxErrorBytes = 64 * 1024
+
+/** What a provider says of its error: OpenAI and those after it below `error`, Cohere and DashScope at the top. */
+const saidIn = (body: unknown): Json.Fields => {
+  // Google's stream of JSON is a list
+  const top = Json.fields(Array.isArray(body) ? body[0] : body)
+  const { error } = top
+  return Predicate.isReadonlyObject(error) ? error : { ...top, message: top["message"] ?? error ?? top["detail"] }
+}
+
+/** Google's `google.rpc` details, by the last part of their type. */
+const detailOf = (said: Json.Fields, type: string): Json.Fields =>
+  Json.list(said["details"]).map(Json.fields).find((detail) => Json.string(detail["@type"])?.endsWith(`.${type}`)) ?? {}
+
+/** `retry-after-ms`, or `retry-after` in seconds or as a date; `null` where neither makes sense. In milliseconds. */
+export const retryAfter = Effect.fnUntraced(function*(headers: IncomingHttpHeaders) {
+  const milliseconds = Number(headers["retry-after-ms"] ?? Number.NaN)
+  if (milliseconds >= 0) return milliseconds
+  const value = headers["retry-after"]
+  if (value === undefined) return null
+  const seconds = Number(value)
+  if (seconds >= 0) return seconds * 1_000
+  const date = DateTime.make(value)
+  return Option.isNone(date) ? null : Math.max(0, DateTime.toEpochMillis(date.value) - (yield* Clock.currentTimeMillis))
+})
+
+/** `34.4s` */
+const retryDelay = (said: Json.Fields): number | null => {
+  const seconds = /^(\d+(?:\.\d+)?)s$/.exec(Json.string(detailOf(said, "RetryInfo")["retryDelay"]) ?? "")?.[1]
+  return seconds === undefined ? null : Number(seconds) * 1_000
+}
+
+/**
+ * A 4xx about the request keeps its status and message. Refused credentials are the gateway's fault, not the client's,
+ * and what the provider says about them may quote a key: they become a 502 without its words.
+ */
+export const fromAnswer = Effect.fnUntraced(function*(
+  provider: string,
+  status: number,
+  headers: IncomingHttpHeaders,
+  body: string,
+  secrets: ReadonlyArray<string>
+): Effect.fn.Return<JobError> {
+  const said = saidIn(Json.parse(body))
+  const retryAfterMs = (yield* retryAfter(headers)) ?? retryDelay(said)
+  return describe(provider, status, said, retryAfterMs, secrets) ??
+    new ProviderFailed({ provider, reason: "status", status, retryAfterMs })
+})
+
+/** An error in the place of an answer, or in the middle of one. */
+export const inAnswer = (provider: string, body: unknown, secrets: ReadonlyArray<string>): JobError => {
+  const said = saidIn(body)
+  const status = statusOf(said)
+  const retryAfterMs = retryDelay(said)
+  return (status === undefined ? undefined : describe(provider, status, said, retryAfterMs, secrets)) ??
+    new ProviderFailed({ provider, reason: "error", status: status ?? null, retryAfterMs })
+}
+
+/** What can be told from the status; the rest has failed. */
+const describe = (
+  provider: string,
+  status: number,
+  said: Json.Fields,
+  retryAfterMs: number | null,
+  secrets: ReadonlyArray<string>
+): JobError | undefined => {
+  if (status === 429) return new ProviderRateLimited({ provider, retryAfterMs })
+  // Google says 400 of a wrong key
+  if (status === 401 || status === 403 || detailOf(said, "ErrorInfo")["reason"] === "API_KEY_INVALID") {
+    return new ProviderFailed({ provider, reason: "credentials", status, retryAfterMs: null })
+  }
+  if (status < 400 || status >= 500 || status === 408) return undefined
+  const message = redact(textOf(said["message"]) ?? `The provider '${provider}' rejected the request`, secrets)
+  return new ProviderRejected({
+    provider,
+    status,
+    message,
+    type: textOf(said["type"]) ?? null,
+    param: textOf(said["param"]) ?? paramOf(said, message) ?? null,
+    // Google's code is the status once more, its status the name
+    code: textOf(said["status"]) ?? textOf(said["code"]) ?? null
+  })
+}
+
+/** Google names fields in the details; Anthropic begins its message with the field. */
+const paramOf = (said: Json.Fields, message: string): string | undefined =>
+  Json.string(Json.fields(Json.list(detailOf(said, "BadRequest")["fieldViolations"])[0])["field"]) ??
+    /^([a-z]\w*(?:\.\w+|\[\d+\])*): /.exec(message)?.[1]
+
+/** Anthropic tells an error in the middle of an answer by its type, Google by a number. */
+const statusOf = ({ code, type }: Json.Fields): number | undefined => {
+  if (typeof code === "number" && code >= 400 && code < 600) return code
+  return typeof type === "string" ? statuses.get(type) : undefined
+}
+
+const statuses: ReadonlyMap<string, number> = new Map([
+  ["invalid_request_error", 400],
+  ["authentication_error", 401],
+  ["permission_error", 403],
+  ["not_found_error", 404],
+  ["request_too_large", 413],
+  ["rate_limit_error", 429],
+  ["api_error", 500],
+  ["timeout_error", 504],
+  ["overloaded_error", 529]
+])
+
+const textOf = (value: unknown): string | undefined =>
+  typeof value === "string" || typeof value === "number" ? String(value) : undefined
+
+const redact = (message: string, secrets: ReadonlyArray<string>): string =>
+  secrets.reduce((text, secret) => secret === "" ? text : text.replaceAll(secret, "[redacted]"), message)
