@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import { vi } from "vitest"
 import { dataOf, replaceData, SseFrames } from "../../shared/provider/SseFrames.ts"
+import { cut } from "../fixture/Cut.ts"
 
 const Text = Schema.Union([
   Schema.String,
@@ -28,17 +29,6 @@ const anyFrame = Arbitrary.all([
 }))
 
 const toText = (bytes: Uint8Array): string => Buffer.from(bytes).toString()
-
-/** Cuts bytes into pieces of the given sizes, again and again until there are none left. */
-const cut = (bytes: Uint8Array, sizes: ReadonlyArray<number>): ReadonlyArray<Uint8Array> => {
-  const chunks: Array<Uint8Array> = []
-  for (let at = 0, turn = 0; at < bytes.length; turn++) {
-    const size = sizes[turn % sizes.length] ?? bytes.length
-    chunks.push(bytes.slice(at, at + size))
-    at += size
-  }
-  return chunks
-}
 
 const sizes = Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 40 }))), {
   maxLength: 8

@@ -136,7 +136,7 @@ const toAssistant = ({ content, toolCalls }: Turn, losses: Losses): object => {
   const reasoning = content.flatMap((part) => {
     if (part.type !== "reasoning") return []
     if (part.signature === undefined || part.signature.origin === "openai") return [part.text]
-    losses.warn(part.path ?? "", "was thought by another provider")
+    losses.warn(part.path ?? "", "was not thought by this provider")
     return []
   }).join("")
   return {

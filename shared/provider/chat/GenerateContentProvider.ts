@@ -15,6 +15,7 @@ import type {
 } from "./Conversation.ts"
 import type { AnswerDecoder, ProviderDialect, Target } from "./Dialect.ts"
 import type { Losses } from "./Losses.ts"
+import { warnOfDetail } from "./Media.ts"
 import type { FinishReason, ModelEvent } from "./ModelEvent.ts"
 import { budgetOf, effortOf, Thinking } from "./ReasoningEffort.ts"
 import * as ToolCalls from "./ToolCalls.ts"
@@ -177,6 +178,8 @@ const toParts = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
     case "reasoning":
       return []
     case "image":
+      warnOfDetail(part, losses)
+      return toMedia(part, losses)
     case "file":
       return toMedia(part, losses)
   }

@@ -1,5 +1,6 @@
 /** Pictures and files as dialects hold them: data URLs, and media types that a name gives away. */
 import type { Media, MediaPart } from "./Conversation.ts"
+import type { Losses } from "./Losses.ts"
 
 const dataUrl = /^data:([^;,]*)(?:;[^,]*)?;base64,/i
 
@@ -41,4 +42,12 @@ export const textOf = (part: MediaPart): string | undefined => {
   return part.media.type === "base64" && part.mediaType.startsWith("text/")
     ? Buffer.from(part.media.data, "base64").toString()
     : undefined
+}
+
+/** How closely a picture is to be looked at: only OpenAI's dialect has a word for it. */
+export const warnOfDetail = (
+  { detail = "auto", path = "" }: Extract<MediaPart, { readonly type: "image" }>,
+  losses: Losses
+): void => {
+  if (detail !== "auto") losses.warn(`${path}.image_url.detail`)
 }

@@ -73,7 +73,6 @@ const fates: Fate = {
   output_config: { output_format: "carried", format: "carried", effort: "carried" },
   metadata: { user_id: "carried" },
   container: "meaning",
-  context_management: "meaning",
   inference_geo: "meaning",
   mcp_servers: "meaning"
 }

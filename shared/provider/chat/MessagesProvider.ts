@@ -15,7 +15,7 @@ import type {
 } from "./Conversation.ts"
 import type { AnswerDecoder, ProviderDialect, Target } from "./Dialect.ts"
 import type { Losses } from "./Losses.ts"
-import { textOf } from "./Media.ts"
+import { textOf, warnOfDetail } from "./Media.ts"
 import type { FinishReason, ModelEvent } from "./ModelEvent.ts"
 import { budgetOf, effortOf, Thinking } from "./ReasoningEffort.ts"
 import * as ToolCalls from "./ToolCalls.ts"
@@ -171,6 +171,7 @@ const toBlocks = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
       ]
     }
     case "image": {
+      warnOfDetail(part, losses)
       const source = toSource(part)
       return source === undefined ? refused(part, losses) : [{ type: "image", source }]
     }

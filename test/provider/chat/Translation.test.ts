@@ -1,0 +1,204 @@
+/**
+ * What a provider says reaches a client of any dialect: recorded answers, cut anywhere, translated, and read back as that
+ * dialect's own provider would have meant it.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Schema } from "effect"
+import { chatCompletions } from "../../../shared/provider/chat/ChatCompletions.ts"
+import { completions } from "../../../shared/provider/chat/Completions.ts"
+import type { AnswerEncoder, AnswerIdentity } from "../../../shared/provider/chat/Dialect.ts"
+import { streamGenerateContent } from "../../../shared/provider/chat/GenerateContent.ts"
+import { messages } from "../../../shared/provider/chat/Messages.ts"
+import type { ModelEvent } from "../../../shared/provider/chat/ModelEvent.ts"
+import { anthropic } from "../../../shared/provider/anthropic/Anthropic.ts"
+import { gemini } from "../../../shared/provider/gemini/Gemini.ts"
+import { isFailure, type Read } from "../../../shared/provider/http/AnswerReader.ts"
+import { TranslatedAnswer, TranslatedPart } from "../../../shared/provider/http/TranslatedAnswer.ts"
+import { openAi } from "../../../shared/provider/openai/OpenAi.ts"
+import { dataOf, SseFrames } from "../../../shared/provider/SseFrames.ts"
+import {
+  decoderOf,
+  errorSample,
+  expected,
+  type Provider,
+  type Said,
+  saidBy,
+  type Sample,
+  samples
+} from "../../fixture/ChatSamples.ts"
+import { cut } from "../../fixture/Cut.ts"
+
+const grammars = { openai: openAi.grammar, anthropic: anthropic.grammar, gemini: gemini.grammar }
+
+const identity: AnswerIdentity = {
+  id: "0123456789abcdef",
+  created: 1_700_000_000,
+  model: "alias",
+  fingerprint: undefined
+}
+const user = [{ role: "user" as const, content: "How do bees dance?" }]
+
+/** A client of each dialect, and whose provider's decoder reads what it gets. */
+const clients: Readonly<Record<string, { readonly reader: Provider; readonly encoder: () => AnswerEncoder }>> = {
+  "chat completions": {
+    reader: "openai",
+    encoder: () =>
+      chatCompletions.encoder({ model: "alias", messages: user, stream_options: { include_usage: true } }, identity)
+  },
+  messages: {
+    reader: "anthropic",
+    encoder: () => messages.encoder({ model: "alias", max_tokens: 100, messages: user }, identity)
+  },
+  generateContent: {
+    reader: "gemini",
+    encoder: () => streamGenerateContent.encoder({ contents: [{ parts: [{ text: "How?" }] }] }, identity)
+  }
+}
+
+const answered = (sample: Sample, encoder: AnswerEncoder, streams: boolean) => {
+  const answer = new TranslatedAnswer({ encoder, streams, headers: {}, exchanges: 1 })
+  return new TranslatedPart({
+    answer,
+    decoder: decoderOf[sample.provider](),
+    grammar: grammars[sample.provider],
+    firstChoice: 0,
+    provider: "p",
+    secrets: []
+  })
+}
+
+const bytesOf = (read: Read): Buffer => {
+  if (isFailure(read)) return assert.fail(read.message)
+  return Buffer.concat(read)
+}
+
+/** What a client gets of a streamed answer whose bytes were cut like this. */
+const streamedTo = (sample: Sample, encoder: AnswerEncoder, sizes: ReadonlyArray<number>): Buffer => {
+  const part = answered(sample, encoder, true)
+  return Buffer.concat([...cut(sample.sse, sizes).map((chunk) => bytesOf(part.push(chunk))), bytesOf(part.end())])
+}
+
+/** What a client makes of the frames that it gets. */
+const readStream = (bytes: Uint8Array, provider: Provider): Said => {
+  const decoder = decoderOf[provider]()
+  const frames = new SseFrames()
+  const events: Array<ModelEvent> = []
+  for (const frame of frames.push(bytes)) {
+    const data = Buffer.from(dataOf(frame) ?? []).toString()
+    if (data !== "" && data !== "[DONE]") events.push(...decoder.frame(JSON.parse(data)) ?? assert.fail(data))
+  }
+  assert.strictEqual(frames.restBytes, 0)
+  assert.isTrue(decoder.isComplete())
+  return saidBy([...events, ...decoder.last()], decoder.usage())
+}
+
+const readWhole = (bytes: Buffer, provider: Provider): Said => {
+  const decoder = decoderOf[provider]()
+  const events = decoder.whole(JSON.parse(bytes.toString())) ?? assert.fail(bytes.toString())
+  return saidBy([...events, ...decoder.last()], decoder.usage())
+}
+
+/** What of an answer has a place in each dialect. */
+const placed = (said: Said, client: string): Said => {
+  const { cacheWriteTokens: _, ...usage } = said.usage
+  return client === "generateContent" ? { ...said, usage } : client === "messages" ? { ...said, media: [] } : said
+}
+
+const named = samples.map((sample) => [`${sample.provider}/${sample.name}`, sample] as const)
+
+describe("a recorded answer is decoded to what it says", () => {
+  it.each(named)("%s", (_, sample) => {
+    assert.deepStrictEqual(readWhole(sample.json, sample.provider), expected(sample, "json"))
+    assert.deepStrictEqual(readStream(sample.sse, sample.provider), expected(sample, "sse"))
+  })
+})
+
+describe.each(Object.keys(clients))("%s: a recorded answer comes to the same", (client) => {
+  const { encoder, reader } = clients[client]!
+
+  it.each(named)("%s, as JSON and as a stream", (_, sample) => {
+    const body = bytesOf(answered(sample, encoder(), false).whole(sample.json))
+    assert.deepStrictEqual(readWhole(body, reader), placed(expected(sample, "json"), client))
+    const frames = streamedTo(sample, encoder(), [])
+    assert.deepStrictEqual(readStream(frames, reader), placed(expected(sample, "sse"), client))
+    // whatever form the provider chose, the client gets the one that it asked for
+    const folded = answered(sample, encoder(), false)
+    for (const chunk of cut(sample.sse, [50])) bytesOf(folded.push(chunk))
+    assert.deepStrictEqual(readWhole(bytesOf(folded.end()), reader), placed(expected(sample, "sse"), client))
+    const unfolded = bytesOf(answered(sample, encoder(), true).whole(sample.json))
+    assert.deepStrictEqual(readStream(unfolded, reader), placed(expected(sample, "json"), client))
+  })
+
+  it.prop(
+    "wherever the provider's bytes were cut",
+    [
+      Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 90 }))), {
+        minLength: 1,
+        maxLength: 8
+      }),
+      Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: samples.length - 1 })))
+    ],
+    ([sizes, index]) => {
+      const sample = samples[index]!
+      const said = readStream(streamedTo(sample, encoder(), sizes), reader)
+      assert.deepStrictEqual(said, placed(expected(sample, "sse"), client))
+    },
+    { arbitrary: { runs: 200, seed: 1 } }
+  )
+})
+
+describe("completions", () => {
+  it.each(named)("hold the text of %s", (_, sample) => {
+    const encoder = () => completions.encoder({ model: "alias", prompt: "How?" }, identity)
+    const { choices } = JSON.parse(bytesOf(answered(sample, encoder(), false).whole(sample.json)).toString()) as {
+      readonly choices: ReadonlyArray<{ readonly text: string; readonly finish_reason: string }>
+    }
+    const { finish, text } = expected(sample, "json")
+    assert.deepStrictEqual(choices.map(({ finish_reason, text }) => ({ finish_reason, text })), [
+      { text, finish_reason: finish === "tool_calls" ? "stop" : finish }
+    ])
+  })
+})
+
+describe("a stream that is no whole answer", () => {
+  const failureOf = (sample: Sample, bytes: Uint8Array) => {
+    const part = answered(sample, clients["messages"]!.encoder(), true)
+    const pushed = part.push(bytes)
+    return isFailure(pushed) ? pushed : part.end()
+  }
+
+  it.each(named)("%s, broken off before its end, is an error", (_, sample) => {
+    // up to the first frame that says why the answer ends
+    const end = ["\"finish_reason\":\"", "\"message_stop\"", "\"finishReason\"", "\"blockReason\""]
+      .map((mark) => sample.sse.indexOf(mark)).filter((at) => at !== -1)
+    const failure = failureOf(sample, sample.sse.subarray(0, Math.min(...end)))
+    assert.deepInclude(failure, { _tag: "ProviderFailed", reason: "cut", provider: "p" })
+  })
+
+  it.each(
+    [
+      ["openai", { _tag: "ProviderFailed", reason: "error", status: null }],
+      ["anthropic", { _tag: "ProviderFailed", reason: "error", status: 529 }],
+      ["gemini", { _tag: "ProviderFailed", reason: "error", status: 503 }]
+    ] as const
+  )("%s: an error in the middle is told as what it is", (provider, failure) => {
+    const sample = errorSample(provider)
+    assert.deepInclude(failureOf(sample, sample.sse), failure)
+  })
+
+  it("is malformed where its data make no sense", () => {
+    const [sample] = samples
+    assert.deepInclude(failureOf(sample!, Buffer.from("data: <html>\n\n")), { reason: "malformed" })
+    assert.deepInclude(failureOf(sample!, Buffer.from("data: 5\n\n")), { reason: "malformed" })
+  })
+
+  it("is malformed where a tool call is gone on with after the next has begun", () => {
+    const call = (index: number, more: object) =>
+      `data: ${JSON.stringify({ choices: [{ index: 0, delta: { tool_calls: [{ index, ...more }] } }] })}\n\n`
+    const begun = (index: number) => call(index, { id: `c${index}`, function: { name: "f", arguments: "{" } })
+    const late = begun(0) + begun(1) + call(0, { function: { arguments: "}" } })
+    assert.deepInclude(failureOf(samples.find(({ provider }) => provider === "openai")!, Buffer.from(late)), {
+      reason: "malformed"
+    })
+  })
+})
