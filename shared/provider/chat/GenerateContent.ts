@@ -187,14 +187,30 @@ const toTurns = (
     }
   }
   if (parts.length === 0 && toolCalls.length === 0) return results
-  return [...results, { role: roleOf(content.role), content: parts, toolCalls, toolCallId: undefined, path }]
+  const role = roleOf(content.role)
+  const whole = role === "assistant" ? joined(parts) : parts
+  return [...results, { role, content: whole, toolCalls, toolCallId: undefined, path }]
 }
 
-/** A function's response is an object. One with nothing but the text of an error, by the name that the format has for it. */
+/** Clients hand back the pieces of a streamed answer as they came. What was thought is one piece up to its signature. */
+const joined = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<ContentPart> => {
+  const whole: Array<ContentPart> = []
+  for (const part of parts) {
+    const last = whole.at(-1)
+    if (part.type === "text" && last?.type === "text") whole.splice(-1, 1, { ...last, text: last.text + part.text })
+    else if (part.type === "reasoning" && last?.type === "reasoning" && last.signature === undefined) {
+      whole.splice(-1, 1, { ...part, text: last.text + part.text })
+    } else whole.push(part)
+  }
+  return whole
+}
+
+/** A function's response is an object. One of nothing but a text has it by the name that the format gives for it. */
 const toResult = (response: { readonly [key: string]: unknown }) => {
-  const { error, ...others } = response
-  const failed = typeof error === "string" && Object.keys(others).length === 0
-  return { failed, text: failed ? error : JSON.stringify(response) }
+  const { error, output } = response
+  const isAlone = Object.keys(response).length === 1
+  if (isAlone && typeof error === "string") return { failed: true, text: error }
+  return { failed: false, text: isAlone && typeof output === "string" ? output : JSON.stringify(response) }
 }
 
 const roleOf = (role: string | null | undefined): Turn["role"] => {

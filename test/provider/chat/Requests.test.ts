@@ -572,6 +572,31 @@ describe("generateContent", () => {
   })
 })
 
+describe("the pieces of a streamed answer that a Gemini client hands back", () => {
+  it("are the answer again", () => {
+    const { sent } = ask(generateContent, messagesProvider, {
+      contents: [
+        { role: "user", parts: [{ text: "Hello" }] },
+        {
+          role: "model",
+          parts: [
+            { text: "H", thought: true },
+            { text: "m.", thought: true },
+            { text: "", thought: true, thoughtSignature: signed("anthropic", "gemini") },
+            { text: "They " },
+            { text: "dance." }
+          ]
+        },
+        { role: "user", parts: [{ text: "Go on" }] }
+      ]
+    }, {})
+    assert.deepNestedPropertyVal(sent, "messages[1].content", [
+      { type: "thinking", thinking: "Hm.", signature: "c2lnbmVk" },
+      { type: "text", text: "They dance." }
+    ])
+  })
+})
+
 describe("completions", () => {
   it("to Anthropic, whose answers are text alone", () => {
     const { sent } = ask(completions, messagesProvider, { model: "alias", prompt: "Once upon", suffix: "The end." }, {})
