@@ -258,6 +258,8 @@ const toThinking = (
 
 interface Candidate {
   calls: number
+  /** Reasoning was the last that was said, and is not signed. */
+  thinking: boolean
   finish: FinishReason | undefined
 }
 
@@ -296,11 +298,11 @@ class Decoder implements AnswerDecoder {
 
   last(): ReadonlyArray<ModelEvent> {
     if (this.#candidates.size === 0) this.#of(0)
-    return [...this.#candidates].map(([choice, { calls, finish = "stop" }]) => ({
-      type: "finish",
-      choice,
-      reason: finish === "stop" && calls > 0 ? "tool_calls" : finish
-    }))
+    return [...this.#candidates].flatMap(([choice, candidate]): ReadonlyArray<ModelEvent> => {
+      const { calls, finish = "stop" } = candidate
+      const reason = finish === "stop" && calls > 0 ? "tool_calls" : finish
+      return [...thought(choice, candidate), { type: "finish", choice, reason }]
+    })
   }
 
   usage(): Usage | undefined {
@@ -309,41 +311,54 @@ class Decoder implements AnswerDecoder {
 
   /** Parts that are none of these come from tools of the provider's own, and only where one was asked for. */
   #said(choice: number, candidate: Candidate, part: Json.Fields, events: Array<ModelEvent>): void {
-    const { functionCall, inlineData, text, thought, thoughtSignature: signature } = part
-    const signed: ReadonlyArray<ModelEvent> = typeof signature === "string" && signature !== ""
-      ? [{ type: "signature", choice, signature: { origin: "gemini", value: signature } }]
-      : []
+    const { functionCall, inlineData, text, thoughtSignature } = part
+    const signature = Json.string(thoughtSignature) ?? ""
     if (Predicate.isReadonlyObject(functionCall)) {
       const { args, id, name } = functionCall
       const call = candidate.calls++
-      // what was thought came before the call
       events.push(
-        ...signed,
+        // what was thought came before the call
+        ...thought(choice, candidate, signature),
         { type: "toolCall", choice, call, id: Json.string(id) || ToolCalls.newId(), name: Json.string(name) ?? "" },
         { type: "toolArguments", choice, call, delta: JSON.stringify(args ?? {}) }
       )
       return
     }
     if (typeof text === "string" && text !== "") {
-      events.push({ type: thought === true ? "reasoning" : "text", choice, delta: text })
+      if (part["thought"] === true) candidate.thinking = true
+      else events.push(...thought(choice, candidate))
+      events.push({ type: part["thought"] === true ? "reasoning" : "text", choice, delta: text })
     }
-    if (Predicate.isReadonlyObject(inlineData)) {
+    // a sketch of what it thinks about is no picture for the client
+    if (Predicate.isReadonlyObject(inlineData) && part["thought"] !== true) {
       const { data, mimeType } = inlineData
       if (typeof data === "string") {
-        events.push({ type: "media", choice, mediaType: Json.string(mimeType) ?? "", data })
+        events.push(...thought(choice, candidate), {
+          type: "media",
+          choice,
+          mediaType: Json.string(mimeType) ?? "",
+          data
+        })
       }
     }
-    events.push(...signed)
+    if (signature !== "") events.push(...thought(choice, candidate, signature))
   }
 
   #of(index: number): Candidate {
     let candidate = this.#candidates.get(index)
     if (candidate === undefined) {
-      candidate = { calls: 0, finish: undefined }
+      candidate = { calls: 0, thinking: false, finish: undefined }
       this.#candidates.set(index, candidate)
     }
     return candidate
   }
+}
+
+/** Ends what was thought, with its signature if it has one, and else with a mark of whose thoughts these were. */
+const thought = (choice: number, candidate: Candidate, value = ""): ReadonlyArray<ModelEvent> => {
+  if (value === "" && !candidate.thinking) return []
+  candidate.thinking = false
+  return [{ type: "signature", choice, signature: { origin: "gemini", value } }]
 }
 
 /** The model went astray: there is no answer to pass on. */

@@ -1,0 +1,429 @@
+/** Chat clients in front of providers of another dialect: what goes wrong, what gets lost, and several answers at once. */
+import Anthropic from "@anthropic-ai/sdk"
+import { assert, describe, it } from "@effect/vitest"
+import OpenAI from "openai"
+import type { Behaviour } from "../fixture/FakeProvider.ts"
+import { receivedBy, sharedGateway } from "../fixture/SharedGateway.ts"
+
+const providers = ["openai", "anthropic", "gemini"] as const
+type Provider = typeof providers[number]
+
+const shared = sharedGateway({
+  providers: (baseUrl) => {
+    const root = baseUrl.replace(/\/v1$/, "")
+    return `
+  to-openai: { protocol: openai, baseUrl: "${root}/v1", apiKey: provider-secret }
+  to-anthropic: { protocol: anthropic, baseUrl: "${root}", apiKey: provider-secret }
+  to-gemini: { protocol: gemini, baseUrl: "${root}/v1beta", apiKey: provider-secret }
+  misspelt: { protocol: anthropic, baseUrl: "${root}", options: { maxtokens: 5 } }`
+  },
+  models: [
+    ...providers.flatMap((name) => [
+      `  on-${name}: { workload: chat, targets: [{ provider: to-${name}, model: upstream-model }] }`,
+      `  plain-${name}: { workload: chat, targets: [{ provider: to-${name} }] }`
+    ]),
+    "  misspelt: { workload: chat, targets: [{ provider: misspelt }] }"
+  ].join("\n")
+})
+
+// Bare clients
+
+interface Dialect {
+  readonly own: Provider
+  readonly path: (model: string, streams: boolean) => string
+  readonly body: (model: string, streams: boolean) => object
+  /** How it names the limit of tokens. */
+  readonly limit: string
+}
+
+const text = "one two three four five six seven eight nine ten"
+
+const dialects: Readonly<Record<string, Dialect>> = {
+  "chat completions": {
+    own: "openai",
+    path: () => "/v1/chat/completions",
+    body: (model, stream) => ({ model, messages: [{ role: "user", content: text }], stream }),
+    limit: "max_tokens"
+  },
+  completions: {
+    own: "openai",
+    path: () => "/v1/completions",
+    body: (model, stream) => ({ model, prompt: text, stream }),
+    limit: "max_tokens"
+  },
+  messages: {
+    own: "anthropic",
+    path: () => "/v1/messages",
+    body: (model, stream) => ({ model, max_tokens: 100, messages: [{ role: "user", content: text }], stream }),
+    limit: "max_tokens"
+  },
+  generateContent: {
+    own: "gemini",
+    path: (model, streams) =>
+      `/v1beta/models/${model}:${streams ? "streamGenerateContent?alt=sse" : "generateContent"}`,
+    body: () => ({ contents: [{ parts: [{ text }] }] }),
+    limit: "generationConfig.maxOutputTokens"
+  }
+}
+
+const post = (path: string, body: object | string, headers: Readonly<Record<string, string>> = {}) =>
+  fetch(`${shared().url}${path}`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${shared().key}`,
+      "content-type": "application/json",
+      "anthropic-version": "2023-06-01",
+      ...headers
+    },
+    body: typeof body === "string" ? body : JSON.stringify(body)
+  })
+
+const ask = (
+  { body, path }: Dialect,
+  provider: Provider,
+  streams: boolean,
+  more: object = {},
+  headers: Readonly<Record<string, string>> = {}
+) => {
+  const model = `on-${provider}`
+  return post(path(model, streams), { ...body(model, streams), ...more }, headers)
+}
+
+interface Envelope {
+  readonly type?: string
+  readonly error: {
+    readonly message: string
+    readonly type: string
+    readonly param: string | null
+    readonly code: string | number | null
+  }
+}
+
+const errorIn = async (answer: Response): Promise<Envelope["error"]> => {
+  const body = await answer.text()
+  assert.notInclude(body, "provider-secret")
+  assert.notInclude(body, "127.0.0.1")
+  return (JSON.parse(body) as Envelope).error
+}
+
+/** The data of the last frame of a stream. */
+const lastOf = async (answer: Response): Promise<string> => {
+  const frames = (await answer.text()).split(/\r?\n\r?\n/).filter((frame) => frame !== "")
+  return /^data: ?(.*)$/m.exec(frames.at(-1) ?? "")?.[1] ?? ""
+}
+
+const foreign = Object.entries(dialects).flatMap(([name, dialect]) =>
+  providers.filter((provider) => provider !== dialect.own || name === "completions" && provider !== "openai")
+    .map((provider) => [name, provider, dialect] as const)
+)
+
+const own = (["chat completions", "messages", "generateContent"] as const).map((name) => {
+  const dialect = dialects[name]!
+  return [name, dialect.own, dialect] as const
+})
+
+const pairs = [...foreign, ...own]
+
+const broken: ReadonlyArray<readonly [string, Behaviour]> = [
+  ["breaks off", { kind: "cut", after: 4 }],
+  ["ends before it is whole", { kind: "truncate", after: 4 }],
+  ["ends within a frame", { kind: "truncate", after: 4, bytes: 20 }],
+  ["turns into an error", { kind: "error", after: 4 }]
+]
+
+const brokenJson: ReadonlyArray<readonly [string, Behaviour]> = [
+  ["breaks off", { kind: "cut", after: 1 }],
+  ["ends before it is whole", { kind: "truncate", after: 1 }],
+  ["is garbage at its end", { kind: "malformed", after: 0 }],
+  ["is an error that calls itself an answer", { kind: "error", after: 0 }]
+]
+
+describe.each(foreign)("%s, translated from a provider of %s", (_, provider, dialect) => {
+  it("is never given a part for the whole where a frame is garbage", async () => {
+    shared().provider.behaveOnce({ kind: "malformed", after: 4 })
+    const answer = await ask(dialect, provider, true)
+    assert.strictEqual(answer.status, 200)
+    const { message } = (JSON.parse(await lastOf(answer)) as Envelope).error
+    assert.strictEqual(message, `The provider 'to-${provider}' sent an answer that cannot be understood`)
+  })
+})
+
+describe.each(pairs)("%s, with a provider of %s", (_, provider, dialect) => {
+  const failing = async (behaviour: Behaviour, streams = false) => {
+    shared().provider.behaveOnce(behaviour)
+    const answer = await ask(dialect, provider, streams)
+    return { status: answer.status, headers: answer.headers, error: await errorIn(answer) }
+  }
+
+  it("is told of a request that the provider rejects, with the provider's words and its own name of the field", async () => {
+    const messages = {
+      openai: "max_tokens: 999 is too many",
+      anthropic: "max_tokens: 999 is too many",
+      gemini: "max_output_tokens: 999 is too many"
+    }
+    const error = { message: messages[provider], ...(provider === "openai" ? { param: "max_completion_tokens" } : {}) }
+    const { error: told, status } = await failing({ kind: "status", status: 400, error })
+    assert.strictEqual(status, 400)
+    assert.strictEqual(told.message, messages[provider])
+    // whoever speaks the provider's dialect gets the provider's own name
+    if (provider !== dialect.own) assert.strictEqual(told.param, dialect.limit)
+  })
+
+  it("is not told what the provider says of the gateway's key", async () => {
+    const { error, status } = await failing({
+      kind: "status",
+      status: 401,
+      error: { message: "provider-secret is no key of ours" }
+    })
+    assert.strictEqual(status, 502)
+    assert.strictEqual(error.message, `The provider 'to-${provider}' refused the gateway's credentials`)
+  })
+
+  it("is told when to come back", async () => {
+    const { error, headers, status } = await failing({ kind: "status", status: 429, retryAfterMs: 7_000 })
+    assert.strictEqual(status, 429)
+    assert.strictEqual(headers.get("retry-after"), "7")
+    assert.strictEqual(error.type, "rate_limit_error")
+  })
+
+  it.each([500, 503, 529])("is told that the provider has failed with %d", async (upstream) => {
+    const { error, status } = await failing({ kind: "status", status: upstream })
+    assert.strictEqual(status, 502)
+    assert.strictEqual(error.message, `The provider 'to-${provider}' failed with status ${upstream}`)
+  })
+
+  it.each(broken)("is never given a part for the whole where a stream %s", async (_, behaviour) => {
+    shared().provider.behaveOnce(behaviour)
+    const answer = await ask(dialect, provider, true)
+    assert.strictEqual(answer.status, 200)
+    const error = (JSON.parse(await lastOf(answer)) as Envelope).error
+    assert.include(["upstream_error", "api_error"], error.type)
+    assert.match(error.message, /^The provider 'to-\w+' /)
+  })
+
+  it.each(brokenJson)("is never given a part for the whole where JSON %s", async (_, behaviour) => {
+    assert.strictEqual((await failing(behaviour)).status, 502)
+  })
+
+  it("gets an error by its status as long as nothing was said", async () => {
+    shared().provider.behaveOnce({ kind: "truncate", after: 0 })
+    assert.strictEqual((await ask(dialect, provider, true)).status, 502)
+  })
+
+  it("stops the provider's work when it hangs up", async () => {
+    shared().provider.behaveOnce({ kind: "endless" })
+    const { received, result } = await receivedBy(shared(), () => ask(dialect, provider, true))
+    const reader = (await result).body?.getReader()
+    assert.isFalse((await reader?.read())?.done)
+    await reader?.cancel()
+    assert.strictEqual(await received.closed, "aborted")
+  })
+})
+
+describe("several answers of a provider that gives one at a time", () => {
+  const openai = () => new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 })
+  const messages = [{ role: "user" as const, content: "Say something" }]
+
+  it("are asked for all at once and come as one, with what they all consumed", async () => {
+    const { provider } = shared()
+    const before = provider.requests.length
+    provider.behaveOnce({ kind: "silent" }, { kind: "silent" }, { kind: "silent" })
+    provider.say({ text: "something", usage: { input: 10, output: 2 } })
+    const answer = openai().chat.completions.create({ model: "on-anthropic", messages, n: 3 })
+    await provider.until(() => provider.requests.length === before + 3)
+    provider.release()
+    const { choices, usage } = await answer
+    assert.deepStrictEqual(
+      choices.map(({ finish_reason, index, message }) => [index, message.content, finish_reason]),
+      [
+        [0, "something", "stop"],
+        [1, "something", "stop"],
+        [2, "something", "stop"]
+      ]
+    )
+    assert.deepStrictEqual([usage?.prompt_tokens, usage?.completion_tokens], [30, 6])
+    assert.isTrue(provider.requests.slice(before).every(({ body }) => body.equals(provider.requests[before]!.body)))
+  })
+
+  it("are streamed as they come, each to its end", async () => {
+    shared().provider.say(({ messages }) => ({ text: `${messages.at(-1)?.text} and more` }))
+    const stream = openai().chat.completions.stream({ model: "on-anthropic", messages, n: 4 })
+    const { choices } = await stream.finalChatCompletion()
+    assert.deepStrictEqual(
+      choices.map(({ finish_reason, index, message }) => [index, message.content, finish_reason]),
+      [0, 1, 2, 3].map((index) => [index, "Say something and more", "stop"])
+    )
+  })
+
+  it("fail all where one fails, and the others are stopped", async () => {
+    const { provider } = shared()
+    const before = provider.requests.length
+    provider.behaveOnce({ kind: "silent" }, { kind: "status", status: 500 }, { kind: "silent" })
+    const error = await openai().chat.completions.create({ model: "on-anthropic", messages, n: 3 })
+      .catch((error: unknown) => error)
+    assert.strictEqual((error as { readonly status: number }).status, 502)
+    const [one, two, three] = provider.requests.slice(before)
+    assert.sameMembers(await Promise.all([one?.closed, two?.closed, three?.closed]), ["aborted", "finished", "aborted"])
+  })
+
+  it("are no more than eight", async () => {
+    const error = await openai().chat.completions.create({ model: "on-anthropic", messages, n: 9 })
+      .catch((error: unknown) => error)
+    assert.instanceOf(error, OpenAI.BadRequestError)
+    assert.deepInclude(error, { param: "n", code: "not_translatable" })
+  })
+
+  it("are one request where the provider gives them together", async () => {
+    shared().provider.say("something")
+    const { received, result } = await receivedBy(
+      shared(),
+      () => openai().chat.completions.create({ model: "on-gemini", messages, n: 3 })
+    )
+    assert.lengthOf((await result).choices, 3)
+    assert.deepNestedPropertyVal(received.json, "generationConfig.candidateCount", 3)
+  })
+
+  it("are one for each prompt", async () => {
+    const { provider } = shared()
+    provider.say(({ messages }) => ({ text: `${messages.at(-1)?.text} time` }))
+    const { choices } = await openai().completions.create({ model: "on-anthropic", prompt: ["One", "Two"], n: 2 })
+    assert.deepStrictEqual(choices.map(({ index, text }) => [index, text]), [
+      [0, "One time"],
+      [1, "One time"],
+      [2, "Two time"],
+      [3, "Two time"]
+    ])
+  })
+})
+
+describe("what a provider cannot be told", () => {
+  const chat = dialects["chat completions"]!
+
+  it("is named in a header where it is a hint, whatever the form of the answer", async () => {
+    const hints = { seed: 7, presence_penalty: 1, store: true }
+    for (const streams of [false, true]) {
+      const answer = await ask(chat, "anthropic", streams, hints)
+      assert.strictEqual(answer.status, 200)
+      assert.strictEqual(
+        answer.headers.get("x-translation-warnings"),
+        "store is not carried over; seed is not carried over; presence_penalty is not carried over"
+      )
+      await answer.text()
+    }
+    const answer = await ask(chat, "openai", false, hints)
+    assert.isNull(answer.headers.get("x-translation-warnings"))
+  })
+
+  it("is refused where the answer would mean something else", async () => {
+    const answer = await ask(chat, "gemini", true, { logit_bias: { 50256: -100 } })
+    assert.strictEqual(answer.status, 400)
+    assert.deepInclude(await errorIn(answer), {
+      message: "logit_bias: cannot be carried over to the provider of this model",
+      param: "logit_bias",
+      code: "not_translatable"
+    })
+  })
+
+  it("is always refused for a client that wants it so, by a provider and by the built-in engine", async () => {
+    const strict = { "x-translation": "strict" }
+    const answer = await ask(chat, "anthropic", false, { seed: 7 }, strict)
+    assert.strictEqual(answer.status, 400)
+    assert.deepInclude(await errorIn(answer), { message: "seed: is not carried over", param: "seed" })
+    const local = await post("/v1/chat/completions", { ...chat.body("local-chat", false), store: true }, strict)
+    assert.strictEqual(local.status, 400)
+    assert.strictEqual((await ask(chat, "anthropic", false, {}, strict)).status, 200)
+    // what is passed on is not translated
+    assert.strictEqual((await ask(chat, "openai", false, { seed: 7, store: true }, strict)).status, 200)
+    const other = await ask(chat, "anthropic", false, {}, { "x-translation": "loose" })
+    assert.strictEqual(other.status, 400)
+    assert.strictEqual((await errorIn(other)).param, "x-translation")
+  })
+
+  it("is a picture at an address that is not public, for a provider that does not fetch it", async () => {
+    const messages = [{
+      role: "user",
+      content: [
+        { type: "text", text: "What is this?" },
+        { type: "image_url", image_url: { url: "http://127.0.0.1:1/a.png" } }
+      ]
+    }]
+    const answer = await ask(chat, "gemini", false, { messages })
+    assert.strictEqual(answer.status, 400)
+    const { message, param } = JSON.parse(await answer.text()).error as Envelope["error"]
+    assert.strictEqual(param, "messages[0].content[1]")
+    assert.strictEqual(message, "messages[0].content[1]: does not lead to a public address")
+  })
+
+  it("is what the catalogue says wrong, which is nothing for the client", async () => {
+    const answer = await post(chat.path("misspelt", false), chat.body("misspelt", false))
+    assert.strictEqual(answer.status, 500)
+    assert.include(shared().log, "providers.misspelt.options in the catalogue")
+  })
+})
+
+describe("a client that speaks the provider's dialect", () => {
+  /** Requests that any parse-and-print would change. */
+  const odd = {
+    anthropic: (model: string) =>
+      ` {"max_tokens" : 1.0e1,\r\n"model":"${model}" ,"messages":[{"role":"user","content":"\\u0068\\/ 🐝"}],"x":1.0,"x":2}\n`,
+    gemini: () => ` {"contents" : [{"parts":[{"text":"\\u0068\\/ 🐝","own":1.0}]}], "x":1.0,"x":2}\n`
+  }
+
+  it("of Anthropic has its request passed on to the byte but for the model, with its version and its betas", async () => {
+    const { received, result } = await receivedBy(shared(), () =>
+      post("/v1/messages", odd.anthropic("on-anthropic"), {
+        "anthropic-version": "2026-10-21",
+        "anthropic-beta": "fast-mode-2026-02-01,files-api-2025-04-14"
+      }))
+    assert.strictEqual((await result).status, 200)
+    assert.strictEqual(received.body.toString(), odd.anthropic("upstream-model"))
+    assert.deepInclude(received.headers, {
+      "x-api-key": "provider-secret",
+      "anthropic-version": "2026-10-21",
+      "anthropic-beta": "fast-mode-2026-02-01,files-api-2025-04-14"
+    })
+  })
+
+  it("of Anthropic may name the version as this API does", async () => {
+    const { received, result } = await receivedBy(shared(), () =>
+      fetch(`${shared().url}/v1/messages`, {
+        method: "POST",
+        headers: { "x-api-key": shared().key, "content-type": "application/json", "vendor-version": "2023-06-01" },
+        body: odd.anthropic("plain-anthropic")
+      }))
+    assert.strictEqual((await result).status, 200)
+    assert.strictEqual(received.headers["anthropic-version"], "2023-06-01")
+    assert.strictEqual(received.body.toString(), odd.anthropic("plain-anthropic"))
+  })
+
+  it("of Google has its request passed on to the byte, with the model in the path", async () => {
+    const { received, result } = await receivedBy(
+      shared(),
+      () => post("/v1/models/on-gemini:streamGenerateContent?alt=sse", odd.gemini())
+    )
+    assert.strictEqual((await result).status, 200)
+    assert.strictEqual(received.body.toString(), odd.gemini())
+    assert.strictEqual(received.path, "/v1beta/models/upstream-model:streamGenerateContent?alt=sse")
+    assert.strictEqual(received.headers["x-goog-api-key"], "provider-secret")
+  })
+
+  it("is not refused for what another provider has signed, which is left out", async () => {
+    const { provider } = shared()
+    provider.say({ reasoning: "Hm.", text: "They dance." })
+    const anthropic = new Anthropic({ baseURL: shared().url, apiKey: shared().key, maxRetries: 0 })
+    const messages: Array<Anthropic.MessageParam> = [{ role: "user", content: "How do bees talk?" }]
+    const first = await anthropic.messages.create({ model: "on-gemini", max_tokens: 100, messages })
+    assert.deepStrictEqual(first.content.map(({ type }) => type), ["thinking", "text", "thinking"])
+    messages.push({ role: "assistant", content: first.content }, { role: "user", content: "Go on" })
+    const { received, result } = await receivedBy(
+      shared(),
+      () => anthropic.messages.create({ model: "on-anthropic", max_tokens: 100, messages })
+    )
+    await result
+    assert.deepStrictEqual((received.json as { readonly messages: unknown }).messages, [
+      messages[0],
+      { role: "assistant", content: [{ type: "text", text: "They dance." }] },
+      messages[2]
+    ])
+  })
+})
