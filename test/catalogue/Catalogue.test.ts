@@ -70,7 +70,7 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
   ["a list", () => "- models", "the file: Expected object"],
   ["no models", () => "providers: {}", "models: Missing key"],
   ["empty models", () => "providers: {}\nmodels:", "models: Expected object"],
-  ["an unknown protocol", () => change("openai", "smtp"), "providers.paid.protocol: Expected \"openai\""],
+  ["an unknown protocol", () => change("openai", "smtp"), "providers.paid.protocol: Expected \""],
   ["an unknown workload", () => change("chat", "chess"), "models.small.workload: Expected \"chat\""],
   ["an address that is none", () => change("https:", "ftp:"), "providers.paid.baseUrl: Expected an http(s) URL"],
   ["an address with a query", () => change("/v1", "/v1?a=b"), "providers.paid.baseUrl: Expected an http(s) URL"],

@@ -3,28 +3,13 @@ import Anthropic from "@anthropic-ai/sdk"
 import { assert, describe, it } from "@effect/vitest"
 import OpenAI from "openai"
 import type { Behaviour } from "../fixture/FakeProvider.ts"
+import { chatProviders, type Provider, providers } from "../fixture/ChatProviders.ts"
 import { receivedBy, sharedGateway } from "../fixture/SharedGateway.ts"
 
-const providers = ["openai", "anthropic", "gemini"] as const
-type Provider = typeof providers[number]
-
-const shared = sharedGateway({
-  providers: (baseUrl) => {
-    const root = baseUrl.replace(/\/v1$/, "")
-    return `
-  to-openai: { protocol: openai, baseUrl: "${root}/v1", apiKey: provider-secret }
-  to-anthropic: { protocol: anthropic, baseUrl: "${root}", apiKey: provider-secret }
-  to-gemini: { protocol: gemini, baseUrl: "${root}/v1beta", apiKey: provider-secret }
-  misspelt: { protocol: anthropic, baseUrl: "${root}", options: { maxtokens: 5 } }`
-  },
-  models: [
-    ...providers.flatMap((name) => [
-      `  on-${name}: { workload: chat, targets: [{ provider: to-${name}, model: upstream-model }] }`,
-      `  plain-${name}: { workload: chat, targets: [{ provider: to-${name} }] }`
-    ]),
-    "  misspelt: { workload: chat, targets: [{ provider: misspelt }] }"
-  ].join("\n")
-})
+const shared = sharedGateway(chatProviders({
+  provider: "  misspelt: { protocol: anthropic, baseUrl: \"ROOT\", options: { maxtokens: 5 } }",
+  model: "  misspelt: { workload: chat, targets: [{ provider: misspelt }] }"
+}))
 
 // Bare clients
 
@@ -378,7 +363,7 @@ describe("a client that speaks the provider's dialect", () => {
     assert.strictEqual((await result).status, 200)
     assert.strictEqual(received.body.toString(), odd.anthropic("upstream-model"))
     assert.deepInclude(received.headers, {
-      "x-api-key": "provider-secret",
+      "x-api-key": "provider-secret-of-anthropic",
       "anthropic-version": "2026-10-21",
       "anthropic-beta": "fast-mode-2026-02-01,files-api-2025-04-14"
     })
@@ -404,7 +389,7 @@ describe("a client that speaks the provider's dialect", () => {
     assert.strictEqual((await result).status, 200)
     assert.strictEqual(received.body.toString(), odd.gemini())
     assert.strictEqual(received.path, "/v1beta/models/upstream-model:streamGenerateContent?alt=sse")
-    assert.strictEqual(received.headers["x-goog-api-key"], "provider-secret")
+    assert.strictEqual(received.headers["x-goog-api-key"], "provider-secret-of-gemini")
   })
 
   it("is not refused for what another provider has signed, which is left out", async () => {

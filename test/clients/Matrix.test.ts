@@ -7,23 +7,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { type Content, GoogleGenAI } from "@google/genai"
 import OpenAI from "openai"
 import type { Received } from "../fixture/FakeProvider.ts"
+import { chatProviders, keyOf, type Provider, providers } from "../fixture/ChatProviders.ts"
 import { receivedBy, sharedGateway } from "../fixture/SharedGateway.ts"
 
-const providers = ["openai", "anthropic", "gemini"] as const
-type Provider = typeof providers[number]
-
-const shared = sharedGateway({
-  providers: (baseUrl) => {
-    const root = baseUrl.replace(/\/v1$/, "")
-    return `
-  to-openai: { protocol: openai, baseUrl: "${root}/v1", apiKey: secret-of-openai }
-  to-anthropic: { protocol: anthropic, baseUrl: "${root}", apiKey: secret-of-anthropic }
-  to-gemini: { protocol: gemini, baseUrl: "${root}/v1beta", apiKey: secret-of-gemini }`
-  },
-  models: providers.map((name) =>
-    `  on-${name}: { workload: chat, targets: [{ provider: to-${name}, model: upstream-model }] }`
-  ).join("\n")
-})
+const shared = sharedGateway(chatProviders())
 
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mN4tkAEAAQKAZvHkf7HAAAAAElFTkSuQmCC"
 const schema = { type: "object" as const, properties: { city: { type: "string" } }, required: ["city"] }
@@ -344,7 +331,7 @@ const askedOf: { readonly [P in Provider]: (body: Body) => Omit<Asked, "path" | 
   }
 }
 
-const keyOf = ({ headers }: Received, provider: Provider): unknown => {
+const sentKey = ({ headers }: Received, provider: Provider): unknown => {
   assert.notInclude(JSON.stringify(headers), shared().key)
   switch (provider) {
     case "openai":
@@ -359,7 +346,7 @@ const keyOf = ({ headers }: Received, provider: Provider): unknown => {
 
 const asked = (received: Received, provider: Provider): Asked => ({
   path: received.path,
-  key: keyOf(received, provider),
+  key: sentKey(received, provider),
   ...askedOf[provider](received.json as Body)
 })
 
@@ -387,7 +374,7 @@ const usage = { input: 120, output: 34 }
 describe.each(Object.entries(clients))("%s", (_, client) => {
   describe.each(providers)("with a provider of %s", (provider) => {
     describe.each([false, true])("streaming: %s", (streams) => {
-      const whom = { path: paths[provider](streams), key: `secret-of-${provider}` }
+      const whom = { path: paths[provider](streams), key: keyOf(provider) }
       const whole: Got = {
         model: `on-${provider}`,
         text: "",
@@ -484,7 +471,7 @@ describe("openai 7, completions", () => {
     assert.deepStrictEqual(asked(received, provider), {
       ...nothing,
       path: paths[provider](false),
-      key: `secret-of-${provider}`,
+      key: keyOf(provider),
       texts: ["Once upon"]
     })
     let streamed = ""

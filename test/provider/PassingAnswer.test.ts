@@ -7,7 +7,8 @@ import { gemini } from "../../shared/provider/gemini/Gemini.ts"
 import { isFailure, type Read } from "../../shared/provider/http/AnswerReader.ts"
 import { PassingAnswer } from "../../shared/provider/http/PassingAnswer.ts"
 import { openAi } from "../../shared/provider/openai/OpenAi.ts"
-import { errorSample, expected, type Provider, providers, samples } from "../fixture/ChatSamples.ts"
+import { type Provider, providers } from "../fixture/ChatProviders.ts"
+import { endOf, errorSample, expected, samples } from "../fixture/ChatSamples.ts"
 import { cut } from "../fixture/Cut.ts"
 
 const grammars = { openai: openAi.grammar, anthropic: anthropic.grammar, gemini: gemini.grammar }
@@ -168,9 +169,7 @@ describe("a recorded answer", () => {
 
   it.each(named)("%s, broken off, is an error", (_, sample) => {
     const answer = open(sample.provider, "m")
-    const marks = ["\"finish_reason\":\"", "\"message_stop\"", "\"finishReason\"", "\"blockReason\""]
-    const end = Math.min(...marks.map((mark) => sample.sse.indexOf(mark)).filter((at) => at !== -1))
-    assert.isFalse(isFailure(answer.push(sample.sse.subarray(0, end))))
+    assert.isFalse(isFailure(answer.push(sample.sse.subarray(0, endOf(sample)))))
     assert.deepInclude(answer.end(), { _tag: "ProviderFailed", reason: "cut" })
   })
 })

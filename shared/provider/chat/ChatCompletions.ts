@@ -8,6 +8,7 @@ import type {
   ContentPart,
   Conversation,
   Modality,
+  Sampling,
   SettingNames,
   ToolChoice,
   Turn
@@ -20,7 +21,7 @@ import * as Signature from "./Signature.ts"
 
 // Request
 
-const settings: SettingNames = {
+export const settings: SettingNames = {
   temperature: "temperature",
   topP: "top_p",
   presencePenalty: "presence_penalty",
@@ -116,16 +117,24 @@ const toConversation = (request: Contract.ChatCompletionRequest, losses: Losses)
   maxTokens: request.max_completion_tokens ?? request.max_tokens ?? undefined,
   choices: request.n ?? 1,
   seed: request.seed ?? undefined,
-  sampling: {
-    temperature: request.temperature ?? undefined,
-    topP: request.top_p ?? undefined,
-    topK: undefined,
-    presencePenalty: request.presence_penalty ?? undefined,
-    frequencyPenalty: request.frequency_penalty ?? undefined
-  },
+  sampling: toSampling(request),
   reasoning: request.reasoning_effort ? { type: "effort", effort: request.reasoning_effort } : undefined,
   modalities: toModalities(request, losses),
   user: request.user ?? undefined
+})
+
+/** Completions have the same fields. */
+export const toSampling = (
+  request: Pick<
+    Contract.ChatCompletionRequest,
+    "frequency_penalty" | "presence_penalty" | "temperature" | "top_p"
+  >
+): Sampling => ({
+  temperature: request.temperature ?? undefined,
+  topP: request.top_p ?? undefined,
+  topK: undefined,
+  presencePenalty: request.presence_penalty ?? undefined,
+  frequencyPenalty: request.frequency_penalty ?? undefined
 })
 
 type AnyMessage = Contract.ChatCompletionRequest["messages"][number]

@@ -3,16 +3,8 @@ import { Predicate, Schema } from "effect"
 import type { Usage } from "../../contract/Usage.ts"
 import * as Json from "../Json.ts"
 import { usageOf } from "../openai/OpenAiUsage.ts"
-import type {
-  AnswerFormat,
-  ContentPart,
-  Conversation,
-  MediaPart,
-  Reasoning,
-  SettingNames,
-  ToolChoice,
-  Turn
-} from "./Conversation.ts"
+import { settings } from "./ChatCompletions.ts"
+import type { AnswerFormat, ContentPart, Conversation, MediaPart, Reasoning, ToolChoice, Turn } from "./Conversation.ts"
 import type { AnswerDecoder, ProviderDialect, Target } from "./Dialect.ts"
 import type { Losses } from "./Losses.ts"
 import { fromUrl, textOf, toDataUrl } from "./Media.ts"
@@ -21,23 +13,6 @@ import { effortOf } from "./ReasoningEffort.ts"
 import * as ToolCalls from "./ToolCalls.ts"
 
 // Request
-
-const settings: SettingNames = {
-  temperature: "temperature",
-  topP: "top_p",
-  presencePenalty: "presence_penalty",
-  frequencyPenalty: "frequency_penalty",
-  seed: "seed",
-  stop: "stop",
-  maxTokens: "max_completion_tokens",
-  choices: "n",
-  reasoning: "reasoning_effort",
-  format: "response_format",
-  toolChoice: "tool_choice",
-  parallelToolCalls: "parallel_tool_calls",
-  modalities: "modalities",
-  user: "user"
-}
 
 const Options = Schema.Struct({
   /** What the limit of tokens is called: some servers know only the older name, OpenAI's newer models only the newer. */
@@ -394,7 +369,7 @@ const finishOf = ({ calls, finish = "stop", refused }: Choice): FinishReason => 
 
 export const chatCompletionsProvider: ProviderDialect<typeof Options.Type> = {
   origin: "openai",
-  settings,
+  settings: { ...settings, maxTokens: "max_completion_tokens" },
   takesChoices: true,
   needsInline: (_url, { mediaType, type }) => type === "file" && !mediaType.startsWith("video/"),
   options: Options,

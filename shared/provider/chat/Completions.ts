@@ -1,24 +1,12 @@
 /** The completions dialect of a client: from prompts to canonical conversations, from events to the texts that continue them. */
 import * as Contract from "../../contract/Completions.ts"
-import { toTokenUsage } from "./ChatCompletions.ts"
-import type { Conversation, SettingNames, Turn } from "./Conversation.ts"
+import { settings, toSampling, toTokenUsage } from "./ChatCompletions.ts"
+import type { Conversation, Turn } from "./Conversation.ts"
 import type { AnswerIdentity, ClientDialect } from "./Dialect.ts"
 import type { Fate, Losses } from "./Losses.ts"
 import type { FinishReason, ModelEvent } from "./ModelEvent.ts"
 
 // Request
-
-const settings: SettingNames = {
-  temperature: "temperature",
-  topP: "top_p",
-  presencePenalty: "presence_penalty",
-  frequencyPenalty: "frequency_penalty",
-  seed: "seed",
-  stop: "stop",
-  maxTokens: "max_tokens",
-  choices: "n",
-  user: "user"
-}
 
 const fates: Fate = {
   model: "carried",
@@ -57,13 +45,7 @@ const toConversations = (request: Contract.CompletionRequest, losses: Losses): R
     maxTokens: request.max_tokens ?? undefined,
     choices: textsPerPrompt(request),
     seed: request.seed ?? undefined,
-    sampling: {
-      temperature: request.temperature ?? undefined,
-      topP: request.top_p ?? undefined,
-      topK: undefined,
-      presencePenalty: request.presence_penalty ?? undefined,
-      frequencyPenalty: request.frequency_penalty ?? undefined
-    },
+    sampling: toSampling(request),
     // an answer in this dialect holds nothing else
     modalities: ["text"],
     user: request.user ?? undefined

@@ -21,7 +21,7 @@ import * as ToolCalls from "./ToolCalls.ts"
 
 // Request
 
-const settings: SettingNames = {
+export const settings: SettingNames = {
   temperature: "generationConfig.temperature",
   topP: "generationConfig.topP",
   topK: "generationConfig.topK",

@@ -3,17 +3,9 @@ import { Predicate, Schema } from "effect"
 import type { Usage } from "../../contract/Usage.ts"
 import { usageOf } from "../gemini/GeminiUsage.ts"
 import * as Json from "../Json.ts"
-import type {
-  AnswerFormat,
-  ContentPart,
-  Conversation,
-  MediaPart,
-  Reasoning,
-  SettingNames,
-  ToolChoice,
-  Turn
-} from "./Conversation.ts"
+import type { AnswerFormat, ContentPart, Conversation, MediaPart, Reasoning, ToolChoice, Turn } from "./Conversation.ts"
 import type { AnswerDecoder, ProviderDialect, Target } from "./Dialect.ts"
+import { settings } from "./GenerateContent.ts"
 import type { Losses } from "./Losses.ts"
 import { warnOfDetail } from "./Media.ts"
 import type { FinishReason, ModelEvent } from "./ModelEvent.ts"
@@ -21,22 +13,6 @@ import { budgetOf, effortOf, Thinking } from "./ReasoningEffort.ts"
 import * as ToolCalls from "./ToolCalls.ts"
 
 // Request
-
-const settings: SettingNames = {
-  temperature: "generationConfig.temperature",
-  topP: "generationConfig.topP",
-  topK: "generationConfig.topK",
-  presencePenalty: "generationConfig.presencePenalty",
-  frequencyPenalty: "generationConfig.frequencyPenalty",
-  seed: "generationConfig.seed",
-  stop: "generationConfig.stopSequences",
-  maxTokens: "generationConfig.maxOutputTokens",
-  choices: "generationConfig.candidateCount",
-  reasoning: "generationConfig.thinkingConfig",
-  format: "generationConfig.responseJsonSchema",
-  toolChoice: "toolConfig.functionCallingConfig",
-  modalities: "generationConfig.responseModalities"
-}
 
 const Options = Schema.Struct({ thinking: Schema.optionalKey(Thinking) })
 type Options = typeof Options.Type

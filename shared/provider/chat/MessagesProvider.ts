@@ -7,7 +7,6 @@ import type {
   ContentPart,
   Conversation,
   MediaPart,
-  SettingNames,
   ToolCall,
   ToolChoice,
   ToolDefinition,
@@ -16,23 +15,12 @@ import type {
 import type { AnswerDecoder, ProviderDialect, Target } from "./Dialect.ts"
 import type { Losses } from "./Losses.ts"
 import { textOf, warnOfDetail } from "./Media.ts"
+import { settings } from "./Messages.ts"
 import type { FinishReason, ModelEvent } from "./ModelEvent.ts"
 import { budgetOf, effortOf, Thinking } from "./ReasoningEffort.ts"
 import * as ToolCalls from "./ToolCalls.ts"
 
 // Request
-
-const settings: SettingNames = {
-  temperature: "temperature",
-  topP: "top_p",
-  topK: "top_k",
-  stop: "stop_sequences",
-  maxTokens: "max_tokens",
-  reasoning: "thinking",
-  format: "output_config",
-  toolChoice: "tool_choice",
-  user: "metadata.user_id"
-}
 
 const Options = Schema.Struct({
   /** How long an answer may be where the client does not say: this dialect wants a limit. Default 8,192. */

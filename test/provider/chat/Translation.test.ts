@@ -16,11 +16,12 @@ import { isFailure, type Read } from "../../../shared/provider/http/AnswerReader
 import { TranslatedAnswer, TranslatedPart } from "../../../shared/provider/http/TranslatedAnswer.ts"
 import { openAi } from "../../../shared/provider/openai/OpenAi.ts"
 import { dataOf, SseFrames } from "../../../shared/provider/SseFrames.ts"
+import type { Provider } from "../../fixture/ChatProviders.ts"
 import {
   decoderOf,
+  endOf,
   errorSample,
   expected,
-  type Provider,
   type Said,
   saidBy,
   type Sample,
@@ -168,10 +169,7 @@ describe("a stream that is no whole answer", () => {
   }
 
   it.each(named)("%s, broken off before its end, is an error", (_, sample) => {
-    // up to the first frame that says why the answer ends
-    const end = ["\"finish_reason\":\"", "\"message_stop\"", "\"finishReason\"", "\"blockReason\""]
-      .map((mark) => sample.sse.indexOf(mark)).filter((at) => at !== -1)
-    const failure = failureOf(sample, sample.sse.subarray(0, Math.min(...end)))
+    const failure = failureOf(sample, sample.sse.subarray(0, endOf(sample)))
     assert.deepInclude(failure, { _tag: "ProviderFailed", reason: "cut", provider: "p" })
   })
 
