@@ -268,6 +268,45 @@ describe("a picture at an address", () => {
       assert.lengthOf(connections, 0)
     }))
 
+  const album = (count: number) => ({
+    model: "alias",
+    messages: [{
+      role: "user",
+      content: Array.from({ length: count }, (_, index) => ({
+        type: "image_url",
+        image_url: { url: `https://example.com/${index % 50}.png` }
+      }))
+    }]
+  })
+
+  it.effect("is fetched once where it stands twice, and not as one of too many or too large ones", () =>
+    Effect.gen(function*() {
+      let fetched = 0
+      const guard = (size: number): GuardedFetch["Service"] => ({
+        fetch: () =>
+          Effect.sync(() => {
+            fetched++
+            return { bytes: new Uint8Array(size), mediaType: "image/png" }
+          })
+      })
+      const twice = { model: "alias", messages: [...album(3).messages, ...album(3).messages] }
+      const { connections, perform } = start(gemini, guard(1))
+      yield* begin(perform, call(chatCompletions, twice), new TestSink())
+      assert.strictEqual(fetched, 3)
+      assert.lengthOf((connections[0]!.json["contents"] as [{ parts: Array<unknown> }])[0].parts, 6)
+      for (
+        const [count, size, param] of [[41, 1, "messages[0].content[40]"], [
+          4,
+          20_000_000,
+          "messages[0].content[3]"
+        ]] as const
+      ) {
+        const { perform } = start(gemini, guard(size))
+        const result = yield* Effect.result(perform(call(chatCompletions, album(count)), new TestSink()))
+        assert.deepInclude(Result.isFailure(result) ? result.failure : undefined, { _tag: "InvalidRequest", param })
+      }
+    }))
+
   it.effect("is not fetched where the request is refused anyway", () =>
     Effect.gen(function*() {
       const guard: GuardedFetch["Service"] = { fetch: () => assert.fail("it was fetched") }

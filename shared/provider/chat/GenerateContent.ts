@@ -298,14 +298,14 @@ const toFormat = (config: Contract.GenerateContentRequest["generationConfig"], l
 const toJsonSchema = (schema: unknown): unknown => {
   if (Array.isArray(schema)) return schema.map(toJsonSchema)
   if (typeof schema !== "object" || schema === null) return schema
-  const { nullable, ...fields } = schema as { readonly [key: string]: unknown }
+  const isNullable = "nullable" in schema && schema.nullable === true
   return Object.fromEntries(
-    Object.entries(fields).map(([key, value]) => [
-      key,
-      key === "type" && typeof value === "string"
-        ? nullable === true ? [value.toLowerCase(), "null"] : value.toLowerCase()
-        : toJsonSchema(value)
-    ])
+    Object.entries(schema).flatMap(([key, value]) => {
+      // a property of that name has a schema
+      if (key === "nullable" && typeof value === "boolean") return []
+      if (key !== "type" || typeof value !== "string") return [[key, toJsonSchema(value)]]
+      return [[key, isNullable ? [value.toLowerCase(), "null"] : value.toLowerCase()]]
+    })
   )
 }
 

@@ -1,50 +1,72 @@
 /** Puts pictures and files in the place of their addresses, for providers that do not fetch these. */
 import { Effect } from "effect"
 import { InvalidRequest } from "../../contract/JobError.ts"
-import type { GuardedFetch } from "../GuardedFetch.ts"
-import type { ContentPart, Conversation, MediaPart, Turn } from "./Conversation.ts"
+import type { Fetched, GuardedFetch } from "../GuardedFetch.ts"
+import type { ContentPart, Conversation, MediaPart } from "./Conversation.ts"
 import type { ProviderDialect } from "./Dialect.ts"
 
-/** How many are fetched at once for one request. */
+/** How many are fetched at once for one request, how many in all, and how large they may be together. */
 const atOnce = 4
+const maxFiles = 40
+const maxBytes = 64 * 1024 * 1024
 
 type NeedsInline = ProviderDialect<never>["needsInline"]
 
-const isNeeded = (part: ContentPart, needsInline: NeedsInline): part is MediaPart =>
+/** The address that a part has to be fetched from, if it has. */
+const neededOf = (
+  part: ContentPart,
+  needsInline: NeedsInline
+): { readonly part: MediaPart; readonly url: string } | undefined =>
   (part.type === "image" || part.type === "file") && part.media.type === "url" && needsInline(part.media.url, part)
+    ? { part, url: part.media.url }
+    : undefined
 
-/** Fails with the field whose address leads nowhere. */
-export const inline = (
+/** Fails with the field whose address leads nowhere. What stands there twice is fetched once. */
+export const inline = Effect.fnUntraced(function*(
   conversation: Conversation,
   needsInline: NeedsInline,
   guard: GuardedFetch["Service"]
-): Effect.Effect<Conversation, InvalidRequest> => {
-  const isAnyNeeded = conversation.turns.some(({ content }) => content.some((part) => isNeeded(part, needsInline)))
-  if (!isAnyNeeded) return Effect.succeed(conversation)
-  return Effect.map(
-    Effect.forEach(conversation.turns, (turn) =>
-      Effect.map(
-        Effect.forEach(
-          turn.content,
-          (part): Effect.Effect<ContentPart, InvalidRequest> =>
-            isNeeded(part, needsInline) ? fetched(part, guard) : Effect.succeed(part),
-          { concurrency: atOnce }
-        ),
-        (content): Turn => ({ ...turn, content })
-      )),
-    (turns) => ({ ...conversation, turns })
-  )
-}
-
-const fetched = (part: MediaPart, guard: GuardedFetch["Service"]): Effect.Effect<MediaPart, InvalidRequest> =>
-  Effect.mapBoth(guard.fetch(part.media.type === "url" ? part.media.url : ""), {
-    onSuccess: ({ bytes, mediaType }): MediaPart => ({
-      ...part,
-      mediaType: mediaType.split(";")[0]?.trim().toLowerCase() || part.mediaType,
-      media: { type: "base64", data: Buffer.from(bytes).toString("base64") }
-    }),
-    onFailure: (refused) => {
-      const param = part.path ?? null
-      return new InvalidRequest({ message: `${param ?? "a file"}: ${refused.message}`, param, code: "invalid_url" })
+): Effect.fn.Return<Conversation, InvalidRequest> {
+  const { turns } = conversation
+  const needed = new Map<string, MediaPart>()
+  for (const { content } of turns) {
+    for (const each of content) {
+      const { part, url } = neededOf(each, needsInline) ?? {}
+      if (part !== undefined && url !== undefined && !needed.has(url)) needed.set(url, part)
     }
-  })
+  }
+  if (needed.size === 0) return conversation
+  const files = new Map<string, Fetched>()
+  let bytes = 0
+  yield* Effect.forEach([...needed], ([url, { path = "" }], index) => {
+    if (index >= maxFiles) return refused(path, `no more than ${maxFiles} files can be fetched for one request`)
+    return guard.fetch(url).pipe(
+      Effect.catch((error) => refused(path, error.message)),
+      Effect.flatMap((file) => {
+        files.set(url, file)
+        bytes += file.bytes.length
+        return bytes > maxBytes ? refused(path, "is too much together with what else is to be fetched") : Effect.void
+      })
+    )
+  }, { concurrency: atOnce, discard: true })
+  return {
+    ...conversation,
+    turns: turns.map((turn) => ({
+      ...turn,
+      content: turn.content.map((part) => {
+        const at = neededOf(part, needsInline)
+        const file = at === undefined ? undefined : files.get(at.url)
+        return at === undefined || file === undefined ? part : held(at.part, file)
+      })
+    }))
+  }
+})
+
+const refused = (param: string, why: string): Effect.Effect<never, InvalidRequest> =>
+  Effect.fail(new InvalidRequest({ message: `${param}: ${why}`, param, code: "invalid_url" }))
+
+const held = (part: MediaPart, { bytes, mediaType }: Fetched): MediaPart => ({
+  ...part,
+  mediaType: mediaType.split(";")[0]?.trim().toLowerCase() || part.mediaType,
+  media: { type: "base64", data: Buffer.from(bytes).toString("base64") }
+})

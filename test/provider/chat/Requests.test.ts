@@ -482,7 +482,13 @@ describe("generateContent", () => {
     ],
     tools: [{
       functionDeclarations: [
-        { name: "look", parameters: { type: "OBJECT", properties: { city: { type: "STRING", nullable: true } } } },
+        {
+          name: "look",
+          parameters: {
+            type: "OBJECT",
+            properties: { city: { type: "STRING", nullable: true }, nullable: { type: "BOOLEAN", nullable: false } }
+          }
+        },
         { name: "other" }
       ]
     }],
@@ -518,7 +524,10 @@ describe("generateContent", () => {
         type: "function",
         function: {
           name: "look",
-          parameters: { type: "object", properties: { city: { type: ["string", "null"] } } }
+          parameters: {
+            type: "object",
+            properties: { city: { type: ["string", "null"] }, nullable: { type: "boolean" } }
+          }
         }
       }],
       tool_choice: { type: "function", function: { name: "look" } },
