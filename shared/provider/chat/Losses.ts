@@ -59,11 +59,9 @@ export class Losses {
 
   /** Finds the fields of a request that do not even reach the canonical conversation. */
   note(request: unknown, fates: Fate, path = ""): void {
-    if (fates === "carried") return
-    if (fates === "tool" && request !== undefined && request !== null && request !== false) {
-      return this.refuse(path, noSuchTool)
-    }
-    if (fates === "tool" || isEmpty(request)) return
+    if (fates === "carried" || request === undefined || request === null || request === false) return
+    if (fates === "tool") return this.refuse(path, noSuchTool)
+    if (isEmpty(request)) return
     if (fates === "hint") return this.warn(path)
     if (fates === "meaning") return this.refuse(path)
     if (isList(fates)) {
@@ -96,5 +94,4 @@ const isList = (fates: Fate): fates is readonly [Fate] => Array.isArray(fates)
 
 /** Says nothing that leaving it out would not say. */
 const isEmpty = (value: unknown): boolean =>
-  value === undefined || value === null || value === false || value === "" ||
-  (typeof value === "object" && Object.keys(value).length === 0)
+  value === "" || (typeof value === "object" && value !== null && Object.keys(value).length === 0)
