@@ -95,6 +95,13 @@ const exchange = (
       resume: () => controller?.resume(),
       fail
     })
+    // what one read of the socket has brought is handed on as one piece, in however many the provider sent it: each costs
+    let read: Array<Uint8Array> = []
+    const deliver = () => {
+      const [first, ...more] = read
+      read = []
+      if (first !== undefined && !over) receiver.onData(more.length === 0 ? first : Buffer.concat([first, ...more]))
+    }
     agent.dispatch({
       origin: request.url.origin,
       path: request.url.pathname + request.url.search,
@@ -114,10 +121,16 @@ const exchange = (
         if (!over) receiver.onHead(status, headers)
       },
       onResponseData: (_controller, chunk) => {
-        if (!over) receiver.onData(chunk)
+        if (read.push(chunk) === 1) queueMicrotask(deliver)
       },
-      onResponseEnd: () => settle(Effect.void),
-      onResponseError: (_controller, error) => settle(Effect.fail(describe(request.provider, error, headSeen)))
+      onResponseEnd: () => {
+        deliver()
+        settle(Effect.void)
+      },
+      onResponseError: (_controller, error) => {
+        deliver()
+        settle(Effect.fail(describe(request.provider, error, headSeen)))
+      }
     })
     return Effect.sync(() => {
       over = true

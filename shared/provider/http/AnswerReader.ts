@@ -11,8 +11,10 @@ export const isFailure = (read: Read): read is JobError => "_tag" in read
 export interface AnswerReader {
   /** The head of the client's answer, from the provider's. */
   readonly head: (status: number, contentType: string) => Head
-  /** A piece of a stream of server-sent events. */
-  readonly push: (chunk: Uint8Array) => Read
+  /** A piece of a stream of server-sent events: what of it is for the client, up to a failure. */
+  readonly push: (chunk: Uint8Array) => ReadonlyArray<Uint8Array>
+  /** Why nothing of the stream can follow what has come so far. Looked at after every `push`. */
+  readonly failure: () => JobError | undefined
   /** The provider has ended its stream. */
   readonly end: () => Read
   /** The whole of an answer that was no stream. */

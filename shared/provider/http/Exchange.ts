@@ -85,7 +85,7 @@ class Answer {
       onData: (chunk) => {
         switch (this.#kind) {
           case "stream":
-            return this.#give(this.#reader.push(chunk), control)
+            return this.#onStream(chunk, control)
           case "error":
             if (this.#heldBytes < ProviderError.maxErrorBytes) this.#hold(chunk)
             return
@@ -135,9 +135,10 @@ class Answer {
     this.#held = []
   }
 
-  #give(read: Read, control: ExchangeControl): void {
-    if (isFailure(read)) return control.fail(read)
-    for (const piece of read) this.#write(piece, control)
+  #onStream(chunk: Uint8Array, control: ExchangeControl): void {
+    for (const piece of this.#reader.push(chunk)) this.#write(piece, control)
+    const failure = this.#reader.failure()
+    if (failure !== undefined) control.fail(failure)
   }
 
   #last(read: Read): Effect.Effect<void, JobError> {

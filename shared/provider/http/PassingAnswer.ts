@@ -49,9 +49,12 @@ export class PassingAnswer implements AnswerReader {
     return responseType !== undefined && !contentType.includes("json") ? 0 : holdBackBytes
   }
 
-  push(chunk: Uint8Array): Read {
-    const frames = this.#stream.push(chunk)
-    return typeof frames === "string" ? this.#failed(frames) : frames
+  push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
+    return this.#stream.push(chunk)
+  }
+
+  failure(): JobError | undefined {
+    return this.#stream.failure === undefined ? undefined : this.#failed(this.#stream.failure)
   }
 
   end(): Read {

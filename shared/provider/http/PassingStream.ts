@@ -25,6 +25,8 @@ export class PassingStream {
   #last: Array<Uint8Array> = []
   #terminated = false
   #usage: Usage | undefined
+  /** Why the stream has ended before its time. */
+  failure: "malformed" | "error" | undefined
   /** The frame in which the provider has reported an error. */
   errorData: Uint8Array | undefined
 
@@ -36,17 +38,23 @@ export class PassingStream {
       : [...grammar.modelPaths.map((path) => Buffer.from(`"${path.at(-1)}"`)), ...grammar.marks]
   }
 
-  /** What of this chunk is for the client. `"malformed"` and `"error"` end the stream. */
-  push(chunk: Uint8Array): ReadonlyArray<Uint8Array> | "malformed" | "error" {
+  /** What of this chunk is for the client; what comes before a `failure`, where there is one. */
+  push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
     const out: Array<Uint8Array> = []
-    // looked for once in the chunk and not in each of its frames, unless one of them began in an earlier chunk
-    const isOrdinary = this.#frames.restBytes === 0 && !this.#holdsMark(chunk)
+    // looked for in the whole chunk and not in each of its frames, unless one of them began in an earlier chunk
+    const firstMark = this.#frames.restBytes === 0 ? this.#firstMark(chunk) : 0
+    let end = 0
     for (const frame of this.#frames.push(chunk)) {
-      const kept = this.#take(frame, isOrdinary)
-      if (kept === "malformed" || kept === "error") return kept
+      end += frame.length
+      const kept = this.#take(frame, end <= firstMark)
+      if (kept === "malformed" || kept === "error") {
+        this.failure = kept
+        return out
+      }
       if (kept !== undefined) append(out, kept)
     }
-    return this.#frames.restBytes > maxFrameBytes ? "malformed" : out
+    if (this.#frames.restBytes > maxFrameBytes) this.failure = "malformed"
+    return out
   }
 
   /**
@@ -93,7 +101,7 @@ export class PassingStream {
     const { alias, grammar, showUsage } = this.#options
     this.#last.push(data)
     if (this.#last.length > remembered) this.#last.shift()
-    if (isObject(data) && (isOrdinary || !this.#holdsMark(data))) return frame
+    if (isObject(data) && (isOrdinary || this.#firstMark(data) === data.length)) return frame
     const members = JsonText.members(data)
     if (members === undefined) return "malformed"
     const { isError, isOnlyUsage, usage } = grammar.read(data, members, this.#usage)
@@ -108,11 +116,15 @@ export class PassingStream {
     return renamed === undefined ? frame : replaceData(frame, data, renamed)
   }
 
-  /** Whether bytes speak of what is to be read, and so need a second look. */
-  #holdsMark(data: Uint8Array): boolean {
+  /** Where bytes first speak of what is to be read, and so need a second look; their end where they do not. */
+  #firstMark(data: Uint8Array): number {
     const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
-    for (const mark of this.#marks) if (bytes.includes(mark)) return true
-    return false
+    let first = data.length
+    for (const mark of this.#marks) {
+      const at = bytes.indexOf(mark)
+      if (at !== -1 && at < first) first = at
+    }
+    return first
   }
 }
 

@@ -87,6 +87,7 @@ export class TranslatedPart implements AnswerReader {
   readonly #options: TranslatedPartOptions
   readonly #frames = new SseFrames()
   #terminated = false
+  #failure: JobError | undefined
 
   constructor(options: TranslatedPartOptions) {
     this.#options = options
@@ -100,13 +101,18 @@ export class TranslatedPart implements AnswerReader {
     return maxWholeBytes
   }
 
-  push(chunk: Uint8Array): Read {
+  push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
     const events: Array<ModelEvent> = []
     for (const frame of this.#frames.push(chunk)) {
-      const failure = this.#read(frame, events)
-      if (failure !== undefined) return failure
+      this.#failure = this.#read(frame, events)
+      if (this.#failure !== undefined) break
     }
-    return this.#frames.restBytes > maxFrameBytes ? this.#failed("malformed") : this.#options.answer.take(events)
+    if (this.#frames.restBytes > maxFrameBytes) this.#failure ??= this.#failed("malformed")
+    return this.#options.answer.take(events)
+  }
+
+  failure(): JobError | undefined {
+    return this.#failure
   }
 
   /** The last frame may lack the blank line after it; one that was cut is dropped. */

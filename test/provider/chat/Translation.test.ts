@@ -73,10 +73,16 @@ const bytesOf = (read: Read): Buffer => {
   return Buffer.concat(read)
 }
 
+const pushed = (part: TranslatedPart, chunk: Uint8Array): ReadonlyArray<Uint8Array> => {
+  const pieces = part.push(chunk)
+  assert.isUndefined(part.failure())
+  return pieces
+}
+
 /** What a client gets of a streamed answer whose bytes were cut like this. */
 const streamedTo = (sample: Sample, encoder: AnswerEncoder, sizes: ReadonlyArray<number>): Buffer => {
   const part = answered(sample, encoder, true)
-  return Buffer.concat([...cut(sample.sse, sizes).map((chunk) => bytesOf(part.push(chunk))), bytesOf(part.end())])
+  return Buffer.concat([...cut(sample.sse, sizes).flatMap((chunk) => pushed(part, chunk)), bytesOf(part.end())])
 }
 
 /** What a client makes of the frames that it gets. */
@@ -124,7 +130,7 @@ describe.each(Object.keys(clients))("%s: a recorded answer comes to the same", (
     assert.deepStrictEqual(readStream(frames, reader), placed(expected(sample, "sse"), client))
     // whatever form the provider chose, the client gets the one that it asked for
     const folded = answered(sample, encoder(), false)
-    for (const chunk of cut(sample.sse, [50])) bytesOf(folded.push(chunk))
+    for (const chunk of cut(sample.sse, [50])) pushed(folded, chunk)
     assert.deepStrictEqual(readWhole(bytesOf(folded.end()), reader), placed(expected(sample, "sse"), client))
     const unfolded = bytesOf(answered(sample, encoder(), true).whole(sample.json))
     assert.deepStrictEqual(readStream(unfolded, reader), placed(expected(sample, "json"), client))
@@ -164,8 +170,8 @@ describe("completions", () => {
 describe("a stream that is no whole answer", () => {
   const failureOf = (sample: Sample, bytes: Uint8Array) => {
     const part = answered(sample, clients["messages"]!.encoder(), true)
-    const pushed = part.push(bytes)
-    return isFailure(pushed) ? pushed : part.end()
+    part.push(bytes)
+    return part.failure() ?? part.end()
   }
 
   it.each(named)("%s, broken off before its end, is an error", (_, sample) => {
