@@ -30,7 +30,12 @@ const run = Effect.gen(function*() {
   const abandoned = yield* claimDataFolder
   yield* requirePort(port, abandoned)
   const catalogue = yield* Catalogue.load(file).pipe(
-    Effect.mapError(({ detail }) => new CatalogueUnusable({ file, mistakes: detail.split("\n") }))
+    Effect.mapError(({ mistakes }) =>
+      new CatalogueUnusable({
+        file,
+        mistakes: mistakes.map(({ line, message }) => line === null ? message : `line ${line}: ${message}`)
+      })
+    )
   )
   const key = yield* bootstrapKey
   const secret = yield* gatewaySecret

@@ -1,17 +1,30 @@
-/** `config check FILE`: whether a catalogue would be accepted. */
-import { Console, Effect } from "effect"
+/** `config check FILE`: whether a catalogue would be accepted, and what in it is hardly meant so. */
+import { Console, Effect, FileSystem } from "effect"
 import { Argument, Command } from "effect/cli"
 import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
+import { lint } from "../../shared/catalogue/Lint.ts"
 import { failPlainly } from "./Plainly.ts"
 
 const check = Command.make(
   "check",
   { file: Argument.String("file").pipe(Argument.withDescription("The catalogue, a YAML file")) },
   Effect.fn(function*({ file }) {
-    const { models, providers } = yield* Catalogue.load(file)
-    yield* Console.log(`${file}: ${models.size} models, ${providers.size} providers`)
+    const { at, snapshot } = yield* Catalogue.inspect(file)
+    const fs = yield* FileSystem.FileSystem
+    const remarks = yield* lint(snapshot, {
+      hasVariable: (name) => (process.env[name] ?? "") !== "",
+      hasFile: (path) => fs.readFile(path).pipe(Effect.isSuccess)
+    })
+    for (const { message, path } of remarks) {
+      yield* Console.log(Catalogue.located(file, at(path, `warning: ${message}`)))
+    }
+    yield* Console.log(`${file}: ${snapshot.models.size} models, ${snapshot.providers.size} providers`)
   }, failPlainly)
-).pipe(Command.withDescription("Check a catalogue: every mistake with its path, exit code 1 if there is one"))
+).pipe(
+  Command.withDescription(
+    "Check a catalogue: every mistake with its line and path, exit code 1 unless all are warnings"
+  )
+)
 
 export const config = Command.make("config").pipe(
   Command.withDescription("The catalogue of models and providers"),

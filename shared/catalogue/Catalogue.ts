@@ -4,9 +4,11 @@
  *
  * It is read again when the file changes. An edit that does not decode is reported and changes nothing.
  */
-import { Config, Context, Effect, FileSystem, Layer, Schedule, Schema, SchemaIssue } from "effect"
-import { Yaml } from "effect/encoding"
+import { Config, Context, Effect, FileSystem, Layer, Result, Schedule, Schema, SchemaIssue } from "effect"
 import { workloads } from "../contract/Operation.ts"
+import { inconsistencies } from "./Inconsistencies.ts"
+import * as SecretReference from "./SecretReference.ts"
+import * as YamlText from "./YamlText.ts"
 
 /** What `shared/provider/protocols.ts` can speak. */
 export const protocols = ["anthropic", "gemini", "local", "openai"] as const
@@ -24,6 +26,61 @@ const Timeouts = Schema.Struct({
   totalMs: Schema.optionalKey(Millis)
 })
 
+const upTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }))
+const Share = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
+
+/** What the provider allows, over all workers together. What is absent is not limited. */
+const Limits = Schema.Struct({
+  /** Calls at once, 1 to 100,000. */
+  concurrency: Schema.optionalKey(upTo(100_000)),
+  /** Calls begun within any 60 seconds, 1 to 100,000,000. */
+  requestsPerMinute: Schema.optionalKey(upTo(100_000_000)),
+  /** Tokens of requests and answers within any 60 seconds, 1 to 1,000,000,000,000. */
+  tokensPerMinute: Schema.optionalKey(upTo(1_000_000_000_000)),
+  /**
+   * Whether a 429 makes the worker hold back what else it has for this model, for as long as the provider's `retry-after`
+   * says, and then keep to the pace that the provider was seen to take. Default true.
+   */
+  adaptive: Schema.optionalKey(Schema.Boolean)
+})
+
+/** What becomes of a request whose call failed in a way that may pass, before any of its answer was given. */
+const Retry = Schema.Struct({
+  /** How many more times it may be sent here, once every other target has failed it too. 0 to 5, default 2. */
+  times: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 })).pipe(
+    Schema.withDecodingDefaultKey(Effect.succeed(2))
+  ),
+  /** The pause before the first retry in milliseconds; each further one is twice as long, give or take a fifth. Default 250. */
+  baseMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(250))),
+  /** The longest such pause in milliseconds; the provider's own `retry-after` comes on top. Default 5,000. */
+  maxMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(5_000))),
+  /** Of all requests to this provider the share that may be retried, 0 to 1. Default 0.15. */
+  budget: Share.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0.15)))
+})
+export type Retry = typeof Retry.Type
+
+/** When a model at this provider is given a rest. Each worker finds out for itself. */
+const Breaker = Schema.Struct({
+  /** Default true. */
+  enabled: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true))),
+  /** The share of failures among the last calls at which the rest begins, above 0 to 1. Default 0.5. */
+  failureRate: Share.check(Schema.isGreaterThan(0)).pipe(Schema.withDecodingDefaultKey(Effect.succeed(0.5))),
+  /** How many calls are looked back on, 1 to 10,000. Default 20. */
+  lastCalls: upTo(10_000).pipe(Schema.withDecodingDefaultKey(Effect.succeed(20))),
+  /** How many there must have been, 1 to `lastCalls`. Default 5. */
+  minimumCalls: upTo(10_000).pipe(Schema.withDecodingDefaultKey(Effect.succeed(5))),
+  /** How long the first rest lasts in milliseconds; each that follows on a failed probe is twice as long. Default 1,000. */
+  openMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(1_000))),
+  /** The longest rest in milliseconds. Default 60,000. */
+  maxOpenMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(60_000)))
+})
+export type Breaker = typeof Breaker.Type
+
+/** What holds where a provider says nothing of its own. */
+export const defaultTimeouts = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 600_000 }
+export const defaultRetry = Schema.decodeSync(Retry)({})
+export const defaultBreaker = Schema.decodeSync(Breaker)({})
+
 export const Provider = Schema.Struct({
   protocol: Schema.Literals(protocols),
   /**
@@ -33,14 +90,21 @@ export const Provider = Schema.Struct({
   baseUrl: Schema.optionalKey(
     Schema.String.check(Schema.isPattern(/^https?:\/\/[^\s?#]+$/, { expected: "an http(s) URL" }))
   ),
-  /** The key itself or, better, `${NAME}` of an environment variable that holds it. */
-  apiKey: Schema.optionalKey(Schema.NonEmptyString),
+  /** Where the key is: `${NAME}`, an environment variable, or `${file:/path}`. The key itself would do, but not in a file. */
+  apiKey: Schema.optionalKey(
+    Schema.String.check(
+      Schema.isPattern(SecretReference.pattern, { expected: "a reference such as ${NAME} or ${file:/path}" })
+    )
+  ),
   /**
    * `always` where a request may be sent a second time when the worker that sent it is lost, because it costs nothing;
    * `neverSent` otherwise. Default: `always` for `local`, `neverSent` for every other protocol.
    */
   redispatch: Schema.optionalKey(Schema.Literals(["always", "neverSent"])),
   timeouts: Schema.optionalKey(Timeouts),
+  limits: Schema.optionalKey(Limits),
+  retry: Schema.optionalKey(Retry),
+  breaker: Schema.optionalKey(Breaker),
   /** Options of the protocol's own, as for the local engines. */
   options: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
 })
@@ -66,7 +130,14 @@ export const Model = Schema.Struct({
   workload: Schema.Literals(workloads),
   /** A queue and workers of its own. Default `default`. */
   pool: Schema.optionalKey(PoolName),
-  targets: Schema.NonEmptyArray(Target)
+  targets: Schema.NonEmptyArray(Target),
+  /**
+   * `user` sends all requests of one user (`user`, or `metadata.user_id` of messages) to the same target while it is well,
+   * for the sake of what the provider remembers of the last one. Default: every request is drawn by weight alone.
+   */
+  sticky: Schema.optionalKey(Schema.Literal("user")),
+  /** Models of the same workload that are tried in this order once every target has failed, with their own fallbacks. */
+  fallbacks: Schema.optionalKey(Schema.Array(Schema.NonEmptyString))
 })
 export type Model = typeof Model.Type
 
@@ -80,70 +151,83 @@ export interface Snapshot {
   readonly models: ReadonlyMap<string, Model>
 }
 
+const Mistake = Schema.Struct({
+  /** `null` where it is the file as a whole that is wrong. */
+  line: Schema.NullOr(Schema.Int),
+  message: Schema.String
+})
+type Mistake = typeof Mistake.Type
+
+/** A mistake as a line of text, as compilers write them. */
+export const located = (file: string, { line, message }: Mistake): string =>
+  line === null ? `${file}: ${message}` : `${file}:${line} ${message}`
+
 /** The file cannot be read or does not say what a catalogue must. */
 export class CatalogueInvalid extends Schema.TaggedError<CatalogueInvalid>()("CatalogueInvalid", {
   file: Schema.String,
-  detail: Schema.String
+  mistakes: Schema.NonEmptyArray(Mistake)
 }) {
   override get message() {
-    return `${this.file}: ${this.detail}`
+    return this.mistakes.map((mistake) => located(this.file, mistake)).join("\n")
   }
 }
 
 // a misspelt field would otherwise be a setting that silently does nothing
-const decodeFile = Schema.decodeUnknownEffect(CatalogueFile, { errors: "all", onExcessProperty: "error" })
+const decodeFile = Schema.decodeUnknownResult(CatalogueFile, { errors: "all", onExcessProperty: "error" })
 const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Decodes a catalogue. Every mistake is named with its path, one to a line. */
-export const parse = Effect.fn("Catalogue.parse")(function*(file: string, text: string) {
-  const raw = yield* Effect.try({
-    try: () => Yaml.parse(text),
-    catch: (cause) =>
-      new CatalogueInvalid({ file, detail: cause instanceof Error ? cause.message : "it is not valid YAML" })
-  })
-  const decoded = yield* decodeFile(raw).pipe(
-    Effect.mapError((error) => {
-      const lines = formatIssue(error.issue).issues.map(({ message, path }) =>
-        `${(path ?? []).map((key) => String(key)).join(".") || "the file"}: ${message}`
-      )
-      return new CatalogueInvalid({ file, detail: lines.join("\n") })
-    })
-  )
-  const snapshot: Snapshot = {
-    providers: new Map(Object.entries(decoded.providers)),
-    models: new Map(Object.entries(decoded.models))
-  }
-  const mistakes = inconsistencies(snapshot)
-  if (mistakes.length > 0) return yield* new CatalogueInvalid({ file, detail: mistakes.join("\n") })
-  return snapshot
-})
-
-const inconsistencies = ({ models, providers }: Snapshot): ReadonlyArray<string> => {
-  const mistakes: Array<string> = []
-  for (const [name, provider] of providers) {
-    if (provider.protocol !== "local" && provider.baseUrl === undefined) {
-      mistakes.push(`providers.${name}.baseUrl: is missing`)
-    }
-  }
-  for (const [name, model] of models) {
-    for (const [index, target] of model.targets.entries()) {
-      if (!providers.has(target.provider)) {
-        mistakes.push(`models.${name}.targets.${index}.provider: there is no provider '${target.provider}'`)
-      }
-    }
-  }
-  return mistakes
+/** A catalogue that decodes, and where in its file things stand. */
+export interface Loaded {
+  readonly snapshot: Snapshot
+  /** What is wrong, or worth a word, at a place of the file. */
+  readonly at: (path: ReadonlyArray<PropertyKey>, message: string) => Mistake
 }
+
+const decode = (text: string): Result.Result<Loaded, ReadonlyArray<Mistake>> =>
+  Result.gen(function*() {
+    const yaml = yield* YamlText.read(text)
+    const at: Loaded["at"] = (path, message) => ({
+      line: yaml.lineOf(path),
+      message: `${path.map((key) => String(key)).join(".") || "the file"}: ${message}`
+    })
+    const decoded = yield* Result.mapError(
+      decodeFile(yaml.value),
+      ({ issue }) => formatIssue(issue).issues.map(({ message, path }) => at((path ?? []) as Array<string>, message))
+    )
+    const snapshot: Snapshot = {
+      providers: new Map(Object.entries(decoded.providers)),
+      models: new Map(Object.entries(decoded.models))
+    }
+    const mistakes = inconsistencies(snapshot).map(({ message, path }) => at(path, message))
+    return mistakes.length === 0 ? { snapshot, at } : yield* Result.fail(mistakes)
+  })
+
+const decodeFrom = (file: string, text: string): Effect.Effect<Loaded, CatalogueInvalid> =>
+  Effect.suspend(() => {
+    const decoded = decode(text)
+    if (Result.isSuccess(decoded)) return Effect.succeed(decoded.success)
+    const [first = { line: null, message: "it is not valid YAML" }, ...others] = decoded.failure
+    return Effect.fail(new CatalogueInvalid({ file, mistakes: [first, ...others] }))
+  })
+
+/** Decodes a catalogue. Every mistake is named with its line and path. */
+export const parse = (file: string, text: string): Effect.Effect<Snapshot, CatalogueInvalid> =>
+  Effect.map(decodeFrom(file, text), ({ snapshot }) => snapshot)
 
 const read = Effect.fn("Catalogue.read")(function*(file: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* fs.readFileString(file).pipe(
-    Effect.mapError((error) => new CatalogueInvalid({ file, detail: `cannot be read (${error.reason._tag})` }))
+    Effect.mapError((error) =>
+      new CatalogueInvalid({ file, mistakes: [{ line: null, message: `cannot be read (${error.reason._tag})` }] })
+    )
   )
 })
 
 /** Reads and checks a file. */
-export const load = (file: string) => Effect.flatMap(read(file), (text) => parse(file, text))
+export const load = (file: string) => Effect.map(inspect(file), ({ snapshot }) => snapshot)
+
+/** The same, for whoever has more to say about the file. */
+export const inspect = (file: string) => Effect.flatMap(read(file), (text) => decodeFrom(file, text))
 
 /** How soon a change of the file is seen. Polling sees what a ConfigMap's swap of links hides from a watch. */
 const lookAgain = Schedule.spaced("1 second")

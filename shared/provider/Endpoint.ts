@@ -1,16 +1,18 @@
 /** How a chosen provider is reached: its key and its patience, with the defaults filled in. */
 import { Effect, Option, type Redacted } from "effect"
+import { defaultTimeouts } from "../catalogue/Catalogue.ts"
 import { type JobError, ProviderFailed } from "../contract/JobError.ts"
 import type { Endpoint } from "./Protocol.ts"
 import * as Secret from "./Secret.ts"
 
-/** The provider's key; `None` for one that needs none. Fails where the variable that should hold it is not set. */
+/** The provider's key; `None` for one that needs none. Fails where there is nothing at the place that the catalogue names. */
 export const keyOf = (endpoint: Endpoint): Effect.Effect<Option.Option<Redacted.Redacted>, JobError> => {
   const { apiKey } = endpoint.provider
   if (apiKey === undefined) return Effect.succeedNone
-  const key = Secret.resolve(apiKey)
-  return Option.isSome(key) ? Effect.succeed(key) : Effect.fail(
-    new ProviderFailed({ provider: endpoint.name, reason: "credentials", status: null, retryAfterMs: null })
+  return Effect.filterOrFail(
+    Secret.resolve(apiKey),
+    Option.isSome,
+    () => new ProviderFailed({ provider: endpoint.name, reason: "credentials", status: null, retryAfterMs: null })
   )
 }
 
@@ -33,8 +35,4 @@ export interface Timeouts {
   readonly totalMs: number
 }
 
-export const timeoutsOf = (endpoint: Endpoint): Timeouts => ({
-  firstByteMs: endpoint.provider.timeouts?.firstByteMs ?? 120_000,
-  idleMs: endpoint.provider.timeouts?.idleMs ?? 60_000,
-  totalMs: endpoint.provider.timeouts?.totalMs ?? 600_000
-})
+export const timeoutsOf = (endpoint: Endpoint): Timeouts => ({ ...defaultTimeouts, ...endpoint.provider.timeouts })

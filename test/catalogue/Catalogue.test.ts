@@ -3,7 +3,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, FileSystem, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
-import { Catalogue, load, parse } from "../../shared/catalogue/Catalogue.ts"
+import { Catalogue, defaultBreaker, defaultRetry, load, parse } from "../../shared/catalogue/Catalogue.ts"
 
 const valid = `
 providers:
@@ -49,6 +49,18 @@ describe("a catalogue", () => {
       assert.sameMembers([...models.keys()], names)
     }))
 
+  it.effect("knows what holds where a provider says nothing", () =>
+    Effect.gen(function*() {
+      const snapshot = yield* parse(
+        "gateway.yaml",
+        change("protocol: local,", "protocol: local, retry: { times: 0 }, breaker: { openMs: 5 },")
+      )
+      const { breaker, retry } = snapshot.providers.get("free") ?? assert.fail()
+      assert.deepStrictEqual(retry, { ...defaultRetry, times: 0 })
+      assert.deepStrictEqual(breaker, { ...defaultBreaker, openMs: 5 })
+      assert.deepStrictEqual(defaultRetry, { times: 2, baseMs: 250, maxMs: 5_000, budget: 0.15 })
+    }))
+
   it.effect("is the one of a local start", () =>
     Effect.gen(function*() {
       const { models } = yield* load("deploy/local/gateway.yaml")
@@ -61,58 +73,132 @@ const change = (from: string, to: string): string => {
   return valid.replace(from, to)
 }
 
-/** What is wrong, and how each line of the message begins. */
+/** Nine lists, each of nine times the one before. */
+const billionLaughs = `a: &a [x, x]
+${
+  [..."bcdefghi"].map((name, index) => `${name}: &${name} [${Array(9).fill(`*${"abcdefgh"[index]}`).join(", ")}]`).join(
+    "\n"
+  )
+}`
+
+/** What is wrong, and how each line of the message begins after the file's name. */
 const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lines: ReadonlyArray<string>]> = [
-  ["no YAML", () => "providers: {", "Expected"],
-  ["YAML with tabs", () => "providers:\n\t- x", "Tabs cannot be used for YAML indentation at line 2"],
-  ["a name that is there twice", () => `${valid}\nmodels: {}`, "Duplicate key 'models' at line"],
-  ["nothing", () => "", "the file: Expected object"],
-  ["a list", () => "- models", "the file: Expected object"],
-  ["no models", () => "providers: {}", "models: Missing key"],
-  ["empty models", () => "providers: {}\nmodels:", "models: Expected object"],
-  ["an unknown protocol", () => change("openai", "smtp"), "providers.paid.protocol: Expected \""],
-  ["an unknown workload", () => change("chat", "chess"), "models.small.workload: Expected \"chat\""],
-  ["an address that is none", () => change("https:", "ftp:"), "providers.paid.baseUrl: Expected an http(s) URL"],
-  ["an address with a query", () => change("/v1", "/v1?a=b"), "providers.paid.baseUrl: Expected an http(s) URL"],
+  ["no YAML", () => "providers: {", ":1 Flow map in block collection must be sufficiently indented"],
+  ["YAML with tabs", () => "providers:\n\t- x", ":2 Tabs are not allowed as indentation"],
+  ["a name that is there twice", () => `${valid}\nmodels: {}`, ":14 Map keys must be unique"],
+  ["an alias without end", () => billionLaughs, ":1 Excessive alias count"],
+  ["nothing", () => "", ":1 the file: Expected object"],
+  ["a list", () => "- models", ":1 the file: Expected object"],
+  ["no models", () => "\nproviders: {}", ":2 models: Missing key"],
+  ["empty models", () => "providers: {}\nmodels:", ":2 models: Expected object"],
+  ["an unknown protocol", () => change("openai", "smtp"), ":3 providers.paid.protocol: Expected \""],
+  ["an unknown workload", () => change("chat", "chess"), ":6 models.small.workload: Expected \"chat\""],
+  ["an address that is none", () => change("https:", "ftp:"), ":3 providers.paid.baseUrl: Expected an http(s) URL"],
+  ["an address with a query", () => change("/v1", "/v1?a=b"), ":3 providers.paid.baseUrl: Expected an http(s) URL"],
   [
     "no address where one is needed",
     () => change("baseUrl: \"https://api.example.com/v1\", ", ""),
-    "providers.paid.baseUrl: is missing"
+    ":3 providers.paid.baseUrl: is missing"
   ],
-  ["a misspelt field", () => change("weight", "wieght"), "models.large.targets.0.wieght: Expected no excess"],
-  ["an empty key", () => change("${PAID_KEY}", ""), "providers.paid.apiKey: Expected a value with a length"],
-  ["a pool that is no subject", () => change("large-1", "Large.1"), "models.large.pool: Expected lower case letters"],
-  ["a model without targets", () => change("[{ provider: free }]", "[]"), "models.small.targets.0: Missing key"],
-  ["a weight of nothing", () => change("0.5", "0"), "models.large.targets.0.weight: Expected a value greater than 0"],
-  ["a weight without end", () => change("0.5", ".inf"), "models.large.targets.0.weight: Expected a finite number"],
-  ["half a priority", () => change("priority: 1", "priority: 0.5"), "models.large.targets.1.priority: Expected an int"],
+  ["a misspelt field", () => change("weight", "wieght"), ":11 models.large.targets.0.wieght: Expected no excess"],
+  ["an empty key", () => change("${PAID_KEY}", ""), ":3 providers.paid.apiKey: Expected a reference such"],
+  [
+    "half a reference to a key",
+    () => change("${PAID_KEY}", "Bearer ${PAID_KEY}"),
+    ":3 providers.paid.apiKey: Expected a reference such as ${NAME} or ${file:/path}"
+  ],
+  [
+    "a pool that is no subject",
+    () => change("large-1", "Large.1"),
+    ":9 models.large.pool: Expected lower case letters"
+  ],
+  ["a model without targets", () => change("[{ provider: free }]", "[]"), ":6 models.small.targets.0: Missing key"],
+  [
+    "a weight of nothing",
+    () => change("0.5", "0"),
+    ":11 models.large.targets.0.weight: Expected a value greater than 0"
+  ],
+  [
+    "a weight without end",
+    () => change("0.5", ".inf"),
+    ":11 models.large.targets.0.weight: Expected a finite number"
+  ],
+  [
+    "half a priority",
+    () => change("priority: 1", "priority: 0.5"),
+    ":12 models.large.targets.1.priority: Expected an int"
+  ],
   [
     "a provider that is not there",
     () => change("paid, model", "unpaid, model"),
-    "models.large.targets.0.provider: there is no provider 'unpaid'"
+    ":11 models.large.targets.0.provider: there is no provider 'unpaid'"
   ],
   [
     "several mistakes at once",
     () => change("openai", "smtp").replace("chat", "chess").replace("priority: 1", "priority: x"),
-    "providers.paid.protocol: ",
-    "models.small.workload: ",
-    "models.large.targets.1.priority: "
+    ":3 providers.paid.protocol: ",
+    ":6 models.small.workload: ",
+    ":12 models.large.targets.1.priority: "
   ],
   [
     "several names that lead nowhere",
     () => change("[{ provider: free }]", "[{ provider: a }, { provider: b }]"),
-    "models.small.targets.0.provider: there is no provider 'a'",
-    "models.small.targets.1.provider: there is no provider 'b'"
+    ":6 models.small.targets.0.provider: there is no provider 'a'",
+    ":6 models.small.targets.1.provider: there is no provider 'b'"
+  ],
+  [
+    "limits of nothing",
+    () => change("protocol: openai,", "protocol: openai, limits: { concurrency: 0, requestsPerMinute: 1.5 },"),
+    ":3 providers.paid.limits.concurrency: Expected a value between 1 and",
+    ":3 providers.paid.limits.requestsPerMinute: Expected an integer"
+  ],
+  [
+    "retries without end",
+    () => change("protocol: openai,", "protocol: openai, retry: { times: 6, budget: 2 },"),
+    ":3 providers.paid.retry.times: Expected a value between 0 and 5",
+    ":3 providers.paid.retry.budget: Expected a value between 0 and 1"
+  ],
+  [
+    "a breaker that can never open",
+    () => change("protocol: openai,", "protocol: openai, breaker: { minimumCalls: 21 },"),
+    ":3 providers.paid.breaker.minimumCalls: 21 are more than the 20 calls that are looked back on"
+  ],
+  ["a stickiness of another kind", () => change("pool: large-1", "sticky: key"), ":9 models.large.sticky: Expected"],
+  [
+    "a fallback that is not there",
+    () => change("pool: large-1", "fallbacks: [small, tiny]"),
+    ":9 models.large.fallbacks.1: there is no model 'tiny'"
+  ],
+  [
+    "a fallback of another workload",
+    () => change("chat, targets", "speech, targets").replace("pool: large-1", "fallbacks: [small]"),
+    ":9 models.large.fallbacks.0: 'small' is of another workload, speech"
+  ],
+  [
+    "fallbacks in a circle",
+    () =>
+      change("chat, targets", "chat, fallbacks: [large], targets").replace(
+        "pool: large-1",
+        "fallbacks:\n      - small"
+      ),
+    ":6 models.small.fallbacks.0: leads back: small → large → small",
+    ":10 models.large.fallbacks.0: leads back: large → small → large"
+  ],
+  [
+    "a fallback to itself",
+    () => change("pool: large-1", "fallbacks: [large]"),
+    ":9 models.large.fallbacks.0: leads back: large → large"
   ]
 ]
 
 it.effect.each(mistakes)("a catalogue is refused where it has %s", ([_, text, ...lines]) =>
   Effect.gen(function*() {
     const error = yield* Effect.flip(parse("gateway.yaml", text()))
-    assert.isTrue(error.message.startsWith("gateway.yaml: "), error.message)
-    const found = error.detail.split("\n")
-    assert.strictEqual(found.length, lines.length, error.detail)
-    for (const [index, line] of lines.entries()) assert.isTrue(found[index]?.startsWith(line), error.detail)
+    const found = error.message.split("\n")
+    assert.strictEqual(found.length, lines.length, error.message)
+    for (const [index, line] of lines.entries()) {
+      assert.isTrue(found[index]?.startsWith(`gateway.yaml${line}`), error.message)
+    }
   }))
 
 /** A catalogue that follows a file, and the file. */
@@ -207,7 +293,7 @@ it.effect("a process does not start with a catalogue that it cannot use", () =>
       Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ GATEWAY_CONFIG: file })))
     )
     yield* files.writeFileString(file, "models: {}")
-    assert.strictEqual((yield* start).message, `${file}: providers: Missing key`)
+    assert.strictEqual((yield* start).message, `${file}:1 providers: Missing key`)
     yield* files.remove(file)
     assert.strictEqual((yield* start).message, `${file}: cannot be read (NotFound)`)
   }).pipe(Effect.provide(NodeFileSystem.layer)))

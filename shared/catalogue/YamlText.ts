@@ -1,0 +1,51 @@
+/** YAML, with the line on which each of its values stands, so that a mistake can be pointed at. */
+import { Result } from "effect"
+import { type Document, isAlias, isMap, isNode, isSeq, LineCounter, parseDocument } from "yaml"
+
+export interface YamlText {
+  readonly value: unknown
+  /** The line of a value or, where there is none at this path, of what it is missing in. From 1. */
+  readonly lineOf: (path: ReadonlyArray<PropertyKey>) => number
+}
+
+/** The text is not YAML. */
+export interface SyntaxMistake {
+  readonly line: number
+  readonly message: string
+}
+
+export const read = (text: string): Result.Result<YamlText, ReadonlyArray<SyntaxMistake>> => {
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines, merge: true, prettyErrors: false })
+  const lineAt = (offset: number): number => Math.max(1, lines.linePos(offset).line)
+  if (document.errors.length > 0) {
+    return Result.fail(document.errors.map(({ message, pos }) => ({ line: lineAt(pos[0]), message })))
+  }
+  return Result.try({
+    try: (): YamlText => ({ value: document.toJS(), lineOf: (path) => lineAt(offsetOf(document, path)) }),
+    // aliases that would grow into more than any file needs
+    catch: (cause) => [{ line: 1, message: cause instanceof Error ? cause.message : "cannot be read" }]
+  })
+}
+
+/** Where the last value on the path begins that is there: its key in an object, the item in a list. */
+const offsetOf = (document: Document, path: ReadonlyArray<PropertyKey>): number => {
+  let node: unknown = document.contents
+  let offset = isNode(node) ? node.range?.[0] ?? 0 : 0
+  for (const key of path) {
+    if (isAlias(node)) node = node.resolve(document)
+    let found: unknown
+    if (isMap(node)) {
+      const pair = node.items.find(({ key: name }) => String(isNode(name) ? name.toJS(document) : name) === String(key))
+      if (pair === undefined) return offset
+      found = pair.key
+      node = pair.value
+    } else if (isSeq(node)) {
+      found = node.items[Number(key)]
+      node = found
+    }
+    if (!isNode(found)) return offset
+    offset = found.range?.[0] ?? offset
+  }
+  return offset
+}
