@@ -1,0 +1,67 @@
+/** Where the ledgers of limits are kept: a bucket in NATS or, where there is only one process, in memory. */
+import { Context, Effect, Layer, Option } from "effect"
+import { type Bucket, openBucket, type Revision } from "../bus/KeyValue.ts"
+import { JetStreamFailed } from "../bus/JobStreams.ts"
+import { Nats } from "../bus/Nats.ts"
+
+/** Longer than any window, in milliseconds: a ledger that nobody has written for so long says nothing any more. */
+const keptMs = 3_600_000
+
+/** How long an answer is waited for, in milliseconds: somebody waits for the limit. */
+const answerMs = 2_000
+
+export class LimitStore extends Context.Service<LimitStore, {
+  readonly getRevision: Bucket["getRevision"]
+  readonly create: Bucket["create"]
+  readonly update: Bucket["update"]
+}>()("shared/limits/LimitStore") {
+  /** Opens the bucket `LIMITS` when it is first needed: most catalogues have no limits. */
+  static readonly layer = Layer.effect(
+    LimitStore,
+    Effect.gen(function*() {
+      const nats = yield* Nats
+      let opened: Bucket | undefined
+      const bucket = Effect.suspend(() =>
+        opened === undefined
+          ? openBucket("LIMITS", { ttlMs: keptMs }).pipe(
+            Effect.provideService(Nats, nats),
+            Effect.catchTag("ConfigError", (error) => new JetStreamFailed({ detail: error.message })),
+            Effect.tap((bucket) => Effect.sync(() => void (opened = bucket)))
+          )
+          : Effect.succeed(opened)
+      )
+      const ask = <A>(question: (bucket: Bucket) => Effect.Effect<A, JetStreamFailed>) =>
+        Effect.flatMap(bucket, question).pipe(
+          Effect.timeoutOrElse({
+            duration: answerMs,
+            orElse: () => Effect.fail(new JetStreamFailed({ detail: `no answer within ${answerMs} ms` }))
+          })
+        )
+      return LimitStore.of({
+        getRevision: (key) => ask((bucket) => bucket.getRevision(key)),
+        create: (key, value) => ask((bucket) => bucket.create(key, value)),
+        update: (key, value, revision) => ask((bucket) => bucket.update(key, value, revision))
+      })
+    })
+  )
+
+  static readonly layerMemory = Layer.sync(LimitStore, () => {
+    const entries = new Map<string, Revision>()
+    let revisions = 0
+    const write = (key: string, value: string): number => {
+      entries.set(key, { value, revision: ++revisions })
+      return revisions
+    }
+    return LimitStore.of({
+      getRevision: (key) => Effect.sync(() => Option.fromUndefinedOr(entries.get(key))),
+      create: (key, value) =>
+        Effect.sync(() => {
+          if (entries.has(key)) return false
+          write(key, value)
+          return true
+        }),
+      update: (key, value, revision) =>
+        Effect.sync(() => entries.get(key)?.revision === revision ? Option.some(write(key, value)) : Option.none())
+    })
+  })
+}
