@@ -41,20 +41,26 @@ export class ProviderRejected extends Schema.TaggedError<ProviderRejected>()("Pr
   code: Schema.NullOr(Schema.String)
 }) {}
 
-/** The provider turned the request away for its own limits. `retryAfterMs` is what it asked for, if anything. */
+/**
+ * The provider turned the request away for its limits, or the gateway did, which was told of them. `retryAfterMs` is when to
+ * come back, where that is known.
+ */
 export class ProviderRateLimited extends Schema.TaggedError<ProviderRateLimited>()("ProviderRateLimited", {
   provider: Schema.String,
   retryAfterMs: Schema.NullOr(Schema.Finite)
 }) {
   override get message() {
-    return `The provider '${this.provider}' is rate limiting this gateway`
+    return `The provider '${this.provider}' is at its rate limit`
   }
 }
 
-/** The provider failed, could not be reached, refused the gateway's credentials, or broke off its answer. */
+/**
+ * The provider failed, could not be reached, refused the gateway's credentials, or broke off its answer; or has done so
+ * too often just now to be called at all (`resting`).
+ */
 export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("ProviderFailed", {
   provider: Schema.String,
-  reason: Schema.Literals(["unreachable", "status", "credentials", "cut", "malformed", "error"]),
+  reason: Schema.Literals(["unreachable", "status", "credentials", "cut", "malformed", "error", "resting"]),
   status: Schema.NullOr(Schema.Int),
   retryAfterMs: Schema.NullOr(Schema.Finite)
 }) {
@@ -72,6 +78,8 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
         return `The provider '${this.provider}' sent an answer that cannot be understood`
       case "error":
         return `The provider '${this.provider}' reported an error in the middle of its answer`
+      case "resting":
+        return `The provider '${this.provider}' has failed too often just now`
     }
   }
 }
@@ -164,3 +172,7 @@ export const isTransient = (error: JobError): boolean =>
   Predicate.isTagged(error, "ProviderRateLimited") ||
   Predicate.isTagged(error, "ProviderTimeout") ||
   (Predicate.isTagged(error, "ProviderFailed") && error.reason !== "credentials")
+
+/** Whether it is the provider's own failure, which another provider need not share. */
+export const isProviders = (error: JobError): boolean =>
+  isTransient(error) || Predicate.isTagged(error, "ProviderFailed")

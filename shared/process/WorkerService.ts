@@ -8,9 +8,11 @@ import { JobServer } from "../bus/JobServer.ts"
 import { Nats } from "../bus/Nats.ts"
 import { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Workload } from "../contract/Operation.ts"
+import { Limits } from "../limits/Limits.ts"
 import { GuardedFetch } from "../provider/GuardedFetch.ts"
 import type { LocalEngines } from "../provider/Local.ts"
 import { Providers } from "../provider/Providers.ts"
+import { SharedLimits } from "../provider/SharedLimits.ts"
 import { Upstream } from "../provider/Upstream.ts"
 import * as Health from "../telemetry/Health.ts"
 import { Performer } from "../worker/JobLife.ts"
@@ -26,6 +28,9 @@ const healthServer = Layer.unwrap(Effect.gen(function*() {
   const host = yield* Config.String("HEALTH_HOST").pipe(Config.withDefault("127.0.0.1"))
   return NodeHttpServer.layer(() => closeIdle(createServer()), { port, host, gracefulShutdownTimeout: "1 second" })
 }))
+
+/** Limits of providers hold over all workers of all workloads. */
+const sharedLimits = Layer.effect(SharedLimits, Limits).pipe(Layer.provide(Limits.layer))
 
 /** What providers can do is what this worker does, with requests that were prepared for them. */
 const performer = Layer.effect(
@@ -64,6 +69,6 @@ export const layer = <E>(options: {
     Worker.layer(options.workload, options.slots).pipe(
       Layer.provide([performer, JobServer.layer]),
       Layer.provide([Providers.layer, options.preparation ?? Preparation.layerNone]),
-      Layer.provide([options.engines, Upstream.layer, GuardedFetch.layer])
+      Layer.provide([options.engines, Upstream.layer, GuardedFetch.layer, sharedLimits])
     )
   )

@@ -1,91 +1,119 @@
 /**
- * From a model's name to an answer: chooses among the model's targets and tries them in turn until one has begun to
- * answer.
+ * From a model's name to an answer: tries the model's candidates in turn until one has begun to answer, and after a pause
+ * once more those whose failure may have passed.
  */
-import { Context, Effect, Layer, Random } from "effect"
-import { Catalogue, type Model, type Provider, type Target } from "../catalogue/Catalogue.ts"
-import { isTransient, type JobError, ModelNotFound } from "../contract/JobError.ts"
-import type { Operation } from "../contract/Operation.ts"
+import { Clock, Context, Duration, Effect, Layer, Result, Schedule } from "effect"
+import { CircuitBreaker, RateLimiter } from "effect/persistence"
+import { Catalogue, type Retry } from "../catalogue/Catalogue.ts"
+import { type JobError, ModelNotFound } from "../contract/JobError.ts"
 import type { Usage } from "../contract/Usage.ts"
-import * as Attributes from "../telemetry/Attributes.ts"
-import * as Span from "../telemetry/Span.ts"
-import type { Call } from "./Protocol.ts"
-import { protocols } from "./protocols.ts"
+import { Answer } from "./Answer.ts"
+import * as Attempt from "./Attempt.ts"
+import { Course } from "./Course.ts"
+import { type Candidate, inOrder, routeOf } from "./Route.ts"
 import type { Sink } from "./Sink.ts"
+import { userOf } from "./UserOf.ts"
 
-export interface ProviderRequest {
-  readonly operation: Operation
-  readonly model: string
-  readonly tenant: string
-  readonly contentType: string
-  readonly headers?: Readonly<Record<string, string>>
-  readonly body: Uint8Array
+export interface ProviderRequest extends Attempt.Request {
+  /** Epoch milliseconds: until then it may wait, for a provider's limits or to be sent once more. */
+  readonly deadline: number
+  /** How long it has waited for a worker, in milliseconds. */
+  readonly queuedMs: number
 }
 
-/** How many targets one request may be sent to before it fails. */
-const maxTargets = 3
+/** How long a candidate may take to say whether it is free while there are others to turn to, in milliseconds. */
+const momentMs = 100
+
+/** The pauses before a request is sent once more: what its providers ask for and, on top, an exponential one with chance. */
+const backOff = ({ baseMs, maxMs, times }: Retry, course: Course, deadline: number) =>
+  Schedule.min([Schedule.exponential(baseMs), Schedule.spaced(maxMs)]).pipe(
+    Schedule.jittered,
+    Schedule.upTo({ times }),
+    Schedule.setInputType<JobError>(),
+    Schedule.addDelay(({ now }) => Effect.succeed(course.waitMs(now) ?? 0)),
+    Schedule.while(({ duration, now }) =>
+      course.waitMs(now) !== undefined && now + Duration.toMillis(duration) <= deadline
+    )
+  )
 
 export class Providers extends Context.Service<Providers, {
   /** Whether a request for this model may be given to a second worker; see the catalogue's `redispatch`. */
   readonly redispatch: (model: string) => "always" | "neverSent"
-  /** Answers into the sink. Fails with the last target's error. */
+  /** Answers into the sink. Fails with the last provider's error. */
   readonly perform: (request: ProviderRequest, sink: Sink) => Effect.Effect<Usage | undefined, JobError>
 }>()("shared/provider/Providers") {
   static readonly layer = Layer.effect(
     Providers,
     Effect.gen(function*() {
       const catalogue = yield* Catalogue
-      const performs = yield* protocols
-      const performOnce = (call: Call, sink: Sink) =>
-        performs[call.endpoint.provider.protocol](call, sink).pipe(
-          Span.around(`${call.operation.name} ${call.model}`, {
-            kind: "client",
-            attributes: Attributes.attempt(call)
-          })
+      const attempt = yield* Attempt.make
+      const clock = yield* Clock.Clock
+
+      /** Turns to one candidate after the other, waiting for each until a time (epoch milliseconds). */
+      const sweep = Effect.fnUntraced(function*(
+        request: ProviderRequest,
+        answer: Answer,
+        course: Course,
+        candidates: ReadonlyArray<Candidate>,
+        until: number
+      ): Effect.fn.Return<Usage | undefined, JobError> {
+        for (const candidate of candidates) {
+          if (!course.isOpen(candidate, clock.currentTimeMillisUnsafe())) continue
+          const isRetry = course.isRetry(candidate)
+          const result = yield* Effect.result(attempt.make(candidate, request, answer, { isRetry, until }))
+          if (Result.isSuccess(result)) return result.success
+          course.note(candidate, result.failure, clock.currentTimeMillisUnsafe())
+          if (answer.started) course.end()
+          if (course.isOver) break
+        }
+        return yield* course.verdict
+      })
+
+      /** Every candidate once. One that is busy is waited for only where no other answers at once. */
+      const round = (request: ProviderRequest, answer: Answer, course: Course) => {
+        const { candidates } = course
+        if (candidates.length === 1) return sweep(request, answer, course, candidates, request.deadline)
+        const soon = Math.min(request.deadline, clock.currentTimeMillisUnsafe() + momentMs)
+        return Effect.catch(
+          sweep(request, answer, course, candidates, soon),
+          (error) =>
+            course.busy.length === 0
+              ? Effect.fail(error)
+              : sweep(request, answer, course, course.busy, request.deadline)
         )
-      return Providers.of({
-        redispatch: (model) => {
-          const { models, providers } = catalogue.current()
-          const targets = models.get(model)?.targets ?? []
-          return targets.length > 0 && targets.every((target) => mayRepeat(providers.get(target.provider)))
-            ? "always"
-            : "neverSent"
-        },
-        perform: Effect.fnUntraced(function*(request, sink) {
-          const { models, providers } = catalogue.current()
-          const model = models.get(request.model)
-          if (model === undefined) return yield* new ModelNotFound({ model: request.model })
-          const targets = (yield* inOrder(model)).slice(0, maxTargets)
-          let failure: JobError | undefined
-          for (const target of targets) {
-            const provider = providers.get(target.provider)
-            if (provider === undefined) continue
-            const endpoint = { name: target.provider, provider, model: target.model ?? request.model }
-            const result = yield* Effect.result(performOnce({ ...request, endpoint }, sink))
-            if (result._tag === "Success") return result.success
-            failure = result.failure
-            if (sink.started || !isTransient(failure)) break
-          }
-          return yield* failure ?? new ModelNotFound({ model: request.model })
+      }
+
+      const again = (error: JobError, request: ProviderRequest, answer: Answer, course: Course) => {
+        const policy = course.policy
+        if (policy === undefined) return Effect.fail(error)
+        // the schedule is asked before the first of these
+        let next: Effect.Effect<Usage | undefined, JobError> = Effect.fail(error)
+        const rounds = Effect.suspend(() => {
+          const now = next
+          next = Effect.suspend(() => {
+            course.nextRound()
+            return round(request, answer, course)
+          })
+          return now
         })
+        return Effect.retry(rounds, backOff(policy, course, request.deadline))
+      }
+
+      return Providers.of({
+        redispatch: (model) => routeOf(catalogue.current(), model)?.redispatch ?? "neverSent",
+        perform: (request, sink) => {
+          const route = routeOf(catalogue.current(), request.model)
+          if (route === undefined) return Effect.fail(new ModelNotFound({ model: request.model }))
+          const answer = new Answer(sink, request.queuedMs)
+          return Effect.flatMap(inOrder(route, route.sticky ? userOf(request) : undefined), (candidates) => {
+            const course = new Course(candidates)
+            return Effect.catch(
+              round(request, answer, course),
+              (error) => again(error, request, answer, course)
+            )
+          })
+        }
       })
     })
-  )
+  ).pipe(Layer.provide([CircuitBreaker.layerStoreMemory(), RateLimiter.layerStoreMemory]))
 }
-
-/** Whether a call to it may be made a second time. */
-export const mayRepeat = (provider: Provider | undefined): boolean =>
-  (provider?.redispatch ?? (provider?.protocol === "local" ? "always" : "neverSent")) === "always"
-
-/** The targets by priority, and within one priority at random by weight. */
-export const inOrder = Effect.fnUntraced(function*(model: Model): Effect.fn.Return<ReadonlyArray<Target>> {
-  if (model.targets.length === 1) return model.targets
-  const drawn: Array<{ readonly target: Target; readonly at: number }> = []
-  for (const target of model.targets) {
-    // an exponential draw per target: sorting by it picks each in proportion to its weight
-    drawn.push({ target, at: -Math.log(1 - (yield* Random.next)) / (target.weight ?? 1) })
-  }
-  return drawn
-    .toSorted((a, b) => (a.target.priority ?? 0) - (b.target.priority ?? 0) || a.at - b.at)
-    .map(({ target }) => target)
-})

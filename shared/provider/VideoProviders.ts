@@ -3,7 +3,7 @@ import { Context, Effect, Layer } from "effect"
 import { Catalogue, type Provider } from "../catalogue/Catalogue.ts"
 import { InvalidRequest, type JobError, ModelNotFound } from "../contract/JobError.ts"
 import type { Endpoint } from "./Protocol.ts"
-import { inOrder, mayRepeat } from "./Providers.ts"
+import { inOrder, mayRepeat, routeOf } from "./Route.ts"
 import { LocalVideoEngine, type VideoEngine } from "./VideoEngine.ts"
 
 export interface VideoProvider {
@@ -33,10 +33,10 @@ export class VideoProviders extends Context.Service<VideoProviders, {
       }
       return VideoProviders.of({
         forModel: Effect.fnUntraced(function*(name) {
-          const model = catalogue.current().models.get(name)
-          if (model === undefined) return yield* new ModelNotFound({ model: name })
-          const providers = (yield* inOrder(model)).flatMap((target) =>
-            named(target.provider, target.model ?? name) ?? []
+          const route = routeOf(catalogue.current(), name)
+          if (route === undefined) return yield* new ModelNotFound({ model: name })
+          const providers = (yield* inOrder(route)).flatMap(({ endpoint }) =>
+            named(endpoint.name, endpoint.model) ?? []
           )
           return providers.length > 0 ? providers : yield* new InvalidRequest({
             message: `model: '${name}' does not serve video.generations`,

@@ -19,19 +19,44 @@ export const name = {
   messageId: "messaging.message.id",
   errorType: "error.type",
   tenant: "gateway.tenant",
-  attempt: "gateway.job.attempt",
+  jobAttempt: "gateway.job.attempt",
+  attempt: "gateway.provider.attempt",
+  failure: "gateway.provider.failure",
+  retryAfterMs: "gateway.provider.retry_after_ms",
   queueMs: "gateway.queue.duration_ms"
 } as const
 
-/** One attempt at a provider. */
-export const attempt = (call: {
-  readonly operation: { readonly name: string }
-  readonly model: string
-  readonly endpoint: { readonly name: string; readonly model: string }
-}) => ({
+/** A model at a provider. */
+export const provider = (endpoint: { readonly name: string; readonly model: string }) => ({
+  [name.provider]: endpoint.name,
+  [name.requestModel]: endpoint.model
+})
+
+/** One call to a provider: the how manieth for its request, from 1. */
+export const attempt = (
+  call: {
+    readonly operation: { readonly name: string }
+    readonly endpoint: { readonly name: string; readonly model: string }
+  },
+  number: number
+) => ({
   [name.operation]: call.operation.name,
-  [name.provider]: call.endpoint.name,
-  [name.requestModel]: call.endpoint.model
+  [name.attempt]: number,
+  ...provider(call.endpoint)
+})
+
+/** Why a call failed: the kind of error and, where it has them, what exactly, the provider's status, and when to come back. */
+export const failure = (error: {
+  readonly _tag: string
+  readonly reason?: string
+  readonly phase?: string
+  readonly status?: number | null
+  readonly retryAfterMs?: number | null
+}) => ({
+  [name.errorType]: error._tag,
+  ...(error.reason === undefined && error.phase === undefined ? {} : { [name.failure]: error.reason ?? error.phase }),
+  ...(typeof error.status === "number" ? { [name.httpStatus]: error.status } : {}),
+  ...(typeof error.retryAfterMs === "number" ? { [name.retryAfterMs]: error.retryAfterMs } : {})
 })
 
 /** What a finished call consumed. */
@@ -47,7 +72,7 @@ export const job = (
   [name.messagingSystem]: "nats",
   [name.messagingOperation]: "process",
   [name.messageId]: job.id,
-  [name.attempt]: job.attempt,
+  [name.jobAttempt]: job.attempt,
   [name.operation]: job.operation,
   [name.requestModel]: job.model
 })

@@ -2,7 +2,7 @@
  * The life of a job in a worker, to be read aloud: it was pulled, it is claimed, decoded, performed (which is routed,
  * admitted and sent to a provider), replied to, metered, and acknowledged when this effect ends.
  */
-import { Cause, Context, Effect, Metric, Option } from "effect"
+import { Cause, Clock, Context, Effect, Metric, Option } from "effect"
 import type { Redispatch } from "../bus/Frame.ts"
 import type { JobReply } from "../bus/JobReply.ts"
 import type { ServedJob } from "../bus/JobServer.ts"
@@ -24,6 +24,10 @@ export interface Work {
   /** Those of the client's headers that the operation passes on; see `Operation.headers`. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
+  /** Epoch milliseconds: by then it should have been begun, whatever it still has to wait for. */
+  readonly deadline: number
+  /** How long it lay in the queue, in milliseconds. */
+  readonly queuedMs: number
 }
 
 /** Does the work of a workload: what a worker service brings. */
@@ -34,15 +38,19 @@ export class Performer extends Context.Service<Performer, {
 }>()("shared/worker/Performer") {}
 
 const decoded = (job: ServedJob): Effect.Effect<Work, JobError> =>
-  Effect.flatMap(job.body, (body) => {
-    const { contentType, headers, model, operation: name, tenant } = job.pulled
-    const operation = operationNamed(name)
-    return operation === undefined
-      ? Effect.fail(
-        new InvalidRequest({ message: `Unknown operation ${name}`, param: null, code: "unknown_operation" })
-      )
-      : Effect.succeed({ operation, model, tenant, contentType, headers, body })
-  })
+  Effect.zipWith(Clock.currentTimeMillis, job.body, (begun, body) => ({ begun, body })).pipe(
+    Effect.flatMap(({ begun, body }) => {
+      const { contentType, deadline, headers, model, operation: name, publishedAt, tenant } = job.pulled
+      const operation = operationNamed(name)
+      if (operation === undefined) {
+        return Effect.fail(
+          new InvalidRequest({ message: `Unknown operation ${name}`, param: null, code: "unknown_operation" })
+        )
+      }
+      const queuedMs = Math.max(0, begun - publishedAt)
+      return Effect.succeed({ operation, model, tenant, contentType, headers, body, deadline, queuedMs })
+    })
+  )
 
 /** Tells ingress how it ended. Whatever is not an error of the job is ours, and is logged here, where it happened. */
 const failed = (job: ServedJob, cause: Cause.Cause<JobError>): Effect.Effect<void> => {

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import OpenAi7, { type APIError } from "openai"
 import OpenAi6 from "openai-6"
 import type { Behaviour } from "../fixture/FakeProvider.ts"
+import { plain } from "../fixture/Gateway.ts"
 import { sharedGateway } from "../fixture/SharedGateway.ts"
 
 const text = "The quick brown fox jumps over the lazy dog"
@@ -10,8 +11,8 @@ const chat = (model = "free-chat") => ({ model, messages: [{ role: "user" as con
 
 const shared = sharedGateway({
   providers: (baseUrl) => `
-  hasty: { protocol: openai, baseUrl: "${baseUrl}", timeouts: { firstByteMs: 300, idleMs: 300 } }
-  gone: { protocol: openai, baseUrl: "http://127.0.0.1:1/v1" }`,
+  hasty: { protocol: openai, baseUrl: "${baseUrl}", timeouts: { firstByteMs: 300, idleMs: 300 }, ${plain} }
+  gone: { protocol: openai, baseUrl: "http://127.0.0.1:1/v1", ${plain} }`,
   models: `
   hasty-chat: { workload: chat, targets: [{ provider: hasty }] }
   gone-chat: { workload: chat, targets: [{ provider: gone }] }

@@ -1,0 +1,44 @@
+/** One request's answer on its way to the client: it says in its headers how it came about. */
+import type { Head, Sink } from "./Sink.ts"
+
+export class Answer implements Sink {
+  readonly #sink: Sink
+  /** Of the provider that was last called. */
+  provider = ""
+  /** How many calls were made. */
+  attempts = 0
+  /** How long nobody worked on the request, in milliseconds. */
+  queuedMs: number
+  /** Runs when the answer begins. */
+  onStart: (() => void) | undefined
+
+  constructor(sink: Sink, queuedMs: number) {
+    this.#sink = sink
+    this.queuedMs = queuedMs
+  }
+
+  get started(): boolean {
+    return this.#sink.started
+  }
+
+  start(head: Head): void {
+    this.onStart?.()
+    this.#sink.start({
+      ...head,
+      headers: {
+        ...head.headers,
+        "x-gateway-provider": encodeURI(this.provider),
+        "x-gateway-attempts": String(this.attempts),
+        "x-gateway-queue-ms": String(Math.round(this.queuedMs))
+      }
+    })
+  }
+
+  write(bytes: Uint8Array): boolean {
+    return this.#sink.write(bytes)
+  }
+
+  onDrain(resume: () => void): void {
+    this.#sink.onDrain(resume)
+  }
+}

@@ -1,0 +1,271 @@
+/** Requests wait for what a provider takes, by its own word or by the catalogue's, as long as their clients do. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Tracer } from "effect"
+import { TestClock } from "effect/testing"
+import { answers, type Outcome, rateLimited, Scripted, status, streams } from "./Scripted.ts"
+
+const catalogue = `
+providers:
+  a: { protocol: local, retry: { times: 0 } }
+  b: { protocol: local, retry: { times: 0 } }
+  three: { protocol: local, limits: { concurrency: 3 } }
+  ten: { protocol: local, retry: { times: 0 }, limits: { requestsPerMinute: 10 } }
+  tokens: { protocol: local, limits: { tokensPerMinute: 3000 } }
+models:
+  single: { workload: chat, targets: [{ provider: a, model: m }] }
+  pair: { workload: chat, targets: [{ provider: a, model: m }, { provider: b, model: m, priority: 1 }] }
+  three: { workload: chat, targets: [{ provider: three }] }
+  ten: { workload: chat, targets: [{ provider: ten }] }
+  ten-or-b: { workload: chat, targets: [{ provider: ten }, { provider: b, priority: 1 }] }
+  three-or-ten: { workload: chat, targets: [{ provider: three }, { provider: ten, priority: 1 }] }
+  tokens: { workload: chat, targets: [{ provider: tokens }] }
+`
+
+const failure = (outcome: Outcome) => outcome.kind === "failed" ? outcome.error : assert.fail("it was answered")
+const headers = (outcome: Outcome) => outcome.kind === "answered" ? outcome.headers : assert.fail(outcome.error.message)
+
+/** So many requests at the same time. */
+const atOnce = (count: number, request: Effect.Effect<Outcome>) =>
+  Effect.forEach(Array.from({ length: count }), () => Effect.forkChild(request))
+
+const count = (outcomes: ReadonlyArray<Outcome>, kind: Outcome["kind"]) =>
+  outcomes.filter((outcome) => outcome.kind === kind).length
+
+describe("a provider that answers 429", () => {
+  it.effect("is left alone for the time it names; requests wait that long, if their clients do", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behaveOnce("a/m", rateLimited(10_000))
+      assert.deepInclude(failure(yield* scripted.request("single")), { retryAfterMs: 10_000 })
+      yield* TestClock.adjust("2 seconds")
+      const waiting = yield* atOnce(20, scripted.request("single"))
+      const hasty = yield* scripted.request("single", { patienceMs: 5_000 })
+      assert.deepInclude(failure(hasty), { _tag: "ProviderRateLimited", retryAfterMs: 8_000 })
+      yield* TestClock.adjust("7 seconds")
+      assert.lengthOf(scripted.calls(), 1)
+      yield* TestClock.adjust("3 seconds")
+      const outcomes = yield* Fiber.joinAll(waiting)
+      assert.strictEqual(count(outcomes, "answered"), 20)
+      assert.isAtLeast(Number(headers(outcomes[0]!)["x-gateway-queue-ms"]), 8_000)
+    }))
+
+  it.effect("and names no time is given a second", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behaveOnce("a/m", rateLimited(null))
+      yield* scripted.request("single")
+      const { outcome, tookMs } = yield* scripted.timed("single")
+      assert.strictEqual(outcome.kind, "answered")
+      assert.isAtLeast(tookMs, 1_000)
+      assert.isAtMost(tookMs, 1_250)
+    }))
+
+  it.effect("is passed over while there is another", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behaveOnce("a/m", rateLimited(10_000))
+      const outcomes = yield* Effect.forEach(Array.from({ length: 10 }), () => scripted.request("pair"))
+      assert.strictEqual(count(outcomes, "answered"), 10)
+      assert.lengthOf(scripted.calls().filter((name) => name === "a/m"), 1)
+      // the other one fails: then it is better to wait
+      scripted.behave("b/m", status(500))
+      const { outcome, tookMs } = yield* scripted.timed("pair")
+      assert.strictEqual(headers(outcome)["x-gateway-provider"], "a")
+      assert.isAtLeast(tookMs, 10_000)
+    }))
+
+  it.effect("again and again is called at the pace that it was seen to take", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      // takes ten calls in every ten seconds
+      let window = 0
+      let taken = 0
+      let refused = 0
+      scripted.behave("a/m", (call, sink) =>
+        Effect.clockWith((clock) => {
+          const now = Math.floor(clock.currentTimeMillisUnsafe() / 10_000)
+          if (now !== window) [window, taken] = [now, 0]
+          if (++taken <= 10) return answers()(call, sink)
+          refused++
+          return rateLimited((now + 1) * 10_000 - clock.currentTimeMillisUnsafe())(call, sink)
+        }))
+      let answered = 0
+      const asking = yield* Effect.forkChild(Effect.forever(Effect.gen(function*() {
+        yield* Effect.sleep("500 millis")
+        const request = Effect.map(scripted.request("single"), ({ kind }) => kind === "answered" && answered++)
+        yield* Effect.forkChild(request)
+      })))
+      yield* TestClock.adjust("10 minutes")
+      yield* Fiber.interrupt(asking)
+      // 1,200 requests for 600 places: nearly all places are taken, and few ask in vain
+      assert.isAtLeast(answered, 480)
+      assert.isAtMost(refused, 120)
+    }))
+})
+
+describe("a limit of the catalogue", () => {
+  it.effect("of calls at once makes the others wait for their turn", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("three/three", streams(1_000))
+      const fibers = yield* atOnce(9, scripted.request("three"))
+      yield* TestClock.adjust("500 millis")
+      for (let second = 0; second < 3; second++) {
+        assert.lengthOf(scripted.calls(), 3)
+        yield* TestClock.adjust("1 second")
+      }
+      yield* TestClock.adjust("2 seconds")
+      const outcomes = yield* Fiber.joinAll(fibers)
+      assert.strictEqual(count(outcomes, "answered"), 9)
+      const waitedMs = outcomes.map((outcome) => Number(headers(outcome)["x-gateway-queue-ms"]))
+      assert.deepStrictEqual(waitedMs.map((ms) => Math.round(ms / 1_000)), [0, 0, 0, 1, 1, 1, 2, 2, 2])
+    }))
+
+  it.effect("of calls at once counts no call that has failed, or whose client has gone", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("three/three", status(400))
+      for (const answer of [status(500), streams(60_000), streams(60_000)]) {
+        scripted.behave("three/three", answer)
+        const fibers = yield* atOnce(9, scripted.request("three", { patienceMs: 0 }))
+        yield* TestClock.adjust("1 second")
+        yield* Fiber.interruptAll(fibers)
+      }
+      scripted.calls()
+      scripted.behave("three/three", answers())
+      yield* TestClock.adjust("10 seconds")
+      const outcomes = yield* Fiber.joinAll(
+        yield* atOnce(3, Effect.delay(scripted.request("three"), 1)).pipe(
+          Effect.tap(TestClock.adjust("1 second"))
+        )
+      )
+      assert.strictEqual(count(outcomes, "answered"), 3)
+    }))
+
+  it.effect("of requests per minute sends away whose turn comes too late, and says when it comes", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      const fibers = yield* atOnce(15, scripted.request("ten"))
+      yield* TestClock.adjust("1 second")
+      const outcomes = yield* Fiber.joinAll(fibers)
+      assert.strictEqual(count(outcomes, "answered"), 10)
+      const refused = failure(outcomes.find(({ kind }) => kind === "failed")!)
+      assert.strictEqual(refused._tag, "ProviderRateLimited")
+      assert.closeTo(refused._tag === "ProviderRateLimited" ? refused.retryAfterMs ?? 0 : 0, 60_000, 200)
+      yield* TestClock.adjust("40 seconds")
+      const late = yield* atOnce(15, scripted.request("ten"))
+      yield* TestClock.adjust("30 seconds")
+      assert.strictEqual(count(yield* Fiber.joinAll(late), "answered"), 10)
+    }))
+
+  it.effect("that is reached sends requests to the next target at once", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      const fibers = yield* atOnce(30, scripted.request("ten-or-b"))
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(count(yield* Fiber.joinAll(fibers), "answered"), 30)
+      const calls = scripted.calls()
+      assert.lengthOf(calls.filter((name) => name === "ten/ten-or-b"), 10)
+      assert.lengthOf(calls.filter((name) => name === "b/ten-or-b"), 20)
+    }))
+
+  it.effect("that is reached everywhere makes wait for the first that has room", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("three/three-or-ten", streams(5_000))
+      const fibers = yield* atOnce(16, scripted.request("three-or-ten"))
+      yield* TestClock.adjust("20 seconds")
+      assert.strictEqual(count(yield* Fiber.joinAll(fibers), "answered"), 16)
+      const calls = scripted.calls()
+      assert.lengthOf(calls.filter((name) => name === "three/three-or-ten"), 6)
+    }))
+
+  it.effect("of tokens counts what was used, not what was set aside", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("tokens/tokens", answers(10, { inputTokens: 20, outputTokens: 10 }))
+      // sets aside 2,000
+      const request = scripted.request("tokens", { body: { max_tokens: 2_000 - 10 } })
+      for (let round = 0; round < 10; round++) {
+        const fibers = yield* atOnce(1, request)
+        yield* TestClock.adjust("15 seconds")
+        assert.strictEqual(count(yield* Fiber.joinAll(fibers), "answered"), 1)
+      }
+      scripted.behave("tokens/tokens", answers(10, { inputTokens: 4_000, outputTokens: 0 }))
+      const fibers = yield* atOnce(2, request)
+      yield* TestClock.adjust("15 seconds")
+      assert.strictEqual(count(yield* Fiber.joinAll(fibers), "answered"), 1)
+    }))
+
+  it.effect("that makes wait is a span, and one that does not is none", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      const spans: Array<Tracer.NativeSpan> = []
+      const tracer = Tracer.make({
+        span: (options) => {
+          const span = new Tracer.NativeSpan(options)
+          spans.push(span)
+          return span
+        }
+      })
+      scripted.behave("three/three", streams(1_000))
+      const fibers = yield* atOnce(4, Effect.withTracer(scripted.request("three"), tracer))
+      yield* TestClock.adjust("3 seconds")
+      yield* Fiber.joinAll(fibers)
+      const waits = spans.filter(({ name }) => name === "wait for three")
+      // the first one fetches slots for itself, and finds that there are only three for the four of them
+      assert.isAtMost(waits.length, 4)
+      const last = waits.at(-1)
+      assert.strictEqual(last?.attributes.get("gen_ai.provider.name"), "three")
+      assert.strictEqual(
+        last?.status._tag === "Ended" && last.status.endTime - last.status.startTime > 900_000_000n,
+        true
+      )
+
+      spans.length = 0
+      const [free] = yield* atOnce(1, Effect.withTracer(scripted.request("three"), tracer))
+      yield* TestClock.adjust("2 seconds")
+      yield* Fiber.join(free!)
+      assert.deepStrictEqual(spans.map(({ name }) => name), ["chat.completions three"])
+    }))
+})
+
+describe("the span of a call", () => {
+  it.effect("says why it ended", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      const spans: Array<Tracer.NativeSpan> = []
+      const tracer = Tracer.make({
+        span: (options) => {
+          const span = new Tracer.NativeSpan(options)
+          spans.push(span)
+          return span
+        }
+      })
+      scripted.behaveOnce("a/m", status(503, 2_000))
+      yield* Effect.withTracer(scripted.request("pair"), tracer)
+      const told = spans.map(({ attributes, name, status }) => [
+        name,
+        Object.fromEntries(attributes),
+        status._tag === "Ended" && status.exit._tag
+      ])
+      assert.deepStrictEqual(told, [
+        ["chat.completions pair", {
+          "gen_ai.operation.name": "chat.completions",
+          "gen_ai.provider.name": "a",
+          "gen_ai.request.model": "m",
+          "gateway.provider.attempt": 1,
+          "error.type": "ProviderFailed",
+          "gateway.provider.failure": "status",
+          "http.response.status_code": 503,
+          "gateway.provider.retry_after_ms": 2_000
+        }, "Failure"],
+        ["chat.completions pair", {
+          "gen_ai.operation.name": "chat.completions",
+          "gen_ai.provider.name": "b",
+          "gen_ai.request.model": "m",
+          "gateway.provider.attempt": 2
+        }, "Success"]
+      ])
+    }))
+})
