@@ -1,5 +1,5 @@
 /** One call to one candidate, made only where its limits, its health and the budget of retries allow it. */
-import { Effect, Exit, Metric, Predicate, Result } from "effect"
+import { Effect, Exit, Metric, Predicate } from "effect"
 import type { JobError } from "../contract/JobError.ts"
 import type { Usage } from "../contract/Usage.ts"
 import * as Attributes from "../telemetry/Attributes.ts"
@@ -64,39 +64,58 @@ export const make = Effect.gen(function*() {
       return Exit.hasFails(exit) ? Effect.void : health.abandoned(candidate, admission)
     }))
 
-  const call = Effect.fnUntraced(function*(
+  const succeeded = (candidate: Candidate, admission: Health.Admission, usage: Usage | undefined) =>
+    health.succeeded(candidate, admission).pipe(
+      Effect.andThen(Metric.update(Metrics.attempts(candidate.endpoint.name, "success"), 1)),
+      Effect.as(usage)
+    )
+
+  const failed = (candidate: Candidate, admission: Health.Admission, permit: Gate.Permit, error: JobError) =>
+    health.failed(candidate, admission, error).pipe(
+      Effect.andThen(Metric.update(Metrics.attempts(candidate.endpoint.name, error._tag), 1)),
+      Effect.andThen(
+        Predicate.isTagged(error, "ProviderRateLimited")
+          ? gate.slow(candidate, permit, error.retryAfterMs)
+          : Effect.void
+      ),
+      Effect.andThen(Effect.fail(error))
+    )
+
+  /** Without a generator: every request comes through here. */
+  const call = (
     candidate: Candidate,
     request: Request,
     answer: Answer,
-    isRetry: boolean,
-    permit: Gate.Permit
-  ): Effect.fn.Return<Usage | undefined, JobError | Passed> {
-    const provider = candidate.endpoint.name
-    const budget = budgetOf(candidate)
-    if (isRetry && !budget.withdraw()) return yield* Effect.fail(new Passed("retries", 0))
-    const admission = yield* health.admit(candidate)
-    if (isRetry) yield* Metric.update(Metrics.retries(provider), 1)
-    else budget.deposit(retryOf(candidate).budget)
-    answer.queuedMs += permit.waitedMs
-
-    const result = yield* Effect.result(
-      admission.probe ? probe(candidate, admission, request, answer) : perform(candidate, request, answer)
-    )
-    if (Result.isSuccess(result)) {
-      yield* health.succeeded(candidate, admission)
-      yield* Metric.update(Metrics.attempts(provider, "success"), 1)
-      return result.success
-    }
-    const error = result.failure
-    yield* health.failed(candidate, admission, error)
-    yield* Metric.update(Metrics.attempts(provider, error._tag), 1)
-    if (Predicate.isTagged(error, "ProviderRateLimited")) yield* gate.slow(candidate, permit, error.retryAfterMs)
-    return yield* error
-  })
+    permit: Gate.Permit,
+    isRetry: boolean
+  ): Effect.Effect<Usage | undefined, JobError | Passed> =>
+    Effect.flatMap(health.admit(candidate), (admission) => {
+      answer.queuedMs += permit.waitedMs
+      const made = Effect.matchEffect(
+        admission.probe ? probe(candidate, admission, request, answer) : perform(candidate, request, answer),
+        {
+          onSuccess: (usage) => succeeded(candidate, admission, usage),
+          onFailure: (error) => failed(candidate, admission, permit, error)
+        }
+      )
+      return isRetry ? Effect.andThen(Metric.update(Metrics.retries(candidate.endpoint.name), 1), made) : made
+    })
 
   const attempt: Attempt = {
-    make: (candidate, request, answer, { isRetry, until }) =>
-      gate.through(candidate, request, until, (permit) => call(candidate, request, answer, isRetry, permit))
+    make: (candidate, request, answer, { isRetry, until }) => {
+      const budget = budgetOf(candidate)
+      if (!isRetry) {
+        budget.deposit(retryOf(candidate).budget)
+        return gate.through(candidate, request, until, (permit) => call(candidate, request, answer, permit, false))
+      }
+      return gate.through(candidate, request, until, (permit) =>
+        budget.withdraw()
+          ? Effect.tapError(
+            call(candidate, request, answer, permit, true),
+            (miss) => miss._tag === "Passed" ? Effect.sync(() => budget.deposit(1)) : Effect.void
+          )
+          : Effect.fail(new Passed("retries", 0)))
+    }
   }
   return attempt
 })

@@ -72,11 +72,13 @@ export const make: Effect.Effect<Health, never, CircuitBreaker.CircuitBreakerSto
     const admissions = new Map<string, Effect.Effect<Admission, Passed>>()
 
     const admission = (candidate: Candidate): Effect.Effect<Admission, Passed> =>
-      store.admit(candidate.key).pipe(
-        Scope.provide(scope),
-        Effect.mapError(resting),
-        Effect.tap(({ transition }) => told(candidate, transition))
-      )
+      Effect.matchEffect(Scope.provide(store.admit(candidate.key), scope), {
+        onSuccess: (admission) =>
+          admission.transition === undefined
+            ? Effect.succeed(admission)
+            : Effect.as(told(candidate, admission.transition), admission),
+        onFailure: (error) => Effect.fail(resting(error))
+      })
 
     const record = (
       candidate: Candidate,
@@ -97,7 +99,7 @@ export const make: Effect.Effect<Health, never, CircuitBreaker.CircuitBreakerSto
           size: settings.lastCalls
         },
         openFor: Duration.millis(Math.max(openMs, hintMs))
-      }).pipe(Effect.orDie, Effect.flatMap((transition) => told(candidate, transition)))
+      }).pipe(Effect.matchEffect({ onSuccess: (transition) => told(candidate, transition), onFailure: Effect.die }))
     }
 
     return {

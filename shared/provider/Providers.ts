@@ -10,6 +10,7 @@ import type { Usage } from "../contract/Usage.ts"
 import { Answer } from "./Answer.ts"
 import * as Attempt from "./Attempt.ts"
 import { Course } from "./Course.ts"
+import type { Passed } from "./Passed.ts"
 import { type Candidate, inOrder, routeOf } from "./Route.ts"
 import type { Sink } from "./Sink.ts"
 import { userOf } from "./UserOf.ts"
@@ -49,6 +50,14 @@ export class Providers extends Context.Service<Providers, {
       const attempt = yield* Attempt.make
       const clock = yield* Clock.Clock
 
+      const note = (course: Course, answer: Answer, candidate: Candidate, miss: JobError | Passed) => {
+        course.note(candidate, miss, clock.currentTimeMillisUnsafe())
+        if (answer.started) course.end()
+      }
+
+      /** Until when one candidate may keep a request waiting that has others to turn to. */
+      const soon = (request: ProviderRequest) => Math.min(request.deadline, clock.currentTimeMillisUnsafe() + momentMs)
+
       /** Turns to one candidate after the other, waiting for each until a time (epoch milliseconds). */
       const sweep = Effect.fnUntraced(function*(
         request: ProviderRequest,
@@ -58,31 +67,34 @@ export class Providers extends Context.Service<Providers, {
         until: number
       ): Effect.fn.Return<Usage | undefined, JobError> {
         for (const candidate of candidates) {
+          if (course.isOver) break
           if (!course.isOpen(candidate, clock.currentTimeMillisUnsafe())) continue
           const isRetry = course.isRetry(candidate)
           const result = yield* Effect.result(attempt.make(candidate, request, answer, { isRetry, until }))
           if (Result.isSuccess(result)) return result.success
-          course.note(candidate, result.failure, clock.currentTimeMillisUnsafe())
-          if (answer.started) course.end()
-          if (course.isOver) break
+          note(course, answer, candidate, result.failure)
         }
         return yield* course.verdict
       })
 
-      /** Every candidate once. One that is busy is waited for only where no other answers at once. */
-      const round = (request: ProviderRequest, answer: Answer, course: Course) => {
-        const { candidates } = course
-        if (candidates.length === 1) return sweep(request, answer, course, candidates, request.deadline)
-        const soon = Math.min(request.deadline, clock.currentTimeMillisUnsafe() + momentMs)
-        return Effect.catch(
-          sweep(request, answer, course, candidates, soon),
-          (error) =>
-            course.busy.length === 0
-              ? Effect.fail(error)
-              : sweep(request, answer, course, course.busy, request.deadline)
-        )
-      }
+      /** Each of them once. One that is busy is waited for only where no other answers at once. */
+      const round = (
+        request: ProviderRequest,
+        answer: Answer,
+        course: Course,
+        candidates: ReadonlyArray<Candidate>
+      ) =>
+        course.candidates.length === 1
+          ? sweep(request, answer, course, candidates, request.deadline)
+          : Effect.catch(
+            sweep(request, answer, course, candidates, soon(request)),
+            (error) =>
+              course.busy.length === 0
+                ? Effect.fail(error)
+                : sweep(request, answer, course, course.busy, request.deadline)
+          )
 
+      /** After a pause, each of those once more whose failure may have passed. */
       const again = (error: JobError, request: ProviderRequest, answer: Answer, course: Course) => {
         const policy = course.policy
         if (policy === undefined) return Effect.fail(error)
@@ -92,11 +104,26 @@ export class Providers extends Context.Service<Providers, {
           const now = next
           next = Effect.suspend(() => {
             course.nextRound()
-            return round(request, answer, course)
+            return round(request, answer, course, course.candidates)
           })
           return now
         })
         return Effect.retry(rounds, backOff(policy, course, request.deadline))
+      }
+
+      const answered = (request: ProviderRequest, answer: Answer, candidates: ReadonlyArray<Candidate>) => {
+        const [first, ...others] = candidates
+        if (first === undefined) return Effect.fail(new ModelNotFound({ model: request.model }))
+        const until = others.length === 0 ? request.deadline : soon(request)
+        // most requests are answered here, and need no account of how they fared
+        return Effect.catch(attempt.make(first, request, answer, { isRetry: false, until }), (miss) => {
+          const course = new Course(candidates)
+          note(course, answer, first, miss)
+          return Effect.catch(
+            round(request, answer, course, others),
+            (error) => again(error, request, answer, course)
+          )
+        })
       }
 
       return Providers.of({
@@ -105,13 +132,10 @@ export class Providers extends Context.Service<Providers, {
           const route = routeOf(catalogue.current(), request.model)
           if (route === undefined) return Effect.fail(new ModelNotFound({ model: request.model }))
           const answer = new Answer(sink, request.queuedMs)
-          return Effect.flatMap(inOrder(route, route.sticky ? userOf(request) : undefined), (candidates) => {
-            const course = new Course(candidates)
-            return Effect.catch(
-              round(request, answer, course),
-              (error) => again(error, request, answer, course)
-            )
-          })
+          return Effect.flatMap(
+            inOrder(route, route.sticky ? userOf(request) : undefined),
+            (candidates) => answered(request, answer, candidates)
+          )
         }
       })
     })

@@ -18,6 +18,8 @@ export interface Candidate {
 export interface Route {
   /** Tried one after the other. Nothing is there twice. */
   readonly stages: ReadonlyArray<ReadonlyArray<Candidate>>
+  /** Their order, where there is only one. */
+  readonly order: ReadonlyArray<Candidate> | undefined
   readonly sticky: boolean
   /** Whether a request may be given to a second worker; see the catalogue's `redispatch`. */
   readonly redispatch: "always" | "neverSent"
@@ -42,10 +44,12 @@ export const routeOf = (snapshot: Snapshot, model: string): Route | undefined =>
 const makeRoute = (snapshot: Snapshot, name: string): Route => {
   const seen = new Set<string>()
   const stages = stagesOf(snapshot, name, seen)
+  const all = stages.flat()
   return {
     stages,
+    order: stages.every(({ length }) => length === 1) ? all : undefined,
     sticky: snapshot.models.get(name)?.sticky === "user",
-    redispatch: stages.flat().every(({ endpoint }) => mayRepeat(endpoint.provider)) ? "always" : "neverSent"
+    redispatch: all.every(({ endpoint }) => mayRepeat(endpoint.provider)) ? "always" : "neverSent"
   }
 }
 
@@ -74,23 +78,22 @@ const stagesOf = (
  * The order for one request. With a `user` every stage is sorted by rendezvous hashing: whichever of its targets cannot be
  * used, the users of the others keep theirs.
  */
-export const inOrder = Effect.fnUntraced(function*(
+export const inOrder = (route: Route, user?: string): Effect.Effect<ReadonlyArray<Candidate>> =>
+  route.order === undefined ? drawn(route, user) : Effect.succeed(route.order)
+
+const drawn = Effect.fnUntraced(function*(
   { stages }: Route,
-  user?: string
+  user: string | undefined
 ): Effect.fn.Return<ReadonlyArray<Candidate>> {
   const ordered: Array<Candidate> = []
   for (const stage of stages) {
-    if (stage.length === 1) {
-      ordered.push(...stage)
-      continue
-    }
-    const drawn: Array<{ readonly candidate: Candidate; readonly at: number }> = []
+    const draws: Array<{ readonly candidate: Candidate; readonly at: number }> = []
     for (const candidate of stage) {
       const chance = user === undefined ? yield* Random.next : fractionOf(`${user}\0${candidate.key}`)
       // an exponential draw per target: sorting by it picks each in proportion to its weight
-      drawn.push({ candidate, at: -Math.log(1 - chance) / candidate.weight })
+      draws.push({ candidate, at: -Math.log(1 - chance) / candidate.weight })
     }
-    ordered.push(...drawn.toSorted((a, b) => a.at - b.at).map(({ candidate }) => candidate))
+    ordered.push(...draws.toSorted((a, b) => a.at - b.at).map(({ candidate }) => candidate))
   }
   return ordered
 })

@@ -37,20 +37,17 @@ export class Performer extends Context.Service<Performer, {
   readonly perform: (work: Work, reply: JobReply) => Effect.Effect<Usage | undefined, JobError>
 }>()("shared/worker/Performer") {}
 
-const decoded = (job: ServedJob): Effect.Effect<Work, JobError> =>
-  Effect.zipWith(Clock.currentTimeMillis, job.body, (begun, body) => ({ begun, body })).pipe(
-    Effect.flatMap(({ begun, body }) => {
-      const { contentType, deadline, headers, model, operation: name, publishedAt, tenant } = job.pulled
-      const operation = operationNamed(name)
-      if (operation === undefined) {
-        return Effect.fail(
-          new InvalidRequest({ message: `Unknown operation ${name}`, param: null, code: "unknown_operation" })
-        )
-      }
-      const queuedMs = Math.max(0, begun - publishedAt)
-      return Effect.succeed({ operation, model, tenant, contentType, headers, body, deadline, queuedMs })
-    })
-  )
+const decoded = (job: ServedJob, begun: number): Effect.Effect<Work, JobError> =>
+  Effect.flatMap(job.body, (body) => {
+    const { contentType, deadline, headers, model, operation: name, publishedAt, tenant } = job.pulled
+    const operation = operationNamed(name)
+    const queuedMs = Math.max(0, begun - publishedAt)
+    return operation === undefined
+      ? Effect.fail(
+        new InvalidRequest({ message: `Unknown operation ${name}`, param: null, code: "unknown_operation" })
+      )
+      : Effect.succeed({ operation, model, tenant, contentType, headers, body, deadline, queuedMs })
+  })
 
 /** Tells ingress how it ended. Whatever is not an error of the job is ours, and is logged here, where it happened. */
 const failed = (job: ServedJob, cause: Cause.Cause<JobError>): Effect.Effect<void> => {
@@ -75,7 +72,8 @@ const ended = (job: ServedJob, usage: Usage | undefined): Effect.Effect<void> =>
 
 export const live = (performer: Performer["Service"], job: ServedJob): Effect.Effect<void> =>
   job.claim(performer.redispatch(job.pulled.model)).pipe(
-    Effect.andThen(decoded(job)),
+    Effect.andThen(Clock.currentTimeMillis),
+    Effect.flatMap((begun) => decoded(job, begun)),
     Effect.flatMap((work) => performer.perform(work, job.reply)),
     Effect.tap((usage) => usage === undefined ? Effect.void : Effect.annotateCurrentSpan(Attributes.usage(usage))),
     Span.around(`process ${job.pulled.operation}`, {
