@@ -1,17 +1,24 @@
 /**
- * The one way in which the gateway fetches an address that a client has given: only http(s), only from public addresses of
- * the internet, and within bounds of size and time.
+ * The one way in which the gateway fetches an address that others have chosen: only http(s), only from public addresses
+ * of the internet, and within bounds of size and time.
  *
  * The name is resolved here and the connection made to the very address that was checked, so that a name which answers
  * differently the second time gains nothing. After a redirect everything is checked anew.
+ *
+ * Others are clients, and providers that answer with the address of a result: a provider may be taken over, or be talked
+ * into an address by a prompt. Its answer opens no more of the operator's network than the operator has: the origin
+ * (scheme, host and port) of the `baseUrl` in the catalogue may be at any address, everything else must be public. A
+ * redirect away from that origin loses the exception. No key goes along.
  */
 import { Context, Effect, Layer, Schema } from "effect"
 import { lookup } from "node:dns"
 import { BlockList, isIP, isIPv4 } from "node:net"
-import { Agent, request } from "undici"
+import { Agent, type Dispatcher, request } from "undici"
 import * as Span from "../telemetry/Span.ts"
 
-/** Why nothing was fetched. The message is for the client and says nothing of what was found at the address. */
+/**
+ * Why nothing was fetched. The message is for the client who gave the address, and says nothing of what was found there.
+ */
 export class FetchRefused extends Schema.TaggedError<FetchRefused>()("FetchRefused", {
   reason: Schema.Literals(["url", "address", "redirects", "size", "time", "status", "unreachable"])
 }) {
@@ -36,10 +43,19 @@ export interface Fetched {
   readonly mediaType: string
 }
 
-/** The largest answer that is taken, in bytes. */
-const maximumBytes = 20 * 1024 * 1024
-/** For resolving, connecting, redirects and the whole answer. */
-const withinMs = 10_000
+export interface FetchOptions {
+  /** The origin that may be at any address; none unless said otherwise. */
+  readonly trusted?: string | undefined
+  /** The largest answer that is taken. 20 MB unless said otherwise, 128 MB at most. */
+  readonly maximumBytes?: number
+  /** For resolving, connecting, redirects and the whole answer. 10 seconds unless said otherwise. */
+  readonly withinMs?: number
+}
+
+const defaultBytes = 20 * 1024 * 1024
+const maximumBytes = 128 * 1024 * 1024
+const defaultWithinMs = 10_000
+const connectWithinMs = 10_000
 const maximumRedirects = 3
 
 /** What is not the public internet: IANA's registries of special-purpose addresses. */
@@ -97,21 +113,21 @@ export interface GuardOptions {
 }
 
 export class GuardedFetch extends Context.Service<GuardedFetch, {
-  /** Fetches what is at a URL: at most 20 MB, within 10 seconds, after at most three redirects. */
-  readonly fetch: (url: string) => Effect.Effect<Fetched, FetchRefused>
+  /** Fetches what is at a URL, after at most three redirects. */
+  readonly fetch: (url: string, options?: FetchOptions) => Effect.Effect<Fetched, FetchRefused>
+  /** For clients with a mind of their own: the same guard under whatever they send. It fails with `FetchRefused`. */
+  readonly dispatcher: (trusted: string | undefined) => Dispatcher
 }>()("shared/provider/GuardedFetch") {
   /** With a guard of one's own: for tests, whose servers are not public. */
   static readonly layerWith = (options: GuardOptions) =>
     Layer.effect(
       GuardedFetch,
       Effect.gen(function*() {
-        const agent = yield* Effect.acquireRelease(
-          Effect.sync(() => guardedAgent(options)),
-          (agent) => Effect.promise(() => agent.destroy())
-        )
+        const dispatcher = yield* dispatchers(options)
         return GuardedFetch.of({
-          fetch: (url) =>
-            follow(agent, options, url, maximumRedirects).pipe(
+          dispatcher,
+          fetch: (url, { maximumBytes = defaultBytes, trusted, withinMs = defaultWithinMs } = {}) =>
+            follow(dispatcher(trusted), url, maximumBytes, maximumRedirects).pipe(
               Effect.timeoutOrElse({
                 duration: withinMs,
                 orElse: () => Effect.fail(new FetchRefused({ reason: "time" }))
@@ -125,43 +141,61 @@ export class GuardedFetch extends Context.Service<GuardedFetch, {
   static readonly layer = GuardedFetch.layerWith({ isAllowed: isPublic, resolve: resolveAll })
 }
 
-/** Connects to no address that was not checked. */
-const guardedAgent = ({ isAllowed, resolve }: GuardOptions): Agent =>
-  new Agent({
-    keepAliveTimeout: 1_000,
-    maxResponseSize: maximumBytes,
-    connect: {
-      timeout: withinMs,
-      lookup: (hostname, options, done) =>
-        resolve(hostname, (error, addresses) => {
-          const [first] = addresses
-          if (error !== null || first === undefined) return done(error ?? new Error("no address"), [])
-          // one address that is not public makes the whole name suspicious
-          if (!addresses.every(({ address }) => isAllowed(address))) {
-            return done(new FetchRefused({ reason: "address" }), [])
-          }
-          if (options.all === true) return done(null, [...addresses])
-          return done(null, first.address, first.family)
-        })
-    }
+const agentFor = (connect: Agent.Options["connect"]) =>
+  Effect.acquireRelease(
+    Effect.sync(() =>
+      new Agent({
+        keepAliveTimeout: 1_000,
+        maxResponseSize: maximumBytes,
+        connect: { timeout: connectWithinMs, ...connect }
+      })
+    ),
+    (agent) => Effect.promise(() => agent.destroy())
+  )
+
+const dispatchers = Effect.fnUntraced(function*({ isAllowed, resolve }: GuardOptions) {
+  const open = yield* agentFor({})
+  const guarded = yield* agentFor({
+    // connects to no address that was not checked
+    lookup: (hostname, options, done) =>
+      resolve(hostname, (error, addresses) => {
+        const [first] = addresses
+        if (error !== null || first === undefined) return done(error ?? new Error("no address"), [])
+        // one address that is not public makes the whole name suspicious
+        if (!addresses.every(({ address }) => isAllowed(address))) {
+          return done(new FetchRefused({ reason: "address" }), [])
+        }
+        if (options.all === true) return done(null, [...addresses])
+        return done(null, first.address, first.family)
+      })
   })
+  /** An address in place of a name is not looked up. */
+  const isRefused = (origin: URL): boolean => {
+    const literal = origin.hostname.replace(/^\[|\]$/g, "")
+    return isIP(literal) !== 0 && !isAllowed(literal)
+  }
+  return (trusted: string | undefined): Dispatcher =>
+    guarded.compose((dispatch) => (options, handler) => {
+      const origin = new URL(options.origin ?? "")
+      if (origin.origin === trusted) return open.dispatch(options, handler)
+      if (isRefused(origin)) throw new FetchRefused({ reason: "address" })
+      return dispatch(options, handler)
+    })
+})
 
 const follow = Effect.fnUntraced(function*(
-  agent: Agent,
-  guard: GuardOptions,
+  dispatcher: Dispatcher,
   address: string,
+  maximumBytes: number,
   redirects: number
 ): Effect.fn.Return<Fetched, FetchRefused> {
   const url = yield* parse(address)
-  // an address in place of a name is not looked up
-  const literal = url.hostname.replace(/^\[|\]$/g, "")
-  if (isIP(literal) !== 0 && !guard.isAllowed(literal)) return yield* new FetchRefused({ reason: "address" })
-  const answer = yield* exchange(agent, url)
+  const answer = yield* exchange(dispatcher, url, maximumBytes)
   if (answer.location !== undefined) {
     if (redirects === 0) return yield* new FetchRefused({ reason: "redirects" })
     const next = URL.parse(answer.location, url.href)
     if (next === null) return yield* new FetchRefused({ reason: "url" })
-    return yield* follow(agent, guard, next.href, redirects - 1)
+    return yield* follow(dispatcher, next.href, maximumBytes, redirects - 1)
   }
   if (answer.status !== 200) return yield* new FetchRefused({ reason: "status" })
   return { bytes: answer.bytes, mediaType: answer.mediaType }
@@ -182,14 +216,16 @@ interface Answer extends Fetched {
 
 const redirectStatuses = [301, 302, 303, 307, 308]
 
-const exchange = (agent: Agent, url: URL): Effect.Effect<Answer, FetchRefused> =>
+const exchange = (dispatcher: Dispatcher, url: URL, maximumBytes: number): Effect.Effect<Answer, FetchRefused> =>
   Effect.tryPromise({
     try: async (signal): Promise<Answer> => {
       const { body, headers, statusCode: status } = await request(url, {
-        dispatcher: agent,
+        dispatcher,
         signal,
         headers: { "user-agent": "model-gateway", "accept": "image/*,*/*;q=0.1", "accept-encoding": "identity" }
       })
+      // a body that is not read to its end says so, and nobody else listens
+      body.on("error", () => {})
       const header = (name: string): string => [headers[name] ?? ""].flat()[0] ?? ""
       const location = redirectStatuses.includes(status) ? header("location") : ""
       if (location !== "" || status !== 200) {
@@ -200,7 +236,14 @@ const exchange = (agent: Agent, url: URL): Effect.Effect<Answer, FetchRefused> =
         body.destroy()
         throw new FetchRefused({ reason: "size" })
       }
-      return { status, location: undefined, bytes: await body.bytes(), mediaType: header("content-type") }
+      const pieces: Array<Uint8Array> = []
+      let taken = 0
+      for await (const piece of body as AsyncIterable<Uint8Array>) {
+        taken += piece.length
+        if (taken > maximumBytes) throw new FetchRefused({ reason: "size" })
+        pieces.push(piece)
+      }
+      return { status, location: undefined, bytes: Buffer.concat(pieces, taken), mediaType: header("content-type") }
     },
     catch: describe
   })

@@ -5,7 +5,8 @@ import { once } from "node:events"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { GuardedFetch, isPublic } from "../../shared/provider/GuardedFetch.ts"
+import * as undici from "undici"
+import { type FetchOptions, GuardedFetch, isPublic } from "../../shared/provider/GuardedFetch.ts"
 
 /** A server that counts its connections. */
 const serving = (handle: (request: IncomingMessage, response: ServerResponse) => void) =>
@@ -25,10 +26,14 @@ const serving = (handle: (request: IncomingMessage, response: ServerResponse) =>
       })
   )
 
-const fetched = (url: string) => Effect.flatMap(GuardedFetch, (guard) => guard.fetch(url))
+const fetched = (url: string, options?: FetchOptions) =>
+  Effect.flatMap(GuardedFetch, (guard) => guard.fetch(url, options))
 
-const refusal = (url: string) =>
-  Effect.map(Effect.result(fetched(url)), (result) => Result.isFailure(result) ? result.failure.reason : "fetched")
+const refusal = (url: string, options?: FetchOptions) =>
+  Effect.map(
+    Effect.result(fetched(url, options)),
+    (result) => Result.isFailure(result) ? result.failure.reason : "fetched"
+  )
 
 /** Lets this machine's own address through, and resolves names as the table says. */
 const lenient = (names: Readonly<Record<string, ReadonlyArray<string>>> = {}): Layer.Layer<GuardedFetch> =>
@@ -200,4 +205,63 @@ describe("where the guard lets this machine through", () => {
       assert.strictEqual(yield* refusal(url), "time")
       yield* Effect.promise(() => closed.promise)
     }).pipe(Effect.provide(lenient())))
+})
+
+describe("where a provider's own origin is trusted", () => {
+  /** A provider beside another server of the same private network. */
+  const network = Effect.gen(function*() {
+    const other = yield* serving((_request, response) => response.end("secret"))
+    const provider = yield* serving((request, response) => {
+      if (request.url === "/elsewhere") return response.writeHead(302, { location: other.url }).end()
+      if (request.url === "/here") return response.writeHead(302, { location: "/file" }).end()
+      response.end(`a file${request.headers.authorization ?? ""}`)
+    })
+    return { other, provider, trusted: { trusted: provider.url } }
+  })
+
+  it.live("its results are fetched from there, wherever that is", () =>
+    Effect.gen(function*() {
+      const { provider, trusted } = yield* network
+      for (const path of ["/file", "/here"]) {
+        assert.strictEqual(Buffer.from((yield* fetched(`${provider.url}${path}`, trusted)).bytes).toString(), "a file")
+      }
+    }).pipe(Effect.provide(GuardedFetch.layer)))
+
+  it.live("nothing else of that network is reached: no other port, name or scheme, and by no redirect", () =>
+    Effect.gen(function*() {
+      const { other, provider, trusted } = yield* network
+      for (
+        const url of [
+          other.url,
+          `http://localhost:${provider.port}/file`,
+          `https://127.0.0.1:${provider.port}/file`,
+          `${provider.url}/elsewhere`
+        ]
+      ) assert.strictEqual(yield* refusal(url, trusted), "address", url)
+      assert.strictEqual(other.connections(), 0)
+    }).pipe(Effect.provide(GuardedFetch.layer)))
+
+  it.live("the same holds for a client that sends by itself", () =>
+    Effect.gen(function*() {
+      const { other, provider } = yield* network
+      const guard = yield* GuardedFetch
+      const dispatcher = guard.dispatcher(provider.url)
+      const get = (url: string) =>
+        Effect.promise(() =>
+          undici.fetch(url, { dispatcher }).then((answer) => answer.text(), (error: Error) => error.cause)
+        )
+      assert.strictEqual(yield* get(`${provider.url}/file`), "a file")
+      for (const url of [other.url, `http://localhost:${other.port}/`, `${provider.url}/elsewhere`]) {
+        assert.deepInclude(yield* get(url), { _tag: "FetchRefused", reason: "address" }, url)
+      }
+      assert.strictEqual(other.connections(), 0)
+    }).pipe(Effect.provide(GuardedFetch.layer)))
+
+  it.live("an answer is taken up to the bound that was given", () =>
+    Effect.gen(function*() {
+      const { url } = yield* serving((_request, response) => response.end(Buffer.alloc(2_000)))
+      const options = { trusted: url, maximumBytes: 2_000 }
+      assert.lengthOf((yield* fetched(url, options)).bytes, 2_000)
+      assert.strictEqual(yield* refusal(url, { ...options, maximumBytes: 1_999 }), "size")
+    }).pipe(Effect.provide(GuardedFetch.layer)))
 })
