@@ -13,9 +13,11 @@ import { ProviderFailed, ProviderTimeout } from "../contract/JobError.ts"
 export interface UpstreamRequest {
   /** The provider's name in the catalogue, for errors. */
   readonly provider: string
+  /** `POST` unless said otherwise. */
+  readonly method?: "GET" | "POST"
   readonly url: URL
   readonly headers: Record<string, string>
-  readonly body: Uint8Array
+  readonly body?: Uint8Array
   /** Milliseconds; see the catalogue's `timeouts`. */
   readonly firstByteMs: number
   readonly idleMs: number
@@ -39,8 +41,8 @@ export interface Receiver {
 export class Upstream extends Context.Service<Upstream, {
   /**
    * Sends the request and feeds the receiver until the answer has ended. Fails with `ProviderFailed` (`unreachable`
-   * before the head, `cut` after it), `ProviderTimeout`, or whatever the receiver failed with. Interruption closes the
-   * connection.
+   * before anything was sent, `cut` after it), `ProviderTimeout`, or whatever the receiver failed with. Interruption
+   * closes the connection.
    */
   readonly exchange: (
     request: UpstreamRequest,
@@ -69,7 +71,6 @@ const exchange = (
   Effect.callback<void, JobError>((resume) => {
     let controller: Dispatcher.DispatchController | undefined
     let aborted = false
-    let headSeen = false
     let over = false
     const settle = (result: Effect.Effect<void, JobError>) => {
       if (over) return
@@ -105,19 +106,19 @@ const exchange = (
     agent.dispatch({
       origin: request.url.origin,
       path: request.url.pathname + request.url.search,
-      method: "POST",
+      method: request.method ?? "POST",
       headers: request.headers,
-      body: request.body,
+      body: request.body ?? null,
       headersTimeout: request.firstByteMs,
       bodyTimeout: request.idleMs
     }, {
+      // there is a connection, and the request is about to be written to it
       onRequestStart: (started) => {
         controller = started
         // an abort that came before there was a connection would otherwise be lost
         if (aborted) started.abort(new Error("no longer wanted"))
       },
       onResponseStart: (_controller, status, headers) => {
-        headSeen = true
         if (!over) receiver.onHead(status, headers)
       },
       onResponseData: (_controller, chunk) => {
@@ -129,7 +130,7 @@ const exchange = (
       },
       onResponseError: (_controller, error) => {
         deliver()
-        settle(Effect.fail(describe(request.provider, error, headSeen)))
+        settle(Effect.fail(describe(request.provider, error, controller !== undefined)))
       }
     })
     return Effect.sync(() => {
@@ -139,7 +140,7 @@ const exchange = (
     })
   })
 
-const describe = (provider: string, error: Error, headSeen: boolean): JobError => {
+const describe = (provider: string, error: Error, sent: boolean): JobError => {
   switch ((error as NodeJS.ErrnoException).code) {
     case "UND_ERR_CONNECT_TIMEOUT":
       return new ProviderTimeout({ provider, phase: "connect" })
@@ -150,7 +151,7 @@ const describe = (provider: string, error: Error, headSeen: boolean): JobError =
     default:
       return new ProviderFailed({
         provider,
-        reason: headSeen ? "cut" : "unreachable",
+        reason: sent ? "cut" : "unreachable",
         status: null,
         retryAfterMs: null
       })
