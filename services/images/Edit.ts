@@ -8,11 +8,11 @@ import type { Painter } from "../../shared/painter/Painter.ts"
 import { drawWatermark } from "../../shared/painter/Watermark.ts"
 import type { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
 import { arrange } from "./Arrange.ts"
-import type { ImageRequest } from "./ImageRequest.ts"
+import type { Picture } from "../../shared/provider/images/ImageModel.ts"
+import type { LocalRequest } from "./LocalRequest.ts"
 import { arrangementOf, describe, type Operation, readInstruction } from "./Instruction.ts"
 import { apply } from "./PixelOperations.ts"
 import { encode, load, type Loaded, open, type Pixels, take } from "./Pixels.ts"
-import type { Result } from "./Results.ts"
 
 export interface EditTools {
   readonly guard: GuardedFetch["Service"]
@@ -35,9 +35,9 @@ const combining =
 
 /** The pictures of a request, each changed as its instruction says, as files. */
 export const edit = Effect.fn("Edit.edit")(function*(
-  request: ImageRequest,
+  request: LocalRequest,
   { guard, painter }: EditTools
-): Effect.fn.Return<ReadonlyArray<Result>, InvalidRequest | InternalError> {
+): Effect.fn.Return<ReadonlyArray<Picture>, InvalidRequest | InternalError> {
   const images = yield* Effect.forEach(
     request.images,
     (image) => Effect.map(load(image, guard), ({ pixels }) => pixels)
@@ -108,7 +108,7 @@ export const edit = Effect.fn("Edit.edit")(function*(
           result = yield* marked(result)
           done.push("marked as made by a machine")
         }
-        return { bytes: yield* encode(open(result), request), revisedPrompt: report(done, isClear, unclear) }
+        return { content: yield* encode(open(result), request), revisedPrompt: report(done, isClear, unclear) }
       })
   )
 })

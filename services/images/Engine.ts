@@ -1,47 +1,44 @@
 /** Offers the built-in painter and the pixel operations to the `local` protocol. */
 import { Effect, Layer } from "effect"
 import { generateContent, streamGenerateContent } from "../../shared/contract/GenerateContent.ts"
-import { imageEdits } from "../../shared/contract/ImageEdits.ts"
-import { imageGenerations } from "../../shared/contract/ImageGenerations.ts"
-import { ResultFiles } from "../../shared/files/ResultFiles.ts"
 import { Painter } from "../../shared/painter/Painter.ts"
 import { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
+import type { ImageModel, Picture } from "../../shared/provider/images/ImageModel.ts"
+import * as Images from "../../shared/provider/images/Images.ts"
 import { LocalEngines } from "../../shared/provider/Local.ts"
-import type { Perform } from "../../shared/provider/Protocol.ts"
-import { content } from "./Content.ts"
-import { edit } from "./Edit.ts"
+import { loadTokenizer } from "../../shared/provider/local/Tokens.ts"
+import { ResultStore } from "../../shared/provider/ResultStore.ts"
+import { edit, type EditTools } from "./Edit.ts"
 import { generate } from "./Generate.ts"
-import { readEdit, readGeneration } from "./ImageRequest.ts"
-import { answer } from "./Results.ts"
+import { settle } from "./LocalRequest.ts"
 
-/** With the tools that the caller provides: for tests, which have neither NATS nor the internet. */
-export const layerWith = Layer.effect(
+/** Their answers tell the usage in tokens. */
+const countsTokens: ReadonlyArray<string> = [generateContent.name, streamGenerateContent.name]
+
+const model = (tools: EditTools): ImageModel =>
+  Effect.fnUntraced(function*({ operation }, request) {
+    const settled = yield* settle(request)
+    const pictures = yield* settled.images.length > 0 ? edit(settled, tools) : generate(settled, tools.painter)
+    return {
+      pictures,
+      usage: countsTokens.includes(operation.name) ? yield* counted(settled.prompt, pictures) : undefined
+    }
+  })
+
+const counted = Effect.fnUntraced(function*(prompt: string, pictures: ReadonlyArray<Picture>) {
+  const { countAll } = yield* loadTokenizer
+  return {
+    inputTokens: yield* countAll([prompt]),
+    outputTokens: yield* countAll(pictures.map(({ revisedPrompt = "" }) => revisedPrompt))
+  }
+})
+
+export const layer = Layer.effect(
   LocalEngines,
   Effect.gen(function*() {
     const painter = yield* Painter
     const guard = yield* GuardedFetch
-    const files = yield* ResultFiles
-    const generations: Perform = Effect.fnUntraced(function*(call, sink) {
-      const request = yield* readGeneration(call)
-      const results = yield* generate(request, painter)
-      yield* answer(results, request, files, sink)
-      return undefined
-    })
-    const edits: Perform = Effect.fnUntraced(function*(call, sink) {
-      const request = yield* readEdit(call)
-      const results = yield* edit(request, { guard, painter })
-      yield* answer(results, request, files, sink)
-      return undefined
-    })
-    return LocalEngines.of({
-      performs: new Map([
-        [imageGenerations.name, generations],
-        [imageEdits.name, edits],
-        [generateContent.name, content({ guard, painter })],
-        [streamGenerateContent.name, content({ guard, painter })]
-      ])
-    })
+    const results = yield* ResultStore
+    return LocalEngines.of({ performs: Images.performs(model({ guard, painter }), { guard, results }) })
   })
-)
-
-export const layer = layerWith.pipe(Layer.provide([Painter.layer, GuardedFetch.layer, ResultFiles.layer]))
+).pipe(Layer.provide(Painter.layer))

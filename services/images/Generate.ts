@@ -3,18 +3,18 @@ import { Effect } from "effect"
 import { sharp } from "../../shared/files/PixelFormats.ts"
 import { InternalError } from "../../shared/contract/JobError.ts"
 import type { Painter } from "../../shared/painter/Painter.ts"
-import type { ImageRequest } from "./ImageRequest.ts"
+import type { Picture } from "../../shared/provider/images/ImageModel.ts"
+import type { LocalRequest } from "./LocalRequest.ts"
 import { encode } from "./Pixels.ts"
-import type { Result } from "./Results.ts"
 
 const usualSide = 1024
 
 /** As many pictures as were asked for, each from a seed of its own. */
 export const generate = Effect.fn("Generate.generate")(
   function*(
-    request: ImageRequest,
+    request: LocalRequest,
     painter: Painter["Service"]
-  ): Effect.fn.Return<ReadonlyArray<Result>, InternalError> {
+  ): Effect.fn.Return<ReadonlyArray<Picture>, InternalError> {
     const { extend, negativePrompt, prompt, watermark } = request
     const { height, width } = request.size ?? { width: usualSide, height: usualSide }
     const seeds = Array.from({ length: request.n }, (_, index) => request.seed + index)
@@ -26,8 +26,8 @@ export const generate = Effect.fn("Generate.generate")(
         Effect.tapError(Effect.logError),
         Effect.mapError(() => new InternalError()),
         Effect.filterOrElse(() => request.format === "png", (png) => encode(sharp(png), request)),
-        Effect.map((bytes): Result => ({
-          bytes,
+        Effect.map((content): Picture => ({
+          content,
           revisedPrompt: `Painted by rule, without a model: ${description}.${added}`
         }))
       )

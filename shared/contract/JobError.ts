@@ -55,12 +55,23 @@ export class ProviderRateLimited extends Schema.TaggedError<ProviderRateLimited>
 }
 
 /**
- * The provider failed, could not be reached, refused the gateway's credentials, or broke off its answer; or has done so
- * too often just now to be called at all (`resting`).
+ * The provider failed. `unreachable`: nothing was sent to it. `cut`: it broke off before its answer was whole.
+ * `unconfirmed`: it may have begun costly work that it never confirmed. `result`: it has done the work, but the result
+ * cannot be fetched from where it says. `resting`: it has failed too often just now to be called at all.
  */
 export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("ProviderFailed", {
   provider: Schema.String,
-  reason: Schema.Literals(["unreachable", "status", "credentials", "cut", "malformed", "error", "resting"]),
+  reason: Schema.Literals([
+    "unreachable",
+    "status",
+    "credentials",
+    "cut",
+    "malformed",
+    "error",
+    "unconfirmed",
+    "result",
+    "resting"
+  ]),
   status: Schema.NullOr(Schema.Int),
   retryAfterMs: Schema.NullOr(Schema.Finite)
 }) {
@@ -78,6 +89,10 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
         return `The provider '${this.provider}' sent an answer that cannot be understood`
       case "error":
         return `The provider '${this.provider}' reported an error in the middle of its answer`
+      case "unconfirmed":
+        return `The provider '${this.provider}' may have begun the work without confirming it; it was not asked again`
+      case "result":
+        return `The result of the provider '${this.provider}' could not be fetched`
       case "resting":
         return `The provider '${this.provider}' has failed too often just now`
     }
@@ -171,7 +186,10 @@ export type JobError = typeof JobError.Type
 export const isTransient = (error: JobError): boolean =>
   Predicate.isTagged(error, "ProviderRateLimited") ||
   Predicate.isTagged(error, "ProviderTimeout") ||
-  (Predicate.isTagged(error, "ProviderFailed") && error.reason !== "credentials")
+  (Predicate.isTagged(error, "ProviderFailed") && !finalReasons.includes(error.reason))
+
+/** What will be no better at another attempt, or must not be paid for twice. */
+const finalReasons: ReadonlyArray<ProviderFailed["reason"]> = ["credentials", "unconfirmed", "result"]
 
 /** Whether it is the provider's own failure, which another provider need not share. */
 export const isProviders = (error: JobError): boolean =>

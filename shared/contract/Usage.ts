@@ -13,6 +13,10 @@ export const Usage = Schema.Struct({
   /** Part of `outputTokens` spent on reasoning. */
   reasoningTokens: Schema.optionalKey(Count),
   /** Of the text that was read aloud, where that is what is billed. Counted as Unicode code points. */
-  characters: Schema.optionalKey(Count)
+  characters: Schema.optionalKey(Count),
+  /** Searches over documents, where reranking is billed by them. */
+  searchUnits: Schema.optionalKey(Count),
+  /** Pictures that were made. */
+  images: Schema.optionalKey(Count)
 })
 export type Usage = typeof Usage.Type

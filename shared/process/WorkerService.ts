@@ -12,6 +12,7 @@ import { Limits } from "../limits/Limits.ts"
 import { GuardedFetch } from "../provider/GuardedFetch.ts"
 import type { LocalEngines } from "../provider/Local.ts"
 import { Providers } from "../provider/Providers.ts"
+import { ResultStore } from "../provider/ResultStore.ts"
 import { SharedLimits } from "../provider/SharedLimits.ts"
 import { Upstream } from "../provider/Upstream.ts"
 import * as Health from "../telemetry/Health.ts"
@@ -61,14 +62,17 @@ export const layer = <E>(options: {
   /** Jobs at once unless `WORKER_SLOTS` says otherwise. */
   readonly slots: number
   /** The built-in engines of this workload. */
-  readonly engines: Layer.Layer<LocalEngines, E, Nats>
+  readonly engines: Layer.Layer<LocalEngines, E, Nats | GuardedFetch | ResultStore>
   /** What is done to requests before a provider sees them. Default: nothing. */
   readonly preparation?: Layer.Layer<Preparation, E, Nats>
+  /** Where results are kept for clients that want an address. Default: nowhere. */
+  readonly results?: Layer.Layer<ResultStore, E, Nats>
 }) =>
   around(
     Worker.layer(options.workload, options.slots).pipe(
       Layer.provide([performer, JobServer.layer]),
       Layer.provide([Providers.layer, options.preparation ?? Preparation.layerNone]),
-      Layer.provide([options.engines, Upstream.layer, GuardedFetch.layer, sharedLimits])
+      Layer.provide(options.engines),
+      Layer.provide([Upstream.layer, GuardedFetch.layer, options.results ?? ResultStore.layerNone, sharedLimits])
     )
   )

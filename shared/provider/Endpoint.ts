@@ -29,6 +29,10 @@ export const urlOf = (endpoint: Endpoint, path: string): URL => {
   return url
 }
 
+/** Scheme, host and port of its `baseUrl`, where the catalogue names one. */
+export const originOf = ({ provider: { baseUrl } }: Endpoint): string | undefined =>
+  baseUrl === undefined ? undefined : new URL(baseUrl).origin
+
 export interface Timeouts {
   readonly firstByteMs: number
   readonly idleMs: number

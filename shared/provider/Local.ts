@@ -2,20 +2,20 @@
 import { Context, Effect } from "effect"
 import { ProviderTimeout } from "../contract/JobError.ts"
 import * as Endpoint from "./Endpoint.ts"
-import { notSupported, type Perform } from "./Protocol.ts"
+import { type Perform, performByName } from "./Protocol.ts"
 
 export class LocalEngines extends Context.Service<LocalEngines, {
   /** How each operation that this worker's engine serves is performed, by the operation's name. */
   readonly performs: ReadonlyMap<string, Perform>
 }>()("shared/provider/Local/LocalEngines") {}
 
-export const make = (engines: LocalEngines["Service"]): Perform => (call, sink) => {
-  const perform = engines.performs.get(call.operation.name)
-  if (perform === undefined) return notSupported(call)
-  return perform(call, sink).pipe(
-    Effect.timeoutOrElse({
-      duration: Endpoint.timeoutsOf(call.endpoint).totalMs,
-      orElse: () => Effect.fail(new ProviderTimeout({ provider: call.endpoint.name, phase: "total" }))
-    })
-  )
+export const make = (engines: LocalEngines["Service"]): Perform => {
+  const perform = performByName(engines.performs)
+  return (call, sink) =>
+    perform(call, sink).pipe(
+      Effect.timeoutOrElse({
+        duration: Endpoint.timeoutsOf(call.endpoint).totalMs,
+        orElse: () => Effect.fail(new ProviderTimeout({ provider: call.endpoint.name, phase: "total" }))
+      })
+    )
 }

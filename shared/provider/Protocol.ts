@@ -44,3 +44,7 @@ export const notSupported = (call: Call): Effect.Effect<never, InvalidRequest> =
       code: "operation_not_supported"
     })
   )
+
+/** Serves the operations of the table, by their names, and no others. */
+export const performByName = (performs: ReadonlyMap<string, Perform>): Perform => (call, sink) =>
+  performs.get(call.operation.name)?.(call, sink) ?? notSupported(call)

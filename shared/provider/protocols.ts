@@ -2,18 +2,21 @@
 import { Effect } from "effect"
 import type { Provider } from "../catalogue/Catalogue.ts"
 import { anthropic } from "./anthropic/Anthropic.ts"
+import * as DashScope from "./dashscope/DashScope.ts"
 import { gemini } from "./gemini/Gemini.ts"
 import { GuardedFetch } from "./GuardedFetch.ts"
 import * as HttpCall from "./http/HttpCall.ts"
 import * as Local from "./Local.ts"
 import { openAi } from "./openai/OpenAi.ts"
 import type { Perform } from "./Protocol.ts"
+import { ResultStore } from "./ResultStore.ts"
 import { Upstream } from "./Upstream.ts"
 
 export const protocols = Effect.gen(function*() {
-  const tools = { upstream: yield* Upstream, guard: yield* GuardedFetch }
+  const tools = { upstream: yield* Upstream, guard: yield* GuardedFetch, results: yield* ResultStore }
   const performs: Record<Provider["protocol"], Perform> = {
     anthropic: HttpCall.make(anthropic, tools),
+    dashscope: DashScope.make(tools),
     gemini: HttpCall.make(gemini, tools),
     openai: HttpCall.make(openAi, tools),
     local: Local.make(yield* Local.LocalEngines)

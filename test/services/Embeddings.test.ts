@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Engine from "../../services/embeddings/Engine.ts"
 import { embeddings, engineEmbeddings } from "../../shared/contract/Embeddings.ts"
-import { callLocally, type LocalAnswer, longestTurn } from "../fixture/LocalCall.ts"
+import { callLocally, longestTurn } from "../fixture/LocalCall.ts"
+import type { Answered } from "../fixture/ProtocolCall.ts"
 
 interface Answer {
   readonly object: string
@@ -12,7 +13,7 @@ interface Answer {
   readonly usage: object
 }
 
-const read = ({ bytes }: LocalAnswer) => JSON.parse(bytes.toString()) as Answer
+const read = ({ bytes }: Answered) => JSON.parse(bytes.toString()) as Answer
 
 const call = (body: object, operation: typeof embeddings | typeof engineEmbeddings = embeddings) =>
   callLocally(Engine.layer, operation, "local-embedding", { model: "local-embedding", ...body })

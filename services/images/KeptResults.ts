@@ -1,0 +1,13 @@
+/** Keeps pictures behind signed addresses. */
+import { Effect, Layer } from "effect"
+import { Unavailable } from "../../shared/contract/JobError.ts"
+import { ResultFiles } from "../../shared/files/ResultFiles.ts"
+import { ResultStore } from "../../shared/provider/ResultStore.ts"
+
+export const layer = Layer.effect(
+  ResultStore,
+  Effect.map(ResultFiles, (files) =>
+    ResultStore.of({
+      keep: (bytes, kind) => Effect.mapError(files.keep(bytes, kind), () => new Unavailable({ retryAfterMs: 1_000 }))
+    }))
+).pipe(Layer.provide(ResultFiles.layer))

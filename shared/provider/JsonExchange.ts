@@ -1,0 +1,84 @@
+/** One exchange of JSON with a provider whose dialect is not the client's: sent whole, and read whole before it is looked at. */
+import { Effect, Option, Redacted, Schema } from "effect"
+import type { IncomingHttpHeaders } from "node:http"
+import { type JobError, ProviderFailed } from "../contract/JobError.ts"
+import * as TraceParent from "../telemetry/TraceParent.ts"
+import * as Endpoint from "./Endpoint.ts"
+import * as ProviderError from "./http/ProviderError.ts"
+import type * as Protocol from "./Protocol.ts"
+import type { Upstream } from "./Upstream.ts"
+
+export interface JsonRequest {
+  /** Below the provider's `baseUrl`. */
+  readonly path: string
+  /** What authenticates, from the provider's key. */
+  readonly authorize: (key: string) => Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>>
+  /** Posted; without one it is a GET. */
+  readonly body?: unknown
+  /** Instead of the catalogue's, where those are shorter. Milliseconds. */
+  readonly withinMs?: number
+}
+
+/** The key as every provider takes it that has no wish of its own. */
+export const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
+
+/** An answer that is larger is not read: some hundred vectors or ten pictures. */
+const maxAnswerBytes = 64 * 1024 * 1024
+
+/** Exchanges whose answer is of this schema. */
+export const make = <Answer>(
+  upstream: Upstream["Service"],
+  schema: Schema.Codec<Answer, unknown>
+) => {
+  const decode = Schema.decodeUnknownOption(Schema.fromJsonString(schema))
+  return Effect.fnUntraced(function*(
+    endpoint: Protocol.Endpoint,
+    { authorize, body, headers, path, withinMs = Infinity }: JsonRequest
+  ): Effect.fn.Return<Answer, JobError> {
+    const key = Option.map(yield* Endpoint.keyOf(endpoint), Redacted.value)
+    const traceparent = yield* TraceParent.current
+    const failed = new ProviderFailed({
+      provider: endpoint.name,
+      reason: "malformed",
+      status: null,
+      retryAfterMs: null
+    })
+    const timeouts = Endpoint.timeoutsOf(endpoint)
+    const pieces: Array<Uint8Array> = []
+    let size = 0
+    let head: { readonly status: number; readonly headers: IncomingHttpHeaders } | undefined
+    yield* upstream.exchange({
+      provider: endpoint.name,
+      method: body === undefined ? "GET" : "POST",
+      url: new URL(`${endpoint.provider.baseUrl}${path}`),
+      headers: {
+        "accept": "application/json",
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...Option.match(key, { onNone: () => ({}), onSome: authorize }),
+        ...headers,
+        ...(traceparent === undefined ? {} : { traceparent })
+      },
+      ...(body === undefined ? {} : { body: Buffer.from(JSON.stringify(body)) }),
+      firstByteMs: Math.min(timeouts.firstByteMs, withinMs),
+      idleMs: timeouts.idleMs,
+      totalMs: Math.min(timeouts.totalMs, withinMs)
+    }, (control) => ({
+      onHead: (status, headers) => {
+        head = { status, headers }
+      },
+      onData: (chunk) => {
+        pieces.push(chunk)
+        size += chunk.length
+        if (size > maxAnswerBytes) control.fail(failed)
+      }
+    }))
+    const text = Buffer.concat(pieces, size).toString()
+    const { headers: answered, status } = head ?? { headers: {}, status: 0 }
+    if (status < 200 || status >= 300) {
+      const secrets = [Option.getOrElse(key, () => ""), endpoint.provider.baseUrl ?? ""]
+      return yield* yield* ProviderError.fromAnswer(endpoint.name, status, answered, text, secrets)
+    }
+    return yield* Effect.mapError(Effect.fromOption(decode(text)), () => failed)
+  })
+}

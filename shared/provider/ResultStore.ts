@@ -1,0 +1,21 @@
+/** Where a worker keeps results that clients fetch by an address. Each worker service brings its own, or none. */
+import { Context, Effect, Layer } from "effect"
+import { InvalidRequest, type JobError } from "../contract/JobError.ts"
+import type { PictureKind } from "./images/PictureKind.ts"
+
+export class ResultStore extends Context.Service<ResultStore, {
+  /** Keeps the bytes for as long as their address, which it returns, is good. */
+  readonly keep: (bytes: Uint8Array, kind: PictureKind) => Effect.Effect<string, JobError>
+}>()("shared/provider/ResultStore") {
+  /** For workers whose results have no addresses. */
+  static readonly layerNone = Layer.succeed(ResultStore, {
+    keep: () =>
+      Effect.fail(
+        new InvalidRequest({
+          message: "response_format: this model gives no addresses",
+          param: "response_format",
+          code: "invalid_value"
+        })
+      )
+  })
+}
