@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import type { Provider } from "../catalogue/Catalogue.ts"
 import { anthropic } from "./anthropic/Anthropic.ts"
+import * as Cohere from "./cohere/Cohere.ts"
 import * as DashScope from "./dashscope/DashScope.ts"
 import { gemini } from "./gemini/Gemini.ts"
 import { GuardedFetch } from "./GuardedFetch.ts"
@@ -16,6 +17,7 @@ export const protocols = Effect.gen(function*() {
   const tools = { upstream: yield* Upstream, guard: yield* GuardedFetch, results: yield* ResultStore }
   const performs: Record<Provider["protocol"], Perform> = {
     anthropic: HttpCall.make(anthropic, tools),
+    cohere: Cohere.make(tools.upstream),
     dashscope: DashScope.make(tools),
     gemini: HttpCall.make(gemini, tools),
     openai: HttpCall.make(openAi, tools),

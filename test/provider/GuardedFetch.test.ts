@@ -1,30 +1,9 @@
 /** What the guarded fetch takes from the network, and what it leaves alone. The server is real, and reached or not reached. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Layer, Result } from "effect"
-import { once } from "node:events"
-import type { IncomingMessage, ServerResponse } from "node:http"
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import * as undici from "undici"
 import { type FetchOptions, GuardedFetch, isPublic } from "../../shared/provider/GuardedFetch.ts"
-
-/** A server that counts its connections. */
-const serving = (handle: (request: IncomingMessage, response: ServerResponse) => void) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      let connections = 0
-      const server = createServer(handle).on("connection", () => connections++).listen(0, "127.0.0.1")
-      await once(server, "listening")
-      const { port } = server.address() as AddressInfo
-      return { server, port, url: `http://127.0.0.1:${port}`, connections: () => connections }
-    }),
-    ({ server }) =>
-      Effect.promise(async () => {
-        server.closeAllConnections()
-        server.close()
-        await once(server, "close")
-      })
-  )
+import { serving } from "../fixture/Serving.ts"
 
 const fetched = (url: string, options?: FetchOptions) =>
   Effect.flatMap(GuardedFetch, (guard) => guard.fetch(url, options))

@@ -12,6 +12,7 @@ import {
 } from "../../contract/ImageGenerations.ts"
 import { InvalidRequest } from "../../contract/JobError.ts"
 import type { Call } from "../Protocol.ts"
+import { unknownFields } from "../UnknownFields.ts"
 import type { ImageSource } from "./ImageSource.ts"
 import type { PictureKind } from "./PictureKind.ts"
 
@@ -63,11 +64,10 @@ const known = new Set([...Object.keys(imageRequestFields), ...Object.keys(imageS
 
 /** The fields of the body as it came. */
 const unknownIn = (body: unknown) => ({
-  extra: Object.fromEntries(
-    [body, Predicate.isObject(body) ? body["parameters"] : undefined]
-      .flatMap((fields) => Predicate.isObject(fields) ? Object.entries(fields) : [])
-      .filter(([name]) => !known.has(name))
-  ),
+  extra: {
+    ...unknownFields(body, known),
+    ...unknownFields(Predicate.isObject(body) ? body["parameters"] : undefined, known)
+  },
   input: Predicate.isObject(body) ? body["input"] : undefined
 })
 

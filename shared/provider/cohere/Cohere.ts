@@ -1,0 +1,83 @@
+/**
+ * The `cohere` protocol: Cohere, and servers that speak its rerank, as Jina, vLLM and others do. Its `baseUrl` is without a
+ * version, as the official client takes it.
+ *
+ * Clients speak its rerank too and are relayed: the answer comes back as it is, but for the model's alias and for an id
+ * where it has none. Embeddings are translated, in `CohereEmbed.ts`.
+ */
+import { Effect } from "effect"
+import { randomUUID } from "node:crypto"
+import { rerank } from "../../contract/Rerank.ts"
+import * as Embeddings from "../embeddings/Embeddings.ts"
+import type { AnswerGrammar } from "../http/AnswerGrammar.ts"
+import { isFailure, type Read } from "../http/AnswerReader.ts"
+import { exchange } from "../http/Exchange.ts"
+import { PassingAnswer } from "../http/PassingAnswer.ts"
+import * as RelayedBody from "../http/RelayedBody.ts"
+import { bearer } from "../JsonExchange.ts"
+import * as JsonText from "../JsonText.ts"
+import { type Call, type Perform, performByName } from "../Protocol.ts"
+import type { Upstream } from "../Upstream.ts"
+import * as CohereEmbed from "./CohereEmbed.ts"
+import { optionsOf } from "./CohereOptions.ts"
+import { usageIn } from "./RerankUsage.ts"
+
+export const make = (upstream: Upstream["Service"]): Perform =>
+  performByName(new Map([...Embeddings.performs(CohereEmbed.make(upstream)), [rerank.name, relayed(upstream)]]))
+
+// Path
+
+const defaultPath = "/v1/rerank"
+
+// Request
+
+/** The client's body with the provider's name of the model. A string alone is one document, but not for Cohere. */
+const toBody = (call: Call): Uint8Array => {
+  const { body, endpoint: { model } } = call
+  const members = JsonText.members(body) ?? []
+  const changes = new Map<string, unknown>()
+  if (model !== call.model) changes.set("model", model)
+  const documents = JsonText.valueOf(body, members, "documents")
+  if (typeof documents === "string") changes.set("documents", [documents])
+  return RelayedBody.edit(call, members, changes, undefined)
+}
+
+// Answer
+
+const grammar: AnswerGrammar = {
+  marks: [],
+  modelPaths: [["model"]],
+  read: (data, members) => ({
+    usage: usageIn({
+      meta: JsonText.valueOf(data, members, "meta") ?? null,
+      usage: JsonText.valueOf(data, members, "usage") ?? null
+    })
+  }),
+  // nothing of it is streamed
+  isLast: () => true
+}
+
+class RankedAnswer extends PassingAnswer {
+  override whole(body: Uint8Array): Read {
+    const read = super.whole(body)
+    return isFailure(read) ? read : read.map(withId)
+  }
+}
+
+const withId = (body: Uint8Array): Uint8Array => {
+  const members = JsonText.members(body) ?? []
+  return members.some(({ name }) => name === "id")
+    ? body
+    : JsonText.setMembers(body, members, new Map([["id", randomUUID()]]))
+}
+
+const relayed = (upstream: Upstream["Service"]): Perform => (call, sink) =>
+  Effect.flatMap(optionsOf(call.endpoint), ({ rerankPath = defaultPath }) =>
+    exchange({
+      upstream,
+      authorize: bearer,
+      call,
+      sink,
+      request: { path: rerankPath, body: toBody(call), contentType: call.contentType, streams: false },
+      reader: (secrets) => new RankedAnswer({ call, grammar, showUsage: true, secrets })
+    }))

@@ -1,0 +1,74 @@
+/** Embeddings by Cohere's /v2/embed, from requests of the OpenAI dialect. */
+import { Array, Effect, Schema, Stream } from "effect"
+import { ProviderFailed } from "../../contract/JobError.ts"
+import type { EmbeddingModel, EmbeddingRequest } from "../embeddings/EmbeddingModel.ts"
+import * as JsonExchange from "../JsonExchange.ts"
+import type { Upstream } from "../Upstream.ts"
+import { optionsOf } from "./CohereOptions.ts"
+
+// Path
+
+const path = "/v2/embed"
+
+// Request
+
+/** As many texts as it takes in one call, and calls that are made at once for a request with more. */
+const textsPerCall = 96
+const callsAtOnce = 4
+
+/** What OpenAI's clients send that it has no place for, and would refuse. */
+const lost = ["user"]
+
+const toBody = (
+  model: string,
+  texts: ReadonlyArray<string>,
+  inputType: string,
+  { dimensions, extra }: EmbeddingRequest
+) => ({
+  input_type: inputType,
+  ...Object.fromEntries(Object.entries(extra).filter(([name]) => !lost.includes(name))),
+  model,
+  texts,
+  embedding_types: ["float"],
+  ...(dimensions === undefined ? {} : { output_dimension: dimensions })
+})
+
+// Answer
+
+/** Checked in one go: a schema of its own for each of some hundred thousand numbers costs a tenth of a second. */
+const Vectors = Schema.declare((value): value is ReadonlyArray<ReadonlyArray<number>> =>
+  Array.isArray(value) && value.every((vector) => Array.isArray(vector) && vector.every(Number.isFinite))
+)
+
+const Answer = Schema.Struct({
+  embeddings: Schema.Struct({ float: Vectors }),
+  meta: Schema.optionalKey(Schema.Struct({
+    billed_units: Schema.optionalKey(Schema.Struct({
+      input_tokens: Schema.optionalKey(Schema.Finite)
+    }))
+  }))
+})
+
+export const make = (upstream: Upstream["Service"]): EmbeddingModel => {
+  const exchange = JsonExchange.make(upstream, Answer)
+  return Effect.fnUntraced(function*({ endpoint }, request) {
+    const { inputType = "search_document" } = yield* optionsOf(endpoint)
+    const vectorsOf = (texts: ReadonlyArray<string>) =>
+      exchange(endpoint, {
+        path,
+        authorize: JsonExchange.bearer,
+        body: toBody(endpoint.model, texts, inputType, request)
+      }).pipe(Effect.filterOrFail(
+        ({ embeddings }) => embeddings.float.length === texts.length,
+        () => new ProviderFailed({ provider: endpoint.name, reason: "malformed", status: null, retryAfterMs: null })
+      ))
+    const answers = yield* Effect.forEach(Array.chunksOf(request.texts, textsPerCall), vectorsOf, {
+      concurrency: callsAtOnce
+    })
+    return {
+      vectors: Stream.fromIterable(answers.map(({ embeddings }) => embeddings.float)),
+      tokens: Math.round(answers.reduce((sum, { meta }) => sum + (meta?.billed_units?.input_tokens ?? 0), 0)),
+      warnings: lost.filter((name) => name in request.extra)
+    }
+  })
+}
