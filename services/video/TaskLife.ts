@@ -5,18 +5,21 @@
  * All the while the claim is renewed. Where that is refused the task belongs to another worker, or has been cancelled,
  * and everything that happens here for it stops.
  */
-import { Cause, Effect, Metric, Option, Schedule, Schema } from "effect"
+import { Cause, Effect, Metric, Option, Schema } from "effect"
 import type { PulledJob } from "../../shared/bus/JobSource.ts"
 import type { JetStreamFailed } from "../../shared/bus/JobStreams.ts"
 import type { Settlement } from "../../shared/bus/TaskQueue.ts"
 import {
   InternalError,
   isTransient,
+  isUnsent,
   type JobError,
+  ProviderFailed,
   ProviderTimeout,
   WorkerLost
 } from "../../shared/contract/JobError.ts"
 import { VideoGenerationRequest } from "../../shared/contract/VideoGenerations.ts"
+import { patience } from "../../shared/provider/Polling.ts"
 import type { VideoCall } from "../../shared/provider/VideoEngine.ts"
 import type { VideoProvider, VideoProviders } from "../../shared/provider/VideoProviders.ts"
 import type { VideoTask } from "../../shared/tasks/VideoTask.ts"
@@ -47,14 +50,6 @@ const defaultTotalMs = 30 * 60_000
 /** How long a worker that has to end tries to say that it lets go, in milliseconds. */
 const releaseWithinMs = 2_000
 
-/** For calls to a provider that may yet succeed: five more, over half a minute. */
-const transient = Schedule.exponential("1 second").pipe(
-  Schedule.jittered,
-  Schedule.upTo({ times: 5 }),
-  Schedule.setInputType<JobError>(),
-  Schedule.while(({ input }) => isTransient(input))
-)
-
 const decodeRequest = Schema.decodeUnknownEffect(Schema.fromJsonString(VideoGenerationRequest))
 
 const requestOf = (means: Means, task: VideoTask) =>
@@ -70,6 +65,42 @@ interface Started {
   readonly task: unknown
 }
 
+/** A task that nobody will ask for goes on at its provider, and is paid for, unless it is stopped there. */
+const stoppedAt = ({ call, provider, task }: Started) =>
+  provider.engine.cancel(call, task).pipe(
+    Effect.retry({ schedule: patience, while: isTransient }),
+    Effect.catch((error) =>
+      Effect.logWarning("a task may go on at its provider", {
+        id: call.id,
+        provider: call.endpoint.name,
+        error: error._tag
+      })
+    )
+  )
+
+/**
+ * Gives the task to a provider and stores its name for it. What has been begun is ended even if the task is cancelled in
+ * the meantime or the worker told to end, so that no task at a provider is without its name here.
+ */
+const submitted = (owned: OwnedTask, call: VideoCall, provider: VideoProvider): Effect.Effect<Started, Failure> =>
+  provider.engine.start(call).pipe(
+    Effect.map((task): Started => ({ call, provider, task })),
+    Effect.tap((started) =>
+      Effect.tapError(owned.record({ event: "started", task: started.task }), () => stoppedAt(started))
+    ),
+    Effect.uninterruptible,
+    Effect.retry({
+      schedule: patience,
+      while: (error) => !isOfStore(error) && isTransient(error) && (provider.mayRepeat || isUnsent(error))
+    })
+  )
+
+const isOfStore = (error: Failure): error is TaskRefused | JetStreamFailed =>
+  error._tag === "TaskRefused" || error._tag === "JetStreamFailed"
+
+const unconfirmed = (provider: string) =>
+  new ProviderFailed({ provider, reason: "unconfirmed", status: null, retryAfterMs: null })
+
 /** Goes on with the provider that has the task, or finds one that takes it. */
 const started = Effect.fnUntraced(function*(
   means: Means,
@@ -83,21 +114,22 @@ const started = Effect.fnUntraced(function*(
       return { call: { id, request, endpoint: provider.endpoint }, provider, task: providerTask.task }
     }
     // whether the provider was asked before the last worker was lost is not known
-    if (provider?.mayRepeat !== true) return yield* new WorkerLost()
+    if (provider?.mayRepeat !== true) return yield* unconfirmed(providerTask.provider)
   }
   const providers = yield* means.providers.forModel(model)
   let failure: JobError = new InternalError()
   for (const provider of providers) {
-    const { endpoint, engine } = provider
-    const call = { id, request, endpoint }
+    const { endpoint } = provider
     yield* owned.record({ event: "starting", provider: endpoint.name, model: endpoint.model })
-    const result = yield* Effect.result(engine.start(call).pipe(Effect.retry(transient)))
-    if (result._tag === "Success") {
-      yield* owned.record({ event: "started", task: result.success })
-      return { call, provider, task: result.success }
-    }
+    const result = yield* Effect.result(submitted(owned, { id, request, endpoint }, provider))
+    if (result._tag === "Success") return result.success
+    if (isOfStore(result.failure)) return yield* result.failure
     failure = result.failure
     if (!isTransient(failure)) break
+    if (!provider.mayRepeat && !isUnsent(failure)) {
+      yield* Effect.logWarning("a task may have been given to its provider", { id, error: failure.message })
+      return yield* unconfirmed(endpoint.name)
+    }
   }
   return yield* failure
 })
@@ -110,7 +142,6 @@ const worked = Effect.fnUntraced(function*(means: Means, owned: OwnedTask, repor
   const { call, provider, task } = yield* started(means, owned, request)
   const totalMs = provider.endpoint.provider.timeouts?.totalMs ?? defaultTotalMs
   const video = yield* provider.engine.follow(call, task, report).pipe(
-    Effect.retry(transient),
     Effect.timeoutOrElse({
       duration: totalMs,
       orElse: () => Effect.fail(new ProviderTimeout({ provider: provider.endpoint.name, phase: "total" }))
@@ -144,10 +175,7 @@ const stopped = Effect.fnUntraced(function*(means: Means, id: string) {
   const provider = means.providers.named(task.providerTask.provider, task.providerTask.model)
   if (provider === undefined) return
   const call = { id, request: yield* requestOf(means, task), endpoint: provider.endpoint }
-  yield* provider.engine.cancel(call, task.providerTask.task).pipe(
-    Effect.retry(transient),
-    Effect.catch((error) => Effect.logWarning("a cancelled task may go on at its provider", { id, error: error._tag }))
-  )
+  yield* stoppedAt({ call, provider, task: task.providerTask.task })
 })
 
 /** What is left to do when the work has failed, and whether the queue is done with it. */

@@ -194,3 +194,10 @@ const finalReasons: ReadonlyArray<ProviderFailed["reason"]> = ["credentials", "u
 /** Whether it is the provider's own failure, which another provider need not share. */
 export const isProviders = (error: JobError): boolean =>
   isTransient(error) || Predicate.isTagged(error, "ProviderFailed")
+
+/** Whether the provider surely did nothing of what it was asked for, so that asking again costs nothing twice. */
+export const isUnsent = (error: JobError): boolean =>
+  Predicate.isTagged(error, "ProviderRateLimited") ||
+  (Predicate.isTagged(error, "ProviderTimeout") && error.phase === "connect") ||
+  (Predicate.isTagged(error, "ProviderFailed") &&
+    (error.reason === "unreachable" || error.reason === "resting" || error.status === 503))

@@ -92,7 +92,9 @@ export const VideoMetadata = Schema.Struct({
   width: Schema.Int,
   height: Schema.Int,
   /** `null` where the provider does not tell. */
-  seed: Schema.NullOr(Schema.Int)
+  seed: Schema.NullOr(Schema.Int),
+  /** What of the request could not be carried over to the provider, by its path. */
+  warnings: Schema.optionalKey(Schema.Array(Schema.String))
 })
 export type VideoMetadata = typeof VideoMetadata.Type
 

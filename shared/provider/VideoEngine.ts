@@ -17,16 +17,23 @@ export interface Video {
   readonly metadata: VideoMetadata
 }
 
+/** How long a provider may take to give a task a name, in milliseconds. */
+export const createWithinMs = 30_000
+
 /**
  * A task at a provider is JSON that only its engine reads. It is stored as soon as it is known, so that any worker can go
- * on with it. Failures are final unless `isTransient`.
+ * on with it.
  */
 export interface VideoEngine {
-  /** Submits the task, and returns as soon as the provider has a name for it. */
+  /**
+   * Submits the task, once, and returns as soon as the provider has a name for it. Ends by itself within
+   * `createWithinMs`, for it is not interrupted: a task whose name is lost is paid for in vain.
+   */
   readonly start: (call: VideoCall) => Effect.Effect<unknown, JobError>
   /**
-   * Follows the task to its end, whoever has started it, and says how far it is in percent. Interruption stops whatever
-   * happens in this process, but not what happens at the provider.
+   * Follows the task to its end, whoever has started it, and says how far it is in percent. Failures are final: what may
+   * yet succeed it has tried again. Interruption stops whatever happens in this process, but not what happens at the
+   * provider.
    */
   readonly follow: (
     call: VideoCall,

@@ -2,8 +2,11 @@
 import { Context, Effect, Layer } from "effect"
 import { Catalogue, type Provider } from "../catalogue/Catalogue.ts"
 import { InvalidRequest, type JobError, ModelNotFound } from "../contract/JobError.ts"
+import * as DashScopeVideo from "./dashscope/DashScopeVideo.ts"
+import { GuardedFetch } from "./GuardedFetch.ts"
 import type { Endpoint } from "./Protocol.ts"
 import { inOrder, mayRepeat, routeOf } from "./Route.ts"
+import { Upstream } from "./Upstream.ts"
 import { LocalVideoEngine, type VideoEngine } from "./VideoEngine.ts"
 
 export interface VideoProvider {
@@ -23,7 +26,12 @@ export class VideoProviders extends Context.Service<VideoProviders, {
     VideoProviders,
     Effect.gen(function*() {
       const catalogue = yield* Catalogue
-      const engines: Partial<Record<Provider["protocol"], VideoEngine>> = { local: yield* LocalVideoEngine }
+      const upstream = yield* Upstream
+      const guard = yield* GuardedFetch
+      const engines: Partial<Record<Provider["protocol"], VideoEngine>> = {
+        dashscope: DashScopeVideo.make({ upstream, guard }),
+        local: yield* LocalVideoEngine
+      }
       const named = (name: string, model: string): VideoProvider | undefined => {
         const provider = catalogue.current().providers.get(name)
         const engine = provider === undefined ? undefined : engines[provider.protocol]

@@ -1,10 +1,15 @@
 /** The life of a video task at a provider that counts what it is asked, over a real server. */
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Deferred, Effect, Exit, Layer, Option, Schedule, Scope } from "effect"
+import { ConfigProvider, Deferred, Effect, Exit, Fiber, Layer, Option, Schedule, Scope } from "effect"
 import * as TaskLife from "../../services/video/TaskLife.ts"
 import { Nats } from "../../shared/bus/Nats.ts"
 import { TaskQueue } from "../../shared/bus/TaskQueue.ts"
-import { type JobError, ProviderRejected } from "../../shared/contract/JobError.ts"
+import {
+  type JobError,
+  ProviderRateLimited,
+  ProviderRejected,
+  ProviderTimeout
+} from "../../shared/contract/JobError.ts"
 import type { Video, VideoEngine } from "../../shared/provider/VideoEngine.ts"
 import { VideoProviders } from "../../shared/provider/VideoProviders.ts"
 import * as VideoTask from "../../shared/tasks/VideoTask.ts"
@@ -46,6 +51,8 @@ const request = { model: "m", prompt: "a boat", duration: 1 }
 interface Bench {
   readonly provider: Provider
   readonly tasks: VideoTasks["Service"]
+  /** A worker that was lost when it had said that it would submit the task. */
+  readonly lost: Effect.Effect<void>
   /** Starts a worker; `end` is what SIGTERM does. */
   readonly worker: (name: string) => Effect.Effect<{ readonly end: Effect.Effect<void> }>
   /** The task once it is such. */
@@ -70,7 +77,10 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
       const tasks = yield* VideoTasks
       const queue = yield* TaskQueue
       const outer = yield* Effect.scope
-      const providers = VideoProviders.of({ forModel: (model) => Effect.succeed([named("upstream", model)]), named })
+      const providers = VideoProviders.of({
+        forModel: (model) => Effect.succeed([named("upstream", model), named("another", model)]),
+        named
+      })
       const task = VideoTask.make({
         id: "task_1",
         tenant: "key_1",
@@ -88,11 +98,16 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
           graceMs: 0,
           run: (job) => TaskLife.live({ tasks, providers, worker: name }, job)
         }).pipe(Scope.provide(scope))
+        // the queue is there with its first worker, and recognises a task that it has
+        yield* Effect.orDie(queue.submit({ ...task, workload: "video", traceparent: undefined }))
         return { end: Scope.close(scope, Exit.void) }
       })
       yield* tasks.create(task, Buffer.from(JSON.stringify(request)))
-      const first = yield* worker("first")
-      yield* queue.submit({ ...task, workload: "video", traceparent: undefined })
+      const lost = Effect.gen(function*() {
+        const owned = yield* tasks.claim("task_1", "lost")
+        yield* owned.record({ event: "starting", provider: "upstream", model: "m" })
+        yield* owned.record({ event: "released" })
+      }).pipe(Effect.orDie)
       const until = (holds: (task: VideoTask.VideoTask) => boolean) =>
         tasks.find("task_1").pipe(
           Effect.map(Option.getOrThrow),
@@ -100,12 +115,7 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
           Effect.timeout("20 seconds"),
           Effect.orDie
         )
-      return yield* test({
-        provider,
-        tasks,
-        until,
-        worker: (name) => name === "first" ? Effect.succeed(first) : worker(name)
-      })
+      return yield* test({ provider, tasks, until, lost, worker })
     }).pipe(Effect.scoped, Effect.provide(layer))
   }).pipe(Effect.scoped)
 
@@ -130,23 +140,79 @@ describe("a task", () => {
       })))
 
   for (const mayRepeat of [false, true]) {
-    it.live(`that may have been submitted when its worker was lost is ${mayRepeat ? "" : "not "}submitted again`, () =>
+    const again = `is ${mayRepeat ? "" : "not "}submitted again`
+    const expect = (task: VideoTask.VideoTask) => {
+      assert.strictEqual(task.status, mayRepeat ? "completed" : "failed")
+      if (!mayRepeat) assert.deepInclude(task.error, { _tag: "ProviderFailed", reason: "unconfirmed" })
+    }
+
+    it.live(`that may have been submitted when its worker was lost ${again}`, () =>
+      bench(mayRepeat, ({ lost, provider, until, worker }) =>
+        Effect.gen(function*() {
+          yield* lost
+          yield* worker("first")
+          expect(yield* until(({ status }) => VideoTask.hasEnded(status)))
+          assert.strictEqual(provider.started, mayRepeat ? 1 : 0)
+        })))
+
+    it.live(`that its provider did not confirm ${again}`, () =>
       bench(mayRepeat, ({ provider, until, worker }) =>
         Effect.gen(function*() {
-          const asked = yield* Deferred.make<void>()
           const { start } = provider
-          provider.start = Effect.andThen(Deferred.succeed(asked, undefined), Effect.never)
-          const first = yield* worker("first")
-          yield* Deferred.await(asked)
-          yield* first.end
-          provider.start = start
-          yield* worker("second")
-          const task = yield* until(({ status }) => VideoTask.hasEnded(status))
-          assert.strictEqual(task.status, mayRepeat ? "completed" : "failed")
-          assert.strictEqual(task.error?._tag, mayRepeat ? undefined : "WorkerLost")
+          const silence = new ProviderTimeout({ provider: "upstream", phase: "first byte" })
+          provider.start = Effect.suspend(() => provider.started === 1 ? Effect.fail(silence) : start)
+          yield* worker("first")
+          expect(yield* until(({ status }) => VideoTask.hasEnded(status)))
           assert.strictEqual(provider.started, mayRepeat ? 2 : 1)
         })))
   }
+
+  it.live("that its provider surely did not take is submitted again", () =>
+    bench(false, ({ provider, until, worker }) =>
+      Effect.gen(function*() {
+        const { start } = provider
+        const busy = new ProviderRateLimited({ provider: "upstream", retryAfterMs: null })
+        provider.start = Effect.suspend(() => provider.started === 1 ? Effect.fail(busy) : start)
+        yield* worker("first")
+        assert.strictEqual((yield* until(({ status }) => VideoTask.hasEnded(status))).status, "completed")
+        assert.strictEqual(provider.started, 2)
+      })))
+
+  it.live("whose worker is told to end while it is submitted keeps its name, and is gone on with", () =>
+    bench(false, ({ provider, until, worker }) =>
+      Effect.gen(function*() {
+        const confirmed = yield* Deferred.make<void>()
+        const { start } = provider
+        provider.start = Effect.andThen(Deferred.await(confirmed), start)
+        const first = yield* worker("first")
+        yield* until(({ providerTask }) => providerTask !== null)
+        const ending = yield* Effect.forkChild(first.end)
+        yield* Effect.yieldNow
+        yield* Deferred.succeed(confirmed, undefined)
+        yield* Fiber.join(ending)
+        assert.deepInclude((yield* until(() => true)).providerTask, { task: { upstream: 1 } })
+        yield* worker("second")
+        assert.strictEqual((yield* until(({ status }) => VideoTask.hasEnded(status))).status, "completed")
+        assert.strictEqual(provider.started, 1)
+      })))
+
+  it.live("that is cancelled while it is submitted is stopped at its provider all the same", () =>
+    bench(false, ({ provider, tasks, until, worker }) =>
+      Effect.gen(function*() {
+        const confirmed = yield* Deferred.make<void>()
+        const { start } = provider
+        provider.start = Effect.andThen(Deferred.await(confirmed), start)
+        yield* worker("first")
+        yield* until(({ providerTask }) => providerTask !== null)
+        yield* tasks.cancel("task_1")
+        yield* Deferred.succeed(confirmed, undefined)
+        yield* Effect.sync(() => provider.cancelled.length).pipe(
+          Effect.repeat({ until: (times) => times > 0, schedule: Schedule.spaced("20 millis") }),
+          Effect.timeout("10 seconds")
+        )
+        assert.deepStrictEqual(provider.cancelled, [{ upstream: 1 }])
+        assert.deepInclude(yield* until(() => true), { status: "cancelled", error: null })
+      })))
 
   it.live("that is cancelled is stopped at its provider within a second", () =>
     bench(false, ({ provider, tasks, until, worker }) =>
@@ -165,7 +231,7 @@ describe("a task", () => {
       })))
 
   it.live("that its provider refuses fails with the provider's words", () =>
-    bench(false, ({ provider, until }) =>
+    bench(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
         const error = new ProviderRejected({
           provider: "upstream",
@@ -176,6 +242,7 @@ describe("a task", () => {
           code: "policy"
         })
         provider.follow = Effect.fail(error)
+        yield* worker("first")
         const task = yield* until(({ status }) => VideoTask.hasEnded(status))
         assert.strictEqual(task.status, "failed")
         assert.deepStrictEqual(task.error, error)
