@@ -30,15 +30,6 @@ import { toLittleEndian } from "./Samples.ts"
 /** Of everything that is encoded, in Hz. Opus counts in 48 kHz by itself. */
 export const sampleRate = 24_000
 
-export const mediaTypes: Record<AudioFormat, string> = {
-  mp3: "audio/mpeg",
-  opus: "audio/ogg",
-  aac: "audio/aac",
-  flac: "audio/flac",
-  wav: "audio/wav",
-  pcm: "audio/pcm"
-}
-
 registerMp3Encoder()
 registerAacEncoder()
 registerFlacEncoder()

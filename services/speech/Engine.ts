@@ -1,11 +1,10 @@
 /** Offers the built-in speech engine to the `local` protocol. */
 import { Effect, Layer, Schema, Stream } from "effect"
-import { audioSpeech, AudioSpeechRequest, countCharacters } from "../../shared/contract/AudioSpeech.ts"
+import { audioSpeech, AudioSpeechRequest, countCharacters, mediaTypes } from "../../shared/contract/AudioSpeech.ts"
 import { InternalError, InvalidRequest, ProviderFailed } from "../../shared/contract/JobError.ts"
 import { LocalEngines } from "../../shared/provider/Local.ts"
 import type { Perform } from "../../shared/provider/Protocol.ts"
 import { writeAll } from "../../shared/provider/Sink.ts"
-import * as AudioEncoder from "./AudioEncoder.ts"
 import { LocalSpeech } from "./LocalSpeech.ts"
 
 /** What the catalogue can set for this engine. */
@@ -46,7 +45,7 @@ const perform = (engine: LocalSpeech["Service"]): Perform =>
       ),
       Stream.map((bytes) => {
         // not before the first sound: until then a failure can still be told by a status
-        if (!sink.started) sink.start({ status: 200, contentType: AudioEncoder.mediaTypes[format], headers: {} })
+        if (!sink.started) sink.start({ status: 200, contentType: mediaTypes[format], headers: {} })
         return bytes
       })
     )

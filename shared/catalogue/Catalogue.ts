@@ -11,7 +11,7 @@ import * as SecretReference from "./SecretReference.ts"
 import * as YamlText from "./YamlText.ts"
 
 /** What `shared/provider/protocols.ts` can speak. */
-export const protocols = ["anthropic", "cohere", "dashscope", "gemini", "local", "openai"] as const
+export const protocols = ["ai-sdk", "anthropic", "cohere", "dashscope", "gemini", "local", "openai"] as const
 
 const PositiveInt = Schema.Int.check(Schema.isGreaterThan(0))
 /** Milliseconds. */

@@ -1,5 +1,5 @@
 /** What is wrong with a catalogue whose every field is right by itself: names that lead nowhere, and values at odds. */
-import type { Model, Snapshot } from "./Catalogue.ts"
+import type { Model, Provider, Snapshot } from "./Catalogue.ts"
 
 /** Something about a place of the file. */
 export interface Remark {
@@ -23,11 +23,17 @@ const wayBack = (models: ReadonlyMap<string, Model>, from: string, to: string): 
   return search(from)
 }
 
+/** Protocols that need no `baseUrl`. */
+const knowsItsUrl: ReadonlyArray<Provider["protocol"]> = ["local", "ai-sdk"]
+
 export const inconsistencies = ({ models, providers }: Snapshot): ReadonlyArray<Remark> => {
   const mistakes: Array<Remark> = []
   const mistake = (message: string, ...path: ReadonlyArray<PropertyKey>) => mistakes.push({ path, message })
-  for (const [name, { baseUrl, breaker, protocol }] of providers) {
-    if (protocol !== "local" && baseUrl === undefined) mistake("is missing", "providers", name, "baseUrl")
+  for (const [name, { baseUrl, breaker, options, protocol }] of providers) {
+    if (!knowsItsUrl.includes(protocol) && baseUrl === undefined) mistake("is missing", "providers", name, "baseUrl")
+    if (protocol === "ai-sdk" && typeof options?.["package"] !== "string") {
+      mistake("is missing: the name of an installed package", "providers", name, "options", "package")
+    }
     if (breaker !== undefined && breaker.minimumCalls > breaker.lastCalls) {
       const message = `${breaker.minimumCalls} are more than the ${breaker.lastCalls} calls that are looked back on`
       mistake(message, "providers", name, "breaker", "minimumCalls")

@@ -9,6 +9,15 @@ export type Voice = typeof voices[number]
 export const audioFormats = ["mp3", "opus", "aac", "flac", "wav", "pcm"] as const
 export type AudioFormat = typeof audioFormats[number]
 
+export const mediaTypes: Record<AudioFormat, string> = {
+  mp3: "audio/mpeg",
+  opus: "audio/ogg",
+  aac: "audio/aac",
+  flac: "audio/flac",
+  wav: "audio/wav",
+  pcm: "audio/pcm"
+}
+
 /** The most characters of one request. */
 const maxCharacters = 4_096
 

@@ -35,11 +35,14 @@ export interface Call {
  */
 export type Perform = (call: Call, sink: Sink) => Effect.Effect<Usage | undefined, JobError>
 
+/** What is asked of which model. */
+export type Served = Pick<Call, "model" | "operation">
+
 /** The failure of a call whose provider does not serve the operation. */
-export const notSupported = (call: Call): Effect.Effect<never, InvalidRequest> =>
+export const notSupported = ({ model, operation }: Served): Effect.Effect<never, InvalidRequest> =>
   Effect.fail(
     new InvalidRequest({
-      message: `model: '${call.model}' does not serve ${call.operation.name}`,
+      message: `model: '${model}' does not serve ${operation.name}`,
       param: "model",
       code: "operation_not_supported"
     })

@@ -2,6 +2,7 @@
 import { Context, Effect, Layer } from "effect"
 import { Catalogue, type Provider } from "../catalogue/Catalogue.ts"
 import { InvalidRequest, type JobError, ModelNotFound } from "../contract/JobError.ts"
+import * as AiSdkVideo from "./ai-sdk/AiSdkVideo.ts"
 import * as DashScopeVideo from "./dashscope/DashScopeVideo.ts"
 import { GuardedFetch } from "./GuardedFetch.ts"
 import type { Endpoint } from "./Protocol.ts"
@@ -29,6 +30,7 @@ export class VideoProviders extends Context.Service<VideoProviders, {
       const upstream = yield* Upstream
       const guard = yield* GuardedFetch
       const engines: Partial<Record<Provider["protocol"], VideoEngine>> = {
+        "ai-sdk": AiSdkVideo.make(guard),
         dashscope: DashScopeVideo.make({ upstream, guard }),
         local: yield* LocalVideoEngine
       }

@@ -1,6 +1,7 @@
 /** The protocols that the catalogue can name, and what makes the calls of each: one line per protocol. */
 import { Effect } from "effect"
 import type { Provider } from "../catalogue/Catalogue.ts"
+import * as AiSdk from "./ai-sdk/AiSdk.ts"
 import { anthropic } from "./anthropic/Anthropic.ts"
 import * as Cohere from "./cohere/Cohere.ts"
 import * as DashScope from "./dashscope/DashScope.ts"
@@ -16,6 +17,7 @@ import { Upstream } from "./Upstream.ts"
 export const protocols = Effect.gen(function*() {
   const tools = { upstream: yield* Upstream, guard: yield* GuardedFetch, results: yield* ResultStore }
   const performs: Record<Provider["protocol"], Perform> = {
+    "ai-sdk": AiSdk.make(tools),
     anthropic: HttpCall.make(anthropic, tools),
     cohere: Cohere.make(tools.upstream),
     dashscope: DashScope.make(tools),

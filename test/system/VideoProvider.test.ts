@@ -1,9 +1,11 @@
 /** Video tasks that a provider makes: one task there for each here, whatever dies while they run. */
 import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
 import { Gateway } from "../fixture/Gateway.ts"
 import { untilNoJobs } from "../fixture/JobStream.ts"
 import { VideoClient } from "../fixture/VideoClient.ts"
 import { inspect } from "../fixture/VideoFile.ts"
+import { clip, done, veo } from "../fixture/Veo.ts"
 import { untilRecord } from "../fixture/VideoRecord.ts"
 
 const options = {
@@ -72,6 +74,36 @@ describe("a video task at a provider", () => {
         await untilNoJobs(gateway.nats, 10_000, "video")
         assert.strictEqual(submissions(gateway), 1)
       }),
+    90_000
+  )
+
+  it.live(
+    "through a package of the AI SDK is one operation there, whoever looks at it",
+    () =>
+      Effect.gen(function*() {
+        const provider = yield* veo
+        const sdk = `{ protocol: ai-sdk, baseUrl: "${provider.baseUrl}", apiKey: provider-secret, ` +
+          `options: { package: "@ai-sdk/google", pollIntervalMs: 20 } }`
+        yield* Gateway.run({
+          workers: 0,
+          providers: () => `  sdk: ${sdk}`,
+          models: "  sdk-video: { workload: video, targets: [{ provider: sdk, model: veo }] }"
+        }, async (gateway) => {
+          const client = new VideoClient(gateway)
+          const dying = await gateway.startWorker({}, "video")
+          const id = await client.create({ ...wish, model: "sdk-video" })
+          await untilRecord(gateway.nats, id, (task) => (task.providerTask?.task ?? null) !== null)
+          await dying.kill()
+          await gateway.startWorker({}, "video")
+          await untilRecord(gateway.nats, id, ({ claims }) => claims === 2, resumedWithinMs)
+          provider.outcome = () => done(provider)
+          const task = await client.ended(id)
+          assert.deepInclude(task, { status: "completed", error: null })
+          assert.isTrue(clip.equals((await client.content(id)).bytes))
+          assert.lengthOf(provider.started, 1)
+          assert.deepStrictEqual(new Set(provider.looked), new Set(["/operations/1"]))
+        })
+      }).pipe(Effect.scoped),
     90_000
   )
 

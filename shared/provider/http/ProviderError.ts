@@ -16,6 +16,9 @@ const saidIn = (body: unknown): Json.Fields => {
   return Predicate.isReadonlyObject(error) ? error : { ...top, message: top["message"] ?? error ?? top["detail"] }
 }
 
+/** Whether an error's body says something that a client can read. */
+export const hasMessage = (body: string): boolean => textOf(saidIn(Json.parse(body))["message"]) !== undefined
+
 /** Google's `google.rpc` details, by the last part of their type. */
 const detailOf = (said: Json.Fields, type: string): Json.Fields =>
   Json.list(said["details"]).map(Json.fields).find((detail) => Json.string(detail["@type"])?.endsWith(`.${type}`)) ?? {}
@@ -116,5 +119,6 @@ const statuses: ReadonlyMap<string, number> = new Map([
 const textOf = (value: unknown): string | undefined =>
   typeof value === "string" || typeof value === "number" ? String(value) : undefined
 
-const redact = (message: string, secrets: ReadonlyArray<string>): string =>
+/** Takes what must not be told out of a text. */
+export const redact = (message: string, secrets: ReadonlyArray<string>): string =>
   secrets.reduce((text, secret) => secret === "" ? text : text.replaceAll(secret, "[redacted]"), message)

@@ -1,0 +1,29 @@
+/**
+ * The `ai-sdk` protocol: the long tail of providers of pictures, sounds and videos, through packages of the AI SDK. The
+ * catalogue names the package, which the operator has installed; its model objects are called as they are.
+ *
+ * The rest of the SDK is not used: it retries and downloads by rules of its own.
+ */
+import { audioSpeech } from "../../contract/AudioSpeech.ts"
+import { rerank } from "../../contract/Rerank.ts"
+import * as Embeddings from "../embeddings/Embeddings.ts"
+import type { Means } from "../images/ImageAnswer.ts"
+import * as Images from "../images/Images.ts"
+import { type Perform, performByName } from "../Protocol.ts"
+import * as AiSdkEmbed from "./AiSdkEmbed.ts"
+import * as AiSdkImages from "./AiSdkImages.ts"
+import { opener } from "./AiSdkPackage.ts"
+import * as AiSdkRerank from "./AiSdkRerank.ts"
+import * as AiSdkSpeech from "./AiSdkSpeech.ts"
+
+export const make = (means: Means): Perform => {
+  const open = opener(means.guard)
+  return performByName(
+    new Map([
+      ...Images.performs(AiSdkImages.make(open, means.guard), means),
+      ...Embeddings.performs(AiSdkEmbed.make(open)),
+      [rerank.name, AiSdkRerank.make(open)],
+      [audioSpeech.name, AiSdkSpeech.make(open)]
+    ])
+  )
+}

@@ -1,0 +1,62 @@
+/** Speech by a package of the AI SDK. */
+import { Effect, Schema } from "effect"
+import { AudioSpeechRequest, countCharacters, mediaTypes } from "../../contract/AudioSpeech.ts"
+import { InvalidRequest } from "../../contract/JobError.ts"
+import type { Perform } from "../Protocol.ts"
+import * as TranslationWarnings from "../TranslationWarnings.ts"
+import { unknownFields } from "../UnknownFields.ts"
+import { attempt } from "./AiSdkCall.ts"
+import { lostFields, modelOf, providerOptions } from "./AiSdkModel.ts"
+import type { Opener } from "./AiSdkPackage.ts"
+
+// Request
+
+/** Fields that the gateway does not know, and the SDK does. */
+const Known = Schema.Struct({
+  instructions: Schema.optionalKey(Schema.String),
+  language: Schema.optionalKey(Schema.String)
+})
+const decode = Schema.decodeUnknownEffect(AudioSpeechRequest)
+const decodeKnown = Schema.decodeUnknownEffect(Known)
+const known = new Set([...Object.keys(AudioSpeechRequest.fields), ...Object.keys(Known.fields)])
+const text = new TextDecoder()
+
+const settings: Readonly<Record<string, string>> = { outputFormat: "response_format" }
+
+// Answer
+
+const isSound = (mediaType: string | undefined): mediaType is string => mediaType?.startsWith("audio/") === true
+
+export const make = (open: Opener): Perform =>
+  Effect.fnUntraced(function*(call, sink) {
+    const { endpoint } = call
+    const { body, own, request } = yield* Effect.gen(function*() {
+      const body: unknown = JSON.parse(text.decode(call.body))
+      return { body, request: yield* decode(body), own: yield* decodeKnown(body) }
+    }).pipe(
+      // ingress has validated it already, but for what it does not know
+      Effect.mapError(({ message }) => new InvalidRequest({ message, param: null, code: "invalid_value" }))
+    )
+    const opened = yield* open(endpoint)
+    const model = yield* modelOf("speech", opened, endpoint.model, call)
+    const format = request.response_format ?? "mp3"
+    const { audio, response, warnings } = yield* attempt({ endpoint, secrets: opened.secrets }, (options) =>
+      model.doGenerate({
+        ...options,
+        ...own,
+        text: request.input,
+        voice: opened.options.voices?.[request.voice] ?? request.voice,
+        outputFormat: format,
+        ...(typeof request.speed === "number" ? { speed: request.speed } : {}),
+        providerOptions: providerOptions(opened, model, unknownFields(body, known))
+      }))
+    const told = response.headers?.["content-type"]
+    sink.start({
+      status: 200,
+      contentType: isSound(told) ? told : mediaTypes[format],
+      headers: TranslationWarnings.toHeaders(lostFields(warnings, (feature) =>
+        settings[feature] ?? feature))
+    })
+    sink.write(typeof audio === "string" ? Buffer.from(audio, "base64") : audio)
+    return { inputTokens: 0, outputTokens: 0, characters: countCharacters(request.input) }
+  })

@@ -1,0 +1,368 @@
+/** The ai-sdk protocol with real packages of the AI SDK, pointed at servers of this process. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import type { Provider } from "../../shared/catalogue/Catalogue.ts"
+import { audioSpeech } from "../../shared/contract/AudioSpeech.ts"
+import { chatCompletions } from "../../shared/contract/ChatCompletions.ts"
+import { embeddings } from "../../shared/contract/Embeddings.ts"
+import { generateContent } from "../../shared/contract/GenerateContent.ts"
+import { imageEdits } from "../../shared/contract/ImageEdits.ts"
+import { imageGenerations } from "../../shared/contract/ImageGenerations.ts"
+import type { JobError } from "../../shared/contract/JobError.ts"
+import type { Operation } from "../../shared/contract/Operation.ts"
+import { rerank } from "../../shared/contract/Rerank.ts"
+import { pictureKind } from "../../shared/provider/images/PictureKind.ts"
+import { FakeProvider } from "../fixture/FakeProvider.ts"
+import { stripes, toDataUrl } from "../fixture/ImagesEngine.ts"
+import { type Answered, callProvider } from "../fixture/ProtocolCall.ts"
+import { jsonOf, serving } from "../fixture/Serving.ts"
+
+const key = "sk-of-the-package"
+
+type Settings = Omit<Partial<Provider>, "protocol" | "options"> & { readonly options: Record<string, unknown> }
+
+const ask = (
+  operation: Operation,
+  body: unknown,
+  { options, ...settings }: Settings
+): Effect.Effect<Answered, JobError> =>
+  callProvider({
+    operation,
+    body,
+    name: "sdk",
+    model: "alias",
+    upstreamModel: "upstream-model",
+    provider: { protocol: "ai-sdk", apiKey: key, ...settings, options }
+  })
+
+/** A provider of the OpenAI dialect, asked through the package for it. */
+const bench = <A, E>(
+  test: (
+    provider: FakeProvider,
+    ask: (operation: Operation, body: unknown, options?: object) => Effect.Effect<Answered, JobError>
+  ) => Effect.Effect<A, E>
+) =>
+  Effect.gen(function*() {
+    const provider = yield* FakeProvider.make({ apiKey: key })
+    return yield* test(provider, (operation, body, options = {}) =>
+      ask(operation, body, { baseUrl: provider.baseUrl, options: { package: "@ai-sdk/openai", ...options } }))
+  }).pipe(Effect.scoped)
+
+const read = ({ bytes }: Answered) => JSON.parse(bytes.toString())
+
+describe("pictures", () => {
+  it.live("are generated, and what the SDK does not know is told", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const answer = yield* ask(imageGenerations, {
+          model: "alias",
+          prompt: "a boat",
+          size: "256x128",
+          quality: "low",
+          watermark: true
+        })
+        const { data } = read(answer) as { readonly data: ReadonlyArray<{ readonly b64_json: string }> }
+        assert.strictEqual(pictureKind(Buffer.from(data[0]?.b64_json ?? "", "base64")), "png")
+        assert.strictEqual(answer.usage?.images, 1)
+        assert.strictEqual(answer.head?.headers["x-translation-warnings"], "watermark")
+        assert.strictEqual(provider.requests[0]?.path, "/v1/images/generations")
+        assert.deepInclude(provider.requests[0]?.json, {
+          model: "upstream-model",
+          prompt: "a boat",
+          n: 1,
+          size: "256x128",
+          quality: "low"
+        })
+      })
+    ))
+
+  it.live("of which the model makes but one at a time are all there", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const answer = yield* ask(imageGenerations, { model: "alias", prompt: "a boat", n: 3, size: "64x64" })
+        assert.lengthOf(read(answer).data, 3)
+        assert.strictEqual(answer.usage?.images, 3)
+        assert.deepStrictEqual(provider.requests.map(({ json }) => (json as { readonly n: number }).n), [1, 1, 1])
+      })
+    ))
+
+  it.live("are changed, and come to the provider as files", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const picture = yield* stripes(8, 8, [[200, 0, 0]])
+        const content = [{ image: toDataUrl(picture) }, { image: picture.toString("base64") }, { text: "make it blue" }]
+        const answer = yield* ask(imageEdits, { model: "alias", input: { messages: [{ role: "user", content }] } })
+        assert.lengthOf(read(answer).data, 1)
+        const [received] = provider.requests
+        assert.strictEqual(received?.path, "/v1/images/edits")
+        assert.match(received?.headers["content-type"] ?? "", /^multipart\/form-data/)
+        // twice the bytes of the picture, and the words
+        const parts = received?.body.toString("latin1").split(picture.toString("latin1")) ?? []
+        assert.lengthOf(parts, 3)
+        assert.include(received?.body.toString("latin1"), "make it blue")
+      })
+    ))
+
+  it.live("are generated content as well", () =>
+    bench((_provider, ask) =>
+      Effect.gen(function*() {
+        const answer = read(yield* ask(generateContent, { contents: [{ parts: [{ text: "a boat" }] }] }))
+        assert.strictEqual(answer.candidates[0].content.parts[0].inlineData.mimeType, "image/png")
+        assert.isNumber(answer.usageMetadata.totalTokenCount)
+      })
+    ))
+
+  it.live("are fetched from where the provider says, and from nowhere else in its network", () =>
+    Effect.gen(function*() {
+      const picture = yield* stripes(8, 8, [[0, 0, 200]])
+      const other = yield* serving((_request, response) => response.end(picture))
+      let at = ""
+      const provider = yield* serving((request, response) => {
+        if (request.method === "GET") return response.end(picture)
+        response.setHeader("content-type", "application/json").end(JSON.stringify({ images: [{ url: at }] }))
+      })
+      const request = { model: "alias", prompt: "a boat" }
+      const settings = { baseUrl: provider.url, options: { package: "@ai-sdk/fal" } }
+      at = `${provider.url}/result.png`
+      const { data } = read(yield* ask(imageGenerations, request, settings))
+      assert.strictEqual(data[0].b64_json, picture.toString("base64"))
+      for (const host of ["127.0.0.1", "localhost", "2130706433"]) {
+        at = `http://${host}:${other.port}/result.png`
+        assert.deepInclude(
+          yield* Effect.flip(ask(imageGenerations, request, settings)),
+          { reason: "result" },
+          host
+        )
+      }
+      assert.strictEqual(other.connections(), 0)
+    }).pipe(Effect.scoped))
+})
+
+describe("embeddings", () => {
+  it.live("are made by packages of versions 4, 3 and 2 alike", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        for (const name of ["@ai-sdk/openai", "@ai-sdk/voyage", "jina-ai-provider"]) {
+          const asked = ask(embeddings, { model: "alias", input: ["one", "two"] }, {
+            baseUrl: provider.baseUrl,
+            options: { package: name }
+          })
+          const answer = yield* asked
+          const { data, model } = read(answer)
+          assert.deepStrictEqual(data.map(({ index }: { readonly index: number }) => index), [0, 1], name)
+          assert.isAbove(data[0].embedding.length, 1)
+          assert.strictEqual(model, "alias")
+          assert.isAbove(answer.usage?.inputTokens ?? 0, 0, name)
+        }
+      })
+    ))
+
+  it.live("of a length of their own are refused where the package cannot ask for it", () =>
+    bench((provider, askOpenAi) =>
+      Effect.gen(function*() {
+        const request = { model: "alias", input: "one", dimensions: 8 }
+        assert.lengthOf(read(yield* askOpenAi(embeddings, request)).data[0].embedding, 8)
+        const old = { baseUrl: provider.baseUrl, options: { package: "@ai-sdk/voyage" } }
+        assert.deepInclude(yield* Effect.flip(ask(embeddings, request, old)), {
+          _tag: "InvalidRequest",
+          param: "dimensions"
+        })
+      })
+    ))
+
+  it.live("take the client's own options for the package", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        yield* ask(embeddings, { model: "alias", input: "one", inputType: "query" }, {
+          baseUrl: provider.baseUrl,
+          options: { package: "@ai-sdk/voyage", providerOptions: { voyage: { truncation: false } } }
+        })
+        assert.deepInclude(provider.requests[0]?.json, { input_type: "query", truncation: false })
+      })
+    ))
+
+  it.live("of more texts than the package sends at once are those of several calls, in their order", () =>
+    Effect.gen(function*() {
+      const sizes: Array<number> = []
+      const { url } = yield* serving(async (request, response) => {
+        const { requests } = await jsonOf(request) as {
+          readonly requests: ReadonlyArray<
+            { readonly content: { readonly parts: ReadonlyArray<{ readonly text: string }> } }
+          >
+        }
+        sizes.push(requests.length)
+        const vectors = requests.map(({ content }) => ({ values: [Number(content.parts[0]?.text)] }))
+        response.setHeader("content-type", "application/json").end(JSON.stringify({ embeddings: vectors }))
+      })
+      const texts = Array.from({ length: 250 }, (_, index) => String(index))
+      const answer = yield* ask(embeddings, { model: "alias", input: texts }, {
+        baseUrl: url,
+        options: { package: "@ai-sdk/google" }
+      })
+      const { data } = read(answer) as { readonly data: ReadonlyArray<{ readonly embedding: ReadonlyArray<number> }> }
+      assert.deepStrictEqual(data.map(({ embedding }) => embedding[0]), texts.map(Number))
+      assert.deepStrictEqual(sizes.toSorted((a, b) => a - b), [50, 100, 100])
+    }).pipe(Effect.scoped))
+})
+
+describe("reranking", () => {
+  it.live("is answered in Cohere's form, with what it was billed by", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        const documents = ["a lighthouse", { text: "bees in a hive" }]
+        const answer = yield* ask(
+          rerank,
+          { model: "alias", query: "bees", documents, top_n: 1, return_documents: true },
+          { baseUrl: `${provider.root}/v2`, options: { package: "@ai-sdk/cohere" } }
+        )
+        const { id, results } = read(answer)
+        assert.match(id, /^rerank-/)
+        assert.deepStrictEqual(results, [{ index: 1, relevance_score: 1, document: { text: "bees in a hive" } }])
+        assert.deepStrictEqual(answer.usage, { inputTokens: 0, outputTokens: 0, searchUnits: 1 })
+      })
+    ))
+})
+
+describe("speech", () => {
+  it.live("is the package's sound, in the voice that the catalogue has for the client's", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const request = {
+          model: "alias",
+          input: "Hello",
+          voice: "nova",
+          response_format: "wav",
+          instructions: "Whisper"
+        }
+        const answer = yield* ask(audioSpeech, request, { voices: { nova: "marin" } })
+        assert.strictEqual(answer.head?.contentType, "audio/wav")
+        assert.strictEqual(answer.bytes.toString("latin1", 0, 4), "RIFF")
+        assert.deepStrictEqual(answer.usage, { inputTokens: 0, outputTokens: 0, characters: 5 })
+        assert.deepInclude(provider.requests[0]?.json, { voice: "marin", instructions: "Whisper", input: "Hello" })
+      })
+    ))
+})
+
+describe("a failure", () => {
+  const request = { model: "alias", prompt: "a boat" }
+
+  const cases: ReadonlyArray<readonly [status: number, headers: Record<string, string>, expected: object]> = [
+    [400, {}, { _tag: "ProviderRejected", status: 400, message: "No [redacted] today", param: "prompt" }],
+    [401, {}, { _tag: "ProviderFailed", reason: "credentials", status: 401 }],
+    [409, {}, { _tag: "ProviderFailed", reason: "status", status: 409 }],
+    [429, { "retry-after": "7" }, { _tag: "ProviderRateLimited", retryAfterMs: 7_000 }],
+    [503, { "retry-after": "2" }, { _tag: "ProviderFailed", reason: "status", status: 503, retryAfterMs: 2_000 }]
+  ]
+  for (const [status, headers, expected] of cases) {
+    it.live(`of ${status} is told as that, without the key`, () =>
+      bench((provider, ask) =>
+        Effect.gen(function*() {
+          const error = { message: `No ${key} today`, type: "t", param: "prompt", code: "c" }
+          provider.behaveOnce({ kind: "status", status, headers, error })
+          const failure = yield* Effect.flip(ask(imageGenerations, request))
+          assert.deepInclude(failure, expected)
+          assert.notInclude(JSON.stringify(failure), key)
+          assert.notInclude(JSON.stringify(failure), provider.root)
+          // packages never repeat a call by themselves
+          assert.lengthOf(provider.requests, 1)
+        })
+      ))
+  }
+
+  it.live("to answer in the right form, or at all, is the provider's", () =>
+    bench((provider, askOpenAi) =>
+      Effect.gen(function*() {
+        const json = { "content-type": "application/json" }
+        provider.behaveOnce({ kind: "raw", pieces: ["{\"data\": 1}"], headers: json }, { kind: "reset" })
+        assert.deepInclude(yield* Effect.flip(askOpenAi(imageGenerations, request)), { reason: "malformed" })
+        assert.deepInclude(yield* Effect.flip(askOpenAi(imageGenerations, request)), { reason: "cut" })
+        const closed = yield* Effect.scoped(serving(() => {}))
+        const nowhere = { baseUrl: closed.url, options: { package: "@ai-sdk/openai" } }
+        assert.deepInclude(yield* Effect.flip(ask(imageGenerations, request, nowhere)), { reason: "unreachable" })
+        assert.strictEqual(provider.requests.length, 2)
+      })
+    ))
+
+  it.live("to answer in time ends the call", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        provider.behaveOnce({ kind: "silent" })
+        const settings = {
+          baseUrl: provider.baseUrl,
+          timeouts: { totalMs: 50 },
+          options: { package: "@ai-sdk/openai" }
+        }
+        assert.deepInclude(yield* Effect.flip(ask(imageGenerations, request, settings)), {
+          _tag: "ProviderTimeout",
+          phase: "total"
+        })
+        assert.strictEqual(yield* Effect.promise(() => provider.requests[0]!.closed), "aborted")
+      })
+    ))
+
+  it.live("that the client did not wait for ends the call as well", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        provider.behaveOnce({ kind: "silent" })
+        const asking = yield* Effect.forkChild(ask(imageGenerations, request))
+        const received = yield* Effect.promise(() => provider.nextRequest())
+        yield* Fiber.interrupt(asking)
+        assert.strictEqual(yield* Effect.promise(() => received.closed), "aborted")
+      })
+    ))
+
+  it.live("of a model that the package does not have is the request's", () =>
+    bench((provider, askOpenAi) =>
+      Effect.gen(function*() {
+        assert.deepInclude(yield* Effect.flip(askOpenAi(chatCompletions, { model: "alias", messages: [] })), {
+          code: "operation_not_supported"
+        })
+        const settings = { baseUrl: provider.baseUrl, options: { package: "@ai-sdk/voyage" } }
+        assert.deepInclude(yield* Effect.flip(ask(imageGenerations, request, settings)), {
+          _tag: "InvalidRequest",
+          message: "model: 'alias' does not serve images.generations"
+        })
+      })
+    ))
+})
+
+describe("a package", () => {
+  const request = { model: "alias", input: "one" }
+
+  it.live("that is not installed, or makes no such providers, is a mistake of the catalogue", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        const wrong = [
+          { package: "@ai-sdk/unheard-of" },
+          { package: "../../etc/passwd" },
+          { package: "sharp" },
+          { package: "@ai-sdk/openai", export: "createVertex" },
+          { package: "@ai-sdk/openai", unheardOf: true },
+          {}
+        ]
+        for (const options of wrong) {
+          const failure = yield* Effect.flip(ask(embeddings, request, { baseUrl: provider.baseUrl, options }))
+          assert.deepInclude(failure, { _tag: "InternalError" }, JSON.stringify(options))
+        }
+        assert.isEmpty(provider.requests)
+      })
+    ))
+
+  it.live("takes settings, of which some are secrets in the environment", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        yield* Effect.addFinalizer(() => Effect.sync(() => delete process.env["AI_SDK_TEST_SECRET"]))
+        process.env["AI_SDK_TEST_SECRET"] = "a secret of the environment"
+        const settings = { headers: { "x-team": "${AI_SDK_TEST_SECRET}", "x-plain": "plain" } }
+        yield* ask(embeddings, request, { export: "createOpenAI", settings })
+        assert.deepInclude(provider.requests[0]?.headers, {
+          "x-team": "a secret of the environment",
+          "x-plain": "plain"
+        })
+        provider.behaveOnce({ kind: "status", status: 400, error: { message: "No a secret of the environment" } })
+        assert.deepInclude(yield* Effect.flip(ask(embeddings, request, { settings })), { message: "No [redacted]" })
+        delete process.env["AI_SDK_TEST_SECRET"]
+        assert.deepInclude(yield* Effect.flip(ask(embeddings, request, { settings })), { reason: "credentials" })
+      }).pipe(Effect.scoped)
+    ))
+})
