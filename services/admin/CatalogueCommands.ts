@@ -5,6 +5,14 @@ import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
 import { lint } from "../../shared/catalogue/Lint.ts"
 import { failPlainly } from "./Plainly.ts"
 
+const hasPackage = (name: string): boolean => {
+  try {
+    return import.meta.resolve(name) !== ""
+  } catch {
+    return false
+  }
+}
+
 const check = Command.make(
   "check",
   { file: Argument.String("file").pipe(Argument.withDescription("The catalogue, a YAML file")) },
@@ -13,7 +21,8 @@ const check = Command.make(
     const fs = yield* FileSystem.FileSystem
     const remarks = yield* lint(snapshot, {
       hasVariable: (name) => (process.env[name] ?? "") !== "",
-      hasFile: (path) => fs.readFile(path).pipe(Effect.isSuccess)
+      hasFile: (path) => fs.readFile(path).pipe(Effect.isSuccess),
+      hasPackage
     })
     for (const { message, path } of remarks) {
       yield* Console.log(Catalogue.located(file, at(path, `warning: ${message}`)))

@@ -8,6 +8,8 @@ import * as SecretReference from "./SecretReference.ts"
 export interface Surroundings {
   readonly hasVariable: (name: string) => boolean
   readonly hasFile: (path: string) => Effect.Effect<boolean>
+  /** Whether such an npm package is installed. */
+  readonly hasPackage: (name: string) => boolean
 }
 
 /** In the order of the file's parts. */
@@ -16,6 +18,7 @@ export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroun
   for (const [name, provider] of snapshot.providers) {
     const message = yield* secretRemark(provider, surroundings)
     if (message !== undefined) remarks.push({ path: ["providers", name, "apiKey"], message })
+    remarks.push(...packageRemarks(name, provider, surroundings))
     remarks.push(...limitRemarks(name, provider))
   }
   remarks.push(...unusedProviders(snapshot))
@@ -37,6 +40,17 @@ const secretRemark = ({ apiKey }: Provider, surroundings: Surroundings): Effect.
         (found) => found ? undefined : `${reference.path} cannot be read here`
       )
   }
+}
+
+const packageRemarks = (
+  name: string,
+  { options, protocol }: Provider,
+  { hasPackage }: Surroundings
+): ReadonlyArray<Remark> => {
+  const wanted = protocol === "ai-sdk" ? options?.["package"] : undefined
+  if (typeof wanted !== "string" || hasPackage(wanted)) return []
+  const message = `'${wanted}' is not installed here: npm install --save-exact ${wanted}`
+  return [{ path: ["providers", name, "options", "package"], message }]
 }
 
 /** Limits that another one keeps from ever being reached. */

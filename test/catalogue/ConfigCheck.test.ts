@@ -97,6 +97,34 @@ models:
     assert.strictEqual(code, 0)
   })
 
+  it("tells of packages of the AI SDK that are not there, or not named", async () => {
+    const checked = await check(`
+providers:
+  there: { protocol: ai-sdk, options: { package: "@ai-sdk/openai" } }
+  missing: { protocol: ai-sdk, options: { package: "@ai-sdk/unheard-of" } }
+models:
+  one: { workload: images, targets: [{ provider: there }, { provider: missing }] }
+`)
+    assert.deepStrictEqual(checked, {
+      code: 0,
+      lines: [
+        "FILE:3 providers.missing.options.package: warning: '@ai-sdk/unheard-of' is not installed here: " +
+        "npm install --save-exact @ai-sdk/unheard-of",
+        "FILE: 1 models, 2 providers"
+      ]
+    })
+    const unnamed = await check(`
+providers:
+  a: { protocol: ai-sdk, options: {} }
+models:
+  one: { workload: images, targets: [{ provider: a }] }
+`)
+    assert.deepStrictEqual(unnamed, {
+      code: 1,
+      lines: ["FILE:2 providers.a.options.package: is missing: the name of an installed package"]
+    })
+  })
+
   it("names every mistake with its line and ends with 1", async () => {
     assert.deepStrictEqual(
       await check(`
