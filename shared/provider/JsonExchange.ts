@@ -14,8 +14,9 @@ export interface JsonRequest {
   /** What authenticates, from the provider's key. */
   readonly authorize: (key: string) => Readonly<Record<string, string>>
   readonly headers?: Readonly<Record<string, string>>
-  /** Posted; without one it is a GET. */
+  /** Posted as JSON, or as a form; without either it is a GET. */
   readonly body?: unknown
+  readonly form?: FormData
   /** Instead of the catalogue's, where those are shorter. Milliseconds. */
   readonly withinMs?: number
 }
@@ -26,6 +27,26 @@ export const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 /** An answer that is larger is not read: some hundred vectors or ten pictures. */
 const maxAnswerBytes = 64 * 1024 * 1024
 
+interface Posted {
+  readonly bytes: Uint8Array
+  readonly contentType: string
+}
+
+const postedOf = ({ body, form }: Pick<JsonRequest, "body" | "form">): Effect.Effect<Posted | undefined> => {
+  if (form === undefined) {
+    return Effect.succeed(
+      body === undefined ? undefined : { bytes: Buffer.from(JSON.stringify(body)), contentType: "application/json" }
+    )
+  }
+  return Effect.promise(async () => {
+    const encoded = new Response(form)
+    return {
+      bytes: new Uint8Array(await encoded.arrayBuffer()),
+      contentType: encoded.headers.get("content-type") ?? "multipart/form-data"
+    }
+  })
+}
+
 /** Exchanges whose answer is of this schema. */
 export const make = <Answer>(
   upstream: Upstream["Service"],
@@ -34,7 +55,7 @@ export const make = <Answer>(
   const decode = Schema.decodeUnknownOption(Schema.fromJsonString(schema))
   return Effect.fnUntraced(function*(
     endpoint: Protocol.Endpoint,
-    { authorize, body, headers, path, withinMs = Infinity }: JsonRequest
+    { authorize, headers, path, withinMs = Infinity, ...content }: JsonRequest
   ): Effect.fn.Return<Answer, JobError> {
     const key = Option.map(yield* Endpoint.keyOf(endpoint), Redacted.value)
     const traceparent = yield* TraceParent.current
@@ -48,18 +69,19 @@ export const make = <Answer>(
     const pieces: Array<Uint8Array> = []
     let size = 0
     let head: { readonly status: number; readonly headers: IncomingHttpHeaders } | undefined
+    const posted = yield* postedOf(content)
     yield* upstream.exchange({
       provider: endpoint.name,
-      method: body === undefined ? "GET" : "POST",
+      method: posted === undefined ? "GET" : "POST",
       url: new URL(`${endpoint.provider.baseUrl}${path}`),
       headers: {
         "accept": "application/json",
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...(posted === undefined ? {} : { "content-type": posted.contentType }),
         ...Option.match(key, { onNone: () => ({}), onSome: authorize }),
         ...headers,
         ...(traceparent === undefined ? {} : { traceparent })
       },
-      ...(body === undefined ? {} : { body: Buffer.from(JSON.stringify(body)) }),
+      ...(posted === undefined ? {} : { body: posted.bytes }),
       firstByteMs: Math.min(timeouts.firstByteMs, withinMs),
       idleMs: timeouts.idleMs,
       totalMs: Math.min(timeouts.totalMs, withinMs)

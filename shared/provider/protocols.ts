@@ -10,6 +10,7 @@ import { GuardedFetch } from "./GuardedFetch.ts"
 import * as HttpCall from "./http/HttpCall.ts"
 import * as Local from "./Local.ts"
 import { openAi } from "./openai/OpenAi.ts"
+import * as OpenAiImages from "./openai/OpenAiImages.ts"
 import type { Perform } from "./Protocol.ts"
 import { ResultStore } from "./ResultStore.ts"
 import { Upstream } from "./Upstream.ts"
@@ -22,7 +23,7 @@ export const protocols = Effect.gen(function*() {
     cohere: Cohere.make(tools.upstream),
     dashscope: DashScope.make(tools),
     gemini: HttpCall.make(gemini, tools),
-    openai: HttpCall.make(openAi, tools),
+    openai: OpenAiImages.around(HttpCall.make(openAi, tools), tools),
     local: Local.make(yield* Local.LocalEngines)
   }
   return performs

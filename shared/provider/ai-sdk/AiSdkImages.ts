@@ -1,12 +1,12 @@
 /** Pictures by a package of the AI SDK. */
 import { Effect, Predicate } from "effect"
 import type { ImageModelV4File } from "@ai-sdk/provider"
-import type { JobError } from "../../contract/JobError.ts"
+import type { InvalidRequest, JobError } from "../../contract/JobError.ts"
 import type { GuardedFetch } from "../GuardedFetch.ts"
 import type { ImageModel, Picture } from "../images/ImageModel.ts"
 import type { ImageRequest, ImageSetting } from "../images/ImageRequest.ts"
-import { bytesOf, type ImageSource, unusable } from "../images/ImageSource.ts"
-import { mediaTypeOf, pictureKind } from "../images/PictureKind.ts"
+import { fileOf, type ImageSource } from "../images/ImageSource.ts"
+import { mediaTypeOf } from "../images/PictureKind.ts"
 import { notSupported } from "../Protocol.ts"
 import { type Attempt, attempt } from "./AiSdkCall.ts"
 import { lostFields, modelOf, providerOptions } from "./AiSdkModel.ts"
@@ -14,13 +14,11 @@ import type { Opener } from "./AiSdkPackage.ts"
 
 // Request
 
-/** A package is never given a URL of the client's, which it might fetch. */
-export const toFile = Effect.fnUntraced(function*(source: ImageSource, guard: GuardedFetch["Service"]) {
-  const data = yield* bytesOf(source, guard)
-  const kind = pictureKind(data)
-  if (kind === undefined) return yield* unusable(source, "Expected a PNG, JPEG or WebP image")
-  return { type: "file", data, mediaType: mediaTypeOf(kind) } satisfies ImageModelV4File
-})
+export const toFile = (
+  source: ImageSource,
+  guard: GuardedFetch["Service"]
+): Effect.Effect<Extract<ImageModelV4File, { readonly type: "file" }>, InvalidRequest> =>
+  Effect.map(fileOf(source, guard), ({ bytes, kind }) => ({ type: "file", data: bytes, mediaType: mediaTypeOf(kind) }))
 
 /** What models of the SDK have no place for; a client can say it in the package's own words. */
 const lost = (request: ImageRequest): ReadonlyArray<string> =>

@@ -1,7 +1,7 @@
 /** Speech by a package of the AI SDK. */
 import { Effect, Schema } from "effect"
 import { AudioSpeechRequest, countCharacters, mediaTypes } from "../../contract/AudioSpeech.ts"
-import { InvalidRequest } from "../../contract/JobError.ts"
+import { decoder, reader } from "../local/RequestBody.ts"
 import type { Perform } from "../Protocol.ts"
 import * as TranslationWarnings from "../TranslationWarnings.ts"
 import { unknownFields } from "../UnknownFields.ts"
@@ -16,11 +16,9 @@ const Known = Schema.Struct({
   instructions: Schema.optionalKey(Schema.String),
   language: Schema.optionalKey(Schema.String)
 })
-const decode = Schema.decodeUnknownEffect(AudioSpeechRequest)
-const decodeKnown = Schema.decodeUnknownEffect(Known)
+const read = reader(AudioSpeechRequest)
+const readKnown = decoder(Known)
 const known = new Set([...Object.keys(AudioSpeechRequest.fields), ...Object.keys(Known.fields)])
-const text = new TextDecoder()
-
 const settings: Readonly<Record<string, string>> = { outputFormat: "response_format" }
 
 // Answer
@@ -30,13 +28,8 @@ const isSound = (mediaType: string | undefined): mediaType is string => mediaTyp
 export const make = (open: Opener): Perform =>
   Effect.fnUntraced(function*(call, sink) {
     const { endpoint } = call
-    const { body, own, request } = yield* Effect.gen(function*() {
-      const body: unknown = JSON.parse(text.decode(call.body))
-      return { body, request: yield* decode(body), own: yield* decodeKnown(body) }
-    }).pipe(
-      // ingress has validated it already, but for what it does not know
-      Effect.mapError(({ message }) => new InvalidRequest({ message, param: null, code: "invalid_value" }))
-    )
+    const { json, request } = yield* read(call)
+    const own = yield* readKnown(call)
     const opened = yield* open(endpoint)
     const model = yield* modelOf("speech", opened, endpoint.model, call)
     const format = request.response_format ?? "mp3"
@@ -48,7 +41,7 @@ export const make = (open: Opener): Perform =>
         voice: opened.options.voices?.[request.voice] ?? request.voice,
         outputFormat: format,
         ...(typeof request.speed === "number" ? { speed: request.speed } : {}),
-        providerOptions: providerOptions(opened, model, unknownFields(body, known))
+        providerOptions: providerOptions(opened, model, unknownFields(json, known))
       }))
     const told = response.headers?.["content-type"]
     sink.start({

@@ -1,7 +1,7 @@
 /** Serves both paths of embeddings with a model that knows but texts and vectors. */
-import { Effect, Schema, Stream } from "effect"
+import { Effect, type Schema, Stream } from "effect"
 import { embeddings, EmbeddingsRequest, engineEmbeddings, EngineEmbeddingsRequest } from "../../contract/Embeddings.ts"
-import { InvalidRequest } from "../../contract/JobError.ts"
+import { reader } from "../local/RequestBody.ts"
 import type { Perform } from "../Protocol.ts"
 import { writeAll } from "../Sink.ts"
 import * as TranslationWarnings from "../TranslationWarnings.ts"
@@ -18,24 +18,16 @@ export const performs = (model: EmbeddingModel): ReadonlyMap<string, Perform> =>
 type Request = EmbeddingsRequest | EngineEmbeddingsRequest
 
 const known = new Set(Object.keys(EmbeddingsRequest.fields))
-const text = new TextDecoder()
 const utf8 = new TextEncoder()
 
 const perform = (model: EmbeddingModel, schema: Schema.Codec<Request, unknown>): Perform => {
-  const decode = Schema.decodeUnknownEffect(schema)
+  const read = reader(schema)
   return Effect.fnUntraced(function*(call, sink) {
-    const { body, request } = yield* Effect.try((): unknown => JSON.parse(text.decode(call.body))).pipe(
-      Effect.flatMap((body) => Effect.map(decode(body), (request) => ({ body, request }))),
-      // ingress has validated it already
-      Effect.mapError(() =>
-        new InvalidRequest({ message: "The body cannot be read", param: null, code: "invalid_value" })
-      )
-    )
-    const { dimensions, encoding_format, input } = request
+    const { json, request: { dimensions, encoding_format, input } } = yield* read(call)
     const { tokens, vectors, warnings = [] } = yield* model(call, {
       texts: typeof input === "string" ? [input] : input,
       dimensions: dimensions ?? undefined,
-      extra: unknownFields(body, known)
+      extra: unknownFields(json, known)
     })
     const print = encoding_format === "base64" ? toBase64 : toNumbers
     const usage = { prompt_tokens: tokens, total_tokens: tokens }

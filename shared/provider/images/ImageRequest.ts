@@ -11,6 +11,7 @@ import {
   textsOf
 } from "../../contract/ImageGenerations.ts"
 import { InvalidRequest } from "../../contract/JobError.ts"
+import { reader } from "../local/RequestBody.ts"
 import type { Call } from "../Protocol.ts"
 import { unknownFields } from "../UnknownFields.ts"
 import type { ImageSource } from "./ImageSource.ts"
@@ -108,15 +109,12 @@ const sourcesOf = (
     : image.map((content, at) => ({ content, param: `image[${at}]` }))
 }
 
-const decodeGeneration = Schema.decodeUnknownEffect(ImageGenerationRequest)
-const decodeEdit = Schema.decodeUnknownEffect(ImageEditRequest)
+const generationOf = reader(ImageGenerationRequest)
+const editOf = reader(ImageEditRequest)
 const decodeForm = Schema.decodeUnknownEffect(ImageEditForm)
 
 // ingress has validated it already
 const unreadable = () => new InvalidRequest({ message: "The body cannot be read", param: null, code: "invalid_value" })
-
-const jsonOf = ({ body }: Call): Effect.Effect<unknown, InvalidRequest> =>
-  Effect.try({ try: (): unknown => JSON.parse(new TextDecoder().decode(body)), catch: unreadable })
 
 const formOf = ({ body, contentType }: Call): Effect.Effect<FormData, InvalidRequest> =>
   Effect.tryPromise({
@@ -126,8 +124,8 @@ const formOf = ({ body, contentType }: Call): Effect.Effect<FormData, InvalidReq
 
 /** The request of a call for pictures from a prompt. */
 export const readGeneration = Effect.fnUntraced(function*(call: Call) {
-  const body = yield* jsonOf(call)
-  const request = fromJson(body, yield* Effect.mapError(decodeGeneration(body), unreadable))
+  const { json, request: decoded } = yield* generationOf(call)
+  const request = fromJson(json, decoded)
   const [image] = request.images
   if (image === undefined) return request
   const message = `${image.param}: pictures are taken by /v1/images/edits`
@@ -140,8 +138,8 @@ export const readEdit = Effect.fnUntraced(function*(call: Call) {
     const form = yield* formOf(call)
     return fromForm(form, yield* Effect.mapError(decodeForm(form), unreadable))
   }
-  const body = yield* jsonOf(call)
-  return fromJson(body, yield* Effect.mapError(decodeEdit(body), unreadable))
+  const { json, request } = yield* editOf(call)
+  return fromJson(json, request)
 })
 
 export const isForm = ({ contentType }: Call): boolean => /^multipart\/form-data\s*;/i.test(contentType)

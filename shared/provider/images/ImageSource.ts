@@ -41,6 +41,14 @@ export const bytesOf = Effect.fnUntraced(function*(
   return bytes
 })
 
+/** The picture for a provider that has to be told what it is. One that fetches URLs is not given those of clients either. */
+export const fileOf = Effect.fnUntraced(function*(source: ImageSource, guard: GuardedFetch["Service"]) {
+  const bytes = yield* bytesOf(source, guard)
+  const kind = pictureKind(bytes)
+  if (kind === undefined) return yield* unusable(source, "Expected a PNG, JPEG or WebP image")
+  return { bytes, kind }
+})
+
 /** The picture for a provider that fetches URLs itself: a URL as it is, anything else as a data URL. */
 export const urlOf = Effect.fnUntraced(function*(source: ImageSource): Effect.fn.Return<string, InvalidRequest> {
   const { content } = source

@@ -17,6 +17,8 @@ import { usageOf } from "./OpenAiUsage.ts"
 
 const chatPath = "/chat/completions"
 
+export const imagePaths = { generations: "/images/generations", edits: "/images/edits" } as const
+
 /** Where each operation lives below `baseUrl`. */
 const paths: ReadonlyMap<string, string> = new Map([
   [chatCompletions.name, chatPath],
@@ -26,8 +28,8 @@ const paths: ReadonlyMap<string, string> = new Map([
   ["responses.compact", "/responses/compact"],
   ["rerank", "/rerank"],
   ["audio.speech", "/audio/speech"],
-  ["images.generations", "/images/generations"],
-  ["images.edits", "/images/edits"]
+  ["images.generations", imagePaths.generations],
+  ["images.edits", imagePaths.edits]
 ])
 
 // Request

@@ -1,0 +1,118 @@
+/**
+ * Pictures by the OpenAI dialect for requests that are not of it: those in messages, and changes that come as JSON where
+ * it takes a form. All others are relayed.
+ */
+import { Effect, Schema } from "effect"
+import { imageEdits } from "../../contract/ImageEdits.ts"
+import { imageGenerations } from "../../contract/ImageGenerations.ts"
+import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
+import type { GuardedFetch } from "../GuardedFetch.ts"
+import type { Means } from "../images/ImageAnswer.ts"
+import { contentAt, type ImageModel, type Picture } from "../images/ImageModel.ts"
+import { type ImageRequest, isForm } from "../images/ImageRequest.ts"
+import * as Images from "../images/Images.ts"
+import { fileOf, type ImageSource } from "../images/ImageSource.ts"
+import { mediaTypeOf } from "../images/PictureKind.ts"
+import * as JsonExchange from "../JsonExchange.ts"
+import * as JsonText from "../JsonText.ts"
+import type { Call, Endpoint, Perform } from "../Protocol.ts"
+import type { Upstream } from "../Upstream.ts"
+import { imagePaths } from "./OpenAi.ts"
+import { usageOf } from "./OpenAiUsage.ts"
+
+export interface Tools extends Means {
+  readonly upstream: Upstream["Service"]
+}
+
+/** Serves what the relay cannot. */
+export const around = (relay: Perform, { guard, results, upstream }: Tools): Perform => {
+  const translations = Images.performs(model(upstream, guard), { guard, results })
+  return (call, sink) => (isOther(call) ? translations.get(call.operation.name) ?? relay : relay)(call, sink)
+}
+
+const isOther = (call: Call): boolean => {
+  if (isForm(call)) return false
+  if (call.operation.name === imageEdits.name) return true
+  return call.operation.name === imageGenerations.name &&
+    JsonText.members(call.body)?.some(({ name }) => name === "input") === true
+}
+
+// Request
+
+/** What is asked beside the pictures. How the answer has them is not: not every model can choose. */
+const toFields = ({ model }: Endpoint, request: ImageRequest): Readonly<Record<string, unknown>> => ({
+  ...request.extra,
+  model,
+  prompt: request.prompt,
+  ...(request.n === 1 ? {} : { n: request.n }),
+  ...(request.size === undefined ? {} : { size: `${request.size.width}x${request.size.height}` }),
+  ...(request.format === undefined ? {} : { output_format: request.format }),
+  ...(request.quality === undefined ? {} : { output_compression: request.quality })
+})
+
+const toForm = Effect.fnUntraced(function*(
+  endpoint: Endpoint,
+  request: ImageRequest,
+  guard: GuardedFetch["Service"]
+) {
+  const form = new FormData()
+  for (const [name, value] of Object.entries(toFields(endpoint, request))) {
+    form.set(name, typeof value === "string" ? value : JSON.stringify(value))
+  }
+  const toFile = (source: ImageSource) =>
+    Effect.map(
+      fileOf(source, guard),
+      ({ bytes, kind }) => new File([Uint8Array.from(bytes)], `image.${kind}`, { type: mediaTypeOf(kind) })
+    )
+  const name = request.images.length === 1 ? "image" : "image[]"
+  for (const image of request.images) form.append(name, yield* toFile(image))
+  if (request.mask !== undefined) form.set("mask", yield* toFile(request.mask))
+  return form
+})
+
+const lost = (request: ImageRequest): ReadonlyArray<string> =>
+  ([
+    ["negative_prompt", request.negativePrompt],
+    ["prompt_extend", request.extend],
+    ["watermark", request.watermark],
+    ["seed", request.seed]
+  ] as const).flatMap(([setting, value]) => value === undefined ? [] : [request.pathOf(setting)])
+
+// Answer
+
+const Answer = Schema.Struct({
+  data: Schema.Array(Schema.Struct({
+    b64_json: Schema.optionalKey(Schema.NullOr(Schema.String)),
+    url: Schema.optionalKey(Schema.NullOr(Schema.String)),
+    revised_prompt: Schema.optionalKey(Schema.NullOr(Schema.String))
+  })),
+  usage: Schema.optionalKey(Schema.Unknown)
+})
+
+const toPicture = (
+  { b64_json: base64, revised_prompt: revisedPrompt, url }: typeof Answer.Type["data"][number],
+  { name: provider }: Endpoint
+): Effect.Effect<Picture, JobError> => {
+  const content = typeof base64 === "string" ? Buffer.from(base64, "base64") : contentAt(url ?? "")
+  return content === undefined
+    ? Effect.fail(new ProviderFailed({ provider, reason: "malformed", status: null, retryAfterMs: null }))
+    : Effect.succeed({ content, revisedPrompt: revisedPrompt ?? undefined })
+}
+
+const model = (upstream: Upstream["Service"], guard: GuardedFetch["Service"]): ImageModel => {
+  const exchange = JsonExchange.make(upstream, Answer)
+  return Effect.fnUntraced(function*({ endpoint }, request) {
+    const authorize = JsonExchange.bearer
+    const { data, usage } = yield* request.images.length === 0
+      ? exchange(endpoint, { path: imagePaths.generations, authorize, body: toFields(endpoint, request) })
+      : Effect.flatMap(
+        toForm(endpoint, request, guard),
+        (form) => exchange(endpoint, { path: imagePaths.edits, authorize, form })
+      )
+    return {
+      pictures: yield* Effect.forEach(data, (item) => toPicture(item, endpoint)),
+      usage: usageOf(usage),
+      warnings: lost(request)
+    }
+  })
+}

@@ -1,0 +1,158 @@
+/** Requests for pictures that are not of the OpenAI dialect, brought into it; those that are, relayed as they came. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { imageEdits } from "../../shared/contract/ImageEdits.ts"
+import { imageGenerations } from "../../shared/contract/ImageGenerations.ts"
+import type { JobError } from "../../shared/contract/JobError.ts"
+import type { Operation } from "../../shared/contract/Operation.ts"
+import { FakeProvider } from "../fixture/FakeProvider.ts"
+import { stripes, toDataUrl } from "../fixture/ImagesEngine.ts"
+import { type Answered, callProvider } from "../fixture/ProtocolCall.ts"
+
+type Ask = (operation: Operation, body: unknown) => Effect.Effect<Answered, JobError>
+
+const bench = <A, E>(test: (provider: FakeProvider, ask: Ask) => Effect.Effect<A, E>) =>
+  Effect.gen(function*() {
+    const provider = yield* FakeProvider.make({ apiKey: "secret" })
+    return yield* test(provider, (operation, body) =>
+      callProvider({
+        operation,
+        body,
+        name: "openai",
+        model: "alias",
+        upstreamModel: "gpt-image",
+        provider: { protocol: "openai", baseUrl: provider.baseUrl, apiKey: "secret" }
+      }))
+  }).pipe(Effect.scoped)
+
+const dataOf = ({ bytes }: Answered) =>
+  (JSON.parse(bytes.toString()) as { readonly data: ReadonlyArray<Record<string, string>> }).data
+
+const messages = (...content: ReadonlyArray<object>) => ({ messages: [{ role: "user", content }] })
+
+const message = {
+  model: "alias",
+  input: messages({ text: "a boat" }),
+  parameters: { negative_prompt: "fog", prompt_extend: true, watermark: false, size: "128*64", n: 2, quality: "low" }
+}
+
+describe("pictures by messages", () => {
+  it.live("are asked for by a prompt, and what has no place in the dialect is told", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const answer = yield* ask(imageGenerations, message)
+        assert.deepStrictEqual(provider.requests[0]?.json, {
+          model: "gpt-image",
+          prompt: "a boat",
+          n: 2,
+          size: "128x64",
+          quality: "low"
+        })
+        assert.strictEqual(provider.requests[0]?.path, "/v1/images/generations")
+        assert.deepStrictEqual(dataOf(answer).map((item) => Object.keys(item)), [["b64_json"], ["b64_json"]])
+        assert.strictEqual(
+          answer.head?.headers["x-translation-warnings"],
+          "parameters.negative_prompt; parameters.prompt_extend; parameters.watermark"
+        )
+        assert.deepInclude(answer.usage, { images: 2, outputTokens: 2 })
+      })
+    ))
+
+  it.live("come in the way that the client wants, whichever the provider's is", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const picture = yield* stripes(8, 8, [[200, 0, 0]])
+        const elsewhere = "https://pictures.example/a.png"
+        const wants = (response_format: string) => ({ ...message, parameters: { response_format } })
+        const json = { "content-type": "application/json" }
+        const answer = (item: object) =>
+          provider.behaveOnce({ kind: "raw", pieces: [JSON.stringify({ created: 1, data: [item] })], headers: json })
+        answer({ url: elsewhere, revised_prompt: "a red boat" })
+        assert.deepStrictEqual(
+          dataOf(yield* ask(imageGenerations, wants("url"))),
+          [
+            { revised_prompt: "a red boat", url: elsewhere }
+          ].map(({ revised_prompt, url }) => ({ url, revised_prompt }))
+        )
+        answer({ b64_json: picture.toString("base64") })
+        assert.deepStrictEqual(dataOf(yield* ask(imageGenerations, wants("url"))), [
+          { url: "http://files.test/result.png" }
+        ])
+        provider.behave({ kind: "raw", pieces: [picture] })
+        answer({ url: `${provider.root}/a.png` })
+        assert.deepStrictEqual(dataOf(yield* ask(imageGenerations, wants("b64_json"))), [
+          { b64_json: picture.toString("base64") }
+        ])
+        answer({})
+        assert.deepInclude(yield* Effect.flip(ask(imageGenerations, message)), { reason: "malformed" })
+      })
+    ))
+
+  it.live("that the provider refuses are refused with its words", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        provider.behaveOnce({ kind: "status", status: 400, error: { message: "no boats", param: "prompt", code: "c" } })
+        assert.deepInclude(yield* Effect.flip(ask(imageGenerations, message)), {
+          _tag: "ProviderRejected",
+          message: "no boats",
+          param: "prompt"
+        })
+      })
+    ))
+})
+
+describe("changes that come as JSON", () => {
+  for (const form of ["messages", "prompt"]) {
+    it.live(`by ${form} go out as a form`, () =>
+      bench((provider, ask) =>
+        Effect.gen(function*() {
+          const picture = yield* stripes(8, 8, [[200, 0, 0]])
+          const other = yield* stripes(8, 8, [[0, 0, 200]])
+          const [image, base64] = [toDataUrl(picture), other.toString("base64")]
+          const body = form === "messages"
+            ? { input: messages({ image }, { image: base64 }, { text: "mix" }), parameters: { size: "64*64" } }
+            : { image: [image, base64], prompt: "mix", size: "64x64", mask: image }
+          const answer = yield* ask(imageEdits, { model: "alias", ...body })
+          assert.lengthOf(dataOf(answer), 1)
+          const [received] = provider.requests
+          const sent = yield* Effect.promise(() =>
+            new Response(Uint8Array.from(received!.body), {
+              headers: { "content-type": received?.headers["content-type"] ?? "" }
+            }).formData()
+          )
+          assert.deepStrictEqual([sent.get("model"), sent.get("prompt"), sent.get("size")], [
+            "gpt-image",
+            "mix",
+            "64x64"
+          ])
+          const files = sent.getAll("image[]").filter((file) => file instanceof File)
+          assert.deepStrictEqual(files.map(({ type }) => type), ["image/png", "image/png"])
+          const bytes = yield* Effect.promise(() => Promise.all(files.map((file) => file.bytes())))
+          assert.deepStrictEqual(bytes.map((bytes) => Buffer.from(bytes)), [picture, other])
+          assert.strictEqual(sent.has("mask"), form === "prompt")
+        })
+      ))
+  }
+
+  it.live("with what is no picture are refused before the provider is asked", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        for (const image of ["AAAA", "http://127.0.0.1:1/a.png", "http://169.254.169.254/"]) {
+          const failure = yield* Effect.flip(ask(imageEdits, { model: "alias", prompt: "mix", image }))
+          assert.deepInclude(failure, { _tag: "InvalidRequest", param: "image", code: "invalid_image" }, image)
+        }
+        assert.isEmpty(provider.requests)
+      })
+    ))
+})
+
+describe("requests of the dialect itself", () => {
+  it.live("are relayed byte for byte", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const request = { model: "alias", prompt: "a boat", size: "64x64", unheard_of: 1 }
+        yield* ask(imageGenerations, request)
+        assert.deepStrictEqual(provider.requests[0]?.json, { ...request, model: "gpt-image" })
+      })
+    ))
+})
