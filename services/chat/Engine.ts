@@ -6,11 +6,9 @@ import { chatCompletions } from "../../shared/provider/chat/ChatCompletions.ts"
 import type { ChatEngine } from "../../shared/provider/chat/ChatEngine.ts"
 import * as ChatOverEngine from "../../shared/provider/chat/ChatOverEngine.ts"
 import { completions } from "../../shared/provider/chat/Completions.ts"
-import type { ClientDialect } from "../../shared/provider/chat/Dialect.ts"
 import { generateContent, streamGenerateContent } from "../../shared/provider/chat/GenerateContent.ts"
 import { messages } from "../../shared/provider/chat/Messages.ts"
 import { LocalEngines } from "../../shared/provider/Local.ts"
-import type { Perform } from "../../shared/provider/Protocol.ts"
 import * as Compact from "./Compact.ts"
 import { Compactions } from "./Compactions.ts"
 import { LocalChat, LocalChatOptions } from "./LocalChat.ts"
@@ -18,9 +16,9 @@ import { LocalChat, LocalChatOptions } from "./LocalChat.ts"
 const decodeOptions = Schema.decodeUnknownEffect(LocalChatOptions)
 
 const engineOf = (engine: LocalChat["Service"]): ChatEngine => ({
-  answer: (conversation, options) =>
+  answer: ({ call, conversation }) =>
     Stream.unwrap(
-      decodeOptions(options).pipe(
+      decodeOptions(call.endpoint.provider.options ?? {}).pipe(
         Effect.tapError((error) => Effect.logError("the catalogue's options for the chat engine: " + error.message)),
         Effect.mapBoth({
           onSuccess: (decoded) => engine.answer(conversation, decoded),
@@ -30,24 +28,20 @@ const engineOf = (engine: LocalChat["Service"]): ChatEngine => ({
     )
 })
 
-const fingerprint = "local-extractive"
+const options = { fingerprint: "local-extractive", isLenient: true }
 
 export const layer = Layer.effect(
   LocalEngines,
   Effect.gen(function*() {
     const engine = engineOf(yield* LocalChat)
     const compactions = yield* Compactions
-    const speaking = <Request>(dialect: ClientDialect<Request>): readonly [string, Perform] => [
-      dialect.operation,
-      ChatOverEngine.make(engine, dialect, fingerprint)
-    ]
     return LocalEngines.of({
       performs: new Map([
-        speaking(chatCompletions),
-        speaking(completions),
-        speaking(messages),
-        speaking(generateContent),
-        speaking(streamGenerateContent),
+        ChatOverEngine.make(engine, chatCompletions, options),
+        ChatOverEngine.make(engine, completions, options),
+        ChatOverEngine.make(engine, messages, options),
+        ChatOverEngine.make(engine, generateContent, options),
+        ChatOverEngine.make(engine, streamGenerateContent, options),
         [compaction.name, Compact.make(compactions)]
       ])
     })

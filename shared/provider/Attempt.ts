@@ -16,7 +16,7 @@ import { RetryBudget } from "./RetryBudget.ts"
 import type { Candidate } from "./Route.ts"
 
 /** What every call for a request has in common. */
-export type Request = Omit<Call, "endpoint">
+export type Request = Omit<Call, "endpoint" | "workload">
 
 export interface Attempt {
   /** Has it answered, if it can be called before a time (epoch milliseconds). */
@@ -41,8 +41,8 @@ export const make = Effect.gen(function*() {
     return budget
   }
 
-  const perform = ({ endpoint }: Candidate, request: Request, answer: Answer) => {
-    const call: Call = { ...request, endpoint }
+  const perform = ({ endpoint, workload }: Candidate, request: Request, answer: Answer) => {
+    const call: Call = { ...request, workload, endpoint }
     answer.provider = endpoint.name
     answer.attempts++
     return performs[endpoint.provider.protocol](call, answer).pipe(

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { Provider } from "../catalogue/Catalogue.ts"
 import { InvalidRequest, type JobError } from "../contract/JobError.ts"
-import type { Operation } from "../contract/Operation.ts"
+import type { Operation, Workload } from "../contract/Operation.ts"
 import type { Usage } from "../contract/Usage.ts"
 import type { Sink } from "./Sink.ts"
 
@@ -19,6 +19,8 @@ export interface Call {
   readonly operation: Operation
   /** The model's name as the client knows it. */
   readonly model: string
+  /** What the model is for: one operation may be served by models of several kinds. */
+  readonly workload: Workload
   /** Whose request it is, as an opaque id. */
   readonly tenant: string
   readonly contentType: string

@@ -5,12 +5,14 @@
 import { Effect, Random } from "effect"
 import { hash } from "node:crypto"
 import type { Provider, Snapshot } from "../catalogue/Catalogue.ts"
+import type { Workload } from "../contract/Operation.ts"
 import type { Endpoint } from "./Protocol.ts"
 
 /** A model at a provider. */
 export interface Candidate {
   /** The same for the same model at the same provider, also after the catalogue has changed. */
   readonly key: string
+  readonly workload: Workload
   readonly endpoint: Endpoint
   readonly weight: number
 }
@@ -67,7 +69,7 @@ const stagesOf = (
     if (provider === undefined || seen.has(key)) continue
     seen.add(key)
     const stage = byPriority.get(priority) ?? []
-    stage.push({ key, weight, endpoint: { name: providerName, provider, model: alias } })
+    stage.push({ key, weight, workload: model.workload, endpoint: { name: providerName, provider, model: alias } })
     byPriority.set(priority, stage)
   }
   const own = [...byPriority].toSorted(([a], [b]) => a - b).map(([, stage]) => stage)

@@ -9,7 +9,7 @@ import { generateContent } from "../../shared/contract/GenerateContent.ts"
 import { imageEdits } from "../../shared/contract/ImageEdits.ts"
 import { imageGenerations } from "../../shared/contract/ImageGenerations.ts"
 import type { JobError } from "../../shared/contract/JobError.ts"
-import type { Operation } from "../../shared/contract/Operation.ts"
+import type { Operation, Workload } from "../../shared/contract/Operation.ts"
 import { rerank } from "../../shared/contract/Rerank.ts"
 import { pictureKind } from "../../shared/provider/images/PictureKind.ts"
 import { FakeProvider } from "../fixture/FakeProvider.ts"
@@ -24,10 +24,12 @@ type Settings = Omit<Partial<Provider>, "protocol" | "options"> & { readonly opt
 const ask = (
   operation: Operation,
   body: unknown,
-  { options, ...settings }: Settings
+  { options, ...settings }: Settings,
+  workload: Workload = operation.workloads[0]
 ): Effect.Effect<Answered, JobError> =>
   callProvider({
     operation,
+    workload,
     body,
     name: "sdk",
     model: "alias",
@@ -104,9 +106,11 @@ describe("pictures", () => {
     ))
 
   it.live("are generated content as well", () =>
-    bench((_provider, ask) =>
+    bench(({ baseUrl }) =>
       Effect.gen(function*() {
-        const answer = read(yield* ask(generateContent, { contents: [{ parts: [{ text: "a boat" }] }] }))
+        const settings = { baseUrl, options: { package: "@ai-sdk/openai" } }
+        const body = { contents: [{ parts: [{ text: "a boat" }] }] }
+        const answer = read(yield* ask(generateContent, body, settings, "images"))
         assert.strictEqual(answer.candidates[0].content.parts[0].inlineData.mimeType, "image/png")
         assert.isNumber(answer.usageMetadata.totalTokenCount)
       })
@@ -312,16 +316,16 @@ describe("a failure", () => {
     ))
 
   it.live("of a model that the package does not have is the request's", () =>
-    bench((provider, askOpenAi) =>
+    bench(({ baseUrl }) =>
       Effect.gen(function*() {
-        assert.deepInclude(yield* Effect.flip(askOpenAi(chatCompletions, { model: "alias", messages: [] })), {
-          code: "operation_not_supported"
-        })
-        const settings = { baseUrl: provider.baseUrl, options: { package: "@ai-sdk/voyage" } }
-        assert.deepInclude(yield* Effect.flip(ask(imageGenerations, request, settings)), {
-          _tag: "InvalidRequest",
-          message: "model: 'alias' does not serve images.generations"
-        })
+        const settings = { baseUrl, options: { package: "@ai-sdk/voyage" } }
+        const chat = { model: "alias", messages: [{ role: "user", content: "Hello" }] }
+        for (const [operation, body] of [[imageGenerations, request], [chatCompletions, chat]] as const) {
+          assert.deepInclude(yield* Effect.flip(ask(operation, body, settings)), {
+            _tag: "InvalidRequest",
+            message: `model: 'alias' does not serve ${operation.name}`
+          })
+        }
       })
     ))
 })

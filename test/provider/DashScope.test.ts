@@ -56,6 +56,7 @@ const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
         callProvider({
           operation,
           body,
+          workload: "images",
           name: "aliyun",
           model: "painter",
           upstreamModel: "qwen-image-plus",
@@ -156,7 +157,7 @@ describe("a request for a picture", () => {
       Effect.gen(function*() {
         const elsewhere = "https://dashscope-result.oss-cn.aliyuncs.com/a.png?Expires=1"
         for (
-          const [at, given] of [[elsewhere, elsewhere], [`${root}/a.png`, "http://files.test/result.png"]] as const
+          const [at, given] of [[elsewhere, elsewhere], [`${root}/a.png`, "http://files.test/picture.png"]] as const
         ) {
           provider.behaveOnce({ kind: "raw", pieces: [answerOf([at])], headers: json })
           const answer = yield* ask(imageGenerations, { model: "painter", prompt: "a boat", response_format: "url" })

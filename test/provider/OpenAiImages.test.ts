@@ -1,6 +1,7 @@
 /** Requests for pictures that are not of the OpenAI dialect, brought into it; those that are, relayed as they came. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { generateContent } from "../../shared/contract/GenerateContent.ts"
 import { imageEdits } from "../../shared/contract/ImageEdits.ts"
 import { imageGenerations } from "../../shared/contract/ImageGenerations.ts"
 import type { JobError } from "../../shared/contract/JobError.ts"
@@ -18,6 +19,7 @@ const bench = <A, E>(test: (provider: FakeProvider, ask: Ask) => Effect.Effect<A
       callProvider({
         operation,
         body,
+        workload: "images",
         name: "openai",
         model: "alias",
         upstreamModel: "gpt-image",
@@ -76,7 +78,7 @@ describe("pictures by messages", () => {
         )
         answer({ b64_json: picture.toString("base64") })
         assert.deepStrictEqual(dataOf(yield* ask(imageGenerations, wants("url"))), [
-          { url: "http://files.test/result.png" }
+          { url: "http://files.test/picture.png" }
         ])
         provider.behave({ kind: "raw", pieces: [picture] })
         answer({ url: `${provider.root}/a.png` })
@@ -85,6 +87,16 @@ describe("pictures by messages", () => {
         ])
         answer({})
         assert.deepInclude(yield* Effect.flip(ask(imageGenerations, message)), { reason: "malformed" })
+      })
+    ))
+
+  it.live("are generated content as well", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const { bytes } = yield* ask(generateContent, { contents: [{ parts: [{ text: "a boat" }] }] })
+        const { candidates } = JSON.parse(bytes.toString())
+        assert.strictEqual(candidates[0].content.parts[0].inlineData.mimeType, "image/png")
+        assert.deepStrictEqual(provider.requests[0]?.json, { model: "gpt-image", prompt: "a boat" })
       })
     ))
 

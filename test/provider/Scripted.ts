@@ -6,11 +6,13 @@ import { chatCompletions } from "../../shared/contract/ChatCompletions.ts"
 import { type JobError, ProviderFailed, ProviderRateLimited, ProviderRejected } from "../../shared/contract/JobError.ts"
 import type { Usage } from "../../shared/contract/Usage.ts"
 import { Limits } from "../../shared/limits/Limits.ts"
+import { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
 import { LocalEngines } from "../../shared/provider/Local.ts"
 import type { Call, Perform } from "../../shared/provider/Protocol.ts"
 import { Providers } from "../../shared/provider/Providers.ts"
 import { SharedLimits } from "../../shared/provider/SharedLimits.ts"
 import type { Head, Sink } from "../../shared/provider/Sink.ts"
+import { ResultStore } from "../../shared/provider/ResultStore.ts"
 import { Upstream } from "../../shared/provider/Upstream.ts"
 
 /** A call that a provider got. */
@@ -76,6 +78,8 @@ export class Scripted {
         performs: new Map<string, Perform>([[chatCompletions.name, (call, sink) => scripted.#receive(call, sink)]])
       }),
       Layer.succeed(Upstream, { exchange: () => Effect.die("nobody is to be called over HTTP") }),
+      GuardedFetch.layer,
+      ResultStore.layerNone,
       Layer.effect(SharedLimits, Limits).pipe(Layer.provide(Limits.layerMemory)),
       ConfigProvider.layer(ConfigProvider.fromUnknown({}))
     ])))

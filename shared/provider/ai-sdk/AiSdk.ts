@@ -1,6 +1,7 @@
 /**
- * The `ai-sdk` protocol: the long tail of providers of pictures, sounds and videos, through packages of the AI SDK. The
- * catalogue names the package, which the operator has installed; its model objects are called as they are.
+ * The `ai-sdk` protocol: the long tail of providers, of pictures, sounds and videos above all, through packages of the AI
+ * SDK. The catalogue names the package, which the operator has installed; its model objects are called as they are. Videos
+ * are in `AiSdkVideo.ts`.
  *
  * The rest of the SDK is not used: it retries and downloads by rules of its own.
  */
@@ -10,6 +11,7 @@ import * as Embeddings from "../embeddings/Embeddings.ts"
 import type { Means } from "../images/ImageAnswer.ts"
 import * as Images from "../images/Images.ts"
 import { type Perform, performByName } from "../Protocol.ts"
+import * as AiSdkChat from "./AiSdkChat.ts"
 import * as AiSdkEmbed from "./AiSdkEmbed.ts"
 import * as AiSdkImages from "./AiSdkImages.ts"
 import { opener } from "./AiSdkPackage.ts"
@@ -18,7 +20,8 @@ import * as AiSdkSpeech from "./AiSdkSpeech.ts"
 
 export const make = (means: Means): Perform => {
   const open = opener(means.guard)
-  return performByName(
+  const chat = performByName(AiSdkChat.performs(open, means.guard))
+  const media = performByName(
     new Map([
       ...Images.performs(AiSdkImages.make(open, means.guard), means),
       ...Embeddings.performs(AiSdkEmbed.make(open)),
@@ -26,4 +29,5 @@ export const make = (means: Means): Perform => {
       [audioSpeech.name, AiSdkSpeech.make(open)]
     ])
   )
+  return (call, sink) => (call.workload === "chat" ? chat : media)(call, sink)
 }

@@ -64,7 +64,8 @@ const malformed = [
 
 const textOf = (value: unknown): string => typeof value === "string" ? value : ""
 
-const failureOf = Effect.fnUntraced(function*(
+/** What was thrown by a package, in the gateway's own terms. */
+export const failureOf = Effect.fnUntraced(function*(
   provider: string,
   error: unknown,
   secrets: ReadonlyArray<string>

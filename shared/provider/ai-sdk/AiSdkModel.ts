@@ -3,6 +3,7 @@ import type {
   EmbeddingModelV4,
   Experimental_VideoModelV4,
   ImageModelV4,
+  LanguageModelV4,
   RerankingModelV4,
   SharedV4ProviderOptions,
   SpeechModelV4
@@ -16,6 +17,7 @@ import type { Opened } from "./AiSdkPackage.ts"
 type Model<V4> = Omit<V4, "specificationVersion"> & { readonly specificationVersion: "v2" | "v3" | "v4" }
 
 interface Models {
+  readonly language: Model<LanguageModelV4>
   readonly image: Model<ImageModelV4>
   readonly embedding: Model<EmbeddingModelV4>
   readonly reranking: Model<RerankingModelV4>
@@ -32,6 +34,8 @@ interface Kind {
 }
 
 const kinds: Record<keyof Models, Kind> = {
+  // the usage and the end of an answer are of another form in version 2
+  language: { makers: ["languageModel", "chat"], versions: ["v3", "v4"], methods: ["doStream"] },
   image: { makers: ["imageModel", "image"], versions: ["v2", "v3", "v4"], methods: ["doGenerate"] },
   embedding: {
     makers: ["embeddingModel", "textEmbeddingModel"],
@@ -84,7 +88,10 @@ export const providerOptions = (
 export const lostFields = (
   warnings: ReadonlyArray<unknown> | undefined,
   pathOf: (feature: string) => string
-): ReadonlyArray<string> =>
+): ReadonlyArray<string> => lostFeatures(warnings).map(pathOf)
+
+/** The same under the SDK's own names. */
+export const lostFeatures = (warnings: ReadonlyArray<unknown> | undefined): ReadonlyArray<string> =>
   (warnings ?? []).flatMap((warning) => {
     if (!Predicate.hasProperty(warning, "type") || !String(warning.type).startsWith("unsupported")) return []
     const feature = Predicate.hasProperty(warning, "feature")
@@ -92,5 +99,5 @@ export const lostFields = (
       : Predicate.hasProperty(warning, "setting")
       ? warning.setting
       : undefined
-    return typeof feature === "string" && /^\w[\w .-]{0,60}$/.test(feature) ? [pathOf(feature)] : []
+    return typeof feature === "string" && /^\w[\w .-]{0,60}$/.test(feature) ? [feature] : []
   })

@@ -1,13 +1,18 @@
 /** What answers a conversation, whatever dialect it came in. */
 import type { Stream } from "effect"
 import type { JobError } from "../../contract/JobError.ts"
+import type { Call } from "../Protocol.ts"
 import type { Conversation } from "./Conversation.ts"
+import type { Losses } from "./Losses.ts"
 import type { ModelEvent } from "./ModelEvent.ts"
 
+export interface ChatRequest {
+  readonly conversation: Conversation
+  readonly call: Call
+  /** What the engine cannot carry out, it says here before its first event. */
+  readonly losses: Losses
+}
+
 export interface ChatEngine {
-  /** `options` are the provider's `options` in the catalogue, for the engine to decode. */
-  readonly answer: (
-    conversation: Conversation,
-    options: Readonly<Record<string, unknown>>
-  ) => Stream.Stream<ModelEvent, JobError>
+  readonly answer: (request: ChatRequest) => Stream.Stream<ModelEvent, JobError>
 }

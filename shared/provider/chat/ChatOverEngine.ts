@@ -3,27 +3,32 @@ import { Clock, Effect, Stream } from "effect"
 import { randomUUID } from "node:crypto"
 import { InternalError, type JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
-import type { ChatEngine } from "./ChatEngine.ts"
+import type { ChatEngine, ChatRequest } from "./ChatEngine.ts"
 import type { Perform } from "../Protocol.ts"
 import { writeAll } from "../Sink.ts"
 import * as TranslationWarnings from "../TranslationWarnings.ts"
 import * as ClientRequest from "./ClientRequest.ts"
-import type { Conversation } from "./Conversation.ts"
 import type { AnswerIdentity, ClientDialect } from "./Dialect.ts"
 import type { ModelEvent } from "./ModelEvent.ts"
 import * as TokenCount from "./TokenCount.ts"
 
 const utf8 = new TextEncoder()
 
-/** `fingerprint` tells clients what answered. */
+export interface EngineOptions {
+  /** Tells clients what answered. */
+  readonly fingerprint: string | undefined
+  /** Whether the engine takes what it can of a request, and leaves the rest. */
+  readonly isLenient: boolean
+}
+
+/** With the operation whose requests are in the dialect. */
 export const make = <Request>(
   engine: ChatEngine,
   dialect: ClientDialect<Request>,
-  fingerprint: string
-): Perform => {
-  // a built-in engine takes what it can of a request
-  const decode = ClientRequest.decoder(dialect, "lenient")
-  return Effect.fnUntraced(function*(call, sink) {
+  { fingerprint, isLenient }: EngineOptions
+): readonly [string, Perform] => {
+  const decode = ClientRequest.decoder(dialect, isLenient ? "lenient" : "ordinary")
+  const perform: Perform = Effect.fnUntraced(function*(call, sink) {
     const { conversations, losses, request } = yield* decode(call)
     const identity: AnswerIdentity = {
       id: randomUUID().replaceAll("-", ""),
@@ -33,8 +38,9 @@ export const make = <Request>(
     }
     const encoder = dialect.encoder(request, identity)
     yield* losses.verdict
-    const events = answerAll(engine, conversations, call.endpoint.provider.options ?? {})
-    const headers = TranslationWarnings.toHeaders(losses.warnings)
+    const events = answerAll(engine, conversations.map((conversation) => ({ conversation, call, losses })))
+    const start = (contentType: string) =>
+      sink.start({ status: 200, contentType, headers: TranslationWarnings.toHeaders(losses.warnings) })
     let usage: Usage | undefined
     const note = (event: ModelEvent): void => {
       if (event.type === "usage") usage = event.usage
@@ -42,14 +48,14 @@ export const make = <Request>(
     if (!dialect.streams(request)) {
       const all = yield* Stream.runCollect(events)
       for (const event of all) note(event)
-      sink.start({ status: 200, contentType: "application/json", headers })
+      start("application/json")
       sink.write(utf8.encode(JSON.stringify(encoder.body(all))))
       return usage
     }
     const frames = Stream.map(events, (event) => {
       note(event)
       // not before the first event: until then a failure can still be told by a status
-      if (!sink.started) sink.start({ status: 200, contentType: "text/event-stream", headers })
+      if (!sink.started) start("text/event-stream")
       return utf8.encode(encoder.frames(event))
     })
     yield* writeAll(sink, frames)
@@ -57,22 +63,22 @@ export const make = <Request>(
     sink.write(utf8.encode(encoder.lastFrames()))
     return usage
   })
+  return [dialect.operation, perform]
 }
 
 /** The answers to one conversation after the other as one answer: choices are numbered through, usage is added up. */
 const answerAll = (
   engine: ChatEngine,
-  conversations: ReadonlyArray<Conversation>,
-  options: Readonly<Record<string, unknown>>
+  requests: ReadonlyArray<ChatRequest>
 ): Stream.Stream<ModelEvent, JobError> => {
-  const [first] = conversations
-  if (first !== undefined && conversations.length === 1) return engine.answer(first, options)
+  const [first] = requests
+  if (first !== undefined && requests.length === 1) return engine.answer(first)
   let choicesBefore = 0
   let usage = TokenCount.none
-  const answers = Stream.flatMap(Stream.fromIterable(conversations), (conversation) => {
+  const answers = Stream.flatMap(Stream.fromIterable(requests), (request) => {
     const offset = choicesBefore
-    choicesBefore += conversation.choices
-    return engine.answer(conversation, options).pipe(
+    choicesBefore += request.conversation.choices
+    return engine.answer(request).pipe(
       Stream.map((event) => {
         if (event.type !== "usage") return { ...event, choice: offset + event.choice }
         usage = TokenCount.sum(usage, event.usage)

@@ -1,9 +1,8 @@
 /**
- * Pictures by the OpenAI dialect for requests that are not of it: those in messages, and changes that come as JSON where
- * it takes a form. All others are relayed.
+ * Pictures by the OpenAI dialect for requests that are not of it: those in messages, changes that come as JSON where it
+ * takes a form, and generated content. All others are relayed.
  */
 import { Effect, Schema } from "effect"
-import { imageEdits } from "../../contract/ImageEdits.ts"
 import { imageGenerations } from "../../contract/ImageGenerations.ts"
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import type { GuardedFetch } from "../GuardedFetch.ts"
@@ -31,9 +30,8 @@ export const around = (relay: Perform, { guard, results, upstream }: Tools): Per
 }
 
 const isOther = (call: Call): boolean => {
-  if (isForm(call)) return false
-  if (call.operation.name === imageEdits.name) return true
-  return call.operation.name === imageGenerations.name &&
+  if (call.workload !== "images" || isForm(call)) return false
+  return call.operation.name !== imageGenerations.name ||
     JsonText.members(call.body)?.some(({ name }) => name === "input") === true
 }
 
