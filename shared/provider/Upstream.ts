@@ -130,7 +130,7 @@ const exchange = (
       },
       onResponseError: (_controller, error) => {
         deliver()
-        settle(Effect.fail(describe(request.provider, error, controller !== undefined)))
+        settle(Effect.fail(networkFailure(request.provider, codeOf(error), controller !== undefined)))
       }
     })
     return Effect.sync(() => {
@@ -140,8 +140,11 @@ const exchange = (
     })
   })
 
-const describe = (provider: string, error: Error, sent: boolean): JobError => {
-  switch ((error as NodeJS.ErrnoException).code) {
+const codeOf = (error: NodeJS.ErrnoException): string | undefined => error.code
+
+/** By the code of what failed below HTTP, and by whether anything was sent before. */
+export const networkFailure = (provider: string, code: string | undefined, sent: boolean): JobError => {
+  switch (code) {
     case "UND_ERR_CONNECT_TIMEOUT":
       return new ProviderTimeout({ provider, phase: "connect" })
     case "UND_ERR_HEADERS_TIMEOUT":

@@ -6,6 +6,7 @@ import * as Endpoint from "../Endpoint.ts"
 import { FetchRefused } from "../GuardedFetch.ts"
 import * as ProviderError from "../http/ProviderError.ts"
 import type * as Protocol from "../Protocol.ts"
+import { networkFailure } from "../Upstream.ts"
 
 /** What every call of a model takes. */
 export interface CallOptions {
@@ -135,19 +136,5 @@ const unmade = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETU
 
 const fromNetwork = (provider: string, causes: ReadonlyArray<unknown>): JobError => {
   const code = causes.map(networkCodeOf).find((code) => code !== undefined)
-  switch (code) {
-    case "UND_ERR_CONNECT_TIMEOUT":
-      return new ProviderTimeout({ provider, phase: "connect" })
-    case "UND_ERR_HEADERS_TIMEOUT":
-      return new ProviderTimeout({ provider, phase: "first byte" })
-    case "UND_ERR_BODY_TIMEOUT":
-      return new ProviderTimeout({ provider, phase: "idle" })
-    default:
-      return new ProviderFailed({
-        provider,
-        reason: code !== undefined && unmade.includes(code) ? "unreachable" : "cut",
-        status: null,
-        retryAfterMs: null
-      })
-  }
+  return networkFailure(provider, code, code === undefined || !unmade.includes(code))
 }
