@@ -37,7 +37,7 @@ class Connection {
   }
 
   get json(): Record<string, unknown> {
-    return JSON.parse(Buffer.from(this.request.body).toString()) as Record<string, unknown>
+    return JSON.parse(Buffer.from(this.request.body ?? []).toString()) as Record<string, unknown>
   }
 
   head(status: number, contentType: string, headers: Record<string, string> = {}): void {
@@ -87,9 +87,12 @@ class TestSink implements Sink {
   }
 }
 
-const unfetched: GuardedFetch["Service"] = {
-  fetch: () => Effect.fail(new FetchRefused({ reason: "address" }))
-}
+const guardWith = (fetch: GuardedFetch["Service"]["fetch"]): GuardedFetch["Service"] => ({
+  fetch,
+  dispatcher: () => assert.fail("something sends by itself")
+})
+
+const unfetched = guardWith(() => Effect.fail(new FetchRefused({ reason: "address" })))
 
 const start = <Options>(protocol: HttpProtocol<Options>, guard: GuardedFetch["Service"] = unfetched) => {
   const connections: Array<Connection> = []
@@ -105,6 +108,7 @@ const start = <Options>(protocol: HttpProtocol<Options>, guard: GuardedFetch["Se
 const call = (operation: Operation, body: object, options: object = {}): Call => ({
   operation,
   model: "alias",
+  workload: "chat",
   tenant: "t",
   contentType: "application/json",
   body: Buffer.from(JSON.stringify(body)),
@@ -233,12 +237,10 @@ describe("a picture at an address", () => {
   it.effect("is fetched for a provider that does not fetch it, and left as it is for one that does", () =>
     Effect.gen(function*() {
       const fetched: Array<string> = []
-      const guard: GuardedFetch["Service"] = {
-        fetch: (url) => {
-          fetched.push(url)
-          return Effect.succeed({ bytes: Buffer.from(url), mediaType: "image/PNG; charset=binary" })
-        }
-      }
+      const guard = guardWith((url) => {
+        fetched.push(url)
+        return Effect.succeed({ bytes: Buffer.from(url), mediaType: "image/PNG; charset=binary" })
+      })
       const toGemini = start(gemini, guard)
       yield* begin(toGemini.perform, call(chatCompletions, asking), new TestSink())
       assert.deepStrictEqual(fetched, ["https://example.com/a.png", "https://example.com/b.png"])
@@ -309,7 +311,7 @@ describe("a picture at an address", () => {
 
   it.effect("is not fetched where the request is refused anyway", () =>
     Effect.gen(function*() {
-      const guard: GuardedFetch["Service"] = { fetch: () => assert.fail("it was fetched") }
+      const guard = guardWith(() => assert.fail("it was fetched"))
       const { perform } = start(gemini, guard)
       const result = yield* Effect.result(perform(call(chatCompletions, { ...asking, logprobs: true }), new TestSink()))
       assert.deepInclude(Result.isFailure(result) ? result.failure : undefined, { param: "logprobs" })

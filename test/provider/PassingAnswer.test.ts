@@ -18,6 +18,7 @@ const open = (provider: Provider, model: string, alias = model) =>
     call: {
       operation: chatCompletions,
       model: alias,
+      workload: "chat",
       tenant: "t",
       contentType: "application/json",
       body: Buffer.from("{}"),
