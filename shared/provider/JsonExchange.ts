@@ -59,12 +59,8 @@ export const make = <Answer>(
   ): Effect.fn.Return<Answer, JobError> {
     const key = Option.map(yield* Endpoint.keyOf(endpoint), Redacted.value)
     const traceparent = yield* TraceParent.current
-    const failed = new ProviderFailed({
-      provider: endpoint.name,
-      reason: "malformed",
-      status: null,
-      retryAfterMs: null
-    })
+    const malformed = () =>
+      new ProviderFailed({ provider: endpoint.name, reason: "malformed", status: null, retryAfterMs: null })
     const timeouts = Endpoint.timeoutsOf(endpoint)
     const pieces: Array<Uint8Array> = []
     let size = 0
@@ -92,7 +88,7 @@ export const make = <Answer>(
       onData: (chunk) => {
         pieces.push(chunk)
         size += chunk.length
-        if (size > maxAnswerBytes) control.fail(failed)
+        if (size > maxAnswerBytes) control.fail(malformed())
       }
     }))
     const text = Buffer.concat(pieces, size).toString()
@@ -101,6 +97,6 @@ export const make = <Answer>(
       const secrets = [Option.getOrElse(key, () => ""), endpoint.provider.baseUrl ?? ""]
       return yield* yield* ProviderError.fromAnswer(endpoint.name, status, answered, text, secrets)
     }
-    return yield* Effect.mapError(Effect.fromOption(decode(text)), () => failed)
+    return yield* Effect.mapError(Effect.fromOption(decode(text)), malformed)
   })
 }

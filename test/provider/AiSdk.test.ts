@@ -333,6 +333,20 @@ describe("a failure", () => {
 describe("a package", () => {
   const request = { model: "alias", input: "one" }
 
+  it.live("that finds no key has not got the gateway's credentials", () =>
+    bench(({ baseUrl }) =>
+      Effect.gen(function*() {
+        const failure = yield* Effect.flip(callProvider({
+          operation: embeddings,
+          body: request,
+          name: "sdk",
+          model: "alias",
+          provider: { protocol: "ai-sdk", baseUrl, options: { package: "@ai-sdk/voyage" } }
+        }))
+        assert.deepInclude(failure, { _tag: "ProviderFailed", reason: "credentials" })
+      })
+    ))
+
   it.live("that is not installed, or makes no such providers, is a mistake of the catalogue", () =>
     bench((provider) =>
       Effect.gen(function*() {

@@ -284,13 +284,13 @@ describe("a picture at an address", () => {
   it.effect("is fetched once where it stands twice, and not as one of too many or too large ones", () =>
     Effect.gen(function*() {
       let fetched = 0
-      const guard = (size: number): GuardedFetch["Service"] => ({
-        fetch: () =>
+      const guard = (size: number) =>
+        guardWith(() =>
           Effect.sync(() => {
             fetched++
             return { bytes: new Uint8Array(size), mediaType: "image/png" }
           })
-      })
+        )
       const twice = { model: "alias", messages: [...album(3).messages, ...album(3).messages] }
       const { connections, perform } = start(gemini, guard(1))
       yield* begin(perform, call(chatCompletions, twice), new TestSink())

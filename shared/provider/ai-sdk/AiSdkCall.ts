@@ -50,7 +50,7 @@ export const attempt = <A>(
     }))
 
 /** The packages' errors are told by their marks: each package may come with a class of its own. */
-const isMarked = (error: unknown, name: string): boolean =>
+export const isMarked = (error: unknown, name: string): boolean =>
   Predicate.hasProperty(error, Symbol.for(`vercel.ai.error.${name}`))
 
 const mistakes = ["AI_UnsupportedFunctionalityError", "AI_InvalidArgumentError", "AI_InvalidPromptError"]

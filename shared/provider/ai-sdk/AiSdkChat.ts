@@ -53,7 +53,7 @@ const answer = Effect.fnUntraced(function*(
 ) {
   const { endpoint } = call
   const opened = yield* open(endpoint)
-  const model = yield* modelOf("language", opened, endpoint.model, call)
+  const model = yield* modelOf("language", opened, endpoint, call)
   const { choices } = conversation
   if (choices > maxChoices) {
     losses.refuseOf("choices", `no more than ${maxChoices} answers can be asked of this model at once`)

@@ -12,7 +12,7 @@ export const make = (open: Opener): EmbeddingModel =>
   Effect.fnUntraced(function*(call, { dimensions, extra, texts }) {
     const { endpoint } = call
     const opened = yield* open(endpoint)
-    const model = yield* modelOf("embedding", opened, endpoint.model, call)
+    const model = yield* modelOf("embedding", opened, endpoint, call)
     if (dimensions !== undefined && model.specificationVersion !== "v4") {
       const message = "dimensions: This model has vectors of one length"
       return yield* new InvalidRequest({ message, param: "dimensions", code: "not_supported" })

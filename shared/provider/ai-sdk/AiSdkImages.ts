@@ -56,7 +56,7 @@ export const make = (open: Opener, guard: GuardedFetch["Service"]): ImageModel =
   Effect.fnUntraced(function*(call, request) {
     const { endpoint } = call
     const opened = yield* open(endpoint)
-    const model = yield* modelOf("image", opened, endpoint.model, call)
+    const model = yield* modelOf("image", opened, endpoint, call)
     const at: Attempt = { endpoint, secrets: opened.secrets }
     const changes = request.images.length > 0
     if (changes && !(yield* takesPictures(model, at))) return yield* notSupported(call)

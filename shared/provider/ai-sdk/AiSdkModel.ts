@@ -9,8 +9,9 @@ import type {
   SpeechModelV4
 } from "@ai-sdk/provider"
 import { Effect, Predicate } from "effect"
-import type { InvalidRequest } from "../../contract/JobError.ts"
-import { notSupported, type Served } from "../Protocol.ts"
+import type { JobError } from "../../contract/JobError.ts"
+import { type Endpoint, notSupported, type Served } from "../Protocol.ts"
+import { attempt, isMarked } from "./AiSdkCall.ts"
 import type { Opened } from "./AiSdkPackage.ts"
 
 /** Older models are used as those of version 4, of which they have a part. */
@@ -55,20 +56,26 @@ const isModel = <K extends keyof Models>(kind: K, value: unknown): value is Mode
     methods.every((name) => Predicate.isFunction(Reflect.get(value, name)))
 }
 
-/** The model of that kind and name. Fails where the package has none. */
+/** The model of that kind and of the endpoint's name. Fails where the package has none. */
 export const modelOf = <K extends keyof Models>(
   kind: K,
-  { provider }: Opened,
-  id: string,
+  { provider, secrets }: Opened,
+  endpoint: Endpoint,
   served: Served
-): Effect.Effect<Models[K], InvalidRequest> => {
+): Effect.Effect<Models[K], JobError> => {
   const maker = kinds[kind].makers
     .map((name) => Predicate.hasProperty(provider, name) ? provider[name] : undefined)
     .find(Predicate.isFunction)
-  return Effect.try({ try: (): unknown => maker?.(id), catch: () => undefined }).pipe(
-    Effect.orElseSucceed(() => undefined),
-    Effect.filterOrElse((model) => isModel(kind, model), () => notSupported(served))
-  )
+  if (maker === undefined) return notSupported(served)
+  const made = attempt({ endpoint, secrets }, async (): Promise<unknown> => {
+    try {
+      return Reflect.apply(maker, provider, [endpoint.model])
+    } catch (error) {
+      if (isMarked(error, "AI_NoSuchModelError")) return undefined
+      throw error
+    }
+  })
+  return Effect.filterOrElse(made, (model) => isModel(kind, model), () => notSupported(served))
 }
 
 /** Options of the package's own: those of the catalogue, and what the client says that the gateway does not know. */

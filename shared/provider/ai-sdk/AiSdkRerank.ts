@@ -18,7 +18,7 @@ export const make = (open: Opener): Perform =>
     const { endpoint } = call
     const { documents, query, return_documents, top_n } = yield* decode(call)
     const opened = yield* open(endpoint)
-    const model = yield* modelOf("reranking", opened, endpoint.model, call)
+    const model = yield* modelOf("reranking", opened, endpoint, call)
     const values = [documents].flat().map((document) => typeof document === "string" ? document : document.text)
     const { ranking, response, warnings } = yield* attempt({ endpoint, secrets: opened.secrets }, (options) =>
       model.doRerank({

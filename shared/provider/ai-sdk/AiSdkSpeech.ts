@@ -31,7 +31,7 @@ export const make = (open: Opener): Perform =>
     const { json, request } = yield* read(call)
     const own = yield* readKnown(call)
     const opened = yield* open(endpoint)
-    const model = yield* modelOf("speech", opened, endpoint.model, call)
+    const model = yield* modelOf("speech", opened, endpoint, call)
     const format = request.response_format ?? "mp3"
     const { audio, response, warnings } = yield* attempt({ endpoint, secrets: opened.secrets }, (options) =>
       model.doGenerate({

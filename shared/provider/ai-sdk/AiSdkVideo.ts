@@ -67,7 +67,7 @@ export const make = (guard: GuardedFetch["Service"]): VideoEngine => {
   const prepared = Effect.fnUntraced(function*({ endpoint, request }: VideoCall) {
     const opened = yield* open(endpoint)
     const served = { model: request.model, operation: videoGenerations }
-    return { opened, model: yield* modelOf("video", opened, endpoint.model, served) }
+    return { opened, model: yield* modelOf("video", opened, endpoint, served) }
   })
 
   return {
