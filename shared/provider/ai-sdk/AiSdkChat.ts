@@ -80,7 +80,9 @@ const answer = Effect.fnUntraced(function*(
         }),
       catch: (error) => new Thrown(error)
     })
-    const { stream } = yield* Effect.catch(start, ({ error }) => signal.aborted ? late(endpoint.name) : thrown(error))
+    const { stream } = yield* Effect.catch(start, ({ error }) => thrown(error)).pipe(
+      Effect.raceFirst(late(endpoint.name, signal))
+    )
     const events = new Events(choice)
     const take = Effect.fnUntraced(function*(part: LanguageModelV4StreamPart): Effect.fn.Return<
       ReadonlyArray<ModelEvent>,
@@ -99,9 +101,10 @@ const answer = Effect.fnUntraced(function*(
       return taken.isElsewhere === true ? yield* failed("result") : taken.events
     })
     const parts = Stream.fromReadableStream({ evaluate: () => stream, onError: (error) => new Thrown(error) }).pipe(
-      Stream.catch(({ error }) => Stream.fromEffect(signal.aborted ? late(endpoint.name) : thrown(error))),
+      Stream.catch(({ error }) => Stream.fromEffect(thrown(error))),
       Stream.mapEffect(take),
-      Stream.flattenIterable
+      Stream.flattenIterable,
+      Stream.interruptWhen(late(endpoint.name, signal))
     )
     const whole = Stream.suspend(() => events.isComplete ? Stream.empty : Stream.fail(failed("cut")))
     return { events, stream: Stream.concat(parts, whole) }
@@ -146,4 +149,11 @@ const deadline = (endpoint: Parameters<typeof Endpoint.timeoutsOf>[0]) =>
     ({ controller }) => controller.signal
   )
 
-const late = (provider: string) => Effect.fail(new ProviderTimeout({ provider, phase: "total" }))
+/** Fails when the time is over, whatever the package makes of that. */
+const late = (provider: string, signal: AbortSignal) =>
+  Effect.callback<never, ProviderTimeout>((resume) => {
+    const fail = () => resume(Effect.fail(new ProviderTimeout({ provider, phase: "total" })))
+    if (signal.aborted) fail()
+    else signal.addEventListener("abort", fail, { once: true })
+    return Effect.sync(() => signal.removeEventListener("abort", fail))
+  })

@@ -94,7 +94,7 @@ const fromJson = (body: unknown, request: ImageGenerationRequest | EditRequest):
 
 const fromForm = (fields: FormData, form: EditForm): ImageRequest => ({
   ...settingsOf(form, undefined),
-  ...unknownIn(Object.fromEntries(fields.entries())),
+  ...unknownIn(Object.fromEntries([...fields].filter(([, value]) => typeof value === "string"))),
   prompt: form.prompt,
   images: sourcesOf(form.image),
   mask: form.mask === undefined ? undefined : { content: form.mask, param: "mask" }
