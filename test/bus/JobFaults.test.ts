@@ -6,7 +6,7 @@ import { inlineBodyBytes } from "../../shared/bus/Limits.ts"
 import { WorkerLost } from "../../shared/contract/JobError.ts"
 import { untilNoJobs } from "../fixture/JobStream.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
-import { Cable } from "./Cable.ts"
+import { Cable } from "../fixture/Cable.ts"
 import { disconnected, head, ingress, piece, reply, worker, write } from "./Sides.ts"
 
 /** Work that claims its job and then does nothing until it is interrupted, which it tells. */

@@ -5,7 +5,7 @@ import type { ServedJob } from "../../shared/bus/JobServer.ts"
 import { WorkerLost } from "../../shared/contract/JobError.ts"
 import { untilJobs, untilNoJobs } from "../fixture/JobStream.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
-import { Cable } from "./Cable.ts"
+import { Cable } from "../fixture/Cable.ts"
 import { head, ingress, reply, worker } from "./Sides.ts"
 
 it.live("finishes the jobs it runs and leaves the others to other workers", () =>

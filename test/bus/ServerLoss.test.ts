@@ -5,7 +5,7 @@ import { windowBytes } from "../../shared/bus/Limits.ts"
 import type { ServedJob } from "../../shared/bus/JobServer.ts"
 import { untilNoJobs } from "../fixture/JobStream.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
-import { Cable } from "./Cable.ts"
+import { Cable } from "../fixture/Cable.ts"
 import { connected, disconnected, head, ingress, piece, reply, worker } from "./Sides.ts"
 
 // each waits for clocks of the protocol, and none for another

@@ -19,12 +19,8 @@ const beginStreams = (gateway: Gateway, count: number) => {
 const outcomesOf = async (streams: Awaited<ReturnType<typeof beginStreams>>) =>
   tally(await Promise.all(streams.map((stream) => stream.outcome())))
 
-/** What `/readyz` answers, or `"refused"` where the process takes no connection. */
-const readiness = ({ port }: ServiceProcess): Promise<number | "refused"> =>
-  fetch(`http://127.0.0.1:${port}/readyz`).then(({ status }) => status, () => "refused" as const)
-
 const untilReadiness = (process: ServiceProcess, wanted: 503 | "refused") =>
-  eventually(() => readiness(process), (answer) => answer === wanted, 5_000)
+  eventually(() => process.readiness(), (answer) => answer === wanted, 5_000)
 
 describe("a worker that is told to end", { timeout: 90_000 }, () => {
   it.live("finishes its hundred streams, leaves new jobs to others, and ends by itself", () =>
