@@ -89,6 +89,8 @@ interface WorkerLink {
   readonly jobs: Set<Job>
   lastSeen: number
   pingedAt: number | undefined
+  /** Since when nobody listens there. */
+  missingSince: number | undefined
 }
 
 class Job {
@@ -300,7 +302,14 @@ class Client {
   #link(job: Job, worker: string): void {
     let link = this.#workers.get(worker)
     if (link === undefined) {
-      link = { id: worker, workload: job.request.workload, jobs: new Set(), lastSeen: this.#now(), pingedAt: undefined }
+      link = {
+        id: worker,
+        workload: job.request.workload,
+        jobs: new Set(),
+        lastSeen: this.#now(),
+        pingedAt: undefined,
+        missingSince: undefined
+      }
       this.#workers.set(worker, link)
     }
     link.jobs.add(job)
@@ -372,7 +381,7 @@ class Client {
   #hear(worker: string, subject: string, frame: Frame): void {
     const link = this.#workers.get(worker)
     if (frame.type === "noResponders") {
-      if (link !== undefined && this.#nats.isSettled()) this.#workerLost(link)
+      if (link !== undefined && this.#nats.isSettled()) this.#missing(link)
       return
     }
     if (link !== undefined) this.#seen(link)
@@ -415,6 +424,13 @@ class Client {
   #seen(link: WorkerLink): void {
     link.lastSeen = this.#now()
     link.pingedAt = undefined
+    link.missingSince = undefined
+  }
+
+  /** Asked at every look whether it lives, it is gone where nobody listens again and again. */
+  #missing(link: WorkerLink): void {
+    link.missingSince ??= this.#now()
+    if (this.#now() - link.missingSince >= Limits.workerGoneAfterMs) this.#workerLost(link)
   }
 
   #workerLost(link: WorkerLink): void {
@@ -460,6 +476,7 @@ class Client {
     for (const link of this.#workers.values()) {
       link.lastSeen = now
       link.pingedAt = undefined
+      link.missingSince = undefined
       for (const job of link.jobs) job.lastSeen = now
     }
   }

@@ -157,9 +157,10 @@ export class JobReply {
         return this.#decide(true)
       case "no":
       case "cancel":
-      case "noResponders":
         return this.abandon()
+      // about the process as a whole
       case "ping":
+      case "noResponders":
         return
     }
   }

@@ -99,6 +99,8 @@ class Server {
   readonly #replies = new Map<string, { readonly reply: JobReply; readonly job: PulledJob }>()
   readonly #bodies = new BodyPull()
   readonly #fibers = new Set<Fiber.Fiber<void>>()
+  /** Ingresses on whose subjects nobody listens, and since when. */
+  readonly #missingSince = new Map<string, number>()
   #heartbeats: NodeJS.Timeout | undefined
   #pulling = false
   #closing = false
@@ -131,6 +133,10 @@ class Server {
       for (const { job, reply } of this.#replies.values()) {
         reply.heartbeat()
         job.working()
+      }
+      const now = this.#now()
+      for (const [ingress, since] of this.#missingSince) {
+        if (now - since > Limits.heartbeatMs) this.#missingSince.delete(ingress)
       }
     }, Limits.heartbeatMs)
   }
@@ -223,13 +229,39 @@ class Server {
     if (control.type === "ping" && message.reply !== undefined && message.reply !== "") {
       return this.#nats.outbox.publish(message.reply, undefined, encodeFrame({ type: "pong" }))
     }
+    const { key } = Subjects.parseControl(message.subject)
     if (control.type === "noResponders") {
-      if (!this.#nats.isSettled()) return
-      const gone = Subjects.ingressGone(message.subject)
-      if (gone !== undefined) return this.#abandon(gone)
+      const ingress = Subjects.ingressGone(message.subject) ?? this.#replies.get(key)?.reply.ingress
+      if (ingress !== undefined && this.#nats.isSettled()) this.#missing(ingress)
+      return
     }
-    this.#replies.get(Subjects.parseControl(message.subject).key)?.reply.receive(control)
+    this.#replies.get(key)?.reply.receive(control)
   }
+
+  /** Nobody listens where an ingress should. It is gone where that is still so when it is asked again. */
+  #missing(ingress: string): void {
+    const now = this.#now()
+    const since = this.#missingSince.get(ingress)
+    if (since === undefined) {
+      this.#missingSince.set(ingress, now)
+      setTimeout(() => this.#ask(ingress), Limits.ingressGoneAfterMs)
+    } else if (now - since >= Limits.ingressGoneAfterMs) {
+      this.#missingSince.delete(ingress)
+      this.#abandon(ingress)
+    }
+  }
+
+  #ask(ingress: string): void {
+    const { id, outbox } = this.#nats
+    const { workload } = this.#options
+    outbox.publish(
+      Subjects.aboutWorkerSubject(workload, ingress, id),
+      undefined,
+      encodeFrame({ type: "pong" }),
+      Subjects.ingressGoneSubject(workload, id, ingress)
+    )
+  }
+
   /** Everything that an ingress wanted, which is there no more. */
   #abandon(ingress: string): void {
     for (const { reply } of [...this.#replies.values()]) {

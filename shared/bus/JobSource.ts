@@ -51,8 +51,8 @@ export interface PulledJob {
 const expiresMs = 5_000
 /** How often the server shows that it still knows of a request; it refuses more than half of `expiresMs`. */
 const idleHeartbeatMs = 2_000
-/** A server that has said nothing for this long has forgotten the requests, for they should have expired twice. */
-const silenceMs = 2 * expiresMs
+/** A server that has said nothing for this long while requests stood has forgotten them: two heartbeats and some slack. */
+const silenceMs = 2 * idleHeartbeatMs + 1_000
 const watchMs = 1_000
 
 const ack = Buffer.from("+ACK")
@@ -96,7 +96,8 @@ export class JobSource {
 
   /** Begins to pull, or begins anew after the server has forgotten the requests that stood. */
   start(): void {
-    this.#subscription?.unsubscribe()
+    // a job may be on its way there; where the connection is gone, so is the job
+    this.#subscription?.drain().catch(() => undefined)
     this.#outstanding = 0
     this.#lastHeard = this.#now()
     this.#inbox = createInbox()
@@ -183,6 +184,8 @@ export class JobSource {
     const want = this.#slots - this.#inFlight - this.#outstanding
     if (this.#subscription === undefined || want <= 0 || !this.#nats.isConnected()) return
     if (this.#now() < this.#backOffUntil) return
+    // of a server that was asked for nothing nothing could be heard
+    if (this.#outstanding === 0) this.#lastHeard = this.#now()
     this.#outstanding += want
     const request = {
       batch: want,

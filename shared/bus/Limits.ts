@@ -18,17 +18,26 @@ export const jobSilenceMs = 3 * heartbeatMs + 1_000
 /** The same while NATS is away, when nobody can be heard: short absences cost nothing, and no client waits for ever. */
 export const awaySilenceMs = 30_000
 
-/**
- * How long nothing is sent after NATS has come back: who tries to reconnect every quarter to half a second is then back
- * too, and hears it.
- */
+/** How long a client whose server is away waits between two tries to reconnect, and how much longer by chance. */
+export const reconnectMs = { wait: 100, jitter: 100 }
+
+/** How long nothing is sent after NATS has come back: who tries to reconnect again and again is then back too, and hears it. */
 export const holdMs = 750
 
 /** How long after its return ingress waits for workers to claim anew before it publishes unclaimed jobs again. */
 export const reclaimMs = 2 * holdMs
 
 /** A worker that has sent nothing for this long is asked whether it lives. */
-export const pingAfterMs = 500
+export const pingAfterMs = 300
+
+/**
+ * That nobody listens on the subjects of a worker means that it is gone only where that is still so after this long. Where
+ * one of several servers dies, its clients go to another one within a moment, of which the rest of the bus sees only that.
+ */
+export const workerGoneAfterMs = 350
+
+/** The same of an ingress, which nobody has to notice within a second. */
+export const ingressGoneAfterMs = 1_000
 
 /** A worker that has not answered a ping for this long is taken for frozen. */
 export const pongWithinMs = 1_900

@@ -133,8 +133,8 @@ export class Nats extends Context.Service<Nats, {
 /** How a connection behaves, whichever server it is to. Times are in milliseconds. */
 const behaviour = {
   maxReconnectAttempts: -1,
-  reconnectTimeWait: 250,
-  reconnectJitter: 250,
+  reconnectTimeWait: Limits.reconnectMs.wait,
+  reconnectJitter: Limits.reconnectMs.jitter,
   pingInterval: 5_000,
   maxPingOut: 2,
   timeout: 5_000,
@@ -146,7 +146,7 @@ const behaviour = {
   pendingLimit: 512 * 1024
 } as const
 
-/** Everyone is back within this many milliseconds of a server's return: several times `reconnectTimeWait` and jitter. */
+/** Everyone is back within this many milliseconds of a server's return: many times `reconnectMs`. */
 const settlingMs = 3_000
 
 /** The server of Debian 12. */

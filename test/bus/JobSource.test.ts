@@ -2,14 +2,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import { headers as makeHeaders } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
-import { Effect, Queue } from "effect"
+import { Effect, Queue, Schedule } from "effect"
 import type { PulledJob } from "../../shared/bus/JobSource.ts"
 import { JobSource } from "../../shared/bus/JobSource.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
 import { ingress } from "./Sides.ts"
 
 /** A source, and all that it says to a queue that is not there. */
-const sourceOf = Effect.fnUntraced(function*(slots: number) {
+const sourceOf = Effect.fnUntraced(function*(
+  slots: number,
+  now: () => number = () => performance.timeOrigin + performance.now()
+) {
   const server = yield* NatsServer.make()
   const { nats } = yield* ingress(server.url)
   const queue = yield* Effect.acquireRelease(
@@ -37,7 +40,7 @@ const sourceOf = Effect.fnUntraced(function*(slots: number) {
         workload: "chat",
         pool: "slow",
         slots,
-        now: () => performance.timeOrigin + performance.now(),
+        now,
         onJob: (job) => Queue.offerUnsafe(jobs, job)
       })
     ),
@@ -148,5 +151,41 @@ describe("a job", () => {
       deliver(inbox, { version: "2" })
       assert.strictEqual(yield* Queue.take(words), "+ACK 1")
       yield* nothingElse(jobs)
+    }))
+})
+
+describe("a server that has forgotten the requests", () => {
+  it.live("is asked anew once it has said nothing for longer than its heartbeats take, and not before", () =>
+    Effect.gen(function*() {
+      let time = 0
+      let looks = 0
+      const { deliver, jobs, pulls, source } = yield* sourceOf(2, () => {
+        looks++
+        return time
+      })
+      /** Waits until the source has looked at the clock by itself. */
+      const looked = Effect.suspend(() => {
+        const before = looks
+        return Effect.repeat(Effect.sync(() => looks), {
+          until: (now) => now > before,
+          schedule: Schedule.spaced("10 millis")
+        })
+      })
+      source.start()
+      const { inbox } = yield* Queue.take(pulls)
+      deliver(inbox)
+      deliver(inbox)
+      const [one] = yield* Queue.takeN(jobs, 2)
+      // it is not asked for anything, and has nothing to say
+      time += 60_000
+      one!.acknowledge()
+      assert.deepStrictEqual(yield* Queue.take(pulls), { batch: 1, inbox })
+      time += 4_000
+      yield* looked
+      yield* nothingElse(pulls)
+      time += 2_000
+      const anew = yield* Queue.take(pulls)
+      assert.strictEqual(anew.batch, 1)
+      assert.notStrictEqual(anew.inbox, inbox)
     }))
 })

@@ -27,13 +27,23 @@ const build = <A, E>(url: string, layer: Layer.Layer<A, E>, scope: Scope.Scope, 
 /** A scope that ends with the test's, or before. */
 const ownScope = Effect.acquireRelease(Scope.make(), (scope) => Scope.close(scope, Exit.void))
 
+const clockOf = (clock: Clock.Clock, now: () => number): Clock.Clock =>
+  Object.create(clock, { currentTimeMillisUnsafe: { value: now } })
+
 /** A clock that goes `ms` milliseconds ahead of the real one. */
 const clockAhead = (ms: number): Effect.Effect<Clock.Clock> =>
-  Effect.map(
-    Clock.Clock,
-    (clock): Clock.Clock =>
-      Object.create(clock, { currentTimeMillisUnsafe: { value: () => clock.currentTimeMillisUnsafe() + ms } })
-  )
+  Effect.map(Clock.Clock, (clock) => clockOf(clock, () => clock.currentTimeMillisUnsafe() + ms))
+
+/** A clock that can be stopped, for what has to happen before time is up, however busy the machine is. */
+export const stoppableClock = Effect.map(Clock.Clock, (clock) => {
+  let stoppedAt: number | undefined
+  return {
+    clock: clockOf(clock, () => stoppedAt ?? clock.currentTimeMillisUnsafe()),
+    stop: () => {
+      stoppedAt = clock.currentTimeMillisUnsafe()
+    }
+  }
+})
 
 /** How an answer ended: with its usage, or with an error. */
 export type Outcome = { readonly usage: Usage | undefined } | { readonly error: JobError }
@@ -163,10 +173,12 @@ export interface Ingress {
   readonly close: Effect.Effect<void>
 }
 
-export const ingress = Effect.fnUntraced(function*(url: string, settings: Settings = {}) {
+export const ingress = Effect.fnUntraced(function*(url: string, settings: Settings = {}, ownClock?: Clock.Clock) {
   const scope = yield* ownScope
-  const built = yield* build(url, JobClient.layer.pipe(Layer.provideMerge(Nats.layer)), scope, settings)
-  const clock = yield* Clock.Clock
+  const clock = ownClock ?? (yield* Clock.Clock)
+  const built = yield* build(url, JobClient.layer.pipe(Layer.provideMerge(Nats.layer)), scope, settings).pipe(
+    Effect.provideService(Clock.Clock, clock)
+  )
   const jobs = Context.get(built, JobClient)
   return {
     nats: Context.get(built, Nats),
@@ -200,12 +212,14 @@ export interface WorkerOptions {
   readonly graceMs?: number
   /** By how much its clock is ahead of the others', in milliseconds. */
   readonly aheadMs?: number
+  /** Its clock, where that is not the real one. */
+  readonly clock?: Clock.Clock
   readonly settings?: Settings
 }
 
 /** A worker; returns when it pulls. */
 export const worker = Effect.fnUntraced(function*(url: string, options: WorkerOptions) {
-  const clock = yield* clockAhead(options.aheadMs ?? 0)
+  const clock = options.clock ?? (yield* clockAhead(options.aheadMs ?? 0))
   const scope = yield* ownScope
   const serving = yield* ownScope
   const layer = JobServer.layer.pipe(Layer.provideMerge(Nats.layer))
@@ -256,14 +270,19 @@ export const reply = (job: ServedJob, options: Reply = {}): Effect.Effect<void> 
     Effect.catch(() => Effect.sync(() => job.reply.abandon()))
   )
 
+/** An ingress or a worker. */
+export interface Side {
+  readonly nats: Nats["Service"]
+}
+
 /** Returns when every side has noticed that the server is away. */
-export const disconnected = (...sides: ReadonlyArray<{ readonly nats: Nats["Service"] }>) =>
+export const disconnected = (...sides: ReadonlyArray<Side>) =>
   Effect.sync(() => sides.some(({ nats }) => nats.isConnected())).pipe(
     Effect.repeat({ until: (connected) => !connected, schedule: Schedule.spaced("2 millis") })
   )
 
 /** Returns when every side has its connection back and the server knows what each listens to. */
-export const connected = (...sides: ReadonlyArray<{ readonly nats: Nats["Service"] }>) =>
+export const connected = (...sides: ReadonlyArray<Side>) =>
   Effect.forEach(sides, ({ nats }) =>
     Effect.sync(() => nats.isConnected()).pipe(
       Effect.repeat({ until: (connected) => connected, schedule: Schedule.spaced("2 millis") }),

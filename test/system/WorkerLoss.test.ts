@@ -11,9 +11,8 @@ import { untilNoJobs } from "../fixture/JobStream.ts"
 const since = (start: number) => performance.now() - start
 
 describe("a worker is killed", { timeout: 90_000 }, () => {
-  // Noticed by construction within 0.9 s: 0.5 s of silence and a ping that NATS answers with 503, at a look every 0.2 s;
-  // one more look where the ping was on its way when the worker died. Half a second more is for a busy machine, and still
-  // well below what a frozen worker takes to be noticed.
+  // Noticed by construction within 0.9 s: 0.3 s of silence and pings that NATS answers with 503 for 0.35 s, at a look every
+  // 0.2 s. Half a second more is for a busy machine, and still well below what a frozen worker takes to be noticed.
   const noticedWithinMs = 1_400
 
   it.live(
@@ -71,7 +70,7 @@ describe("a worker is killed", { timeout: 90_000 }, () => {
 describe("a worker is frozen", { timeout: 90_000 }, () => {
   // It has one slot, so that it does not hold on to the second attempt by a pull request that stands.
   const options = { environment: { WORKER_SLOTS: "1" } }
-  // 0.5 s of silence and 1.9 s without an answer to the ping, each seen at the next look, every 0.2 s.
+  // 0.3 s of silence and 1.9 s without an answer to the ping, each seen at the next look, every 0.2 s.
   const noticedWithinMs = 3_000
 
   it.live("before the first byte: another worker gives the answer; once awake, it stops its call and serves again", () =>
