@@ -1,9 +1,9 @@
 /** NATS goes away for five seconds under load, and comes back without the streams it held in memory. */
 import { assert, describe, it } from "@effect/vitest"
-import { chat, type Outcome, outcomeOf, tally } from "../fixture/ChatClient.ts"
-import { eventually } from "../fixture/Eventually.ts"
+import { chat, isHonest, outcomeOf, tally } from "../fixture/ChatClient.ts"
 import { Gateway } from "../fixture/Gateway.ts"
 import { untilNoJobs } from "../fixture/JobStream.ts"
+import { Load } from "../fixture/Load.ts"
 
 const queueTimeoutMs = 4_000
 
@@ -14,60 +14,6 @@ const queueTimeoutMs = 4_000
 const patienceMs = 15_000
 
 const outageMs = 5_000
-
-interface Answered {
-  readonly outcome: Outcome
-  readonly beganAt: number
-  readonly tookMs: number
-}
-
-/** Twenty requests at a time, every other one streamed, until it is told to stop. */
-class Load {
-  readonly answered: Array<Answered> = []
-  readonly #gateway: Gateway
-  readonly #clients: ReadonlyArray<Promise<void>>
-  #stopped = false
-
-  constructor(gateway: Gateway) {
-    this.#gateway = gateway
-    this.#clients = Array.from({ length: 20 }, (_, index) => this.#client(index % 2 === 0))
-  }
-
-  async stop(): Promise<void> {
-    this.#stopped = true
-    await Promise.all(this.#clients)
-  }
-
-  /** Waits for so many whole answers to requests that began after a moment. */
-  untilWhole(count: number, after: number): Promise<number> {
-    const whole = () =>
-      this.answered.filter(({ beganAt, outcome }) => beganAt > after && outcome.kind === "whole").length
-    return eventually(() => Promise.resolve(whole()), (sight) => sight >= count, 20_000)
-  }
-
-  async #client(stream: boolean): Promise<void> {
-    while (!this.#stopped) {
-      const beganAt = performance.now()
-      const signal = AbortSignal.timeout(patienceMs)
-      const outcome = await outcomeOf(this.#gateway.request(chat("free-chat", { stream }), { signal }))
-      this.answered.push({ outcome, beganAt, tookMs: performance.now() - beganAt })
-    }
-  }
-}
-
-/** What a client may be told: a status that says when to come again, or the end of a stream that had begun. */
-const isBearable = (outcome: Outcome): boolean => {
-  switch (outcome.kind) {
-    case "whole":
-    case "failed":
-      return true
-    case "refused":
-      return outcome.status === 503 && Number(outcome.retryAfter) >= 1
-    case "ended":
-    case "broken":
-      return false
-  }
-}
 
 const ends = [
   ["stopped", (gateway: Gateway) => gateway.nats.stop()],
@@ -80,8 +26,8 @@ describe.each(ends)("nats-server is %s for five seconds", { timeout: 90_000 }, (
       { workers: 2, environment: { GATEWAY_QUEUE_TIMEOUT_MS: String(queueTimeoutMs) } },
       async (gateway) => {
         gateway.provider.behave({ kind: "paced", chunks: 20, everyMs: 10 })
-        const load = new Load(gateway)
-        await load.untilWhole(40, 0)
+        const load = new Load(gateway, { clients: 20, patienceMs })
+        await load.untilWhole(40)
         await end(gateway)
         const during = Array.from({ length: 10 }, () => outcomeOf(gateway.request(chat("free-chat"))))
         // not to wait for anything: this is how long the outage lasts
@@ -91,9 +37,9 @@ describe.each(ends)("nats-server is %s for five seconds", { timeout: 90_000 }, (
         await load.untilWhole(40, back)
         console.log(`40 whole answers ${(performance.now() - back).toFixed(0)} ms after NATS was back`)
         await load.stop()
-        console.log(tally(load.answered.map(({ outcome }) => outcome)))
-        console.log(`longest ${Math.max(...load.answered.map(({ tookMs }) => tookMs)).toFixed(0)} ms`)
-        assert.deepStrictEqual(load.answered.filter(({ outcome }) => !isBearable(outcome)), [])
+        console.log(load.tally)
+        console.log(`longest ${Math.max(...load.entries.map(({ tookMs }) => tookMs)).toFixed(0)} ms`)
+        assert.deepStrictEqual(load.entries.filter(({ outcome }) => !isHonest(outcome)), [])
         // nobody waited for them beyond their deadline, which came while it was away
         assert.deepStrictEqual(tally(await Promise.all(during)), { "refused 503 queue_timeout 1": 10 })
 
