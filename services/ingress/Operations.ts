@@ -10,6 +10,7 @@ import { InvalidRequest, ModelNotFound } from "../../shared/contract/JobError.ts
 import type { Dialect, Operation, Workload } from "../../shared/contract/Operation.ts"
 import { operations } from "../../shared/contract/operations.ts"
 import { strictTranslation, translationHeader } from "../../shared/contract/Translation.ts"
+import type { PriorityClass } from "../../shared/contract/PriorityClass.ts"
 import { KeyRing } from "../../shared/keys/KeyRing.ts"
 import * as Metrics from "../../shared/telemetry/Metrics.ts"
 import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
@@ -41,8 +42,10 @@ export const respond = <R>(
 export interface Accepted {
   readonly operation: Operation
   readonly headers: Headers.Headers
-  /** Whose it is, as an opaque id. */
+  /** Whose it is, as an opaque id, and how it is treated where a queue forms. */
   readonly tenant: string
+  readonly weight: number
+  readonly priority: PriorityClass
   readonly model: string
   readonly workload: Workload
   readonly pool: string
@@ -80,6 +83,8 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
                     operation,
                     headers,
                     tenant: key.id,
+                    weight: key.weight,
+                    priority: key.priorityClass,
                     model: name,
                     workload: model.workload,
                     pool: model.pool ?? "default",

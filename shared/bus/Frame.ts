@@ -37,6 +37,8 @@ export interface Claim {
   readonly job: string
   readonly attempt: number
   readonly redispatch: Redispatch
+  /** How many jobs were left in the stream when it was given out. */
+  readonly behind: number
 }
 
 export type Frame =
@@ -120,7 +122,9 @@ export const payloadOf = (frame: Extract<Frame, { readonly type: "error" | "clai
   utf8.encode(
     frame.type === "error"
       ? encodeError(frame.error)
-      : frame.claims.map(({ attempt, job, redispatch }) => `${job} ${attempt} ${redispatch}`).join("\n")
+      : frame.claims.map(({ attempt, behind, job, redispatch }) => `${job} ${attempt} ${redispatch} ${behind}`).join(
+        "\n"
+      )
   )
 
 /** `undefined` where the message is not of this protocol. */
@@ -191,8 +195,8 @@ const isUsage = (value: unknown): value is Usage =>
 
 const decodeClaims = (lines: string): ReadonlyArray<Claim> =>
   lines.split("\n").map((line) => {
-    const [job = "", attempt = "", redispatch = ""] = line.split(" ")
-    return { job, attempt: Number(attempt), redispatch: redispatchOf(redispatch) }
+    const [job = "", attempt = "", redispatch = "", behind] = line.split(" ")
+    return { job, attempt: Number(attempt), redispatch: redispatchOf(redispatch), behind: Number(behind) }
   })
 
 const noHeaders: AnswerHead["headers"] = {}

@@ -8,12 +8,13 @@ import type { Msg } from "@nats-io/nats-core"
 import { nuid } from "@nats-io/nats-core"
 import { Clock, Config, Context, Effect, Layer } from "effect"
 import type { JobError } from "../contract/JobError.ts"
-import { QueueFull, Unavailable } from "../contract/JobError.ts"
+import { Unavailable } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
+import type { PriorityClass } from "../contract/PriorityClass.ts"
 import type { Usage } from "../contract/Usage.ts"
-import { FairQueue } from "./FairQueue.ts"
 import { type AnswerHead, decodeFrame, encodeControl, type Frame, isLast } from "./Frame.ts"
 import type { Command, JobEvent, JobState } from "./JobState.ts"
+import { JobPool, type PoolLimits } from "./JobPool.ts"
 import { initial, step } from "./JobState.ts"
 import * as Limits from "./Limits.ts"
 import { Nats } from "./Nats.ts"
@@ -29,6 +30,9 @@ export interface JobRequest {
   readonly model: string
   /** The opaque id of whom the request is for; queues are fair between these. */
   readonly tenant: string
+  /** The tenant's share of the turns within its class, at least 1. */
+  readonly weight: number
+  readonly priority: PriorityClass
   readonly contentType: string
   /** What the worker is to know of the request's other headers. */
   readonly headers?: Readonly<Record<string, string>> | undefined
@@ -68,19 +72,22 @@ export interface QueueDepth {
   readonly running: number
 }
 
-/** A retry hint for clients whose job was not taken, in milliseconds. */
-const refusedRetryMs = 1_000
+/** When clients should come to another ingress, in milliseconds. */
+const closedRetryMs = 1_000
+
+/** What has waited for so many milliseconds in its class moves up to the next. */
+const ageingMs = 5_000
 
 /** How long a published job may go unclaimed before ingress asks JetStream whether it has it. */
 const confirmAfterMs = 300
 const confirmAgainMs = 1_000
 const confirmTimeoutMs = 2_000
 
-interface Pool {
-  readonly waiting: FairQueue<Job>
-  unclaimed: number
-  /** Jobs in any state but the last ones. */
-  jobs: number
+type Pool = JobPool<Job>
+
+interface ClientLimits extends PoolLimits {
+  /** The bodies of all jobs together. */
+  readonly bytes: number
 }
 
 interface WorkerLink {
@@ -126,18 +133,26 @@ export class JobClient extends Context.Service<JobClient, {
   readonly depth: (workload: Workload, pool: string) => QueueDepth
 }>()("shared/bus/JobClient") {
   /**
-   * Reads `GATEWAY_QUEUE_LIMIT` (jobs that may wait per pool in this process, default 2,000) and `GATEWAY_WINDOW` (jobs
-   * per pool that may lie unclaimed in the stream, default 64).
+   * Reads `GATEWAY_QUEUE_LIMIT` (jobs that may wait per pool in this process, default 2,000), `GATEWAY_TENANT_QUEUE_LIMIT`
+   * (of these, jobs of one key, default half), `GATEWAY_QUEUE_BYTES` (bodies of jobs in any state over all pools, of which
+   * one key may have half, default 512 MiB) and `GATEWAY_WINDOW` (the most jobs per pool that may lie unclaimed in the
+   * stream, default 64).
    */
   static readonly layer = Layer.effect(
     JobClient,
     Effect.gen(function*() {
       const nats = yield* Nats
       const clock = yield* Clock.Clock
-      const queueLimit = yield* Config.Int("GATEWAY_QUEUE_LIMIT").pipe(Config.withDefault(2_000))
-      const window = yield* Config.Int("GATEWAY_WINDOW").pipe(Config.withDefault(64))
+      const items = yield* Config.Int("GATEWAY_QUEUE_LIMIT").pipe(Config.withDefault(2_000))
+      const limits: ClientLimits = {
+        items,
+        itemsPerTenant: yield* Config.Int("GATEWAY_TENANT_QUEUE_LIMIT").pipe(Config.withDefault(Math.ceil(items / 2))),
+        bytes: yield* Config.Int("GATEWAY_QUEUE_BYTES").pipe(Config.withDefault(512 * 1024 * 1024)),
+        window: yield* Config.Int("GATEWAY_WINDOW").pipe(Config.withDefault(64)),
+        ageingMs
+      }
       const client = yield* Effect.acquireRelease(
-        Effect.sync(() => new Client(nats, () => clock.currentTimeMillisUnsafe(), queueLimit, window)),
+        Effect.sync(() => new Client(nats, () => clock.currentTimeMillisUnsafe(), limits)),
         (client) => Effect.sync(() => client.close())
       )
       return JobClient.of({
@@ -152,21 +167,22 @@ class Client {
   readonly #nats: Nats["Service"]
   readonly #outbox: Outbox
   readonly #now: () => number
-  readonly #queueLimit: number
-  readonly #window: number
+  readonly #limits: ClientLimits
   readonly #jobs = new Map<string, Job>()
   readonly #pools = new Map<string, Pool>()
   readonly #workers = new Map<string, WorkerLink>()
   readonly #timer: NodeJS.Timeout
+  /** The bodies of all jobs, and of those of each tenant. */
+  #bytes = 0
+  readonly #bytesOf = new Map<string, number>()
   #lastTick: number
   #closed = false
 
-  constructor(nats: Nats["Service"], now: () => number, queueLimit: number, window: number) {
+  constructor(nats: Nats["Service"], now: () => number, limits: ClientLimits) {
     this.#nats = nats
     this.#outbox = nats.outbox
     this.#now = now
-    this.#queueLimit = queueLimit
-    this.#window = window
+    this.#limits = limits
     nats.subscribe(Subjects.replyInbox(nats.id), (message) => this.#receive(message))
     nats.onReconnect(() => this.#reconnected())
     this.#lastTick = now()
@@ -175,17 +191,13 @@ class Client {
 
   submit(request: JobRequest, listener: AnswerListener): JobHandle {
     const job = new Job(request, listener, this.#pool(request.workload, request.pool))
-    const refusal = this.#closed
-      ? new Unavailable({ retryAfterMs: refusedRetryMs })
-      : job.pool.waiting.offer(request.tenant, job)
-      ? undefined
-      : new QueueFull({ retryAfterMs: refusedRetryMs })
+    const refusal = this.#refusal(job)
     if (refusal !== undefined) {
       job.state = { state: "Failed" }
       setImmediate(() => listener.onError(refusal))
     } else {
       this.#jobs.set(job.id, job)
-      job.pool.jobs++
+      this.#count(request, 1)
       this.#admit(job.pool)
     }
     return {
@@ -197,8 +209,8 @@ class Client {
   }
 
   depth(workload: Workload, pool: string): QueueDepth {
-    const { jobs, unclaimed, waiting } = this.#pool(workload, pool)
-    return { waiting: waiting.size, unclaimed, running: jobs - waiting.size - unclaimed }
+    const { running, unclaimed, waiting } = this.#pool(workload, pool)
+    return { waiting, unclaimed, running }
   }
 
   close(): void {
@@ -212,16 +224,35 @@ class Client {
     const key = `${workload}.${name}`
     let pool = this.#pools.get(key)
     if (pool === undefined) {
-      pool = { waiting: new FairQueue(this.#queueLimit), unclaimed: 0, jobs: 0 }
+      pool = new JobPool(this.#limits)
       this.#pools.set(key, pool)
     }
     return pool
   }
 
+  #refusal(job: Job): JobError | undefined {
+    const { body, deadline, tenant } = job.request
+    if (this.#closed) return new Unavailable({ retryAfterMs: closedRetryMs })
+    const own = this.#bytesOf.get(tenant) ?? 0
+    const room = Math.min(this.#limits.bytes - this.#bytes, this.#limits.bytes / 2 - own)
+    if (body.length > room) return job.pool.full(job.request)
+    const now = this.#now()
+    return job.pool.enter(job, job.request, deadline - now, now)
+  }
+
+  /** Keeps account of how much the jobs of each tenant hold. */
+  #count({ body, tenant }: JobRequest, sign: 1 | -1): void {
+    const bytes = sign * body.length
+    this.#bytes += bytes
+    const own = (this.#bytesOf.get(tenant) ?? 0) + bytes
+    if (own === 0) this.#bytesOf.delete(tenant)
+    else this.#bytesOf.set(tenant, own)
+  }
+
   /** Lets waiting jobs go while the window has room. */
   #admit(pool: Pool): void {
-    while (pool.unclaimed < this.#window && this.#nats.isConnected() && !this.#closed) {
-      const job = pool.waiting.take()
+    while (this.#nats.isConnected() && !this.#closed) {
+      const job = pool.next(this.#now())
       if (job === undefined) return
       this.#apply(job, { event: "admitted" })
     }
@@ -233,13 +264,15 @@ class Client {
     job.state = next
     const wasUnclaimed = before.state === "Published"
     const isUnclaimed = next.state === "Published"
-    if (wasUnclaimed !== isUnclaimed) job.pool.unclaimed += isUnclaimed ? 1 : -1
-    if (before.state === "Queued" && next.state !== "Published") job.pool.waiting.remove(job.request.tenant, job)
+    if (isUnclaimed && !wasUnclaimed) job.pool.published()
+    if (wasUnclaimed && !isUnclaimed) job.pool.unpublished()
+    if (before.state === "Queued" && next.state !== "Published") job.pool.leave(job)
     if (before.state === "Published" && next.state === "Claimed") this.#link(job, next.worker)
     if (isOver(next) && !isOver(before)) {
       this.#unlink(job)
       this.#jobs.delete(job.id)
-      job.pool.jobs--
+      this.#count(job.request, -1)
+      job.pool.ended()
     }
     // last, because a listener may act upon what it hears before it returns
     for (const command of commands) this.#run(job, command, sender)
@@ -289,6 +322,7 @@ class Client {
         [header.operation]: request.operation,
         [header.model]: request.model,
         [header.tenant]: request.tenant,
+        [header.priority]: request.priority,
         [header.body]: inline ? "inline" : "pull",
         [header.bodySize]: request.body.length,
         [header.contentType]: request.contentType,
@@ -387,10 +421,11 @@ class Client {
     if (link !== undefined) this.#seen(link)
     if (frame.type !== "claims") return
     const workload = Subjects.workloadOf(subject)
-    for (const { attempt, job: id, redispatch } of frame.claims) {
+    for (const { attempt, behind, job: id, redispatch } of frame.claims) {
       const sender = Subjects.controlSubject(workload, worker, id, attempt)
       const job = this.#jobs.get(id)
       if (job !== undefined && attemptOf(job.state) === attempt) {
+        if (job.state.state === "Published") job.pool.claimed(behind)
         this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits: false }, sender)
       } else this.#outbox.publish(sender, undefined, encodeControl({ type: "no" }))
     }
@@ -440,14 +475,17 @@ class Client {
   #tick(): void {
     const now = this.#now()
     // where this process itself was held up, silence says nothing about the others
-    const heldUp = now - this.#lastTick > 5 * Limits.tickMs
+    const sinceMs = now - this.#lastTick
+    const heldUp = sinceMs > 5 * Limits.tickMs
     this.#lastTick = now
+    for (const pool of this.#pools.values()) pool.tick(now, sinceMs)
     if (heldUp) this.#forgive(now)
     if (this.#nats.isSettled() && !heldUp) this.#watchWorkers(now)
     for (const job of this.#jobs.values()) {
       if (job.state.state === "Queued" || job.state.state === "Published") {
-        if (now >= job.request.deadline) this.#apply(job, { event: "deadline" })
-        else if (job.confirmAt !== undefined && now >= job.confirmAt) this.#confirm(job)
+        if (now >= job.request.deadline) {
+          this.#apply(job, { event: "deadline", retryAfterMs: job.pool.retryAfterMs(job.request) })
+        } else if (job.confirmAt !== undefined && now >= job.confirmAt) this.#confirm(job)
       } else if (now - job.lastSeen > (this.#nats.isConnected() ? Limits.jobSilenceMs : Limits.awaySilenceMs)) {
         this.#apply(job, { event: "workerLost" })
       }
@@ -506,7 +544,7 @@ class Client {
         const verdict = answer.json<{ readonly seq?: number; readonly error?: { readonly description?: string } }>()
         if (verdict.error === undefined && verdict.seq !== undefined) job.confirmAt = undefined
         else if (/maximum (messages|bytes)/.test(verdict.error?.description ?? "")) {
-          this.#apply(job, { event: "failed", error: new QueueFull({ retryAfterMs: refusedRetryMs }) })
+          this.#apply(job, { event: "failed", error: job.pool.full(job.request) })
         } else job.confirmAt = this.#now() + confirmAgainMs
       },
       // no leader, no answer, no connection: the deadline bounds the tries

@@ -20,6 +20,7 @@ export class JobReply {
   readonly #claims: Claims
   readonly #job: string
   readonly #attempt: number
+  readonly #behind: number
   readonly #subject: string
   /** Who waits for this answer. */
   readonly ingress: string
@@ -51,6 +52,7 @@ export class JobReply {
     readonly worker: string
     readonly job: string
     readonly attempt: number
+    readonly behind: number
     readonly subject: string
     readonly now: () => number
     readonly onCancel: () => void
@@ -59,6 +61,7 @@ export class JobReply {
     this.#claims = options.claims
     this.#job = options.job
     this.#attempt = options.attempt
+    this.#behind = options.behind
     this.#subject = options.subject
     this.ingress = Subjects.parseReply(options.subject).ingress
     this.#control = Subjects.controlSubject(options.workload, options.worker, options.job, options.attempt)
@@ -82,7 +85,7 @@ export class JobReply {
     this.#redispatch = redispatch
     this.#claimed = true
     this.#lastSent = this.#now()
-    this.#claims.add(this.ingress, { job: this.#job, attempt: this.#attempt, redispatch })
+    this.#claims.add(this.ingress, { job: this.#job, attempt: this.#attempt, redispatch, behind: this.#behind })
   }
 
   /** Claims again what may have been lost with the server, so that nobody else is given the job. */

@@ -184,6 +184,7 @@ class Server {
       worker: this.#nats.id,
       job: job.id,
       attempt: job.attempt,
+      behind: job.behind,
       subject: job.reply,
       now: this.#now,
       onCancel: () => fiber?.interruptUnsafe()

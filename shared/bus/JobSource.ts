@@ -36,6 +36,8 @@ export interface PulledJob {
   readonly delivery: number
   /** Epoch milliseconds at which JetStream took it. */
   readonly publishedAt: number
+  /** How many jobs of the pool were left in the stream when it was given out. */
+  readonly behind: number
   /** Done with it, for good or bad. Frees the slot. */
   readonly acknowledge: () => void
   /** Gives it back for another worker to take, at once or after so many milliseconds. Frees the slot. */
@@ -129,7 +131,7 @@ export class JobSource {
   #decode(message: Msg): PulledJob {
     const headers = message.headers
     const text = (name: string) => decodeHeader(headers?.get(name) ?? "")
-    const { deliveries, publishedAt } = parseAckSubject(message.reply ?? "")
+    const { behind, deliveries, publishedAt } = parseAckSubject(message.reply ?? "")
     let held = true
     const settle = (word: Uint8Array) => {
       if (!held) return
@@ -153,6 +155,7 @@ export class JobSource {
       bodySize: Number(text(header.bodySize)),
       delivery: deliveries,
       publishedAt,
+      behind,
       acknowledge: () => settle(ack),
       giveBack: (delayMs) => settle(delayMs === undefined ? nak : nakLater(delayMs)),
       working: () => {
@@ -204,11 +207,14 @@ export class JobSource {
 }
 
 /** `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<nanoseconds>.<pending>`; newer servers put domain and account before the stream. */
-const parseAckSubject = (subject: string): { readonly deliveries: number; readonly publishedAt: number } => {
+const parseAckSubject = (
+  subject: string
+): { readonly deliveries: number; readonly publishedAt: number; readonly behind: number } => {
   const tokens = subject.split(".")
   const first = tokens.length > 9 ? 6 : 4
   return {
     deliveries: Number(tokens[first]),
-    publishedAt: Math.floor(Number(tokens[first + 3]) / 1_000_000)
+    publishedAt: Math.floor(Number(tokens[first + 3]) / 1_000_000),
+    behind: Number(tokens[first + 4])
   }
 }

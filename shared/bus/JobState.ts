@@ -42,8 +42,8 @@ export type JobEvent =
   | { readonly event: "ended" }
   | { readonly event: "failed"; readonly error: JobError }
   | { readonly event: "clientGone" }
-  /** Nobody took it in time. */
-  | { readonly event: "deadline" }
+  /** Nobody took it in time; whoever comes again after so long may find a shorter queue. */
+  | { readonly event: "deadline"; readonly retryAfterMs: number }
   /** The ingress is going away for good. */
   | { readonly event: "shutdown" }
 
@@ -79,7 +79,7 @@ const cancel = (state: { readonly worker: string; readonly attempt: number }): C
 })
 const cancelled = (...commands: ReadonlyArray<Command>): Step => ({ next: { state: "Cancelled" }, commands })
 
-/** A hint for clients that were turned away because no worker was free, in milliseconds. */
+/** A hint for clients that were turned away because this ingress goes, in milliseconds. */
 const retryAfterMs = 1_000
 
 export const step = (state: JobState, event: JobEvent): Step => {
@@ -91,7 +91,7 @@ export const step = (state: JobState, event: JobEvent): Step => {
         case "clientGone":
           return cancelled()
         case "deadline":
-          return fail(new QueueTimeout({ retryAfterMs }))
+          return fail(new QueueTimeout({ retryAfterMs: event.retryAfterMs }))
         case "shutdown":
           return fail(new Unavailable({ retryAfterMs }))
         case "failed":
@@ -108,7 +108,7 @@ export const step = (state: JobState, event: JobEvent): Step => {
         case "clientGone":
           return cancelled()
         case "deadline":
-          return fail(new QueueTimeout({ retryAfterMs }))
+          return fail(new QueueTimeout({ retryAfterMs: event.retryAfterMs }))
         case "shutdown":
           return fail(new Unavailable({ retryAfterMs }))
         case "failed":

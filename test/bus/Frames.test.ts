@@ -47,12 +47,12 @@ describe("a message", () => {
   const frames: ReadonlyArray<Frame> = [
     { type: "claim", redispatch: "always" },
     { type: "claim", redispatch: "neverSent" },
-    { type: "claims", claims: [{ job: "a", attempt: 1, redispatch: "always" }] },
+    { type: "claims", claims: [{ job: "a", attempt: 1, redispatch: "always", behind: 0 }] },
     {
       type: "claims",
       claims: [
-        { job: "a", attempt: 1, redispatch: "neverSent" },
-        { job: "b", attempt: 2, redispatch: "always" }
+        { job: "a", attempt: 1, redispatch: "neverSent", behind: 12 },
+        { job: "b", attempt: 2, redispatch: "always", behind: 11 }
       ]
     },
     { type: "pull", offset: 0, length: 1 },
@@ -166,7 +166,7 @@ describe("a frame", () => {
       assert.deepStrictEqual(yield* Queue.takeN(heard, stale.length), stale.map(([about]) => `no ${about}`))
       const claims = {
         type: "claims",
-        claims: ["unknown", answer.job.id].map((job): Claim => ({ job, attempt: 1, redispatch: "always" }))
+        claims: ["unknown", answer.job.id].map((job): Claim => ({ job, attempt: 1, redispatch: "always", behind: 0 }))
       } as const
       send(aboutWorkerSubject("chat", face.nats.id, "stranger"), claims, "-", payloadOf(claims))
       assert.deepStrictEqual(yield* Queue.takeN(heard, 2), ["no unknown", `no ${answer.job.id}`])

@@ -43,7 +43,8 @@ describe("slots", () => {
           })
       })
       const consumer = yield* consumerOf(server)
-      const jobs = 20
+      // as many as ingress publishes before it knows how fast they are taken
+      const jobs = 8
       const answers = Array.from({ length: jobs }, () => face.submit())
       yield* Queue.takeN(started, 3)
       for (let begun = 3; begun < jobs; begun++) {
@@ -250,7 +251,11 @@ describe("a full queue", () => {
   it.live("at ingress refuses a job at once, and takes jobs again as soon as one has left", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
-      const face = yield* ingress(server.url, { GATEWAY_WINDOW: "1", GATEWAY_QUEUE_LIMIT: "2" })
+      const face = yield* ingress(server.url, {
+        GATEWAY_WINDOW: "1",
+        GATEWAY_QUEUE_LIMIT: "2",
+        GATEWAY_TENANT_QUEUE_LIMIT: "2"
+      })
       const accepted = [face.submit(), face.submit(), face.submit()]
       const refused = [face.submit({ tenant: "a" }), face.submit({ tenant: "b" })]
       for (const answer of refused) {

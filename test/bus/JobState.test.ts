@@ -26,7 +26,7 @@ const events = {
   "ended": { event: "ended" },
   "failed": { event: "failed", error: new InternalError() },
   "clientGone": { event: "clientGone" },
-  "deadline": { event: "deadline" },
+  "deadline": { event: "deadline", retryAfterMs: 1_000 },
   "shutdown": { event: "shutdown" }
 } satisfies Record<string, JobEvent>
 

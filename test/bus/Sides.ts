@@ -190,6 +190,8 @@ export const ingress = Effect.fnUntraced(function*(url: string, settings: Settin
         operation: "chat.completions",
         model: "model",
         tenant: "tenant",
+        weight: 1,
+        priority: "standard",
         contentType: "application/json",
         body: Buffer.from("{}"),
         deadline: clock.currentTimeMillisUnsafe() + 60_000,

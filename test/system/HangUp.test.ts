@@ -6,8 +6,8 @@ import { untilJobs, untilNoJobs } from "../fixture/JobStream.ts"
 
 const crowd = 200
 
-/** How many unclaimed jobs an ingress lets into the stream; it keeps the others to itself. */
-const window = 64
+/** How many unclaimed jobs an ingress lets into the stream at the least; it keeps the others to itself. */
+const window = 2
 
 /** The requests of a crowd, half of them for a model whose calls are paid, and its way to hang up. */
 const ask = (gateway: Gateway, more: object = {}) => {
@@ -66,7 +66,7 @@ describe("two hundred clients hang up", { timeout: 90_000 }, () => {
       const running = ask(gateway)
       await gateway.provider.until(() => gateway.provider.requests.length === crowd)
       const waiting = ask(gateway, { stream: true })
-      await untilJobs(gateway.nats, ({ stored }) => stored === crowd + window)
+      await untilJobs(gateway.nats, ({ stored }) => stored >= crowd + window)
       waiting.hangUp()
       running.hangUp()
       for (const outcome of [...await running.outcomes, ...await waiting.outcomes]) {
@@ -81,7 +81,7 @@ describe("two hundred clients hang up", { timeout: 90_000 }, () => {
       const running = ask(gateway)
       await gateway.provider.until(() => gateway.provider.requests.length === crowd)
       const waiting = ask(gateway)
-      await untilJobs(gateway.nats, ({ stored }) => stored === crowd + window)
+      await untilJobs(gateway.nats, ({ stored }) => stored >= crowd + window)
       waiting.hangUp()
       await waiting.outcomes
       gateway.provider.behave({ kind: "answer" })

@@ -10,6 +10,8 @@ const timed = async (outcome: Promise<Outcome>) => {
   return { outcome: await outcome, tookMs: performance.now() - start }
 }
 
+const full = { GATEWAY_WINDOW: "2", GATEWAY_QUEUE_LIMIT: "3", GATEWAY_TENANT_QUEUE_LIMIT: "3" }
+
 describe("no worker is running", { timeout: 90_000 }, () => {
   it.live("a request is told to come again once its time in the queue is over, and is never worked on", () =>
     Gateway.run({ workers: 0, environment: { GATEWAY_QUEUE_TIMEOUT_MS: "1000" } }, async (gateway) => {
@@ -27,7 +29,7 @@ describe("no worker is running", { timeout: 90_000 }, () => {
     }))
 
   it.live("a full queue turns further requests away at once; those in it are served when a worker comes", () =>
-    Gateway.run({ workers: 0, environment: { GATEWAY_WINDOW: "2", GATEWAY_QUEUE_LIMIT: "3" } }, async (gateway) => {
+    Gateway.run({ workers: 0, environment: full }, async (gateway) => {
       // there is room for two in the window and three in the queue
       const outcomes: Array<Outcome> = []
       const answers = Array.from(

@@ -1,0 +1,110 @@
+/** The jobs of one pool at this ingress: those that wait for their turn, and how many may lie in the stream. */
+import { QueueFull, QueueTimeout } from "../contract/JobError.ts"
+import { DrainRate } from "./DrainRate.ts"
+import { type Claimant, FairQueue, type QueueLimits } from "./FairQueue.ts"
+import { Window } from "./Window.ts"
+
+export interface PoolLimits extends QueueLimits {
+  /** The most jobs that may lie unclaimed in the stream. */
+  readonly window: number
+}
+
+/** When clients should come again where nothing better is known, in milliseconds. */
+const unknownRetryMs = 1_000
+
+/** Nobody is told to stay away for longer than this, in milliseconds: much may change until then. */
+const longestRetryMs = 60_000
+
+export class JobPool<Job> {
+  readonly #waiting: FairQueue<Job>
+  readonly #window: Window
+  readonly #drain = new DrainRate()
+  #unclaimed = 0
+  #jobs = 0
+
+  constructor(limits: PoolLimits) {
+    this.#waiting = new FairQueue(limits)
+    this.#window = new Window(limits.window)
+  }
+
+  /** How many are in the stream, or believed to be, and have no worker. */
+  get unclaimed(): number {
+    return this.#unclaimed
+  }
+
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
+  /** Those that a worker has. */
+  get running(): number {
+    return this.#jobs - this.#waiting.size - this.#unclaimed
+  }
+
+  /**
+   * Takes a job in, unless it would have to wait for longer than its `patienceMs`, or there is no room: who cannot be
+   * served is told so at once.
+   */
+  enter(job: Job, claimant: Claimant, patienceMs: number, now: number): QueueFull | QueueTimeout | undefined {
+    const waitMs = this.#waitMs(claimant, patienceMs)
+    if (waitMs !== undefined && waitMs > patienceMs) return new QueueTimeout({ retryAfterMs: retryAfter(waitMs) })
+    if (!this.#waiting.offer(job, claimant, now)) return this.full(claimant)
+    this.#jobs++
+    return undefined
+  }
+
+  /** What whoever finds no room is told. */
+  full(claimant: Claimant): QueueFull {
+    return new QueueFull({ retryAfterMs: this.retryAfterMs(claimant) })
+  }
+
+  /** When whoever was not served should come again: once those who now are before him have been. */
+  retryAfterMs(claimant: Claimant): number {
+    return retryAfter(this.#waitMs(claimant, 0))
+  }
+
+  /** The next job to be published, where there is one and the window has room. */
+  next(now: number): Job | undefined {
+    return this.#unclaimed < this.#window.size ? this.#waiting.take(now) : undefined
+  }
+
+  /** A job leaves while it waits. */
+  leave(job: Job): void {
+    this.#waiting.remove(job)
+  }
+
+  published(): void {
+    this.#unclaimed++
+  }
+
+  /** A job is not unclaimed any more. */
+  unpublished(): void {
+    this.#unclaimed--
+  }
+
+  /** A job has ended, for good or bad. */
+  ended(): void {
+    this.#jobs--
+  }
+
+  /** A worker has claimed a job, with so many left in the stream behind it. */
+  claimed(behind: number): void {
+    this.#drain.add()
+    if (!Number.isNaN(behind)) this.#window.claimed(behind, this.#unclaimed - 1, this.#drain.perSecond)
+  }
+
+  /** To be called now and then, `ms` milliseconds after the last time. */
+  tick(now: number, ms: number): void {
+    this.#drain.tick(now, ms, this.#waiting.size > 0)
+  }
+
+  /** For how long a job of this claimant would wait; `undefined` where that is not known. Exact only beyond `fromMs`. */
+  #waitMs(claimant: Claimant, fromMs: number): number | undefined {
+    const { perSecond } = this.#drain
+    if (perSecond === undefined) return this.#waiting.size === 0 ? 0 : undefined
+    const most = 1_000 * this.#waiting.size / perSecond
+    return most <= fromMs ? most : 1_000 * this.#waiting.ahead(claimant) / perSecond
+  }
+}
+
+const retryAfter = (waitMs = 0): number => waitMs === 0 ? unknownRetryMs : Math.min(longestRetryMs, Math.ceil(waitMs))
