@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { begun, chat, isHonest, tally } from "../fixture/ChatClient.ts"
 import { Gateway } from "../fixture/Gateway.ts"
 import { untilNoJobs } from "../fixture/JobStream.ts"
-import { Load } from "../fixture/Load.ts"
+import { askChat, Load } from "../fixture/Load.ts"
 import { NatsCluster } from "../fixture/NatsCluster.ts"
 
 const options = { environment: { NATS_REPLICAS: "3", GATEWAY_QUEUE_TIMEOUT_MS: "20000" } }
@@ -28,14 +28,15 @@ it.live(
           gateway.startWorker({ NATS_URL: leader.url })
         ])
         gateway.provider.behave({ kind: "hold", after: 2 })
-        const quiet = await Promise.all(gateway.ingresses.flatMap(({ url }) =>
-          Array.from({ length: 8 }, () => begun(gateway.request(chat("paid-chat", { stream: true }), {}, url)))
+        const quiet = await Promise.all(gateway.ingresses.flatMap((ingress) =>
+          Array.from({ length: 8 }, () => begun(gateway.request(chat("paid-chat", { stream: true }), { ingress })))
         ))
         gateway.provider.behave({ kind: "paced", chunks: 10, everyMs: 20 })
         const load = new Load(gateway, {
           clients: 20,
           patienceMs: 40_000,
-          ask: (index) => ({ model: index % 4 < 2 ? "paid-chat" : "free-chat", stream: index % 2 === 0 })
+          ask: (index, id) =>
+            askChat(index % 4 < 2 ? "paid-chat" : "free-chat", id, { stream: index % 2 === 0 })
         })
         await load.untilWhole(100)
 
@@ -48,9 +49,7 @@ it.live(
         gateway.provider.release()
         assert.deepStrictEqual(
           tally(
-            await Promise.all(quiet.map((stream) =>
-              stream.outcome()
-            ))
+            await Promise.all(quiet.map((stream) => stream.outcome()))
           ),
           { whole: 16 }
         )

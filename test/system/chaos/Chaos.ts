@@ -8,7 +8,7 @@ import { isHonest, tally } from "../../fixture/ChatClient.ts"
 import { eventually } from "../../fixture/Eventually.ts"
 import type { ServiceProcess } from "../../fixture/Gateway.ts"
 import { untilNoJobs } from "../../fixture/JobStream.ts"
-import { type Entry, Load } from "../../fixture/Load.ts"
+import { askChat, type Entry, Load } from "../../fixture/Load.ts"
 import { randomFrom } from "../../fixture/Random.ts"
 import { type FaultName, faultNames, faults, type Ground, type Victim } from "./Faults.ts"
 
@@ -66,7 +66,7 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
   const load = new Load(gateway, {
     clients,
     patienceMs,
-    ask: (index) => ({ model: models[index % 2] ?? "", stream: index % 4 < 2 })
+    ask: (index, id) => askChat(models[index % 2] ?? "", id, { stream: index % 4 < 2 })
   })
   const start = performance.now()
   const since = () => `${((performance.now() - start) / 1_000).toFixed(1).padStart(6)} s`
