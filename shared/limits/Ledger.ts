@@ -35,8 +35,11 @@ export type Ledger = typeof Ledger.Type
 
 export const empty: Ledger = { used: [], held: {} }
 
-/** How far the clocks of two replicas may be apart, in milliseconds; for windows much shorter than a minute, less. */
-const skewMs = ({ windowMs }: Terms): number => windowMs === 0 ? 250 : Math.min(100, windowMs / 600)
+/**
+ * How long a unit counts beyond its window, in milliseconds: for the clocks of two replicas are not quite the same, and what
+ * is let through at one moment arrives at another.
+ */
+const slackMs = ({ windowMs }: Terms): number => windowMs === 0 ? 250 : Math.min(1_500, windowMs / 40)
 
 /** As many moments of use as an account holds, if need be by rounding them up. */
 const maxMoments = 240
@@ -95,7 +98,7 @@ const sum = (numbers: Iterable<number>): number => {
 type Holding = Ledger["held"][string]
 
 /** Whether what a replica has in hand still counts. */
-const counts = (terms: Terms, now: number, { until }: Holding): boolean => until + terms.windowMs + skewMs(terms) > now
+const counts = (terms: Terms, now: number, { until }: Holding): boolean => until + terms.windowMs + slackMs(terms) > now
 
 /** A replica that does not know whether its last entry was made finds it for so long at least, in milliseconds. */
 const rememberedMs = 60_000
@@ -107,7 +110,7 @@ export const enter = (before: Ledger, terms: Terms, entry: Entry): Entered => {
   const used = new Map(before.used)
   for (const [at, units] of entry.used) used.set(at, (used.get(at) ?? 0) + units)
   for (const [at, units] of used) {
-    if (units === 0 || at + terms.windowMs + skewMs(terms) <= now) used.delete(at)
+    if (units === 0 || at + terms.windowMs + slackMs(terms) <= now) used.delete(at)
   }
   const known = Object.entries(before.held).filter(([name, holding]) =>
     name !== replica && (counts(terms, now, holding) || holding.until + rememberedMs > now)
@@ -159,7 +162,7 @@ export const returns = (
   replica: string,
   now: number
 ): ReadonlyArray<readonly [at: number, units: number]> => {
-  const slack = skewMs(terms)
+  const slack = slackMs(terms)
   const others = Object.entries(held).filter(([name]) => name !== replica)
   return [
     ...used.map(([at, units]) => [at + terms.windowMs + slack, units] as const),
