@@ -55,8 +55,9 @@ export class Providers extends Context.Service<Providers, {
         if (answer.started) course.end()
       }
 
-      /** Until when one candidate may keep a request waiting that has others to turn to. */
-      const soon = (request: ProviderRequest) => Math.min(request.deadline, clock.currentTimeMillisUnsafe() + momentMs)
+      const soon = () => clock.currentTimeMillisUnsafe() + momentMs
+      /** Also a request that comes late is told whether there is room for it. */
+      const late = ({ deadline }: ProviderRequest) => Math.max(deadline, soon())
 
       /** Turns to one candidate after the other, waiting for each until a time (epoch milliseconds). */
       const sweep = Effect.fnUntraced(function*(
@@ -85,13 +86,13 @@ export class Providers extends Context.Service<Providers, {
         candidates: ReadonlyArray<Candidate>
       ) =>
         course.candidates.length === 1
-          ? sweep(request, answer, course, candidates, request.deadline)
+          ? sweep(request, answer, course, candidates, late(request))
           : Effect.catch(
-            sweep(request, answer, course, candidates, soon(request)),
+            sweep(request, answer, course, candidates, soon()),
             (error) =>
               course.busy.length === 0
                 ? Effect.fail(error)
-                : sweep(request, answer, course, course.busy, request.deadline)
+                : sweep(request, answer, course, course.busy, late(request))
           )
 
       /** After a pause, each of those once more whose failure may have passed. */
@@ -114,7 +115,7 @@ export class Providers extends Context.Service<Providers, {
       const answered = (request: ProviderRequest, answer: Answer, candidates: ReadonlyArray<Candidate>) => {
         const [first, ...others] = candidates
         if (first === undefined) return Effect.fail(new ModelNotFound({ model: request.model }))
-        const until = others.length === 0 ? request.deadline : soon(request)
+        const until = others.length === 0 ? late(request) : soon()
         // most requests are answered here, and need no account of how they fared
         return Effect.catch(attempt.make(first, request, answer, { isRetry: false, until }), (miss) => {
           const course = new Course(candidates)

@@ -151,11 +151,19 @@ describe("a limit of the catalogue", () => {
       assert.strictEqual(count(outcomes, "answered"), 10)
       const refused = failure(outcomes.find(({ kind }) => kind === "failed")!)
       assert.strictEqual(refused._tag, "ProviderRateLimited")
-      assert.closeTo(refused._tag === "ProviderRateLimited" ? refused.retryAfterMs ?? 0 : 0, 60_000, 200)
+      assert.closeTo(refused._tag === "ProviderRateLimited" ? refused.retryAfterMs ?? 0 : 0, 61_500, 200)
       yield* TestClock.adjust("40 seconds")
       const late = yield* atOnce(15, scripted.request("ten"))
       yield* TestClock.adjust("30 seconds")
       assert.strictEqual(count(yield* Fiber.joinAll(late), "answered"), 10)
+    }))
+
+  it.effect("lets through what comes at the last moment, if there is room", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      const fibers = yield* atOnce(2, scripted.request("ten", { patienceMs: -10 }))
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(count(yield* Fiber.joinAll(fibers), "answered"), 2)
     }))
 
   it.effect("that is reached sends requests to the next target at once", () =>
