@@ -40,8 +40,8 @@ interface Account {
   written: { readonly ledger: Ledger.Ledger; readonly revision: number } | undefined
   /** Nobody else has written between the last two entries, and so perhaps not since. */
   isAlone: boolean
-  /** An entry of which it is not known whether it was made. */
-  doubtful: Draft | undefined
+  /** Entries of which it is not known whether they were made, and the revision that they were to follow. */
+  doubtful: ReadonlyArray<{ readonly draft: Draft; readonly revision: number | undefined }>
   failures: number
   /** Whether a fiber looks after it, and when it will next. */
   isTended: boolean
@@ -73,13 +73,13 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
   const read = Effect.fnUntraced(function*(account: Account) {
     const found = Option.getOrUndefined(yield* store.getRevision(account.key))
     const ledger = found === undefined ? Ledger.empty : Option.getOrElse(decode(found.value), () => Ledger.empty)
-    const { doubtful } = account
-    if (doubtful !== undefined && ledger.held[replica]?.entry === doubtful.entry.entry) {
-      account.doubtful = undefined
-      account.share.accept(doubtful)
-    }
-    account.isAlone = account.written !== undefined && account.written.revision === found?.revision
-    return { ledger, revision: found?.revision }
+    const revision = found?.revision
+    const made = account.doubtful.find(({ draft }) => draft.entry.entry === ledger.held[replica]?.entry)
+    // those that were to follow another revision come too late for ever
+    account.doubtful = account.doubtful.filter((doubt) => doubt.revision === revision)
+    if (made !== undefined) account.share.accept(made.draft)
+    account.isAlone = account.written !== undefined && account.written.revision === revision
+    return { ledger, revision }
   })
 
   /** Returns the revision; `undefined` where another entry came first. */
@@ -98,15 +98,17 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
         share.observe(draft)
         return true
       }
-      account.doubtful = draft
+      const doubts = account.doubtful
+      account.doubtful = [...doubts, { draft, revision }]
       const next = yield* write(account, encode(draft.entered.ledger), revision)
-      account.doubtful = undefined
       account.isAlone = account.isAlone && next !== undefined
       if (next !== undefined) {
+        account.doubtful = []
         account.written = { ledger: draft.entered.ledger, revision: next }
         share.accept(draft)
         return true
       }
+      account.doubtful = doubts
       yield* Effect.sleep((yield* Random.next) * 2 ** tries)
     }
     return false
@@ -168,7 +170,7 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
         share: new Share(replica, limit, now, () => need(limit.key)),
         written: undefined,
         isAlone: false,
-        doubtful: undefined,
+        doubtful: [],
         failures: 0,
         isTended: false,
         wakesAt: Number.NEGATIVE_INFINITY,

@@ -88,10 +88,6 @@ export class Share {
     this.#onNeed = onNeed
   }
 
-  get terms(): Ledger.Terms {
-    return this.#terms
-  }
-
   /** The limit may change while it is in use. */
   setTerms(terms: Ledger.Terms): void {
     this.#terms = terms

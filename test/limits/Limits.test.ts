@@ -152,6 +152,33 @@ describe("a limit per minute", () => {
       assert.isAtLeast(log.at.length, 5 * 60 * 0.8)
     }))
 
+  it.effect("is never exceeded so either where requests take less than was set aside for them", () =>
+    Effect.gen(function*() {
+      const store = yield* TestStore.make()
+      const all = yield* replicas(store, 3)
+      const log = new Log()
+      const tokens: Limit = { key: "tokens", limit: 3_000, windowMs: minute }
+      yield* Effect.forEach(
+        all.flatMap((one) => Array.from({ length: 5 }, () => one)),
+        (one) =>
+          Effect.forever(Effect.gen(function*() {
+            const taken = yield* takeWithin(one, tokens, 10 * minute, 100)
+            yield* log.note
+            yield* Effect.sleep("200 millis")
+            taken.settle(30)
+          })),
+        { concurrency: "unbounded" }
+      ).pipe(Effect.ignore, Effect.forkChild)
+      for (let round = 0; round < 40; round++) {
+        yield* TestClock.adjust("4 seconds")
+        store.isDeaf = true
+        yield* TestClock.adjust("1 second")
+        store.isDeaf = false
+      }
+      assert.isAtMost(log.windows(minute).most, 100)
+      assert.isAtLeast(log.at.length, 200)
+    }))
+
   it.effect("sends away at once whose turn cannot come in time, and says when it can", () =>
     Effect.gen(function*() {
       const [one, other] = yield* replicas(yield* TestStore.make(), 2)

@@ -28,6 +28,19 @@ const headers = (outcome: Outcome) => outcome.kind === "answered" ? outcome.head
 const atOnce = (count: number, request: Effect.Effect<Outcome>) =>
   Effect.forEach(Array.from({ length: count }), () => Effect.forkChild(request))
 
+/** A tracer, and the spans that it has begun. */
+const tracing = () => {
+  const spans: Array<Tracer.NativeSpan> = []
+  const tracer = Tracer.make({
+    span: (options) => {
+      const span = new Tracer.NativeSpan(options)
+      spans.push(span)
+      return span
+    }
+  })
+  return { spans, tracer }
+}
+
 const count = (outcomes: ReadonlyArray<Outcome>, kind: Outcome["kind"]) =>
   outcomes.filter((outcome) => outcome.kind === kind).length
 
@@ -208,14 +221,7 @@ describe("a limit of the catalogue", () => {
   it.effect("that makes wait is a span, and one that does not is none", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
-      const spans: Array<Tracer.NativeSpan> = []
-      const tracer = Tracer.make({
-        span: (options) => {
-          const span = new Tracer.NativeSpan(options)
-          spans.push(span)
-          return span
-        }
-      })
+      const { spans, tracer } = tracing()
       scripted.behave("three/three", streams(1_000))
       const fibers = yield* atOnce(4, Effect.withTracer(scripted.request("three"), tracer))
       yield* TestClock.adjust("3 seconds")
@@ -242,14 +248,7 @@ describe("the span of a call", () => {
   it.effect("says why it ended", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
-      const spans: Array<Tracer.NativeSpan> = []
-      const tracer = Tracer.make({
-        span: (options) => {
-          const span = new Tracer.NativeSpan(options)
-          spans.push(span)
-          return span
-        }
-      })
+      const { spans, tracer } = tracing()
       scripted.behaveOnce("a/m", status(503, 2_000))
       yield* Effect.withTracer(scripted.request("pair"), tracer)
       const told = spans.map(({ attributes, name, status }) => [
