@@ -1,14 +1,8 @@
 /** What can be said of a key on the command line: a flag for each of its settings. */
-import { Effect, Option, Schema, SchemaIssue, Struct } from "effect"
+import { Option, Struct } from "effect"
 import { Flag } from "effect/cli"
 import { KeyChanges } from "../../shared/keys/ApiKey.ts"
-
-/** Some flag is not what its setting must be. */
-class FlagInvalid extends Schema.TaggedError<FlagInvalid>()("FlagInvalid", { detail: Schema.String }) {
-  override get message() {
-    return this.detail
-  }
-}
+import { flagDecoder } from "./FlagDecoder.ts"
 
 const optional = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.optional)
@@ -42,18 +36,14 @@ const plain = (setting: keyof Given, text: string): unknown => {
   return setting === "expiresAt" || text.trim() === "" || Number.isNaN(Number(text)) ? text : Number(text)
 }
 
-const decode = Schema.decodeUnknownEffect(KeyChanges, { errors: "all" })
-const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
+const decode = flagDecoder(KeyChanges)
 
-/** The settings that were given. Every mistake is named. */
-export const settingsOf = (given: Given): Effect.Effect<KeyChanges, FlagInvalid> => {
+/** The settings that were given. */
+export const settingsOf = (given: Given) => {
   const found: Record<string, unknown> = {}
   for (const setting of Struct.keys(flags)) {
     const text = given[setting]
     if (Option.isSome(text)) found[setting] = plain(setting, text.value)
   }
-  return Effect.mapError(decode(found), ({ issue }) =>
-    new FlagInvalid({
-      detail: formatIssue(issue).issues.map(({ message, path }) => `${path?.join(".")}: ${message}`).join("\n")
-    }))
+  return decode(found)
 }

@@ -1,14 +1,15 @@
-/** Commands for whoever runs the gateway: API keys and the catalogue. */
+/** Commands for whoever runs the gateway: API keys, the catalogue and what has been used. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import * as CatalogueCommands from "./CatalogueCommands.ts"
 import * as KeyCommands from "./KeyCommands.ts"
+import * as UsageCommands from "./UsageCommands.ts"
 
 const admin = Command.make("admin").pipe(
   Command.withDescription("Run the gateway's own affairs"),
-  Command.withSubcommands([KeyCommands.keys, CatalogueCommands.config])
+  Command.withSubcommands([KeyCommands.keys, CatalogueCommands.config, UsageCommands.usage])
 )
 
 Command.run(admin, { version: "0.1.0" }).pipe(Effect.provide(NodeServices.layer), NodeRuntime.runMain)

@@ -84,7 +84,10 @@ export const attempt = <A>(run: () => Promise<A>) =>
 
 const isMissing = (cause: unknown): boolean => cause instanceof JetStreamApiError && cause.status === 404
 
-const ensureStream = async (manager: JetStreamManager, config: Partial<StreamConfig> & { readonly name: string }) => {
+export const ensureStream = async (
+  manager: JetStreamManager,
+  config: Partial<StreamConfig> & { readonly name: string }
+) => {
   const known = await manager.streams.info(config.name).catch((cause) => {
     if (isMissing(cause)) return undefined
     throw cause

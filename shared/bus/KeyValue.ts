@@ -36,6 +36,8 @@ export interface Bucket {
   ) => Effect.Effect<Option.Option<number>, JetStreamFailed>
   readonly delete: (key: string) => Effect.Effect<void, JetStreamFailed>
   readonly entries: Effect.Effect<ReadonlyArray<Entry>, JetStreamFailed>
+  /** The entries whose key a filter matches, in which `*` stands for what is between two dots, and `>` for any end. */
+  readonly matching: (filter: string) => Effect.Effect<ReadonlyArray<Entry>, JetStreamFailed>
   /** Never ends. Starts anew from `"loading"` when the connection was lost, so that no change is missed. */
   readonly watch: Stream.Stream<WatchEvent>
 }
@@ -57,6 +59,9 @@ const lostTo = (cause: unknown): boolean => cause instanceof JetStreamApiError &
 /** How servers say that a write came too late: with the sequence that they expected, or without. */
 const wrongLastSequence = [10_071, 10_164]
 
+/** How many entries are asked for at the same time. */
+const atOnce = 256
+
 /**
  * Opens a bucket, creating it where this process may (see `provision` for `GATEWAY_PROVISION` and `NATS_REPLICAS`). With
  * `ttlMs` what was not written for so many milliseconds is gone.
@@ -77,6 +82,18 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*(
     mayCreate ? manager.create(name, { replicas, history: 1, ttl: ttlMs ?? 0 }) : manager.open(name)
   )
   const bucket: KV = yield* open
+  const matching = (filter: string) =>
+    attempt(async () => {
+      const keys: Array<string> = []
+      for await (const key of await bucket.keys(filter)) keys.push(key)
+      const found: Array<Entry> = []
+      for (let at = 0; at < keys.length; at += atOnce) {
+        for (const entry of await Promise.all(keys.slice(at, at + atOnce).map((key) => bucket.get(key)))) {
+          if (entry !== null) found.push(toEntry(entry))
+        }
+      }
+      return found
+    })
 
   return {
     get: (key) =>
@@ -114,12 +131,8 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*(
         }
       }),
     delete: (key) => attempt(() => bucket.delete(key)),
-    entries: attempt(async () => {
-      const keys: Array<string> = []
-      for await (const key of await bucket.keys()) keys.push(key)
-      const entries = await Promise.all(keys.map((key) => bucket.get(key)))
-      return entries.filter((entry) => entry !== null).map(toEntry)
-    }),
+    entries: matching(">"),
+    matching,
     watch: Stream.callback<WatchEvent, JetStreamFailed>((queue) => watchBucket(nats, bucket, queue)).pipe(
       Stream.retry(reopening),
       Stream.orDie

@@ -1,4 +1,4 @@
-/** What a request consumed, in the units that providers bill by. Counts are whole and never negative. */
+/** What a request consumed, in the units that providers bill by. Counts are whole, and nothing is negative. */
 import { Schema } from "effect"
 
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
@@ -17,6 +17,8 @@ export const Usage = Schema.Struct({
   /** Searches over documents, where reranking is billed by them. */
   searchUnits: Schema.optionalKey(Count),
   /** Pictures that were made. */
-  images: Schema.optionalKey(Count)
+  images: Schema.optionalKey(Count),
+  /** Of the video that was made. */
+  seconds: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)))
 })
 export type Usage = typeof Usage.Type

@@ -1,0 +1,117 @@
+/** What can be asked of the counters, and how the answer is grouped and written down. */
+import { type Effect, Schema, Stream } from "effect"
+import { Csv } from "effect/encoding"
+import { Counters, plus, unitNames } from "./Counters.ts"
+import { KeyId } from "./UsageEvent.ts"
+
+/** By what counters are grouped: each has one of every kind. */
+export const Dimension = Schema.Literals(["key", "model", "operation", "day"])
+export type Dimension = typeof Dimension.Type
+
+/** A day in UTC. */
+export const Day = Schema.String.check(
+  Schema.isPattern(/^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/, { expected: "a date such as 2026-11-30" })
+)
+
+/** The how manieth month a day is in. */
+const numberOf = (day: string): number => Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7)) - 1
+
+/** The months of a range of days. */
+export const monthsOf = ({ from, to }: { readonly from: string; readonly to: string }): ReadonlyArray<string> => {
+  const months: Array<string> = []
+  for (let at = numberOf(from); at <= numberOf(to) && months.length <= maxMonths; at++) {
+    months.push(`${String(Math.floor(at / 12)).padStart(4, "0")}-${String(at % 12 + 1).padStart(2, "0")}`)
+  }
+  return months
+}
+
+/** As long as counters are kept. */
+const maxMonths = 14
+
+export const UsageQuery = Schema.Struct({
+  /** The first and the last day that count. */
+  from: Day,
+  to: Day,
+  by: Schema.Union([Dimension, Schema.NonEmptyArray(Dimension)]),
+  /** Where given, only what was asked with this key's id, for this model, by this operation. */
+  key: Schema.optionalKey(KeyId),
+  model: Schema.optionalKey(Schema.String),
+  operation: Schema.optionalKey(Schema.String)
+}).check(Schema.makeFilter(({ from, to }) => from <= to && monthsOf({ from, to }).length <= maxMonths, {
+  expected: "from a day to a later one, not more than 13 months after it"
+}))
+export type UsageQuery = typeof UsageQuery.Type
+
+/** The counters of a group, and what the group has in common. */
+export const UsageRow = Schema.Struct({
+  key: Schema.optionalKey(Schema.String),
+  model: Schema.optionalKey(Schema.String),
+  operation: Schema.optionalKey(Schema.String),
+  day: Schema.optionalKey(Day),
+  ...Counters.fields
+})
+export type UsageRow = typeof UsageRow.Type
+
+/** Counters with all that they are about. */
+export interface Cell {
+  readonly key: string
+  readonly model: string
+  readonly operation: string
+  readonly day: string
+  readonly counters: Counters
+}
+
+const dimensionsOf = ({ by }: UsageQuery): ReadonlyArray<Dimension> => typeof by === "string" ? [by] : [...new Set(by)]
+
+/** Groups the cells that a query is about, in the order of what they are grouped by. */
+export const rowsOf = (query: UsageQuery, cells: Iterable<Cell>): ReadonlyArray<UsageRow> => {
+  const dimensions = dimensionsOf(query)
+  const groups = new Map<string, UsageRow>()
+  for (const { counters, ...about } of cells) {
+    if (about.day < query.from || about.day > query.to) continue
+    if (filters.some((name) => query[name] !== undefined && query[name] !== about[name])) continue
+    const values = dimensions.map((dimension) => about[dimension])
+    const id = values.join("\0")
+    const group = groups.get(id)
+    groups.set(id, {
+      ...(group === undefined
+        ? { ...counters, ...Object.fromEntries(dimensions.map((dimension) => [dimension, about[dimension]])) }
+        : { ...group, ...plus(group, counters) })
+    })
+  }
+  return [...groups].toSorted(([a], [b]) => a < b ? -1 : 1).map(([, row]) => row)
+}
+
+const filters = ["key", "model", "operation"] as const
+
+/** How many requests failed, whatever their error. */
+export const errorsOf = ({ errors }: Counters): number => Object.values(errors).reduce((sum, count) => sum + count, 0)
+
+/** The mean of some times in whole milliseconds; empty where there were none. */
+const mean = ({ count, sumMs }: Counters["duration"]): string => count === 0 ? "" : String(Math.round(sumMs / count))
+
+/** Rows as CSV with a line of headings. */
+export const csvOf = (query: UsageQuery, rows: ReadonlyArray<UsageRow>): Effect.Effect<string> => {
+  const dimensions = dimensionsOf(query)
+  const records = rows.map((row) => [
+    ...dimensions.map((dimension) => row[dimension] ?? ""),
+    String(row.requests),
+    String(errorsOf(row)),
+    String(row.cancelled),
+    ...unitNames.map((unit) => String(row.usage[unit])),
+    String(row.costUsd),
+    mean(row.duration),
+    mean(row.firstByte)
+  ])
+  const headings = [
+    ...dimensions,
+    "requests",
+    "errors",
+    "cancelled",
+    ...unitNames,
+    "costUsd",
+    "meanDurationMs",
+    "meanFirstByteMs"
+  ]
+  return Stream.make(headings, ...records).pipe(Stream.pipeThroughChannel(Csv.encodeString()), Stream.mkString)
+}
