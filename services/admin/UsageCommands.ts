@@ -36,7 +36,7 @@ export const usage = Command.make(
     key: text("key", "Only what was asked with the key of this id").pipe(Flag.optional),
     model: text("model", "Only what was asked of this model").pipe(Flag.optional),
     operation: text("operation", "Only what was asked by this operation, such as chat.completions").pipe(Flag.optional),
-    csv: Flag.Boolean("csv").pipe(Flag.withDescription("As CSV, with a line of headings"))
+    csv: Flag.Boolean("csv").pipe(Flag.withDescription("As CSV, with a line of headings"), Flag.withDefault(false))
   },
   Effect.fn(
     function*({ by, csv, from, to, ...only }) {
