@@ -31,7 +31,7 @@ export class JobReply {
   /** How many bytes were written, and how many may be. */
   #written = 0
   #limit = Limits.windowBytes
-  #started = false
+  #startedAt: number | undefined
   /** Not yet sent. */
   #head: AnswerHead | undefined
   #pending: Array<Uint8Array> = []
@@ -72,7 +72,12 @@ export class JobReply {
 
   /** Whether the head has been given: from then on an error is part of the answer. */
   get started(): boolean {
-    return this.#started
+    return this.#startedAt !== undefined
+  }
+
+  /** When the head was given, in epoch milliseconds. */
+  get startedAt(): number | undefined {
+    return this.#startedAt
   }
 
   /** The end was sent, or nobody wants it any more. */
@@ -107,7 +112,7 @@ export class JobReply {
 
   /** The head of the answer. Must come before `write`. */
   start(head: AnswerHead): void {
-    this.#started = true
+    this.#startedAt = this.#now()
     this.#head = head
     this.#schedule()
   }

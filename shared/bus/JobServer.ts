@@ -29,6 +29,13 @@ export interface ServedJob {
    * waited long or that another worker had before is begun only when ingress still wants it.
    */
   readonly claim: (redispatch: Redispatch) => Effect.Effect<void, Cancelled>
+  /** When it came, in epoch milliseconds. */
+  readonly takenAt: number
+  /**
+   * Keeps the job unacknowledged, without its slot, after its end until the function that it returns is called: were this
+   * worker to die before that, another would be given the job.
+   */
+  readonly hold: () => () => void
   /** The whole request body, fetched from ingress where it did not come with the job. */
   readonly body: Effect.Effect<Uint8Array, AnswerLost>
 }
@@ -101,6 +108,8 @@ class Server {
   readonly #fibers = new Set<Fiber.Fiber<void>>()
   /** Ingresses on whose subjects nobody listens, and since when. */
   readonly #missingSince = new Map<string, number>()
+  /** Ended, but held. */
+  readonly #held = new Map<string, PulledJob>()
   #heartbeats: NodeJS.Timeout | undefined
   #pulling = false
   #closing = false
@@ -138,6 +147,7 @@ class Server {
       for (const [ingress, since] of this.#missingSince) {
         if (now - since > Limits.heartbeatMs) this.#missingSince.delete(ingress)
       }
+      for (const job of this.#held.values()) job.working()
     }, Limits.heartbeatMs)
   }
 
@@ -172,11 +182,19 @@ class Server {
   }
 
   #begin(job: PulledJob): void {
-    if (this.#now() > job.deadline) return job.acknowledge()
+    // who had it before may have begun it in time, and is gone without having said what became of it
+    if (this.#now() > job.deadline && job.delivery === 1) return job.acknowledge()
     const key = Subjects.attemptKey(job.id, job.attempt)
-    // the same attempt, given out again while it still runs here
-    if (this.#replies.has(key)) return job.acknowledge()
+    // the same attempt, given out again while it is still here
+    if (this.#replies.has(key) || this.#held.has(key)) return job.acknowledge()
     let fiber: Fiber.Fiber<void> | undefined
+    let isHeld = false
+    let hasEnded = false
+    const settle = () => {
+      if (isHeld || !hasEnded) return
+      this.#held.delete(key)
+      job.acknowledge()
+    }
     const reply = new JobReply({
       outbox: this.#nats.outbox,
       claims: this.#claims,
@@ -193,6 +211,14 @@ class Server {
     fiber = this.#fork(this.#options.run({
       pulled: job,
       reply,
+      takenAt: this.#now(),
+      hold: () => {
+        isHeld = true
+        return () => {
+          isHeld = false
+          settle()
+        }
+      },
       claim: (redispatch) => this.#claim(job, reply, redispatch),
       body: job.body === undefined
         ? this.#bodies.fetch(key, job.bodySize, (offset, length) => reply.pull(offset, length))
@@ -203,7 +229,12 @@ class Server {
       // whatever became of the work, ingress is told
       if (!reply.over) reply.fail(new WorkerLost())
       if (fiber !== undefined) this.#fibers.delete(fiber)
-      job.acknowledge()
+      hasEnded = true
+      if (isHeld) {
+        this.#held.set(key, job)
+        job.free()
+      }
+      settle()
     }
     if (fiber.pollUnsafe() !== undefined) return ended()
     this.#fibers.add(fiber)

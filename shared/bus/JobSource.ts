@@ -38,6 +38,8 @@ export interface PulledJob {
   readonly publishedAt: number
   /** How many jobs of the pool were left in the stream when it was given out. */
   readonly behind: number
+  /** The slot is free for another, while this one is still kept from other workers. */
+  readonly free: () => void
   /** Done with it, for good or bad. Frees the slot. */
   readonly acknowledge: () => void
   /** Gives it back for another worker to take, at once or after so many milliseconds. Frees the slot. */
@@ -133,12 +135,18 @@ export class JobSource {
     const text = (name: string) => decodeHeader(headers?.get(name) ?? "")
     const { behind, deliveries, publishedAt } = parseAckSubject(message.reply ?? "")
     let held = true
+    let hasSlot = true
+    const free = () => {
+      if (!hasSlot) return
+      hasSlot = false
+      this.#inFlight--
+      this.#schedule()
+    }
     const settle = (word: Uint8Array) => {
       if (!held) return
       held = false
-      this.#inFlight--
       this.#nats.outbox.publish(message.reply ?? "", word)
-      this.#schedule()
+      free()
     }
     return {
       id: text(header.job),
@@ -156,6 +164,7 @@ export class JobSource {
       delivery: deliveries,
       publishedAt,
       behind,
+      free,
       acknowledge: () => settle(ack),
       giveBack: (delayMs) => settle(delayMs === undefined ? nak : nakLater(delayMs)),
       working: () => {

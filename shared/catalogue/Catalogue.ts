@@ -7,6 +7,7 @@
 import { Config, Context, Effect, FileSystem, Layer, Result, Schedule, Schema, SchemaIssue } from "effect"
 import { workloads } from "../contract/Operation.ts"
 import { inconsistencies } from "./Inconsistencies.ts"
+import { Price } from "./Price.ts"
 import * as SecretReference from "./SecretReference.ts"
 import * as YamlText from "./YamlText.ts"
 
@@ -137,7 +138,9 @@ export const Model = Schema.Struct({
    */
   sticky: Schema.optionalKey(Schema.Literal("user")),
   /** Models of the same workload that are tried in this order once every target has failed, with their own fallbacks. */
-  fallbacks: Schema.optionalKey(Schema.Array(Schema.NonEmptyString))
+  fallbacks: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
+  /** What it costs, whichever target serves it. Default: it is not known. */
+  price: Schema.optionalKey(Price)
 })
 export type Model = typeof Model.Type
 

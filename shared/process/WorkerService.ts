@@ -7,6 +7,7 @@ import { createServer } from "node:http"
 import { JobServer } from "../bus/JobServer.ts"
 import { Nats } from "../bus/Nats.ts"
 import { Catalogue } from "../catalogue/Catalogue.ts"
+import { costOf } from "../catalogue/Price.ts"
 import type { Workload } from "../contract/Operation.ts"
 import { Limits } from "../limits/Limits.ts"
 import { GuardedFetch } from "../provider/GuardedFetch.ts"
@@ -16,6 +17,7 @@ import { ResultStore } from "../provider/ResultStore.ts"
 import { SharedLimits } from "../provider/SharedLimits.ts"
 import { Upstream } from "../provider/Upstream.ts"
 import * as Health from "../telemetry/Health.ts"
+import { UsageLog } from "../usage/UsageLog.ts"
 import { Performer } from "../worker/JobLife.ts"
 import { Preparation } from "../worker/Preparation.ts"
 import { Worker } from "../worker/Worker.ts"
@@ -39,9 +41,11 @@ const performer = Layer.effect(
   Effect.gen(function*() {
     const { perform, redispatch } = yield* Providers
     const { prepare } = yield* Preparation
+    const catalogue = yield* Catalogue
     return Performer.of({
       redispatch,
-      perform: (work, reply) => Effect.flatMap(prepare(work), (prepared) => perform(prepared, reply))
+      perform: (work, reply) => Effect.flatMap(prepare(work), (prepared) => perform(prepared, reply)),
+      cost: (model, usage) => costOf(catalogue.current().models.get(model)?.price, usage)
     })
   })
 )
@@ -70,7 +74,7 @@ export const layer = <E>(options: {
 }) =>
   around(
     Worker.layer(options.workload, options.slots).pipe(
-      Layer.provide([performer, JobServer.layer]),
+      Layer.provide([performer, JobServer.layer, UsageLog.layer]),
       Layer.provide([Providers.layer, options.preparation ?? Preparation.layerNone]),
       Layer.provide(options.engines),
       Layer.provide([Upstream.layer, GuardedFetch.layer, options.results ?? ResultStore.layerNone, sharedLimits])

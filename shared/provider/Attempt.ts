@@ -10,13 +10,16 @@ import { retryOf } from "./Course.ts"
 import * as Gate from "./Gate.ts"
 import * as Health from "./Health.ts"
 import { Passed } from "./Passed.ts"
-import type { Call } from "./Protocol.ts"
+import type { Call, Endpoint } from "./Protocol.ts"
 import { protocols } from "./protocols.ts"
 import { RetryBudget } from "./RetryBudget.ts"
 import type { Candidate } from "./Route.ts"
 
 /** What every call for a request has in common. */
-export type Request = Omit<Call, "endpoint" | "workload">
+export interface Request extends Omit<Call, "endpoint" | "workload"> {
+  /** Hears of every call before it is made. */
+  readonly onCall?: (endpoint: Pick<Endpoint, "name" | "model">) => void
+}
 
 export interface Attempt {
   /** Has it answered, if it can be called before a time (epoch milliseconds). */
@@ -45,6 +48,7 @@ export const make = Effect.gen(function*() {
     const call: Call = { ...request, workload, endpoint }
     answer.provider = endpoint.name
     answer.attempts++
+    request.onCall?.(endpoint)
     return performs[endpoint.provider.protocol](call, answer).pipe(
       Effect.tapError((error) => Effect.annotateCurrentSpan(Attributes.failure(error))),
       Span.around(`${request.operation.name} ${request.model}`, {

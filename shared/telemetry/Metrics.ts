@@ -61,3 +61,9 @@ const providerWaits = Metric.histogram("gateway_provider_wait_milliseconds", {
   boundaries: Metric.boundariesFromIterable([1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000])
 })
 export const providerWait = labelled(providerWaits, (provider: string) => ({ provider }))
+
+/** Usage events of this worker that there was no room to keep while NATS did not take them. */
+export const usageLost = Metric.counter("gateway_usage_events_lost_total", {
+  description: "Usage events of this worker that were lost, because NATS did not take them for too long",
+  incremental: true
+})

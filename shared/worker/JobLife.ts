@@ -2,11 +2,11 @@
  * The life of a job in a worker, to be read aloud: it was pulled, it is claimed, decoded, performed (which is routed,
  * admitted and sent to a provider), replied to, metered, and acknowledged when this effect ends.
  */
-import { Cause, Clock, Context, Effect, Metric, Option } from "effect"
+import { Cause, Context, Effect, Metric, Option } from "effect"
 import type { Redispatch } from "../bus/Frame.ts"
 import type { JobReply } from "../bus/JobReply.ts"
 import type { ServedJob } from "../bus/JobServer.ts"
-import { InternalError, InvalidRequest, type JobError } from "../contract/JobError.ts"
+import { type Cancelled, InternalError, InvalidRequest, type JobError } from "../contract/JobError.ts"
 import type { Operation } from "../contract/Operation.ts"
 import { operationNamed } from "../contract/operations.ts"
 import type { Usage } from "../contract/Usage.ts"
@@ -14,6 +14,7 @@ import * as Attributes from "../telemetry/Attributes.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as Span from "../telemetry/Span.ts"
 import * as TraceParent from "../telemetry/TraceParent.ts"
+import { Meter, type Metering } from "./Meter.ts"
 
 /** What is to be done, and for whom. */
 export interface Work {
@@ -28,6 +29,8 @@ export interface Work {
   readonly deadline: number
   /** How long it lay in the queue, in milliseconds. */
   readonly queuedMs: number
+  /** Hears of every call to a provider before it is made. */
+  readonly onCall: Meter["onCall"]
 }
 
 /** Does the work of a workload: what a worker service brings. */
@@ -35,9 +38,15 @@ export class Performer extends Context.Service<Performer, {
   readonly redispatch: (model: string) => Redispatch
   /** Answers into the reply; fails before the reply has started where nothing of an answer was given. */
   readonly perform: (work: Work, reply: JobReply) => Effect.Effect<Usage | undefined, JobError>
+  readonly cost: Metering["cost"]
 }>()("shared/worker/Performer") {}
 
-const decoded = (job: ServedJob, begun: number): Effect.Effect<Work, JobError> =>
+/** What jobs are lived with. */
+export interface Means extends Metering {
+  readonly performer: Performer["Service"]
+}
+
+const decoded = (job: ServedJob, meter: Meter, begun: number): Effect.Effect<Work, JobError> =>
   Effect.flatMap(job.body, (body) => {
     const { contentType, deadline, headers, model, operation: name, publishedAt, tenant } = job.pulled
     const operation = operationNamed(name)
@@ -46,43 +55,75 @@ const decoded = (job: ServedJob, begun: number): Effect.Effect<Work, JobError> =
       ? Effect.fail(
         new InvalidRequest({ message: `Unknown operation ${name}`, param: null, code: "unknown_operation" })
       )
-      : Effect.succeed({ operation, model, tenant, contentType, headers, body, deadline, queuedMs })
+      : Effect.succeed({
+        operation,
+        model,
+        tenant,
+        contentType,
+        headers,
+        body,
+        deadline,
+        queuedMs,
+        onCall: meter.onCall
+      })
   })
 
 /** Tells ingress how it ended. Whatever is not an error of the job is ours, and is logged here, where it happened. */
-const failed = (job: ServedJob, cause: Cause.Cause<JobError>): Effect.Effect<void> => {
-  const error = Cause.findErrorOption(cause)
-  if (Option.isSome(error)) {
-    if (error.value._tag === "Cancelled") job.reply.abandon()
-    else job.reply.fail(error.value)
-    return Metric.update(Metrics.jobs(error.value._tag), 1)
+const failed = (job: ServedJob, meter: Meter, cause: Cause.Cause<JobError>): Effect.Effect<void> => {
+  const found = Cause.findErrorOption(cause)
+  const error = Option.isSome(found) ? found.value : new InternalError()
+  if (error._tag === "Cancelled") {
+    job.reply.abandon()
+    meter.cancelled()
+  } else {
+    job.reply.fail(error)
+    meter.failed(error._tag)
   }
-  if (Cause.hasInterruptsOnly(cause)) return Metric.update(Metrics.jobs("Cancelled"), 1)
-  job.reply.fail(new InternalError())
-  return Effect.andThen(
-    Metric.update(Metrics.jobs("InternalError"), 1),
+  const counted = Metric.update(Metrics.jobs(error._tag), 1)
+  return Option.isSome(found) ? counted : Effect.andThen(
+    counted,
     Effect.logError("job failed by a mistake of ours", { job: job.pulled.id, operation: job.pulled.operation }, cause)
   )
 }
 
-const ended = (job: ServedJob, usage: Usage | undefined): Effect.Effect<void> => {
+const ended = (job: ServedJob, meter: Meter, usage: Usage | undefined): Effect.Effect<void> => {
   job.reply.end(usage)
+  meter.ended(usage)
   return Metric.update(Metrics.jobs("Done"), 1)
 }
 
-export const live = (performer: Performer["Service"], job: ServedJob): Effect.Effect<void> =>
-  job.claim(performer.redispatch(job.pulled.model)).pipe(
-    Effect.andThen(Clock.currentTimeMillis),
-    Effect.flatMap((begun) => decoded(job, begun)),
-    Effect.flatMap((work) => performer.perform(work, job.reply)),
-    Effect.tap((usage) => usage === undefined ? Effect.void : Effect.annotateCurrentSpan(Attributes.usage(usage))),
-    Span.around(`process ${job.pulled.operation}`, {
-      kind: "consumer",
-      attributes: Attributes.job(job.pulled),
-      ...TraceParent.asParent(job.pulled.traceparent)
-    }),
-    Effect.matchCauseEffect({
-      onSuccess: (usage) => ended(job, usage),
-      onFailure: (cause) => failed(job, cause)
-    })
-  )
+/** Ingress does not want it any more, or this worker has to end. */
+const interrupted = (job: ServedJob, meter: Meter): Effect.Effect<void> => {
+  if (job.reply.over) meter.cancelled()
+  else meter.failed("WorkerLost")
+  return Metric.update(Metrics.jobs("Cancelled"), 1)
+}
+
+/** A job that another worker had, and that ingress has given up since, was begun by that one and died with it. */
+const claimed = ({ performer }: Means, job: ServedJob, meter: Meter): Effect.Effect<void, Cancelled> => {
+  const redispatch = performer.redispatch(job.pulled.model)
+  const claim = job.claim(redispatch)
+  return job.pulled.delivery === 1 || redispatch === "always"
+    ? claim
+    : Effect.tapError(claim, () => Effect.sync(() => meter.lost()))
+}
+
+export const live = (means: Means, job: ServedJob): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const meter = new Meter(means, job)
+    return claimed(means, job, meter).pipe(
+      Effect.flatMap(() => decoded(job, meter, means.now())),
+      Effect.flatMap((work) => means.performer.perform(work, job.reply)),
+      Effect.tap((usage) => usage === undefined ? Effect.void : Effect.annotateCurrentSpan(Attributes.usage(usage))),
+      Span.around(`process ${job.pulled.operation}`, {
+        kind: "consumer",
+        attributes: Attributes.job(job.pulled),
+        ...TraceParent.asParent(job.pulled.traceparent)
+      }),
+      Effect.matchCauseEffect({
+        onSuccess: (usage) => ended(job, meter, usage),
+        onFailure: (cause) => failed(job, meter, cause)
+      }),
+      Effect.onInterrupt(() => interrupted(job, meter))
+    )
+  })

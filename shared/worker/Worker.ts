@@ -1,7 +1,8 @@
 /** A worker service, but for what its workload does: pulls the jobs of one pool and lives each one. */
-import { Config, Context, Effect, Layer } from "effect"
+import { Clock, Config, Context, Effect, Layer } from "effect"
 import { JobServer } from "../bus/JobServer.ts"
 import type { Workload } from "../contract/Operation.ts"
+import { UsageLog } from "../usage/UsageLog.ts"
 import * as JobLife from "./JobLife.ts"
 
 export class Worker extends Context.Service<Worker, {
@@ -18,15 +19,19 @@ export class Worker extends Context.Service<Worker, {
       Effect.gen(function*() {
         const server = yield* JobServer
         const performer = yield* JobLife.Performer
+        const log = yield* UsageLog
+        const clock = yield* Clock.Clock
         const slots = yield* Config.Int("WORKER_SLOTS").pipe(Config.withDefault(defaultSlots))
         const pool = yield* Config.String("WORKER_POOL").pipe(Config.withDefault("default"))
         const graceMs = yield* Config.Int("WORKER_GRACE_MS").pipe(Config.withDefault(300_000))
+        const now = () => clock.currentTimeMillisUnsafe()
+        const means = { performer, cost: performer.cost, log, workload, now }
         const serving = yield* server.serve({
           workload,
           pool,
           slots,
           graceMs,
-          run: (job) => JobLife.live(performer, job)
+          run: (job) => JobLife.live(means, job)
         })
         yield* Effect.logInfo("worker started", { workload, pool, slots })
         return Worker.of({ isReady: serving.isReady })

@@ -1,0 +1,56 @@
+/** Where a worker writes what became of its jobs. */
+import { Clock, Context, Effect, Layer, Metric } from "effect"
+import { openEvents } from "../bus/EventStream.ts"
+import { EventWriter } from "../bus/EventWriter.ts"
+import { patiently } from "../bus/JobStreams.ts"
+import { Nats } from "../bus/Nats.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import { type UsageEvent, usageEvents } from "./UsageEvent.ts"
+
+/** How long a worker that ends waits until what it has written is stored, in milliseconds. */
+const closeWithinMs = 5_000
+
+const utf8 = new TextEncoder()
+
+export class UsageLog extends Context.Service<UsageLog, {
+  /**
+   * Takes an event and returns at once; it leaves behind whatever was published before it. `onStored` runs when it is
+   * safe, or has not been for so long that nothing should wait for it.
+   */
+  readonly write: (workload: string, event: UsageEvent, onStored: () => void) => void
+}>()("shared/usage/UsageLog") {
+  static readonly layer = Layer.effect(
+    UsageLog,
+    Effect.gen(function*() {
+      const nats = yield* Nats
+      const clock = yield* Clock.Clock
+      const run = Effect.runForkWith(yield* Effect.context<never>())
+      let hasWarned = false
+      const lost = Effect.suspend(() => {
+        const warning = hasWarned ? Effect.void : Effect.logError("usage is lost: NATS has not taken it for too long")
+        hasWarned = true
+        return Effect.andThen(warning, Metric.update(Metrics.usageLost, 1))
+      })
+      yield* openEvents(usageEvents).pipe(
+        Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently }),
+        Effect.tapError((error) => Effect.logError("usage is not written", error)),
+        Effect.forkScoped
+      )
+      const writer = yield* Effect.acquireRelease(
+        Effect.sync(() =>
+          new EventWriter({ nats, now: () => clock.currentTimeMillisUnsafe(), onLost: () => void run(lost) })
+        ),
+        (writer) =>
+          Effect.flatMap(
+            Effect.promise(() => writer.close(closeWithinMs)),
+            (left) =>
+              left === 0 ? Effect.void : Effect.logError("usage is lost: NATS did not take it", { events: left })
+          )
+      )
+      return UsageLog.of({
+        write: (workload, event, onStored) =>
+          writer.write(`usage.${workload}`, event.id, utf8.encode(JSON.stringify(event)), onStored)
+      })
+    })
+  )
+}

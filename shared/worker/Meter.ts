@@ -1,0 +1,90 @@
+/**
+ * Follows one job on the way to its usage event. The event leaves right behind the last frame of the answer, in the same
+ * write, and the job is acknowledged when it is stored: a job whose event was lost with its worker comes to another.
+ */
+import type { ServedJob } from "../bus/JobServer.ts"
+import type { Workload } from "../contract/Operation.ts"
+import type { Usage } from "../contract/Usage.ts"
+import type { UsageEvent } from "../usage/UsageEvent.ts"
+import type { UsageLog } from "../usage/UsageLog.ts"
+
+/** What jobs are metered with. */
+export interface Metering {
+  readonly log: UsageLog["Service"]
+  readonly workload: Workload
+  readonly now: () => number
+  /** What it costs to consume this, in US dollars; `null` where that is not known. */
+  readonly cost: (model: string, usage: Usage | undefined) => number | null
+}
+
+/** How a job ended. */
+interface Ending {
+  readonly outcome: UsageEvent["outcome"]
+  readonly error: string | null
+  readonly usage: Usage | undefined
+}
+
+export class Meter {
+  readonly #metering: Metering
+  readonly #job: ServedJob
+  #calls = 0
+  #provider: string | null = null
+  #providerModel: string | null = null
+  #isWritten = false
+
+  constructor(metering: Metering, job: ServedJob) {
+    this.#metering = metering
+    this.#job = job
+  }
+
+  readonly onCall = (endpoint: { readonly name: string; readonly model: string }): void => {
+    this.#calls++
+    this.#provider = endpoint.name
+    this.#providerModel = endpoint.model
+  }
+
+  ended(usage: Usage | undefined): void {
+    this.#write({ outcome: "success", error: null, usage })
+  }
+
+  failed(error: string): void {
+    if (this.#calls > 0) this.#write({ outcome: "failure", error, usage: undefined })
+  }
+
+  cancelled(): void {
+    if (this.#calls > 0) this.#write({ outcome: "cancelled", error: null, usage: undefined })
+  }
+
+  /** By a worker before this one. Where that one could write its event, this one is not counted beside it. */
+  lost(): void {
+    this.#write({ outcome: "failure", error: "WorkerLost", usage: undefined })
+  }
+
+  #write({ error, outcome, usage }: Ending): void {
+    if (this.#isWritten) return
+    this.#isWritten = true
+    const { cost, log, now, workload } = this.#metering
+    const { pulled, reply, takenAt } = this.#job
+    const time = now()
+    log.write(
+      workload,
+      {
+        id: pulled.id,
+        time,
+        key: pulled.tenant,
+        operation: pulled.operation,
+        model: pulled.model,
+        provider: this.#provider,
+        providerModel: this.#providerModel,
+        usage: usage ?? null,
+        costUsd: cost(pulled.model, usage),
+        outcome,
+        error,
+        durationMs: Math.max(0, time - takenAt),
+        firstByteMs: reply.startedAt === undefined ? null : Math.max(0, reply.startedAt - takenAt),
+        attempts: this.#calls
+      },
+      this.#job.hold()
+    )
+  }
+}
