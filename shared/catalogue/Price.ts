@@ -11,6 +11,8 @@ export const Price = Schema.Struct({
   outputPerMillion: Dollars,
   /** For input that the provider has read from its cache. Default: as for other input. */
   cachedPerMillion: Dollars,
+  /** For input that the provider has written to its cache. Default: as for other input. */
+  cacheWritePerMillion: Dollars,
   perImage: Dollars,
   /** Of video. */
   perSecond: Dollars,
@@ -25,13 +27,16 @@ const million = 1_000_000
 /** What a request has cost that consumed this; `null` where nothing is known of the one or the other. */
 export const costOf = (price: Price | undefined, usage: Usage | undefined): number | null => {
   if (price === undefined || usage === undefined) return null
-  const { cachedTokens = 0, characters = 0, images = 0, inputTokens, outputTokens, seconds = 0 } = usage
+  const { cacheWriteTokens = 0, cachedTokens = 0, characters = 0, images = 0, inputTokens, outputTokens } = usage
   const { inputPerMillion = 0, outputPerMillion = 0, perImage = 0, perMillionCharacters = 0, perRequest = 0 } = price
+  const { cacheWritePerMillion = inputPerMillion, cachedPerMillion = inputPerMillion, perSecond = 0 } = price
   const cached = Math.min(cachedTokens, inputTokens)
+  const cacheWritten = Math.min(cacheWriteTokens, inputTokens - cached)
+  const input = (inputTokens - cached - cacheWritten) * inputPerMillion
   return perRequest +
-    ((inputTokens - cached) * inputPerMillion + cached * (price.cachedPerMillion ?? inputPerMillion)) / million +
+    (input + cached * cachedPerMillion + cacheWritten * cacheWritePerMillion) / million +
     outputTokens * outputPerMillion / million +
     images * perImage +
-    seconds * (price.perSecond ?? 0) +
+    (usage.seconds ?? 0) * perSecond +
     characters * perMillionCharacters / million
 }
