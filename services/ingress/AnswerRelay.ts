@@ -11,6 +11,8 @@ import type { AnswerHead } from "../../shared/bus/Frame.ts"
 import type { AnswerListener, JobClient, JobHandle, JobRequest } from "../../shared/bus/JobClient.ts"
 import type { JobError } from "../../shared/contract/JobError.ts"
 import type { Dialect } from "../../shared/contract/Operation.ts"
+import type { Usage } from "../../shared/contract/Usage.ts"
+import type { Over } from "./Admission.ts"
 import * as ErrorEnvelope from "./ErrorEnvelope.ts"
 
 /** Not more than the window: a worker that has filled it writes no more until something was taken. */
@@ -27,6 +29,8 @@ export interface RelayOptions {
   readonly request: JobRequest
   readonly dialect: Dialect
   readonly requestId: string
+  /** Told when the job is over, where that is of interest. */
+  readonly over: Over | undefined
 }
 
 /** Submits a job and returns the response as soon as its status is certain. Interruption cancels the job. */
@@ -66,6 +70,7 @@ class Answer implements AnswerListener {
 
   cancel(): void {
     this.#job.cancel()
+    this.#options.over?.(undefined)
   }
 
   onClaim(): void {}
@@ -89,8 +94,9 @@ class Answer implements AnswerListener {
     this.#bytes = 0
   }
 
-  onEnd(): void {
+  onEnd(usage: Usage | undefined): void {
     this.#ended = true
+    this.#options.over?.(usage)
     if (this.#passing) return this.#deliver()
     const body = this.#chunks.length === 1 ? this.#chunks[0] : Buffer.concat(this.#chunks, this.#bytes)
     this.#resume(Effect.succeed(HttpServerResponse.uint8Array(body ?? new Uint8Array(0), this.#responseOptions)))
@@ -99,6 +105,7 @@ class Answer implements AnswerListener {
   onError(error: JobError): void {
     if (!this.#passing) return this.#resume(Effect.fail(error))
     this.#error = error
+    this.#options.over?.(undefined)
     if (this.#isEventStream) {
       const { dialect, requestId } = this.#options
       this.#chunks.push(Buffer.from(ErrorEnvelope.toFrame(dialect, error, requestId)))
@@ -129,7 +136,7 @@ class Answer implements AnswerListener {
   #pass(): void {
     this.#passing = true
     const body = Stream.fromPull(Effect.succeed(Effect.suspend(() => this.#pull()))).pipe(
-      Stream.ensuring(Effect.sync(() => this.#job.cancel()))
+      Stream.ensuring(Effect.sync(() => this.cancel()))
     )
     this.#resume(Effect.succeed(HttpServerResponse.stream(body, this.#responseOptions)))
   }

@@ -36,6 +36,22 @@ const describe = (error: RequestError): Description => {
       return { status: 401, type: "authentication_error", code: "invalid_api_key" }
     case "KeyInactive":
       return { status: 403, type: "permission_error", code: `${error.reason}_api_key` }
+    case "ModelNotAllowed":
+      return { status: 403, type: "permission_error", code: "model_not_allowed", param: "model" }
+    case "LimitReached":
+      return {
+        status: 429,
+        type: "rate_limit_error",
+        code: "rate_limit_exceeded",
+        retryAfterMs: error.retryAfterMs
+      }
+    case "BudgetSpent":
+      return {
+        status: 429,
+        type: "rate_limit_error",
+        code: "insufficient_quota",
+        retryAfterMs: error.retryAfterMs
+      }
     case "InvalidRequest":
       return { status: 400, type: "invalid_request_error", code: error.code, param: error.param }
     case "BodyTooLarge":

@@ -10,8 +10,11 @@ import { Nats } from "../../shared/bus/Nats.ts"
 import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
 import { ResultFiles } from "../../shared/files/ResultFiles.ts"
 import { KeyRing } from "../../shared/keys/KeyRing.ts"
+import { Limits } from "../../shared/limits/Limits.ts"
 import { closeIdle } from "../../shared/process/Connections.ts"
 import * as Health from "../../shared/telemetry/Health.ts"
+import { Spending } from "../../shared/usage/Spending.ts"
+import { Admission } from "./Admission.ts"
 import * as AnswerHeaders from "./AnswerHeaders.ts"
 import { Drain, onRelease } from "./Drain.ts"
 import * as Files from "./Files.ts"
@@ -84,7 +87,8 @@ export const layer = onRelease.pipe(
     )
   ]),
   Layer.provide(queues),
-  Layer.provide([KeyRing.layer, JobClient.layer, ResultFiles.layer, Tasks.services, Drain.layer]),
+  Layer.provide([KeyRing.layer, Admission.layer, JobClient.layer, ResultFiles.layer, Tasks.services, Drain.layer]),
+  Layer.provide([Limits.layer, Spending.layer]),
   Layer.provide([Nats.layer, Catalogue.layer]),
   Layer.provide(NodeFileSystem.layer)
 )

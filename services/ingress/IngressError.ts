@@ -22,6 +22,37 @@ export class KeyInactive extends Schema.TaggedError<KeyInactive>()("KeyInactive"
   }
 }
 
+/** The model is there, but not for this key. */
+export class ModelNotAllowed extends Schema.TaggedError<ModelNotAllowed>()("ModelNotAllowed", {
+  model: Schema.String
+}) {
+  override get message() {
+    return `The API key may not use the model '${this.model}'`
+  }
+}
+
+/** The key has used up what it may use at a time. */
+export class LimitReached extends Schema.TaggedError<LimitReached>()("LimitReached", {
+  limit: Schema.Literals(["requests", "tokens", "concurrent"]),
+  most: Schema.Int,
+  retryAfterMs: Schema.Finite
+}) {
+  override get message() {
+    const limit = this.limit === "concurrent" ? "requests at the same time" : `${this.limit} per minute`
+    return `The API key has reached its limit of ${this.most} ${limit}`
+  }
+}
+
+/** The key has spent what it may spend in a month. */
+export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent", {
+  budgetUsd: Schema.Finite,
+  retryAfterMs: Schema.Finite
+}) {
+  override get message() {
+    return `The API key has spent its budget of ${this.budgetUsd} USD for this month`
+  }
+}
+
 export class BodyTooLarge extends Schema.TaggedError<BodyTooLarge>()("BodyTooLarge", { limitBytes: Schema.Int }) {
   override get message() {
     return `The request body is larger than ${this.limitBytes} bytes`
@@ -115,6 +146,9 @@ export type RequestError =
   | KeyMissing
   | KeyInvalid
   | KeyInactive
+  | ModelNotAllowed
+  | LimitReached
+  | BudgetSpent
   | BodyTooLarge
   | MediaTypeUnsupported
   | RouteNotFound

@@ -11,9 +11,11 @@ import type { Dialect, Operation, Workload } from "../../shared/contract/Operati
 import { operations } from "../../shared/contract/operations.ts"
 import { strictTranslation, translationHeader } from "../../shared/contract/Translation.ts"
 import type { PriorityClass } from "../../shared/contract/PriorityClass.ts"
+import { allows, type ApiKey } from "../../shared/keys/ApiKey.ts"
 import { KeyRing } from "../../shared/keys/KeyRing.ts"
 import * as Metrics from "../../shared/telemetry/Metrics.ts"
 import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
+import { Admission, type Over } from "./Admission.ts"
 import { RequestId } from "./AnswerHeaders.ts"
 import { relay } from "./AnswerRelay.ts"
 import { authenticate } from "./Authentication.ts"
@@ -22,21 +24,31 @@ import { type RequestError, RouteNotFound } from "./IngressError.ts"
 import * as PathTemplate from "./PathTemplate.ts"
 import * as RequestBody from "./RequestBody.ts"
 
+/** Adds headers to an answer, good or bad; they are made when it is given. */
+type Say = (headers: (() => Record<string, string>) | undefined) => void
+
 /** Answers an effect's error in the dialect of its route. */
 export const respond = <R>(
   operation: string,
   dialect: Dialect,
-  effect: (requestId: string) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError, R>
+  effect: (
+    requestId: string,
+    say: Say
+  ) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError, R>
 ) =>
-  Effect.flatMap(RequestId, (requestId) =>
-    Effect.matchEffect(effect(requestId), {
-      onSuccess: (response) => Effect.as(Metric.update(Metrics.requests(operation, "success"), 1), response),
+  Effect.flatMap(RequestId, (requestId) => {
+    let said: (() => Record<string, string>) | undefined
+    const saying = (response: HttpServerResponse.HttpServerResponse) =>
+      said === undefined ? response : HttpServerResponse.setHeaders(response, said())
+    return Effect.matchEffect(effect(requestId, (headers) => (said = headers)), {
+      onSuccess: (response) => Effect.as(Metric.update(Metrics.requests(operation, "success"), 1), saying(response)),
       onFailure: (error) =>
         Effect.as(
           Metric.update(Metrics.requests(operation, error._tag), 1),
-          ErrorEnvelope.toResponse(dialect, error, requestId)
+          saying(ErrorEnvelope.toResponse(dialect, error, requestId))
         )
-    }))
+    })
+  })
 
 /** A request that is to be served. */
 export interface Accepted {
@@ -52,6 +64,8 @@ export interface Accepted {
   /** As the client sent it, and known to decode. */
   readonly body: Uint8Array
   readonly traceparent: string | undefined
+  /** To be told when the request is over, where that is of interest. */
+  readonly over: Over | undefined
 }
 
 type Answer = (
@@ -63,40 +77,44 @@ type Answer = (
 const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer: Answer) {
   const keys = yield* KeyRing
   const catalogue = yield* Catalogue
+  const admission = yield* Admission
 
   const handle = (
     request: HttpServerRequest.HttpServerRequest,
     headers: Headers.Headers,
     { model: pathModel, operation }: PathTemplate.Match
   ) =>
-  (requestId: string) =>
+  (requestId: string, say: Say) =>
     authenticate(keys, headers, operation.dialect).pipe(
       Effect.tap(() => checkHeaders(operation, headers)),
-      Effect.flatMap((key) =>
-        RequestBody.read(operation, request, headers).pipe(
+      Effect.flatMap((key) => {
+        say(admission.headers(key, operation.dialect))
+        return RequestBody.read(operation, request, headers).pipe(
           Effect.flatMap((body) =>
             RequestBody.decode(operation, headers, body).pipe(
-              Effect.flatMap((decoded) => findModel(operation, pathModel ?? decoded.model)),
-              Effect.flatMap(({ model, name }) =>
-                Effect.flatMap(TraceParent.current, (traceparent) =>
-                  answer({
-                    operation,
-                    headers,
-                    tenant: key.id,
-                    weight: key.weight,
-                    priority: key.priorityClass,
-                    model: name,
-                    workload: model.workload,
-                    pool: model.pool ?? "default",
-                    body,
-                    // without a tracer of our own the client's trace goes on all the same
-                    traceparent: traceparent ?? headers["traceparent"]
-                  }, requestId))
+              Effect.flatMap((decoded) =>
+                Effect.flatMap(findModel(operation, pathModel ?? decoded.model), ({ model, name }) =>
+                  admission.through(key, { operation, model: name, decoded, bytes: body.length }, (over) =>
+                    Effect.flatMap(TraceParent.current, (traceparent) =>
+                      answer({
+                        operation,
+                        headers,
+                        tenant: key.id,
+                        weight: key.weight,
+                        priority: key.priorityClass,
+                        model: name,
+                        workload: model.workload,
+                        pool: model.pool ?? "default",
+                        body,
+                        // without a tracer of our own the client's trace goes on all the same
+                        traceparent: traceparent ?? headers["traceparent"],
+                        over
+                      }, requestId))))
               )
             )
           )
         )
-      )
+      })
     )
 
   const findModel = (
@@ -130,12 +148,13 @@ const relayed = Effect.gen(function*() {
   const jobs = yield* JobClient
   const clock = yield* Clock.Clock
   const queueTimeoutMs = yield* Config.Int("GATEWAY_QUEUE_TIMEOUT_MS").pipe(Config.withDefault(30_000))
-  const answer: Answer = ({ headers, operation, ...accepted }, requestId) => {
+  const answer: Answer = ({ headers, operation, over, ...accepted }, requestId) => {
     const patienceMs = Math.min(queueTimeoutMs, clientTimeoutMs(headers["x-stainless-timeout"]))
     return relay({
       jobs,
       dialect: operation.dialect,
       requestId,
+      over,
       request: {
         ...accepted,
         operation: operation.name,
@@ -188,12 +207,15 @@ const clientTimeoutMs = (seconds: string | undefined): number => {
   return value > 0 ? value * 1_000 : Number.POSITIVE_INFINITY
 }
 
-/** The models that there are, as official clients list them. */
+/** The models that a key may use, as official clients list them. */
 const modelRoutes = Effect.gen(function*() {
   const keys = yield* KeyRing
   const catalogue = yield* Catalogue
   const entry = (id: string) => ({ id, object: "model", created: 0, owned_by: "model-gateway" })
-  const list = () => ({ object: "list", data: [...catalogue.current().models.keys()].map(entry), has_more: false })
+  const list = (key: ApiKey) => {
+    const models = [...catalogue.current().models.keys()].filter((model) => allows(key, model))
+    return { object: "list", data: models.map(entry), has_more: false }
+  }
   // the router adds the path without the star by itself; a model's name may hold slashes
   return HttpRouter.route(
     "GET",
@@ -201,11 +223,11 @@ const modelRoutes = Effect.gen(function*() {
     (request) =>
       respond("models", "openai", () =>
         Effect.gen(function*() {
-          yield* authenticate(keys, request.headers, "anthropic")
+          const key = yield* authenticate(keys, request.headers, "anthropic")
           const { "*": encoded = "" } = yield* HttpRouter.params
           const id = PathTemplate.decodePath(encoded)
-          if (id === "") return HttpServerResponse.jsonUnsafe(list())
-          if (!catalogue.current().models.has(id)) return yield* new ModelNotFound({ model: id })
+          if (id === "") return HttpServerResponse.jsonUnsafe(list(key))
+          if (!catalogue.current().models.has(id) || !allows(key, id)) return yield* new ModelNotFound({ model: id })
           return HttpServerResponse.jsonUnsafe(entry(id))
         }))
   )

@@ -100,6 +100,17 @@ type Holding = Ledger["held"][string]
 /** Whether what a replica has in hand still counts. */
 const counts = (terms: Terms, now: number, { until }: Holding): boolean => until + terms.windowMs + slackMs(terms) > now
 
+/** What is left for a replica: all that is neither used nor in the hands of others. */
+export const leftFor = (replica: string, { held, used }: Ledger, terms: Terms, now: number): number => {
+  let left = terms.limit
+  for (const [at, units] of used) if (at + terms.windowMs + slackMs(terms) > now) left -= units
+  for (const name in held) {
+    const holding = held[name]
+    if (name !== replica && holding !== undefined && counts(terms, now, holding)) left -= holding.units
+  }
+  return left
+}
+
 /** A replica that does not know whether its last entry was made finds it for so long at least, in milliseconds. */
 const rememberedMs = 60_000
 

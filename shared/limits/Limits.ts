@@ -13,7 +13,7 @@ import { randomUUID } from "node:crypto"
 import type { JetStreamFailed } from "../bus/JobStreams.ts"
 import * as Ledger from "./Ledger.ts"
 import { LimitStore } from "./LimitStore.ts"
-import { type Draft, LimitReached, Share, type Taken, type Waiter } from "./Share.ts"
+import { type Draft, LimitReached, type LimitState, Share, type Taken, type Waiter } from "./Share.ts"
 
 export interface Limit extends Ledger.Terms {
   /** What is limited, the same in every replica: letters, digits and `-_=/.`. */
@@ -57,6 +57,8 @@ export class Limits extends Context.Service<Limits, {
    * before `until` (epoch milliseconds). Where it must wait it can be interrupted, whatever the region.
    */
   readonly take: (limit: Limit, units: number, until: number) => Effect.Effect<Taken, LimitReached>
+  /** How a limit stands, as far as this replica knows. */
+  readonly state: (limit: Limit) => LimitState
 }>()("shared/limits/Limits") {
   static readonly layerNoDeps: Layer.Layer<Limits, never, LimitStore> = Layer.effect(Limits, Effect.suspend(() => make))
   static readonly layer = Limits.layerNoDeps.pipe(Layer.provide(LimitStore.layer))
@@ -192,6 +194,7 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
 
   return Limits.of({
     tryTake: (limit, units) => accountOf(limit).share.take(Math.min(units, limit.limit)),
+    state: (limit) => accountOf(limit).share.state,
     take: (limit, units, until) =>
       Effect.suspend(() => {
         const { share } = accountOf(limit)

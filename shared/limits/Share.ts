@@ -11,6 +11,12 @@ export interface Taken {
   readonly settle: (units: number) => void
 }
 
+/** How a limit stands. */
+export interface LimitState {
+  readonly remaining: number
+  readonly resetMs: number
+}
+
 /** There are none to be had in time. */
 export class LimitReached {
   readonly _tag = "LimitReached"
@@ -80,6 +86,9 @@ export class Share {
   /** Before this it is no use to ask for more; from `#freeAt` on there will be some. */
   #dryUntil = Number.NEGATIVE_INFINITY
   #freeAt = Number.NEGATIVE_INFINITY
+  /** As it was last seen. */
+  #ledger = Ledger.empty
+  #lastUsedAt = Number.NEGATIVE_INFINITY
 
   constructor(replica: string, terms: Ledger.Terms, now: () => number, onNeed: () => void) {
     this.#replica = replica
@@ -114,6 +123,15 @@ export class Share {
   get retryAfterMs(): number {
     const inMs = this.#freeAt - this.#now()
     return inMs > 0 && Number.isFinite(inMs) ? inMs : defaultRetryMs
+  }
+
+  /** How much is left, as far as it is known here, and in how many milliseconds all of it will be. */
+  get state(): LimitState {
+    const now = this.#now()
+    let remaining = Ledger.leftFor(this.#replica, this.#ledger, this.#terms, now) - this.#inUse
+    for (const units of this.#used.values()) remaining -= units
+    const lastUsedAt = Math.max(this.#lastUsedAt, this.#ledger.used.at(-1)?.[0] ?? Number.NEGATIVE_INFINITY)
+    return { remaining: Math.max(0, remaining), resetMs: Math.max(0, lastUsedAt + this.#terms.windowMs - now) }
   }
 
   enqueue(waiter: Waiter): void {
@@ -209,6 +227,7 @@ export class Share {
 
   /** The ledger says all this, now or already before. */
   observe({ entered }: Draft): void {
+    this.#ledger = entered.ledger
     const own = entered.ledger.held[this.#replica]
     this.#held = own?.units ?? 0
     this.#toldWaiting = this.#terms.windowMs === 0 ? own?.waiting ?? 0 : 0
@@ -264,6 +283,7 @@ export class Share {
   #use(units: number): Taken {
     this.#idle -= units
     this.#usedLately += units
+    this.#lastUsedAt = this.#now()
     const isWindow = this.#terms.windowMs > 0
     const at = isWindow ? this.#count(Ledger.momentOf(this.#terms, this.#now()), units) : 0
     if (!isWindow) this.#inUse += units
