@@ -46,7 +46,7 @@ export class Admission extends Context.Service<Admission, {
 }>()("services/ingress/Admission") {
   /**
    * Reads `GATEWAY_LIMIT_WINDOW_MS`, for how long what a key has used counts against its limits per minute (default 60,000),
-   * and `GATEWAY_LIMIT_WAIT_MS`, for how long a request that is too much waits before it is turned away (default 250).
+   * and `GATEWAY_LIMIT_WAIT_MS`, for how long a request that is too much waits before it is turned away (default 1,000).
    */
   static readonly layer = Layer.effect(
     Admission,
@@ -56,7 +56,7 @@ export class Admission extends Context.Service<Admission, {
       const clock = yield* Clock.Clock
       const now = () => clock.currentTimeMillisUnsafe()
       const windowMs = yield* Config.Int("GATEWAY_LIMIT_WINDOW_MS").pipe(Config.withDefault(60_000))
-      const waitMs = yield* Config.Int("GATEWAY_LIMIT_WAIT_MS").pipe(Config.withDefault(250))
+      const waitMs = yield* Config.Int("GATEWAY_LIMIT_WAIT_MS").pipe(Config.withDefault(1_000))
 
       const limitOf = (key: ApiKey, kind: Kind, limit: number): Limit => ({
         key: `${key.id}.${kind}`,

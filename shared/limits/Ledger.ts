@@ -56,6 +56,9 @@ const leaseMs = ({ windowMs }: Terms, plenty: boolean): number => {
 /** The most that is taken ahead of need. */
 const slice = ({ limit }: Terms): number => Math.max(1, Math.floor(limit / 20))
 
+/** Of what counts until it is given back there is so little that what lies idle is missed elsewhere. */
+const isTiny = ({ limit, windowMs }: Terms): boolean => windowMs === 0 && limit < 20
+
 /** The moment at which a unit is said to be used that is used now. */
 export const momentOf = (terms: Terms, now: number): number => Math.ceil(now / grainMs(terms)) * grainMs(terms)
 
@@ -142,7 +145,7 @@ export const enter = (before: Ledger, terms: Terms, entry: Entry): Entered => {
     else waiting += need
   }
   let granted = Math.max(0, wanted - entry.idle)
-  const isScarce = free - granted < terms.limit / 2
+  const isScarce = free - granted < terms.limit / 2 || isTiny(terms)
   if (wanted > 0 && waiting === 0) {
     const ahead = isScarce ? Math.min(entry.lately, slice(terms)) : slice(terms)
     const left = Math.max(0, entry.idle - wanted)
