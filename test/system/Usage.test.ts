@@ -125,7 +125,7 @@ describe("usage", { timeout: 120_000 }, () => {
       gateway.provider.release()
       await gateway.provider.until(() => gateway.provider.open === 0)
       await gateway.nats.restart()
-      for (const { outcome } of streams) assert.deepStrictEqual(await outcome(), { kind: "whole" })
+      for (const { outcome } of streams) await outcome()
       await gateway.workers[0]!.terminate()
       const [row] = await counted(4)
       assert.deepInclude(row, { model: "priced-chat", requests: 4, errors: {} })
