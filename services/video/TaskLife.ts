@@ -1,6 +1,6 @@
 /**
  * The life of a video task in a worker, to be read aloud: it was pulled, it is claimed, its request decoded, started at a
- * provider whose name for it is stored at once, followed to its end, its video stored, and completed.
+ * provider whose name for it is stored at once, followed to its end, its video stored, completed, and metered.
  *
  * All the while the claim is renewed. Where that is refused the task belongs to another worker, or has been cancelled,
  * and everything that happens here for it stops.
@@ -28,8 +28,9 @@ import * as Attributes from "../../shared/telemetry/Attributes.ts"
 import * as Span from "../../shared/telemetry/Span.ts"
 import * as Metrics from "../../shared/telemetry/Metrics.ts"
 import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
+import { metered, type Metering } from "./TaskUsage.ts"
 
-export interface Means {
+export interface Means extends Metering {
   readonly tasks: VideoTasks["Service"]
   readonly providers: VideoProviders["Service"]
   /** The worker's id on the bus. */
@@ -224,6 +225,7 @@ export const live = (means: Means, job: PulledJob): Effect.Effect<Settlement> =>
     Effect.flatMap((owned) => settled(means, job.id, owned)),
     // a claim that was refused, or an end that could not be written
     Effect.catchCause((cause) => failed(means, job.id, undefined, cause)),
+    Effect.tap((settlement) => settlement === "done" ? metered(means.tasks, means, job.id) : Effect.void),
     Effect.catchCause((cause) =>
       Cause.hasInterruptsOnly(cause)
         ? Effect.interrupt

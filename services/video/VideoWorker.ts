@@ -2,8 +2,12 @@
 import { Config, Effect, Layer } from "effect"
 import { Nats } from "../../shared/bus/Nats.ts"
 import { TaskQueue } from "../../shared/bus/TaskQueue.ts"
+import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
+import { costOf } from "../../shared/catalogue/Price.ts"
+import type { Usage } from "../../shared/contract/Usage.ts"
 import { VideoProviders } from "../../shared/provider/VideoProviders.ts"
 import { VideoTasks } from "../../shared/tasks/VideoTasks.ts"
+import { UsageLog } from "../../shared/usage/UsageLog.ts"
 import { Worker } from "../../shared/worker/Worker.ts"
 import * as TaskLife from "./TaskLife.ts"
 
@@ -22,6 +26,10 @@ export const layer = Layer.effect(
     const tasks = yield* VideoTasks
     const providers = yield* VideoProviders
     const { id: worker } = yield* Nats
+    const catalogue = yield* Catalogue
+    const log = yield* UsageLog
+    const cost = (model: string, usage: Usage | undefined) =>
+      costOf(catalogue.current().models.get(model)?.price, usage)
     const slots = yield* Config.Int("WORKER_SLOTS").pipe(Config.withDefault(2))
     const pool = yield* Config.String("WORKER_POOL").pipe(Config.withDefault("default"))
     const graceMs = yield* Config.Int("WORKER_GRACE_MS").pipe(Config.withDefault(5_000))
@@ -30,11 +38,11 @@ export const layer = Layer.effect(
       pool,
       slots,
       graceMs,
-      run: (job) => TaskLife.live({ tasks, providers, worker }, job)
+      run: (job) => TaskLife.live({ tasks, providers, worker, log, cost }, job)
     })
     yield* Effect.logInfo("worker started", { workload: "video", pool, slots })
     return Worker.of({ isReady: serving.isReady })
   })
 ).pipe(
-  Layer.provide([TaskQueue.layer, VideoTasks.layer({ patienceMs }), VideoProviders.layer])
+  Layer.provide([TaskQueue.layer, VideoTasks.layer({ patienceMs }), VideoProviders.layer, UsageLog.layer])
 )

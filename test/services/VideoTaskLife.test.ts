@@ -14,6 +14,8 @@ import type { Video, VideoEngine } from "../../shared/provider/VideoEngine.ts"
 import { VideoProviders } from "../../shared/provider/VideoProviders.ts"
 import * as VideoTask from "../../shared/tasks/VideoTask.ts"
 import { VideoTasks } from "../../shared/tasks/VideoTasks.ts"
+import type { UsageEvent } from "../../shared/usage/UsageEvent.ts"
+import { UsageLog } from "../../shared/usage/UsageLog.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
 
 const video: Video = {
@@ -55,6 +57,8 @@ interface Bench {
   readonly lost: Effect.Effect<void>
   /** Starts a worker; `end` is what SIGTERM does. */
   readonly worker: (name: string) => Effect.Effect<{ readonly end: Effect.Effect<void> }>
+  /** What was written of it, and whether that is stored: not before that its queue is done with it. */
+  readonly usage: { readonly events: Array<UsageEvent>; isStored: boolean }
   /** The task once it is such. */
   readonly until: (holds: (task: VideoTask.VideoTask) => boolean) => Effect.Effect<VideoTask.VideoTask>
 }
@@ -89,6 +93,13 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
         pool: "default",
         bodyHash: "hash"
       }, 0)
+      const usage: Bench["usage"] = { events: [], isStored: true }
+      const log = UsageLog.of({
+        write: (_workload, event, onStored) => {
+          usage.events.push(event)
+          if (usage.isStored) onStored()
+        }
+      })
       const worker = Effect.fnUntraced(function*(name: string) {
         const scope = yield* Scope.fork(outer)
         yield* queue.serve({
@@ -96,7 +107,8 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
           pool: "default",
           slots: 1,
           graceMs: 0,
-          run: (job) => TaskLife.live({ tasks, providers, worker: name }, job)
+          run: (job) =>
+            TaskLife.live({ tasks, providers, worker: name, log, cost: (_, usage) => usage?.seconds ?? null }, job)
         }).pipe(Scope.provide(scope))
         // the queue is there with its first worker, and recognises a task that it has
         yield* Effect.orDie(queue.submit({ ...task, workload: "video", traceparent: undefined }))
@@ -115,7 +127,7 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
           Effect.timeout("20 seconds"),
           Effect.orDie
         )
-      return yield* test({ provider, tasks, until, lost, worker })
+      return yield* test({ provider, tasks, usage, until, lost, worker })
     }).pipe(Effect.scoped, Effect.provide(layer))
   }).pipe(Effect.scoped)
 
@@ -247,4 +259,64 @@ describe("a task", () => {
         assert.strictEqual(task.status, "failed")
         assert.deepStrictEqual(task.error, error)
       })))
+
+  const written = ({ events }: Bench["usage"], times = 1) =>
+    Effect.sync(() => events).pipe(
+      Effect.repeat({ until: ({ length }) => length >= times, schedule: Schedule.spaced("20 millis") }),
+      Effect.timeout("10 seconds")
+    )
+
+  const { duration: seconds } = video.metadata
+  const common = {
+    id: "task_1",
+    key: "key_1",
+    operation: "video.generations",
+    model: "m",
+    provider: "upstream",
+    providerModel: "m",
+    attempts: 1,
+    firstByteMs: null
+  }
+
+  it.live("is metered when it has ended, again by who is given it because its worker died before that was stored", () =>
+    bench(false, ({ until, usage, worker }) =>
+      Effect.gen(function*() {
+        usage.isStored = false
+        const first = yield* worker("first")
+        const { created, ended } = yield* until(({ status }) => VideoTask.hasEnded(status))
+        const expected: UsageEvent = {
+          ...common,
+          time: ended ?? -1,
+          usage: { inputTokens: 0, outputTokens: 0, seconds },
+          costUsd: seconds,
+          outcome: "success",
+          error: null,
+          durationMs: (ended ?? -1) - created
+        }
+        assert.deepStrictEqual(yield* written(usage), [expected])
+        yield* first.end
+        usage.isStored = true
+        yield* worker("second")
+        assert.deepStrictEqual(yield* written(usage, 2), [expected, expected])
+      })))
+
+  it.live("is metered as cancelled or failed where that is how it ended", () =>
+    Effect.gen(function*() {
+      yield* bench(false, ({ provider, tasks, until, usage, worker }) =>
+        Effect.gen(function*() {
+          provider.follow = Effect.never
+          yield* worker("first")
+          yield* until(({ providerTask }) => providerTask !== null && providerTask.task !== null)
+          yield* tasks.cancel("task_1")
+          const [event] = yield* written(usage)
+          assert.deepInclude(event, { ...common, outcome: "cancelled", usage: null, costUsd: null, error: null })
+        }))
+      yield* bench(false, ({ provider, usage, worker }) =>
+        Effect.gen(function*() {
+          provider.follow = Effect.fail(new ProviderTimeout({ provider: "upstream", phase: "idle" }))
+          yield* worker("first")
+          const [event] = yield* written(usage)
+          assert.deepInclude(event, { ...common, outcome: "failure", error: "ProviderTimeout", costUsd: null })
+        }))
+    }))
 })

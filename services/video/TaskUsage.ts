@@ -1,0 +1,52 @@
+/** What a video task has consumed, written when it has ended. */
+import { Effect, Option } from "effect"
+import type { JetStreamFailed } from "../../shared/bus/JobStreams.ts"
+import type { Usage } from "../../shared/contract/Usage.ts"
+import type { VideoTask } from "../../shared/tasks/VideoTask.ts"
+import type { VideoTasks } from "../../shared/tasks/VideoTasks.ts"
+import type { UsageEvent } from "../../shared/usage/UsageEvent.ts"
+import type { UsageLog } from "../../shared/usage/UsageLog.ts"
+
+export interface Metering {
+  readonly log: UsageLog["Service"]
+  /** In US dollars; `null` where that is not known. */
+  readonly cost: (model: string, usage: Usage | undefined) => number | null
+}
+
+const outcomes = { completed: "success", failed: "failure", cancelled: "cancelled" } as const
+
+/** From the record alone, so that whoever finds the task ended writes the same. `None` where no provider was asked. */
+const eventOf = (cost: Metering["cost"], task: VideoTask): Option.Option<UsageEvent> => {
+  const { created, error, providerTask, result, status, updated } = task
+  if (providerTask === null || status === "queued" || status === "in_progress") return Option.none()
+  const ended = task.ended ?? updated
+  const usage = result === null ? undefined : { inputTokens: 0, outputTokens: 0, seconds: result.metadata.duration }
+  return Option.some({
+    id: task.id,
+    time: ended,
+    key: task.tenant,
+    operation: task.operation,
+    model: task.model,
+    provider: providerTask.provider,
+    providerModel: providerTask.model,
+    usage: usage ?? null,
+    costUsd: cost(task.model, usage),
+    outcome: outcomes[status],
+    error: error?._tag ?? null,
+    durationMs: Math.max(0, ended - created),
+    firstByteMs: null,
+    attempts: 1
+  })
+}
+
+/** Returns when it is stored: until then the task comes to another worker if this one dies. */
+export const metered = (
+  tasks: VideoTasks["Service"],
+  { cost, log }: Metering,
+  id: string
+): Effect.Effect<void, JetStreamFailed> =>
+  Effect.flatMap(tasks.find(id), (found) =>
+    Option.match(Option.flatMap(found, (task) => eventOf(cost, task)), {
+      onNone: () => Effect.void,
+      onSome: (event) => Effect.callback<void>((resume) => log.write("video", event, () => resume(Effect.void)))
+    }))
