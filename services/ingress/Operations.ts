@@ -149,7 +149,7 @@ const relayed = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const queueTimeoutMs = yield* Config.Int("GATEWAY_QUEUE_TIMEOUT_MS").pipe(Config.withDefault(30_000))
   const answer: Answer = ({ headers, operation, over, ...accepted }, requestId) => {
-    const patienceMs = Math.min(queueTimeoutMs, clientTimeoutMs(headers["x-stainless-timeout"]))
+    const patienceMs = Math.min(queueTimeoutMs, clientPatienceMs(headers["x-stainless-timeout"]))
     return relay({
       jobs,
       dialect: operation.dialect,
@@ -201,10 +201,13 @@ const passedOn = (
   return passed
 }
 
-/** Official clients say how long they will wait, in seconds. */
-const clientTimeoutMs = (seconds: string | undefined): number => {
+/** What is begun later than at this part of a client's time would be answered to nobody. */
+const mostOfTimeout = 0.8
+
+/** Official clients say how long they will wait, in seconds: for how long that may be in the queue. */
+const clientPatienceMs = (seconds: string | undefined): number => {
   const value = Number(seconds)
-  return value > 0 ? value * 1_000 : Number.POSITIVE_INFINITY
+  return value > 0 ? mostOfTimeout * value * 1_000 : Number.POSITIVE_INFINITY
 }
 
 /** The models that a key may use, as official clients list them. */

@@ -15,6 +15,9 @@ const unknownRetryMs = 1_000
 /** Nobody is told to stay away for longer than this, in milliseconds: much may change until then. */
 const longestRetryMs = 60_000
 
+/** Of its patience a job may use up so much by waiting: one that is begun when time is up is of no use to anybody. */
+const mostOfPatience = 0.8
+
 export class JobPool<Job> {
   readonly #waiting: FairQueue<Job>
   readonly #window: Window
@@ -42,12 +45,13 @@ export class JobPool<Job> {
   }
 
   /**
-   * Takes a job in, unless it would have to wait for longer than its `patienceMs`, or there is no room: who cannot be
-   * served is told so at once.
+   * Takes a job in, unless it would have to wait for most of its `patienceMs`, or there is no room: who cannot be served is
+   * told so at once.
    */
   enter(job: Job, claimant: Claimant, patienceMs: number, now: number): QueueFull | QueueTimeout | undefined {
-    const waitMs = this.#waitMs(claimant, patienceMs)
-    if (waitMs !== undefined && waitMs > patienceMs) return new QueueTimeout({ retryAfterMs: retryAfter(waitMs) })
+    const mostMs = mostOfPatience * patienceMs
+    const waitMs = this.#waitMs(claimant, mostMs)
+    if (waitMs !== undefined && waitMs > mostMs) return new QueueTimeout({ retryAfterMs: retryAfter(waitMs) })
     if (!this.#waiting.offer(job, claimant, now)) return this.full(claimant)
     this.#jobs++
     return undefined

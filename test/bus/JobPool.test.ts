@@ -110,12 +110,12 @@ describe("who cannot be served", () => {
     assert.strictEqual(last.retryAfterMs, 40)
   })
 
-  it("is told at once where the queue is longer than his patience, by his own line's length", () => {
+  it("is told at once where he would wait for most of the time that he has, by his own line's length", () => {
     const pool = draining(80)
-    const refused = pool.enter("n80", claimant("n"), 1_500, 1_000)
+    const refused = pool.enter("n80", claimant("n"), 1_900, 1_000)
     assert.instanceOf(refused, QueueTimeout)
     assert.strictEqual(refused.retryAfterMs, 1_600)
-    assert.isUndefined(pool.enter("n80", claimant("n"), 1_700, 1_000))
+    assert.isUndefined(pool.enter("n80", claimant("n"), 2_000, 1_000))
     assert.isUndefined(pool.enter("q0", claimant("q"), 100, 1_000))
   })
 

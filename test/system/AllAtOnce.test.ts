@@ -1,7 +1,7 @@
 /** Every operation at once, many times over, through every worker: each client gets its own answer. */
 import { assert, describe, it } from "@effect/vitest"
-import { readFile } from "node:fs/promises"
 import sharp from "sharp"
+import { residentMb } from "../fixture/ProcessStatus.ts"
 import { sharedGateway } from "../fixture/SharedGateway.ts"
 
 const shared = sharedGateway({
@@ -136,11 +136,7 @@ describe("twenty requests of every operation at once", () => {
 })
 
 describe("requests of 5 MB", () => {
-  /** Resident memory of the chat worker, in MB. */
-  const memory = async (): Promise<number> => {
-    const status = await readFile(`/proc/${shared().workers[0]?.pid}/status`, "utf8")
-    return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024
-  }
+  const memory = () => residentMb(shared().workers[0]?.pid ?? 0)
   const large = (index: number) =>
     shared().request({
       model: "free-chat",
