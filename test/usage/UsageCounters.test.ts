@@ -63,9 +63,9 @@ describe("counters", () => {
       assert.deepStrictEqual(byDay.map(({ day, requests }) => [day, requests]), [["2026-11-21", 1], ["2026-12-01", 1]])
       assert.deepStrictEqual((yield* counters.csv({ ...november, by: "model" })).split("\r\n"), [
         "model,requests,errors,cancelled,inputTokens,outputTokens,cachedTokens,cacheWriteTokens,reasoningTokens,characters," +
-        "images,seconds,costUsd,meanDurationMs,meanFirstByteMs",
-        "gpt-5,5,1,1,17,8,2,0,1,400,0,2.5,0.75,120,40",
-        "\"org/other, large\",1,0,0,10,5,0,0,0,0,0,0,0,90000,40",
+        "searchUnits,images,seconds,costUsd,meanDurationMs,meanFirstByteMs",
+        "gpt-5,5,1,1,17,8,2,0,1,400,0,0,2.5,0.75,120,40",
+        "\"org/other, large\",1,0,0,10,5,0,0,0,0,0,0,0,0,90000,40",
         ""
       ])
     }))
