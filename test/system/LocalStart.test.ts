@@ -222,7 +222,7 @@ describe("npm start", () => {
         return { GATEWAY_CONFIG: join(folder, "gateway.yaml") }
       },
       says:
-        /^error: The catalogue .*gateway.yaml \(GATEWAY_CONFIG\) cannot be used: models.x.workload: .*; models.x.targets/
+        /^error: The catalogue .*gateway.yaml \(GATEWAY_CONFIG\) cannot be used: line 3: models.x.workload: .*; line 3: models.x.targets/
     },
     {
       title: "a key that is none",
