@@ -94,9 +94,13 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
   const enter = Effect.fnUntraced(function*(account: Account): Effect.fn.Return<boolean, JetStreamFailed> {
     const { share } = account
     for (let tries = 0; tries < maxTries; tries++) {
-      const { ledger, revision } = (account.isAlone ? account.written : undefined) ?? (yield* read(account))
+      const remembered = account.isAlone ? account.written : undefined
+      const { ledger, revision } = remembered ?? (yield* read(account))
       const draft = share.draft(ledger)
       if (!draft.isNeeded) {
+        account.isAlone = false
+        // a write would have shown whether another has given something back since
+        if (remembered !== undefined) continue
         share.observe(draft)
         return true
       }

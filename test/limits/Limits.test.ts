@@ -263,6 +263,29 @@ class Calls {
     )
 }
 
+describe("how a limit stands", () => {
+  it.effect("is known at every replica that uses it: what it has used at once, what others have with their next entry", () =>
+    Effect.gen(function*() {
+      const [one, other] = yield* replicas(yield* TestStore.make(), 2)
+      const limit = perMinute(100)
+      assert.deepStrictEqual(one!.limits.state(limit), { remaining: 100, resetMs: 0 })
+      const taken = yield* soon(takeWithin(one!, limit, 1_000, 30))
+      assert.strictEqual(one!.limits.state(limit).remaining, 70)
+      assert.closeTo(one!.limits.state(limit).resetMs, minute - 1_000, 50)
+      yield* TestClock.adjust("15 seconds")
+      yield* soon(takeWithin(other!, limit, 1_000, 20))
+      assert.strictEqual(other!.limits.state(limit).remaining, 50)
+      // less was used than was taken
+      taken.settle(10)
+      assert.strictEqual(one!.limits.state(limit).remaining, 90)
+      yield* soon(takeWithin(one!, limit, 1_000, 60))
+      // the other still has a few in hand
+      assert.closeTo(one!.limits.state(limit).remaining, 10, 5)
+      yield* TestClock.adjust(2 * minute)
+      assert.deepStrictEqual(one!.limits.state(limit), { remaining: 100, resetMs: 0 })
+    }))
+})
+
 describe("a limit of calls at once", () => {
   const cases = [[64, 4, 40, 2_000], [4, 4, 5, 1_000], [1, 3, 3, 500], [2, 8, 4, 300]] as const
   it.effect.each(cases)(
@@ -281,6 +304,17 @@ describe("a limit of calls at once", () => {
         assert.isAtLeast(Math.min(...done), total / count * 0.6)
       })
   )
+
+  it.effect("of few is to be had at any replica, also where each asks for one at the same moment", () =>
+    Effect.gen(function*() {
+      const [last, ...others] = yield* replicas(yield* TestStore.make(), 4)
+      const taken = yield* soon(
+        Effect.forEach(others, (one) => takeWithin(one, atOnce(3), 500), { concurrency: "unbounded" })
+      )
+      yield* soon(Effect.flip(takeWithin(last!, atOnce(3), 500)))
+      taken[0]?.settle(0)
+      yield* soon(takeWithin(last!, atOnce(3), 1_000))
+    }))
 
   it.effect("comes back at once from a replica that ends, and after a while from one that died", () =>
     Effect.gen(function*() {
