@@ -2,8 +2,9 @@
  * Whether a key may have a request served now: its models, its budget and its limits, which hold over all ingress processes
  * together. Of a key without limits nothing is counted.
  */
-import { Cause, Clock, Config, Context, Effect, Exit, Layer } from "effect"
+import { Cause, Clock, Config, Context, Effect, Exit, Layer, Predicate } from "effect"
 import type { Dialect, Operation, RequestBody } from "../../shared/contract/Operation.ts"
+import { tokenEstimate } from "../../shared/contract/TokenEstimate.ts"
 import type { Usage } from "../../shared/contract/Usage.ts"
 import { allows, type ApiKey } from "../../shared/keys/ApiKey.ts"
 import { type Limit, Limits } from "../../shared/limits/Limits.ts"
@@ -11,7 +12,6 @@ import type { Taken } from "../../shared/limits/Share.ts"
 import { Spending } from "../../shared/usage/Spending.ts"
 import { BudgetSpent, LimitReached, ModelNotAllowed } from "./IngressError.ts"
 import { limitHeaders } from "./LimitHeaders.ts"
-import * as TokenEstimate from "./TokenEstimate.ts"
 
 /**
  * Told when a request is over: what it has consumed in fact, `"nothing"` where there was no answer, `undefined` where that is
@@ -104,7 +104,7 @@ export class Admission extends Context.Service<Admission, {
         // what was taken is given back whenever the client leaves; waiting for a limit can be interrupted all the same
         Effect.uninterruptibleMask((restore) =>
           Effect.flatMap(
-            restore(admitted(key, TokenEstimate.of(operation, decoded, bytes))),
+            admitted(key, tokenEstimate(operation, bytes, fieldOf(decoded))),
             (over) =>
               Effect.onExit(restore(serve(over)), (exit) =>
                 Effect.sync(() => {
@@ -142,3 +142,6 @@ export class Admission extends Context.Service<Admission, {
 
 const isLimited = ({ concurrentRequests, requestsPerMinute, tokensPerMinute }: ApiKey): boolean =>
   concurrentRequests !== null || requestsPerMinute !== null || tokensPerMinute !== null
+
+const fieldOf = (decoded: RequestBody) => (name: string): unknown =>
+  Predicate.hasProperty(decoded, name) ? decoded[name] : undefined

@@ -14,6 +14,8 @@ export const Price = Schema.Struct({
   /** For input that the provider has written to its cache. Default: as for other input. */
   cacheWritePerMillion: Dollars,
   perImage: Dollars,
+  /** Of reranking, where that is what is billed. */
+  perSearchUnit: Dollars,
   /** Of video. */
   perSecond: Dollars,
   /** Of text that is read aloud. */
@@ -29,7 +31,12 @@ export const costOf = (price: Price | undefined, usage: Usage | undefined): numb
   if (price === undefined || usage === undefined) return null
   const { cacheWriteTokens = 0, cachedTokens = 0, characters = 0, images = 0, inputTokens, outputTokens } = usage
   const { inputPerMillion = 0, outputPerMillion = 0, perImage = 0, perMillionCharacters = 0, perRequest = 0 } = price
-  const { cacheWritePerMillion = inputPerMillion, cachedPerMillion = inputPerMillion, perSecond = 0 } = price
+  const {
+    cacheWritePerMillion = inputPerMillion,
+    cachedPerMillion = inputPerMillion,
+    perSearchUnit = 0,
+    perSecond = 0
+  } = price
   const cached = Math.min(cachedTokens, inputTokens)
   const cacheWritten = Math.min(cacheWriteTokens, inputTokens - cached)
   const input = (inputTokens - cached - cacheWritten) * inputPerMillion
@@ -37,6 +44,7 @@ export const costOf = (price: Price | undefined, usage: Usage | undefined): numb
     (input + cached * cachedPerMillion + cacheWritten * cacheWritePerMillion) / million +
     outputTokens * outputPerMillion / million +
     images * perImage +
+    (usage.searchUnits ?? 0) * perSearchUnit +
     (usage.seconds ?? 0) * perSecond +
     characters * perMillionCharacters / million
 }

@@ -6,7 +6,7 @@
  * it and taken by those that had not. Only when all records have been written is it remembered from where to go on. So
  * several projectors at the same time do no harm: of two that count the same, the second finds it counted.
  */
-import { Effect, Option, Schema, Stream } from "effect"
+import { Cause, Effect, Option, Schema, Stream } from "effect"
 import { openEvents, readEvents, type StoredEvent } from "../bus/EventStream.ts"
 import { JetStreamFailed, patiently } from "../bus/JobStreams.ts"
 import { type Bucket, openBucket } from "../bus/KeyValue.ts"
@@ -91,14 +91,18 @@ const pass = Effect.gen(function*() {
   const counters = yield* openBucket(days.bucket, { ttlMs: keptMs })
   const spending = yield* openBucket(months.bucket, { ttlMs: keptMs })
   const remembered = Option.flatMap(yield* counters.get(checkpointKey), decodePlace)
-  const from = Option.isSome(remembered) && remembered.value.stream === stream ? remembered.value.sequence + 1 : 1
-  yield* readEvents(usageEvents.name, from).pipe(
+  let next = Option.isSome(remembered) && remembered.value.stream === stream ? remembered.value.sequence + 1 : 1
+  yield* readEvents(usageEvents.name, next).pipe(
     Stream.groupedWithin(maxGathered, gatherMs),
     Stream.runForEach(Effect.fnUntraced(function*(stored) {
+      const first = stored[0]?.sequence ?? next
+      if (first > next) yield* Effect.logError("usage was forgotten before it was counted", { events: first - next })
       const events = yield* decoded(stored)
       yield* countAll(days, counters, stream, events)
       yield* countAll(months, spending, stream, events)
-      yield* counters.put(checkpointKey, encodePlace({ stream, sequence: stored.at(-1)?.sequence ?? 0 }))
+      const last = stored.at(-1)?.sequence ?? first
+      yield* counters.put(checkpointKey, encodePlace({ stream, sequence: last }))
+      next = last + 1
     }))
   )
 })
@@ -107,7 +111,9 @@ const pass = Effect.gen(function*() {
 export const project = pass.pipe(
   Effect.tapError((error) => Effect.logWarning("usage is not counted just now", { detail: error.message })),
   Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently }),
-  Effect.orDie,
+  Effect.tapCause((cause) =>
+    Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("usage is not counted any more", cause)
+  ),
   // a trace for every look would drown those of requests
   Effect.withTracerEnabled(false)
 )

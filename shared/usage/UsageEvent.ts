@@ -6,6 +6,9 @@ import { Usage } from "../contract/Usage.ts"
 /** Such as `key_4fJ2…`: a token of a NATS subject. */
 export const KeyId = Schema.String.check(Schema.isPattern(/^[\w-]+$/, { expected: "letters, digits, _ and -" }))
 
+/** The last moment of the year 9999. */
+const endOfTime = 253_402_300_799_999
+
 const Millis = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 
 /** As it is in JSON: nothing in it is transformed, so that writing one is cheap. */
@@ -13,7 +16,7 @@ export const UsageEvent = Schema.Struct({
   /** The id of the job or task. There is one event for each, however often it is sent. */
   id: Schema.NonEmptyString,
   /** When it ended, in epoch milliseconds. */
-  time: Schema.Int,
+  time: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: endOfTime })),
   /** The id of the API key. */
   key: KeyId,
   operation: Schema.NonEmptyString,

@@ -24,6 +24,9 @@ interface Ending {
   readonly usage: Usage | undefined
 }
 
+/** Of an answer whose provider does not count; it may be paid for as such. */
+const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
+
 export class Meter {
   readonly #metering: Metering
   readonly #job: ServedJob
@@ -77,7 +80,7 @@ export class Meter {
         provider: this.#provider,
         providerModel: this.#providerModel,
         usage: usage ?? null,
-        costUsd: cost(pulled.model, usage),
+        costUsd: cost(pulled.model, outcome === "success" ? usage ?? nothing : usage),
         outcome,
         error,
         durationMs: Math.max(0, time - takenAt),

@@ -23,6 +23,7 @@ it("a request costs what each unit of it costs", () => {
       1.2
     ],
     [{ perImage: 0.04 }, { images: 3 }, 0.12],
+    [{ perSearchUnit: 0.002 }, { searchUnits: 2 }, 0.004],
     [{ perSecond: 0.5 }, { seconds: 4.5 }, 2.25],
     [{ perMillionCharacters: 15 }, { characters: 2_000 }, 0.03],
     [{ perRequest: 0.002 }, {}, 0.002],
