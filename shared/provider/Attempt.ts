@@ -61,18 +61,18 @@ export const make = Effect.gen(function*() {
   /** The call that everybody waits for: it is well as soon as it answers. */
   const probe = (candidate: Candidate, admission: Health.Admission, request: Request, answer: Answer) =>
     Effect.suspend(() => {
-      answer.onStart = () => void fork(health.succeeded(candidate, admission))
+      answer.onStart = () => void fork(health.succeeded(candidate, admission) ?? Effect.void)
       return perform(candidate, request, answer)
     }).pipe(Effect.onExit((exit) => {
       answer.onStart = undefined
       return Exit.hasFails(exit) ? Effect.void : health.abandoned(candidate, admission)
     }))
 
-  const succeeded = (candidate: Candidate, admission: Health.Admission, usage: Usage | undefined) =>
-    health.succeeded(candidate, admission).pipe(
-      Effect.andThen(Metric.update(Metrics.attempts(candidate.endpoint.name, "success"), 1)),
-      Effect.as(usage)
-    )
+  const succeeded = (candidate: Candidate, admission: Health.Admission, usage: Usage | undefined) => {
+    const news = health.succeeded(candidate, admission)
+    const counted = Effect.as(Metric.update(Metrics.attempts(candidate.endpoint.name, "success"), 1), usage)
+    return news === undefined ? counted : Effect.andThen(news, counted)
+  }
 
   const failed = (candidate: Candidate, admission: Health.Admission, permit: Gate.Permit, error: JobError) =>
     health.failed(candidate, admission, error).pipe(

@@ -6,7 +6,7 @@
  */
 import { Duration, Effect, Metric, Predicate, Scope } from "effect"
 import { CircuitBreaker } from "effect/persistence"
-import { defaultBreaker } from "../catalogue/Catalogue.ts"
+import { type Breaker, defaultBreaker } from "../catalogue/Catalogue.ts"
 import type { JobError } from "../contract/JobError.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Passed } from "./Passed.ts"
@@ -17,7 +17,8 @@ export type Admission = CircuitBreaker.Admission
 
 export interface Health {
   readonly admit: (candidate: Candidate) => Effect.Effect<Admission, Passed>
-  readonly succeeded: (candidate: Candidate, admission: Admission) => Effect.Effect<void>
+  /** `undefined` where that is no news. */
+  readonly succeeded: (candidate: Candidate, admission: Admission) => Effect.Effect<void> | undefined
   readonly failed: (candidate: Candidate, admission: Admission, error: JobError) => Effect.Effect<void>
   /** The call was broken off from this side, which says nothing. */
   readonly abandoned: (candidate: Candidate, admission: Admission) => Effect.Effect<void>
@@ -43,6 +44,8 @@ const hintOf = (error: JobError): number => "retryAfterMs" in error ? Math.min(e
 const resting = ({ reason }: CircuitBreaker.CircuitBreakerError): Passed =>
   new Passed("resting", reason._tag === "CircuitOpen" ? Math.ceil(Duration.toMillis(reason.retryAfter)) : probingMs)
 
+const settingsOf = ({ endpoint }: Candidate): Breaker => endpoint.provider.breaker ?? defaultBreaker
+
 /** As in the metric `gateway_provider_breaker_state`. */
 const level = { Closed: 0, HalfOpen: 1, Open: 2 } as const
 
@@ -64,19 +67,33 @@ const told = ({ endpoint }: Candidate, transition: CircuitBreaker.Transition | u
   )
 }
 
+/** What is known of a circuit without asking the store: every call begins and ends here. */
+interface Circuit {
+  /** Leave to make a call while it is closed and has long been so: the same for all. */
+  closed: Effect.Effect<Admission> | undefined
+  /** How many calls in a row have succeeded. */
+  successes: number
+}
+
 export const make: Effect.Effect<Health, never, CircuitBreaker.CircuitBreakerStore | Scope.Scope> = Effect.gen(
   function*() {
     const store = yield* CircuitBreaker.CircuitBreakerStore
     const scope = yield* Effect.scope
-    // each made once: it is the first step of every call
-    const admissions = new Map<string, Effect.Effect<Admission, Passed>>()
+    const circuits = new Map<string, Circuit>()
+    const circuitOf = ({ key }: Candidate): Circuit => {
+      let circuit = circuits.get(key)
+      if (circuit === undefined) circuits.set(key, circuit = { closed: undefined, successes: 0 })
+      return circuit
+    }
 
-    const admission = (candidate: Candidate): Effect.Effect<Admission, Passed> =>
+    const admit = (candidate: Candidate, circuit: Circuit): Effect.Effect<Admission, Passed> =>
       Effect.matchEffect(Scope.provide(store.admit(candidate.key), scope), {
-        onSuccess: (admission) =>
-          admission.transition === undefined
-            ? Effect.succeed(admission)
-            : Effect.as(told(candidate, admission.transition), admission),
+        onSuccess: (admission) => {
+          if (admission.transition !== undefined) return Effect.as(told(candidate, admission.transition), admission)
+          const admitted = Effect.succeed(admission)
+          if (!admission.probe && admission.consecutiveOpenings === 0) circuit.closed = admitted
+          return admitted
+        },
         onFailure: (error) => Effect.fail(resting(error))
       })
 
@@ -86,7 +103,7 @@ export const make: Effect.Effect<Health, never, CircuitBreaker.CircuitBreakerSto
       outcome: CircuitBreaker.Outcome["_tag"],
       hintMs = 0
     ): Effect.Effect<void> => {
-      const settings = candidate.endpoint.provider.breaker ?? defaultBreaker
+      const settings = settingsOf(candidate)
       const openMs = Math.min(settings.openMs * 2 ** consecutiveOpenings, settings.maxOpenMs)
       return store.record({
         key: candidate.key,
@@ -99,19 +116,37 @@ export const make: Effect.Effect<Health, never, CircuitBreaker.CircuitBreakerSto
           size: settings.lastCalls
         },
         openFor: Duration.millis(Math.max(openMs, hintMs))
-      }).pipe(Effect.matchEffect({ onSuccess: (transition) => told(candidate, transition), onFailure: Effect.die }))
+      }).pipe(Effect.matchEffect({
+        onSuccess: (transition) => {
+          if (transition === undefined) return Effect.void
+          circuitOf(candidate).closed = undefined
+          return told(candidate, transition)
+        },
+        onFailure: Effect.die
+      }))
     }
 
     return {
       admit: (candidate) => {
-        if (candidate.endpoint.provider.breaker?.enabled === false) return Effect.succeed(always)
-        let admit = admissions.get(candidate.key)
-        if (admit === undefined) admissions.set(candidate.key, admit = admission(candidate))
-        return admit
+        if (!settingsOf(candidate).enabled) return Effect.succeed(always)
+        const circuit = circuitOf(candidate)
+        return circuit.closed ?? admit(candidate, circuit)
       },
-      succeeded: (candidate, admission) => record(candidate, admission, "Success"),
-      failed: (candidate, admission, error) => record(candidate, admission, outcomeOf(error), hintOf(error)),
+      succeeded: (candidate, admission) => {
+        const circuit = circuitOf(candidate)
+        circuit.successes++
+        // among the calls that are looked back on there is nothing but successes
+        if (circuit.closed !== undefined && circuit.successes > settingsOf(candidate).lastCalls) return undefined
+        return record(candidate, admission, "Success")
+      },
+      failed: (candidate, admission, error) => {
+        circuitOf(candidate).successes = 0
+        return record(candidate, admission, outcomeOf(error), hintOf(error))
+      },
       abandoned: (candidate, admission) => record(candidate, admission, "Ignored")
     }
   }
 )
+
+/** Forgets nothing, as it is not asked about everything: there are as many circuits as the catalogues have had candidates. */
+export const layerStore = CircuitBreaker.layerStoreMemory({ idleTimeToLive: Duration.infinity })

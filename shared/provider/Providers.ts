@@ -3,13 +3,14 @@
  * once more those whose failure may have passed.
  */
 import { Clock, Context, Duration, Effect, Layer, Result, Schedule } from "effect"
-import { CircuitBreaker, RateLimiter } from "effect/persistence"
+import { RateLimiter } from "effect/persistence"
 import { Catalogue, type Retry } from "../catalogue/Catalogue.ts"
 import { type JobError, ModelNotFound } from "../contract/JobError.ts"
 import type { Usage } from "../contract/Usage.ts"
 import { Answer } from "./Answer.ts"
 import * as Attempt from "./Attempt.ts"
 import { Course } from "./Course.ts"
+import * as Health from "./Health.ts"
 import type { Passed } from "./Passed.ts"
 import { type Candidate, inOrder, routeOf } from "./Route.ts"
 import type { Sink } from "./Sink.ts"
@@ -140,5 +141,5 @@ export class Providers extends Context.Service<Providers, {
         }
       })
     })
-  ).pipe(Layer.provide([CircuitBreaker.layerStoreMemory(), RateLimiter.layerStoreMemory]))
+  ).pipe(Layer.provide([Health.layerStore, RateLimiter.layerStoreMemory]))
 }

@@ -43,7 +43,7 @@ describe("a circuit", () => {
   it.effect("opens where half of the last twenty calls failed, not where fewer did", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
-      yield* times(20, scripted.request("single"))
+      yield* times(50, scripted.request("single"))
       scripted.behave("a/m", status(500))
       yield* times(9, scripted.request("single"))
       scripted.behave("a/m", answers())
