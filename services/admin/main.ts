@@ -1,15 +1,28 @@
-/** Commands for whoever runs the gateway: API keys, the catalogue and what has been used. */
+/** Commands for whoever runs the gateway: API keys, the catalogue, what has been used, and what NATS needs. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
+import { ServiceName } from "../../shared/telemetry/ServiceName.ts"
 import * as CatalogueCommands from "./CatalogueCommands.ts"
 import * as KeyCommands from "./KeyCommands.ts"
+import * as NatsCommands from "./NatsCommands.ts"
+import { provision } from "./ProvisionCommand.ts"
 import * as UsageCommands from "./UsageCommands.ts"
 
 const admin = Command.make("admin").pipe(
   Command.withDescription("Run the gateway's own affairs"),
-  Command.withSubcommands([KeyCommands.keys, CatalogueCommands.config, UsageCommands.usage])
+  Command.withSubcommands([
+    KeyCommands.keys,
+    CatalogueCommands.config,
+    UsageCommands.usage,
+    provision,
+    NatsCommands.nats
+  ])
 )
 
-Command.run(admin, { version: "0.1.0" }).pipe(Effect.provide(NodeServices.layer), NodeRuntime.runMain)
+Command.run(admin, { version: "0.1.0" }).pipe(
+  Effect.provide(NodeServices.layer),
+  Effect.provideService(ServiceName, "admin"),
+  NodeRuntime.runMain
+)

@@ -2,14 +2,10 @@
 import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { patiently } from "../../shared/bus/JobStreams.ts"
 import { openStore } from "../../shared/bus/ObjectStore.ts"
+import { stores } from "../../shared/bus/Storage.ts"
 import { type JobError, Unavailable } from "../../shared/contract/JobError.ts"
 import { deriveKey } from "../../shared/keys/GatewaySecret.ts"
 import * as Seal from "./Seal.ts"
-
-const storeName = "COMPACTIONS"
-
-/** How long a compaction can be named by its id, in milliseconds. */
-const keptForMs = 30 * 24 * 60 * 60_000
 
 const idPattern = /^resp_[0-9a-f]{32}$/
 
@@ -31,7 +27,7 @@ export class Compactions extends Context.Service<Compactions, {
     Compactions,
     Effect.gen(function*() {
       const seal = Seal.make(Redacted.value(yield* deriveKey("compaction")))
-      const store = yield* openStore(storeName, keptForMs).pipe(
+      const store = yield* openStore(stores.compactions).pipe(
         Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
       )
       return Compactions.of({

@@ -1,7 +1,6 @@
 /**
  * Streams of events in JetStream: kept on disk for a while, stored once each, read in the order in which they were stored.
  */
-import type { StreamConfig } from "@nats-io/jetstream"
 import {
   DeliverPolicy,
   DiscardPolicy,
@@ -11,19 +10,10 @@ import {
   StorageType
 } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/nats-core"
-import { Config, Effect, Stream } from "effect"
-import { attempt, ensureStream, JetStreamFailed } from "./JobStreams.ts"
+import { Effect, Stream } from "effect"
+import { attempt, ensureStream, JetStreamFailed, mayCreate, type NamedStream, replicas } from "./JobStreams.ts"
 import { Nats } from "./Nats.ts"
-
-export interface EventStream {
-  readonly name: string
-  readonly subjects: string
-  /** Events that are older, or more, are forgotten. */
-  readonly maxAgeMs: number
-  readonly maxBytes: number
-  /** For how long an event that is sent again is known by its id. */
-  readonly duplicatesMs: number
-}
+import type { KeptEvents } from "./Storage.ts"
 
 /** An event in its place. */
 export interface StoredEvent {
@@ -32,7 +22,7 @@ export interface StoredEvent {
   readonly payload: string
 }
 
-const configOf = (stream: EventStream, replicas: number): Partial<StreamConfig> & { readonly name: string } => ({
+export const eventConfig = (stream: KeptEvents, replicas: number): NamedStream => ({
   name: stream.name,
   subjects: [stream.subjects],
   retention: RetentionPolicy.Limits,
@@ -45,16 +35,16 @@ const configOf = (stream: EventStream, replicas: number): Partial<StreamConfig> 
 })
 
 /**
- * Makes sure that the stream exists (see `provision` for `GATEWAY_PROVISION` and `NATS_REPLICAS`) and returns when it was
- * made: a stream that was removed and made again counts its events anew.
+ * Makes sure that the stream exists, see `mayCreate`, and returns when it was made: a stream that was removed and made again
+ * counts its events anew.
  */
-export const openEvents = Effect.fn("EventStream.openEvents")(function*(stream: EventStream) {
+export const openEvents = Effect.fn("EventStream.openEvents")(function*(stream: KeptEvents) {
   const nats = yield* Nats
-  const replicas = yield* Config.Int("NATS_REPLICAS").pipe(Config.withDefault(1))
-  const mayCreate = yield* Config.Boolean("GATEWAY_PROVISION").pipe(Config.withDefault(true))
+  const creates = yield* mayCreate
+  const copies = yield* replicas
   return yield* attempt(async () => {
     const manager = await jetstreamManager(nats.connection, { checkAPI: false, timeout: 3_000 })
-    if (mayCreate) await ensureStream(manager, configOf(stream, replicas))
+    if (creates) await ensureStream(manager, eventConfig(stream, copies))
     return { created: (await manager.streams.info(stream.name)).created }
   })
 })

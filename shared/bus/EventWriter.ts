@@ -5,7 +5,6 @@
  * published before it; while NATS is away it is kept, and sent when NATS is back.
  */
 import type { Msg, Subscription } from "@nats-io/nats-core"
-import { createInbox } from "@nats-io/nats-core"
 import type { Nats } from "./Nats.ts"
 import { encodeHeaders } from "./Outbox.ts"
 import { header } from "./Subjects.ts"
@@ -37,7 +36,7 @@ export class EventWriter {
   readonly #waiting = new Map<number, Waiting>()
   #waitingBytes = 0
   #count = 0
-  readonly #inbox = createInbox()
+  readonly #inbox: string
   readonly #answers: Subscription
   readonly #watch: NodeJS.Timeout
   #onEmpty: (() => void) | undefined
@@ -47,6 +46,7 @@ export class EventWriter {
     this.#nats = options.nats
     this.#now = options.now
     this.#onLost = options.onLost
+    this.#inbox = options.nats.inbox()
     this.#answers = this.#nats.subscribe(`${this.#inbox}.*`, (message) => this.#answered(message))
     this.#watch = setInterval(() => this.#look(), lookMs)
   }

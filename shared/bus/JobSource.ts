@@ -6,7 +6,6 @@
  * acknowledgements of the jobs that freed them.
  */
 import type { Msg, Subscription } from "@nats-io/nats-core"
-import { createInbox } from "@nats-io/nats-core"
 import type { Workload } from "../contract/Operation.ts"
 import { furtherHeaders } from "./Frame.ts"
 import { decodeHeader } from "./Outbox.ts"
@@ -104,7 +103,7 @@ export class JobSource {
     this.#subscription?.drain().catch(() => undefined)
     this.#outstanding = 0
     this.#lastHeard = this.#now()
-    this.#inbox = createInbox()
+    this.#inbox = this.#nats.inbox()
     this.#subscription = this.#nats.subscribe(this.#inbox, (message) => this.#receive(message))
     this.#watchdog ??= setInterval(() => this.#watch(), watchMs)
     this.#schedule()

@@ -50,7 +50,7 @@ const keepingOf = (workload: Workload): Keeping => workload === "video" ? durabl
 /** Jobs that can wait in one stream. */
 const maxJobs = 10_000
 
-const streamConfig = (workload: Workload, replicas: number): Partial<StreamConfig> & { readonly name: string } => ({
+export const streamConfig = (workload: Workload, replicas: number): NamedStream => ({
   name: jobStream(workload),
   subjects: [jobStreamSubjects(workload)],
   retention: RetentionPolicy.Workqueue,
@@ -65,7 +65,7 @@ const streamConfig = (workload: Workload, replicas: number): Partial<StreamConfi
   duplicate_window: nanos(2 * 60_000)
 })
 
-const consumerConfig = (workload: Workload, pool: string): Partial<ConsumerConfig> => ({
+export const consumerConfig = (workload: Workload, pool: string): Partial<ConsumerConfig> => ({
   durable_name: pool,
   filter_subject: jobSubject(workload, pool),
   ack_policy: AckPolicy.Explicit,
@@ -82,38 +82,45 @@ export const attempt = <A>(run: () => Promise<A>) =>
     catch: (cause) => new JetStreamFailed({ detail: cause instanceof Error ? cause.message : String(cause) })
   })
 
-const isMissing = (cause: unknown): boolean => cause instanceof JetStreamApiError && cause.status === 404
+/** Whether a refusal says that there is no such thing. */
+export const isMissing = (cause: unknown): boolean => cause instanceof JetStreamApiError && cause.status === 404
 
-export const ensureStream = async (
-  manager: JetStreamManager,
-  config: Partial<StreamConfig> & { readonly name: string }
-) => {
+export type NamedStream = Partial<StreamConfig> & { readonly name: string }
+
+export const ensureStream = async (manager: JetStreamManager, config: NamedStream) => {
   const known = await manager.streams.info(config.name).catch((cause) => {
     if (isMissing(cause)) return undefined
     throw cause
   })
   const made = known ?? await manager.streams.add(config)
   // an old server leaves out what it does not know, without a word
-  if (made.config.retention !== config.retention || made.config.storage !== config.storage) {
-    throw new Error(`stream ${config.name} exists with another retention or storage`)
-  }
+  if (isOtherKind(config, made.config)) throw otherKind(config.name)
 }
 
+/** What a stream is made for can never be changed. */
+export const isOtherKind = (wanted: Partial<StreamConfig>, { retention, storage }: StreamConfig): boolean =>
+  (wanted.retention ?? retention) !== retention || (wanted.storage ?? storage) !== storage
+export const otherKind = (name: string): Error => new Error(`stream ${name} exists with another retention or storage`)
+
+/** `NATS_REPLICAS`: how many servers keep each stream, bucket and store, 1 to 5. */
+export const replicas = Config.Int("NATS_REPLICAS").pipe(Config.withDefault(1))
+
 /**
- * Makes sure that the stream of a workload and the consumer of one of its pools exist.
- *
- * Reads `NATS_REPLICAS` (1 to 5, default 1). With `GATEWAY_PROVISION=false` nothing is created: it only checks, as in
- * production, where a provisioning job creates everything and services have no right to.
+ * With `GATEWAY_PROVISION=false` a service creates nothing and only opens what is there, as in production, where
+ * `Provision.ts` is run before it and it has no right to.
  */
+export const mayCreate = Config.Boolean("GATEWAY_PROVISION").pipe(Config.withDefault(true))
+
+/** Makes sure that the stream of a workload and the consumer of one of its pools exist. */
 export const provision = Effect.fn("JobStreams.provision")(function*(workload: Workload, pool: string) {
   const nats = yield* Nats
-  const replicas = yield* Config.Int("NATS_REPLICAS").pipe(Config.withDefault(1))
-  const mayCreate = yield* Config.Boolean("GATEWAY_PROVISION").pipe(Config.withDefault(true))
+  const creates = yield* mayCreate
+  const config = streamConfig(workload, yield* replicas)
   yield* attempt(async () => {
     const manager = await jetstreamManager(nats.connection, { checkAPI: false, timeout: 3_000 })
-    if (mayCreate) await ensureStream(manager, streamConfig(workload, replicas))
+    if (creates) await ensureStream(manager, config)
     await manager.consumers.info(jobStream(workload), pool).catch((cause) => {
-      if (!mayCreate || !isMissing(cause)) throw cause
+      if (!creates || !isMissing(cause)) throw cause
       return manager.consumers.add(jobStream(workload), consumerConfig(workload, pool))
     })
   })

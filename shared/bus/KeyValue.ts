@@ -2,9 +2,11 @@
 import { JetStreamApiError } from "@nats-io/jetstream"
 import type { KV, KvEntry } from "@nats-io/kv"
 import { Kvm } from "@nats-io/kv"
-import { Cause, Config, Effect, Option, Queue, Schedule, type Scope, Stream } from "effect"
-import { attempt, JetStreamFailed } from "./JobStreams.ts"
+import type { NatsConnection } from "@nats-io/nats-core"
+import { Cause, type Config, Effect, Option, Queue, Schedule, type Scope, Stream } from "effect"
+import { attempt, JetStreamFailed, mayCreate, replicas } from "./JobStreams.ts"
 import { Nats } from "./Nats.ts"
+import type { KeptBucket } from "./Storage.ts"
 
 export interface Entry {
   readonly key: string
@@ -62,26 +64,21 @@ const wrongLastSequence = [10_071, 10_164]
 /** How many entries are asked for at the same time. */
 const atOnce = 256
 
-/**
- * Opens a bucket, creating it where this process may (see `provision` for `GATEWAY_PROVISION` and `NATS_REPLICAS`). With
- * `ttlMs` what was not written for so many milliseconds is gone.
- */
-export const openBucket = Effect.fn("KeyValue.openBucket")(function*(
-  name: string,
-  { ttlMs }: { readonly ttlMs?: number } = {}
-): Effect.fn.Return<
+export const createBucket = (connection: NatsConnection, { name, ttlMs = 0 }: KeptBucket, replicas: number) =>
+  new Kvm(connection).create(name, { replicas, history: 1, ttl: ttlMs })
+
+/** Opens a bucket, creating it where this process may: see `mayCreate`. */
+export const openBucket = Effect.fn("KeyValue.openBucket")(function*(kept: KeptBucket): Effect.fn.Return<
   Bucket,
   JetStreamFailed | Config.ConfigError,
   Nats
 > {
   const nats = yield* Nats
-  const replicas = yield* Config.Int("NATS_REPLICAS").pipe(Config.withDefault(1))
-  const mayCreate = yield* Config.Boolean("GATEWAY_PROVISION").pipe(Config.withDefault(true))
-  const manager = new Kvm(nats.connection)
-  const open = attempt(() =>
-    mayCreate ? manager.create(name, { replicas, history: 1, ttl: ttlMs ?? 0 }) : manager.open(name)
+  const creates = yield* mayCreate
+  const copies = yield* replicas
+  const bucket: KV = yield* attempt(() =>
+    creates ? createBucket(nats.connection, kept, copies) : new Kvm(nats.connection).open(kept.name)
   )
-  const bucket: KV = yield* open
   const matching = (filter: string) =>
     attempt(async () => {
       const keys: Array<string> = []

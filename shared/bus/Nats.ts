@@ -5,11 +5,14 @@
  * deadline.
  */
 import type { Msg, NatsConnection, Subscription } from "@nats-io/nats-core"
-import { nuid } from "@nats-io/nats-core"
+import { createInbox, nuid } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
-import { Clock, Config, Context, Effect, Layer, Option, Redacted, Schema, Stream } from "effect"
+import { Clock, Config, Context, Effect, Layer, Schema, Stream } from "effect"
+import { ServiceName } from "../telemetry/ServiceName.ts"
+import * as Credentials from "./Credentials.ts"
 import * as Limits from "./Limits.ts"
 import { Outbox } from "./Outbox.ts"
+import { inboxPrefix } from "./Subjects.ts"
 
 /** The server could not be reached or is older than what the gateway needs. */
 export class NatsUnavailable extends Schema.TaggedError<NatsUnavailable>()("NatsUnavailable", {
@@ -34,6 +37,8 @@ export class Nats extends Context.Service<Nats, {
   readonly isSettled: () => boolean
   /** For how long the connection has been lost, in milliseconds; 0 while it stands. */
   readonly awayForMs: () => number
+  /** A subject that is only this service's to hear, for answers. */
+  readonly inbox: () => string
   /** Hears every message of a subject. What `receive` throws is logged: in the client's reader it would end the connection. */
   readonly subscribe: (subject: string, receive: (message: Msg) => void) => Subscription
   /**
@@ -42,13 +47,13 @@ export class Nats extends Context.Service<Nats, {
    */
   readonly onReconnect: (listener: () => void) => () => void
 }>()("shared/bus/Nats") {
-  /** Reads `NATS_URL` (several servers, separated by commas), `NATS_USER` and `NATS_PASSWORD`. */
+  /** Reads `NATS_URL` (several servers, separated by commas), and what `Credentials.ts` reads. */
   static readonly layer = Layer.effect(
     Nats,
     Effect.gen(function*() {
       const servers = yield* Config.String("NATS_URL").pipe(Config.withDefault("nats://127.0.0.1:4222"))
-      const user = yield* Config.String("NATS_USER").pipe(Config.option)
-      const password = yield* Config.Redacted("NATS_PASSWORD").pipe(Config.option)
+      const credentials = yield* Credentials.options
+      const service = yield* ServiceName
       const run = Effect.runForkWith(yield* Effect.context<never>())
 
       const connection = yield* Effect.acquireRelease(
@@ -57,8 +62,9 @@ export class Nats extends Context.Service<Nats, {
             connect({
               ...behaviour,
               servers: servers.split(",").map((server) => server.trim()),
-              ...(Option.isSome(user) ? { user: user.value } : {}),
-              ...(Option.isSome(password) ? { pass: Redacted.value(password.value) } : {})
+              ...credentials,
+              name: service,
+              inboxPrefix: inboxPrefix(service)
             }),
           catch: (cause) =>
             new NatsUnavailable({ servers, detail: cause instanceof Error ? cause.message : "cannot connect" })
@@ -110,6 +116,7 @@ export class Nats extends Context.Service<Nats, {
         isConnected: () => awaySince === undefined && !connection.isClosed(),
         isSettled: () => awaySince === undefined && clock.currentTimeMillisUnsafe() - backSince > settlingMs,
         awayForMs: () => awaySince === undefined ? 0 : clock.currentTimeMillisUnsafe() - awaySince,
+        inbox: () => createInbox(inboxPrefix(service)),
         subscribe: (subject, receive) =>
           connection.subscribe(subject, {
             callback: (error, message) => {
@@ -133,6 +140,8 @@ export class Nats extends Context.Service<Nats, {
 /** How a connection behaves, whichever server it is to. Times are in milliseconds. */
 const behaviour = {
   maxReconnectAttempts: -1,
+  // rights may be on their way to the server: while a key is changed it may be unknown there for a moment
+  ignoreAuthErrorAbort: true,
   reconnectTimeWait: Limits.reconnectMs.wait,
   reconnectJitter: Limits.reconnectMs.jitter,
   pingInterval: 5_000,

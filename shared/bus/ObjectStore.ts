@@ -1,9 +1,10 @@
 /** Named stores of large results that outlive the request that made them: pictures behind a URL, videos. */
 import { Objm } from "@nats-io/obj"
-import { nanos } from "@nats-io/nats-core"
-import { Config, Effect, Option } from "effect"
-import { attempt, type JetStreamFailed } from "./JobStreams.ts"
+import { nanos, type NatsConnection } from "@nats-io/nats-core"
+import { Effect, Option } from "effect"
+import { attempt, type JetStreamFailed, mayCreate, replicas } from "./JobStreams.ts"
 import { Nats } from "./Nats.ts"
+import type { KeptStore } from "./Storage.ts"
 
 export interface Store {
   readonly put: (id: string, bytes: Uint8Array) => Effect.Effect<void, JetStreamFailed>
@@ -12,17 +13,16 @@ export interface Store {
   readonly delete: (id: string) => Effect.Effect<void, JetStreamFailed>
 }
 
-/**
- * Opens a store on disk, creating it where this process may (see `provision` for `GATEWAY_PROVISION` and
- * `NATS_REPLICAS`). What is in it is gone after `ttlMs` milliseconds.
- */
-export const openStore = Effect.fn("ObjectStore.openStore")(function*(name: string, ttlMs: number) {
+export const createStore = (connection: NatsConnection, { name, ttlMs }: KeptStore, replicas: number) =>
+  new Objm(connection).create(name, { replicas, ttl: nanos(ttlMs) })
+
+/** Opens a store on disk, creating it where this process may: see `mayCreate`. */
+export const openStore = Effect.fn("ObjectStore.openStore")(function*(kept: KeptStore) {
   const nats = yield* Nats
-  const replicas = yield* Config.Int("NATS_REPLICAS").pipe(Config.withDefault(1))
-  const mayCreate = yield* Config.Boolean("GATEWAY_PROVISION").pipe(Config.withDefault(true))
-  const manager = new Objm(nats.connection)
+  const creates = yield* mayCreate
+  const copies = yield* replicas
   const store = yield* attempt(() =>
-    mayCreate ? manager.create(name, { replicas, ttl: nanos(ttlMs) }) : manager.open(name)
+    creates ? createStore(nats.connection, kept, copies) : new Objm(nats.connection).open(kept.name)
   )
   return {
     put: (id, bytes) => Effect.asVoid(attempt(() => store.putBlob({ name: id }, bytes))),

@@ -85,6 +85,9 @@ export const parseControl = (
 }
 export const attemptKey = (job: string, attempt: number): string => `${job}.${attempt}`
 
+/** Where a service hears answers to what it asks. Each hears its own and no other's. */
+export const inboxPrefix = (service: string): string => `_INBOX.${service}`
+
 export const header = {
   version: "Gw-V",
   job: "Gw-Job",

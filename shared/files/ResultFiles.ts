@@ -4,12 +4,11 @@ import { randomUUID } from "node:crypto"
 import type { JetStreamFailed } from "../bus/JobStreams.ts"
 import { patiently } from "../bus/JobStreams.ts"
 import { openStore } from "../bus/ObjectStore.ts"
+import { stores } from "../bus/Storage.ts"
 import { SignedUrl, type Verdict } from "./SignedUrl.ts"
 
-const storeName = "RESULTS"
-
 /** How long results are kept and their addresses are good, in milliseconds. */
-export const keptForMs = 60 * 60_000
+export const keptForMs = stores.results.ttlMs
 
 /** A file's media type is told by its id, which is signed. */
 const mediaTypes = {
@@ -37,7 +36,7 @@ export class ResultFiles extends Context.Service<ResultFiles, {
     ResultFiles,
     Effect.gen(function*() {
       const urls = yield* SignedUrl
-      const store = yield* openStore(storeName, keptForMs).pipe(
+      const store = yield* openStore(stores.results).pipe(
         Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
       )
       return ResultFiles.of({

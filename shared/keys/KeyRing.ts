@@ -6,8 +6,9 @@ import { Clock, Context, DateTime, Deferred, Effect, Layer, Option, Schema, Stre
 import { openBucket } from "../bus/KeyValue.ts"
 import { patiently } from "../bus/JobStreams.ts"
 import { Nats } from "../bus/Nats.ts"
+import { buckets } from "../bus/Storage.ts"
 import * as ApiKey from "./ApiKey.ts"
-import { bucketName, decodeRecord } from "./KeyStore.ts"
+import { decodeRecord } from "./KeyStore.ts"
 
 /** The key is not one of ours, or not any more. */
 export class KeyRefused extends Schema.TaggedError<KeyRefused>()("KeyRefused", {
@@ -28,7 +29,7 @@ export class KeyRing extends Context.Service<KeyRing, {
     Effect.gen(function*() {
       const nats = yield* Nats
       const clock = yield* Clock.Clock
-      const bucket = yield* openBucket(bucketName).pipe(
+      const bucket = yield* openBucket(buckets.apiKeys).pipe(
         Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
       )
       const loaded = yield* Deferred.make<void>()

@@ -2,9 +2,8 @@
 import { Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { JetStreamFailed } from "../bus/JobStreams.ts"
 import { openBucket } from "../bus/KeyValue.ts"
+import { buckets } from "../bus/Storage.ts"
 import * as ApiKey from "./ApiKey.ts"
-
-export const bucketName = "API_KEYS"
 
 const encode = Schema.encodeSync(Schema.fromJsonString(ApiKey.ApiKey))
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(ApiKey.ApiKey))
@@ -43,7 +42,7 @@ export class KeyStore extends Context.Service<KeyStore, {
   static readonly layer = Layer.effect(
     KeyStore,
     Effect.gen(function*() {
-      const bucket = yield* openBucket(bucketName)
+      const bucket = yield* openBucket(buckets.apiKeys)
       const records = Effect.map(
         bucket.entries,
         (entries) =>

@@ -3,9 +3,7 @@ import { Context, Effect, Layer, Option } from "effect"
 import { type Bucket, openBucket, type Revision } from "../bus/KeyValue.ts"
 import { JetStreamFailed } from "../bus/JobStreams.ts"
 import { Nats } from "../bus/Nats.ts"
-
-/** Longer than any window, in milliseconds: a ledger that nobody has written for so long says nothing any more. */
-const keptMs = 3_600_000
+import { buckets } from "../bus/Storage.ts"
 
 /** How long an answer is waited for, in milliseconds: somebody waits for the limit. */
 const answerMs = 2_000
@@ -23,7 +21,7 @@ export class LimitStore extends Context.Service<LimitStore, {
       let opened: Bucket | undefined
       const bucket = Effect.suspend(() =>
         opened === undefined
-          ? openBucket("LIMITS", { ttlMs: keptMs }).pipe(
+          ? openBucket(buckets.limits).pipe(
             Effect.provideService(Nats, nats),
             Effect.catchTag("ConfigError", (error) => new JetStreamFailed({ detail: error.message })),
             Effect.tap((bucket) => Effect.sync(() => void (opened = bucket)))

@@ -1,6 +1,7 @@
 /** How every service of the gateway is run: with telemetry, until SIGTERM or SIGINT, and not longer than its supervisor. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Config, Effect, Exit, Layer, Runtime, Schema } from "effect"
+import { ServiceName } from "../telemetry/ServiceName.ts"
 import * as Telemetry from "../telemetry/Telemetry.ts"
 
 /** The process that started this one is gone. */
@@ -25,7 +26,7 @@ const teardown: Runtime.Teardown = (exit, onExit) =>
 
 /** Builds the service and keeps it up. A failure to start is one line in the log and exit code 1. */
 export const run = <E>(name: string, layer: Layer.Layer<never, E>): void => {
-  const service = Layer.launch(layer.pipe(Layer.provide(Telemetry.layer(name))))
+  const service = Layer.launch(layer.pipe(Layer.provide([Telemetry.layer(name), Layer.succeed(ServiceName, name)])))
   NodeRuntime.runMain(
     Effect.raceFirst(service, supervisorGone).pipe(
       Effect.tapCause((cause) =>

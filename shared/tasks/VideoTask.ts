@@ -15,6 +15,7 @@
  * an older number writes is refused, so one that was frozen and wakes cannot spoil the work of its successor.
  */
 import { type Option, Result, Schema } from "effect"
+import { buckets } from "../bus/Storage.ts"
 import { JobError } from "../contract/JobError.ts"
 import { TaskStatus, VideoMetadata } from "../contract/VideoGenerations.ts"
 
@@ -69,7 +70,7 @@ export const VideoTask = Schema.Struct({
 export type VideoTask = typeof VideoTask.Type
 
 /** How long a record and what belongs to it is kept after its last change, in milliseconds: 24 hours. */
-export const keptForMs = 24 * 3_600_000
+export const keptForMs = buckets.videoTasks.ttlMs
 
 /** How long a claim holds without renewal, in milliseconds: less than it takes JetStream to give the task to another. */
 export const leaseMs = 5_000

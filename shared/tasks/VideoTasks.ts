@@ -6,6 +6,7 @@ import { Clock, Context, Effect, Layer, Option, Result, Schedule, Schema, Semaph
 import { JetStreamFailed, patiently } from "../bus/JobStreams.ts"
 import { openBucket } from "../bus/KeyValue.ts"
 import { openStore } from "../bus/ObjectStore.ts"
+import { buckets, stores } from "../bus/Storage.ts"
 import * as VideoTask from "./VideoTask.ts"
 
 /** What was to be done with the task cannot be done any more; `status` is what became of it. */
@@ -59,8 +60,8 @@ interface Stored {
 
 const open = Effect.fn("VideoTasks.open")(function*(patienceMs: number) {
   const opening = { while: (error: { readonly _tag: string }) => error._tag === "JetStreamFailed", schedule: patiently }
-  const bucket = yield* openBucket("VIDEO_TASKS", { ttlMs: VideoTask.keptForMs }).pipe(Effect.retry(opening))
-  const store = yield* openStore("VIDEO_CONTENT", VideoTask.keptForMs).pipe(Effect.retry(opening))
+  const bucket = yield* openBucket(buckets.videoTasks).pipe(Effect.retry(opening))
+  const store = yield* openStore(stores.videoContent).pipe(Effect.retry(opening))
   const patience = patiently.pipe(Schedule.upTo({ duration: patienceMs }))
   const again = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> => Effect.retry(effect, patience)
 

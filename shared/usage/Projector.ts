@@ -10,8 +10,9 @@ import { Cause, Effect, Option, Schema, Stream } from "effect"
 import { openEvents, readEvents, type StoredEvent } from "../bus/EventStream.ts"
 import { JetStreamFailed, patiently } from "../bus/JobStreams.ts"
 import { type Bucket, openBucket } from "../bus/KeyValue.ts"
-import { days, keptMs, months, Place, type Tally } from "./Tally.ts"
-import { UsageEvent, usageEvents } from "./UsageEvent.ts"
+import { events } from "../bus/Storage.ts"
+import { days, months, Place, type Tally } from "./Tally.ts"
+import { UsageEvent } from "./UsageEvent.ts"
 
 /** Where it is remembered from where to go on. */
 const checkpointKey = "checkpoint"
@@ -48,7 +49,7 @@ const countInto = Effect.fnUntraced(function*<A>(
     const stored = Option.getOrUndefined(yield* bucket.getRevision(key))
     const record = stored === undefined ? undefined : Option.getOrUndefined(tally.decode(stored.value))
     if (stored !== undefined && record === undefined) {
-      return yield* new JetStreamFailed({ detail: `${tally.bucket} ${key} is not of this version of the gateway` })
+      return yield* new JetStreamFailed({ detail: `${tally.bucket.name} ${key} is not of this version of the gateway` })
     }
     const counted = record?.upTo.stream === stream ? record.upTo.sequence : 0
     const news = events.filter(({ sequence }) => sequence > counted)
@@ -63,7 +64,7 @@ const countInto = Effect.fnUntraced(function*<A>(
       : Option.isSome(yield* bucket.update(key, next, stored.revision))
     if (written) return
   }
-  return yield* new JetStreamFailed({ detail: `${tally.bucket} ${key} is written by others all the time` })
+  return yield* new JetStreamFailed({ detail: `${tally.bucket.name} ${key} is written by others all the time` })
 })
 
 const countAll = <A>(tally: Tally<A>, bucket: Bucket, stream: string, events: ReadonlyArray<Placed>) => {
@@ -87,12 +88,12 @@ const decoded = Effect.fnUntraced(function*(stored: ReadonlyArray<StoredEvent>) 
 
 /** Goes on from where counting was left, until something fails. */
 const pass = Effect.gen(function*() {
-  const { created: stream } = yield* openEvents(usageEvents)
-  const counters = yield* openBucket(days.bucket, { ttlMs: keptMs })
-  const spending = yield* openBucket(months.bucket, { ttlMs: keptMs })
+  const { created: stream } = yield* openEvents(events.usage)
+  const counters = yield* openBucket(days.bucket)
+  const spending = yield* openBucket(months.bucket)
   const remembered = Option.flatMap(yield* counters.get(checkpointKey), decodePlace)
   let next = Option.isSome(remembered) && remembered.value.stream === stream ? remembered.value.sequence + 1 : 1
-  yield* readEvents(usageEvents.name, next).pipe(
+  yield* readEvents(events.usage.name, next).pipe(
     Stream.groupedWithin(maxGathered, gatherMs),
     Stream.runForEach(Effect.fnUntraced(function*(stored) {
       const first = stored[0]?.sequence ?? next

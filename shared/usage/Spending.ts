@@ -5,7 +5,7 @@
 import { Clock, Context, DateTime, Deferred, Effect, Layer, Option, Stream } from "effect"
 import { patiently } from "../bus/JobStreams.ts"
 import { openBucket } from "../bus/KeyValue.ts"
-import { keptMs, months, spendKey } from "./Tally.ts"
+import { months, spendKey } from "./Tally.ts"
 
 interface Month {
   /** As in the keys of what was spent: `2026-11.`. */
@@ -33,7 +33,7 @@ export class Spending extends Context.Service<Spending, {
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       const now = () => clock.currentTimeMillisUnsafe()
-      const bucket = yield* openBucket(months.bucket, { ttlMs: keptMs }).pipe(
+      const bucket = yield* openBucket(months.bucket).pipe(
         Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
       )
       const loaded = yield* Deferred.make<void>()

@@ -1,5 +1,6 @@
 /** The records that usage is counted into, each with the place in the stream of events up to which it has been. */
 import { DateTime, type Option, Schema } from "effect"
+import { buckets, type KeptBucket } from "../bus/Storage.ts"
 import { Counters, ofEvent, plus, zero } from "./Counters.ts"
 import type { UsageEvent } from "./UsageEvent.ts"
 
@@ -15,7 +16,7 @@ export interface Counted<A> {
 
 /** A kind of records. */
 export interface Tally<A> {
-  readonly bucket: string
+  readonly bucket: KeptBucket
   /** The record that an event is counted into; `undefined` where it changes none. */
   readonly keyOf: (event: UsageEvent) => string | undefined
   readonly zero: A
@@ -45,7 +46,7 @@ const inRow = (rows: DayOfKey, event: UsageEvent): DayOfKey => {
 
 /** Under `2026-11.30.key_…`: the counters of one key on one day (UTC), by model and operation. */
 export const days: Tally<DayOfKey> = {
-  bucket: "USAGE_COUNTERS",
+  bucket: buckets.usageCounters,
   keyOf: (event) => `${dayToken(dayOf(event))}.${event.key}`,
   zero: [],
   count: inRow,
@@ -63,7 +64,7 @@ export const aboutOf = (key: string): { readonly day: string; readonly key: stri
 
 /** Under `2026-11.key_…`: what one key has spent in one month (UTC), in US dollars. */
 export const months: Tally<number> = {
-  bucket: "USAGE_SPEND",
+  bucket: buckets.usageSpend,
   keyOf: (event) => event.costUsd === null || event.costUsd === 0 ? undefined : spendKey(dayOf(event), event.key),
   zero: 0,
   count: (spent, { costUsd }) => spent + (costUsd ?? 0),
@@ -72,6 +73,3 @@ export const months: Tally<number> = {
 
 /** Where the spending of a key in a day's month stands. */
 export const spendKey = (day: string, key: string): string => `${day.slice(0, 7)}.${key}`
-
-/** For how long records are kept after they were last written, in milliseconds. */
-export const keptMs = 400 * 24 * 3_600_000

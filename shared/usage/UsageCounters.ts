@@ -3,7 +3,7 @@ import { Context, Effect, Layer, Option } from "effect"
 import type { JetStreamFailed } from "../bus/JobStreams.ts"
 import { openBucket } from "../bus/KeyValue.ts"
 import { project } from "./Projector.ts"
-import { aboutOf, days, keptMs } from "./Tally.ts"
+import { aboutOf, days } from "./Tally.ts"
 import { type Cell, csvOf, monthsOf, rowsOf, type UsageQuery, type UsageRow } from "./UsageTable.ts"
 
 export class UsageCounters extends Context.Service<UsageCounters, {
@@ -16,7 +16,7 @@ export class UsageCounters extends Context.Service<UsageCounters, {
   static readonly layerQuery = Layer.effect(
     UsageCounters,
     Effect.gen(function*() {
-      const bucket = yield* openBucket(days.bucket, { ttlMs: keptMs })
+      const bucket = yield* openBucket(days.bucket)
 
       const cells = Effect.fnUntraced(function*(query: UsageQuery) {
         const found: Array<Cell> = []

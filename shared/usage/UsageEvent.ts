@@ -1,6 +1,5 @@
 /** What is kept of a request when it has ended: who asked whom for what, what it consumed, and how it went. */
 import { Schema } from "effect"
-import type { EventStream } from "../bus/EventStream.ts"
 import { Usage } from "../contract/Usage.ts"
 
 /** Such as `key_4fJ2…`: a token of a NATS subject. */
@@ -40,12 +39,3 @@ export const UsageEvent = Schema.Struct({
   attempts: Schema.Int
 })
 export type UsageEvent = typeof UsageEvent.Type
-
-/** Where events wait to be counted, and can be read for a month. */
-export const usageEvents: EventStream = {
-  name: "USAGE",
-  subjects: "usage.>",
-  maxAgeMs: 30 * 24 * 3_600_000,
-  maxBytes: 1024 ** 3,
-  duplicatesMs: 10 * 60_000
-}

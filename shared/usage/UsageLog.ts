@@ -4,8 +4,9 @@ import { openEvents } from "../bus/EventStream.ts"
 import { EventWriter } from "../bus/EventWriter.ts"
 import { patiently } from "../bus/JobStreams.ts"
 import { Nats } from "../bus/Nats.ts"
+import { events } from "../bus/Storage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { type UsageEvent, usageEvents } from "./UsageEvent.ts"
+import type { UsageEvent } from "./UsageEvent.ts"
 
 /** How long a worker that ends waits until what it has written is stored, in milliseconds. */
 const closeWithinMs = 5_000
@@ -31,7 +32,7 @@ export class UsageLog extends Context.Service<UsageLog, {
         hasWarned = true
         return Effect.andThen(warning, Metric.update(Metrics.usageLost, 1))
       })
-      yield* openEvents(usageEvents).pipe(
+      yield* openEvents(events.usage).pipe(
         Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently }),
         Effect.tapError((error) => Effect.logError("usage is not written", error)),
         Effect.forkScoped

@@ -2,13 +2,14 @@
 import { jetstreamManager } from "@nats-io/jetstream"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Layer, Logger } from "effect"
-import { type EventStream, openEvents } from "../../shared/bus/EventStream.ts"
+import { openEvents } from "../../shared/bus/EventStream.ts"
 import { EventWriter } from "../../shared/bus/EventWriter.ts"
 import { Nats } from "../../shared/bus/Nats.ts"
+import type { KeptEvents } from "../../shared/bus/Storage.ts"
 import { eventually } from "../fixture/Eventually.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
 
-const stream: EventStream = {
+const stream: KeptEvents = {
   name: "EVENTS",
   subjects: "events.>",
   maxAgeMs: 60_000,

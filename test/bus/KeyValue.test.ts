@@ -8,7 +8,7 @@ import { ingress } from "./Sides.ts"
 
 const bucketOf = Effect.fnUntraced(function*(server: NatsServer) {
   const { nats } = yield* ingress(server.url)
-  return { nats, bucket: yield* openBucket("RECORDS").pipe(Effect.provideService(Nats, nats)) }
+  return { nats, bucket: yield* openBucket({ name: "RECORDS" }).pipe(Effect.provideService(Nats, nats)) }
 })
 
 const text = (event: WatchEvent): string =>

@@ -4,9 +4,10 @@ import { ConfigProvider, Context, DateTime, Effect, Layer, Logger, Option, Redac
 import { TestClock } from "effect/testing"
 import { openBucket } from "../../shared/bus/KeyValue.ts"
 import { Nats } from "../../shared/bus/Nats.ts"
+import { buckets } from "../../shared/bus/Storage.ts"
 import * as ApiKey from "../../shared/keys/ApiKey.ts"
 import { KeyRefused, KeyRing } from "../../shared/keys/KeyRing.ts"
-import { bucketName, KeyNotFound, KeyStore } from "../../shared/keys/KeyStore.ts"
+import { KeyNotFound, KeyStore } from "../../shared/keys/KeyStore.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
 
 /** What an administrator's process has: a connection of its own and the store. */
@@ -30,7 +31,7 @@ const both = Effect.gen(function*() {
   return {
     server,
     nats: Context.get(face, Nats),
-    bucket: yield* openBucket(bucketName).pipe(Effect.provideContext(admin)),
+    bucket: yield* openBucket(buckets.apiKeys).pipe(Effect.provideContext(admin)),
     store: Context.get(admin, KeyStore),
     ring: Context.get(face, KeyRing)
   }

@@ -1,0 +1,144 @@
+/**
+ * Who may do what on NATS: the one table from which the server's permissions, its documentation and its test are made.
+ *
+ * Each service has one identity. It may publish and hear what its rights need and nothing else; in particular a worker
+ * serves its own workload only, cannot make jobs, and cannot read keys or the answers of others.
+ */
+import { type Workload, workloads } from "../contract/Operation.ts"
+import {
+  buckets,
+  bucketStream,
+  events,
+  type KeptBucket,
+  type KeptEvents,
+  type KeptStore,
+  stores,
+  storeStream
+} from "./Storage.ts"
+import { inboxPrefix, jobStream, jobStreamSubjects, pullSubject } from "./Subjects.ts"
+
+/** One thing that a service does, and the subjects that it takes. */
+export interface Right {
+  readonly does: string
+  readonly publish: ReadonlyArray<string>
+  readonly subscribe?: ReadonlyArray<string>
+}
+
+const api = (word: string): string => `$JS.API.${word}`
+
+/** Has jobs done: publishes them, hears their answers, and talks to the workers that do them. */
+const submitsJobs: Right = {
+  does: "submits jobs of every workload and hears their answers",
+  publish: [
+    ...workloads.map(jobStreamSubjects),
+    ...workloads.map((workload) => api(`CONSUMER.INFO.${jobStream(workload)}.*`)),
+    "ctl.>",
+    "in.>"
+  ],
+  subscribe: ["r.>"]
+}
+
+/** Takes jobs of any pool of one workload, answers and acknowledges them. */
+const serves = (workload: Workload): Right => ({
+  does: `takes and answers jobs of ${workload}`,
+  publish: [
+    api(`CONSUMER.INFO.${jobStream(workload)}.*`),
+    pullSubject(workload, "*"),
+    `$JS.ACK.${jobStream(workload)}.>`,
+    // the form that newer servers may use, with domain and account first
+    `$JS.ACK.*.*.${jobStream(workload)}.>`,
+    `r.${workload}.>`
+  ],
+  subscribe: [`ctl.${workload}.>`, `in.${workload}.>`]
+})
+
+/** Reads a stream from its beginning on, by a consumer of its own. */
+const consumes = (stream: string): ReadonlyArray<string> => [
+  api(`CONSUMER.CREATE.${stream}`),
+  api(`CONSUMER.CREATE.${stream}.>`),
+  api(`CONSUMER.INFO.${stream}.*`),
+  api(`CONSUMER.DELETE.${stream}.*`),
+  `$JS.FC.${stream}.>`
+]
+
+const looksUp = (stream: string): ReadonlyArray<string> => [
+  api(`STREAM.INFO.${stream}`),
+  api(`STREAM.MSG.GET.${stream}`)
+]
+
+const watches = (bucket: KeptBucket): Right => ({
+  does: `reads and watches all of ${bucket.name}`,
+  publish: [...looksUp(bucketStream(bucket)), ...consumes(bucketStream(bucket))]
+})
+
+const writes = (bucket: KeptBucket): Right => ({
+  does: `reads and writes ${bucket.name}`,
+  publish: [...looksUp(bucketStream(bucket)), `$KV.${bucket.name}.>`]
+})
+
+const fetches = (store: KeptStore): Right => ({
+  does: `fetches from ${store.name}`,
+  publish: [api("INFO"), ...looksUp(storeStream(store)), ...consumes(storeStream(store))]
+})
+
+const keeps = (store: KeptStore): Right => ({
+  does: `fetches from and keeps in ${store.name}`,
+  publish: [...fetches(store).publish, `$O.${store.name}.>`, api(`STREAM.PURGE.${storeStream(store)}`)]
+})
+
+/** Stores events, and reads none. */
+const reports = ({ name, subjects }: KeptEvents, about: string): Right => ({
+  does: `stores events of ${about} in ${name}`,
+  publish: [api(`STREAM.INFO.${name}`), subjects.replace(/>$/, about)]
+})
+
+/** What every worker needs: its jobs, the ledger of what its providers may be asked, and where it says what was used. */
+const works = (workload: Workload): ReadonlyArray<Right> => [
+  serves(workload),
+  writes(buckets.limits),
+  reports(events.usage, workload)
+]
+
+/** Makes and changes streams, consumers, buckets and stores: what no service may. */
+const provisions: Right = {
+  does: "creates and changes every stream, consumer, bucket and store",
+  publish: ["$JS.API.>", "$JS.FC.>"]
+}
+
+/** What each service does on NATS. */
+export const rights = {
+  ingress: [
+    submitsJobs,
+    watches(buckets.apiKeys),
+    watches(buckets.usageSpend),
+    writes(buckets.limits),
+    writes(buckets.videoTasks),
+    fetches(stores.results),
+    keeps(stores.videoContent)
+  ],
+  chat: [...works("chat"), keeps(stores.compactions)],
+  images: [...works("images"), keeps(stores.results)],
+  video: [...works("video"), writes(buckets.videoTasks), keeps(stores.videoContent)],
+  embeddings: works("embeddings"),
+  rerank: works("rerank"),
+  speech: works("speech"),
+  admin: [provisions, writes(buckets.apiKeys)]
+} satisfies Record<Workload, ReadonlyArray<Right>> & Record<string, ReadonlyArray<Right>>
+
+/** A service with an identity of its own on NATS. */
+export type NatsService = keyof typeof rights
+export const natsServices = Object.keys(rights) as ReadonlyArray<NatsService>
+
+export interface Permissions {
+  readonly publish: ReadonlyArray<string>
+  readonly subscribe: ReadonlyArray<string>
+}
+
+/** The subjects that its rights come to, and the inbox for its answers. */
+export const permissionsOf = (service: NatsService): Permissions => {
+  const all: ReadonlyArray<Right> = rights[service]
+  return {
+    publish: [...new Set(all.flatMap(({ publish }) => publish))],
+    subscribe: [`${inboxPrefix(service)}.>`, ...new Set(all.flatMap(({ subscribe = [] }) => subscribe))]
+  }
+}

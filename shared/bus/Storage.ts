@@ -1,0 +1,60 @@
+/**
+ * Every bucket, object store and stream of events of the gateway and how long it keeps what is in it. Nothing else is opened: from these
+ * tables everything is provisioned, and `Access.ts` says who may read and write which.
+ */
+
+const hourMs = 60 * 60_000
+
+/** A bucket of small records. */
+export interface KeptBucket {
+  readonly name: string
+  /** What was not written for so many milliseconds is gone. Absent: it is kept for good. */
+  readonly ttlMs?: number
+}
+
+/** A store of large objects. */
+export interface KeptStore {
+  readonly name: string
+  readonly ttlMs: number
+}
+
+/** A stream of events. */
+export interface KeptEvents {
+  readonly name: string
+  readonly subjects: string
+  /** Events that are older, or more, are forgotten. */
+  readonly maxAgeMs: number
+  readonly maxBytes: number
+  /** For how long an event that is sent again is known by its id. */
+  readonly duplicatesMs: number
+}
+
+export const buckets = {
+  apiKeys: { name: "API_KEYS" },
+  // longer than any window: a ledger that nobody has written for so long says nothing any more
+  limits: { name: "LIMITS", ttlMs: hourMs },
+  usageCounters: { name: "USAGE_COUNTERS", ttlMs: 400 * 24 * hourMs },
+  usageSpend: { name: "USAGE_SPEND", ttlMs: 400 * 24 * hourMs },
+  videoTasks: { name: "VIDEO_TASKS", ttlMs: 24 * hourMs }
+} satisfies Record<string, KeptBucket>
+
+export const stores = {
+  compactions: { name: "COMPACTIONS", ttlMs: 30 * 24 * hourMs },
+  results: { name: "RESULTS", ttlMs: hourMs },
+  videoContent: { name: "VIDEO_CONTENT", ttlMs: 24 * hourMs }
+} satisfies Record<string, KeptStore>
+
+export const events = {
+  /** Where usage waits to be counted, and can be read for a month. */
+  usage: {
+    name: "USAGE",
+    subjects: "usage.>",
+    maxAgeMs: 30 * 24 * hourMs,
+    maxBytes: 1024 ** 3,
+    duplicatesMs: 10 * 60_000
+  }
+} satisfies Record<string, KeptEvents>
+
+/** The streams in which JetStream keeps them. */
+export const bucketStream = ({ name }: KeptBucket): string => `KV_${name}`
+export const storeStream = ({ name }: KeptStore): string => `OBJ_${name}`
