@@ -24,9 +24,14 @@ generatorOptions:
   disableNameSuffixHash: true
 configMapGenerator:
   - name: nats-accounts
+    namespace: nats
     files: [accounts.conf]
 secretGenerator:
-${natsServices.map((service) => `  - name: nats-${service}\n    files: [seed=${current(service)}]`).join("\n")}
+${
+    natsServices.map((service) =>
+      `  - name: nats-${service}\n    namespace: model-gateway\n    files: [seed=${current(service)}]`
+    ).join("\n")
+  }
 `
 
 const keys = Command.make(
