@@ -27,7 +27,10 @@ beforeAll(async () => {
   provider = await FakeProvider.start()
   gateway = await Gateway.start(nats.server, provider, {
     services: workloads.filter((workload) => workload !== "chat"),
-    environmentOf: (service) => nats.environmentOf(service as NatsService)
+    environmentOf: (service) => nats.environmentOf(service as NatsService),
+    providers: (baseUrl) =>
+      `  limited: { protocol: openai, baseUrl: "${baseUrl}", limits: { requestsPerMinute: 600 } }`,
+    models: "  limited-chat: { workload: chat, targets: [{ provider: limited }] }"
   })
 })
 afterAll(async () => {
@@ -57,6 +60,10 @@ describe("a service with the rights of its own and no others", { timeout: 90_000
     assert.include(await (await post("/v1/chat/completions", { ...hello, stream: true })).text(), "[DONE]")
     const large = [...hello.messages, { role: "user", content: "word ".repeat(200_000) }]
     await (await post("/v1/chat/completions", { model: "local-chat", messages: large })).text()
+  })
+
+  it("keeps to a limit that all replicas share", async () => {
+    await (await post("/v1/chat/completions", { ...hello, model: "limited-chat" })).text()
   })
 
   it("keeps a compaction and finds it again", async () => {
