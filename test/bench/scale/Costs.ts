@@ -1,0 +1,122 @@
+/**
+ * What a job costs each process, measured: by the page that `npm run bench` wrote, and for NATS split into its messages by
+ * measuring those one kind at a time, here and now, on a server of its own.
+ */
+import { AckPolicy, jetstreamManager, RetentionPolicy, StorageType } from "@nats-io/jetstream"
+import { createInbox } from "@nats-io/nats-core"
+import { connect } from "@nats-io/transport-node"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { eventually } from "../../fixture/Eventually.ts"
+import { NatsServer } from "../../fixture/NatsServer.ts"
+
+/** Microseconds of CPU time. */
+export interface Costs {
+  /** Of one job, in ingress and in its worker. */
+  readonly ingress: number
+  readonly worker: number
+  /** Of one message, in NATS: a job stored, given out, acknowledged; a frame passed on. */
+  readonly store: number
+  readonly deliver: number
+  readonly acknowledge: number
+  readonly frame: number
+  /** How much more a message costs among others, as they come, than in bulk. Contained in the four above. */
+  readonly amongOthers: number
+}
+
+/** What else NATS carries of a job: its claim, and its answer. */
+const framesOfJob = 2
+
+const count = 20_000
+const body = new Uint8Array(2_048)
+
+/** A server's CPU time so far, in microseconds; the kernel counts hundredths of a second. */
+const cpuOf = (pid: number): number => {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /, "").split(" ")
+  return (Number(fields[11]) + Number(fields[12])) * 10_000
+}
+
+const measureInBulk = async () => {
+  const server = await NatsServer.start()
+  const ingress = await connect({ servers: server.url })
+  const worker = await connect({ servers: server.url })
+  try {
+    const manager = await jetstreamManager(worker)
+    await manager.streams.add({
+      name: "JOBS",
+      subjects: ["jobs.>"],
+      retention: RetentionPolicy.Workqueue,
+      storage: StorageType.Memory
+    })
+    await manager.consumers.add("JOBS", { durable_name: "pool", ack_policy: AckPolicy.Explicit, max_ack_pending: -1 })
+    const consumer = () => manager.consumers.info("JOBS", "pool")
+    /** CPU time of the server per message, while `act` runs. */
+    const cost = async (act: () => Promise<unknown>): Promise<number> => {
+      const before = cpuOf(server.pid ?? 0)
+      await act()
+      return (cpuOf(server.pid ?? 0) - before) / count
+    }
+    const store = await cost(async () => {
+      for (let sent = 0; sent < count; sent++) ingress.publish("jobs.chat.default", body)
+      await ingress.flush()
+      await eventually(consumer, ({ num_pending }) => num_pending === count, 60_000)
+    })
+    const replies: Array<string> = []
+    const deliver = await cost(() =>
+      new Promise<void>((resolve) => {
+        const inbox = createInbox()
+        worker.subscribe(inbox, {
+          callback: (_, { reply }) => {
+            replies.push(reply ?? "")
+            if (replies.length === count) resolve()
+            // sixteen workers' requests of four each, as slots become free
+            else if (replies.length % 4 === 0) pull()
+          }
+        })
+        const pull = () =>
+          worker.publish("$JS.API.CONSUMER.MSG.NEXT.JOBS.pool", JSON.stringify({ batch: 4 }), { reply: inbox })
+        for (let one = 0; one < 16; one++) pull()
+      })
+    )
+    const acknowledge = await cost(async () => {
+      for (const reply of replies) worker.publish(reply, "+ACK")
+      await worker.flush()
+      await eventually(consumer, ({ num_ack_pending }) => num_ack_pending === 0, 60_000)
+    })
+    const frame = await cost(() =>
+      new Promise<void>((resolve) => {
+        let heard = 0
+        ingress.subscribe("r.>", { callback: () => void (++heard === count && resolve()) })
+        void ingress.flush().then(() => {
+          for (let sent = 0; sent < count; sent++) worker.publish("r.chat.ingress.job.1", body.subarray(0, 512))
+        })
+      })
+    )
+    return { store, deliver, acknowledge, frame }
+  } finally {
+    await Promise.all([ingress.close(), worker.close()])
+    await server.remove()
+  }
+}
+
+/** The row of the benchmark's page about the gateway's CPU time under load: ingress, worker, NATS. */
+const rowPattern = /^\| JSON, 64 connections \| gateway \| (\d+) \| (\d+) \| (\d+) \|/m
+
+export const measure = async (): Promise<Costs> => {
+  const page = readFileSync(join(import.meta.dirname, "../results/latest.md"), "utf8")
+  const [ingress, worker, nats] = (rowPattern.exec(page) ?? []).slice(1).map(Number)
+  if (ingress === undefined || worker === undefined || nats === undefined) {
+    throw new Error("the page of npm run bench has no row to read")
+  }
+  const bulk = await measureInBulk()
+  const amongOthers = nats / (bulk.store + bulk.deliver + bulk.acknowledge + framesOfJob * bulk.frame)
+  return {
+    ingress,
+    worker,
+    store: bulk.store * amongOthers,
+    deliver: bulk.deliver * amongOthers,
+    acknowledge: bulk.acknowledge * amongOthers,
+    frame: bulk.frame * amongOthers,
+    amongOthers
+  }
+}

@@ -1,0 +1,123 @@
+/** Turns measured costs into the page about scale: simulated runs, where each part is full, and how to go on from there. */
+import type { Costs } from "./Costs.ts"
+import { type Load, simulate, type Topology } from "./Simulation.ts"
+
+interface Run {
+  readonly name: string
+  readonly topology: Topology
+  readonly load: Load
+}
+
+/** Half a second is a short answer; a thousand workers of 64 slots are busy with 100,000 of them a second at 78 %. */
+const load = (rate: number): Load => ({ rate, serviceMs: 500 })
+
+/** Processes with a quarter of their time to spare. */
+const enough = (rate: number, micros: number): number => Math.ceil((rate * micros) / 1_000_000 / 0.75)
+
+const round = (value: number): string => value >= 100 ? Math.round(value).toLocaleString("en") : value.toPrecision(2)
+const percent = (share: number): string => `${Math.round(share * 100)} %`
+
+const row = (costs: Costs, { load, name, topology }: Run): string => {
+  const outcome = simulate(costs, topology, load)
+  const full = outcome.rate < 0.95 * load.rate
+  return `| ${name} | ${load.rate} | ${topology.ingresses} | ${topology.streams} × R${topology.replicas} | ${topology.workers} | ${
+    Math.round(outcome.rate)
+  }${full ? " **full**" : ""} | ${outcome.waitP50.toFixed(1)} | ${outcome.waitP99.toFixed(1)} | ${
+    percent(outcome.ingressBusy)
+  } | ${percent(outcome.streamBusy)} | ${percent(outcome.slotsBusy)} |`
+}
+
+export const page = (costs: Costs): string => {
+  const perJob = (replicas: 1 | 3) => (costs.store + costs.acknowledge) * (replicas === 3 ? 2 : 1) + costs.deliver
+  const streamLimit = (replicas: 1 | 3) => 1_000_000 / perJob(replicas)
+  const shards = enough(100_000, perJob(3))
+  const ingresses = enough(100_000, costs.ingress)
+  const workers = (rate: number) => Math.max(2, Math.ceil(rate / 100))
+  const single = (rate: number, replicas: 1 | 3): Run => ({
+    name: "one stream",
+    topology: { ingresses: enough(rate, costs.ingress), streams: 1, replicas, workers: workers(rate), slots: 64 },
+    load: load(rate)
+  })
+  const large = (name: string, changed: Partial<Topology>): Run => ({
+    name,
+    topology: { ingresses, streams: shards, replicas: 3, workers: 1_000, slots: 64, ...changed },
+    load: load(100_000)
+  })
+  const steps = [0.25, 0.5, 0.8, 0.95, 1.2].map((share) => Math.round(streamLimit(3) * share / 100) * 100)
+  const runs: ReadonlyArray<Run> = [
+    ...steps.map((rate) => single(rate, 3)),
+    single(Math.round(streamLimit(1) * 0.8 / 100) * 100, 1),
+    large("100,000 a second", {}),
+    large("the same, half the streams", { streams: Math.ceil(shards / 2) }),
+    large("the same, half the ingresses", { ingresses: Math.ceil(ingresses / 2) }),
+    large("the same, a fifth fewer workers", { workers: 780 })
+  ]
+  const openStreams = 50_000
+  return `# What a thousand workers and 100,000 requests a second would take
+
+Simulated by \`npm run bench:scale\` with the rules of \`shared/bus\`: fair queues and a window of 64 unclaimed jobs at each
+ingress, pull by free slot, acknowledgement at the end; answers of 0.5 s from providers, 64 slots to a worker. The costs are
+measured on the machine that wrote this page, so they are as good as it is: compare the shares, not the figures.
+
+## Costs
+
+| of one | CPU time, µs |
+|---|---|
+| job, in ingress | ${round(costs.ingress)} |
+| job, in its worker | ${round(costs.worker)} |
+| job stored by NATS | ${round(costs.store)} |
+| job given out by NATS | ${round(costs.deliver)} |
+| acknowledgement, or word that a job is being worked on | ${round(costs.acknowledge)} |
+| frame of 512 bytes passed on by NATS | ${round(costs.frame)} |
+
+Ingress, worker and the sum of NATS's messages are from \`latest.md\`. The messages were measured in bulk and multiplied by
+${
+    round(costs.amongOthers)
+  }, which is how much more they cost there, among others and as they come. A stream with three replicas
+is taken to cost its leader twice as much to write to.
+
+## Runs
+
+| run | offered /s | ingresses | streams | workers | answered /s | wait p50, ms | p99, ms | busiest ingress | busiest stream | slots |
+|---|---|---|---|---|---|---|---|---|---|---|
+${runs.map((run) => row(costs, run)).join("\n")}
+
+The wait is from a request's arrival to the start of its work.
+
+## Where each part is full, and what then
+
+* **A stream** is led by one server and does one thing at a time: ${round(streamLimit(3))} jobs/s with three replicas,
+  ${
+    round(streamLimit(1))
+  } with one. This is the first bound that a growing workload meets, and each workload has one stream.
+  Pools do not help, for they are consumers of it. Beyond, the workload is split over gateways with a NATS account each, among
+  which keys or models are shared out: those are the streams of the runs above.
+* **An ingress** is one Node process: ${
+    round(1_000_000 / costs.ingress)
+  } requests/s. Ingresses share nothing, so more of them is
+  all there is to do: ${ingresses} for 100,000/s with a quarter to spare. Together they leave up to ${
+    round(ingresses * 64)
+  } jobs
+  unclaimed in a stream: lower \`GATEWAY_WINDOW\` as they grow in number, or the fairness between tenants, which holds before
+  the window, no longer shows.
+* **NATS as a whole** spends ${round(perJob(3) + 2 * costs.frame)} µs on a job with two frames, which is ${
+    Math.ceil((perJob(3) + 2 * costs.frame) * 0.1)
+  } cores for 100,000/s. Leaders of streams
+  are spread over the servers of a cluster; accounts can be put on clusters of their own, and leaf nodes bring the clients of
+  a region to them.
+* **Answers that stream** cost their frames: at 50 frames a second, ${
+    round(1_000_000 / costs.frame / 50)
+  } open streams fill one core of NATS. Frames pass through the
+  servers to which the two sides are connected, not through a leader, so more servers carry more of them.
+* **Jobs that run long** cost even when nothing is sent: every running job is reported each two seconds. ${
+    round(openStreams)
+  } of them are
+  ${round(openStreams / 2)} words a second, ${
+    percent(openStreams / 2 * costs.acknowledge / 1_000_000)
+  } of what one stream's leader can do, before any job comes or goes.
+* **Workers** are bound by slots, not by CPU: a job takes ${
+    round(costs.worker)
+  } µs of one, and holds its slot for as long as its
+  provider takes. Of the consumer's 4,096 standing pull requests a thousand workers use a thousand.
+`
+}

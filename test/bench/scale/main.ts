@@ -1,0 +1,12 @@
+/**
+ * `npm run bench:scale`: what 1,000 workers and 100,000 requests a second would take, simulated with measured costs. Writes
+ * test/bench/results/scale.md.
+ */
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { measure } from "./Costs.ts"
+import { page } from "./Page.ts"
+
+const text = page(await measure())
+writeFileSync(join(import.meta.dirname, "../results/scale.md"), text)
+console.log(text)
