@@ -6,24 +6,16 @@ import { assert, describe, it } from "@effect/vitest"
 import type { ChildProcess } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
-import { createServer } from "node:net"
 import { join } from "node:path"
 import { afterAll, beforeAll } from "vitest"
 import { eventually } from "../fixture/Eventually.ts"
 import { testKey } from "../fixture/Gateway.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
+import { freePort } from "../fixture/ServiceProcess.ts"
 import { build, buildah, Container, ensureBase, type Target, targets } from "./Buildah.ts"
 
 const project = join(import.meta.dirname, "..", "..")
 const catalogue = join(project, "deploy/local/gateway.yaml")
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  server.close()
-  return typeof address === "object" && address !== null ? address.port : 0
-}
 
 const versions = (file: string): Record<string, { readonly version?: string }> =>
   (JSON.parse(readFileSync(file, "utf8")) as { packages: Record<string, { version?: string }> }).packages
