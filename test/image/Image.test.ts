@@ -20,7 +20,7 @@ const catalogue = join(project, "deploy/local/gateway.yaml")
 const versions = (file: string): Record<string, { readonly version?: string }> =>
   (JSON.parse(readFileSync(file, "utf8")) as { packages: Record<string, { version?: string }> }).packages
 
-describe.runIf(process.env["GATEWAY_IMAGE_TEST"] === "1")("the image", { timeout: 300_000 }, () => {
+describe.runIf(process.env["GATEWAY_IMAGE_TEST"] === "1")("the image (npm run image)", { timeout: 300_000 }, () => {
   const containers = {} as Record<Target, Container>
   const running: Array<ChildProcess> = []
   let nats: NatsServer
