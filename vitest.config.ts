@@ -8,6 +8,8 @@ export default defineConfig({
     pool: "forks",
     // Tests start real servers; more files at once than the smallest machine has cores only makes them late.
     maxWorkers: 2,
+    // Many are about time and failure, on a machine that may be busy with something else. A second chance is shown as such.
+    retry: 1,
     testTimeout: 30_000,
     hookTimeout: 60_000
   }

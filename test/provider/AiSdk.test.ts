@@ -293,14 +293,15 @@ describe("a failure", () => {
         provider.behaveOnce({ kind: "silent" })
         const settings = {
           baseUrl: provider.baseUrl,
-          timeouts: { totalMs: 50 },
+          timeouts: { totalMs: 500 },
           options: { package: "@ai-sdk/openai" }
         }
         assert.deepInclude(yield* Effect.flip(ask(imageGenerations, request, settings)), {
           _tag: "ProviderTimeout",
           phase: "total"
         })
-        assert.strictEqual(yield* Effect.promise(() => provider.requests[0]!.closed), "aborted")
+        const received = yield* Effect.promise(() => provider.nextRequest())
+        assert.strictEqual(yield* Effect.promise(() => received.closed), "aborted")
       })
     ))
 
