@@ -5,7 +5,10 @@
 import Anthropic from "@anthropic-ai/sdk"
 import { assert, describe, it } from "@effect/vitest"
 import { type Content, GoogleGenAI } from "@google/genai"
+import Anthropic0 from "anthropic-0"
+import { GoogleGenAI as GoogleGenAi2 } from "google-genai-2"
 import OpenAI from "openai"
+import OpenAI6 from "openai-6"
 import type { Received } from "../fixture/FakeProvider.ts"
 import { chatProviders, keyOf, type Provider, providers } from "../fixture/ChatProviders.ts"
 import { receivedBy, sharedGateway } from "../fixture/SharedGateway.ts"
@@ -49,8 +52,8 @@ interface Client {
 
 // OpenAI
 
-const openai: Client["ask"] = async (model, question, streams, results) => {
-  const client = new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 })
+const openai = (Sdk: typeof OpenAI): Client["ask"] => async (model, question, streams, results) => {
+  const client = new Sdk({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 })
   const request = {
     model,
     messages: [{
@@ -119,8 +122,8 @@ const finishes = {
   refusal: "content_filter"
 } as const
 
-const anthropic: Client["ask"] = async (model, question, streams, results) => {
-  const client = new Anthropic({ baseURL: shared().url, apiKey: shared().key, maxRetries: 0 })
+const anthropic = (Sdk: typeof Anthropic): Client["ask"] => async (model, question, streams, results) => {
+  const client = new Sdk({ baseURL: shared().url, apiKey: shared().key, maxRetries: 0 })
   const request = {
     model,
     max_tokens: 4_096,
@@ -172,8 +175,8 @@ const anthropic: Client["ask"] = async (model, question, streams, results) => {
 
 // Google
 
-const gemini: Client["ask"] = async (model, question, streams, results) => {
-  const { models } = new GoogleGenAI({
+const gemini = (Sdk: typeof GoogleGenAI): Client["ask"] => async (model, question, streams, results) => {
+  const { models } = new Sdk({
     apiKey: shared().key,
     vertexai: false,
     httpOptions: { baseUrl: shared().url }
@@ -234,10 +237,14 @@ const gemini: Client["ask"] = async (model, question, streams, results) => {
   }
 }
 
+// What these tests use of the older clients has the types of the newer ones.
 const clients: Readonly<Record<string, Client>> = {
-  "openai 7": { own: "openai", ask: openai },
-  "anthropic 1": { own: "anthropic", ask: anthropic },
-  "google genai 3": { own: "gemini", ask: gemini }
+  "openai 7": { own: "openai", ask: openai(OpenAI) },
+  "openai 6": { own: "openai", ask: openai(OpenAI6 as unknown as typeof OpenAI) },
+  "anthropic 1": { own: "anthropic", ask: anthropic(Anthropic) },
+  "anthropic 0.137": { own: "anthropic", ask: anthropic(Anthropic0 as unknown as typeof Anthropic) },
+  "google genai 3": { own: "gemini", ask: gemini(GoogleGenAI) },
+  "google genai 2": { own: "gemini", ask: gemini(GoogleGenAi2 as unknown as typeof GoogleGenAI) }
 }
 
 // What the providers were asked
