@@ -6,7 +6,7 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import { HumanMessage } from "@langchain/core/messages"
 import { ChatOpenAI } from "@langchain/openai"
 import { assert, describe, it } from "@effect/vitest"
-import { generateText, jsonSchema, type LanguageModel, streamText, tool } from "ai"
+import { generateText, jsonSchema, type LanguageModel, streamText, tool, type ToolSet } from "ai"
 import { chatProviders, providers } from "../fixture/ChatProviders.ts"
 import { sharedGateway } from "../fixture/SharedGateway.ts"
 
@@ -31,7 +31,7 @@ const dialects: ReadonlyArray<readonly [string, (model: string) => LanguageModel
 ]
 
 const inputSchema = jsonSchema<{ readonly city: string }>(schema)
-const tools = { get_weather: tool({ inputSchema }), get_time: tool({ inputSchema }) }
+const tools: ToolSet = { get_weather: tool({ inputSchema }), get_time: tool({ inputSchema }) }
 
 describe.each(providers)("with a provider of %s", (provider) => {
   describe.each(dialects)("the AI SDK's provider %s", (_, make) => {
