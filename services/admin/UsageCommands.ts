@@ -59,3 +59,12 @@ export const usage = Command.make(
     failPlainly
   )
 ).pipe(Command.withDescription("What has been used, by key, model, operation or day"))
+
+/** The counters hold what was counted by this. One such process is enough for a gateway of any size. */
+export const countUsage = Command.make(
+  "count-usage",
+  {},
+  () => Layer.launch(UsageCounters.layer).pipe(Effect.provide(Nats.layer), failPlainly)
+).pipe(
+  Command.withDescription("Count what is used, until it is stopped: budgets and `usage` are about what was counted")
+)

@@ -16,6 +16,7 @@ const admin = Command.make("admin").pipe(
     KeyCommands.keys,
     CatalogueCommands.config,
     UsageCommands.usage,
+    UsageCommands.countUsage,
     provision,
     NatsCommands.nats
   ])
