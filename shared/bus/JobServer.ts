@@ -110,6 +110,7 @@ class Server {
   readonly #missingSince = new Map<string, number>()
   /** Ended, but held. */
   readonly #held = new Map<string, PulledJob>()
+  #onReleased: (() => void) | undefined
   #heartbeats: NodeJS.Timeout | undefined
   #pulling = false
   #closing = false
@@ -169,8 +170,18 @@ class Server {
     await Promise.race([running, new Promise((resolve) => setTimeout(resolve, this.#options.graceMs).unref())])
     for (const fiber of this.#fibers) fiber.interruptUnsafe()
     await running
+    await this.#released()
     clearInterval(this.#heartbeats)
     await this.#sent()
+  }
+
+  /** Returns when no job is held any more, or they have been waited for long enough: another worker gets those. */
+  async #released(): Promise<void> {
+    if (this.#held.size === 0) return
+    const released = new Promise<void>((resolve) => {
+      this.#onReleased = resolve
+    })
+    await Promise.race([released, new Promise((resolve) => setTimeout(resolve, flushWithinMs).unref())])
   }
 
   /** Returns when everything said so far has reached the server, or cannot. */
@@ -194,6 +205,7 @@ class Server {
       if (isHeld || !hasEnded) return
       this.#held.delete(key)
       job.acknowledge()
+      if (this.#held.size === 0) this.#onReleased?.()
     }
     const reply = new JobReply({
       outbox: this.#nats.outbox,
