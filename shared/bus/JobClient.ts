@@ -478,7 +478,8 @@ class Client {
     const sinceMs = now - this.#lastTick
     const heldUp = sinceMs > 5 * Limits.tickMs
     this.#lastTick = now
-    for (const pool of this.#pools.values()) pool.tick(now, sinceMs)
+    // while NATS is away nothing is served, which says nothing of what workers can do
+    if (this.#nats.isSettled()) { for (const pool of this.#pools.values()) pool.tick(now, sinceMs) }
     if (heldUp) this.#forgive(now)
     if (this.#nats.isSettled() && !heldUp) this.#watchWorkers(now)
     for (const job of this.#jobs.values()) {

@@ -41,7 +41,11 @@ describe.each(ends)("nats-server is %s for five seconds", { timeout: 90_000 }, (
         console.log(`longest ${Math.max(...load.entries.map(({ tookMs }) => tookMs)).toFixed(0)} ms`)
         assert.deepStrictEqual(load.entries.filter(({ outcome }) => !isHonest(outcome)), [])
         // nobody waited for them beyond their deadline, which came while it was away
-        assert.deepStrictEqual(tally(await Promise.all(during)), { "refused 503 queue_timeout 1": 10 })
+        // how soon to come again depends on how fast the queue was served before
+        for (const outcome of await Promise.all(during)) {
+          assert.deepInclude(outcome, { kind: "refused", status: 503, code: "queue_timeout" })
+          assert.isAtLeast(Number(outcome.kind === "refused" ? outcome.retryAfter : 0), 1)
+        }
 
         gateway.provider.behave({ kind: "answer" })
         const batch = Array.from({ length: 200 }, (_, index) =>
