@@ -3,7 +3,8 @@
  * then starts the script on the Node that the project asks for.
  *
  *     node deploy/local/run.js                           installs the dependencies, no more
- *     node deploy/local/run.js <script> [arguments]      installs nats-server too, unless NATS_URL names a server
+ *     node deploy/local/run.js <script> [arguments]      installs nats-server too, unless NATS_URL names a server, and
+ *                                                        Chromium for the tests that need a browser
  *
  * The one plain JavaScript file here: it has to run before anything is installed, on any Node from 20 on. The exit code
  * is the script's own, or 1 with one line that says what is missing.
@@ -181,30 +182,45 @@ const unpackNatsServer = async () => {
   rmSync(join(natsFolder, "cache"), { recursive: true })
 }
 
+/** As root, or as one who becomes it without being asked for a password; undefined for anybody else. */
+const aptGet = () => {
+  const isRoot = process.getuid?.() === 0
+  if (!isRoot && spawnSync("sudo", ["-n", "true"], { stdio: "ignore" }).status !== 0) return undefined
+  return [...(isRoot ? [] : ["sudo", "-n"]), "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
+}
+
+const installByApt = async (apt, name) => {
+  const install = [...apt, "-o", "DPkg::Lock::Timeout=60", "install", "-y", "--no-install-recommends", name]
+  // a machine that has never asked for the package lists, or not for long, does not know the package
+  if ((await attempt(`Installing ${name}`, install)).succeeded) return
+  await attempt("Updating the package lists", [...apt, "update"])
+  await attempt(`Installing ${name}`, install)
+}
+
 const installNatsServer = async () => {
   if (which("apt-get") !== undefined) {
-    const isRoot = process.getuid?.() === 0
-    if (isRoot || spawnSync("sudo", ["-n", "true"], { stdio: "ignore" }).status === 0) {
-      const apt = [...(isRoot ? [] : ["sudo", "-n"]), "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
-      const install = [
-        ...apt,
-        "-o",
-        "DPkg::Lock::Timeout=60",
-        "install",
-        "-y",
-        "--no-install-recommends",
-        "nats-server"
-      ]
-      // a machine that has never asked for the package lists, or not for long, does not know the package
-      if ((await attempt("Installing nats-server", install)).succeeded) return
-      await attempt("Updating the package lists", [...apt, "update"])
-      await attempt("Installing nats-server", install)
-    } else if (which("dpkg-deb") !== undefined) {
-      await unpackNatsServer()
-    }
+    const apt = aptGet()
+    if (apt !== undefined) await installByApt(apt, "nats-server")
+    else if (which("dpkg-deb") !== undefined) await unpackNatsServer()
   } else if (which("brew") !== undefined) {
     await attempt("Installing nats-server", ["brew", "install", "nats-server"])
   }
+}
+
+/** Are these the words that run the tests of the web app, among others or alone? */
+const includesBrowserTests = ([script = "", ...words]) => {
+  if (!script.endsWith("vitest.mjs")) return false
+  const filters = words.filter((word) => word !== "run" && !word.startsWith("-"))
+  return filters.length === 0 || filters.some((filter) => filter.includes("browser") || "test/browser".includes(filter))
+}
+
+/** Tests of the web app need a browser. They say themselves that they were left out where there is none. */
+const ensureChromium = async () => {
+  if (process.env.CHROMIUM || which("chromium", ["/usr/bin"]) !== undefined) return
+  const apt = which("apt-get") === undefined ? undefined : aptGet()
+  if (apt !== undefined) await installByApt(apt, "chromium")
+  if (which("chromium", ["/usr/bin"]) !== undefined) return
+  process.stderr.write("Chromium could not be installed unattended: the tests that need a browser are left out\n")
 }
 
 /** The folder of the nats-server to use. */
@@ -245,6 +261,7 @@ const main = async () => {
   if (args.length === 0) return
   const folders = [process.env.PATH]
   if (!process.env.NATS_URL) folders.push(await ensureNatsServer())
+  if (includesBrowserTests(args)) await ensureChromium()
   // the second start of each process finds its modules compiled, which saves it a third of its time
   const cache = join(root, "node_modules", ".cache", "compiled")
   run(node, args, { NODE_COMPILE_CACHE: cache, ...process.env, PATH: folders.join(delimiter) })

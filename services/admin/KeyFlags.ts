@@ -1,7 +1,7 @@
 /** What can be said of a key on the command line: a flag for each of its settings. */
 import { Option, Struct } from "effect"
 import { Flag } from "effect/cli"
-import { KeyChanges } from "../../shared/keys/ApiKey.ts"
+import { KeyChanges } from "../../shared/keys/KeySettings.ts"
 import { flagDecoder } from "./FlagDecoder.ts"
 
 const optional = (name: string, metavar: string, description: string) =>

@@ -7,7 +7,8 @@ import { createServer } from "node:http"
 import { JobClient } from "../../shared/bus/JobClient.ts"
 import { provisionPatiently } from "../../shared/bus/JobStreams.ts"
 import { Nats } from "../../shared/bus/Nats.ts"
-import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
+import { Presence } from "../../shared/bus/Presence.ts"
+import { Catalogue, poolsOf } from "../../shared/catalogue/Catalogue.ts"
 import { ResultFiles } from "../../shared/files/ResultFiles.ts"
 import { KeyRing } from "../../shared/keys/KeyRing.ts"
 import { Limits } from "../../shared/limits/Limits.ts"
@@ -27,7 +28,15 @@ const health = Layer.unwrap(Effect.gen(function*() {
   const nats = yield* Nats
   const keys = yield* KeyRing
   const drain = yield* Drain
-  return Health.routes(() => nats.isConnected() && keys.isLoaded() && !drain.isDraining())
+  const jobs = yield* JobClient
+  const catalogue = yield* Catalogue
+  const isReady = () => nats.isConnected() && keys.isLoaded() && !drain.isDraining()
+  yield* (yield* Presence).tell(() => ({
+    service: "ingress",
+    isReady: isReady(),
+    queues: poolsOf(catalogue.current()).map((pool) => ({ ...pool, ...jobs.depth(pool.workload, pool.pool) }))
+  }))
+  return Health.routes(isReady)
 }))
 
 /** The queues of every model in the catalogue, there before the first job is published and again after a reconnect. */
@@ -36,11 +45,7 @@ const queues = Layer.effectDiscard(Effect.gen(function*() {
   const catalogue = yield* Catalogue
   const run = Effect.runForkWith(yield* Effect.context<Nats>())
   const ensure = Effect.suspend(() => {
-    const pools = new Map([...catalogue.current().models.values()].map(({ pool = "default", workload }) => [
-      `${workload}.${pool}`,
-      { workload, pool }
-    ]))
-    return Effect.forEach(pools.values(), ({ pool, workload }) => provisionPatiently(workload, pool), {
+    return Effect.forEach(poolsOf(catalogue.current()), ({ pool, workload }) => provisionPatiently(workload, pool), {
       discard: true,
       concurrency: "unbounded"
     })
@@ -89,6 +94,7 @@ export const layer = onRelease.pipe(
   Layer.provide(queues),
   Layer.provide([KeyRing.layer, Admission.layer, JobClient.layer, ResultFiles.layer, Tasks.services, Drain.layer]),
   Layer.provide([Limits.layer, Spending.layer]),
+  Layer.provide(Presence.layer),
   Layer.provide([Nats.layer, Catalogue.layer]),
   Layer.provide(NodeFileSystem.layer)
 )

@@ -8,7 +8,7 @@ import type { Usage } from "../../shared/contract/Usage.ts"
 import { VideoProviders } from "../../shared/provider/VideoProviders.ts"
 import { VideoTasks } from "../../shared/tasks/VideoTasks.ts"
 import { UsageLog } from "../../shared/usage/UsageLog.ts"
-import { Worker } from "../../shared/worker/Worker.ts"
+import { tell, Worker } from "../../shared/worker/Worker.ts"
 import * as TaskLife from "./TaskLife.ts"
 
 /** How long the store is waited for before a task is given back, in milliseconds. */
@@ -40,6 +40,7 @@ export const layer = Layer.effect(
       graceMs,
       run: (job) => TaskLife.live({ tasks, providers, worker, log, cost }, job)
     })
+    yield* tell("video", pool, slots, serving)
     yield* Effect.logInfo("worker started", { workload: "video", pool, slots })
     return Worker.of({ isReady: serving.isReady })
   })

@@ -12,7 +12,7 @@ import { Claims } from "./Claims.ts"
 import type { Redispatch } from "./Frame.ts"
 import { decodeControl, encodeFrame } from "./Frame.ts"
 import { JobReply } from "./JobReply.ts"
-import type { PulledJob } from "./JobSource.ts"
+import type { PulledJob, Serving } from "./JobSource.ts"
 import { JobSource } from "./JobSource.ts"
 import { provisionPatiently } from "./JobStreams.ts"
 import * as Limits from "./Limits.ts"
@@ -63,7 +63,7 @@ export class JobServer extends Context.Service<JobServer, {
    * Serves a pool until the scope closes; then takes no more jobs and returns when those that run have ended. Waits with
    * the first pull until the queue exists.
    */
-  readonly serve: (options: ServeOptions) => Effect.Effect<{ readonly isReady: () => boolean }, never, Scope.Scope>
+  readonly serve: (options: ServeOptions) => Effect.Effect<Serving, never, Scope.Scope>
 }>()("shared/bus/JobServer") {
   static readonly layer = Layer.effect(
     JobServer,
@@ -88,7 +88,7 @@ export class JobServer extends Context.Service<JobServer, {
               server.reconnected()
               Effect.runForkWith(context)(provisioned)
             })
-            return { isReady: () => server.isReady() }
+            return { isReady: () => server.isReady(), inFlight: () => server.inFlight() }
             // not the whole context: that holds the scope of this layer, and jobs end with the scope of the caller
           }).pipe(Effect.provideService(Nats, nats))
       })
@@ -129,6 +129,10 @@ class Server {
       now,
       onJob: (job) => this.#begin(job)
     })
+  }
+
+  inFlight(): number {
+    return this.#source.inFlight
   }
 
   isReady(): boolean {

@@ -13,6 +13,13 @@ import type { Nats } from "./Nats.ts"
 import * as Subjects from "./Subjects.ts"
 import { header } from "./Subjects.ts"
 
+/** A pool that is being served. */
+export interface Serving {
+  readonly isReady: () => boolean
+  /** How many jobs of it are being worked on. */
+  readonly inFlight: () => number
+}
+
 /** A job as it came from the queue. */
 export interface PulledJob {
   readonly id: string

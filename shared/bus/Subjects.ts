@@ -83,6 +83,9 @@ export const parseControl = (
     sequence: keyEnd === -1 ? Number.NaN : Number(subject.slice(keyEnd + 1))
   }
 }
+/** Where every process is asked what it is doing. */
+export const presenceSubject = "presence"
+
 export const attemptKey = (job: string, attempt: number): string => `${job}.${attempt}`
 
 /** Where a service hears answers to what it asks. Each hears its own and no other's. */

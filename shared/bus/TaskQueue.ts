@@ -5,7 +5,7 @@
 import { Clock, Context, Effect, Exit, Fiber, Layer, type Scope } from "effect"
 import { QueueFull, Unavailable } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
-import type { PulledJob } from "./JobSource.ts"
+import type { PulledJob, Serving } from "./JobSource.ts"
 import { JobSource } from "./JobSource.ts"
 import { JetStreamFailed, patiently, provisionPatiently } from "./JobStreams.ts"
 import * as Limits from "./Limits.ts"
@@ -53,7 +53,7 @@ export class TaskQueue extends Context.Service<TaskQueue, {
    */
   readonly submit: (task: SubmittedTask) => Effect.Effect<void, QueueFull | Unavailable>
   /** Serves a pool until the scope closes. Waits with the first pull until the queue exists. */
-  readonly serve: (options: ServeTasksOptions) => Effect.Effect<{ readonly isReady: () => boolean }, never, Scope.Scope>
+  readonly serve: (options: ServeTasksOptions) => Effect.Effect<Serving, never, Scope.Scope>
 }>()("shared/bus/TaskQueue") {
   static readonly layer = Layer.effect(
     TaskQueue,
@@ -90,7 +90,7 @@ export class TaskQueue extends Context.Service<TaskQueue, {
               ),
               (forget) => Effect.sync(forget)
             )
-            return { isReady: () => server.isReady() }
+            return { isReady: () => server.isReady(), inFlight: () => server.inFlight() }
           })
       })
     })
@@ -152,6 +152,10 @@ class Server {
       now,
       onJob: (job) => this.#begin(job)
     })
+  }
+
+  inFlight(): number {
+    return this.#source.inFlight
   }
 
   isReady(): boolean {

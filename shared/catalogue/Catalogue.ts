@@ -5,7 +5,7 @@
  * It is read again when the file changes. An edit that does not decode is reported and changes nothing.
  */
 import { Config, Context, Effect, FileSystem, Layer, Result, Schedule, Schema, SchemaIssue } from "effect"
-import { workloads } from "../contract/Operation.ts"
+import { type Workload, workloads } from "../contract/Operation.ts"
 import { inconsistencies } from "./Inconsistencies.ts"
 import { Price } from "./Price.ts"
 import * as SecretReference from "./SecretReference.ts"
@@ -153,6 +153,15 @@ export interface Snapshot {
   readonly providers: ReadonlyMap<string, Provider>
   readonly models: ReadonlyMap<string, Model>
 }
+
+/** The pools of all models, each once. */
+export const poolsOf = (
+  { models }: Snapshot
+): ReadonlyArray<{ readonly workload: Workload; readonly pool: string }> => [
+  ...new Map(
+    [...models.values()].map(({ pool = "default", workload }) => [`${workload}.${pool}`, { workload, pool }])
+  ).values()
+]
 
 const Mistake = Schema.Struct({
   /** `null` where it is the file as a whole that is wrong. */

@@ -1,7 +1,7 @@
 /** What an API key is, how one is made, and how it is recognised without being stored. */
-import { DateTime, Effect, Redacted, Schema, Struct } from "effect"
+import { DateTime, Effect, Redacted, Schema } from "effect"
 import { hash, randomInt } from "node:crypto"
-import { PriorityClass } from "../contract/PriorityClass.ts"
+import { defaults, KeySettings, or } from "./KeySettings.ts"
 
 const prefix = "sk-gw-"
 const secretLength = 32
@@ -9,69 +9,6 @@ const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 /** The shape of every key: `sk-gw-` and 32 base62 characters. */
 export const secretPattern = /^sk-gw-[0-9A-Za-z]{32}$/
-
-/** A field that is filled in where it is not there, as in records from before there was such a field. */
-const or = <S extends Schema.Constraint>(schema: S, value: S["Type"]) =>
-  Schema.withDecodingDefaultTypeKey<S>(Effect.succeed(value))(schema)
-
-const Limit = Schema.NullOr(Schema.Int.check(Schema.isGreaterThan(0)))
-
-/** A model's name, or the beginning of names and a star. */
-const ModelPattern = Schema.String.check(
-  Schema.isPattern(/^[^\s*]+\*?$|^\*$/, { expected: "a model's name, or the beginning of one and a *" })
-)
-
-const fields = {
-  name: Schema.NonEmptyString,
-  /** `null` for a key that does not expire. */
-  expiresAt: Schema.NullOr(Schema.DateTimeUtcFromString),
-  disabled: Schema.Boolean,
-  /** The models that it may ask for, as names or as `prefix*`. */
-  allowedModels: Schema.NonEmptyArray(ModelPattern),
-  /** Limits hold over all ingress processes together; `null` for none. */
-  requestsPerMinute: Limit,
-  /** Input and output together. */
-  tokensPerMinute: Limit,
-  /** Requests that have not been answered to their end. */
-  concurrentRequests: Limit,
-  /** Which requests go first where a queue forms. */
-  priorityClass: PriorityClass,
-  /** The key's share of the turns within its class, beside the weights of the others. */
-  weight: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })),
-  /** What may be spent in a calendar month (UTC), in US dollars; `null` for no budget. */
-  monthlyBudgetUsd: Schema.NullOr(Schema.Finite.check(Schema.isGreaterThan(0)))
-}
-
-const defaults = {
-  expiresAt: null,
-  disabled: false,
-  allowedModels: ["*"],
-  requestsPerMinute: null,
-  tokensPerMinute: null,
-  concurrentRequests: null,
-  priorityClass: "standard",
-  weight: 1,
-  monthlyBudgetUsd: null
-} as const
-
-/** What whoever runs the gateway decides about a key. All but the name may be left out. */
-export const KeySettings = Schema.Struct({
-  name: fields.name,
-  expiresAt: or(fields.expiresAt, defaults.expiresAt),
-  disabled: or(fields.disabled, defaults.disabled),
-  allowedModels: or(fields.allowedModels, defaults.allowedModels),
-  requestsPerMinute: or(fields.requestsPerMinute, defaults.requestsPerMinute),
-  tokensPerMinute: or(fields.tokensPerMinute, defaults.tokensPerMinute),
-  concurrentRequests: or(fields.concurrentRequests, defaults.concurrentRequests),
-  priorityClass: or(fields.priorityClass, defaults.priorityClass),
-  weight: or(fields.weight, defaults.weight),
-  monthlyBudgetUsd: or(fields.monthlyBudgetUsd, defaults.monthlyBudgetUsd)
-})
-export type KeySettings = typeof KeySettings.Type
-
-/** Some of the settings, for a key that is edited. */
-export const KeyChanges = Schema.Struct(fields).mapFields(Struct.map(Schema.optionalKey))
-export type KeyChanges = typeof KeyChanges.Type
 
 /** What is kept of a key. The secret itself is shown once and never stored. */
 export const ApiKey = Schema.Struct({

@@ -4,6 +4,7 @@ import { JetStreamFailed } from "../bus/JobStreams.ts"
 import { openBucket } from "../bus/KeyValue.ts"
 import { buckets } from "../bus/Storage.ts"
 import * as ApiKey from "./ApiKey.ts"
+import type { KeyChanges } from "./KeySettings.ts"
 
 const encode = Schema.encodeSync(Schema.fromJsonString(ApiKey.ApiKey))
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(ApiKey.ApiKey))
@@ -35,7 +36,7 @@ export class KeyStore extends Context.Service<KeyStore, {
   /** Changes what is given, at once and for every process, and returns the record as it is now. */
   readonly edit: (
     id: string,
-    changes: ApiKey.KeyChanges
+    changes: KeyChanges
   ) => Effect.Effect<ApiKey.ApiKey, KeyNotFound | JetStreamFailed>
   readonly revoke: (id: string) => Effect.Effect<ApiKey.ApiKey, KeyNotFound | JetStreamFailed>
 }>()("shared/keys/KeyStore") {

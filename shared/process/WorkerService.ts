@@ -6,6 +6,7 @@ import { HttpMiddleware, HttpRouter } from "effect/http"
 import { createServer } from "node:http"
 import { JobServer } from "../bus/JobServer.ts"
 import { Nats } from "../bus/Nats.ts"
+import { Presence } from "../bus/Presence.ts"
 import { Catalogue } from "../catalogue/Catalogue.ts"
 import { costOf } from "../catalogue/Price.ts"
 import type { Workload } from "../contract/Operation.ts"
@@ -51,11 +52,12 @@ const performer = Layer.effect(
 )
 
 /** The process of any worker: its health, the bus and the catalogue around it. */
-export const around = <E>(worker: Layer.Layer<Worker, E, Nats | Catalogue>) =>
+export const around = <E>(worker: Layer.Layer<Worker, E, Nats | Catalogue | Presence>) =>
   HttpRouter.serve(health, { disableLogger: true, disableListenLog: true }).pipe(
     // probes and scrapes are no work
     Layer.provide([healthServer, Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)]),
     Layer.provide(worker),
+    Layer.provide(Presence.layer),
     Layer.provide([Nats.layer, Catalogue.layer]),
     Layer.provide(NodeFileSystem.layer)
   )

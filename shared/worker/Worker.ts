@@ -1,6 +1,8 @@
 /** A worker service, but for what its workload does: pulls the jobs of one pool and lives each one. */
 import { Clock, Config, Context, Effect, Layer } from "effect"
 import { JobServer } from "../bus/JobServer.ts"
+import type { Serving } from "../bus/JobSource.ts"
+import { Presence } from "../bus/Presence.ts"
 import type { Workload } from "../contract/Operation.ts"
 import { UsageLog } from "../usage/UsageLog.ts"
 import * as JobLife from "./JobLife.ts"
@@ -33,8 +35,18 @@ export class Worker extends Context.Service<Worker, {
           graceMs,
           run: (job) => JobLife.live(means, job)
         })
+        yield* tell(workload, pool, slots, serving)
         yield* Effect.logInfo("worker started", { workload, pool, slots })
         return Worker.of({ isReady: serving.isReady })
       })
     )
 }
+
+/** Lets whoever asks know of the worker. */
+export const tell = Effect.fnUntraced(function*(workload: Workload, pool: string, slots: number, serving: Serving) {
+  yield* (yield* Presence).tell(() => ({
+    service: workload,
+    isReady: serving.isReady(),
+    work: { workload, pool, slots, inFlight: serving.inFlight() }
+  }))
+})

@@ -6,6 +6,7 @@ import { openBucket } from "../../shared/bus/KeyValue.ts"
 import { Nats } from "../../shared/bus/Nats.ts"
 import { buckets } from "../../shared/bus/Storage.ts"
 import * as ApiKey from "../../shared/keys/ApiKey.ts"
+import type { KeySettings } from "../../shared/keys/KeySettings.ts"
 import { KeyRefused, KeyRing } from "../../shared/keys/KeyRing.ts"
 import { KeyNotFound, KeyStore } from "../../shared/keys/KeyStore.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
@@ -183,7 +184,7 @@ describe("a key", () => {
     }))
 
   it("allows models by their name or its beginning", () => {
-    const allowed = (allowedModels: ApiKey.KeySettings["allowedModels"]) =>
+    const allowed = (allowedModels: KeySettings["allowedModels"]) =>
       ["gpt", "gpt-5", "org/gpt-5", "*"].filter((model) => ApiKey.allows({ allowedModels }, model))
     assert.deepStrictEqual(allowed(["*"]), ["gpt", "gpt-5", "org/gpt-5", "*"])
     assert.deepStrictEqual(allowed(["gpt"]), ["gpt"])

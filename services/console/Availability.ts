@@ -1,0 +1,19 @@
+/** What an administrator is told where NATS does not do what was asked. */
+import { Effect } from "effect"
+import type { JetStreamFailed } from "../../shared/bus/JobStreams.ts"
+import { Unavailable } from "./api/Errors.ts"
+
+/** The cause is for the log; a question that is never answered is the same as a refusal. */
+export const orUnavailable = <A, E, R>(
+  effect: Effect.Effect<A, E | JetStreamFailed, R>
+): Effect.Effect<A, Exclude<E, JetStreamFailed> | Unavailable, R> =>
+  effect.pipe(
+    Effect.timeoutOrElse({ duration: "5 seconds", orElse: () => Effect.fail(new Unavailable()) }),
+    Effect.catchIf(
+      isJetStreamFailed,
+      (error) => Effect.andThen(Effect.logWarning("JetStream refused", { detail: error.message }), new Unavailable())
+    )
+  ) as Effect.Effect<A, Exclude<E, JetStreamFailed> | Unavailable, R>
+
+const isJetStreamFailed = (error: unknown): error is JetStreamFailed =>
+  typeof error === "object" && error !== null && "_tag" in error && error._tag === "JetStreamFailed"

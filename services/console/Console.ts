@@ -1,0 +1,60 @@
+/** The console: admin API, web app and the way to the ingress for its playground, on one server. */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Config, Effect, Layer } from "effect"
+import { HttpMiddleware, HttpRouter } from "effect/http"
+import { HttpApiBuilder, HttpApiMiddleware } from "effect/http-api"
+import { createServer } from "node:http"
+import { Nats } from "../../shared/bus/Nats.ts"
+import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
+import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
+import { KeyStore } from "../../shared/keys/KeyStore.ts"
+import { closeIdle } from "../../shared/process/Connections.ts"
+import * as Health from "../../shared/telemetry/Health.ts"
+import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
+import { AdminToken } from "./AdminToken.ts"
+import { ConsoleApi } from "./api/Api.ts"
+import { Attempts } from "./Attempts.ts"
+import * as Authorization from "./Authorization.ts"
+import { Fleet } from "./Fleet.ts"
+import * as FleetHandlers from "./FleetHandlers.ts"
+import * as GatewayProxy from "./GatewayProxy.ts"
+import * as KeyHandlers from "./KeyHandlers.ts"
+import { RequestLog } from "./RequestLog.ts"
+import * as SameOrigin from "./SameOrigin.ts"
+import * as SecurityHeaders from "./SecurityHeaders.ts"
+import * as SessionHandlers from "./SessionHandlers.ts"
+import { Sessions } from "./Sessions.ts"
+import * as UsageHandlers from "./UsageHandlers.ts"
+import * as WebApp from "./WebApp.ts"
+
+const health = Layer.unwrap(Effect.map(Nats, (nats) => Health.routes(nats.isConnected)))
+
+/** Reads `PORT` (default 8090) and `HOST` (default 127.0.0.1). */
+const server = Layer.unwrap(Effect.gen(function*() {
+  const port = yield* Config.Port("PORT").pipe(Config.withDefault(8090))
+  const host = yield* Config.String("HOST").pipe(Config.withDefault("127.0.0.1"))
+  return NodeHttpServer.layer(
+    () => closeIdle(createServer({ headersTimeout: 10_000, requestTimeout: 120_000 })),
+    { port, host, gracefulShutdownTimeout: "5 seconds" }
+  )
+}))
+
+const adminApi = HttpApiBuilder.layer(ConsoleApi, { openapiPath: "/api/openapi.json" }).pipe(
+  Layer.provide([SessionHandlers.layer, KeyHandlers.layer, FleetHandlers.layer, UsageHandlers.layer]),
+  Layer.provide([Authorization.layer, HttpApiMiddleware.layerProblemDetails({ includeDetails: true })])
+)
+
+const routes = Layer.mergeAll(adminApi, GatewayProxy.layer, WebApp.layer, health).pipe(
+  Layer.provide([SecurityHeaders.layer, SameOrigin.layer])
+)
+
+export const layer = HttpRouter.serve(routes, { disableLogger: true, disableListenLog: true }).pipe(
+  // what an administrator looks at is no request of a client's
+  Layer.provide([server, Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)]),
+  Layer.provide([Sessions.layer, Attempts.layer, KeyStore.layer, KeyAudit.layer, Fleet.layer, UsageCounters.layer]),
+  // until it has routes a server answers nobody: whatever takes time is built before it listens
+  Layer.provide([RequestLog.layer, WebApp.WebFiles.layer]),
+  Layer.provide([AdminToken.layer, Nats.layer, Catalogue.layer]),
+  Layer.provide(NodeFileSystem.layer)
+)

@@ -1,0 +1,86 @@
+/** What an administrator does to API keys; each change is written down. */
+import { DateTime, Effect, Redacted, Schema } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
+import { KeyChanges, KeySettings } from "../../shared/keys/KeySettings.ts"
+import { KeyStore } from "../../shared/keys/KeyStore.ts"
+import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
+import { CurrentAdmin } from "./api/Admin.ts"
+import { ConsoleApi } from "./api/Api.ts"
+import { KeyUnknown } from "./api/Keys.ts"
+import { orUnavailable } from "./Availability.ts"
+
+/** How far back it is looked for the last use of a key. */
+const lookedBackDays = 90
+
+/** How many changes are shown. */
+const shownChanges = 100
+
+const settingsAsJson = Schema.encodeSync(KeySettings)
+const changesAsJson = Schema.encodeSync(KeyChanges)
+
+/** To switch a key off or on is told apart from other edits where it is all that was done. */
+const actionOf = (changes: KeyChanges) => {
+  if (changes.disabled === undefined || Object.keys(changes).length > 1) return "edited"
+  return changes.disabled ? "disabled" : "enabled"
+}
+
+export const layer = HttpApiBuilder.group(
+  ConsoleApi,
+  "keys",
+  Effect.fn(function*(handlers) {
+    const store = yield* KeyStore
+    const audit = yield* KeyAudit
+    const counters = yield* UsageCounters
+    const unknown = ({ id }: { readonly id: string }) => new KeyUnknown({ id })
+
+    const list = Effect.gen(function*() {
+      const now = yield* DateTime.now
+      const to = DateTime.formatIsoDateUtc(now)
+      const from = DateTime.formatIsoDateUtc(DateTime.subtract(now, { days: lookedBackDays }))
+      const keys = yield* store.list
+      const rows = yield* counters.query({ from, to, by: ["key", "day"] })
+      return keys
+        .toSorted((a, b) => b.createdAt.epochMilliseconds - a.createdAt.epochMilliseconds)
+        .map((key) => {
+          const days = rows.filter((row) => row.key === key.id)
+          const month = days.filter(({ day = "" }) => day.slice(0, 7) === to.slice(0, 7))
+          return {
+            ...key,
+            lastUsedOn: days.at(-1)?.day ?? null,
+            requestsThisMonth: month.reduce((sum, { requests }) => sum + requests, 0),
+            spentThisMonthUsd: month.reduce((sum, { costUsd }) => sum + costUsd, 0)
+          }
+        })
+    })
+
+    return handlers.handleAll({
+      list: () => orUnavailable(list),
+      create: Effect.fnUntraced(function*({ payload }) {
+        const { key, secret } = yield* orUnavailable(store.create(payload))
+        const { name: by } = yield* CurrentAdmin
+        yield* audit.record({ by, action: "created", key: key.id, name: key.name, settings: settingsAsJson(payload) })
+        return { key, secret: Redacted.value(secret) }
+      }, Effect.uninterruptible),
+      edit: Effect.fnUntraced(function*({ params: { id }, payload }) {
+        const key = yield* orUnavailable(store.edit(id, payload)).pipe(Effect.catchTag("KeyNotFound", unknown))
+        const { name: by } = yield* CurrentAdmin
+        const action = actionOf(payload)
+        yield* audit.record({
+          by,
+          action,
+          key: id,
+          name: key.name,
+          ...(action === "edited" ? { settings: changesAsJson(payload) } : {})
+        })
+        return key
+      }, Effect.uninterruptible),
+      revoke: Effect.fnUntraced(function*({ params: { id } }) {
+        const key = yield* orUnavailable(store.revoke(id)).pipe(Effect.catchTag("KeyNotFound", unknown))
+        const { name: by } = yield* CurrentAdmin
+        yield* audit.record({ by, action: "revoked", key: id, name: key.name })
+      }, Effect.uninterruptible),
+      changes: () => orUnavailable(audit.latest(shownChanges))
+    })
+  })
+)

@@ -1,0 +1,93 @@
+/**
+ * The web app: the built files, read once at the start. A request names one of them or gets the page itself; no path of a
+ * request ever reaches the file system.
+ */
+import { Config, Context, Effect, FileSystem, Layer, Option, Schema } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse, Mime } from "effect/http"
+import { randomBytes } from "node:crypto"
+import { join } from "node:path"
+import { gzipSync } from "node:zlib"
+import { contentSecurityPolicy, notFound } from "./SecurityHeaders.ts"
+
+/** There is no built web app in the folder. */
+class NotBuilt extends Schema.TaggedError<NotBuilt>()("NotBuilt", { folder: Schema.String }) {
+  override get message() {
+    return `The console's web app is not in ${this.folder}: build it with 'node services/console/build.ts'`
+  }
+}
+
+interface File {
+  readonly type: string
+  readonly bytes: Uint8Array
+  readonly zipped: Uint8Array | undefined
+}
+
+/** Stands in the page where each answer has a nonce of its own. */
+const noncePlaceholder = "CSP_NONCE"
+
+const isText = (type: string): boolean => /^text\/|javascript|json|svg/.test(type)
+
+const fileHeaders = (zipped: boolean) => ({
+  // its name holds a hash of what is in it
+  "cache-control": "public, max-age=31536000, immutable",
+  vary: "accept-encoding",
+  ...(zipped ? { "content-encoding": "gzip" } : {})
+})
+
+const page = (html: string) =>
+  Effect.sync(() => {
+    const nonce = randomBytes(16).toString("base64")
+    return HttpServerResponse.text(html.replaceAll(noncePlaceholder, nonce), {
+      contentType: "text/html; charset=utf-8",
+      headers: { "content-security-policy": contentSecurityPolicy(nonce) }
+    })
+  })
+
+export class WebFiles extends Context.Service<WebFiles, {
+  readonly html: string
+  /** By the path under which a browser asks for it. */
+  readonly files: ReadonlyMap<string, File>
+}>()("services/console/WebFiles") {
+  /** Reads `CONSOLE_WEB`: the folder of the built files (default `web/dist` beside this file). */
+  static readonly layer = Layer.effect(
+    WebFiles,
+    Effect.gen(function*() {
+      const fs = yield* FileSystem.FileSystem
+      const folder = yield* Config.String("CONSOLE_WEB").pipe(
+        Config.withDefault(join(import.meta.dirname, "web", "dist"))
+      )
+      const read = Effect.gen(function*() {
+        const files = new Map<string, File>()
+        for (const name of yield* fs.readDirectory(join(folder, "assets"))) {
+          const bytes = yield* fs.readFile(join(folder, "assets", name))
+          const type = Option.getOrElse(Mime.getType(name), () => "application/octet-stream")
+          files.set(`/assets/${name}`, { type, bytes, zipped: isText(type) ? gzipSync(bytes) : undefined })
+        }
+        return { files, html: yield* fs.readFileString(join(folder, "index.html")) }
+      })
+      return yield* read.pipe(Effect.mapError(() => new NotBuilt({ folder })))
+    })
+  )
+}
+
+export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
+  const { files, html } = yield* WebFiles
+  yield* router.add(
+    "GET",
+    "/*",
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers, url }) => {
+      const name = url.split("?")[0] ?? ""
+      const file = files.get(name)
+      if (file !== undefined) {
+        const zipped = /\bgzip\b/.test(headers["accept-encoding"] ?? "") ? file.zipped : undefined
+        return Effect.succeed(HttpServerResponse.uint8Array(zipped ?? file.bytes, {
+          contentType: file.type,
+          headers: fileHeaders(zipped !== undefined)
+        }))
+      }
+      // a page's path is a word, which the app itself understands
+      if (/^\/[a-z-]*$/.test(name)) return page(html)
+      return Effect.succeed(notFound)
+    })
+  )
+}))

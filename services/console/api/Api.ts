@@ -1,0 +1,13 @@
+/** The admin API as one value: the server, the client of the web app and the OpenAPI document are derived from it. */
+import { HttpApi, HttpApiMiddleware, OpenApi } from "effect/http-api"
+import { FleetApi } from "./Fleet.ts"
+import { KeysApi } from "./Keys.ts"
+import { SessionApi } from "./Session.ts"
+import { UsageApi } from "./Usage.ts"
+
+export class ConsoleApi extends HttpApi.make("console")
+  .add(SessionApi, KeysApi, UsageApi, FleetApi)
+  .middleware(HttpApiMiddleware.ProblemDetails)
+  .annotate(OpenApi.Title, "Model Gateway: admin API")
+  .annotate(OpenApi.Version, "1")
+{}

@@ -1,0 +1,28 @@
+/** What the admin API can refuse, with the status of each. */
+import { Effect, Schema } from "effect"
+
+/** The message of an error, which is the same for every one of its kind. */
+export const saying = (text: string) => ({
+  message: Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed(text)))
+})
+
+export class NotSignedIn
+  extends Schema.TaggedError<NotSignedIn>()("NotSignedIn", saying("Sign in first"), { httpApiStatus: 401 })
+{}
+
+export class TokenWrong
+  extends Schema.TaggedError<TokenWrong>()("TokenWrong", saying("This is not the admin token"), { httpApiStatus: 401 })
+{}
+
+/** Somebody may be guessing: nothing is compared until then. */
+export class TooManyAttempts extends Schema.TaggedError<TooManyAttempts>()("TooManyAttempts", {
+  ...saying("Too many wrong tokens: wait a moment"),
+  retryAfterMs: Schema.Finite
+}, { httpApiStatus: 429 }) {}
+
+/** What the console shows lies in NATS, which does not answer. */
+export class Unavailable extends Schema.TaggedError<Unavailable>()(
+  "Unavailable",
+  saying("NATS does not answer just now"),
+  { httpApiStatus: 503 }
+) {}

@@ -1,0 +1,29 @@
+/** `/api/usage` and `/api/requests`: what was asked of the models, as sums and one by one. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { UsageEvent } from "../../../shared/usage/UsageEvent.ts"
+import { UsageQuery, UsageRow } from "../../../shared/usage/UsageTable.ts"
+import { Admin } from "./Admin.ts"
+import { Unavailable } from "./Errors.ts"
+
+export class UsageApi extends HttpApiGroup.make("usage")
+  .add(
+    HttpApiEndpoint.get("query", "/api/usage", {
+      query: UsageQuery,
+      success: Schema.Array(UsageRow),
+      error: Unavailable
+    }).annotate(OpenApi.Summary, "What was used, grouped by key, model, operation or day, or several of these")
+  )
+  .add(
+    HttpApiEndpoint.get("csv", "/api/usage.csv", {
+      query: UsageQuery,
+      success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/csv" })),
+      error: Unavailable
+    }).annotate(OpenApi.Summary, "The same as a file")
+  )
+  .add(
+    HttpApiEndpoint.get("requests", "/api/requests", { success: Schema.Array(UsageEvent), error: Unavailable })
+      .annotate(OpenApi.Summary, "The latest requests that have ended, the newest first")
+  )
+  .middleware(Admin)
+{}

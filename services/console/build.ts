@@ -1,0 +1,76 @@
+/**
+ * Builds the console's web app into `web/dist`, unless it is there and made of these very sources.
+ *
+ *     node services/console/build.ts
+ */
+import { createHash } from "node:crypto"
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+
+const project = join(import.meta.dirname, "..", "..")
+const web = join(import.meta.dirname, "web")
+const dist = join(web, "dist")
+
+/** Everything that the app is made of. */
+const sources = [
+  "services/console/build.ts",
+  "services/console/api",
+  "services/console/web",
+  "shared/contract",
+  "shared/keys",
+  "shared/usage",
+  "package-lock.json"
+]
+
+const filesIn = (path: string): ReadonlyArray<string> => {
+  if (!statSync(path).isDirectory()) return [path]
+  return readdirSync(path).toSorted().flatMap((name) => name.startsWith("dist") ? [] : filesIn(join(path, name)))
+}
+
+const fingerprint = (): string => {
+  const hash = createHash("sha256")
+  for (const source of sources) {
+    for (const file of filesIn(join(project, source))) hash.update(file).update("\0").update(readFileSync(file))
+  }
+  return hash.digest("hex")
+}
+
+const isBuilt = (sources: string): boolean => {
+  const stamp = join(dist, "sources")
+  return existsSync(stamp) && readFileSync(stamp, "utf8") === sources
+}
+
+const wanted = fingerprint()
+if (!isBuilt(wanted)) {
+  const began = performance.now()
+  const { build } = await import("vite")
+  const fresh = `${dist}-${process.pid}`
+  await build({
+    configFile: false,
+    root: web,
+    // its warnings are about the libraries
+    logLevel: "error",
+    // stands where the server puts a nonce of its own into each answer
+    html: { cspNonce: "CSP_NONCE" },
+    build: {
+      outDir: fresh,
+      emptyOutDir: true,
+      // the policy lets no file come as data
+      assetsInlineLimit: 0,
+      modulePreload: { polyfill: false },
+      chunkSizeWarningLimit: 2_000
+    }
+  })
+  writeFileSync(join(fresh, "sources"), wanted)
+  const old = `${fresh}-old`
+  if (existsSync(dist)) renameSync(dist, old)
+  try {
+    renameSync(fresh, dist)
+  } catch (cause) {
+    // another build of the same sources may have been quicker
+    rmSync(fresh, { recursive: true, force: true })
+    if (!isBuilt(wanted)) throw cause
+  }
+  rmSync(old, { recursive: true, force: true })
+  process.stdout.write(`built the console's web app in ${((performance.now() - began) / 1_000).toFixed(1)} s\n`)
+}

@@ -1,0 +1,5 @@
+/** Starts the console: the admin API and its web app. */
+import * as Service from "../../shared/process/Service.ts"
+import * as Console from "./Console.ts"
+
+Service.run("console", Console.layer)

@@ -1,0 +1,61 @@
+/** Numbers and times as people read them. */
+import { DateTime } from "effect"
+
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 })
+const whole = new Intl.NumberFormat("en")
+const dollars = new Intl.NumberFormat("en", { style: "currency", currency: "USD" })
+const cents = new Intl.NumberFormat("en", { style: "currency", currency: "USD", maximumFractionDigits: 4 })
+const dateAndTime = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" })
+const date = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" })
+const dayAndMonth = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" })
+const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" })
+
+/** `12.3K`; whole numbers below a thousand. */
+export const short = (value: number): string => compact.format(value)
+
+export const count = (value: number): string => whole.format(value)
+
+/** `1 request`, `2 requests`. */
+export const counted = (value: number, noun: string): string => `${count(value)} ${noun}${value === 1 ? "" : "s"}`
+
+/** Small sums keep the digits that make them more than nothing. */
+export const money = (usd: number): string => usd !== 0 && Math.abs(usd) < 1 ? cents.format(usd) : dollars.format(usd)
+
+export const percent = (share: number): string => `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`
+
+export const milliseconds = (ms: number): string => {
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`
+  return span(ms)
+}
+
+/** `3 min`, `5 h`, `12 days`. */
+export const span = (ms: number): string => {
+  const seconds = Math.max(0, Math.round(ms / 1_000))
+  if (seconds < 60) return `${seconds} s`
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`
+  if (seconds < 48 * 3_600) return `${Math.floor(seconds / 3_600)} h`
+  return `${Math.floor(seconds / 86_400)} days`
+}
+
+export const moment = (at: DateTime.Utc): string => dateAndTime.format(at.epochMilliseconds)
+
+export const dayOf = (at: DateTime.Utc): string => date.format(at.epochMilliseconds)
+
+export const timeOf = (epochMs: number): string => clock.format(epochMs)
+
+/** `21 Nov`, from `2026-11-21`. */
+export const shortDay = (day: string): string => dayAndMonth.format(DateTime.makeUnsafe(day).epochMilliseconds)
+
+/** `today`, `yesterday`, or the day. */
+export const lastDay = (day: string): string => {
+  const now = DateTime.nowUnsafe()
+  if (day === DateTime.formatIsoDateUtc(now)) return "today"
+  return day === DateTime.formatIsoDateUtc(DateTime.subtract(now, { days: 1 })) ? "yesterday" : shortDay(day)
+}
+
+/** `5 min ago`. */
+export const ago = (at: DateTime.Utc): string => {
+  const ms = DateTime.nowUnsafe().epochMilliseconds - at.epochMilliseconds
+  return ms < 5_000 ? "just now" : `${span(ms)} ago`
+}

@@ -1,0 +1,17 @@
+/** The API key that the playground uses: in memory only, and gone with the page. */
+import { createContext, type ReactNode, useContext, useMemo, useState } from "react"
+
+interface Held {
+  readonly key: string
+  readonly hold: (key: string) => void
+}
+
+const Context = createContext<Held>({ key: "", hold: () => {} })
+
+export const PlaygroundKeyProvider = ({ children }: { readonly children: ReactNode }) => {
+  const [key, hold] = useState("")
+  const held = useMemo(() => ({ key, hold }), [key])
+  return <Context value={held}>{children}</Context>
+}
+
+export const usePlaygroundKey = () => useContext(Context)

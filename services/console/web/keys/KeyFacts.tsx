@@ -1,0 +1,73 @@
+/** What is to be seen of a key, wherever it is shown. */
+import { Badge, Box, Group, Progress, Stack, Text } from "@mantine/core"
+import { DateTime } from "effect"
+import type { KeyView } from "../../api/Keys.ts"
+import { count, counted, dayOf, lastDay, money, short } from "../Format.ts"
+
+type State = "active" | "disabled" | "expired"
+
+export const stateOf = ({ disabled, expiresAt }: KeyView): State => {
+  if (disabled) return "disabled"
+  return expiresAt !== null && DateTime.isPastUnsafe(expiresAt) ? "expired" : "active"
+}
+
+const colors = { active: "teal", disabled: "gray", expired: "orange" }
+
+export const KeyState = ({ of }: { readonly of: KeyView }) => {
+  const state = stateOf(of)
+  return <Badge color={colors[state]} variant="light" tt="capitalize" data-testid="state">{state}</Badge>
+}
+
+export const KeyName = ({ of }: { readonly of: KeyView }) => (
+  <Box miw={0}>
+    <Text fw={600} lineClamp={2} style={{ overflowWrap: "anywhere" }}>{of.name}</Text>
+    <Text size="xs" c="dimmed" className="mono">{of.id}</Text>
+  </Box>
+)
+
+const limitsOf = (key: KeyView): ReadonlyArray<string> => [
+  ...(key.requestsPerMinute === null ? [] : [`${short(key.requestsPerMinute)} req/min`]),
+  ...(key.tokensPerMinute === null ? [] : [`${short(key.tokensPerMinute)} tok/min`]),
+  ...(key.concurrentRequests === null ? [] : [`${count(key.concurrentRequests)} at once`]),
+  ...(key.allowedModels.includes("*") ? [] : [counted(key.allowedModels.length, "model")]),
+  ...(key.priorityClass === "standard" ? [] : [key.priorityClass]),
+  ...(key.weight === 1 ? [] : [`weight ${key.weight}`]),
+  ...(key.expiresAt === null ? [] : [`until ${dayOf(key.expiresAt)}`])
+]
+
+export const KeyLimits = ({ of }: { readonly of: KeyView }) => {
+  const limits = limitsOf(of)
+  if (limits.length === 0) return <Text size="sm" c="dimmed">No limits</Text>
+  return (
+    <Group gap={4}>
+      {limits.map((limit) => <Badge key={limit} variant="default" tt="none" fw={500}>{limit}</Badge>)}
+    </Group>
+  )
+}
+
+/** This month's spend, beside its budget where there is one. */
+export const KeySpend = ({ of }: { readonly of: KeyView }) => {
+  const { monthlyBudgetUsd, requestsThisMonth, spentThisMonthUsd } = of
+  const share = monthlyBudgetUsd === null ? 0 : spentThisMonthUsd / monthlyBudgetUsd
+  return (
+    <Stack gap={2} miw={110}>
+      <Text size="sm" className="numeric">
+        {money(spentThisMonthUsd)}
+        {monthlyBudgetUsd === null ? null : <Text span c="dimmed">{` of ${money(monthlyBudgetUsd)}`}</Text>}
+      </Text>
+      {monthlyBudgetUsd === null ? null : (
+        <Progress
+          size="sm"
+          value={Math.min(100, share * 100)}
+          color={share >= 1 ? "red" : share > 0.8 ? "orange" : "iris"}
+          aria-label="Budget used"
+        />
+      )}
+      <Text size="xs" c="dimmed" className="numeric">{counted(requestsThisMonth, "request")}</Text>
+    </Stack>
+  )
+}
+
+export const KeyLastUse = ({ of }: { readonly of: KeyView }) => (
+  <Text size="sm">{of.lastUsedOn === null ? "Never" : lastDay(of.lastUsedOn)}</Text>
+)

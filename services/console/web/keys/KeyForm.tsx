@@ -1,0 +1,188 @@
+/** The settings of a key as a form: for a new one and for one that is edited. */
+import {
+  Accordion,
+  Button,
+  Group,
+  NumberInput,
+  SegmentedControl,
+  Select,
+  SimpleGrid,
+  Stack,
+  TagsInput,
+  Text,
+  TextInput
+} from "@mantine/core"
+import { useForm } from "@mantine/form"
+import { DateTime, Option, Schema } from "effect"
+import { KeySettings } from "../../../../shared/keys/KeySettings.ts"
+import { useCatalogue } from "../Queries.ts"
+
+type Settings = KeySettings
+
+/** As the inputs have it: an empty number is an empty text. */
+interface Values {
+  readonly name: string
+  readonly expiry: string
+  readonly expiryDate: string
+  readonly requestsPerMinute: number | string
+  readonly tokensPerMinute: number | string
+  readonly concurrentRequests: number | string
+  readonly monthlyBudgetUsd: number | string
+  readonly allowedModels: Array<string>
+  readonly priorityClass: string
+  readonly weight: number | string
+}
+
+const decodeName = Schema.decodeUnknownOption(KeySettings.fields.name)
+const decodeModels = Schema.decodeUnknownOption(KeySettings.fields.allowedModels)
+const decodeClass = Schema.decodeUnknownSync(KeySettings.fields.priorityClass)
+
+const inDays = [7, 30, 90, 365]
+
+const valuesOf = (settings: Settings | undefined): Values => ({
+  name: settings?.name ?? "",
+  expiry: settings === undefined || settings.expiresAt === null ? "never" : "date",
+  expiryDate: settings === undefined || settings.expiresAt === null
+    ? ""
+    : DateTime.formatIsoDateUtc(settings.expiresAt),
+  requestsPerMinute: settings?.requestsPerMinute ?? "",
+  tokensPerMinute: settings?.tokensPerMinute ?? "",
+  concurrentRequests: settings?.concurrentRequests ?? "",
+  monthlyBudgetUsd: settings?.monthlyBudgetUsd ?? "",
+  allowedModels: settings === undefined || settings.allowedModels.includes("*") ? [] : [...settings.allowedModels],
+  priorityClass: settings?.priorityClass ?? "standard",
+  weight: settings?.weight ?? 1
+})
+
+const orNull = (value: number | string): number | null => value === "" ? null : Number(value)
+
+/** The end of a day in UTC is the beginning of the next. */
+const expiresAt = ({ expiry, expiryDate }: Values): DateTime.Utc | null => {
+  if (expiry === "never") return null
+  if (expiry === "date") return DateTime.makeUnsafe(`${expiryDate}T00:00:00Z`)
+  return DateTime.add(DateTime.nowUnsafe(), { days: Number(expiry) })
+}
+
+const settingsOf = (values: Values, disabled: boolean): Settings => ({
+  name: values.name.trim(),
+  expiresAt: expiresAt(values),
+  disabled,
+  allowedModels: Option.getOrElse(decodeModels(values.allowedModels), () => ["*"] as const),
+  requestsPerMinute: orNull(values.requestsPerMinute),
+  tokensPerMinute: orNull(values.tokensPerMinute),
+  concurrentRequests: orNull(values.concurrentRequests),
+  priorityClass: decodeClass(values.priorityClass),
+  weight: Number(values.weight),
+  monthlyBudgetUsd: orNull(values.monthlyBudgetUsd)
+})
+
+export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
+  readonly settings?: Settings
+  readonly submit: string
+  readonly isBusy: boolean
+  readonly onSubmit: (settings: Settings) => void
+  readonly onCancel: () => void
+}) => {
+  const catalogue = useCatalogue()
+  const form = useForm<Values>({
+    initialValues: valuesOf(settings),
+    validate: {
+      name: (name) =>
+        Option.isNone(decodeName(name.trim())) ? "Say what the key is for, in up to 200 characters" : null,
+      expiryDate: (date, { expiry }) => expiry === "date" && date === "" ? "Choose a day" : null,
+      allowedModels: (models) =>
+        models.length > 0 && Option.isNone(decodeModels(models))
+          ? "Names of models, or the beginning of names and a *"
+          : null
+    }
+  })
+  const limit = { min: 1, allowDecimal: false, thousandSeparator: ",", placeholder: "No limit" } as const
+  return (
+    <form onSubmit={form.onSubmit((values) => onSubmit(settingsOf(values, settings?.disabled ?? false)))}>
+      <Stack gap="md">
+        <TextInput
+          label="Name"
+          placeholder="search team, production"
+          required
+          data-autofocus
+          {...form.getInputProps("name")}
+        />
+        <Group grow align="flex-start">
+          <Select
+            label="Expires"
+            allowDeselect={false}
+            data={[
+              { value: "never", label: "Never" },
+              ...inDays.map((days) => ({ value: String(days), label: days === 365 ? "In a year" : `In ${days} days` })),
+              { value: "date", label: "On a day" }
+            ]}
+            {...form.getInputProps("expiry")}
+          />
+          {form.values.expiry === "date"
+            ? <TextInput type="date" label="Day (UTC)" {...form.getInputProps("expiryDate")} />
+            : null}
+        </Group>
+        <Accordion variant="separated" defaultValue={settings === undefined ? null : "limits"}>
+          <Accordion.Item value="limits">
+            <Accordion.Control>
+              <Text fw={600} size="sm">Limits and models</Text>
+              <Text size="xs" c="dimmed">Hold over all gateway processes together</Text>
+            </Accordion.Control>
+            <Accordion.Panel>
+              <Stack gap="md">
+                <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
+                  <NumberInput label="Requests per minute" {...limit} {...form.getInputProps("requestsPerMinute")} />
+                  <NumberInput label="Tokens per minute" {...limit} {...form.getInputProps("tokensPerMinute")} />
+                  <NumberInput label="Requests at once" {...limit} {...form.getInputProps("concurrentRequests")} />
+                  <NumberInput
+                    label="Budget per month"
+                    {...limit}
+                    min={0.01}
+                    allowDecimal
+                    decimalScale={2}
+                    prefix="$"
+                    {...form.getInputProps("monthlyBudgetUsd")}
+                  />
+                </SimpleGrid>
+                <TagsInput
+                  label="Models"
+                  description="All of them where empty. gpt-* stands for every name that begins with gpt-"
+                  data={catalogue.data?.models.map(({ name }) => name) ?? []}
+                  clearable
+                  {...form.getInputProps("allowedModels")}
+                />
+                <div>
+                  <Text size="sm" fw={500} id="priority-label">Priority</Text>
+                  <Text size="xs" c="dimmed" mb={6}>Which requests go first where a queue forms</Text>
+                  <SegmentedControl
+                    fullWidth
+                    aria-labelledby="priority-label"
+                    data={[
+                      { value: "interactive", label: "Interactive" },
+                      { value: "standard", label: "Standard" },
+                      { value: "batch", label: "Batch" }
+                    ]}
+                    {...form.getInputProps("priorityClass")}
+                  />
+                </div>
+                <NumberInput
+                  label="Weight"
+                  description="The key's share of the turns beside others of its priority, 1 to 100"
+                  min={1}
+                  max={100}
+                  clampBehavior="strict"
+                  allowDecimal={false}
+                  {...form.getInputProps("weight")}
+                />
+              </Stack>
+            </Accordion.Panel>
+          </Accordion.Item>
+        </Accordion>
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onCancel}>Cancel</Button>
+          <Button type="submit" loading={isBusy}>{submit}</Button>
+        </Group>
+      </Stack>
+    </form>
+  )
+}

@@ -1,0 +1,73 @@
+/** Makes a key, and shows its secret: this once. */
+import { Alert, Button, Group, Modal, Stack, Text } from "@mantine/core"
+import { ExclamationTriangleIcon, RocketIcon } from "@radix-ui/react-icons"
+import { useState } from "react"
+import { useLocation } from "wouter"
+import { CodeBlock, Copy } from "../parts/Copy.tsx"
+import { usePlaygroundKey } from "../PlaygroundKey.tsx"
+import { useCreateKey } from "../Queries.ts"
+import { KeyForm } from "./KeyForm.tsx"
+
+export const NewKey = ({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) => {
+  const create = useCreateKey()
+  const { hold } = usePlaygroundKey()
+  const [, navigate] = useLocation()
+  const [isCopied, setCopied] = useState(false)
+  const made = create.data
+  const close = () => {
+    onClose()
+    create.reset()
+    setCopied(false)
+  }
+  return (
+    <Modal
+      opened={isOpen}
+      onClose={close}
+      title={made === undefined ? "Create an API key" : `Your new key: ${made.key.name}`}
+      size="lg"
+      // a click beside it must not lose what cannot be shown again
+      closeOnClickOutside={made === undefined}
+      closeOnEscape={made === undefined || isCopied}
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      {made === undefined
+        ? (
+          <KeyForm
+            submit="Create key"
+            isBusy={create.isPending}
+            onSubmit={(settings) => create.mutate(settings)}
+            onCancel={close}
+          />
+        )
+        : (
+          <Stack gap="md">
+            <Alert color="orange" icon={<ExclamationTriangleIcon />} title="Shown once">
+              Copy it now and keep it safe: only its fingerprint is stored, and nobody can show it to you again.
+            </Alert>
+            <Group className="card" bg="var(--console-canvas)" p="md" gap="md" wrap="wrap" justify="space-between">
+              <Text className="mono secret" data-testid="secret" flex="1 1 240px">{made.secret}</Text>
+              <span onClickCapture={() => setCopied(true)}>
+                <Copy label="Copy key" value={made.secret} />
+              </span>
+            </Group>
+            <Text size="sm" c="dimmed">It works already. As an environment variable:</Text>
+            <CodeBlock label="Environment variable" text={`export KEY=${made.secret}`} />
+            <Group justify="space-between">
+              <Button
+                variant="light"
+                leftSection={<RocketIcon />}
+                onClick={() => {
+                  hold(made.secret)
+                  close()
+                  navigate("/playground")
+                }}
+              >
+                Try it in the playground
+              </Button>
+              <Button variant="default" onClick={close}>Done</Button>
+            </Group>
+          </Stack>
+        )}
+    </Modal>
+  )
+}

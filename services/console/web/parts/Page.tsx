@@ -1,0 +1,42 @@
+/** The frame of a page: its title, what it is for, and what can be done on it. */
+import { Box, Group, Stack, Text, Title } from "@mantine/core"
+import { type ReactNode, useEffect } from "react"
+
+export const Page = ({ actions, children, description, title }: {
+  readonly title: string
+  readonly description: string
+  readonly actions?: ReactNode
+  readonly children: ReactNode
+}) => {
+  useEffect(() => {
+    document.title = `${title} · Model Gateway`
+  }, [title])
+  return (
+    <Stack gap="lg">
+      <Group justify="space-between" align="flex-end" gap="md">
+        <Box flex="1 1 260px">
+          <Title order={1}>{title}</Title>
+          <Text c="dimmed" mt={4} maw={640}>{description}</Text>
+        </Box>
+        {actions === undefined ? null : <Group gap="sm">{actions}</Group>}
+      </Group>
+      {children}
+    </Stack>
+  )
+}
+
+export const Card = ({ children, title, aside }: {
+  readonly title?: string
+  readonly aside?: ReactNode
+  readonly children: ReactNode
+}) => (
+  <Box component="section" className="card" p="md" aria-label={title}>
+    {title === undefined ? null : (
+      <Group justify="space-between" mb="sm" gap="sm">
+        <Title order={2} size="h5">{title}</Title>
+        {aside}
+      </Group>
+    )}
+    {children}
+  </Box>
+)

@@ -1,0 +1,91 @@
+/** What stands around every page: the way to the others, the colours, and who is signed in. */
+import { AppShell, Box, Burger, Button, Divider, Group, NavLink, ScrollArea, Stack, Text } from "@mantine/core"
+import { useDisclosure } from "@mantine/hooks"
+import {
+  ActivityLogIcon,
+  BarChartIcon,
+  CodeIcon,
+  CubeIcon,
+  ExitIcon,
+  LayersIcon,
+  LockClosedIcon,
+  RocketIcon
+} from "@radix-ui/react-icons"
+import type { ReactNode } from "react"
+import { Link, useLocation } from "wouter"
+import type { SessionView } from "../../api/Session.ts"
+import { useSignOut } from "../Queries.ts"
+import { Brand } from "./Brand.tsx"
+import { ColorScheme } from "./ColorScheme.tsx"
+
+const pages = [
+  { path: "/keys", label: "API Keys", icon: <LockClosedIcon /> },
+  { path: "/usage", label: "Usage", icon: <BarChartIcon /> },
+  { path: "/requests", label: "Requests", icon: <ActivityLogIcon /> },
+  { path: "/models", label: "Models & Providers", icon: <CubeIcon /> },
+  { path: "/queues", label: "Queues & Workers", icon: <LayersIcon /> },
+  { path: "/playground", label: "Playground", icon: <RocketIcon /> },
+  { path: "/api-reference", label: "Admin API", icon: <CodeIcon /> }
+]
+
+export const Shell = ({ admin, children }: { readonly admin: SessionView; readonly children: ReactNode }) => {
+  const [isOpen, { close, toggle }] = useDisclosure()
+  const [location] = useLocation()
+  const signOut = useSignOut()
+  return (
+    <AppShell
+      header={{ height: { base: 56, sm: 0 } }}
+      navbar={{ width: 248, breakpoint: "sm", collapsed: { mobile: !isOpen } }}
+      padding={{ base: "md", md: "xl" }}
+    >
+      <AppShell.Header hiddenFrom="sm">
+        <Group h="100%" px="md" justify="space-between">
+          <Brand />
+          <Burger opened={isOpen} onClick={toggle} size="sm" aria-label={isOpen ? "Close the menu" : "Open the menu"} />
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p="md" aria-label="Pages">
+        <Box visibleFrom="sm" px={6} pt={6} pb="lg">
+          <Brand />
+        </Box>
+        <ScrollArea flex={1}>
+          <Stack gap={2}>
+            {pages.map(({ icon, label, path }) => (
+              <NavLink
+                key={path}
+                component={Link}
+                href={path}
+                label={label}
+                leftSection={icon}
+                active={location === path}
+                aria-current={location === path ? "page" : undefined}
+                className="nav-link"
+                onClick={close}
+              />
+            ))}
+          </Stack>
+        </ScrollArea>
+        <Divider my="sm" />
+        <Stack gap="sm">
+          <ColorScheme />
+          <Group justify="space-between" wrap="nowrap" gap="xs">
+            <Text size="sm" c="dimmed" truncate>{admin.name}</Text>
+            <Button
+              size="compact-sm"
+              variant="subtle"
+              color="gray"
+              leftSection={<ExitIcon />}
+              loading={signOut.isPending}
+              onClick={() => signOut.mutate()}
+            >
+              Sign out
+            </Button>
+          </Group>
+        </Stack>
+      </AppShell.Navbar>
+      <AppShell.Main>
+        <Box maw={1180} mx="auto">{children}</Box>
+      </AppShell.Main>
+    </AppShell>
+  )
+}

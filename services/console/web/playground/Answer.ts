@@ -1,0 +1,122 @@
+/** What a request of the playground has brought so far, and how it is read out of the answers of each dialect. */
+import { Schema } from "effect"
+
+export interface Answer {
+  readonly text: string
+  /** Addresses that this page can show. */
+  readonly pictures: ReadonlyArray<string>
+  readonly sound: { readonly url: string; readonly type: string } | undefined
+  readonly video: string | undefined
+  readonly vectors: ReadonlyArray<ReadonlyArray<number>>
+  readonly ranking: ReadonlyArray<{ readonly score: number; readonly text: string }>
+  /** Of a task that runs, in percent. */
+  readonly progress: number | undefined
+  /** The answer itself, or its events, as JSON. */
+  readonly raw: string
+}
+
+export const nothing: Answer = {
+  text: "",
+  pictures: [],
+  sound: undefined,
+  video: undefined,
+  vectors: [],
+  ranking: [],
+  progress: undefined,
+  raw: ""
+}
+
+const optional = Schema.optionalKey
+const Text = Schema.Struct({ text: optional(Schema.String) })
+
+/** All that a text or a picture can be in, whole or as an event of a stream. */
+const Any = Schema.Struct({
+  choices: optional(Schema.Array(Schema.Struct({
+    text: optional(Schema.String),
+    message: optional(Schema.Struct({ content: optional(Schema.NullOr(Schema.String)) })),
+    delta: optional(Schema.Struct({ content: optional(Schema.NullOr(Schema.String)) }))
+  }))),
+  content: optional(Schema.Array(Text)),
+  delta: optional(Text),
+  candidates: optional(Schema.Array(Schema.Struct({
+    content: optional(Schema.Struct({
+      parts: optional(Schema.Array(Schema.Struct({
+        text: optional(Schema.String),
+        inlineData: optional(Schema.Struct({ mimeType: Schema.String, data: Schema.String }))
+      })))
+    }))
+  })))
+})
+
+const Pictures = Schema.Struct({
+  data: Schema.Array(Schema.Struct({ b64_json: optional(Schema.String), revised_prompt: optional(Schema.String) }))
+})
+
+const Vectors = Schema.Struct({ data: Schema.Array(Schema.Struct({ embedding: Schema.Array(Schema.Finite) })) })
+
+const Ranking = Schema.Struct({
+  results: Schema.Array(Schema.Struct({ relevance_score: Schema.Finite, document: optional(Text) }))
+})
+
+const decodeAny = Schema.decodeUnknownOption(Any)
+const decodePictures = Schema.decodeUnknownOption(Pictures)
+const decodeVectors = Schema.decodeUnknownOption(Vectors)
+const decodeRanking = Schema.decodeUnknownOption(Ranking)
+
+/** The text and the pictures in an answer of any dialect, or in one event of its stream. */
+export const readText = (value: unknown): { readonly text: string; readonly pictures: ReadonlyArray<string> } => {
+  const decoded = decodeAny(value)
+  if (decoded._tag === "None") return { text: "", pictures: [] }
+  const { candidates = [], choices = [], content = [], delta } = decoded.value
+  const parts = candidates.flatMap((candidate) => candidate.content?.parts ?? [])
+  return {
+    text: [
+      ...choices.map((choice) => choice.delta?.content ?? choice.message?.content ?? choice.text ?? ""),
+      ...content.map(({ text = "" }) => text),
+      delta?.text ?? "",
+      ...parts.map(({ text = "" }) => text)
+    ].join(""),
+    pictures: parts.flatMap(({ inlineData }) =>
+      inlineData === undefined || !/^image\/(?:png|jpeg|webp)$/.test(inlineData.mimeType)
+        ? []
+        : [`data:${inlineData.mimeType};base64,${inlineData.data}`]
+    )
+  }
+}
+
+/** Pictures in base64 say what they are in their first bytes. */
+const typeOf = (base64: string): string =>
+  base64.startsWith("/9j/") ? "image/jpeg" : base64.startsWith("UklG") ? "image/webp" : "image/png"
+
+export const readPictures = (value: unknown): ReadonlyArray<string> => {
+  const decoded = decodePictures(value)
+  return decoded._tag === "None" ?
+    [] :
+    decoded.value.data.flatMap(({ b64_json }) =>
+      b64_json === undefined ? [] : [`data:${typeOf(b64_json)};base64,${b64_json}`]
+    )
+}
+
+export const readVectors = (value: unknown): Answer["vectors"] => {
+  const decoded = decodeVectors(value)
+  return decoded._tag === "None" ? [] : decoded.value.data.map(({ embedding }) => embedding)
+}
+
+export const readRanking = (value: unknown): Answer["ranking"] => {
+  const decoded = decodeRanking(value)
+  return decoded._tag === "None" ? [] : decoded.value.results.map(({ document, relevance_score }) => ({
+    score: relevance_score,
+    text: document?.text ?? ""
+  }))
+}
+
+/** Long texts in it, as pictures are, are cut. */
+export const pretty = (value: unknown): string =>
+  JSON.stringify(
+    value,
+    (_, inner: unknown) =>
+      typeof inner === "string" && inner.length > 2_000
+        ? `${inner.slice(0, 120)}… (${inner.length} characters)`
+        : inner,
+    2
+  )

@@ -1,0 +1,121 @@
+/** The form of an operation, made of what its fields say. */
+import { FileInput, Group, Image, NumberInput, Select, SimpleGrid, Switch, Textarea, TextInput } from "@mantine/core"
+import { UploadIcon } from "@radix-ui/react-icons"
+import type { Field, Value, Values } from "./Operations.ts"
+
+interface InputProps {
+  readonly of: Field
+  readonly value: Value
+  readonly onChange: (value: Value) => void
+}
+
+const asDataUrl = (file: File): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const reader = new FileReader()
+    reader.addEventListener("load", () => resolve(String(reader.result)))
+    reader.addEventListener("error", () => reject(reader.error))
+    reader.readAsDataURL(file)
+  })
+
+const Picture = ({ of, onChange, value }: InputProps) => (
+  <Group align="flex-end" wrap="nowrap">
+    <FileInput
+      label={of.label}
+      description={of.hint}
+      placeholder="Choose a picture"
+      accept="image/png,image/jpeg,image/webp"
+      leftSection={<UploadIcon />}
+      clearable
+      flex={1}
+      onChange={(file) => {
+        if (file === null) return onChange("")
+        void asDataUrl(file).then(onChange)
+      }}
+    />
+    {value === "" ? null : <Image src={String(value)} alt="" h={56} w={56} fit="cover" radius="md" />}
+  </Group>
+)
+
+const Input = (props: InputProps) => {
+  const { of, onChange, value } = props
+  const { choices = [], hint, kind, label, maximum, minimum, step } = of
+  switch (kind) {
+    case "text":
+      return (
+        <TextInput
+          label={label}
+          description={hint}
+          value={String(value)}
+          onChange={({ currentTarget }) => onChange(currentTarget.value)}
+        />
+      )
+    case "area":
+    case "lines":
+      return (
+        <Textarea
+          label={label}
+          description={hint}
+          autosize
+          minRows={kind === "lines" ? 3 : 2}
+          maxRows={12}
+          value={String(value)}
+          onChange={({ currentTarget }) => onChange(currentTarget.value)}
+        />
+      )
+    case "number":
+      return (
+        <NumberInput
+          label={label}
+          description={hint}
+          value={typeof value === "boolean" ? "" : value}
+          placeholder="As the model has it"
+          step={step ?? 1}
+          {...(minimum === undefined ? {} : { min: minimum })}
+          {...(maximum === undefined ? {} : { max: maximum })}
+          onChange={onChange}
+        />
+      )
+    case "choice":
+      return (
+        <Select
+          label={label}
+          data={[...choices]}
+          allowDeselect={false}
+          value={String(value)}
+          onChange={(choice) => onChange(choice ?? "")}
+        />
+      )
+    case "switch":
+      return (
+        <Switch
+          label={label}
+          checked={value === true}
+          onChange={({ currentTarget }) => onChange(currentTarget.checked)}
+        />
+      )
+    case "picture":
+      return <Picture {...props} />
+  }
+}
+
+export const Form = ({ fields, onChange, values }: {
+  readonly fields: ReadonlyArray<Field>
+  readonly values: Values
+  readonly onChange: (name: string, value: Value) => void
+}) => {
+  const inputOf = (field: Field) => (
+    <Input
+      key={field.name}
+      of={field}
+      value={values[field.name] ?? field.initial}
+      onChange={(value) => onChange(field.name, value)}
+    />
+  )
+  const small = fields.filter(({ isSmall }) => isSmall === true)
+  return (
+    <>
+      {fields.filter(({ isSmall }) => isSmall !== true).map(inputOf)}
+      {small.length === 0 ? null : <SimpleGrid cols={{ base: 1, xs: 2 }}>{small.map(inputOf)}</SimpleGrid>}
+    </>
+  )
+}

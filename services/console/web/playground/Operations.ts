@@ -1,0 +1,310 @@
+/** Every operation of the gateway as the playground offers it: its form, the request that is made of it, and its answer. */
+import type { Workload } from "../../../../shared/contract/Operation.ts"
+
+export type Value = string | number | boolean
+export type Values = Readonly<Record<string, Value>>
+
+export interface Field {
+  readonly name: string
+  readonly label: string
+  readonly kind: "text" | "area" | "lines" | "number" | "choice" | "switch" | "picture"
+  readonly initial: Value
+  readonly hint?: string
+  readonly choices?: ReadonlyArray<string>
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly step?: number
+  /** Half as wide as others. */
+  readonly isSmall?: boolean
+}
+
+export interface Operation {
+  /** As in the contract. */
+  readonly name: string
+  readonly title: string
+  readonly workloads: ReadonlyArray<Workload>
+  readonly fields: ReadonlyArray<Field>
+  readonly path: (model: string, values: Values) => string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body: (model: string, values: Values) => object
+  /** What kind of answer it is: see `Answer.ts`. */
+  readonly answer: "text" | "pictures" | "sound" | "video" | "vectors" | "ranking" | "json"
+}
+
+/** What was left empty is left out. */
+const given = (fields: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== "" && value !== undefined))
+
+const linesOf = (value: Value | undefined): ReadonlyArray<string> =>
+  String(value ?? "").split("\n").map((line) => line.trim()).filter((line) => line !== "")
+
+const system: Field = { name: "system", label: "System", kind: "area", initial: "", hint: "Optional" }
+const stream: Field = { name: "stream", label: "Stream the answer as it comes", kind: "switch", initial: true }
+const maxTokens = (initial: number | string): Field => ({
+  name: "max_tokens",
+  label: "Most tokens",
+  kind: "number",
+  initial,
+  minimum: 1,
+  isSmall: true
+})
+const temperature = (maximum: number): Field => ({
+  name: "temperature",
+  label: "Temperature",
+  kind: "number",
+  initial: "",
+  minimum: 0,
+  maximum,
+  step: 0.1,
+  isSmall: true
+})
+const prompt = (initial: string): Field => ({ name: "prompt", label: "Prompt", kind: "area", initial })
+const seed: Field = { name: "seed", label: "Seed", kind: "number", initial: "", minimum: 0, isSmall: true }
+
+const about = "What is a model gateway, and who needs one?"
+
+const texts: Field = {
+  name: "input",
+  label: "Texts",
+  kind: "lines",
+  initial: "a beekeeper on a hill\nsomeone who looks after bees\na lighthouse in a storm",
+  hint: "One to a line"
+}
+const dimensions: Field = {
+  name: "dimensions",
+  label: "Dimensions",
+  kind: "number",
+  initial: "",
+  minimum: 1,
+  maximum: 4096,
+  isSmall: true
+}
+
+const wide = ["1024x1024", "1344x768", "768x1344", "512x512"]
+
+export const operations: ReadonlyArray<Operation> = [
+  {
+    name: "chat.completions",
+    title: "Chat",
+    workloads: ["chat"],
+    fields: [system, { ...prompt(about), label: "Message" }, stream, temperature(2), maxTokens("")],
+    path: () => "/v1/chat/completions",
+    body: (model, { max_tokens, prompt, stream, system, temperature }) =>
+      given({
+        model,
+        messages: [
+          ...(system === "" ? [] : [{ role: "system", content: system }]),
+          { role: "user", content: prompt }
+        ],
+        stream,
+        temperature,
+        max_tokens
+      }),
+    answer: "text"
+  },
+  {
+    name: "messages",
+    title: "Messages",
+    workloads: ["chat"],
+    fields: [system, { ...prompt(about), label: "Message" }, stream, temperature(1), maxTokens(500)],
+    path: () => "/v1/messages",
+    headers: { "vendor-version": "2023-06-01" },
+    body: (model, { max_tokens, prompt, stream, system, temperature }) =>
+      given({ model, max_tokens, system, messages: [{ role: "user", content: prompt }], stream, temperature }),
+    answer: "text"
+  },
+  {
+    name: "generateContent",
+    title: "Generate content",
+    workloads: ["chat", "images"],
+    fields: [
+      prompt("A lighthouse at dusk, seen from the sea"),
+      { ...stream, initial: false },
+      {
+        name: "aspectRatio",
+        label: "Aspect ratio of pictures",
+        kind: "choice",
+        initial: "16:9",
+        choices: ["1:1", "16:9", "9:16", "4:3"],
+        isSmall: true
+      }
+    ],
+    path: (model, { stream }) =>
+      `/v1beta/models/${encodeURIComponent(model)}:${
+        stream === true ? "streamGenerateContent?alt=sse" : "generateContent"
+      }`,
+    body: (_, { aspectRatio, prompt }) => ({
+      contents: [{ role: "user", parts: [{ text: prompt }] }],
+      generationConfig: { responseModalities: ["TEXT", "IMAGE"], imageConfig: { aspectRatio, imageSize: "1K" } }
+    }),
+    answer: "text"
+  },
+  {
+    name: "completions",
+    title: "Completion",
+    workloads: ["chat"],
+    fields: [prompt("Once upon a time there was a gateway that"), stream, temperature(2), maxTokens(200)],
+    path: () => "/v1/completions",
+    body: (model, { max_tokens, prompt, stream, temperature }) =>
+      given({ model, prompt, max_tokens, stream, temperature }),
+    answer: "text"
+  },
+  {
+    name: "responses.compact",
+    title: "Compaction",
+    workloads: ["chat"],
+    fields: [
+      {
+        name: "input",
+        label: "Conversation",
+        kind: "area",
+        initial: "We met on Monday. The launch moves to the ninth of June. Ada writes the notes. "
+          + "Grace looks after the servers and wants two more of them."
+      },
+      { name: "instructions", label: "What matters", kind: "text", initial: "", hint: "Optional" }
+    ],
+    path: () => "/v1/responses/compact",
+    body: (model, { input, instructions }) => given({ model, input: [{ role: "user", content: input }], instructions }),
+    answer: "json"
+  },
+  {
+    name: "images.generations",
+    title: "Image",
+    workloads: ["images"],
+    fields: [
+      prompt("A sailing boat on the sea at sunset"),
+      { name: "size", label: "Size", kind: "choice", initial: "1024x1024", choices: wide, isSmall: true },
+      { name: "n", label: "Pictures", kind: "number", initial: 1, minimum: 1, maximum: 10, isSmall: true },
+      { name: "negative_prompt", label: "Not in it", kind: "text", initial: "", hint: "Optional" },
+      seed
+    ],
+    path: () => "/v1/images/generations",
+    body: (model, { n, negative_prompt, prompt, seed, size }) =>
+      given({ model, prompt, size, n, negative_prompt, seed, response_format: "b64_json" }),
+    answer: "pictures"
+  },
+  {
+    name: "images.edits",
+    title: "Image edit",
+    workloads: ["images"],
+    fields: [
+      { name: "image", label: "Picture", kind: "picture", initial: "" },
+      { ...prompt("grayscale"), label: "What to do with it", kind: "text" }
+    ],
+    path: () => "/v1/images/edits",
+    body: (model, { image, prompt }) => ({
+      model,
+      input: { messages: [{ role: "user", content: [{ image }, { text: prompt }] }] }
+    }),
+    answer: "pictures"
+  },
+  {
+    name: "video.generations",
+    title: "Video",
+    workloads: ["video"],
+    fields: [
+      prompt("Waves roll onto a beach in the evening light"),
+      {
+        name: "duration",
+        label: "Seconds",
+        kind: "number",
+        initial: 2,
+        minimum: 1,
+        maximum: 20,
+        isSmall: true
+      },
+      {
+        name: "size",
+        label: "Size",
+        kind: "choice",
+        initial: "320x180",
+        choices: ["320x180", "640x360", "360x640", "1280x720"],
+        isSmall: true
+      },
+      { name: "image", label: "First picture", kind: "picture", initial: "", hint: "Optional" },
+      seed
+    ],
+    path: () => "/v1/video/generations",
+    body: (model, { duration, image, prompt, seed, size }) => {
+      const [width, height] = String(size).split("x").map(Number)
+      return given({ model, prompt, duration, width, height, image, seed })
+    },
+    answer: "video"
+  },
+  {
+    name: "audio.speech",
+    title: "Speech",
+    workloads: ["speech"],
+    fields: [
+      { name: "input", label: "Text", kind: "area", initial: "Hello from your gateway. It is good to be heard." },
+      {
+        name: "voice",
+        label: "Voice",
+        kind: "choice",
+        initial: "nova",
+        choices: ["alloy", "echo", "fable", "onyx", "nova", "shimmer"],
+        isSmall: true
+      },
+      {
+        name: "response_format",
+        label: "Format",
+        kind: "choice",
+        initial: "mp3",
+        choices: ["mp3", "opus", "aac", "flac", "wav", "pcm"],
+        isSmall: true
+      },
+      {
+        name: "speed",
+        label: "Speed",
+        kind: "number",
+        initial: 1,
+        minimum: 0.25,
+        maximum: 4,
+        step: 0.25,
+        isSmall: true
+      }
+    ],
+    path: () => "/v1/audio/speech",
+    body: (model, values) => given({ model, ...values }),
+    answer: "sound"
+  },
+  {
+    name: "embeddings",
+    title: "Embeddings",
+    workloads: ["embeddings"],
+    fields: [texts, dimensions],
+    path: () => "/v1/embeddings",
+    body: (model, { dimensions, input }) => given({ model, input: linesOf(input), dimensions }),
+    answer: "vectors"
+  },
+  {
+    name: "engines.embeddings",
+    title: "Embeddings by engine",
+    workloads: ["embeddings"],
+    fields: [texts, dimensions],
+    path: (model) => `/v1/engines/${encodeURIComponent(model)}/embeddings`,
+    body: (model, { dimensions, input }) => given({ model, input: linesOf(input), dimensions }),
+    answer: "vectors"
+  },
+  {
+    name: "rerank",
+    title: "Rerank",
+    workloads: ["rerank"],
+    fields: [
+      { name: "query", label: "Query", kind: "text", initial: "Who keeps bees?" },
+      {
+        name: "documents",
+        label: "Documents",
+        kind: "lines",
+        initial: "A lighthouse keeper lives by the sea.\nThe beekeeper opens her hives in spring.\n"
+          + "Bees were kept here long before the road was built.",
+        hint: "One to a line"
+      },
+      { name: "top_n", label: "Best", kind: "number", initial: "", minimum: 1, isSmall: true }
+    ],
+    path: () => "/v1/rerank",
+    body: (model, { documents, query, top_n }) =>
+      given({ model, query, documents: linesOf(documents), top_n, return_documents: true }),
+    answer: "ranking"
+  }
+]

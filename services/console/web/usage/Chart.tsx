@@ -1,0 +1,92 @@
+/** A chart over days, and the table behind it. */
+import { BarChart, LineChart } from "@mantine/charts"
+import { SegmentedControl, Table, Text } from "@mantine/core"
+import { useState } from "react"
+import { shortDay } from "../Format.ts"
+import { Card } from "../parts/Page.tsx"
+import type { Point } from "./Series.ts"
+
+export interface ChartProps {
+  readonly title: string
+  readonly kind: "bars" | "lines"
+  readonly points: ReadonlyArray<Point>
+  readonly series: ReadonlyArray<string>
+  /** What a series is called. */
+  readonly labelOf: (series: string) => string
+  readonly colorOf: (series: string) => string
+  readonly format: (value: number) => string
+}
+
+const Values = ({ format, labelOf, points, series, title }: ChartProps) => (
+  <Table.ScrollContainer minWidth={120 + series.length * 120} maxHeight={280} type="native" tabIndex={0}>
+    <Table verticalSpacing={6} stickyHeader aria-label={title}>
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th>Day</Table.Th>
+          {series.map((name) => <Table.Th key={name} ta="right">{labelOf(name)}</Table.Th>)}
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {points.toReversed().map(({ day, values }) => (
+          <Table.Tr key={day}>
+            <Table.Td>{shortDay(day)}</Table.Td>
+            {series.map((name) => {
+              const value = values[name] ?? null
+              return (
+                <Table.Td key={name} ta="right" className="numeric">{value === null ? "–" : format(value)}</Table.Td>
+              )
+            })}
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  </Table.ScrollContainer>
+)
+
+export const Chart = (props: ChartProps) => {
+  const { colorOf, format, kind, labelOf, points, series, title } = props
+  const [shown, show] = useState("chart")
+  const common = {
+    h: 250,
+    data: points.map(({ day, values }) => ({ day: shortDay(day), ...values })),
+    dataKey: "day",
+    series: series.map((name) => ({ name, label: labelOf(name), color: colorOf(name) })),
+    valueFormatter: format,
+    withLegend: series.length > 1,
+    legendProps: { verticalAlign: "bottom" as const },
+    gridAxis: "x" as const,
+    tickLine: "none" as const,
+    xAxisProps: { minTickGap: 28 },
+    yAxisProps: { width: 64 }
+  }
+  return (
+    <Card
+      title={title}
+      aside={
+        <SegmentedControl
+          size="xs"
+          aria-label={`${title}: chart or table`}
+          value={shown}
+          onChange={show}
+          data={[{ value: "chart", label: "Chart" }, { value: "table", label: "Table" }]}
+        />
+      }
+    >
+      {series.length === 0
+        ? <Text c="dimmed" size="sm" ta="center" py={88}>Nothing in this time</Text>
+        : shown === "table"
+        ? <Values {...props} />
+        : kind === "bars"
+        ? <BarChart {...common} type="stacked" maxBarWidth={28} barProps={{ isAnimationActive: false }} />
+        : (
+          <LineChart
+            {...common}
+            curveType="monotone"
+            withDots={points.length < 15}
+            connectNulls
+            lineProps={{ isAnimationActive: false }}
+          />
+        )}
+    </Card>
+  )
+}

@@ -1,0 +1,123 @@
+/** The admin API for keys: what it does is what a running ingress then does. */
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import OpenAI from "openai"
+import { ConsoleClient } from "../fixture/ConsoleClient.ts"
+import { eventually } from "../fixture/Eventually.ts"
+import { sharedGateway } from "../fixture/SharedGateway.ts"
+
+interface Key {
+  readonly id: string
+  readonly name: string
+  readonly disabled: boolean
+  readonly requestsPerMinute: number | null
+}
+
+const gateway = sharedGateway()
+let client: ConsoleClient
+
+beforeAll(async () => {
+  const { port } = await gateway().startConsole()
+  client = await ConsoleClient.signedIn(port, "Ada")
+})
+
+const create = async (settings: object) => {
+  const { body, status } = await client.send<{ readonly key: Key; readonly secret: string }>(
+    "POST",
+    "/api/keys",
+    settings
+  )
+  assert.strictEqual(status, 201, JSON.stringify(body))
+  return body
+}
+
+const listed = async (id: string) =>
+  (await client.send<ReadonlyArray<Key>>("GET", "/api/keys")).body.find((key) => key.id === id)
+
+/** What becomes of a request with this key. */
+const use = async (apiKey: string): Promise<number> => {
+  const openai = new OpenAI({ baseURL: `${gateway().url}/v1`, apiKey, maxRetries: 0 })
+  try {
+    await openai.chat.completions.create({ model: "free-chat", messages: [{ role: "user", content: "Hello" }] })
+    return 200
+  } catch (error) {
+    if (error instanceof OpenAI.APIError) return error.status ?? 0
+    throw error
+  }
+}
+
+describe("the admin API", () => {
+  it("makes a key that works, shows its secret this once, and lists it without", async () => {
+    const { key, secret } = await create({ name: "search team", requestsPerMinute: 600 })
+    assert.match(secret, /^sk-gw-[0-9A-Za-z]{32}$/)
+    await eventually(() => use(secret), (status) => status === 200, 1_000)
+    assert.deepInclude(await listed(key.id), { name: "search team", requestsPerMinute: 600, disabled: false })
+    const response = await client.fetch("/api/keys")
+    assert.notInclude(await response.text(), secret.slice("sk-gw-".length))
+  })
+
+  it("revokes a key within a second for every request to come", async () => {
+    const { key, secret } = await create({ name: "short-lived" })
+    await eventually(() => use(secret), (status) => status === 200, 1_000)
+    assert.strictEqual((await client.send("DELETE", `/api/keys/${key.id}`)).status, 204)
+    await eventually(() => use(secret), (status) => status === 401, 1_000)
+    assert.isUndefined(await listed(key.id))
+    assert.strictEqual((await client.send("DELETE", `/api/keys/${key.id}`)).status, 404)
+  })
+
+  it("switches a key off and on again, and edits what is given of it", async () => {
+    const { key, secret } = await create({ name: "sometimes", tokensPerMinute: 1_000 })
+    await eventually(() => use(secret), (status) => status === 200, 1_000)
+    await client.send("PATCH", `/api/keys/${key.id}`, { disabled: true })
+    await eventually(() => use(secret), (status) => status === 403, 1_000)
+    await client.send("PATCH", `/api/keys/${key.id}`, { disabled: false })
+    await eventually(() => use(secret), (status) => status === 200, 1_000)
+    const { body, status } = await client.send("PATCH", `/api/keys/${key.id}`, { requestsPerMinute: 5, name: "often" })
+    assert.strictEqual(status, 200)
+    assert.deepInclude(body, { name: "often", requestsPerMinute: 5, tokensPerMinute: 1_000, disabled: false })
+  })
+
+  it("names the field that is wrong", async () => {
+    const wrong: ReadonlyArray<readonly [object, string]> = [
+      [{}, "name"],
+      [{ name: "" }, "name"],
+      [{ name: "a", weight: 101 }, "weight"],
+      [{ name: "a", requestsPerMinute: 0 }, "requestsPerMinute"],
+      [{ name: "a", expiresAt: "soon" }, "expiresAt"],
+      [{ name: "a", allowedModels: ["g*t"] }, "allowedModels"]
+    ]
+    for (const [settings, field] of wrong) {
+      const { body, status } = await client.send<{ readonly errors: ReadonlyArray<{ readonly path: Array<string> }> }>(
+        "POST",
+        "/api/keys",
+        settings
+      )
+      assert.strictEqual(status, 400)
+      assert.deepStrictEqual(body.errors[0]?.path.slice(0, 2), ["payload", field])
+    }
+  })
+
+  it("writes down who changed what, newest first, and never a secret", async () => {
+    const { key, secret } = await create({ name: "watched" })
+    await client.send("PATCH", `/api/keys/${key.id}`, { requestsPerMinute: 7 })
+    await client.send("PATCH", `/api/keys/${key.id}`, { disabled: true })
+    await client.send("DELETE", `/api/keys/${key.id}`)
+    const response = await client.fetch("/api/key-changes")
+    const text = await response.text()
+    const changes = (JSON.parse(text) as ReadonlyArray<{ readonly key: string; readonly action: string }>).filter(
+      (change) => change.key === key.id
+    )
+    assert.deepStrictEqual(changes.map(({ action }) => action), ["revoked", "disabled", "edited", "created"])
+    const edited: object = changes[2] ?? {}
+    assert.deepInclude(edited, { by: "Ada", name: "watched", settings: { requestsPerMinute: 7 } })
+    assert.notInclude(text, secret.slice("sk-gw-".length))
+    assert.notInclude(gateway().log, secret.slice("sk-gw-".length))
+  })
+
+  it("describes itself", async () => {
+    const { body } = await client.send<{ readonly paths: Record<string, Record<string, object>> }>(
+      "GET",
+      "/api/openapi.json"
+    )
+    assert.containsAllKeys(body.paths, ["/api/session", "/api/keys", "/api/keys/{id}", "/api/key-changes"])
+  })
+})
