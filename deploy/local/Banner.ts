@@ -1,5 +1,5 @@
 /** What a start says when the gateway is ready: where it is, the key, and lines to paste. */
-import { Effect, Path, Result } from "effect"
+import { Effect, Option, Path, Result } from "effect"
 import { CommandLine } from "effect/process"
 import type { Snapshot } from "../../shared/catalogue/Catalogue.ts"
 import type { Workload } from "../../shared/contract/Operation.ts"
@@ -65,20 +65,26 @@ const modelOf = ({ models }: Snapshot, workload: Workload) => {
   return names.find((name) => models.get(name)?.targets.every(({ provider }) => provider === "local")) ?? names[0]
 }
 
-export const banner = Effect.fn("banner")(function*(key: string, catalogue: Snapshot) {
-  const path = yield* Path.Path
-  const { data, port } = yield* Settings
-  const address = `http://127.0.0.1:${port}`
-  const requests = examples.flatMap((example) => {
-    const model = modelOf(catalogue, example.workload)
-    return model === undefined ? [] : ["", curl(`${address}${example.path}`, key, example.body(model), example.file)]
-  })
-  return [
-    `ready ${address}`,
-    `key   ${key}`,
-    `logs  ${path.join(data, "logs")}`,
-    "stop  Ctrl-C",
-    ...requests,
-    ""
-  ].join("\n")
-})
+export const banner = Effect.fn("banner")(
+  function*(key: string, catalogue: Snapshot, adminToken: Option.Option<string>) {
+    const path = yield* Path.Path
+    const { consolePort, data, port } = yield* Settings
+    const address = `http://127.0.0.1:${port}`
+    const requests = examples.flatMap((example) => {
+      const model = modelOf(catalogue, example.workload)
+      return model === undefined ? [] : ["", curl(`${address}${example.path}`, key, example.body(model), example.file)]
+    })
+    return [
+      `ready ${address}`,
+      `key   ${key}`,
+      ...Option.match(adminToken, {
+        onNone: () => [],
+        onSome: (token) => [`admin http://127.0.0.1:${consolePort}`, `token ${token}`]
+      }),
+      `logs  ${path.join(data, "logs")}`,
+      "stop  Ctrl-C",
+      ...requests,
+      ""
+    ].join("\n")
+  }
+)

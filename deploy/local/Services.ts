@@ -3,14 +3,23 @@ import { Effect, FileSystem, Option, Path, Scope } from "effect"
 import { HttpClient } from "effect/http"
 import { freePort } from "./Ports.ts"
 import { Settings } from "./Settings.ts"
+import { consoleService } from "./WebApp.ts"
 import { Supervisor } from "./Supervisor.ts"
 import type { Service } from "./Supervisor.ts"
 
 /** Not a process that stays: it is run for one command at a time. */
 const commands = ["admin"]
 
-/** The process with the HTTP API; every other one is a worker. */
+/** The process with the HTTP API. */
 const ingress = "ingress"
+
+/** What every service is told of this start. */
+export interface Shared {
+  readonly natsUrl: string
+  readonly secret: string
+  /** What signs in to the console. */
+  readonly adminToken: string
+}
 
 /** Asks a service whether it is ready, for at most two seconds. */
 const probe = (client: HttpClient.HttpClient, port: number) =>
@@ -23,29 +32,35 @@ const probe = (client: HttpClient.HttpClient, port: number) =>
  * Starts the workers, then the ingress, and returns the effect that waits until all are ready. With the scope the ingress
  * stops first, so that what it has accepted is still worked on; then the workers, all at once.
  */
-export const startServices = Effect.fn("Services.start")(function*(natsUrl: string, secret: string) {
+export const startServices = Effect.fn("Services.start")(function*({ adminToken, natsUrl, secret }: Shared) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const client = yield* HttpClient.HttpClient
   const supervisor = yield* Supervisor
-  const { catalogue, data, port, publicUrl, services } = yield* Settings
+  const { catalogue, consolePort, data, port, publicUrl, services } = yield* Settings
+  const address = `http://127.0.0.1:${port}`
+
+  /** The ports that people know; every other service listens for probes alone. */
+  const ports: Readonly<Record<string, number>> = { [ingress]: port, [consoleService]: consolePort }
 
   const describe = (name: string): Service => ({
     name,
     stopWithin: "10 seconds",
     launch: Effect.gen(function*() {
-      const own = name === ingress ? port : yield* freePort()
+      const own = ports[name] ?? (yield* freePort())
       return {
         command: process.execPath,
         args: [path.join(services, name, "main.ts")],
         environment: {
-          [name === ingress ? "PORT" : "HEALTH_PORT"]: String(own),
+          [name in ports ? "PORT" : "HEALTH_PORT"]: String(own),
           HOST: "127.0.0.1",
           NATS_URL: natsUrl,
           GATEWAY_CONFIG: catalogue,
           GATEWAY_DATA: data,
           GATEWAY_SECRET: secret,
-          GATEWAY_PUBLIC_URL: Option.getOrElse(publicUrl, () => `http://127.0.0.1:${port}`),
+          GATEWAY_PUBLIC_URL: Option.getOrElse(publicUrl, () => address),
+          CONSOLE_GATEWAY_URL: address,
+          CONSOLE_ADMIN_TOKEN: name === consoleService ? adminToken : undefined,
           // to stop, as on SIGTERM, when the standard input ends
           GATEWAY_PARENT_PIPE: "1",
           GATEWAY_BOOTSTRAP_KEY: undefined

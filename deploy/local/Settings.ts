@@ -17,6 +17,10 @@ export class InvalidSetting extends Schema.TaggedError<InvalidSetting>()("Invali
 export class Settings extends Context.Service<Settings, {
   /** `GATEWAY_PORT`: the port of the HTTP API, 1 to 65535. */
   readonly port: number
+  /** `CONSOLE_PORT`: the port of the console, 1 to 65535. */
+  readonly consolePort: number
+  /** `CONSOLE_ADMIN_TOKEN`: what signs in to the console, at least 24 characters; without it one is made. */
+  readonly adminToken: Option.Option<string>
   /** `NATS_URL`: use this server instead of starting one; several, separated by commas, are one cluster. */
   readonly natsUrl: Option.Option<string>
   /** `GATEWAY_CONFIG`: the catalogue file. */
@@ -47,6 +51,8 @@ export class Settings extends Context.Service<Settings, {
         )
       return Settings.of({
         port: yield* Config.Port("GATEWAY_PORT").pipe(Config.withDefault(8080)),
+        consolePort: yield* Config.Port("CONSOLE_PORT").pipe(Config.withDefault(8090)),
+        adminToken: yield* text("CONSOLE_ADMIN_TOKEN"),
         natsUrl: yield* text("NATS_URL"),
         catalogue: yield* file("GATEWAY_CONFIG", "deploy/local/gateway.yaml"),
         data: yield* file("GATEWAY_DATA", ".gateway"),

@@ -4,8 +4,9 @@
  * What is started lives in one scope, which closes in reverse: ingress, workers, nats-server, state folder. Everything
  * that can be found wrong before a process runs is looked at first.
  */
-import { Cause, Console, Effect, Schema } from "effect"
+import { Cause, Console, Effect, Option, Schema } from "effect"
 import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
+import { adminToken } from "./AdminToken.ts"
 import { banner } from "./Banner.ts"
 import { bootstrapKey, ensureKey } from "./BootstrapKey.ts"
 import { claimDataFolder } from "./DataFolder.ts"
@@ -14,6 +15,7 @@ import { natsServer } from "./Nats.ts"
 import { requirePort } from "./Ports.ts"
 import { startServices } from "./Services.ts"
 import { Settings } from "./Settings.ts"
+import { buildWebApp, isConsoleThere } from "./WebApp.ts"
 
 /** The catalogue cannot be read or is not valid. */
 class CatalogueUnusable extends Schema.TaggedError<CatalogueUnusable>()("CatalogueUnusable", {
@@ -26,9 +28,11 @@ class CatalogueUnusable extends Schema.TaggedError<CatalogueUnusable>()("Catalog
 }
 
 const run = Effect.gen(function*() {
-  const { catalogue: file, port } = yield* Settings
+  const { catalogue: file, consolePort, port } = yield* Settings
   const abandoned = yield* claimDataFolder
-  yield* requirePort(port, abandoned)
+  const hasConsole = yield* isConsoleThere
+  yield* requirePort(port, "GATEWAY_PORT", abandoned)
+  if (hasConsole) yield* requirePort(consolePort, "CONSOLE_PORT", abandoned)
   const catalogue = yield* Catalogue.load(file).pipe(
     Effect.mapError(({ mistakes }) =>
       new CatalogueUnusable({
@@ -39,11 +43,13 @@ const run = Effect.gen(function*() {
   )
   const key = yield* bootstrapKey
   const secret = yield* gatewaySecret
+  const token = yield* adminToken
+  if (hasConsole) yield* buildWebApp
   const natsUrl = yield* natsServer
-  const services = yield* startServices(natsUrl, secret)
+  const services = yield* startServices({ natsUrl, secret, adminToken: token })
   yield* Console.log(`starting ${services.names.join(", ")}`)
   yield* Effect.all([services.ready, ensureKey(key, natsUrl)], { concurrency: "unbounded", discard: true })
-  yield* Console.log(yield* banner(key, catalogue))
+  yield* Console.log(yield* banner(key, catalogue, hasConsole ? Option.some(token) : Option.none()))
   return yield* Effect.never
 })
 

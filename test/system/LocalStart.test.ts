@@ -53,6 +53,21 @@ describe("npm start", () => {
       const curl = yield* started.line(/^curl/)
       const answer = JSON.parse(execFileSync("sh", ["-c", curl], { encoding: "utf8" }))
       assert.strictEqual(answer.choices[0].message.role, "assistant")
+
+      assert.include(started.lines, `admin http://127.0.0.1:${place.consolePort}`)
+      const token = /^token ([\w-]{32})$/.exec(yield* started.line(/^token/))?.[1]
+      assert.strictEqual(read(place.data, "admin-token"), `${token}\n`)
+      assert.strictEqual(statSync(join(place.data, "admin-token")).mode & 0o777, 0o600)
+      const address = `http://127.0.0.1:${place.consolePort}`
+      const page = execFileSync("curl", ["-sS", address], { encoding: "utf8" })
+      assert.include(page, "<title>Model Gateway</title>")
+      const bearer = `authorization: Bearer ${token}`
+      const keys = execFileSync("curl", ["-sS", `${address}/api/keys`, "-H", bearer], { encoding: "utf8" })
+      assert.include(keys, `"name":"local"`)
+      for (const log of readdirSync(join(place.data, "logs"))) {
+        assert.notInclude(read(place.data, "logs", log), `${token}`)
+      }
+
       const children = [...childrenOf(started.pid).values()]
       yield* started.signal("SIGINT")
       assert.strictEqual(yield* started.exited, 0)
@@ -181,6 +196,8 @@ describe("npm start", () => {
       assert.strictEqual((yield* told()).secret, secret)
       const given = { GATEWAY_SECRET: "s".repeat(32), GATEWAY_PUBLIC_URL: "https://models.example/gw" }
       assert.deepInclude(yield* told(given), { secret: given.GATEWAY_SECRET, publicUrl: given.GATEWAY_PUBLIC_URL })
+      // what signs in to the console is for the console alone
+      assert.notProperty(yield* told({ CONSOLE_ADMIN_TOKEN: "t".repeat(24) }), "token")
     }))
 
   it.live("uses the server that NATS_URL names and does not stop it", () =>
@@ -233,6 +250,11 @@ describe("npm start", () => {
       title: "a secret that is too short",
       change: () => ({ GATEWAY_SECRET: "secret" }),
       says: /^error: The environment is not usable: GATEWAY_SECRET must be at least 32 characters$/
+    },
+    {
+      title: "an admin token that is too short",
+      change: () => ({ CONSOLE_ADMIN_TOKEN: "token" }),
+      says: /^error: The environment is not usable: CONSOLE_ADMIN_TOKEN must be at least 24 characters$/
     },
     {
       title: "a port that is none",
@@ -288,7 +310,12 @@ describe("npm start", () => {
       mkdirSync(dirname(log), { recursive: true })
       const settings = Settings.of({
         ...{ bootstrapKey: Option.none(), catalogue: "", data: place.data, natsUrl: Option.none(), port: place.port },
-        ...{ secret: Option.none(), publicUrl: Option.none() },
+        ...{
+          secret: Option.none(),
+          publicUrl: Option.none(),
+          adminToken: Option.none(),
+          consolePort: place.consolePort
+        },
         ...{ project, services: place.environment["GATEWAY_SERVICES"] ?? "" }
       })
       yield* Effect.gen(function*() {
@@ -301,7 +328,7 @@ describe("npm start", () => {
             args: ["-e", `console.log("waiting for something"); setInterval(() => {}, 1000)`],
             environment: {},
             endsWithInput: true,
-            isReady: new PortUnavailable({ port: place.port, code: "not yet" })
+            isReady: new PortUnavailable({ port: place.port, variable: "PORT", code: "not yet" })
           })
         })
         yield* until(() => existsSync(log) && read(log).includes("waiting")).pipe(TestClock.withLive)

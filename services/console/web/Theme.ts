@@ -61,6 +61,10 @@ export const cssVariables: CSSVariablesResolver = () => ({
     "--mantine-color-text": "#1d232e",
     "--mantine-color-dimmed": "#5a6476",
     "--mantine-color-placeholder": "#6b7485",
+    "--mantine-color-teal-light-color": "#086350",
+    "--mantine-color-orange-light-color": "#8f3d00",
+    "--mantine-color-red-light-color": "#a81e22",
+    "--mantine-color-cyan-light-color": "#08606f",
     "--console-canvas": "#f6f7fa",
     "--console-line": "#e5e8ee",
     "--console-surface": "#ffffff"

@@ -162,7 +162,7 @@ export const Keys = () => {
       actions={create}
     >
       <Box className="card">
-        <Tabs defaultValue="keys">
+        <Tabs defaultValue="keys" keepMounted={false}>
           <Tabs.List px="sm" pt={4}>
             <Tabs.Tab value="keys">Keys</Tabs.Tab>
             <Tabs.Tab value="changes">Log of changes</Tabs.Tab>

@@ -17,7 +17,7 @@ import { usePlaygroundKey } from "../PlaygroundKey.tsx"
 import { queries, useCatalogue } from "../Queries.ts"
 
 interface Run {
-  readonly state: "idle" | "running" | "done" | "failed"
+  readonly state: "idle" | "running" | "done" | "stopped" | "failed"
   readonly answer: Answer
   readonly error: unknown
   /** From the click to the first of the answer, and to the last, in milliseconds. */
@@ -49,7 +49,8 @@ const useRun = () => {
       }
       tell({ state: "done", wholeMs: performance.now() - began })
     } catch (error) {
-      tell(own.signal.aborted ? { state: "done" } : { state: "failed", error })
+      const wholeMs = performance.now() - began
+      tell(own.signal.aborted ? { state: "stopped", wholeMs } : { state: "failed", error })
     }
     void queries.invalidateQueries({ queryKey: ["requests"] })
   }
@@ -92,13 +93,13 @@ const Output = ({ curl, run }: { readonly run: Run; readonly curl: string }) => 
           {state === "running" && answer === nothing
             ? <Text c="dimmed" role="status">Waiting for the answer…</Text>
             : null}
-          {state === "done" && wholeMs !== undefined
-            ? (
-              <Text size="xs" c="dimmed" mt="md" className="numeric" role="status">
-                {`Answered in ${milliseconds(wholeMs)}, the first of it after ${milliseconds(firstMs ?? wholeMs)}`}
-              </Text>
-            )
-            : null}
+          {wholeMs === undefined ? null : (
+            <Text size="xs" c="dimmed" mt="md" className="numeric" role="status">
+              {state === "stopped" ? "Stopped after " : "Answered in "}
+              {milliseconds(wholeMs)}
+              {firstMs === undefined ? "" : `, the first of it after ${milliseconds(firstMs)}`}
+            </Text>
+          )}
         </Tabs.Panel>
         <Tabs.Panel value="json" p="md">
           <CodeBlock label="The answer as JSON" text={answer.raw === "" ? "Nothing yet" : answer.raw} />
