@@ -1,15 +1,20 @@
 /** `keys create | edit | disable | enable | list | revoke | ensure`: API keys, in the NATS that `NATS_URL` names. */
 import { Config, Console, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { userInfo } from "node:os"
 import { Nats } from "../../shared/bus/Nats.ts"
 import type { ApiKey } from "../../shared/keys/ApiKey.ts"
 import { secretPattern } from "../../shared/keys/ApiKey.ts"
 import type { KeyChanges } from "../../shared/keys/KeySettings.ts"
+import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
 import * as KeyFlags from "./KeyFlags.ts"
 import { failPlainly } from "./Plainly.ts"
 
-const store = KeyStore.layer.pipe(Layer.provide(Nats.layer))
+const store = Layer.merge(KeyStore.layer, KeyAudit.layer).pipe(Layer.provide(Nats.layer))
+
+/** Who it is, for the log of changes. */
+const by = Effect.sync(() => `${userInfo().username} at the command line`)
 
 const name = Flag.String("name").pipe(
   Flag.withDescription("What the key is for"),
@@ -55,6 +60,7 @@ const create = Command.make(
     function*({ name, ...given }) {
       const settings = yield* KeyFlags.settingsOf(given)
       const { key, secret } = yield* (yield* KeyStore).create({ ...settings, name })
+      yield* (yield* KeyAudit).created(yield* by, key)
       yield* Console.error(describe(key))
       yield* Console.error("The key itself, shown this once:")
       yield* Console.log(Redacted.value(secret))
@@ -66,7 +72,9 @@ const create = Command.make(
 
 const change = (id: string, changes: KeyChanges) =>
   Effect.gen(function*() {
-    yield* Console.log(describe(yield* (yield* KeyStore).edit(id, changes)))
+    const key = yield* (yield* KeyStore).edit(id, changes)
+    yield* (yield* KeyAudit).edited(yield* by, key, changes)
+    yield* Console.log(describe(key))
   }).pipe(Effect.provide(store))
 
 const edit = Command.make(
@@ -109,6 +117,7 @@ const revoke = Command.make(
   Effect.fn(
     function*({ id }) {
       const key = yield* (yield* KeyStore).revoke(id)
+      yield* (yield* KeyAudit).revoked(yield* by, key)
       yield* Console.log(`revoked ${key.id} (${key.name})`)
     },
     Effect.provide(store),

@@ -1,8 +1,8 @@
 /** The console: admin API, web app and the way to the ingress for its playground, on one server. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Config, Effect, Layer } from "effect"
-import { HttpMiddleware, HttpRouter } from "effect/http"
+import { ByteSize, Config, Effect, Layer } from "effect"
+import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
 import { HttpApiBuilder, HttpApiMiddleware } from "effect/http-api"
 import { createServer } from "node:http"
 import { Nats } from "../../shared/bus/Nats.ts"
@@ -30,6 +30,9 @@ import * as WebApp from "./WebApp.ts"
 
 const health = Layer.unwrap(Effect.map(Nats, (nats) => Health.routes(nats.isConnected)))
 
+/** The largest request to the admin API, in bytes. */
+const maxBodyBytes = 64 * 1024
+
 /** Reads `PORT` (default 8090) and `HOST` (default 127.0.0.1). */
 const server = Layer.unwrap(Effect.gen(function*() {
   const port = yield* Config.Port("PORT").pipe(Config.withDefault(8090))
@@ -51,7 +54,11 @@ const routes = Layer.mergeAll(adminApi, GatewayProxy.layer, WebApp.layer, health
 
 export const layer = HttpRouter.serve(routes, { disableLogger: true, disableListenLog: true }).pipe(
   // what an administrator looks at is no request of a client's
-  Layer.provide([server, Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)]),
+  Layer.provide([
+    server,
+    Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
+    Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes))
+  ]),
   Layer.provide([Sessions.layer, Attempts.layer, KeyStore.layer, KeyAudit.layer, Fleet.layer, UsageCounters.layer]),
   // until it has routes a server answers nobody: whatever takes time is built before it listens
   Layer.provide([RequestLog.layer, WebApp.WebFiles.layer]),

@@ -53,7 +53,7 @@ const providerView = (name: string, provider: Provider, processes: ReadonlyArray
   baseUrl: provider.baseUrl === undefined ? null : shown(provider.baseUrl),
   hasApiKey: provider.apiKey !== undefined,
   redispatch: provider.redispatch ?? (provider.protocol === "local" ? "always" : "neverSent"),
-  limits: {},
+  limits: { ...provider.limits },
   calls: callsOf(processes, name)
 })
 

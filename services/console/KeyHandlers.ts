@@ -1,8 +1,7 @@
 /** What an administrator does to API keys; each change is written down. */
-import { DateTime, Effect, Redacted, Schema } from "effect"
+import { DateTime, Effect, Redacted } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
-import { KeyChanges, KeySettings } from "../../shared/keys/KeySettings.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { CurrentAdmin } from "./api/Admin.ts"
@@ -15,15 +14,6 @@ const lookedBackDays = 90
 
 /** How many changes are shown. */
 const shownChanges = 100
-
-const settingsAsJson = Schema.encodeSync(KeySettings)
-const changesAsJson = Schema.encodeSync(KeyChanges)
-
-/** To switch a key off or on is told apart from other edits where it is all that was done. */
-const actionOf = (changes: KeyChanges) => {
-  if (changes.disabled === undefined || Object.keys(changes).length > 1) return "edited"
-  return changes.disabled ? "disabled" : "enabled"
-}
 
 export const layer = HttpApiBuilder.group(
   ConsoleApi,
@@ -58,27 +48,17 @@ export const layer = HttpApiBuilder.group(
       list: () => orUnavailable(list),
       create: Effect.fnUntraced(function*({ payload }) {
         const { key, secret } = yield* orUnavailable(store.create(payload))
-        const { name: by } = yield* CurrentAdmin
-        yield* audit.record({ by, action: "created", key: key.id, name: key.name, settings: settingsAsJson(payload) })
+        yield* audit.created((yield* CurrentAdmin).name, key)
         return { key, secret: Redacted.value(secret) }
       }, Effect.uninterruptible),
       edit: Effect.fnUntraced(function*({ params: { id }, payload }) {
         const key = yield* orUnavailable(store.edit(id, payload)).pipe(Effect.catchTag("KeyNotFound", unknown))
-        const { name: by } = yield* CurrentAdmin
-        const action = actionOf(payload)
-        yield* audit.record({
-          by,
-          action,
-          key: id,
-          name: key.name,
-          ...(action === "edited" ? { settings: changesAsJson(payload) } : {})
-        })
+        yield* audit.edited((yield* CurrentAdmin).name, key, payload)
         return key
       }, Effect.uninterruptible),
       revoke: Effect.fnUntraced(function*({ params: { id } }) {
         const key = yield* orUnavailable(store.revoke(id)).pipe(Effect.catchTag("KeyNotFound", unknown))
-        const { name: by } = yield* CurrentAdmin
-        yield* audit.record({ by, action: "revoked", key: id, name: key.name })
+        yield* audit.revoked((yield* CurrentAdmin).name, key)
       }, Effect.uninterruptible),
       changes: () => orUnavailable(audit.latest(shownChanges))
     })

@@ -17,11 +17,13 @@ const isSafe = (method: string): boolean => method === "GET" || method === "HEAD
 const hostOf = (origin: string): string | undefined => URL.canParse(origin) ? new URL(origin).host : undefined
 
 /** Whether a browser says that the request comes from elsewhere. Programs that are no browsers say nothing. */
-const comesFromElsewhere = (headers: Headers.Headers): boolean => {
+const comesFromElsewhere = (headers: Headers.Headers, hosts: ReadonlyArray<string | undefined>): boolean => {
   const site = headers["sec-fetch-site"]
   if (site !== undefined && site !== "same-origin" && site !== "none") return true
   const origin = headers["origin"]
-  return origin !== undefined && hostOf(origin) !== headers["host"]
+  if (origin === undefined) return false
+  const host = hostOf(origin)
+  return host === undefined || !(host === headers["host"] || hosts.includes(host))
 }
 
 /** Paths that probes ask for by whatever address, and that say nothing of anybody's. */
@@ -40,7 +42,7 @@ export const layer = HttpRouter.middleware(
         }
         // a link from elsewhere may lead to a page, which shows nothing without a session
         if (isSafe(method) && !path.startsWith("/api/") && !path.startsWith("/gateway/")) return handler
-        if (comesFromElsewhere(headers)) return Effect.succeed(refused("The request comes from another site"))
+        if (comesFromElsewhere(headers, hosts)) return Effect.succeed(refused("The request comes from another site"))
         // a bearer is nothing that a browser adds by itself
         if (!isSafe(method) && headers["authorization"] === undefined && headers[pageHeader] === undefined) {
           return Effect.succeed(refused(`The header ${pageHeader} is missing`))

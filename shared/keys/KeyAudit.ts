@@ -1,26 +1,18 @@
-/** Who changed which API key, how and when. Never secrets: a record says no more than a listing of the keys. */
-import { Clock, Context, DateTime, Effect, Layer, Option, Schedule, Schema } from "effect"
+/** Who changed which API key, how and when. */
+import { Context, DateTime, Effect, Layer, Option, Schedule, Schema } from "effect"
 import type { EventStream } from "../bus/EventStream.ts"
 import { type JetStreamFailed, patiently } from "../bus/JobStreams.ts"
 import { openJournal } from "../bus/Journal.ts"
-
-export const KeyChange = Schema.Struct({
-  at: Schema.DateTimeUtcFromString,
-  /** Who, as they named themselves. */
-  by: Schema.String,
-  action: Schema.Literals(["created", "edited", "disabled", "enabled", "revoked"]),
-  /** The key's id and its name at that time. */
-  key: Schema.String,
-  name: Schema.String,
-  /** What was set, where settings were. */
-  settings: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
-})
-export type KeyChange = typeof KeyChange.Type
+import type { ApiKey } from "./ApiKey.ts"
+import { KeyChange } from "./KeyChange.ts"
+import { KeyChanges, KeySettings } from "./KeySettings.ts"
 
 const encode = Schema.encodeSync(Schema.fromJsonString(KeyChange))
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(KeyChange))
+const settingsAsJson = Schema.encodeSync(KeySettings)
+const changesAsJson = Schema.encodeSync(KeyChanges)
 
-const changes: EventStream = {
+const stream: EventStream = {
   name: "KEY_CHANGES",
   subjects: "keychanges.>",
   maxAgeMs: 400 * 24 * 3_600_000,
@@ -31,27 +23,55 @@ const changes: EventStream = {
 /** How long a record is tried to be written, in milliseconds. */
 const writeWithinMs = 5_000
 
+/** To switch a key off or on is told apart from other edits where it is all that was done. */
+const actionOf = (changes: KeyChanges) => {
+  if (changes.disabled === undefined || Object.keys(changes).length > 1) return "edited"
+  return changes.disabled ? "disabled" : "enabled"
+}
+
+/** What cannot be written down goes to the process's log: the change itself stands. */
 export class KeyAudit extends Context.Service<KeyAudit, {
-  /** Writes down what was done. What cannot be written goes to the process's log: the change itself stands. */
-  readonly record: (change: Omit<KeyChange, "at">) => Effect.Effect<void>
-  /** The newest first. */
+  readonly created: (by: string, key: ApiKey) => Effect.Effect<void>
+  readonly edited: (by: string, key: ApiKey, changes: KeyChanges) => Effect.Effect<void>
+  readonly revoked: (by: string, key: ApiKey) => Effect.Effect<void>
+  /** At most so many, the newest first. */
   readonly latest: (count: number) => Effect.Effect<ReadonlyArray<KeyChange>, JetStreamFailed>
 }>()("shared/keys/KeyAudit") {
   static readonly layer = Layer.effect(
     KeyAudit,
     Effect.gen(function*() {
-      const journal = yield* openJournal(changes).pipe(
+      const journal = yield* openJournal(stream).pipe(
         Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
       )
       const persistently = patiently.pipe(Schedule.upTo({ duration: writeWithinMs }))
+
+      const record = Effect.fn("KeyAudit.record")(function*(
+        by: string,
+        { id: key, name }: ApiKey,
+        action: KeyChange["action"],
+        settings?: KeyChange["settings"]
+      ) {
+        const change: KeyChange = {
+          at: yield* DateTime.now,
+          by,
+          action,
+          key,
+          name,
+          ...(settings === undefined ? {} : { settings })
+        }
+        yield* journal.append(`keychanges.${key}`, encode(change)).pipe(
+          Effect.retry(persistently),
+          Effect.catch((error) => Effect.logError("a change of a key was not written down", { ...change, error }))
+        )
+      })
+
       return KeyAudit.of({
-        record: Effect.fn("KeyAudit.record")(function*(change) {
-          const at = DateTime.makeUnsafe(yield* Clock.currentTimeMillis)
-          yield* journal.append(`keychanges.${change.key}`, encode({ at, ...change })).pipe(
-            Effect.retry(persistently),
-            Effect.catch((error) => Effect.logError("a change of a key was not written down", { ...change, error }))
-          )
-        }),
+        created: (by, key) => record(by, key, "created", { ...settingsAsJson(key) }),
+        edited: (by, key, changes) => {
+          const action = actionOf(changes)
+          return record(by, key, action, action === "edited" ? { ...changesAsJson(changes) } : undefined)
+        },
+        revoked: (by, key) => record(by, key, "revoked"),
         latest: (count) =>
           Effect.map(journal.latest(count), (texts) => texts.flatMap((text) => Option.toArray(decode(text))))
       })

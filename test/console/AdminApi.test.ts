@@ -113,6 +113,22 @@ describe("the admin API", () => {
     assert.notInclude(gateway().log, secret.slice("sk-gw-".length))
   })
 
+  it("writes down what the command line does, too", async () => {
+    const printed = await gateway().admin("keys", "create", "--name", "by hand")
+    const id = /key_[0-9A-Za-z]{12}/.exec(printed)?.[0] ?? assert.fail(printed)
+    await gateway().admin("keys", "disable", id)
+    await gateway().admin("keys", "revoke", id)
+    const { body } = await client.send<
+      ReadonlyArray<{ readonly key: string; readonly action: string; readonly by: string }>
+    >(
+      "GET",
+      "/api/key-changes"
+    )
+    const changes = body.filter(({ key }) => key === id)
+    assert.deepStrictEqual(changes.map(({ action }) => action), ["revoked", "disabled", "created"])
+    for (const { by } of changes) assert.match(by, / at the command line$/)
+  })
+
   it("describes itself", async () => {
     const { body } = await client.send<{ readonly paths: Record<string, Record<string, object>> }>(
       "GET",

@@ -1,6 +1,7 @@
 /** `/api/keys`: the API keys, and who changed them. A key's secret is in the answer to its creation, and nowhere else. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { KeyChange } from "../../../shared/keys/KeyChange.ts"
 import { KeyChanges, KeySettings } from "../../../shared/keys/KeySettings.ts"
 import { Admin } from "./Admin.ts"
 import { saying, Unavailable } from "./Errors.ts"
@@ -33,16 +34,6 @@ const NewKey = Schema.Struct({
   secret: Schema.String
 })
 
-export const KeyChangeView = Schema.Struct({
-  at: Schema.DateTimeUtcFromString,
-  by: Schema.String,
-  action: Schema.Literals(["created", "edited", "disabled", "enabled", "revoked"]),
-  key: Schema.String,
-  name: Schema.String,
-  settings: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
-})
-export type KeyChangeView = typeof KeyChangeView.Type
-
 const byId = { params: { id: Schema.String } }
 
 export class KeysApi extends HttpApiGroup.make("keys")
@@ -70,7 +61,7 @@ export class KeysApi extends HttpApiGroup.make("keys")
       .annotate(OpenApi.Summary, "End a key for good")
   )
   .add(
-    HttpApiEndpoint.get("changes", "/api/key-changes", { success: Schema.Array(KeyChangeView), error: Unavailable })
+    HttpApiEndpoint.get("changes", "/api/key-changes", { success: Schema.Array(KeyChange), error: Unavailable })
       .annotate(OpenApi.Summary, "The latest changes of keys: who, what and when")
   )
   .middleware(Admin)

@@ -1,12 +1,12 @@
 /** Who changed which key, how and when. */
 import { Badge, Group, Stack, Text } from "@mantine/core"
 import { CounterClockwiseClockIcon } from "@radix-ui/react-icons"
-import type { KeyChangeView } from "../../api/Keys.ts"
+import type { KeyChange } from "../../../../shared/keys/KeyChange.ts"
 import { ago, moment } from "../Format.ts"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { useKeyChanges } from "../Queries.ts"
 
-const colors: Record<KeyChangeView["action"], string> = {
+const colors: Record<KeyChange["action"], string> = {
   created: "teal",
   edited: "iris",
   disabled: "gray",
@@ -19,7 +19,7 @@ const isTold = ([setting, value]: [string, unknown]): boolean =>
   setting !== "name" && value !== null && value !== false && JSON.stringify(value) !== `["*"]`
   && !(setting === "weight" && value === 1) && !(setting === "priorityClass" && value === "standard")
 
-const describe = ({ action, settings = {} }: KeyChangeView): string =>
+const describe = ({ action, settings = {} }: KeyChange): string =>
   Object.entries(settings)
     .filter((setting) => action === "edited" || isTold(setting))
     .map(([setting, value]) => `${setting}: ${typeof value === "string" ? value : JSON.stringify(value)}`)

@@ -9,15 +9,26 @@ import { Workload } from "../parts/Workload.tsx"
 import { useCatalogue } from "../Queries.ts"
 
 /** What the workers' circuits together say of a target. */
-const healthOf = ({ circuits }: TargetView): { readonly color: string; readonly text: string } => {
-  if (circuits === null) return { color: "gray.5", text: "not called yet" }
+const healthOf = (
+  { circuits }: TargetView,
+  isCalled: boolean
+): { readonly color: string; readonly text: string } => {
+  if (circuits === null) {
+    return isCalled
+      ? { color: "teal.6", text: "well" }
+      : { color: "gray.5", text: "not called yet" }
+  }
   const workers = circuits.closed + circuits.halfOpen + circuits.open
   if (circuits.open > 0) return { color: "red.6", text: `resting at ${circuits.open} of ${counted(workers, "worker")}` }
   return circuits.halfOpen > 0 ? { color: "orange.6", text: "being probed" } : { color: "teal.6", text: "well" }
 }
 
-const Target = ({ of, share }: { readonly of: TargetView; readonly share: number | null }) => {
-  const health = healthOf(of)
+const Target = ({ isCalled, of, share }: {
+  readonly of: TargetView
+  readonly isCalled: boolean
+  readonly share: number | null
+}) => {
+  const health = healthOf(of, isCalled)
   return (
     <Group gap={8} wrap="nowrap" align="baseline">
       <Tooltip label={health.text}>
@@ -33,7 +44,7 @@ const Target = ({ of, share }: { readonly of: TargetView; readonly share: number
   )
 }
 
-const Targets = ({ of }: { readonly of: ModelView }) => (
+const Targets = ({ called, of }: { readonly of: ModelView; readonly called: ReadonlySet<string> }) => (
   <Stack gap={4}>
     {of.targets.map((target) => {
       const peers = of.targets.filter(({ priority }) => priority === target.priority)
@@ -42,6 +53,7 @@ const Targets = ({ of }: { readonly of: ModelView }) => (
         <Target
           key={`${target.provider} ${target.model}`}
           of={target}
+          isCalled={called.has(target.provider)}
           share={peers.length > 1 ? target.weight / total : null}
         />
       )
@@ -49,7 +61,11 @@ const Targets = ({ of }: { readonly of: ModelView }) => (
   </Stack>
 )
 
-const ModelTable = ({ of }: { readonly of: ReadonlyArray<ModelView> }) => (
+const ModelTable = ({ called, of }: {
+  readonly of: ReadonlyArray<ModelView>
+  /** The providers that were. */
+  readonly called: ReadonlySet<string>
+}) => (
   <Table.ScrollContainer minWidth={560} type="native" tabIndex={0}>
     <Table verticalSpacing="sm" aria-label="Models">
       <Table.Thead>
@@ -71,7 +87,7 @@ const ModelTable = ({ of }: { readonly of: ReadonlyArray<ModelView> }) => (
               <Workload name={model.workload} />
             </Table.Td>
             <Table.Td>
-              <Targets of={model} />
+              <Targets of={model} called={called} />
             </Table.Td>
             <Table.Td>
               {model.workers === 0
@@ -98,8 +114,10 @@ const words = (name: string): string => {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
+const callsOf = ({ calls }: ProviderView): number => Object.values(calls).reduce((sum, value) => sum + value, 0)
+
 const Provider = ({ of }: { readonly of: ProviderView }) => {
-  const calls = Object.values(of.calls).reduce((sum, value) => sum + value, 0)
+  const calls = callsOf(of)
   const failed = calls - (of.calls["success"] ?? 0)
   return (
     <Box component="section" className="card" p="md" aria-label={`Provider ${of.name}`}>
@@ -152,7 +170,10 @@ export const Models = () => (
           : (
             <Stack gap="lg">
               <Card title="Models">
-                <ModelTable of={models} />
+                <ModelTable
+                  of={models}
+                  called={new Set(providers.filter((provider) => callsOf(provider) > 0).map(({ name }) => name))}
+                />
               </Card>
               <SimpleGrid cols={{ base: 1, xs: 2, lg: 3 }}>
                 {providers.map((provider) => <Provider key={provider.name} of={provider} />)}

@@ -38,6 +38,7 @@ export const Shell = ({ admin, children }: { readonly admin: SessionView; readon
       navbar={{ width: 248, breakpoint: "sm", collapsed: { mobile: !isOpen } }}
       padding={{ base: "md", md: "xl" }}
     >
+      <a className="skip" href="#content">Skip to the content</a>
       <AppShell.Header hiddenFrom="sm">
         <Group h="100%" px="md" justify="space-between">
           <Brand />
@@ -83,7 +84,7 @@ export const Shell = ({ admin, children }: { readonly admin: SessionView; readon
           </Group>
         </Stack>
       </AppShell.Navbar>
-      <AppShell.Main>
+      <AppShell.Main id="content" tabIndex={-1}>
         <Box maw={1180} mx="auto">{children}</Box>
       </AppShell.Main>
     </AppShell>
