@@ -14,13 +14,18 @@ const list = (subjects: ReadonlyArray<string>, indent: string): string =>
   `[\n${subjects.map((subject) => `${indent}  "${subject}"`).join("\n")}\n${indent}]`
 
 const user = (service: NatsService, key: string): string => {
-  const { publish, subscribe } = permissionsOf(service)
+  const { answers, publish, subscribe } = permissionsOf(service)
   return `      # ${service}
       {
         nkey: ${key}
         permissions {
           publish { allow: ${list(publish, "          ")} }
-          subscribe { allow: ${list(subscribe, "          ")} }
+          subscribe { allow: ${list(subscribe, "          ")} }${
+    answers ?
+      `
+          allow_responses { max: 1, expires: "10s" }` :
+      ""
+  }
         }
       }`
 }

@@ -2,7 +2,8 @@
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import { openJournal } from "../../shared/bus/Journal.ts"
 import { type JetStreamFailed, patiently } from "../../shared/bus/JobStreams.ts"
-import { UsageEvent, usageEvents } from "../../shared/usage/UsageEvent.ts"
+import { events as kept } from "../../shared/bus/Storage.ts"
+import { UsageEvent } from "../../shared/usage/UsageEvent.ts"
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(UsageEvent))
 
@@ -13,7 +14,7 @@ export class RequestLog extends Context.Service<RequestLog, {
   static readonly layer = Layer.effect(
     RequestLog,
     Effect.gen(function*() {
-      const events = yield* openJournal(usageEvents).pipe(
+      const events = yield* openJournal(kept.usage).pipe(
         Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
       )
       return RequestLog.of({

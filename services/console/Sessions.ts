@@ -6,6 +6,7 @@ import { Clock, Context, DateTime, Effect, Layer, Option, Redacted, Schema } fro
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto"
 import { type JetStreamFailed, patiently } from "../../shared/bus/JobStreams.ts"
 import { openBucket } from "../../shared/bus/KeyValue.ts"
+import { buckets } from "../../shared/bus/Storage.ts"
 import * as GatewaySecret from "../../shared/keys/GatewaySecret.ts"
 import { AdminToken } from "./AdminToken.ts"
 
@@ -21,7 +22,7 @@ const encode = Schema.encodeSync(Schema.fromJsonString(Session))
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Session))
 
 /** How long a session lasts, in milliseconds. */
-export const lifetimeMs = 12 * 3_600_000
+export const lifetimeMs = buckets.consoleSessions.ttlMs
 
 export class Sessions extends Context.Service<Sessions, {
   /** Begins a session. The cookie's value can be read from the result only. */
@@ -39,7 +40,7 @@ export class Sessions extends Context.Service<Sessions, {
       const key = Redacted.value(yield* GatewaySecret.deriveKey("console-session"))
       // another token ends the sessions that the old one began
       const { fingerprint } = yield* AdminToken
-      const bucket = yield* openBucket("CONSOLE_SESSIONS", { ttlMs: lifetimeMs }).pipe(
+      const bucket = yield* openBucket(buckets.consoleSessions).pipe(
         Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
       )
       const sign = (text: string) => createHmac("sha256", key).update(fingerprint).update(text).digest("base64url")

@@ -15,13 +15,15 @@ import {
   stores,
   storeStream
 } from "./Storage.ts"
-import { inboxPrefix, jobStream, jobStreamSubjects, pullSubject } from "./Subjects.ts"
+import { inboxPrefix, jobStream, jobStreamSubjects, presenceSubject, pullSubject } from "./Subjects.ts"
 
 /** One thing that a service does, and the subjects that it takes. */
 export interface Right {
   readonly does: string
   readonly publish: ReadonlyArray<string>
   readonly subscribe?: ReadonlyArray<string>
+  /** Whether it may answer, once, whoever asked it. */
+  readonly answers?: true
 }
 
 const api = (word: string): string => `$JS.API.${word}`
@@ -92,9 +94,36 @@ const reports = ({ name, subjects }: KeptEvents, about: string): Right => ({
   publish: [api(`STREAM.INFO.${name}`), subjects.replace(/>$/, about)]
 })
 
+/** Stores events and reads them, by their places or from one place on. */
+const records = ({ name, subjects }: KeptEvents): Right => ({
+  does: `stores and reads the events of ${name}`,
+  publish: [...looksUp(name), subjects]
+})
+
+const follows = ({ name }: KeptEvents): Right => ({
+  does: `reads all events of ${name}`,
+  publish: [...looksUp(name), ...consumes(name), api(`CONSUMER.MSG.NEXT.${name}.*`)]
+})
+
+/** Says what it is doing when it is asked. */
+const tells: Right = { does: "says what it is doing", publish: [], subscribe: [presenceSubject], answers: true }
+
+/** Asks every process what it is doing, and every queue how long it is. */
+const oversees: Right = {
+  does: "asks every process what it is doing and looks into every queue",
+  publish: [
+    presenceSubject,
+    ...workloads.flatMap((workload) => [
+      api(`CONSUMER.INFO.${jobStream(workload)}.*`),
+      api(`STREAM.MSG.GET.${jobStream(workload)}`)
+    ])
+  ]
+}
+
 /** What every worker needs: its jobs, the ledger of what its providers may be asked, and where it says what was used. */
 const works = (workload: Workload): ReadonlyArray<Right> => [
   serves(workload),
+  tells,
   writes(buckets.limits),
   reports(events.usage, workload)
 ]
@@ -109,6 +138,7 @@ const provisions: Right = {
 export const rights = {
   ingress: [
     submitsJobs,
+    tells,
     watches(buckets.apiKeys),
     watches(buckets.usageSpend),
     writes(buckets.limits),
@@ -122,7 +152,18 @@ export const rights = {
   embeddings: works("embeddings"),
   rerank: works("rerank"),
   speech: works("speech"),
-  admin: [provisions, writes(buckets.apiKeys)]
+  console: [
+    watches(buckets.apiKeys),
+    writes(buckets.apiKeys),
+    records(events.keyChanges),
+    writes(buckets.consoleSessions),
+    follows(events.usage),
+    watches(buckets.usageCounters),
+    writes(buckets.usageCounters),
+    writes(buckets.usageSpend),
+    oversees
+  ],
+  admin: [provisions, writes(buckets.apiKeys), records(events.keyChanges)]
 } satisfies Record<Workload, ReadonlyArray<Right>> & Record<string, ReadonlyArray<Right>>
 
 /** A service with an identity of its own on NATS. */
@@ -132,6 +173,7 @@ export const natsServices = Object.keys(rights) as ReadonlyArray<NatsService>
 export interface Permissions {
   readonly publish: ReadonlyArray<string>
   readonly subscribe: ReadonlyArray<string>
+  readonly answers: boolean
 }
 
 /** The subjects that its rights come to, and the inbox for its answers. */
@@ -139,6 +181,7 @@ export const permissionsOf = (service: NatsService): Permissions => {
   const all: ReadonlyArray<Right> = rights[service]
   return {
     publish: [...new Set(all.flatMap(({ publish }) => publish))],
-    subscribe: [`${inboxPrefix(service)}.>`, ...new Set(all.flatMap(({ subscribe = [] }) => subscribe))]
+    subscribe: [`${inboxPrefix(service)}.>`, ...new Set(all.flatMap(({ subscribe = [] }) => subscribe))],
+    answers: all.some(({ answers }) => answers === true)
   }
 }

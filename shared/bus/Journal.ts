@@ -1,9 +1,10 @@
 /** The latest events of a stream, and a way to add one: for records that people read, few at a time. */
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { Effect } from "effect"
-import { type EventStream, openEvents } from "./EventStream.ts"
+import { openEvents } from "./EventStream.ts"
 import { attempt, type JetStreamFailed } from "./JobStreams.ts"
 import { Nats } from "./Nats.ts"
+import type { KeptEvents } from "./Storage.ts"
 
 export interface Journal {
   /** Returns when the event is on disk. */
@@ -16,7 +17,7 @@ export interface Journal {
 const fetchedAtOnce = 50
 
 /** Opens the stream, creating it where this process may; see `openEvents`. */
-export const openJournal = Effect.fn("Journal.openJournal")(function*(stream: EventStream) {
+export const openJournal = Effect.fn("Journal.openJournal")(function*(stream: KeptEvents) {
   const nats = yield* Nats
   yield* openEvents(stream)
   const manager = yield* attempt(() => jetstreamManager(nats.connection, { checkAPI: false, timeout: 3_000 }))

@@ -31,6 +31,7 @@ export interface KeptEvents {
 
 export const buckets = {
   apiKeys: { name: "API_KEYS" },
+  consoleSessions: { name: "CONSOLE_SESSIONS", ttlMs: 12 * hourMs },
   // longer than any window: a ledger that nobody has written for so long says nothing any more
   limits: { name: "LIMITS", ttlMs: hourMs },
   usageCounters: { name: "USAGE_COUNTERS", ttlMs: 400 * 24 * hourMs },
@@ -45,6 +46,14 @@ export const stores = {
 } satisfies Record<string, KeptStore>
 
 export const events = {
+  /** Who changed which API key. */
+  keyChanges: {
+    name: "KEY_CHANGES",
+    subjects: "keychanges.>",
+    maxAgeMs: 400 * 24 * hourMs,
+    maxBytes: 64 * 1024 ** 2,
+    duplicatesMs: 2 * 60_000
+  },
   /** Where usage waits to be counted, and can be read for a month. */
   usage: {
     name: "USAGE",

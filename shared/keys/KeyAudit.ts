@@ -1,8 +1,8 @@
 /** Who changed which API key, how and when. */
 import { Context, DateTime, Effect, Layer, Option, Schedule, Schema } from "effect"
-import type { EventStream } from "../bus/EventStream.ts"
 import { type JetStreamFailed, patiently } from "../bus/JobStreams.ts"
 import { openJournal } from "../bus/Journal.ts"
+import { events } from "../bus/Storage.ts"
 import type { ApiKey } from "./ApiKey.ts"
 import { KeyChange } from "./KeyChange.ts"
 import { KeyChanges, KeySettings } from "./KeySettings.ts"
@@ -11,14 +11,6 @@ const encode = Schema.encodeSync(Schema.fromJsonString(KeyChange))
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(KeyChange))
 const settingsAsJson = Schema.encodeSync(KeySettings)
 const changesAsJson = Schema.encodeSync(KeyChanges)
-
-const stream: EventStream = {
-  name: "KEY_CHANGES",
-  subjects: "keychanges.>",
-  maxAgeMs: 400 * 24 * 3_600_000,
-  maxBytes: 64 * 1024 ** 2,
-  duplicatesMs: 2 * 60_000
-}
 
 /** How long a record is tried to be written, in milliseconds. */
 const writeWithinMs = 5_000
@@ -40,7 +32,7 @@ export class KeyAudit extends Context.Service<KeyAudit, {
   static readonly layer = Layer.effect(
     KeyAudit,
     Effect.gen(function*() {
-      const journal = yield* openJournal(stream).pipe(
+      const journal = yield* openJournal(events.keyChanges).pipe(
         Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
       )
       const persistently = patiently.pipe(Schedule.upTo({ duration: writeWithinMs }))

@@ -143,7 +143,7 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
   })
 
   it("gives every pod the time that its drain takes", () => {
-    for (const { environment, name, spec } of pods.filter(({ name }) => name !== "provision")) {
+    for (const { environment, name, spec } of pods.filter(({ name }) => name !== "provision" && name !== "console")) {
       const needed = ["DRAIN_DELAY_MS", "GRACE_MS", "WORKER_GRACE_MS"]
         .reduce((sum, variable) => sum + Number(environment.get(variable) ?? 0), 0)
       assert.isAbove(needed, 0, name)
@@ -164,7 +164,12 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
   it("hands each pod its own secrets alone, and none by a ConfigMap", () => {
     for (const { name, secrets } of pods) {
       const own = name === "provision" ? "nats-admin" : `nats-${name}`
-      const allowed = [own, "gateway-secret", ...workloads.some((one) => one === name) ? [`providers-${name}`] : []]
+      const allowed = [
+        own,
+        "gateway-secret",
+        ...name === "console" ? ["console-admin-token"] : [],
+        ...workloads.some((one) => one === name) ? [`providers-${name}`] : []
+      ]
       assert.include(secrets, own)
       assert.deepStrictEqual(secrets.filter((secret) => !allowed.includes(secret)), [], name)
     }

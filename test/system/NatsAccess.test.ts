@@ -149,6 +149,7 @@ const forbidden = (service: NatsService): { publish: ReadonlyArray<string>; subs
     ],
     subscribe: [
       ...natsServices.map((other) => `_INBOX.${other}.>`),
+      "presence",
       ...workloads.flatMap((workload) => [`ctl.${workload}.>`, `in.${workload}.>`, `r.${workload}.>`]),
       "r.>",
       "jobs.>",
