@@ -2,7 +2,7 @@
  * What every answer tells browsers: run nothing but our own files, be framed by nobody, keep nothing, guess nothing.
  * Requests that no handler answers are answered here, so that this holds for them too.
  */
-import { Cause, Effect, Option } from "effect"
+import { Cause, Effect } from "effect"
 import { HttpRouter, HttpServerError, HttpServerResponse } from "effect/http"
 
 /** `nonce` lets those `<style>` elements through that our own scripts add with it. */
@@ -37,10 +37,14 @@ const plain = (status: number, _tag: string, message: string) =>
 
 export const notFound = plain(404, "NotFound", "There is nothing here")
 
+const unreadable = plain(400, "Unreadable", "The request cannot be read, or is too large")
+
 const unanswered = <E>(cause: Cause.Cause<E>): Effect.Effect<HttpServerResponse.HttpServerResponse, E> => {
-  const failure = Option.getOrUndefined(Cause.findErrorOption(cause))
-  if (HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RouteNotFound") {
-    return Effect.succeed(notFound)
+  // what the platform itself refuses comes as a failure, or through an endpoint as a defect
+  const failure = Cause.squash(cause)
+  if (HttpServerError.isHttpServerError(failure)) {
+    if (failure.reason._tag === "RouteNotFound") return Effect.succeed(notFound)
+    if (failure.reason._tag === "RequestParseError") return Effect.succeed(unreadable)
   }
   if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
   return Effect.as(

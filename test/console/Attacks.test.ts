@@ -255,11 +255,11 @@ describe("no path leads out", () => {
 
   it("of the gateway's API, by way of the playground", async () => {
     const ours = [`cookie: ${cookieName}=${client.cookie}`, "x-gateway-console: 1", `x-gateway-key: ${testKey}`]
-    const models = await raw("GET", "/gateway/v1/models", ours)
+    const models = await client.fetch("/gateway/v1/models", { headers: { "x-gateway-key": testKey } })
     assert.strictEqual(models.status, 200)
-    assert.include(models.body, "local-chat")
-    assert.strictEqual(models.headers["content-security-policy"], "default-src 'none'; sandbox")
-    assert.strictEqual(models.headers["content-disposition"], "attachment")
+    assert.include(await models.text(), "local-chat")
+    assert.strictEqual(models.headers.get("content-security-policy"), "default-src 'none'; sandbox")
+    assert.strictEqual(models.headers.get("content-disposition"), "attachment")
     const elsewhere = [
       "/gateway/metrics",
       "/gateway/v1/../metrics",
