@@ -45,7 +45,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     mkdirSync(screenshots, { recursive: true })
     const { port } = await gateway().startConsole()
     url = `http://127.0.0.1:${port}`
-    context = await open({ viewport: { width: 1280, height: 860 } })
+    context = await open({ viewport: { width: 1280, height: 860 }, reducedMotion: "reduce" })
     page = await context.newPage()
     page.setDefaultTimeout(15_000)
     heard = complaints(page)
@@ -56,7 +56,17 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     await page.getByRole("heading", { level: 1, name: title }).waitFor()
   }
 
-  const shoot = (name: string) => page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true })
+  const shoot = async (name: string) => {
+    // what slides into its place has come there
+    await page.evaluate(() =>
+      Promise.allSettled(
+        document.getAnimations()
+          .filter((animation) => Number.isFinite(animation.effect?.getComputedTiming().endTime))
+          .map((animation) => animation.finished)
+      )
+    )
+    await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true, animations: "disabled" })
+  }
 
   /** What axe finds that keeps people out, as one line each. */
   const barriers = async (): Promise<ReadonlyArray<string>> => {

@@ -50,7 +50,8 @@ export const theme = createTheme({
   headings: { fontWeight: "640", sizes: { h1: { fontSize: "1.55rem", lineHeight: "1.25" } } },
   defaultRadius: "md",
   cursorType: "pointer",
-  focusRing: "auto"
+  focusRing: "auto",
+  respectReducedMotion: true
 })
 
 /** Secondary text that can be read by everybody: at least 4.5 to 1 on any surface here. */

@@ -15,7 +15,7 @@ const colors = { active: "teal", disabled: "gray", expired: "orange" }
 
 export const KeyState = ({ of }: { readonly of: KeyView }) => {
   const state = stateOf(of)
-  return <Badge color={colors[state]} variant="light" tt="capitalize" data-testid="state">{state}</Badge>
+  return <Badge color={colors[state]} variant="light" tt="capitalize" flex="none" data-testid="state">{state}</Badge>
 }
 
 export const KeyName = ({ of }: { readonly of: KeyView }) => (

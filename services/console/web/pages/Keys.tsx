@@ -81,7 +81,7 @@ const Cards = ({ acts, keys }: { readonly keys: ReadonlyArray<KeyView>; readonly
       >
         <Group justify="space-between" wrap="nowrap" align="flex-start">
           <KeyName of={key} />
-          <Group gap={4} wrap="nowrap">
+          <Group gap={4} wrap="nowrap" flex="none">
             <KeyState of={key} />
             {menu(key, acts)}
           </Group>
