@@ -14,6 +14,7 @@ import type { Dialect } from "../../shared/contract/Operation.ts"
 import type { Usage } from "../../shared/contract/Usage.ts"
 import type { Over } from "./Admission.ts"
 import * as ErrorEnvelope from "./ErrorEnvelope.ts"
+import type { RequestRecord } from "./RequestRecord.ts"
 
 /** Not more than the window: a worker that has filled it writes no more until something was taken. */
 const holdBackBytes = 1024 * 1024
@@ -28,7 +29,7 @@ export interface RelayOptions {
   readonly jobs: JobClient["Service"]
   readonly request: JobRequest
   readonly dialect: Dialect
-  readonly requestId: string
+  readonly record: RequestRecord
   /** Told when the job is over, where that is of interest. */
   readonly over: Over | undefined
 }
@@ -65,6 +66,7 @@ class Answer implements AnswerListener {
   ) {
     this.#options = options
     this.#resume = resume
+    options.record.submitted()
     this.#job = options.jobs.submit(options.request, this)
   }
 
@@ -73,7 +75,10 @@ class Answer implements AnswerListener {
     this.#options.over?.(undefined)
   }
 
-  onClaim(): void {}
+  onClaim(): void {
+    const { record, request: { pool, workload } } = this.#options
+    record.claimed(workload, pool)
+  }
 
   onStart(head: AnswerHead): void {
     this.#head = head
@@ -98,6 +103,7 @@ class Answer implements AnswerListener {
     this.#ended = true
     this.#options.over?.(usage)
     if (this.#passing) return this.#deliver()
+    this.#options.record.answering()
     const body = this.#chunks.length === 1 ? this.#chunks[0] : Buffer.concat(this.#chunks, this.#bytes)
     this.#resume(Effect.succeed(HttpServerResponse.uint8Array(body ?? new Uint8Array(0), this.#responseOptions)))
   }
@@ -106,9 +112,10 @@ class Answer implements AnswerListener {
     if (!this.#passing) return this.#resume(Effect.fail(error))
     this.#error = error
     this.#options.over?.(undefined)
+    const { dialect, record } = this.#options
+    record.broken(error._tag)
     if (this.#isEventStream) {
-      const { dialect, requestId } = this.#options
-      this.#chunks.push(Buffer.from(ErrorEnvelope.toFrame(dialect, error, requestId)))
+      this.#chunks.push(Buffer.from(ErrorEnvelope.toFrame(dialect, error, record.id)))
       this.#ended = true
     }
     this.#deliver()
@@ -135,6 +142,7 @@ class Answer implements AnswerListener {
 
   #pass(): void {
     this.#passing = true
+    this.#options.record.answering()
     const body = Stream.fromPull(Effect.succeed(Effect.suspend(() => this.#pull()))).pipe(
       Stream.ensuring(Effect.sync(() => this.cancel()))
     )

@@ -21,6 +21,9 @@ import { Drain, onRelease } from "./Drain.ts"
 import * as Files from "./Files.ts"
 import * as OpenApi from "./OpenApi.ts"
 import * as Operations from "./Operations.ts"
+import { RequestLog } from "./RequestLog.ts"
+import { isProbe } from "./RequestRecord.ts"
+import * as RouteTemplate from "./RouteTemplate.ts"
 import * as Tasks from "./Tasks.ts"
 import * as UnreadableRequest from "./UnreadableRequest.ts"
 
@@ -78,18 +81,19 @@ const server = Layer.unwrap(Effect.gen(function*() {
 }))
 
 const routes = Layer.mergeAll(Operations.layer, Tasks.layer, Files.layer, OpenApi.layer, health).pipe(
-  Layer.provide(AnswerHeaders.layer)
+  Layer.provide(AnswerHeaders.layer),
+  Layer.provide(RequestLog.layer)
 )
 
 export const layer = onRelease.pipe(
   Layer.provideMerge(HttpRouter.serve(routes, { disableLogger: true, routerConfig: { maxParamLength: 512 } })),
   Layer.provide([
     server,
-    // probes and scrapes are no requests
-    Layer.succeed(
-      HttpMiddleware.TracerDisabledWhen,
-      (request) => ["/healthz", "/readyz", "/metrics"].includes(request.url)
-    )
+    Layer.succeed(HttpMiddleware.TracerDisabledWhen, isProbe),
+    Layer.succeed(HttpMiddleware.SpanNameGenerator, ({ method, url }) => {
+      const route = RouteTemplate.of(method, url)
+      return route === undefined ? method : `${method} ${route}`
+    })
   ]),
   Layer.provide(queues),
   Layer.provide([KeyRing.layer, Admission.layer, JobClient.layer, ResultFiles.layer, Tasks.services, Drain.layer]),

@@ -2,7 +2,7 @@
  * The one handler behind every operation: authenticate, decode, find the model, and answer: by a job whose answer is
  * relayed or, for the operations in `Tasks`, by a task.
  */
-import { Clock, Config, Effect, Layer, Metric } from "effect"
+import { Clock, Config, Effect, Layer } from "effect"
 import { type Headers, HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { JobClient } from "../../shared/bus/JobClient.ts"
 import { Catalogue, type Model } from "../../shared/catalogue/Catalogue.ts"
@@ -13,16 +13,15 @@ import { strictTranslation, translationHeader } from "../../shared/contract/Tran
 import type { PriorityClass } from "../../shared/contract/PriorityClass.ts"
 import { allows, type ApiKey } from "../../shared/keys/ApiKey.ts"
 import { KeyRing } from "../../shared/keys/KeyRing.ts"
-import * as Metrics from "../../shared/telemetry/Metrics.ts"
 import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
 import { Admission, type Over } from "./Admission.ts"
-import { RequestId } from "./AnswerHeaders.ts"
 import { relay } from "./AnswerRelay.ts"
 import { authenticate } from "./Authentication.ts"
 import * as ErrorEnvelope from "./ErrorEnvelope.ts"
 import { type RequestError, RouteNotFound } from "./IngressError.ts"
 import * as PathTemplate from "./PathTemplate.ts"
 import * as RequestBody from "./RequestBody.ts"
+import { CurrentRequest, type RequestRecord } from "./RequestRecord.ts"
 
 /** Adds headers to an answer, good or bad; they are made when it is given. */
 type Say = (headers: (() => Record<string, string>) | undefined) => void
@@ -32,21 +31,21 @@ export const respond = <R>(
   operation: string,
   dialect: Dialect,
   effect: (
-    requestId: string,
+    record: RequestRecord,
     say: Say
   ) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError, R>
 ) =>
-  Effect.flatMap(RequestId, (requestId) => {
+  Effect.flatMap(CurrentRequest, (record) => {
     let said: (() => Record<string, string>) | undefined
     const saying = (response: HttpServerResponse.HttpServerResponse) =>
       said === undefined ? response : HttpServerResponse.setHeaders(response, said())
-    return Effect.matchEffect(effect(requestId, (headers) => (said = headers)), {
-      onSuccess: (response) => Effect.as(Metric.update(Metrics.requests(operation, "success"), 1), saying(response)),
-      onFailure: (error) =>
-        Effect.as(
-          Metric.update(Metrics.requests(operation, error._tag), 1),
-          saying(ErrorEnvelope.toResponse(dialect, error, requestId))
-        )
+    record.operation = operation
+    return Effect.match(effect(record, (headers) => (said = headers)), {
+      onSuccess: saying,
+      onFailure: (error) => {
+        record.failed(error._tag)
+        return saying(ErrorEnvelope.toResponse(dialect, error, record.id))
+      }
     })
   })
 
@@ -70,7 +69,7 @@ export interface Accepted {
 
 type Answer = (
   accepted: Accepted,
-  requestId: string
+  record: RequestRecord
 ) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError>
 
 /** Serves the operations behind one path of the router. */
@@ -84,17 +83,19 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
     headers: Headers.Headers,
     { model: pathModel, operation }: PathTemplate.Match
   ) =>
-  (requestId: string, say: Say) =>
+  (record: RequestRecord, say: Say) =>
     authenticate(keys, headers, operation.dialect).pipe(
       Effect.tap(() => checkHeaders(operation, headers)),
       Effect.flatMap((key) => {
+        record.authenticated(key.id)
         say(admission.headers(key, operation.dialect))
         return RequestBody.read(operation, request, headers).pipe(
           Effect.flatMap((body) =>
             RequestBody.decode(operation, headers, body).pipe(
               Effect.flatMap((decoded) =>
-                Effect.flatMap(findModel(operation, pathModel ?? decoded.model), ({ model, name }) =>
-                  admission.through(key, { operation, model: name, decoded, bytes: body.length }, (over) =>
+                Effect.flatMap(findModel(operation, pathModel ?? decoded.model), ({ model, name }) => {
+                  record.accepted(operation, name)
+                  return admission.through(key, { operation, model: name, decoded, bytes: body.length }, (over) =>
                     Effect.flatMap(TraceParent.current, (traceparent) =>
                       answer({
                         operation,
@@ -107,9 +108,10 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
                         pool: model.pool ?? "default",
                         body,
                         // without a tracer of our own the client's trace goes on all the same
-                        traceparent: traceparent ?? headers["traceparent"],
+                        traceparent: traceparent ?? TraceParent.accepted(headers["traceparent"]),
                         over
-                      }, requestId))))
+                      }, record)))
+                })
               )
             )
           )
@@ -148,15 +150,16 @@ const relayed = Effect.gen(function*() {
   const jobs = yield* JobClient
   const clock = yield* Clock.Clock
   const queueTimeoutMs = yield* Config.Int("GATEWAY_QUEUE_TIMEOUT_MS").pipe(Config.withDefault(30_000))
-  const answer: Answer = ({ headers, operation, over, ...accepted }, requestId) => {
+  const answer: Answer = ({ headers, operation, over, ...accepted }, record) => {
     const patienceMs = Math.min(queueTimeoutMs, clientPatienceMs(headers["x-stainless-timeout"]))
     return relay({
       jobs,
       dialect: operation.dialect,
-      requestId,
+      record,
       over,
       request: {
         ...accepted,
+        parent: record.span,
         operation: operation.name,
         contentType: headers["content-type"] ?? "application/json",
         headers: passedOn(operation, headers),
@@ -224,9 +227,10 @@ const modelRoutes = Effect.gen(function*() {
     "GET",
     "/v1/models/*",
     (request) =>
-      respond("models", "openai", () =>
+      respond("models", "openai", (record) =>
         Effect.gen(function*() {
           const key = yield* authenticate(keys, request.headers, "anthropic")
+          record.authenticated(key.id)
           const { "*": encoded = "" } = yield* HttpRouter.params
           const id = PathTemplate.decodePath(encoded)
           if (id === "") return HttpServerResponse.jsonUnsafe(list(key))

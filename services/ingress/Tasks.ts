@@ -27,6 +27,7 @@ import {
   TaskNotFound
 } from "./IngressError.ts"
 import * as Operations from "./Operations.ts"
+import type { RequestRecord } from "./RequestRecord.ts"
 import * as TaskId from "./TaskId.ts"
 
 /** When a client should ask again, in seconds. */
@@ -58,7 +59,7 @@ const make = Effect.gen(function*() {
   const keys = yield* KeyRing
   const urls = yield* SignedUrl
 
-  const submit = (task: VideoTask.VideoTask, traceparent: string | undefined) =>
+  const submit = (task: VideoTask.VideoTask) =>
     queue.submit({
       workload: "video",
       pool: task.pool,
@@ -66,7 +67,7 @@ const make = Effect.gen(function*() {
       operation: task.operation,
       model: task.model,
       tenant: task.tenant,
-      traceparent
+      traceparent: task.traceparent
     })
 
   const idFor = (
@@ -91,10 +92,11 @@ const make = Effect.gen(function*() {
     const id = yield* idFor(operation, tenant, headers)
     const bodyHash = hash("sha256", body, "hex")
     const now = yield* Clock.currentTimeMillis
-    const fresh = VideoTask.make({ id, tenant, operation: operation.name, model, pool, bodyHash }, now)
+    const trace = traceparent === undefined ? {} : { traceparent }
+    const fresh = VideoTask.make({ id, tenant, operation: operation.name, model, pool, bodyHash, ...trace }, now)
     const task = yield* tasks.create(fresh, body).pipe(Effect.mapError(() => unavailable))
     if (task.bodyHash !== bodyHash) return yield* new IdempotencyKeyReused()
-    if (task.status === "queued") yield* submit(task, traceparent)
+    if (task.status === "queued") yield* submit(task)
     return HttpServerResponse.jsonUnsafe({ task_id: task.id, status: task.status }, {
       headers: { location: `${operation.paths[0]}/${task.id}`, ...(isRunning(task) ? askAgain : {}) }
     })
@@ -104,12 +106,20 @@ const make = Effect.gen(function*() {
     if (!TaskId.pattern.test(id)) return yield* new TaskNotFound()
     const found = yield* tasks.find(id).pipe(Effect.mapError(() => unavailable))
     if (Option.isNone(found) || found.value.operation !== operation.name) return yield* new TaskNotFound()
+    // every look at a task has a trace of its own, which leads to that of the task
+    yield* TraceParent.link(found.value.traceparent)
     return found.value
   })
 
   /** The task, if it belongs to whoever asks. */
-  const findOwn = Effect.fnUntraced(function*(operation: Operation, id: string, headers: Headers.Headers) {
+  const findOwn = Effect.fnUntraced(function*(
+    operation: Operation,
+    id: string,
+    headers: Headers.Headers,
+    record: RequestRecord
+  ) {
     const key = yield* authenticate(keys, headers, operation.dialect)
+    record.authenticated(key.id)
     const task = yield* find(operation, id)
     return task.tenant === key.id ? task : yield* new TaskNotFound()
   })
@@ -135,17 +145,27 @@ const make = Effect.gen(function*() {
     return HttpServerResponse.jsonUnsafe(seen, isRunning(task) ? { headers: askAgain } : undefined)
   })
 
-  const show = Effect.fnUntraced(function*(operation: Operation, id: string, headers: Headers.Headers) {
-    const task = yield* findOwn(operation, id, headers)
+  const show = Effect.fnUntraced(function*(
+    operation: Operation,
+    id: string,
+    headers: Headers.Headers,
+    record: RequestRecord
+  ) {
+    const task = yield* findOwn(operation, id, headers, record)
     const waited = (yield* Clock.currentTimeMillis) - task.created
     if (task.status === "queued" && waited > submitAgainMs.from && waited < submitAgainMs.until) {
-      yield* submit(task, yield* TraceParent.current).pipe(Effect.ignore, Effect.forkDetach)
+      yield* submit(task).pipe(Effect.ignore, Effect.forkDetach)
     }
     return yield* view(operation, task)
   })
 
-  const cancel = Effect.fnUntraced(function*(operation: Operation, id: string, headers: Headers.Headers) {
-    yield* findOwn(operation, id, headers)
+  const cancel = Effect.fnUntraced(function*(
+    operation: Operation,
+    id: string,
+    headers: Headers.Headers,
+    record: RequestRecord
+  ) {
+    yield* findOwn(operation, id, headers, record)
     const task = yield* tasks.cancel(id).pipe(
       Effect.mapError((error) => error._tag === "TaskRefused" ? new TaskNotFound() : unavailable)
     )
@@ -156,11 +176,12 @@ const make = Effect.gen(function*() {
   const findContent = Effect.fnUntraced(function*(
     operation: Operation,
     id: string,
-    { headers, url }: HttpServerRequest.HttpServerRequest
+    { headers, url }: HttpServerRequest.HttpServerRequest,
+    record: RequestRecord
   ) {
     const query = new URL(url, "http://gateway").searchParams
     const signature = query.get("signature")
-    if (signature === null) return yield* findOwn(operation, id, headers)
+    if (signature === null) return yield* findOwn(operation, id, headers, record)
     const verdict = yield* urls.verify(id, query.get("expires") ?? "", signature)
     return verdict === "valid" ? yield* find(operation, id) : yield* new LinkRefused({ reason: verdict })
   })
@@ -168,9 +189,10 @@ const make = Effect.gen(function*() {
   const content = Effect.fnUntraced(function*(
     operation: Operation,
     id: string,
-    request: HttpServerRequest.HttpServerRequest
+    request: HttpServerRequest.HttpServerRequest,
+    record: RequestRecord
   ) {
-    const { result, status } = yield* findContent(operation, id, request)
+    const { result, status } = yield* findContent(operation, id, request, record)
     if (result === null) return yield* new TaskNotCompleted({ status })
     const { size } = result
     // a task's video never changes
@@ -204,25 +226,26 @@ const make = Effect.gen(function*() {
     name: string,
     answer: (
       id: string,
-      request: HttpServerRequest.HttpServerRequest
+      request: HttpServerRequest.HttpServerRequest,
+      record: RequestRecord
     ) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError>
   ) =>
     HttpRouter.route(
       method,
       `${operation.paths[0]}/:id${suffix}`,
       (request) =>
-        Operations.respond(`${operation.name}.${name}`, operation.dialect, () =>
+        Operations.respond(`${operation.name}.${name}`, operation.dialect, (record) =>
           Effect.flatMap(HttpRouter.params, ({ id = "" }) =>
-            answer(id, request)))
+            answer(id, request, record)))
     )
 
   const kind = operations.filter((operation) => operation.kind === "task")
   return HttpRouter.addAll([
     ...yield* Operations.serveAll(kind, create),
     ...kind.flatMap((operation) => [
-      byId("GET", operation, "", "get", (id, { headers }) => show(operation, id, headers)),
-      byId("DELETE", operation, "", "cancel", (id, { headers }) => cancel(operation, id, headers)),
-      byId("GET", operation, "/content", "content", (id, request) => content(operation, id, request))
+      byId("GET", operation, "", "get", (id, { headers }, record) => show(operation, id, headers, record)),
+      byId("DELETE", operation, "", "cancel", (id, { headers }, record) => cancel(operation, id, headers, record)),
+      byId("GET", operation, "/content", "content", (id, request, record) => content(operation, id, request, record))
     ])
   ])
 })

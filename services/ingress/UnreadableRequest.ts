@@ -5,9 +5,10 @@
 import type { Server, ServerResponse } from "node:http"
 import { STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
-import { RequestId } from "./AnswerHeaders.ts"
+import { requestIds } from "./AnswerHeaders.ts"
 import * as ErrorEnvelope from "./ErrorEnvelope.ts"
 import { RequestUnreadable } from "./IngressError.ts"
+import { RequestRecord } from "./RequestRecord.ts"
 
 /**
  * How long a refused client may go on sending, in milliseconds. To close at once what still has bytes to read would reset
@@ -29,12 +30,12 @@ const reasonOf = (error: NodeJS.ErrnoException): RequestUnreadable["reason"] => 
 }
 
 const answerTo = (error: RequestUnreadable): string => {
-  const id = RequestId.make()
+  const id = RequestRecord.makeId()
   const { body, status } = ErrorEnvelope.toText("openai", error, id)
   const headers = {
     "content-type": "application/json",
     "content-length": Buffer.byteLength(body),
-    ...RequestId.headers(id),
+    ...requestIds(id),
     connection: "close"
   }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("")

@@ -5,7 +5,7 @@
  * All the while the claim is renewed. Where that is refused the task belongs to another worker, or has been cancelled,
  * and everything that happens here for it stops.
  */
-import { Cause, Effect, Metric, Option, Schema } from "effect"
+import { Cause, Clock, Effect, Metric, Option, Schema } from "effect"
 import type { PulledJob } from "../../shared/bus/JobSource.ts"
 import type { JetStreamFailed } from "../../shared/bus/JobStreams.ts"
 import type { Settlement } from "../../shared/bus/TaskQueue.ts"
@@ -19,6 +19,7 @@ import {
   WorkerLost
 } from "../../shared/contract/JobError.ts"
 import { VideoGenerationRequest } from "../../shared/contract/VideoGenerations.ts"
+import * as AttemptTelemetry from "../../shared/provider/AttemptTelemetry.ts"
 import { patience } from "../../shared/provider/Polling.ts"
 import type { VideoCall } from "../../shared/provider/VideoEngine.ts"
 import type { VideoProvider, VideoProviders } from "../../shared/provider/VideoProviders.ts"
@@ -60,6 +61,19 @@ const requestOf = (means: Means, task: VideoTask) =>
     Effect.catchTag("SchemaError", () => Effect.fail(new InternalError()))
   )
 
+/** Tells of what is done at a provider: in a span, and by how it ended. */
+const calling = ({ endpoint }: VideoCall, step: "start" | "follow") =>
+<A, E extends { readonly _tag: string }>(
+  call: Effect.Effect<A, E>
+): Effect.Effect<A, E> =>
+  call.pipe(
+    Effect.onExit((exit) => Metric.update(Metrics.attempts(endpoint.name, AttemptTelemetry.outcomeOf(exit)), 1)),
+    Span.around(`video.generations ${endpoint.model}`, {
+      kind: "client",
+      attributes: Attributes.videoStep(endpoint, step)
+    })
+  )
+
 interface Started {
   readonly call: VideoCall
   readonly provider: VideoProvider
@@ -93,7 +107,8 @@ const submitted = (owned: OwnedTask, call: VideoCall, provider: VideoProvider): 
     Effect.retry({
       schedule: patience,
       while: (error) => !isOfStore(error) && isTransient(error) && (provider.mayRepeat || isUnsent(error))
-    })
+    }),
+    calling(call, "start")
   )
 
 const isOfStore = (error: Failure): error is TaskRefused | JetStreamFailed =>
@@ -147,13 +162,7 @@ const worked = Effect.fnUntraced(function*(means: Means, owned: OwnedTask, repor
       duration: totalMs,
       orElse: () => Effect.fail(new ProviderTimeout({ provider: provider.endpoint.name, phase: "total" }))
     }),
-    Span.around(`video.generations ${call.endpoint.model}`, {
-      kind: "client",
-      attributes: {
-        [Attributes.name.provider]: call.endpoint.name,
-        [Attributes.name.requestModel]: call.endpoint.model
-      }
-    })
+    calling(call, "follow")
   )
   yield* means.tasks.writeContent(id, video.bytes)
   const { format, metadata } = video
@@ -199,7 +208,7 @@ const failed = (
       const ours = error === undefined
       const outcome = ours ? new InternalError() : error
       return (ours ? Effect.logError("task failed by a mistake of ours", { id }, cause) : Effect.void).pipe(
-        Effect.andThen(Metric.update(Metrics.jobs(outcome._tag), 1)),
+        Effect.andThen(Metric.update(Metrics.jobs("video.generations", outcome._tag), 1)),
         Effect.andThen(owned === undefined ? Effect.void : owned.record({ event: "failed", error: outcome })),
         Effect.as("done")
       )
@@ -213,7 +222,7 @@ const settled = (means: Means, id: string, owned: OwnedTask): Effect.Effect<Sett
     progress = percent
   })
   return Effect.raceFirst(work, renewed(owned, () => progress)).pipe(
-    Effect.andThen(Metric.update(Metrics.jobs("Done"), 1)),
+    Effect.andThen(Metric.update(Metrics.jobs("video.generations", "Done"), 1)),
     Effect.as("done" as const),
     Effect.onInterrupt(() => owned.record({ event: "released" }).pipe(Effect.timeout(releaseWithinMs), Effect.ignore)),
     Effect.catchCause((cause) => failed(means, id, owned, cause))
@@ -221,19 +230,20 @@ const settled = (means: Means, id: string, owned: OwnedTask): Effect.Effect<Sett
 }
 
 export const live = (means: Means, job: PulledJob): Effect.Effect<Settlement> =>
-  means.tasks.claim(job.id, means.worker).pipe(
-    Effect.flatMap((owned) => settled(means, job.id, owned)),
-    // a claim that was refused, or an end that could not be written
-    Effect.catchCause((cause) => failed(means, job.id, undefined, cause)),
-    Effect.tap((settlement) => settlement === "done" ? metered(means.tasks, means, job.id) : Effect.void),
-    Effect.catchCause((cause) =>
-      Cause.hasInterruptsOnly(cause)
-        ? Effect.interrupt
-        : Effect.as(Effect.logWarning("task given back", { id: job.id }, cause), "later" as const)
-    ),
-    Span.around(`process ${job.operation}`, {
-      kind: "consumer",
-      attributes: Attributes.job(job),
-      ...TraceParent.asParent(job.traceparent)
-    })
-  )
+  Effect.flatMap(Clock.currentTimeMillis, (begun) =>
+    means.tasks.claim(job.id, means.worker).pipe(
+      Effect.flatMap((owned) => settled(means, job.id, owned)),
+      // a claim that was refused, or an end that could not be written
+      Effect.catchCause((cause) => failed(means, job.id, undefined, cause)),
+      Effect.tap((settlement) => settlement === "done" ? metered(means.tasks, means, job.id) : Effect.void),
+      Effect.catchCause((cause) =>
+        Cause.hasInterruptsOnly(cause)
+          ? Effect.interrupt
+          : Effect.as(Effect.logWarning("task given back", { id: job.id }, cause), "later" as const)
+      ),
+      Span.around(`process ${job.subject}`, {
+        kind: "consumer",
+        attributes: { ...Attributes.pulled(job), [Attributes.name.queueMs]: Math.max(0, begun - job.publishedAt) },
+        ...TraceParent.asParent(job.traceparent)
+      })
+    ))

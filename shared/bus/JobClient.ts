@@ -6,13 +6,15 @@
  */
 import type { Msg } from "@nats-io/nats-core"
 import { nuid } from "@nats-io/nats-core"
-import { Clock, Config, Context, Effect, Layer } from "effect"
+import { Clock, Config, Context, Effect, Layer, Tracer } from "effect"
 import type { JobError } from "../contract/JobError.ts"
 import { Unavailable } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
 import type { PriorityClass } from "../contract/PriorityClass.ts"
 import type { Usage } from "../contract/Usage.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import { type AnswerHead, decodeFrame, encodeControl, type Frame, isLast } from "./Frame.ts"
+import { JobSpans } from "./JobSpans.ts"
 import type { Command, JobEvent, JobState } from "./JobState.ts"
 import { JobPool, type PoolLimits } from "./JobPool.ts"
 import { initial, step } from "./JobState.ts"
@@ -40,7 +42,10 @@ export interface JobRequest {
   readonly body: Uint8Array
   /** Epoch milliseconds: where no worker has begun by then, the job fails with `QueueTimeout`. */
   readonly deadline: number
+  /** What the worker is told where there are no spans of our own. */
   readonly traceparent: string | undefined
+  /** The request's span, where somebody listens to it. */
+  readonly parent?: Tracer.AnySpan | undefined
 }
 
 /** Hears of a job's answer. Called synchronously; after `onEnd` or `onError` nothing more is called. */
@@ -85,6 +90,8 @@ const confirmTimeoutMs = 2_000
 
 type Pool = JobPool<Job>
 
+const queueStates = ["waiting", "unclaimed", "running"] as const
+
 interface ClientLimits extends PoolLimits {
   /** The bodies of all jobs together. */
   readonly bytes: number
@@ -115,6 +122,8 @@ class Job {
   /** How many bytes of this attempt's answer the client has taken, and of how many the worker was told. */
   taken = 0
   toldTaken = 0
+  /** Of the attempt that waits for a worker, or the last one that did. */
+  span: Tracer.Span | undefined
 
   constructor(request: JobRequest, listener: AnswerListener, pool: Pool) {
     this.request = request
@@ -143,6 +152,10 @@ export class JobClient extends Context.Service<JobClient, {
     Effect.gen(function*() {
       const nats = yield* Nats
       const clock = yield* Clock.Clock
+      const tracer = yield* Tracer.Tracer
+      const spans = tracer === Tracer.nativeTracer
+        ? undefined
+        : new JobSpans(tracer, () => clock.currentTimeNanosUnsafe())
       const items = yield* Config.Int("GATEWAY_QUEUE_LIMIT").pipe(Config.withDefault(2_000))
       const limits: ClientLimits = {
         items,
@@ -152,7 +165,7 @@ export class JobClient extends Context.Service<JobClient, {
         ageingMs
       }
       const client = yield* Effect.acquireRelease(
-        Effect.sync(() => new Client(nats, () => clock.currentTimeMillisUnsafe(), limits)),
+        Effect.sync(() => new Client(nats, () => clock.currentTimeMillisUnsafe(), spans, limits)),
         (client) => Effect.sync(() => client.close())
       )
       return JobClient.of({
@@ -167,10 +180,12 @@ class Client {
   readonly #nats: Nats["Service"]
   readonly #outbox: Outbox
   readonly #now: () => number
+  readonly #spans: JobSpans | undefined
   readonly #limits: ClientLimits
   readonly #jobs = new Map<string, Job>()
   readonly #pools = new Map<string, Pool>()
   readonly #workers = new Map<string, WorkerLink>()
+  readonly #gauges: Array<() => void> = []
   readonly #timer: NodeJS.Timeout
   /** The bodies of all jobs, and of those of each tenant. */
   #bytes = 0
@@ -178,10 +193,11 @@ class Client {
   #lastTick: number
   #closed = false
 
-  constructor(nats: Nats["Service"], now: () => number, limits: ClientLimits) {
+  constructor(nats: Nats["Service"], now: () => number, spans: JobSpans | undefined, limits: ClientLimits) {
     this.#nats = nats
     this.#outbox = nats.outbox
     this.#now = now
+    this.#spans = spans
     this.#limits = limits
     nats.subscribe(Subjects.replyInbox(nats.id), (message) => this.#receive(message))
     nats.onReconnect(() => this.#reconnected())
@@ -198,6 +214,7 @@ class Client {
     } else {
       this.#jobs.set(job.id, job)
       this.#count(request, 1)
+      this.#beginSpan(job, 1)
       this.#admit(job.pool)
     }
     return {
@@ -217,6 +234,7 @@ class Client {
     this.#closed = true
     clearInterval(this.#timer)
     for (const job of this.#jobs.values()) this.#apply(job, { event: "shutdown" })
+    for (const forget of this.#gauges) forget()
     this.#outbox.flush()
   }
 
@@ -225,6 +243,11 @@ class Client {
     let pool = this.#pools.get(key)
     if (pool === undefined) {
       pool = new JobPool(this.#limits)
+      Metrics.update(Metrics.redispatches(workload, name), 0)
+      for (const state of queueStates) {
+        const gauge = Metrics.queueJobs(workload, name, state)
+        this.#gauges.push(Metrics.observeUnsafe(gauge, () => this.depth(workload, name)[state]))
+      }
       this.#pools.set(key, pool)
     }
     return pool
@@ -267,8 +290,12 @@ class Client {
     if (isUnclaimed && !wasUnclaimed) job.pool.published()
     if (wasUnclaimed && !isUnclaimed) job.pool.unpublished()
     if (before.state === "Queued" && next.state !== "Published") job.pool.leave(job)
-    if (before.state === "Published" && next.state === "Claimed") this.#link(job, next.worker)
+    if (before.state === "Published" && next.state === "Claimed") {
+      if (job.span !== undefined) this.#spans?.end(job.span, "claimed")
+      this.#link(job, next.worker)
+    }
     if (isOver(next) && !isOver(before)) {
+      this.#endSpan(job, commands)
       this.#unlink(job)
       this.#jobs.delete(job.id)
       this.#count(job.request, -1)
@@ -282,6 +309,8 @@ class Client {
   #run(job: Job, command: Command, sender: string | undefined): void {
     switch (command.command) {
       case "publish":
+        if (command.attempt > 1) this.#beginSpan(job, command.attempt)
+        if (job.span !== undefined) this.#spans?.published(job.span)
         this.#unlink(job)
         job.sequence = 0
         job.taken = 0
@@ -301,6 +330,7 @@ class Client {
           encodeControl({ type: "cancel" })
         )
       case "restart":
+        Metrics.update(Metrics.redispatches(job.request.workload, job.request.pool), 1)
         return job.listener.onRestart()
       case "fail":
         return job.listener.onError(command.error)
@@ -328,9 +358,28 @@ class Client {
         [header.contentType]: request.contentType,
         [header.headers]: request.headers === undefined ? undefined : JSON.stringify(request.headers),
         [header.messageId]: `${job.id}.${attempt}`,
-        [header.traceparent]: request.traceparent
+        [header.traceparent]: job.span === undefined ? request.traceparent : JobSpans.header(job.span)
       })
     ]
+  }
+
+  #beginSpan(job: Job, attempt: number): void {
+    const { body, model, operation, parent, pool, workload } = job.request
+    if (this.#spans === undefined || parent === undefined) return
+    const subject = Subjects.jobSubject(workload, pool)
+    job.span = this.#spans.begin(
+      { id: job.id, subject, operation, model, bodySize: body.length },
+      attempt,
+      parent,
+      job.span
+    )
+  }
+
+  /** Has no effect where a worker had the job. */
+  #endSpan(job: Job, commands: ReadonlyArray<Command>): void {
+    if (job.span === undefined) return
+    const failure = commands.find((command) => command.command === "fail")
+    this.#spans?.end(job.span, failure?.error ?? "cancelled")
   }
 
   #link(job: Job, worker: string): void {
@@ -543,13 +592,18 @@ class Client {
       (answer) => {
         if (job.state.state !== "Published" || job.state.attempt !== attempt) return
         const verdict = answer.json<{ readonly seq?: number; readonly error?: { readonly description?: string } }>()
-        if (verdict.error === undefined && verdict.seq !== undefined) job.confirmAt = undefined
-        else if (/maximum (messages|bytes)/.test(verdict.error?.description ?? "")) {
+        if (verdict.error === undefined && verdict.seq !== undefined) {
+          job.confirmAt = undefined
+          return
+        }
+        Metrics.update(Metrics.jetStreamErrors("confirm"), 1)
+        if (/maximum (messages|bytes)/.test(verdict.error?.description ?? "")) {
           this.#apply(job, { event: "failed", error: job.pool.full(job.request) })
         } else job.confirmAt = this.#now() + confirmAgainMs
       },
       // no leader, no answer, no connection: the deadline bounds the tries
       () => {
+        Metrics.update(Metrics.jetStreamErrors("confirm"), 1)
         if (job.confirmAt !== undefined) job.confirmAt = this.#now() + confirmAgainMs
       }
     )

@@ -7,6 +7,7 @@
  */
 import type { Msg, Subscription } from "@nats-io/nats-core"
 import type { Workload } from "../contract/Operation.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import { furtherHeaders } from "./Frame.ts"
 import { decodeHeader } from "./Outbox.ts"
 import type { Nats } from "./Nats.ts"
@@ -23,6 +24,8 @@ export interface Serving {
 /** A job as it came from the queue. */
 export interface PulledJob {
   readonly id: string
+  /** Of the queue that it came from. */
+  readonly subject: string
   readonly attempt: number
   readonly operation: string
   readonly model: string
@@ -76,6 +79,7 @@ export class JobSource {
   readonly #slots: number
   readonly #now: () => number
   readonly #onJob: (job: PulledJob) => void
+  readonly #gauges: ReadonlyArray<() => void>
   #subscription: Subscription | undefined
   #inbox = ""
   #outstanding = 0
@@ -98,6 +102,11 @@ export class JobSource {
     this.#slots = options.slots
     this.#now = options.now
     this.#onJob = options.onJob
+    const { pool, workload } = options
+    this.#gauges = [
+      Metrics.observeUnsafe(Metrics.workerSlots(workload, pool), () => this.#slots),
+      Metrics.observeUnsafe(Metrics.workerJobs(workload, pool), () => this.#inFlight)
+    ]
   }
 
   get inFlight(): number {
@@ -119,6 +128,7 @@ export class JobSource {
   /** Stops pulling. What the server had already sent is given back to it. */
   async stop(): Promise<void> {
     clearInterval(this.#watchdog)
+    for (const forget of this.#gauges) forget()
     const subscription = this.#subscription
     this.#subscription = undefined
     await subscription?.drain()
@@ -156,6 +166,7 @@ export class JobSource {
     }
     return {
       id: text(header.job),
+      subject: message.subject,
       attempt: Number(text(header.attempt)),
       operation: text(header.operation),
       model: text(header.model),

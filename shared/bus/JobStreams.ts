@@ -15,8 +15,9 @@ import {
   StorageType
 } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/nats-core"
-import { Config, Effect, Schedule, Schema } from "effect"
+import { Config, Effect, Metric, Schedule, Schema } from "effect"
 import type { Workload } from "../contract/Operation.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import { ackWaitMs, inlineBodyBytes, maxDeliveries } from "./Limits.ts"
 import { Nats } from "./Nats.ts"
 import { jobStream, jobStreamSubjects, jobSubject } from "./Subjects.ts"
@@ -134,6 +135,11 @@ export const patiently = Schedule.min([Schedule.exponential("50 millis"), Schedu
 /** The same, tried until it works: a server that has just come back may still be electing leaders. */
 export const provisionPatiently = (workload: Workload, pool: string) =>
   provision(workload, pool).pipe(
-    Effect.tapError((error) => Effect.logWarning("waiting for JetStream", { workload, pool, detail: error.message })),
+    Effect.tapError((error) =>
+      Effect.andThen(
+        Metric.update(Metrics.jetStreamErrors("provision"), 1),
+        Effect.logWarning("waiting for JetStream", { workload, pool, detail: error.message })
+      )
+    ),
     Effect.retry(patiently)
   )

@@ -8,6 +8,7 @@ import type { Msg, NatsConnection, Subscription } from "@nats-io/nats-core"
 import { createInbox, nuid } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
 import { Clock, Config, Context, Effect, Layer, Schema, Stream } from "effect"
+import * as Metrics from "../telemetry/Metrics.ts"
 import { ServiceName } from "../telemetry/ServiceName.ts"
 import * as Credentials from "./Credentials.ts"
 import * as Limits from "./Limits.ts"
@@ -79,6 +80,12 @@ export class Nats extends Context.Service<Nats, {
       const clock = yield* Clock.Clock
       let awaySince: number | undefined
       let backSince = Number.NEGATIVE_INFINITY
+      const isConnected = () => awaySince === undefined && !connection.isClosed()
+      yield* Metrics.observe(Metrics.natsConnected(), () => isConnected() ? 1 : 0)
+      // what has not happened yet is 0, so that the first time is seen
+      Metrics.update(Metrics.natsReconnects(), 0)
+      Metrics.update(Metrics.natsErrors(), 0)
+      for (const request of ["provision", "confirm", "submit"]) Metrics.update(Metrics.jetStreamErrors(request), 0)
       const reconnected = new Set<() => void>()
       const outbox = new Outbox(connection, (subject, cause) => {
         // after close nothing can be sent and nobody is left to care
@@ -99,9 +106,11 @@ export class Nats extends Context.Service<Nats, {
               awaySince = undefined
               backSince = clock.currentTimeMillisUnsafe()
               outbox.releaseAfter(Limits.holdMs)
+              Metrics.update(Metrics.natsReconnects(), 1)
               for (const listener of reconnected) listener()
               return Effect.logInfo("NATS connection is back")
             case "error":
+              Metrics.update(Metrics.natsErrors(), 1)
               return Effect.logWarning("NATS reported an error", { error: status.error.message })
             default:
               return Effect.void
@@ -113,7 +122,7 @@ export class Nats extends Context.Service<Nats, {
         connection,
         outbox,
         id: nuid.next(),
-        isConnected: () => awaySince === undefined && !connection.isClosed(),
+        isConnected,
         isSettled: () => awaySince === undefined && clock.currentTimeMillisUnsafe() - backSince > settlingMs,
         awayForMs: () => awaySince === undefined ? 0 : clock.currentTimeMillisUnsafe() - awaySince,
         inbox: () => createInbox(inboxPrefix(service)),

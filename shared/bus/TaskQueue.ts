@@ -2,9 +2,13 @@
  * Queues of durable tasks: ingress submits a task once, workers take it, and it comes back to the queue until one of them
  * has ended it. Nobody waits for an answer; what a task is and how far it is stands in its record elsewhere.
  */
-import { Clock, Context, Effect, Exit, Fiber, Layer, type Scope } from "effect"
+import { Clock, Context, Effect, Exit, Fiber, Layer, Metric, type Scope } from "effect"
 import { QueueFull, Unavailable } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
+import * as Attributes from "../telemetry/Attributes.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import * as Span from "../telemetry/Span.ts"
+import * as TraceParent from "../telemetry/TraceParent.ts"
 import type { PulledJob, Serving } from "./JobSource.ts"
 import { JobSource } from "./JobSource.ts"
 import { JetStreamFailed, patiently, provisionPatiently } from "./JobStreams.ts"
@@ -22,6 +26,7 @@ export interface SubmittedTask {
   readonly operation: string
   readonly model: string
   readonly tenant: string
+  /** Of the request that made it. */
   readonly traceparent: string | undefined
 }
 
@@ -63,10 +68,20 @@ export class TaskQueue extends Context.Service<TaskQueue, {
       const context = yield* Effect.context<Nats>()
       return TaskQueue.of({
         submit: (task) =>
-          publish(nats, task).pipe(
+          Effect.flatMap(TraceParent.current, (traceparent) => publish(nats, { ...task, traceparent })).pipe(
+            Effect.tapErrorTag("JetStreamFailed", () => Metric.update(Metrics.jetStreamErrors("submit"), 1)),
             Effect.retry({ schedule: patiently, while: (error) => error._tag === "JetStreamFailed" }),
             Effect.timeoutOrElse({ duration: submitWithinMs, orElse: () => Effect.fail(unavailable) }),
-            Effect.catchTag("JetStreamFailed", () => Effect.fail(unavailable))
+            Effect.catchTag("JetStreamFailed", () => Effect.fail(unavailable)),
+            Span.around(`publish ${Subjects.jobSubject(task.workload, task.pool)}`, {
+              kind: "producer",
+              attributes: Attributes.published({
+                ...task,
+                subject: Subjects.jobSubject(task.workload, task.pool),
+                bodySize: 0
+              }, 1),
+              ...TraceParent.asParent(task.traceparent)
+            })
           ),
         serve: (options) =>
           Effect.gen(function*() {

@@ -3,6 +3,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Config, Effect, Exit, Layer, Runtime, Schema } from "effect"
 import { ServiceName } from "../telemetry/ServiceName.ts"
 import * as Telemetry from "../telemetry/Telemetry.ts"
+import * as Vitals from "./Vitals.ts"
 
 /** The process that started this one is gone. */
 class SupervisorGone extends Schema.TaggedError<SupervisorGone>()("SupervisorGone", {}) {}
@@ -26,7 +27,10 @@ const teardown: Runtime.Teardown = (exit, onExit) =>
 
 /** Builds the service and keeps it up. A failure to start is one line in the log and exit code 1. */
 export const run = <E>(name: string, layer: Layer.Layer<never, E>): void => {
-  const service = Layer.launch(layer.pipe(Layer.provide([Telemetry.layer(name), Layer.succeed(ServiceName, name)])))
+  const whole = Layer.merge(layer, Vitals.layer).pipe(
+    Layer.provide([Telemetry.layer(name), Layer.succeed(ServiceName, name)])
+  )
+  const service = Layer.launch(whole)
   NodeRuntime.runMain(
     Effect.raceFirst(service, supervisorGone).pipe(
       Effect.tapCause((cause) =>

@@ -11,6 +11,8 @@ export class Answer implements Sink {
   queuedMs: number
   /** Runs when the answer begins. */
   onStart: (() => void) | undefined
+  /** Runs with its first bytes, where it is a stream of events. */
+  onFirstChunk: (() => void) | undefined
 
   constructor(sink: Sink, queuedMs: number) {
     this.#sink = sink
@@ -23,6 +25,7 @@ export class Answer implements Sink {
 
   start(head: Head): void {
     this.onStart?.()
+    if (!head.contentType.startsWith("text/event-stream")) this.onFirstChunk = undefined
     this.#sink.start({
       ...head,
       headers: {
@@ -35,6 +38,8 @@ export class Answer implements Sink {
   }
 
   write(bytes: Uint8Array): boolean {
+    this.onFirstChunk?.()
+    this.onFirstChunk = undefined
     return this.#sink.write(bytes)
   }
 

@@ -1,11 +1,12 @@
 /** One call to one candidate, made only where its limits, its health and the budget of retries allow it. */
-import { Effect, Exit, Metric, Predicate } from "effect"
+import { Effect, Exit, Predicate } from "effect"
 import type { JobError } from "../contract/JobError.ts"
 import type { Usage } from "../contract/Usage.ts"
 import * as Attributes from "../telemetry/Attributes.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as Span from "../telemetry/Span.ts"
 import type { Answer } from "./Answer.ts"
+import * as AttemptTelemetry from "./AttemptTelemetry.ts"
 import { retryOf } from "./Course.ts"
 import * as Gate from "./Gate.ts"
 import * as Health from "./Health.ts"
@@ -44,25 +45,32 @@ export const make = Effect.gen(function*() {
     return budget
   }
 
-  const perform = ({ endpoint, workload }: Candidate, request: Request, answer: Answer) => {
+  const perform = ({ endpoint, workload }: Candidate, request: Request, answer: Answer, isRetry: boolean) => {
     const call: Call = { ...request, workload, endpoint }
     answer.provider = endpoint.name
     answer.attempts++
     request.onCall?.(endpoint)
+    const reason = isRetry ? "retry" : answer.attempts === 1 ? "first" : "fallback"
     return performs[endpoint.provider.protocol](call, answer).pipe(
-      Effect.tapError((error) => Effect.annotateCurrentSpan(Attributes.failure(error))),
-      Span.around(`${request.operation.name} ${request.model}`, {
+      AttemptTelemetry.told(endpoint, request.model, answer),
+      Span.around(`${Attributes.genAiOperation(request.operation.name)} ${endpoint.model}`, {
         kind: "client",
-        attributes: Attributes.attempt(call, answer.attempts)
+        attributes: Attributes.attempt({ operation: request.operation.name, endpoint }, answer.attempts, reason)
       })
     )
   }
 
   /** The call that everybody waits for: it is well as soon as it answers. */
-  const probe = (candidate: Candidate, admission: Health.Admission, request: Request, answer: Answer) =>
+  const probe = (
+    candidate: Candidate,
+    admission: Health.Admission,
+    request: Request,
+    answer: Answer,
+    isRetry: boolean
+  ) =>
     Effect.suspend(() => {
       answer.onStart = () => void fork(health.succeeded(candidate, admission) ?? Effect.void)
-      return perform(candidate, request, answer)
+      return perform(candidate, request, answer, isRetry)
     }).pipe(Effect.onExit((exit) => {
       answer.onStart = undefined
       return Exit.hasFails(exit) ? Effect.void : health.abandoned(candidate, admission)
@@ -70,13 +78,11 @@ export const make = Effect.gen(function*() {
 
   const succeeded = (candidate: Candidate, admission: Health.Admission, usage: Usage | undefined) => {
     const news = health.succeeded(candidate, admission)
-    const counted = Effect.as(Metric.update(Metrics.attempts(candidate.endpoint.name, "success"), 1), usage)
-    return news === undefined ? counted : Effect.andThen(news, counted)
+    return news === undefined ? Effect.succeed(usage) : Effect.as(news, usage)
   }
 
   const failed = (candidate: Candidate, admission: Health.Admission, permit: Gate.Permit, error: JobError) =>
     health.failed(candidate, admission, error).pipe(
-      Effect.andThen(Metric.update(Metrics.attempts(candidate.endpoint.name, error._tag), 1)),
       Effect.andThen(
         Predicate.isTagged(error, "ProviderRateLimited")
           ? gate.slow(candidate, permit, error.retryAfterMs)
@@ -96,13 +102,17 @@ export const make = Effect.gen(function*() {
     Effect.flatMap(health.admit(candidate), (admission) => {
       answer.queuedMs += permit.waitedMs
       const made = Effect.matchEffect(
-        admission.probe ? probe(candidate, admission, request, answer) : perform(candidate, request, answer),
+        admission.probe
+          ? probe(candidate, admission, request, answer, isRetry)
+          : perform(candidate, request, answer, isRetry),
         {
           onSuccess: (usage) => succeeded(candidate, admission, usage),
           onFailure: (error) => failed(candidate, admission, permit, error)
         }
       )
-      return isRetry ? Effect.andThen(Metric.update(Metrics.retries(candidate.endpoint.name), 1), made) : made
+      if (isRetry) Metrics.update(Metrics.retries(candidate.endpoint.name), 1)
+      else if (answer.attempts > 0) Metrics.update(Metrics.fallbacks(candidate.endpoint.name), 1)
+      return made
     })
 
   const attempt: Attempt = {

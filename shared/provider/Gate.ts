@@ -123,7 +123,7 @@ export const make = Effect.gen(function*() {
       )
     }
     const waitedMs = (yield* Clock.currentTimeMillis) - from
-    yield* Metric.update(Metrics.providerWait(name), waitedMs)
+    yield* Metric.update(Metrics.providerWait(name), waitedMs / 1_000)
     return { epoch, waitedMs }
   })
 

@@ -80,9 +80,12 @@ export const make: Effect.Effect<Health, never, CircuitBreaker.CircuitBreakerSto
     const store = yield* CircuitBreaker.CircuitBreakerStore
     const scope = yield* Effect.scope
     const circuits = new Map<string, Circuit>()
-    const circuitOf = ({ key }: Candidate): Circuit => {
+    const circuitOf = ({ endpoint, key }: Candidate): Circuit => {
       let circuit = circuits.get(key)
-      if (circuit === undefined) circuits.set(key, circuit = { closed: undefined, successes: 0 })
+      if (circuit === undefined) {
+        circuits.set(key, circuit = { closed: undefined, successes: 0 })
+        Metrics.update(Metrics.breakerState(endpoint.name, endpoint.model), level.Closed)
+      }
       return circuit
     }
 

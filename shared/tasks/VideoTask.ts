@@ -50,6 +50,8 @@ export const VideoTask = Schema.Struct({
   pool: Schema.String,
   /** SHA-256 of the request's body, under which that is stored. */
   bodyHash: Schema.String,
+  /** The span of the request that made it: what later happens to it is told in its trace, or linked to it. */
+  traceparent: Schema.optionalKey(Schema.String),
   status: TaskStatus,
   /** Percent. */
   progress: Schema.Int,
@@ -159,7 +161,7 @@ const apply = (record: VideoTask, event: TaskEvent, now: number): VideoTask | un
 
 /** A task as it is made. */
 export const make = (
-  options: Pick<VideoTask, "id" | "tenant" | "operation" | "model" | "pool" | "bodyHash">,
+  options: Pick<VideoTask, "id" | "tenant" | "operation" | "model" | "pool" | "bodyHash" | "traceparent">,
   now: number
 ): VideoTask => ({
   ...options,

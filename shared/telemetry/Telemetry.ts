@@ -2,9 +2,10 @@
  * What every service tells about itself: JSON logs on standard output, and traces, metrics and logs over OTLP where the
  * standard `OTEL_*` variables name a collector.
  */
-import { ConfigProvider, Layer, Logger } from "effect"
-import { FetchHttpClient } from "effect/http"
+import { Config, ConfigProvider, Effect, Layer, Logger, References } from "effect"
 import { Otlp, OtlpSerialization } from "effect/observability"
+import * as Discretion from "./Discretion.ts"
+import * as Exports from "./Exports.ts"
 
 /** OpenTelemetry's own default of these variables, where that of Effect is to export nothing. */
 const defaults = ConfigProvider.fromUnknown({
@@ -13,10 +14,30 @@ const defaults = ConfigProvider.fromUnknown({
   OTEL_LOGS_EXPORTER: "otlp"
 })
 
+/** Reads `OTEL_EXPORTER_OTLP_PROTOCOL`: `http/json` (the default, and less work) or `http/protobuf`. */
+const serialization = Layer.unwrap(Effect.gen(function*() {
+  const protocol = yield* Config.Literals(["http/json", "http/protobuf"], "OTEL_EXPORTER_OTLP_PROTOCOL").pipe(
+    Config.withDefault("http/json")
+  )
+  return protocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf
+}))
+
+const levels = { trace: "Trace", debug: "Debug", info: "Info", warn: "Warn", error: "Error", none: "None" } as const
+
+/** Reads `LOG_LEVEL`: `trace`, `debug`, `info` (the default), `warn`, `error` or `none`. */
+const level = Layer.effect(
+  References.MinimumLogLevel,
+  Config.Literals(["trace", "debug", "info", "warn", "error", "none"], "LOG_LEVEL").pipe(
+    Config.withDefault("info"),
+    Config.map((name) => levels[name])
+  )
+)
+
 /** Reads `OTEL_*`; without `OTEL_EXPORTER_OTLP_ENDPOINT`, or that of a signal, nothing is exported. */
 export const layer = (serviceName: string) =>
-  Otlp.layerFromConfig({ resource: { serviceName } }).pipe(
-    Layer.provide([OtlpSerialization.layerJson, FetchHttpClient.layer, ConfigProvider.layerAdd(defaults)]),
+  Discretion.layer.pipe(
+    Layer.provideMerge(Otlp.layerFromConfig({ resource: { serviceName } })),
+    Layer.provide([serialization, Exports.layer, ConfigProvider.layerAdd(defaults)]),
     // the exporter's logger is added to this one, not put in its place
-    Layer.provideMerge(Logger.layer([Logger.consoleJson]))
+    Layer.provideMerge([Logger.layer([Logger.consoleJson]), level])
   )

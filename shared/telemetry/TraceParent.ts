@@ -20,3 +20,18 @@ export const current: Effect.Effect<string | undefined> = Effect.withFiber((fibe
 
 const formatted = (span: Tracer.AnySpan | undefined): string | undefined =>
   span === undefined ? undefined : format(span)
+
+const wellFormed = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/
+
+/** What a client sent, where it is one. */
+export const accepted = (traceparent: string | undefined): string | undefined =>
+  traceparent !== undefined && wellFormed.test(traceparent) ? traceparent : undefined
+
+/** Links the span around the running effect to the one named, in whichever trace that is. */
+export const link = (traceparent: string | undefined): Effect.Effect<void> =>
+  Effect.withFiber((fiber) => {
+    const span = Context.getOrUndefined(fiber.context, Tracer.ParentSpan)
+    const { parent } = asParent(traceparent)
+    if (span?._tag === "Span" && parent !== undefined) span.addLinks([{ span: parent, attributes: {} }])
+    return Effect.void
+  })

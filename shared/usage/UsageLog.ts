@@ -26,11 +26,12 @@ export class UsageLog extends Context.Service<UsageLog, {
       const nats = yield* Nats
       const clock = yield* Clock.Clock
       const run = Effect.runForkWith(yield* Effect.context<never>())
+      Metrics.update(Metrics.usageLost(), 0)
       let hasWarned = false
       const lost = Effect.suspend(() => {
         const warning = hasWarned ? Effect.void : Effect.logError("usage is lost: NATS has not taken it for too long")
         hasWarned = true
-        return Effect.andThen(warning, Metric.update(Metrics.usageLost, 1))
+        return Effect.andThen(warning, Metric.update(Metrics.usageLost(), 1))
       })
       yield* openEvents(events.usage).pipe(
         Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently }),

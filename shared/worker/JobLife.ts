@@ -46,11 +46,10 @@ export interface Means extends Metering {
   readonly performer: Performer["Service"]
 }
 
-const decoded = (job: ServedJob, meter: Meter, begun: number): Effect.Effect<Work, JobError> =>
+const decoded = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<Work, JobError> =>
   Effect.flatMap(job.body, (body) => {
-    const { contentType, deadline, headers, model, operation: name, publishedAt, tenant } = job.pulled
+    const { contentType, deadline, headers, model, operation: name, tenant } = job.pulled
     const operation = operationNamed(name)
-    const queuedMs = Math.max(0, begun - publishedAt)
     return operation === undefined
       ? Effect.fail(
         new InvalidRequest({ message: `Unknown operation ${name}`, param: null, code: "unknown_operation" })
@@ -68,6 +67,16 @@ const decoded = (job: ServedJob, meter: Meter, begun: number): Effect.Effect<Wor
       })
   })
 
+/** Whom it is for, and what it has cost. */
+const counted = (means: Means, { pulled: { model, tenant } }: ServedJob, usage: Usage): void => {
+  Metrics.update(Metrics.keyTokens(tenant, "input"), usage.inputTokens)
+  Metrics.update(Metrics.keyTokens(tenant, "output"), usage.outputTokens)
+  const cost = means.cost(model, usage)
+  if (cost === null) return
+  Metrics.update(Metrics.cost(model), cost)
+  Metrics.update(Metrics.keyCost(tenant), cost)
+}
+
 /** Tells ingress how it ended. Whatever is not an error of the job is ours, and is logged here, where it happened. */
 const failed = (job: ServedJob, meter: Meter, cause: Cause.Cause<JobError>): Effect.Effect<void> => {
   const found = Cause.findErrorOption(cause)
@@ -79,24 +88,25 @@ const failed = (job: ServedJob, meter: Meter, cause: Cause.Cause<JobError>): Eff
     job.reply.fail(error)
     meter.failed(error._tag)
   }
-  const counted = Metric.update(Metrics.jobs(error._tag), 1)
+  const counted = Metric.update(Metrics.jobs(job.pulled.operation, error._tag), 1)
   return Option.isSome(found) ? counted : Effect.andThen(
     counted,
     Effect.logError("job failed by a mistake of ours", { job: job.pulled.id, operation: job.pulled.operation }, cause)
   )
 }
 
-const ended = (job: ServedJob, meter: Meter, usage: Usage | undefined): Effect.Effect<void> => {
+const ended = (means: Means, job: ServedJob, meter: Meter, usage: Usage | undefined): Effect.Effect<void> => {
   job.reply.end(usage)
   meter.ended(usage)
-  return Metric.update(Metrics.jobs("Done"), 1)
+  if (usage !== undefined) counted(means, job, usage)
+  return Metric.update(Metrics.jobs(job.pulled.operation, "Done"), 1)
 }
 
 /** Ingress does not want it any more, or this worker has to end. */
 const interrupted = (job: ServedJob, meter: Meter): Effect.Effect<void> => {
   if (job.reply.over) meter.cancelled()
   else meter.failed("WorkerLost")
-  return Metric.update(Metrics.jobs("Cancelled"), 1)
+  return Metric.update(Metrics.jobs(job.pulled.operation, "Cancelled"), 1)
 }
 
 /** A job that another worker had, and that ingress has given up since, was begun by that one and died with it. */
@@ -112,16 +122,20 @@ export const live = (means: Means, job: ServedJob): Effect.Effect<void> =>
   Effect.suspend(() => {
     const meter = new Meter(means, job)
     return claimed(means, job, meter).pipe(
-      Effect.flatMap(() => decoded(job, meter, means.now())),
+      Effect.flatMap(() => {
+        const queuedMs = Math.max(0, means.now() - job.pulled.publishedAt)
+        const told = Effect.annotateCurrentSpan({ [Attributes.name.queueMs]: queuedMs })
+        return Effect.andThen(told, decoded(job, meter, queuedMs))
+      }),
       Effect.flatMap((work) => means.performer.perform(work, job.reply)),
       Effect.tap((usage) => usage === undefined ? Effect.void : Effect.annotateCurrentSpan(Attributes.usage(usage))),
-      Span.around(`process ${job.pulled.operation}`, {
+      Span.around(`process ${job.pulled.subject}`, {
         kind: "consumer",
-        attributes: Attributes.job(job.pulled),
+        attributes: Attributes.pulled(job.pulled),
         ...TraceParent.asParent(job.pulled.traceparent)
       }),
       Effect.matchCauseEffect({
-        onSuccess: (usage) => ended(job, meter, usage),
+        onSuccess: (usage) => ended(means, job, meter, usage),
         onFailure: (cause) => failed(job, meter, cause)
       }),
       Effect.onInterrupt(() => interrupted(job, meter))

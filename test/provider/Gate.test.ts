@@ -242,7 +242,7 @@ describe("a limit of the catalogue", () => {
       yield* scripted.request("hundred")
       spans.length = 0
       yield* Effect.withTracer(scripted.request("hundred"), tracer)
-      assert.deepStrictEqual(spans.map(({ name }) => name), ["chat.completions hundred"])
+      assert.deepStrictEqual(spans.map(({ name }) => name), ["chat hundred"])
     }))
 })
 
@@ -259,21 +259,25 @@ describe("the span of a call", () => {
         status._tag === "Ended" && status.exit._tag
       ])
       assert.deepStrictEqual(told, [
-        ["chat.completions pair", {
-          "gen_ai.operation.name": "chat.completions",
+        ["chat m", {
+          "gen_ai.operation.name": "chat",
+          "gateway.operation": "chat.completions",
           "gen_ai.provider.name": "a",
           "gen_ai.request.model": "m",
           "gateway.provider.attempt": 1,
+          "gateway.provider.reason": "first",
           "error.type": "ProviderFailed",
           "gateway.provider.failure": "status",
           "http.response.status_code": 503,
           "gateway.provider.retry_after_ms": 2_000
         }, "Failure"],
-        ["chat.completions pair", {
-          "gen_ai.operation.name": "chat.completions",
+        ["chat m", {
+          "gen_ai.operation.name": "chat",
+          "gateway.operation": "chat.completions",
           "gen_ai.provider.name": "b",
           "gen_ai.request.model": "m",
-          "gateway.provider.attempt": 2
+          "gateway.provider.attempt": 2,
+          "gateway.provider.reason": "fallback"
         }, "Success"]
       ])
     }))

@@ -1,5 +1,6 @@
 /** What every answer of ingress carries, and the answers that it gives to those who watch over it. */
 import { assert, describe, it } from "@effect/vitest"
+import { eventually } from "../fixture/Eventually.ts"
 import { sendRaw } from "../fixture/RawHttp.ts"
 import { sharedGateway } from "../fixture/SharedGateway.ts"
 
@@ -70,8 +71,51 @@ describe("ingress and worker", () => {
       assert.strictEqual(await textOf(port, "/readyz"), "ready\n")
     }
     const counted = await textOf(ingress.port, "/metrics")
-    assert.match(counted, /^gateway_requests_total\{operation="chat.completions",outcome="success"\} [1-9]/m)
-    assert.match(counted, /^gateway_requests_total\{operation="chat.completions",outcome="InvalidRequest"\} [1-9]/m)
-    assert.match(await textOf(worker!.port, "/metrics"), /^gateway_jobs_total\{outcome="Done"\} [1-9]/m)
+    assert.match(
+      counted,
+      /^gateway_requests_total\{operation="chat.completions",model="free-chat",outcome="success"\} [1-9]/m
+    )
+    assert.match(
+      counted,
+      /^gateway_requests_total\{operation="chat.completions",model="none",outcome="InvalidRequest"\} [1-9]/m
+    )
+    assert.match(
+      await textOf(worker!.port, "/metrics"),
+      /^gateway_jobs_total\{operation="chat.completions",outcome="Done"\} [1-9]/m
+    )
+  })
+
+  it("ingress writes one line for each request, and nothing of what was said", async () => {
+    const gateway = shared()
+    const secret = "a word that is nobody's business"
+    const answers = [
+      await gateway.request({ ...valid, messages: [{ role: "user", content: secret }], stream: true }),
+      await gateway.request({ model: secret, messages: [] }),
+      await fetch(`${gateway.url}/v1/models?key=${gateway.key}`)
+    ]
+    for (const answer of answers) await answer.text()
+    const lineOf = async (answer: Response) => {
+      const id = answer.headers.get("x-request-id") ?? assert.fail("no id")
+      const look = async () => gateway.ingress.log.split("\n").filter((line) => line.includes(id))
+      const [line = ""] = await eventually(look, (lines) => lines.length === 1, 5_000)
+      return JSON.parse(line) as { readonly message: string; readonly annotations: Record<string, unknown> }
+    }
+    const [served, unknown, keyless] = await Promise.all(answers.map(lineOf))
+    assert.strictEqual(served?.message, "request")
+    const { durationMs, firstByteMs, queueMs, requestId: _id, tenant, ...said } = served!.annotations
+    assert.deepStrictEqual(said, {
+      method: "POST",
+      route: "/v1/chat/completions",
+      status: 200,
+      operation: "chat.completions",
+      model: "free-chat"
+    })
+    assert.match(String(tenant), /^key_/)
+    assert.isAtLeast(Number(firstByteMs), Number(queueMs))
+    assert.isAtLeast(Number(durationMs), Number(firstByteMs))
+    assert.deepInclude(unknown!.annotations, { status: 400, error: "InvalidRequest", model: "none" })
+    assert.deepInclude(keyless!.annotations, { method: "GET", route: "/v1/models", status: 401, error: "KeyMissing" })
+    assert.notInclude(gateway.log, secret)
+    assert.notInclude(gateway.log, gateway.key)
   })
 })

@@ -4,8 +4,10 @@ import { Effect } from "effect"
 import { once } from "node:events"
 import { type AddressInfo, createServer, type Server } from "node:net"
 import { chat, outcomeOf, tally } from "../fixture/ChatClient.ts"
-import { Collector, type Span, spanKind } from "../fixture/Collector.ts"
+import { Collector } from "../fixture/Collector.ts"
+import { eventually } from "../fixture/Eventually.ts"
 import { Gateway } from "../fixture/Gateway.ts"
+import type { Span, SpanKind } from "../fixture/Otlp.ts"
 
 /** Exports soon, so that a test need not wait for the usual seconds. */
 const exportTo = (endpoint: string) => ({
@@ -15,8 +17,7 @@ const exportTo = (endpoint: string) => ({
   OTEL_METRIC_EXPORT_INTERVAL: "200"
 })
 
-const ofKind = (spans: ReadonlyArray<Span>, kind: keyof typeof spanKind) =>
-  spans.find((span) => span.kind === spanKind[kind])
+const ofKind = (spans: ReadonlyArray<Span>, wanted: SpanKind) => spans.find(({ kind }) => kind === wanted)
 
 const traceOf = (response: Response): string => {
   const traceparent = response.headers.get("traceparent") ?? assert.fail("the answer names no trace")
@@ -62,7 +63,9 @@ describe("telemetry", { timeout: 90_000 }, () => {
         const consumer = ofKind(spans, "consumer")
         const client = ofKind(spans, "client")
         assert.strictEqual(server?.parentSpanId, parent)
-        assert.strictEqual(consumer?.parentSpanId, server?.spanId)
+        const producer = ofKind(spans, "producer")
+        assert.strictEqual(producer?.parentSpanId, server?.spanId)
+        assert.strictEqual(consumer?.parentSpanId, producer?.spanId)
         assert.strictEqual(client?.parentSpanId, consumer?.spanId)
         const known = new Set([parent, ...spans.map(({ spanId }) => spanId)])
         assert.deepStrictEqual(spans.filter(({ parentSpanId }) => !known.has(parentSpanId)), [])
@@ -105,7 +108,17 @@ describe("telemetry", { timeout: 90_000 }, () => {
 
   const deaf = [
     ["refuses connections", (server: Server) => void server.close()],
-    ["takes everything and never answers", () => undefined]
+    ["takes everything and never answers", () => undefined],
+    [
+      "answers 500",
+      (server: Server) =>
+        void server.on(
+          "connection",
+          (socket) =>
+            socket.on("error", () => undefined).once("data", () =>
+              socket.end("HTTP/1.1 500 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"))
+        )
+    ]
   ] as const
   it.live.each(deaf)(
     "slows neither requests nor the end down where the collector %s",
@@ -121,7 +134,8 @@ describe("telemetry", { timeout: 90_000 }, () => {
         )
         const { port } = server.address() as AddressInfo
         begin(server)
-        yield* Gateway.run({ environment: exportTo(`http://127.0.0.1:${port}`) }, async (gateway) => {
+        const environment = { ...exportTo(`http://127.0.0.1:${port}`), OTEL_EXPORTER_OTLP_TIMEOUT: "1000" }
+        yield* Gateway.run({ environment }, async (gateway) => {
           const tookMs: Array<number> = []
           const timed = async () => {
             const start = performance.now()
@@ -137,12 +151,18 @@ describe("telemetry", { timeout: 90_000 }, () => {
           // whoever waited for the exporter would wait for its four tries, a second apart
           assert.isBelow(Math.max(...tookMs), 2_500)
 
+          const warnings = async ({ log }: { readonly log: string }) =>
+            log.split("\n").filter((line) => line.includes("telemetry cannot be delivered")).length
+          const services = [gateway.ingress, ...gateway.workers]
+          for (const service of services) await eventually(() => warnings(service), (count) => count === 1, 10_000)
+
           const told = performance.now()
-          const exits = await Promise.all([gateway.ingress, ...gateway.workers].map((service) => service.terminate()))
+          const exits = await Promise.all(services.map((service) => service.terminate()))
           assert.deepStrictEqual(exits, [0, 0])
           console.log(`both services gone ${(performance.now() - told).toFixed(0)} ms after being told`)
           // its last words have three seconds
           assert.isBelow(performance.now() - told, 8_000)
+          for (const service of services) assert.strictEqual(await warnings(service), 1)
         })
       }))
   )

@@ -2,7 +2,7 @@
  * One exchange with a provider, fed to a reader: errors by their status, streams as they come, anything else once it is
  * whole, at the pace at which the client takes it.
  */
-import { Effect, Option, Redacted } from "effect"
+import { Effect, Option, Redacted, Tracer } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
 import type { JobError } from "../../contract/JobError.ts"
 import { ProviderFailed } from "../../contract/JobError.ts"
@@ -14,6 +14,7 @@ import type { Sink } from "../Sink.ts"
 import type { ExchangeControl, Receiver, Upstream } from "../Upstream.ts"
 import type { AnswerReader, Read } from "./AnswerReader.ts"
 import { isFailure } from "./AnswerReader.ts"
+import { Ending } from "./Ending.ts"
 import type { HttpProtocol, Outgoing } from "./HttpProtocol.ts"
 import * as ProviderError from "./ProviderError.ts"
 
@@ -34,7 +35,9 @@ export const exchange = Effect.fnUntraced(function*(
   const key = Option.getOrUndefined(Option.map(yield* Endpoint.keyOf(endpoint), Redacted.value))
   const secrets = [key ?? "", endpoint.provider.baseUrl ?? ""]
   const reader = makeReader(secrets)
-  const answer = new Answer(endpoint.name, sink, reader)
+  // only for those who listen
+  const ending = (yield* Tracer.Tracer) === Tracer.nativeTracer ? undefined : new Ending()
+  const answer = new Answer(endpoint.name, sink, reader, ending)
   const traceparent = yield* TraceParent.current
   yield* upstream.exchange({
     provider: endpoint.name,
@@ -50,6 +53,7 @@ export const exchange = Effect.fnUntraced(function*(
     ...Endpoint.timeoutsOf(endpoint)
   }, (control) => answer.receiver(control))
   yield* answer.finish(secrets)
+  if (ending !== undefined) yield* Effect.annotateCurrentSpan(ending.attributes())
   return reader.usage()
 })
 
@@ -58,6 +62,7 @@ class Answer {
   readonly #provider: string
   readonly #sink: Sink
   readonly #reader: AnswerReader
+  readonly #ending: Ending | undefined
   #status = 0
   #headers: IncomingHttpHeaders = {}
   #contentType = "application/json"
@@ -66,7 +71,8 @@ class Answer {
   #heldBytes = 0
   #mayHold = 0
 
-  constructor(provider: string, sink: Sink, reader: AnswerReader) {
+  constructor(provider: string, sink: Sink, reader: AnswerReader, ending: Ending | undefined) {
+    this.#ending = ending
     this.#provider = provider
     this.#sink = sink
     this.#reader = reader
@@ -85,6 +91,7 @@ class Answer {
       onData: (chunk) => {
         switch (this.#kind) {
           case "stream":
+            this.#ending?.pass(chunk)
             return this.#onStream(chunk, control)
           case "error":
             if (this.#heldBytes < ProviderError.maxErrorBytes) this.#hold(chunk)
@@ -113,10 +120,16 @@ class Answer {
       case "stream":
         return this.#last(this.#reader.end())
       case "whole":
-        return this.#last(this.#reader.whole(Buffer.concat(this.#held)))
+        return this.#last(this.#reader.whole(this.#whole()))
       case "passing":
         return Effect.void
     }
+  }
+
+  #whole(): Uint8Array {
+    const body = Buffer.concat(this.#held)
+    this.#ending?.whole(body)
+    return body
   }
 
   #hold(chunk: Uint8Array): void {

@@ -1,0 +1,46 @@
+/** What telemetry calls the route of a request. Its path itself may hold anything, and names without number. */
+import { operations } from "../../shared/contract/operations.ts"
+import { filesPath } from "../../shared/files/SignedUrl.ts"
+import * as PathTemplate from "./PathTemplate.ts"
+
+const exact = new Map([["GET /v1/models", "/v1/models"], ["GET /openapi.json", "/openapi.json"]])
+
+/** Those whose paths begin like this, and what the rest makes of them. */
+const begun: Array<readonly [start: string, template: (rest: string) => string | undefined]> = [
+  ["GET /v1/models/", () => "/v1/models/{model}"],
+  [`GET ${filesPath}`, () => `${filesPath}{id}`]
+]
+
+for (const { operations: behind, path } of PathTemplate.groups(operations)) {
+  if (!path.endsWith("*")) exact.set(`POST ${path}`, path)
+  else {
+    const start = path.slice(0, -1)
+    const suffixes = behind.map(({ suffix = "" }) => suffix)
+    begun.push([`POST ${start}`, (rest) => {
+      const suffix = suffixes.find((suffix) => rest.endsWith(suffix))
+      return suffix === undefined ? undefined : `${start}{model}${suffix}`
+    }])
+  }
+}
+
+for (const { kind, paths: [path] } of operations) {
+  if (kind !== "task") continue
+  for (const method of ["GET", "DELETE"]) {
+    begun.push([
+      `${method} ${path}/`,
+      (rest) => rest.endsWith("/content") ? `${path}/{task_id}/content` : `${path}/{task_id}`
+    ])
+  }
+}
+
+/** `undefined` where there is no such route. */
+export const of = (method: string, url: string): string | undefined => {
+  const end = url.indexOf("?")
+  const asked = `${method} ${end === -1 ? url : url.slice(0, end)}`
+  const found = exact.get(asked)
+  if (found !== undefined) return found
+  for (const [start, template] of begun) {
+    if (asked.startsWith(start)) return template(asked.slice(start.length))
+  }
+  return undefined
+}

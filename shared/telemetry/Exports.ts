@@ -1,0 +1,81 @@
+/**
+ * Keeps a collector that is down, slow or full from costing anything: each delivery has a deadline, few are under way at
+ * once, and while one is tried again no other is kept beside it. One warning tells when it begins, one line when it ends.
+ */
+import { Config, Effect, Layer, Metric } from "effect"
+import { FetchHttpClient, HttpClient, HttpClientError, type HttpClientRequest } from "effect/http"
+import * as Metrics from "./Metrics.ts"
+
+/** Deliveries at once, of all signals. */
+const maxAtOnce = 6
+
+/** How often the exporter tries to deliver one batch. */
+const triesPerBatch = 4
+
+/** A batch that is given up at once. The exporter then rests for a minute, and keeps nothing meanwhile. */
+class TooMuch extends Error {
+  override readonly name = "TooMuch"
+}
+
+const signalOf = (url: string): string => /\/v1\/(traces|metrics|logs)$/.exec(url)?.[1] ?? "telemetry"
+
+/** A client that keeps to this. */
+export const guard = (client: HttpClient.HttpClient, timeoutMs: number): HttpClient.HttpClient => {
+  const failing = new Map<string, { readonly batch: HttpClientRequest.HttpClientRequest["body"]; tries: number }>()
+  let underWay = 0
+
+  const failed = (request: HttpClientRequest.HttpClientRequest, reason: string) => {
+    const signal = signalOf(request.url)
+    const isNews = failing.size === 0
+    const known = failing.get(signal)
+    if (known?.batch === request.body) known.tries++
+    else failing.set(signal, { batch: request.body, tries: 1 })
+    return Effect.andThen(
+      Metric.update(Metrics.exportsFailed(signal), 1),
+      isNews ? Effect.logWarning("telemetry cannot be delivered to the collector", { signal, reason }) : Effect.void
+    )
+  }
+
+  const delivered = (request: HttpClientRequest.HttpClientRequest) => {
+    const wasFailing = failing.delete(signalOf(request.url))
+    return wasFailing && failing.size === 0 ? Effect.logInfo("telemetry is delivered again") : Effect.void
+  }
+
+  return HttpClient.transform(client, (exchange, request) =>
+    Effect.suspend(() => {
+      const known = failing.get(signalOf(request.url))
+      const isTriedBeside = known !== undefined && known.batch !== request.body && known.tries < triesPerBatch
+      if (underWay >= maxAtOnce || isTriedBeside) return Effect.die(new TooMuch())
+      underWay++
+      return exchange.pipe(
+        // up to the end of the answer
+        Effect.tap((response) => Effect.ignore(response.arrayBuffer)),
+        Effect.timeoutOrElse({
+          duration: timeoutMs,
+          orElse: () =>
+            Effect.fail(
+              new HttpClientError.HttpClientError({
+                reason: new HttpClientError.TransportError({ request, description: `no answer in ${timeoutMs} ms` })
+              })
+            )
+        }),
+        Effect.tap((response) =>
+          response.status < 400 ? delivered(request) : failed(request, `answers ${response.status}`)
+        ),
+        Effect.tapError((error) => failed(request, error.reason._tag)),
+        Effect.ensuring(Effect.sync(() => {
+          underWay--
+        }))
+      )
+    }))
+}
+
+/** Reads `OTEL_EXPORTER_OTLP_TIMEOUT`: how long a delivery may take, in milliseconds (default 10,000). */
+export const layer = Layer.effect(
+  HttpClient.HttpClient,
+  Effect.gen(function*() {
+    const timeoutMs = yield* Config.Int("OTEL_EXPORTER_OTLP_TIMEOUT").pipe(Config.withDefault(10_000))
+    for (const signal of ["traces", "metrics", "logs"]) Metrics.update(Metrics.exportsFailed(signal), 0)
+    return guard(yield* HttpClient.HttpClient, timeoutMs)
+  })
+).pipe(Layer.provide(FetchHttpClient.layer))

@@ -1,0 +1,125 @@
+/** Dashboards, alerts and the collector's configuration: that they are right, and name nothing that does not exist. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { parse } from "yaml"
+import * as Metrics from "../../shared/telemetry/Metrics.ts"
+import { chat } from "../fixture/ChatClient.ts"
+import { detours, fellBack, retried, waited } from "../fixture/Detours.ts"
+import { eventually } from "../fixture/Eventually.ts"
+import { Gateway } from "../fixture/Gateway.ts"
+import * as Prometheus from "../fixture/Prometheus.ts"
+
+const folder = join(import.meta.dirname, "..", "..", "deploy", "observability")
+const read = (...path: ReadonlyArray<string>) => readFileSync(join(folder, ...path), "utf8")
+const dashboards = readdirSync(join(folder, "grafana"))
+const rulesFile = join(folder, "prometheus", "rules.yaml")
+
+/** Every metric that a text names, by its name in the table. */
+const metricsIn = (text: string): ReadonlyArray<string> => [
+  ...new Set(
+    [...text.matchAll(/gateway_[a-z_]+/g)].map(([name]) => name.replace(/_(bucket|count|sum)$/, ""))
+  )
+]
+
+const named = [
+  ...new Set([read("prometheus", "rules.yaml"), ...dashboards.map((file) => read("grafana", file))].flatMap(metricsIn))
+]
+
+interface Rules {
+  readonly groups: ReadonlyArray<{
+    readonly rules: ReadonlyArray<{ readonly alert: string; readonly annotations: Record<string, string> }>
+  }>
+}
+const alerts = (parse(read("prometheus", "rules.yaml")) as Rules).groups.flatMap(({ rules }) => rules)
+
+interface CollectorConfig {
+  readonly receivers: object
+  readonly processors: { readonly tail_sampling: { readonly policies: ReadonlyArray<{ readonly name: string }> } }
+  readonly exporters: object
+  readonly service: {
+    readonly pipelines: Record<string, Record<"receivers" | "processors" | "exporters", ReadonlyArray<string>>>
+  }
+}
+
+describe("dashboards and alerts", () => {
+  it("name only metrics of the table, and every metric of the table is in one of them", () => {
+    assert.deepStrictEqual([...named].toSorted(), Metrics.table.map(({ name }) => name).toSorted())
+  })
+
+  it.for(dashboards)("%s is a dashboard whose panels do not overlap", (file) => {
+    const { panels, uid } = JSON.parse(read("grafana", file)) as {
+      readonly uid: string
+      readonly panels: ReadonlyArray<
+        { readonly title: string; readonly gridPos: Record<"x" | "y" | "w" | "h", number> }
+      >
+    }
+    assert.strictEqual(uid, `gateway-${file.replace(".json", "")}`)
+    const cells = panels.flatMap(({ gridPos: { h, w, x, y } }) =>
+      Array.from({ length: w * h }, (_, at) => `${x + at % w} ${y + Math.floor(at / w)}`)
+    )
+    assert.lengthOf(new Set(cells), cells.length)
+    assert.lengthOf(new Set(panels.map(({ title }) => title)), panels.length)
+  })
+
+  it("every alert says what to do, and is tested", () => {
+    const tests = read("prometheus", "rules.test.yaml")
+    for (const { alert, annotations } of alerts) {
+      assert.isAbove(annotations["summary"]?.length ?? 0, 20, alert)
+      assert.isAbove(annotations["runbook"]?.length ?? 0, 40, alert)
+      assert.include(tests, `name: ${alert}\n`)
+    }
+  })
+})
+
+describe("the collector's configuration", () => {
+  it("uses what it defines, and keeps errors, slow traces and a share of the rest", () => {
+    const { service, ...defined } = parse(read("otel-collector.yaml")) as CollectorConfig
+    for (const pipeline of Object.values(service.pipelines)) {
+      for (const kind of ["receivers", "processors", "exporters"] as const) {
+        for (const component of pipeline[kind]) assert.property(defined[kind], component)
+      }
+    }
+    const policies = defined.processors.tail_sampling.policies.map(({ name }) => name)
+    assert.includeMembers(policies, ["errors", "slow", "share"])
+    assert.include(service.pipelines["traces"]?.processors ?? [], "tail_sampling")
+  })
+})
+
+describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometheus", { timeout: 90_000 }, () => {
+  it("takes the rules and the configuration, and the rules do what their tests say", async () => {
+    assert.include(await Prometheus.promtool("check", "rules", rulesFile), `${alerts.length} rules found`)
+    await Prometheus.promtool("check", "config", join(folder, "prometheus", "prometheus.yaml"))
+    await Prometheus.promtool("test", "rules", join(folder, "prometheus", "rules.test.yaml"))
+  })
+
+  it.live("finds every metric that dashboards and alerts name in the running services", () =>
+    Gateway.run(detours, (gateway) =>
+      Effect.runPromise(Effect.scoped(Effect.gen(function*() {
+        const ports = [gateway.ingress, ...gateway.workers].map(({ port }) => port)
+        const api = yield* Prometheus.scraping(ports, rulesFile)
+        yield* Effect.promise(async () => {
+          await (await gateway.request(chat("free-chat", { stream: true }))).text()
+          await retried(gateway)
+          await fellBack(gateway, "not today")
+          await waited(gateway)
+          const ask = async (path: string): Promise<unknown> => {
+            const answer = await fetch(`${api}/${path}`).catch(() => undefined)
+            return answer === undefined ? undefined : (await answer.json() as { readonly data: unknown }).data
+          }
+          const missing = async () => {
+            const names = await ask("label/__name__/values")
+            const known = new Set(Array.isArray(names) ? names.flatMap((name) => metricsIn(String(name))) : [])
+            return named.filter((name) => !known.has(name))
+          }
+          await eventually(missing, (names) => names.length === 0, 20_000)
+          const { groups } = await ask("rules") as {
+            readonly groups: ReadonlyArray<{ readonly rules: ReadonlyArray<{ readonly lastError?: string }> }>
+          }
+          const rules = groups.flatMap(({ rules }) => rules)
+          assert.lengthOf(rules, alerts.length)
+          for (const { lastError } of rules) assert.isUndefined(lastError)
+        })
+      })))))
+})
