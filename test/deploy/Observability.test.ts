@@ -106,7 +106,8 @@ describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometh
           await waited(gateway)
           const ask = async (path: string): Promise<unknown> => {
             const answer = await fetch(`${api}/${path}`).catch(() => undefined)
-            return answer === undefined ? undefined : (await answer.json() as { readonly data: unknown }).data
+            // while it starts it is unavailable
+            return answer?.ok === true ? (await answer.json() as { readonly data: unknown }).data : undefined
           }
           const missing = async () => {
             const names = await ask("label/__name__/values")
