@@ -587,6 +587,7 @@ class Client {
     const attempt = attemptOf(job.state)
     if (attempt === undefined) return
     job.confirmAt = this.#now() + confirmTimeoutMs + confirmAgainMs
+    if (job.span !== undefined) this.#spans?.publishedAgain(job.span)
     const [subject, payload, headers] = this.#publication(job, attempt)
     this.#outbox.request(subject, payload, headers, confirmTimeoutMs).then(
       (answer) => {

@@ -1,6 +1,6 @@
 /**
- * The spans of jobs on their way to a worker, one for each time that a job is published: from when it began to wait until
- * a worker has it, or nobody wants it any more. The worker's own span is its child.
+ * The spans of jobs on their way to a worker, one for each attempt: from when it began to wait until a worker has it, or
+ * nobody wants it any more. The worker's own span is its child.
  */
 import { Context, Exit, Option, type Tracer } from "effect"
 import * as Attributes from "../telemetry/Attributes.ts"
@@ -42,6 +42,11 @@ export class JobSpans {
   /** It has left for the stream. */
   published(span: Tracer.Span): void {
     span.event("published", this.#nanos())
+  }
+
+  /** It has left once more under the same message id, of which the stream keeps one: no worker had said that it has it. */
+  publishedAgain(span: Tracer.Span): void {
+    span.event("published again", this.#nanos())
   }
 
   /** A worker has it, or it has failed for want of one, by the tag of its error. `cancelled`: nobody wants it any more. */

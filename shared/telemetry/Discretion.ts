@@ -1,6 +1,7 @@
 /**
  * A tracer that tells no more than it may. Of an error it tells the kind: the message is for the client, and may hold what
- * a provider quoted of a prompt. Of an address it tells nothing but the route: the rest may hold a key or a signature.
+ * a provider quoted of a prompt. Of an address it tells nothing but the route: the rest may hold a key or a signature. Of
+ * what belongs to no request it tells nothing.
  */
 import { Cause, type Context, Effect, Exit, Layer, Option, Tracer } from "effect"
 import { name } from "./Attributes.ts"
@@ -107,6 +108,12 @@ class DiscreetSpan implements Tracer.Span {
   }
 }
 
+type Options = Parameters<Tracer.Tracer["span"]>[0]
+
+/** A service's own doings, as at its start, belong to no request: what begins there, and is nobody's call, is not told. */
+const ofRequest = (options: Options): Options =>
+  options.kind === "internal" && Option.isNone(options.parent) ? { ...options, sampled: false } : options
+
 /** Makes the tracer below discreet. Effect's own, which tells nobody anything, is left as it is. */
 export const layer = Layer.effect(
   Tracer.Tracer,
@@ -115,6 +122,6 @@ export const layer = Layer.effect(
     (tracer) =>
       tracer === Tracer.nativeTracer
         ? tracer
-        : Tracer.make({ span: (options) => new DiscreetSpan(tracer.span(options)) })
+        : Tracer.make({ span: (options) => new DiscreetSpan(tracer.span(ofRequest(options))) })
   )
 )
