@@ -3,6 +3,7 @@ import { Effect, FileSystem, Option, Path, Scope } from "effect"
 import { HttpClient } from "effect/http"
 import { freePort } from "./Ports.ts"
 import { Settings } from "./Settings.ts"
+import { makeTracing } from "./Tracing.ts"
 import { consoleService } from "./WebApp.ts"
 import { Supervisor } from "./Supervisor.ts"
 import type { Service } from "./Supervisor.ts"
@@ -19,6 +20,7 @@ export interface Shared {
   readonly secret: string
   /** What signs in to the console. */
   readonly adminToken: string
+  readonly hasConsole: boolean
 }
 
 /** Asks a service whether it is ready, for at most two seconds. */
@@ -32,16 +34,19 @@ const probe = (client: HttpClient.HttpClient, port: number) =>
  * Starts the workers, then the ingress, and returns the effect that waits until all are ready. With the scope the ingress
  * stops first, so that what it has accepted is still worked on; then the workers, all at once.
  */
-export const startServices = Effect.fn("Services.start")(function*({ adminToken, natsUrl, secret }: Shared) {
+export const startServices = Effect.fn("Services.start")(function*(shared: Shared) {
+  const { adminToken, hasConsole, natsUrl, secret } = shared
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const client = yield* HttpClient.HttpClient
   const supervisor = yield* Supervisor
-  const { catalogue, consolePort, data, port, publicUrl, services } = yield* Settings
+  const { catalogue, collector, consolePort, data, port, publicUrl, services } = yield* Settings
   const address = `http://127.0.0.1:${port}`
 
   /** The ports that people know; every other service listens for probes alone. */
   const ports: Readonly<Record<string, number>> = { [ingress]: port, [consoleService]: consolePort }
+
+  const tracing = hasConsole && Option.isNone(collector) ? makeTracing(consolePort) : () => ({})
 
   const describe = (name: string): Service => ({
     name,
@@ -63,7 +68,8 @@ export const startServices = Effect.fn("Services.start")(function*({ adminToken,
           CONSOLE_ADMIN_TOKEN: name === consoleService ? adminToken : undefined,
           // to stop, as on SIGTERM, when the standard input ends
           GATEWAY_PARENT_PIPE: "1",
-          GATEWAY_BOOTSTRAP_KEY: undefined
+          GATEWAY_BOOTSTRAP_KEY: undefined,
+          ...tracing(name)
         },
         endsWithInput: true,
         isReady: probe(client, own)

@@ -33,6 +33,8 @@ export class Settings extends Context.Service<Settings, {
   readonly secret: Option.Option<string>
   /** `GATEWAY_PUBLIC_URL`: the gateway's root in the addresses that it gives out. */
   readonly publicUrl: Option.Option<string>
+  /** `OTEL_EXPORTER_OTLP_ENDPOINT`, or that of traces: where they go instead of to the console. */
+  readonly collector: Option.Option<string>
   /** `GATEWAY_SERVICES`: the folder with a folder for each service; another one than the project's is for tests. */
   readonly services: string
   /** The project's own folder. */
@@ -59,6 +61,10 @@ export class Settings extends Context.Service<Settings, {
         bootstrapKey: yield* text("GATEWAY_BOOTSTRAP_KEY"),
         secret: yield* text("GATEWAY_SECRET"),
         publicUrl: yield* text("GATEWAY_PUBLIC_URL"),
+        collector: Option.firstSomeOf([
+          yield* text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+          yield* text("OTEL_EXPORTER_OTLP_ENDPOINT")
+        ]),
         services: yield* file("GATEWAY_SERVICES", "services"),
         project
       })

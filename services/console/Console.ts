@@ -25,6 +25,9 @@ import * as SameOrigin from "./SameOrigin.ts"
 import * as SecurityHeaders from "./SecurityHeaders.ts"
 import * as SessionHandlers from "./SessionHandlers.ts"
 import { Sessions } from "./Sessions.ts"
+import * as TraceHandlers from "./TraceHandlers.ts"
+import * as TraceIntake from "./TraceIntake.ts"
+import { Traces } from "./Traces.ts"
 import * as UsageHandlers from "./UsageHandlers.ts"
 import * as WebApp from "./WebApp.ts"
 
@@ -44,11 +47,17 @@ const server = Layer.unwrap(Effect.gen(function*() {
 }))
 
 const adminApi = HttpApiBuilder.layer(ConsoleApi, { openapiPath: "/api/openapi.json" }).pipe(
-  Layer.provide([SessionHandlers.layer, KeyHandlers.layer, FleetHandlers.layer, UsageHandlers.layer]),
+  Layer.provide([
+    SessionHandlers.layer,
+    KeyHandlers.layer,
+    FleetHandlers.layer,
+    UsageHandlers.layer,
+    TraceHandlers.layer
+  ]),
   Layer.provide([Authorization.layer, HttpApiMiddleware.layerProblemDetails({ includeDetails: true })])
 )
 
-const routes = Layer.mergeAll(adminApi, GatewayProxy.layer, WebApp.layer, health).pipe(
+const routes = Layer.mergeAll(adminApi, GatewayProxy.layer, TraceIntake.layer, WebApp.layer, health).pipe(
   Layer.provide([SecurityHeaders.layer, SameOrigin.layer])
 )
 
@@ -61,7 +70,7 @@ export const layer = HttpRouter.serve(routes, { disableLogger: true, disableList
   ]),
   Layer.provide([Sessions.layer, Attempts.layer, KeyStore.layer, KeyAudit.layer, Fleet.layer, UsageCounters.layer]),
   // until it has routes a server answers nobody: whatever takes time is built before it listens
-  Layer.provide([RequestLog.layer, WebApp.WebFiles.layer]),
+  Layer.provide([RequestLog.layer, Traces.layer, WebApp.WebFiles.layer]),
   Layer.provide([AdminToken.layer, Nats.layer, Catalogue.layer]),
   Layer.provide(NodeFileSystem.layer)
 )

@@ -18,6 +18,8 @@ const sources = [
   "services/console/web",
   "shared/contract",
   "shared/keys",
+  "shared/telemetry/Attributes.ts",
+  "shared/telemetry/StoredSpan.ts",
   "shared/usage",
   "package-lock.json"
 ]

@@ -3,6 +3,7 @@ import { Effect, Option } from "effect"
 import type { JetStreamFailed } from "../../shared/bus/JobStreams.ts"
 import type { Usage } from "../../shared/contract/Usage.ts"
 import type { VideoTask } from "../../shared/tasks/VideoTask.ts"
+import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
 import type { VideoTasks } from "../../shared/tasks/VideoTasks.ts"
 import type { UsageEvent } from "../../shared/usage/UsageEvent.ts"
 import type { UsageLog } from "../../shared/usage/UsageLog.ts"
@@ -20,6 +21,7 @@ const eventOf = (cost: Metering["cost"], task: VideoTask): Option.Option<UsageEv
   const { created, error, providerTask, result, status, updated } = task
   if (providerTask === null || status === "queued" || status === "in_progress") return Option.none()
   const ended = task.ended ?? updated
+  const traceId = TraceParent.traceIdOf(task.traceparent)
   const usage = result === null ? undefined : { inputTokens: 0, outputTokens: 0, seconds: result.metadata.duration }
   return Option.some({
     id: task.id,
@@ -35,7 +37,8 @@ const eventOf = (cost: Metering["cost"], task: VideoTask): Option.Option<UsageEv
     error: error?._tag ?? null,
     durationMs: Math.max(0, ended - created),
     firstByteMs: null,
-    attempts: 1
+    attempts: 1,
+    ...(traceId === undefined ? {} : { traceId })
   })
 }
 

@@ -3,6 +3,13 @@
  * traces that have been still for longest where it holds too many spans.
  */
 import { Option, Schema } from "effect"
+import { name } from "./Attributes.ts"
+import { type Attribute, kinds, type StoredSpan } from "./StoredSpan.ts"
+
+/** What is kept of one span at the most: so many of each list, and so many characters of a text. */
+const maxAttributes = 64
+const maxEvents = 32
+const maxText = 1_024
 
 const Value = Schema.Struct({
   stringValue: Schema.optionalKey(Schema.String),
@@ -39,50 +46,66 @@ const decode = Schema.decodeUnknownOption(Schema.Struct({
   }))
 }))
 
-const kinds = ["internal", "internal", "server", "client", "producer", "consumer"] as const
-
-type Attribute = string | number | boolean | ReadonlyArray<string>
-
-export interface StoredSpan {
-  readonly service: string
-  readonly traceId: string
-  readonly spanId: string
-  readonly parentSpanId: string | null
-  readonly name: string
-  readonly kind: typeof kinds[number]
-  /** Epoch milliseconds. */
-  readonly start: number
-  readonly end: number
-  readonly isError: boolean
-  readonly attributes: Readonly<Record<string, Attribute>>
-  /** Epoch milliseconds. */
-  readonly events: ReadonlyArray<{ readonly name: string; readonly at: number }>
-  readonly links: ReadonlyArray<{ readonly traceId: string; readonly spanId: string }>
-}
-
 const milliseconds = (nanoseconds: number): number => nanoseconds / 1e6
 
-const valueOf = (value: typeof Value.Type): Attribute =>
-  value.arrayValue?.values.map(({ stringValue = "" }) => stringValue)
-    ?? value.stringValue ?? value.intValue ?? value.doubleValue ?? value.boolValue ?? ""
+const cut = (text: string): string => text.length > maxText ? `${text.slice(0, maxText)}…` : text
+
+const valueOf = ({ arrayValue, boolValue, doubleValue, intValue, stringValue = "" }: typeof Value.Type): Attribute =>
+  arrayValue?.values.slice(0, maxEvents).map(({ stringValue = "" }) => cut(stringValue))
+    ?? intValue ?? doubleValue ?? boolValue ?? cut(stringValue)
 
 const recordOf = (attributes: typeof Attributes.Type = []): Record<string, Attribute> =>
-  Object.fromEntries(attributes.map(({ key, value }) => [key, valueOf(value)]))
+  Object.fromEntries(attributes.slice(0, maxAttributes).map(({ key, value }) => [cut(key), valueOf(value)]))
+
+/** OTLP's number is one more, and 0 where nobody said. */
+const kindOf = (number: number): StoredSpan["kind"] => kinds[number - 1] ?? "internal"
 
 const stored = (service: string, span: typeof WireSpan.Type): StoredSpan => ({
-  service,
-  traceId: span.traceId,
-  spanId: span.spanId,
-  parentSpanId: span.parentSpanId ?? null,
-  name: span.name,
-  kind: kinds[span.kind] ?? "internal",
+  service: cut(service),
+  traceId: cut(span.traceId),
+  spanId: cut(span.spanId),
+  parentSpanId: span.parentSpanId === undefined || span.parentSpanId === "" ? null : cut(span.parentSpanId),
+  name: cut(span.name),
+  kind: kindOf(span.kind),
   start: milliseconds(span.startTimeUnixNano),
   end: milliseconds(span.endTimeUnixNano),
   isError: span.status?.code === 2,
   attributes: recordOf(span.attributes),
-  events: (span.events ?? []).map(({ name, timeUnixNano }) => ({ name, at: milliseconds(timeUnixNano) })),
-  links: span.links ?? []
+  events: (span.events ?? []).slice(0, maxEvents).map(({ name, timeUnixNano }) => ({
+    name: cut(name),
+    at: milliseconds(timeUnixNano)
+  })),
+  links: (span.links ?? []).slice(0, maxEvents).map(({ spanId, traceId }) => ({
+    traceId: cut(traceId),
+    spanId: cut(spanId)
+  }))
 })
+
+/** Whether a request or its job goes by this id. */
+const isNamed = ({ attributes }: StoredSpan, id: string): boolean =>
+  attributes[name.requestId] === id || attributes[name.messageId] === id
+
+/** The span of the server that a span belongs to, as far as it has come. */
+const topOf = (spans: ReadonlyArray<StoredSpan>, span: StoredSpan): StoredSpan => {
+  let top = span
+  // no longer than there are spans: what is sent here may lead in a circle
+  for (let steps = 0; steps < spans.length && top.kind !== "server"; steps++) {
+    const parent = spans.find(({ spanId }) => spanId === top.parentSpanId)
+    if (parent === undefined) return top
+    top = parent
+  }
+  return top
+}
+
+/** A span and everything below it. */
+const below = (spans: ReadonlyArray<StoredSpan>, top: StoredSpan): ReadonlyArray<StoredSpan> => {
+  const found = new Set([top])
+  // a set is walked to what is added on the way, and takes nothing twice
+  for (const { spanId } of found) {
+    for (const span of spans) if (span.parentSpanId === spanId) found.add(span)
+  }
+  return [...found]
+}
 
 export class SpanStore {
   readonly #maxSpans: number
@@ -105,17 +128,22 @@ export class SpanStore {
     return true
   }
 
-  /** The spans with which the latest requests began, the newest first. */
-  requests(limit: number): ReadonlyArray<StoredSpan> {
-    return [...this.#traces.values()]
-      .flatMap((spans) => spans.filter(({ kind }) => kind === "server"))
-      .toSorted((a, b) => b.start - a.start)
-      .slice(0, limit)
+  /**
+   * The spans of a request, by the id that its client knows or by that of its job or task; or all of a trace, by its own.
+   * In the order in which they began; none where there is nothing, or not any more.
+   */
+  find(id: string): ReadonlyArray<StoredSpan> {
+    return this.#found(id).toSorted((a, b) => a.start - b.start)
   }
 
-  /** Everything that is known of a trace, in the order in which it began. */
-  trace(id: string): ReadonlyArray<StoredSpan> {
-    return (this.#traces.get(id) ?? []).toSorted((a, b) => a.start - b.start)
+  #found(id: string): ReadonlyArray<StoredSpan> {
+    const trace = this.#traces.get(id)
+    if (trace !== undefined) return trace
+    for (const spans of this.#traces.values()) {
+      const named = spans.find((span) => isNamed(span, id))
+      if (named !== undefined) return below(spans, topOf(spans, named))
+    }
+    return []
   }
 
   #keep(span: StoredSpan): void {

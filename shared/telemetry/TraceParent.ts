@@ -27,6 +27,10 @@ const wellFormed = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/
 export const accepted = (traceparent: string | undefined): string | undefined =>
   traceparent !== undefined && wellFormed.test(traceparent) ? traceparent : undefined
 
+/** The id of the trace that it is of; `undefined` where it is absent or not well formed. */
+export const traceIdOf = (traceparent: string | undefined): string | undefined =>
+  accepted(traceparent)?.slice("00-".length, "00-".length + 32)
+
 /** Links the span around the running effect to the one named, in whichever trace that is. */
 export const link = (traceparent: string | undefined): Effect.Effect<void> =>
   Effect.withFiber((fiber) => {

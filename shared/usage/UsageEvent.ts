@@ -36,6 +36,8 @@ export const UsageEvent = Schema.Struct({
   /** The same to the first byte of the answer; `null` where there was none. */
   firstByteMs: Schema.NullOr(Millis),
   /** How many calls to providers were made for it. */
-  attempts: Schema.Int
+  attempts: Schema.Int,
+  /** The trace of its request, where there is one. */
+  traceId: Schema.optionalKey(Schema.String)
 })
 export type UsageEvent = typeof UsageEvent.Type

@@ -5,6 +5,7 @@
 import type { ServedJob } from "../bus/JobServer.ts"
 import type { Workload } from "../contract/Operation.ts"
 import type { Usage } from "../contract/Usage.ts"
+import * as TraceParent from "../telemetry/TraceParent.ts"
 import type { UsageEvent } from "../usage/UsageEvent.ts"
 import type { UsageLog } from "../usage/UsageLog.ts"
 
@@ -69,6 +70,7 @@ export class Meter {
     const { cost, log, now, workload } = this.#metering
     const { pulled, reply, takenAt } = this.#job
     const time = now()
+    const traceId = TraceParent.traceIdOf(pulled.traceparent)
     log.write(
       workload,
       {
@@ -85,7 +87,8 @@ export class Meter {
         error,
         durationMs: Math.max(0, time - takenAt),
         firstByteMs: reply.startedAt === undefined ? null : Math.max(0, reply.startedAt - takenAt),
-        attempts: this.#calls
+        attempts: this.#calls,
+        ...(traceId === undefined ? {} : { traceId })
       },
       this.#job.hold()
     )

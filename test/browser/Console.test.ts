@@ -10,8 +10,12 @@ import { join } from "node:path"
 import OpenAI from "openai"
 import type { BrowserContext, Page } from "playwright-core"
 import { beforeAll } from "vitest"
+import { freePort } from "../../deploy/local/Ports.ts"
+import { makeTracing } from "../../deploy/local/Tracing.ts"
 import { Nats } from "../../shared/bus/Nats.ts"
+import { chat } from "../fixture/ChatClient.ts"
 import { complaints, noBrowser, sharedBrowser } from "../fixture/Browser.ts"
+import { detours } from "../fixture/Detours.ts"
 import { eventually } from "../fixture/Eventually.ts"
 import { testAdminToken } from "../fixture/Gateway.ts"
 import { sharedGateway } from "../fixture/SharedGateway.ts"
@@ -33,7 +37,17 @@ const screenshots = join(import.meta.dirname, "screenshots")
 const reason = noBrowser === undefined ? "" : ` (left out: ${noBrowser})`
 
 describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { timeout: 60_000 }, () => {
-  const gateway = sharedGateway({ services: ["images", "speech", "video"] })
+  let port = 0
+  let tracing = makeTracing(port)
+  beforeAll(async () => {
+    port = await Effect.runPromise(freePort())
+    tracing = makeTracing(port)
+  })
+  const gateway = sharedGateway({
+    services: ["images", "speech", "video"],
+    environmentOf: (service) => tracing(service),
+    ...detours
+  })
   const open = sharedBrowser()
   let url = ""
   /** A window in which somebody is signed in. */
@@ -43,7 +57,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
 
   beforeAll(async () => {
     mkdirSync(screenshots, { recursive: true })
-    const { port } = await gateway().startConsole()
+    await gateway().startConsole({ PORT: String(port) })
     url = `http://127.0.0.1:${port}`
     context = await open({ viewport: { width: 1280, height: 860 }, reducedMotion: "reduce" })
     page = await context.newPage()
@@ -75,6 +89,31 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     return violations
       .filter(({ impact }) => impact === "serious" || impact === "critical")
       .map(({ help, id, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`)
+  }
+
+  /** Takes pictures of the page as it is, light and dark, wide and narrow; what is wrong with it is the answer. */
+  const inEveryLook = async (name: string): Promise<ReadonlyArray<string>> => {
+    const found: Array<string> = []
+    for (const colorScheme of ["light", "dark"] as const) {
+      for (const width of [1280, 380]) {
+        await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
+        await page.setViewportSize({ width, height: 860 })
+        await page.waitForFunction(
+          (scheme) => document.documentElement.dataset["mantineColorScheme"] === scheme,
+          colorScheme
+        )
+        await shoot(`${name}-${colorScheme}-${width}`)
+        // each colour and each width once: looking takes seconds
+        if ((colorScheme === "light") === (width === 1280)) {
+          found.push(...(await barriers()).map((barrier) => `${colorScheme} ${width}: ${barrier}`))
+        }
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+        if (overflow > 0) found.push(`${colorScheme} ${width}: ${overflow} pixels too wide`)
+      }
+    }
+    await page.emulateMedia({ colorScheme: "light" })
+    await page.setViewportSize({ width: 1280, height: 860 })
+    return found
   }
 
   const createKey = async (name: string): Promise<string> => {
@@ -198,6 +237,132 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
 
     await goTo("/requests", "Requests")
     await page.getByRole("row").filter({ hasText: "counted" }).first().getByText("answered").waitFor()
+  })
+
+  describe("a request's trace", () => {
+    const rows = () => page.getByRole("tree", { name: "Trace" }).getByRole("treeitem")
+    const details = () => page.getByRole("region", { name: "Selected span" })
+    /** Of a stream that its provider failed at first. */
+    let requestId = ""
+
+    it("is drawn from ingress to the last call of the provider", async () => {
+      gateway().provider.behaveInTurn(
+        "patient-chat",
+        { kind: "status", status: 503 },
+        { kind: "paced", chunks: 10, everyMs: 30 }
+      )
+      const response = await gateway().request(chat("patient-chat", { stream: true }))
+      await response.text()
+      requestId = response.headers.get("x-request-id") ?? assert.fail("the answer names no request")
+      await goTo("/requests", "Requests")
+      await page.getByRole("row").filter({ hasText: "patient-chat" }).first().getByRole("link").click()
+      await page.getByRole("heading", { level: 1, name: "chat.completions" }).waitFor()
+      await rows().nth(4).waitFor()
+      const expected = [
+        /^Ingress POST \/v1\/chat\/completions begins at 0 ms, lasts [\d.]+ m?s$/,
+        /^Queue jobs\.chat\.default begins at /,
+        /^Worker chat · patient-chat begins at /,
+        /^Attempt 1 ProviderFailed patient · patient-chat begins at /,
+        /^Attempt 2 retry patient · patient-chat begins at .*, lasts .* first token at [\d.]+ m?s$/
+      ]
+      for (const [index, name] of expected.entries()) {
+        await rows().nth(index).and(page.getByRole("treeitem", { name })).waitFor()
+      }
+      assert.deepStrictEqual(
+        await rows().evaluateAll((rows) => rows.map((row) => row.ariaLevel)),
+        ["1", "2", "3", "4", "4"]
+      )
+    })
+
+    it("begins with what failed, and is gone through by the keyboard, with all attributes", async () => {
+      await details().getByText("ProviderFailed", { exact: true }).waitFor()
+      await rows().and(page.locator("[aria-selected=true]")).focus()
+      await page.keyboard.press("Home")
+      await details().getByText(requestId, { exact: true }).waitFor()
+      await page.keyboard.press("ArrowDown")
+      await details().getByText("jobs.chat.default", { exact: true }).waitFor()
+      await details().getByText("1. published", { exact: true }).waitFor()
+      await page.keyboard.press("End")
+      await details().getByText("gen_ai.response.finish_reasons", { exact: true }).waitFor()
+      assert.strictEqual(await page.evaluate(() => document.activeElement?.ariaSelected), "true")
+    })
+
+    it("is a table as well", async () => {
+      await page.getByText("Table", { exact: true }).click()
+      const table = page.getByRole("table", { name: "Spans" })
+      assert.deepStrictEqual(
+        await table.getByRole("rowheader").allInnerTexts(),
+        ["Ingress", "Queue", "Worker", "Attempt 1", "Attempt 2, retry"]
+      )
+      assert.deepStrictEqual(await barriers(), [])
+      await page.getByText("Waterfall", { exact: true }).click()
+    })
+
+    it("is found by the id that the client was given", async () => {
+      await page.getByRole("link", { name: "All requests" }).click()
+      await page.getByLabel("Find by x-request-id or trace id").fill(requestId)
+      await page.keyboard.press("Enter")
+      await rows().nth(4).waitFor()
+      await page.getByText("2 calls").waitFor()
+      await page.goto(`${url}/requests?id=nobody-knows-it`)
+      await page.getByText("Nothing is known by this id").waitFor()
+    })
+
+    it("has no serious barrier, and is as wide as its window", async () => {
+      await page.goto(`${url}/requests?id=${requestId}`)
+      await rows().nth(4).waitFor()
+      assert.deepStrictEqual(await inEveryLook("request"), [])
+    })
+
+    it("is not here where the services send theirs to a collector, which is said", async () => {
+      const other = await gateway().startConsole({ CONSOLE_OTLP_TOKEN: "" })
+      // the same host, for which the browser has a session
+      await page.goto(`http://127.0.0.1:${other.port}/requests`)
+      await page.getByRole("row").filter({ hasText: "patient-chat" }).first().getByRole("link").click()
+      await page.getByText("The services send their traces to a collector").waitFor()
+      await page.getByRole("button", { name: "Copy the trace id" }).waitFor()
+      await page.getByText("2 calls").waitFor()
+      await other.kill()
+    })
+
+    it("shows as text whatever it is sent", async () => {
+      const attack = `"><img src=x onerror="document.title='hacked'">`
+      const { OTEL_EXPORTER_OTLP_TRACES_HEADERS = "" } = tracing("chat")
+      const text = { stringValue: attack }
+      const span = { traceId: "hostile", kind: 3, startTimeUnixNano: "1000000", endTimeUnixNano: "3000000" }
+      const response = await fetch(`${url}/otlp/v1/traces`, {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          authorization: decodeURIComponent(OTEL_EXPORTER_OTLP_TRACES_HEADERS.replace("authorization=", ""))
+        },
+        body: JSON.stringify({
+          resourceSpans: [{
+            resource: { attributes: [{ key: "service.name", value: text }] },
+            scopeSpans: [{
+              spans: [{
+                ...span,
+                spanId: attack,
+                name: attack,
+                attributes: ["gen_ai.provider.name", "error.type", "gateway.provider.reason", attack].map((key) => ({
+                  key,
+                  value: text
+                })),
+                events: [{ name: attack, timeUnixNano: "2000000" }],
+                links: [{ traceId: attack, spanId: attack }]
+              }]
+            }]
+          }]
+        })
+      })
+      assert.strictEqual(response.status, 200)
+      await page.goto(`${url}/requests?id=hostile`)
+      await details().getByText(`1. ${attack}`, { exact: true }).waitFor()
+      assert.strictEqual(await page.title(), "Request · Model Gateway")
+      assert.strictEqual(await page.locator("img[src=x]").count(), 0)
+      await page.getByRole("link", { name: "its trace" }).click()
+      await page.getByText("Nothing is known by this id").waitFor()
+    })
   })
 
   describe("the playground", () => {
@@ -397,25 +562,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       await page.setViewportSize({ width: 1280, height: 860 })
       await goTo(path, title)
       await page.locator("[aria-busy=true]:visible").first().waitFor({ state: "detached" })
-      const found: Array<string> = []
-      for (const colorScheme of ["light", "dark"] as const) {
-        for (const width of [1280, 380]) {
-          await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
-          await page.setViewportSize({ width, height: 860 })
-          await page.waitForFunction(
-            (scheme) => document.documentElement.dataset["mantineColorScheme"] === scheme,
-            colorScheme
-          )
-          await shoot(`${path.slice(1)}-${colorScheme}-${width}`)
-          // each colour and each width once: looking takes seconds
-          if ((colorScheme === "light") === (width === 1280)) {
-            found.push(...(await barriers()).map((barrier) => `${colorScheme} ${width}: ${barrier}`))
-          }
-          const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
-          if (overflow > 0) found.push(`${colorScheme} ${width}: ${overflow} pixels too wide`)
-        }
-      }
-      assert.deepStrictEqual(found, [])
+      assert.deepStrictEqual(await inEveryLook(path.slice(1)), [])
     })
   })
 

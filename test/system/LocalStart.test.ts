@@ -13,6 +13,8 @@ import { dirname, join } from "node:path"
 import { PortUnavailable } from "../../deploy/local/Ports.ts"
 import { Settings } from "../../deploy/local/Settings.ts"
 import { Supervisor } from "../../deploy/local/Supervisor.ts"
+import type { StoredSpan } from "../../shared/telemetry/StoredSpan.ts"
+import { eventually } from "../fixture/Eventually.ts"
 import { childrenOf, ended, gateway, isAlive, makePlace, program, project, until } from "../fixture/LocalGateway.ts"
 
 const child = (pid: number, name: string) => childrenOf(pid).get(name) ?? assert.fail(`no ${name} runs`)
@@ -61,10 +63,28 @@ describe("npm start", () => {
       const address = `http://127.0.0.1:${place.consolePort}`
       const page = execFileSync("curl", ["-sS", address], { encoding: "utf8" })
       assert.include(page, "<title>Model Gateway</title>")
-      const bearer = `authorization: Bearer ${token}`
-      const keys = execFileSync("curl", ["-sS", `${address}/api/keys`, "-H", bearer], { encoding: "utf8" })
+      const authorization = `Bearer ${token}`
+      const keys = execFileSync("curl", ["-sS", `${address}/api/keys`, "-H", `authorization: ${authorization}`], {
+        encoding: "utf8"
+      })
       assert.include(keys, `"name":"local"`)
+
+      // its trace is there to be looked at, from ingress and worker alike
+      const ask = async (path: string) => (await fetch(`${address}${path}`, { headers: { authorization } })).text()
+      const traced = async () => {
+        const [id = "none"] = /(?<="id":")[^"]+/.exec(await ask("/api/requests")) ?? []
+        return ask(`/api/traces/${id}`)
+      }
+      const spans = yield* Effect.promise(() =>
+        eventually(traced, (spans) => /"service":"ingress"/.test(spans) && /"service":"chat"/.test(spans), 15_000)
+      )
+      const [event] = JSON.parse(yield* Effect.promise(() => ask("/api/requests")))
+      assert.deepStrictEqual(
+        new Set(JSON.parse(spans).map((span: StoredSpan) => span.traceId)),
+        new Set([event.traceId])
+      )
       for (const log of readdirSync(join(place.data, "logs"))) {
+        assert.notInclude(read(place.data, "logs", log), "telemetry cannot be delivered")
         assert.notInclude(read(place.data, "logs", log), `${token}`)
       }
 
@@ -313,6 +333,7 @@ describe("npm start", () => {
         ...{
           secret: Option.none(),
           publicUrl: Option.none(),
+          collector: Option.none(),
           adminToken: Option.none(),
           consolePort: place.consolePort
         },

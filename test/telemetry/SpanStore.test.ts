@@ -41,7 +41,7 @@ describe("the store of spans", () => {
     })
     assert.isTrue(store.add(payload(child)))
     assert.isTrue(store.add(payload(span("t", "a", 1_000))))
-    const [first, second, ...others] = store.trace("t")
+    const [first, second, ...others] = store.find("t")
     assert.isEmpty(others)
     assert.deepInclude(first!, {
       spanId: "a",
@@ -71,12 +71,55 @@ describe("the store of spans", () => {
     })
   })
 
-  it("lists the latest requests by the spans of their servers", () => {
+  it("finds a request in a trace of several by its own id and by that of its job", () => {
     const store = new SpanStore()
-    for (const at of [2, 1, 3]) {
-      store.add(payload(span(`t${at}`, `a${at}`, at), span(`t${at}`, `b${at}`, at, { kind: 4 })))
+    const attribute = (key: string, stringValue: string) => ({ attributes: [{ key, value: { stringValue } }] })
+    for (const [index, request] of ["first", "second"].entries()) {
+      const begin = 1_000 * (index + 1)
+      // the workers tell before ingress does
+      store.add(payload(
+        span("t", `${request} worker`, begin + 2, { parentSpanId: `${request} queue`, kind: 5 }),
+        span("t", `${request} queue`, begin + 1, {
+          parentSpanId: `${request} server`,
+          kind: 4,
+          ...attribute("messaging.message.id", `${request} job`)
+        })
+      ))
+      assert.lengthOf(store.find(`${request} job`), 2)
+      store.add(payload(span("t", `${request} server`, begin, {
+        parentSpanId: "of the client",
+        ...attribute("gateway.request.id", `${request} id`)
+      })))
     }
-    assert.deepStrictEqual(store.requests(2).map(({ traceId }) => traceId), ["t3", "t2"])
+    for (const request of ["first", "second"]) {
+      const expected = ["server", "queue", "worker"].map((part) => `${request} ${part}`)
+      for (const id of [`${request} id`, `${request} job`]) {
+        assert.deepStrictEqual(store.find(id).map(({ spanId }) => spanId), expected)
+      }
+    }
+    assert.lengthOf(store.find("t"), 6)
+    assert.isEmpty(store.find("nobody's"))
+  })
+
+  it("is not led around in circles, and keeps of a span no more than it should", () => {
+    const store = new SpanStore()
+    const huge = "x".repeat(100_000)
+    store.add(payload(
+      span("t", "a", 1, { parentSpanId: "b", kind: 1 }),
+      span("t", "b", 2, {
+        parentSpanId: "a",
+        kind: 1,
+        name: huge,
+        attributes: [
+          { key: "gateway.request.id", value: { stringValue: "circle" } },
+          { key: "long", value: { stringValue: huge } },
+          ...Array.from({ length: 1_000 }, (_, index) => ({ key: `${index}`, value: { intValue: index } }))
+        ],
+        events: Array.from({ length: 1_000 }, () => ({ name: huge, timeUnixNano: "0" }))
+      })
+    ))
+    assert.lengthOf(store.find("circle"), 2)
+    assert.isBelow(JSON.stringify(store.find("t")).length, 50_000)
   })
 
   it("forgets whole traces, those first of which nothing was heard for longest", () => {
@@ -84,9 +127,10 @@ describe("the store of spans", () => {
     for (const trace of ["old", "live", "newer"]) store.add(payload(span(trace, `${trace} 1`, 1)))
     store.add(payload(span("old", "old 2", 2)))
     store.add(payload(span("newest", "newest 1", 3)))
-    assert.isEmpty(store.trace("live"))
-    assert.lengthOf(store.trace("old"), 2)
-    assert.lengthOf(store.requests(10), 4)
+    assert.isEmpty(store.find("live"))
+    assert.lengthOf(store.find("old"), 2)
+    assert.lengthOf(store.find("newer"), 1)
+    assert.lengthOf(store.find("newest"), 1)
   })
 
   it("refuses what is no trace, and keeps what it has", () => {
@@ -95,6 +139,6 @@ describe("the store of spans", () => {
     for (const body of [null, "text", {}, { resourceSpans: [{}] }, payload({ traceId: 1 })]) {
       assert.isFalse(store.add(body))
     }
-    assert.lengthOf(store.trace("t"), 1)
+    assert.lengthOf(store.find("t"), 1)
   })
 })

@@ -3,10 +3,11 @@ import { HttpApi, HttpApiMiddleware, OpenApi } from "effect/http-api"
 import { FleetApi } from "./Fleet.ts"
 import { KeysApi } from "./Keys.ts"
 import { SessionApi } from "./Session.ts"
+import { TracesApi } from "./Traces.ts"
 import { UsageApi } from "./Usage.ts"
 
 export class ConsoleApi extends HttpApi.make("console")
-  .add(SessionApi, KeysApi, UsageApi, FleetApi)
+  .add(SessionApi, KeysApi, UsageApi, TracesApi, FleetApi)
   .middleware(HttpApiMiddleware.ProblemDetails)
   .annotate(OpenApi.Title, "Model Gateway: admin API")
   .annotate(OpenApi.Version, "1")

@@ -23,6 +23,12 @@ const tagOf = (error: unknown): string | undefined =>
 
 export const isNotSignedIn = (error: unknown): boolean => tagOf(error) === "NotSignedIn"
 
+/** The console keeps no traces: a collector does. */
+export const isTracedElsewhere = (error: unknown): boolean => tagOf(error) === "TracesElsewhere"
+
+/** The trace has not come, or is not kept any more. */
+export const isNoTrace = (error: unknown): boolean => tagOf(error) === "TraceUnknown"
+
 /** What to tell whoever is waiting. */
 export const messageOf = (error: unknown): string => {
   if (tagOf(error) === "HttpClientError") return "The console does not answer. Is it still running?"

@@ -29,6 +29,13 @@ export const milliseconds = (ms: number): string => {
   return span(ms)
 }
 
+/** For comparing: three digits of what matters. */
+export const exact = (ms: number): string => {
+  if (ms < 1) return `${ms.toFixed(ms === 0 ? 0 : 2)} ms`
+  if (ms < 100) return `${Number(ms.toFixed(ms < 10 ? 2 : 1))} ms`
+  return ms < 1_000 ? `${Math.round(ms)} ms` : ms < 60_000 ? `${Number((ms / 1_000).toFixed(2))} s` : span(ms)
+}
+
 /** `3 min`, `5 h`, `12 days`. */
 export const span = (ms: number): string => {
   const seconds = Math.max(0, Math.round(ms / 1_000))

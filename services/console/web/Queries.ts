@@ -3,7 +3,7 @@ import { notifications } from "@mantine/notifications"
 import { MutationCache, QueryCache, QueryClient, useMutation, useQuery, useQueryClient } from "@tanstack/react-query"
 import type { KeyChanges, KeySettings } from "../../../shared/keys/KeySettings.ts"
 import type { UsageQuery } from "../../../shared/usage/UsageTable.ts"
-import { call, client, isNotSignedIn, messageOf } from "./Client.ts"
+import { call, client, isNotSignedIn, isTracedElsewhere, messageOf } from "./Client.ts"
 
 /** A session may end while a page is open: the next answer says so, and the sign-in takes the page's place. */
 const onError = (error: unknown) => {
@@ -88,6 +88,16 @@ export const useRequests = (isLive: boolean) =>
     queryKey: ["requests"],
     queryFn: ({ signal }) => call(client.usage.requests(), signal),
     refetchInterval: isLive ? 3_000 : false
+  })
+
+/** Spans come until some time after a request has ended. */
+export const useTrace = (id: string) =>
+  useQuery({
+    queryKey: ["trace", id],
+    queryFn: ({ signal }) => call(client.traces.find({ params: { id } }), signal),
+    refetchInterval: ({ state }) => isTracedElsewhere(state.error) ? false : 2_000,
+    // that there is none is an answer
+    retry: false
   })
 
 export const useCatalogue = () =>

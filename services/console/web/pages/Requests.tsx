@@ -1,43 +1,23 @@
 /** Requests: the latest that have ended, one by one. */
-import { Badge, Box, Button, Group, Select, Table, Text } from "@mantine/core"
-import { ActivityLogIcon } from "@radix-ui/react-icons"
+import { Anchor, Box, Button, Group, Select, Table, Text, TextInput } from "@mantine/core"
+import { ActivityLogIcon, MagnifyingGlassIcon } from "@radix-ui/react-icons"
 import { useState } from "react"
+import { Link, useLocation, useSearchParams } from "wouter"
 import type { UsageEvent } from "../../../../shared/usage/UsageEvent.ts"
-import { count, counted, milliseconds, money, timeOf } from "../Format.ts"
+import { counted, milliseconds, money, timeOf } from "../Format.ts"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { Live } from "../parts/Live.tsx"
 import { Page } from "../parts/Page.tsx"
 import { useKeys, useRequests } from "../Queries.ts"
-
-const outcomes = {
-  success: { color: "teal", text: "answered" },
-  failure: { color: "red", text: "failed" },
-  cancelled: { color: "gray", text: "cancelled" }
-}
-
-const Outcome = ({ of }: { readonly of: UsageEvent }) => (
-  <div>
-    <Badge color={outcomes[of.outcome].color} variant="light" tt="none">{outcomes[of.outcome].text}</Badge>
-    {of.error === null ? null : <Text size="xs" c="dimmed">{of.error}</Text>}
-  </div>
-)
-
-/** What was consumed, in the unit that the model is measured by. */
-const consumed = ({ usage }: UsageEvent): string => {
-  if (usage === null) return "–"
-  const tokens = usage.inputTokens + usage.outputTokens
-  if ((usage.images ?? 0) > 0) return counted(usage.images ?? 0, "picture")
-  if ((usage.seconds ?? 0) > 0) return `${count(usage.seconds ?? 0)} s`
-  if (tokens > 0) return counted(tokens, "token")
-  return (usage.characters ?? 0) > 0 ? counted(usage.characters ?? 0, "character") : "–"
-}
+import { Request } from "../requests/Request.tsx"
+import { addressOf, consumed, Outcome, outcomes } from "../requests/RequestFacts.tsx"
 
 const Rows = ({ nameOf, of }: {
   readonly of: ReadonlyArray<UsageEvent>
   readonly nameOf: (key: string) => string
 }) => (
   <Table.ScrollContainer minWidth={860} type="native" tabIndex={0}>
-    <Table verticalSpacing="xs" horizontalSpacing="md" aria-label="Latest requests">
+    <Table verticalSpacing="xs" horizontalSpacing="md" highlightOnHover aria-label="Latest requests">
       <Table.Thead>
         <Table.Tr>
           <Table.Th>Ended</Table.Th>
@@ -53,10 +33,10 @@ const Rows = ({ nameOf, of }: {
       </Table.Thead>
       <Table.Tbody>
         {of.map((event) => (
-          <Table.Tr key={event.id}>
+          <Table.Tr key={event.id} className="row-of-link">
             <Table.Td className="numeric">{timeOf(event.time)}</Table.Td>
             <Table.Td>
-              <span className="mono">{event.operation}</span>
+              <Anchor component={Link} href={addressOf(event.id)} className="mono row-link">{event.operation}</Anchor>
             </Table.Td>
             <Table.Td>
               <Text size="sm" fw={550}>{event.model}</Text>
@@ -70,7 +50,7 @@ const Rows = ({ nameOf, of }: {
               <Text size="sm" truncate>{nameOf(event.key)}</Text>
             </Table.Td>
             <Table.Td>
-              <Outcome of={event} />
+              <Outcome outcome={event.outcome} error={event.error} />
             </Table.Td>
             <Table.Td className="numeric">
               {event.firstByteMs === null ? "–" : milliseconds(event.firstByteMs)}
@@ -88,7 +68,39 @@ const Rows = ({ nameOf, of }: {
 /** Rows that are shown at first, and more with each wish for more. */
 const atOnce = 25
 
+/** Leads to a request by what its client has of it. */
+const Find = () => {
+  const [, navigate] = useLocation()
+  const [id, setId] = useState("")
+  return (
+    <form
+      role="search"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (id.trim() !== "") navigate(addressOf(id.trim()))
+      }}
+    >
+      <TextInput
+        aria-label="Find by x-request-id or trace id"
+        placeholder="x-request-id or trace id, Enter"
+        leftSection={<MagnifyingGlassIcon />}
+        value={id}
+        maxLength={128}
+        onChange={({ currentTarget }) => setId(currentTarget.value)}
+        w={{ base: "100%", xs: 280 }}
+      />
+    </form>
+  )
+}
+
+/** Which request is looked at stands in the address. */
 export const Requests = () => {
+  const [search] = useSearchParams()
+  const id = search.get("id")
+  return id === null || id === "" ? <Latest /> : <Request key={id} id={id} />
+}
+
+const Latest = () => {
   const [isLive, setLive] = useState(true)
   const [model, setModel] = useState<string | null>(null)
   const [outcome, setOutcome] = useState<string | null>(null)
@@ -134,6 +146,7 @@ export const Requests = () => {
                     onChange={setOutcome}
                     data={Object.entries(outcomes).map(([value, { text }]) => ({ value, label: text }))}
                   />
+                  <Find />
                   <Text size="sm" c="dimmed" role="status">{counted(found.length, "request")}</Text>
                 </Group>
                 <Rows of={found.slice(0, shown)} nameOf={nameOf} />

@@ -1,5 +1,5 @@
 /** Text to take away. */
-import { ActionIcon, Box, Button, CopyButton, Tooltip } from "@mantine/core"
+import { ActionIcon, Box, Button, CopyButton, Group, Text, Tooltip } from "@mantine/core"
 import { CheckIcon, CopyIcon } from "@radix-ui/react-icons"
 
 export const Copy = ({ label, value }: { readonly value: string; readonly label: string }) => (
@@ -15,6 +15,20 @@ export const Copy = ({ label, value }: { readonly value: string; readonly label:
       </Button>
     )}
   </CopyButton>
+)
+
+/** An id in a line, to be looked up elsewhere. */
+export const Id = ({ label, value }: { readonly value: string; readonly label: string }) => (
+  <Group gap={4} wrap="nowrap" miw={0}>
+    <Text size="sm" className="mono" style={{ overflowWrap: "anywhere" }}>{value}</Text>
+    <CopyButton value={value} timeout={1_500}>
+      {({ copied, copy }) => (
+        <ActionIcon size="sm" variant="subtle" color="gray" aria-label={copied ? "Copied" : label} onClick={copy}>
+          {copied ? <CheckIcon /> : <CopyIcon />}
+        </ActionIcon>
+      )}
+    </CopyButton>
+  </Group>
 )
 
 /** Code in a block, with a button in its corner. */

@@ -25,18 +25,22 @@ export const Page = ({ actions, children, description, title }: {
   )
 }
 
-export const Card = ({ children, title, aside }: {
+export const Card = ({ aside, children, isFlush = false, title }: {
   readonly title?: string
   readonly aside?: ReactNode
+  /** Whether what is in it goes from edge to edge. */
+  readonly isFlush?: boolean
   readonly children: ReactNode
 }) => (
-  <Box component="section" className="card" p="md" aria-label={title}>
-    {title === undefined ? null : (
-      <Group justify="space-between" mb="sm" gap="sm">
-        <Title order={2} size="h5">{title}</Title>
-        {aside}
-      </Group>
-    )}
+  <Box component="section" className="card" p={isFlush ? 0 : "md"} aria-label={title}>
+    {title === undefined ?
+      null :
+      (
+        <Group justify="space-between" gap="sm" {...(isFlush ? { p: "md", pb: "xs" } : { mb: "sm" })}>
+          <Title order={2} size="h5">{title}</Title>
+          {aside}
+        </Group>
+      )}
     {children}
   </Box>
 )

@@ -1,0 +1,32 @@
+/** A word that a request has to bring. To compare one that is nearly right takes as long as any other. */
+import { Config, Effect, Option, Redacted, Schema } from "effect"
+import { hash, timingSafeEqual } from "node:crypto"
+
+/** A token is missing, or too short to be one. */
+export class TokenUnusable extends Schema.TaggedError<TokenUnusable>()("TokenUnusable", { variable: Schema.String }) {
+  override get message() {
+    return `${this.variable} must be set to ${minimumLength} or more random characters`
+  }
+}
+
+export interface Token {
+  readonly matches: (given: Redacted.Redacted) => boolean
+  /** Its SHA-256. */
+  readonly fingerprint: Uint8Array
+}
+
+const minimumLength = 24
+
+const digest = (text: string): Buffer => hash("sha256", text, "buffer")
+
+/** The token that the variable holds; none where it is not set, or empty. */
+export const configured = Effect.fnUntraced(function*(variable: string) {
+  const text = yield* Config.Redacted(variable).pipe(Config.withDefault(Redacted.make("")), Effect.map(Redacted.value))
+  if (text === "") return Option.none<Token>()
+  if (text.length < minimumLength) return yield* new TokenUnusable({ variable })
+  const fingerprint = digest(text)
+  return Option.some<Token>({
+    matches: (given) => timingSafeEqual(digest(Redacted.value(given)), fingerprint),
+    fingerprint
+  })
+})

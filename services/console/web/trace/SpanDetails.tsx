@@ -1,0 +1,81 @@
+/** Everything that is known of one span. */
+import { Anchor, Badge, Box, Group, SimpleGrid, Stack, Text, Title } from "@mantine/core"
+import type { ReactNode } from "react"
+import { Link } from "wouter"
+import { exact } from "../Format.ts"
+import { addressOf } from "../requests/RequestFacts.tsx"
+import type { Row } from "./Rows.ts"
+
+const Facts = ({ children, label }: { readonly label: string; readonly children: ReactNode }) => (
+  <Stack gap={6} miw={0}>
+    <Title order={4} size="h6" c="dimmed" fw={550}>{label}</Title>
+    {children}
+  </Stack>
+)
+
+const List = ({ of }: { readonly of: ReadonlyArray<readonly [name: string, value: ReactNode]> }) => (
+  <dl className="facts">
+    {of.map(([name, value]) => (
+      <div key={name}>
+        <dt>{name}</dt>
+        <dd>{value}</dd>
+      </div>
+    ))}
+  </dl>
+)
+
+const shown = (value: string | number | boolean | ReadonlyArray<string>): string =>
+  typeof value === "object" ? value.join(", ") : String(value)
+
+export const SpanDetails = ({ of, start }: { readonly of: Row; readonly start: number }) => {
+  const { attributes, events, kind, links, name, service, spanId } = of.span
+  const attributeRows = Object.entries(attributes).toSorted(([a], [b]) => a.localeCompare(b)).map(([name, value]) =>
+    [name, shown(value)] as const
+  )
+  return (
+    <Box component="section" aria-label="Selected span" p="md" className="trace-details">
+      <Group gap="sm" mb="sm">
+        <Title order={3} size="h5">{of.title}</Title>
+        <Badge variant="default" tt="none" fw={500}>{kind}</Badge>
+        <Text size="sm" c="dimmed" className="mono" style={{ overflowWrap: "anywhere" }}>{name}</Text>
+      </Group>
+      <SimpleGrid cols={{ base: 1, md: 2 }} spacing="xl">
+        <Stack gap="lg">
+          <Facts label="Time">
+            <List
+              of={[
+                ["begins at", exact(of.from)],
+                ["lasts", exact(of.duration)],
+                ...(of.firstChunk === undefined
+                  ? []
+                  : [["first token after", exact(of.firstChunk - of.from)] as const]),
+                ["service", service],
+                ["span id", spanId]
+              ]}
+            />
+          </Facts>
+          {events.length === 0 ? null : (
+            <Facts label="Events">
+              <List of={events.map(({ at, name }, index) => [`${index + 1}. ${name}`, exact(at - start)] as const)} />
+            </Facts>
+          )}
+          {links.length === 0 ? null : (
+            <Facts label="Linked to">
+              <List
+                of={links.map((link) => [
+                  `span ${link.spanId}`,
+                  link.traceId === of.span.traceId
+                    ? "in this trace"
+                    : <Anchor component={Link} href={addressOf(link.traceId)}>its trace</Anchor>
+                ])}
+              />
+            </Facts>
+          )}
+        </Stack>
+        <Facts label="Attributes">
+          <List of={attributeRows} />
+        </Facts>
+      </SimpleGrid>
+    </Box>
+  )
+}

@@ -1,0 +1,85 @@
+/** What happened to a request on its way, or why that is not to be seen here. */
+import { SegmentedControl, Stack, Text } from "@mantine/core"
+import { useState } from "react"
+import { isNoTrace, isTracedElsewhere } from "../Client.ts"
+import { Failure, Waiting } from "../parts/Feedback.tsx"
+import { Card } from "../parts/Page.tsx"
+import type { useTrace } from "../Queries.ts"
+import { mostTelling, traceOf } from "./Rows.ts"
+import { SpanDetails } from "./SpanDetails.tsx"
+import { SpanTable } from "./SpanTable.tsx"
+import { Legend, Waterfall } from "./Waterfall.tsx"
+
+/** Of more spans than this the first are drawn. */
+const maxDrawn = 300
+
+const Elsewhere = ({ isTraced }: { readonly isTraced: boolean }) => (
+  <Stack gap="xs" py="sm" maw={680}>
+    <Text>The services send their traces to a collector, and this console keeps none.</Text>
+    <Text c="dimmed">{isTraced ? "Look there for the trace by the id above." : "This request was not traced."}</Text>
+  </Stack>
+)
+
+const Unknown = () => (
+  <Stack gap="xs" py="sm" maw={680} role="status">
+    <Text>No trace of this request is here.</Text>
+    <Text c="dimmed">
+      It comes within seconds of the request's end. The latest few thousand spans are kept in memory, until the console
+      ends.
+    </Text>
+  </Stack>
+)
+
+export const TraceCard = ({ isTraced, query }: {
+  readonly query: ReturnType<typeof useTrace>
+  /** Whether the request has a trace, wherever that is. */
+  readonly isTraced: boolean
+}) => {
+  const [shown, show] = useState("waterfall")
+  const [chosen, choose] = useState<string>()
+  if (isTracedElsewhere(query.error)) {
+    return (
+      <Card title="Trace">
+        <Elsewhere isTraced={isTraced} />
+      </Card>
+    )
+  }
+  if (query.data === undefined) {
+    return (
+      <Card title="Trace">
+        {query.error === null
+          ? <Waiting />
+          : isNoTrace(query.error)
+          ? <Unknown />
+          : <Failure error={query.error} retry={query.refetch} />}
+      </Card>
+    )
+  }
+  const trace = traceOf(query.data.slice(0, maxDrawn))
+  const selected = trace.rows.find(({ span }) => span.spanId === chosen) ?? mostTelling(trace)
+  const rest = query.data.length - trace.rows.length
+  return (
+    <Card
+      isFlush
+      title="Trace"
+      aside={
+        <SegmentedControl
+          size="xs"
+          aria-label="Trace: waterfall or table"
+          value={shown}
+          onChange={show}
+          data={[{ value: "waterfall", label: "Waterfall" }, { value: "table", label: "Table" }]}
+        />
+      }
+    >
+      {shown === "table" ? <SpanTable of={trace} /> : (
+        <div className="trace-card">
+          <Waterfall of={trace} selected={selected?.span.spanId} select={choose} />
+          <Legend />
+          {selected === undefined ? null : <SpanDetails of={selected} start={trace.start} />}
+        </div>
+      )}
+      {rest <= 0 ? null : <Text size="sm" c="dimmed" p="md">{`and ${rest} more spans`}</Text>}
+    </Card>
+  )
+}
