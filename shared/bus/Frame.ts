@@ -42,7 +42,7 @@ export interface Claim {
 }
 
 export type Frame =
-  /** The worker has the job, and begins when it hears `go`. */
+  /** The worker has the job, and goes on when it hears `go`. */
   | { readonly type: "claim"; readonly redispatch: Redispatch }
   /** The worker has these jobs and begins at once. Sent about the worker, not about one job. */
   | { readonly type: "claims"; readonly claims: ReadonlyArray<Claim> }

@@ -88,6 +88,9 @@ const confirmAfterMs = 300
 const confirmAgainMs = 1_000
 const confirmTimeoutMs = 2_000
 
+/** For how long later jobs must have been claimed before an earlier one. */
+const overtakenForMs = 500
+
 type Pool = JobPool<Job>
 
 const queueStates = ["waiting", "unclaimed", "running"] as const
@@ -107,6 +110,13 @@ interface WorkerLink {
   missingSince: number | undefined
 }
 
+/** What JetStream says of a publication. */
+interface Verdict {
+  readonly seq?: number
+  readonly duplicate?: boolean
+  readonly error?: { readonly description?: string }
+}
+
 class Job {
   readonly id = nuid.next()
   readonly request: JobRequest
@@ -117,6 +127,10 @@ class Job {
   /** The number that the next frame of this attempt must have. */
   sequence = 0
   lastSeen = 0
+  /** The number of its publication, when it was made, and since when later ones have been claimed. */
+  publication = 0
+  publishedAt = 0
+  overtakenAt: number | undefined
   /** When to ask JetStream about the publication; `undefined` once it has confirmed. */
   confirmAt: number | undefined
   /** How many bytes of this attempt's answer the client has taken, and of how many the worker was told. */
@@ -316,6 +330,7 @@ class Client {
         job.taken = 0
         job.toldTaken = 0
         job.confirmAt = this.#now() + confirmAfterMs
+        this.#number(job, this.#now())
         return this.#outbox.publish(...this.#publication(job, command.attempt))
       case "go":
         if (sender !== undefined) this.#outbox.publish(sender, undefined, encodeControl({ type: "go" }))
@@ -418,21 +433,21 @@ class Client {
     const job = this.#jobs.get(id)
     if (job === undefined || attemptOf(job.state) !== Number(attempt)) {
       // a last frame leaves its worker with nothing to stop
-      if (sender !== undefined && !isLast(frame)) {
-        this.#outbox.publish(sender, undefined, encodeControl({ type: "no" }))
-      }
+      if (sender !== undefined && !isLast(frame)) this.#refuse(sender, frame, job)
       return
     }
     if (frame.type === "noResponders" || frame.type === "claims" || sender === undefined) return
     const { worker } = Subjects.parseControl(sender)
+    if (job.worker !== undefined && job.worker.id !== worker) return this.#refuse(sender, frame, job)
     if (frame.type === "claim" || job.state.state === "Published") {
       // the first frame stands for a claim that was lost on its way
       const redispatch = "redispatch" in frame ? frame.redispatch : "neverSent"
       const awaits = frame.type === "claim"
+      if (job.state.state === "Published") job.pool.claimed(job.publication, Number.NaN)
       this.#apply(job, { event: "claimed", attempt: Number(attempt), worker, redispatch, awaits }, sender)
       if (frame.type === "claim") return
     }
-    if (job.worker?.id !== worker) return this.#outbox.publish(sender, undefined, encodeControl({ type: "no" }))
+    if (job.worker === undefined) return
     this.#seen(job.worker)
     job.lastSeen = job.worker.lastSeen
     if (frame.type === "pull") return this.#sendBody(job, Number(attempt), frame.offset, frame.length)
@@ -460,6 +475,12 @@ class Client {
     }
   }
 
+  /** A worker that asks first is told whether the job is over for good, or somebody else's by now. */
+  #refuse(sender: string, frame: Frame, job: Job | undefined): void {
+    const type = frame.type === "claim" && job !== undefined ? "cancel" : "no"
+    this.#outbox.publish(sender, undefined, encodeControl({ type }))
+  }
+
   /** What a worker says of itself, or the server of a worker that is gone. */
   #hear(worker: string, subject: string, frame: Frame): void {
     const link = this.#workers.get(worker)
@@ -474,7 +495,7 @@ class Client {
       const sender = Subjects.controlSubject(workload, worker, id, attempt)
       const job = this.#jobs.get(id)
       if (job !== undefined && attemptOf(job.state) === attempt) {
-        if (job.state.state === "Published") job.pool.claimed(behind)
+        if (job.state.state === "Published") job.pool.claimed(job.publication, behind)
         this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits: false }, sender)
       } else this.#outbox.publish(sender, undefined, encodeControl({ type: "no" }))
     }
@@ -536,6 +557,7 @@ class Client {
         if (now >= job.request.deadline) {
           this.#apply(job, { event: "deadline", retryAfterMs: job.pool.retryAfterMs(job.request) })
         } else if (job.confirmAt !== undefined && now >= job.confirmAt) this.#confirm(job)
+        else if (this.#isOvertaken(job, now)) this.#apply(job, { event: "overtaken" })
       } else if (now - job.lastSeen > (this.#nats.isConnected() ? Limits.jobSilenceMs : Limits.awaySilenceMs)) {
         this.#apply(job, { event: "workerLost" })
       }
@@ -574,9 +596,26 @@ class Client {
     this.#forgive(now)
     // the server may be a new one with empty streams, and a claim may have been lost with the old one
     for (const job of this.#jobs.values()) {
-      if (job.state.state === "Published") job.confirmAt = now + Limits.reclaimMs
+      if (job.state.state !== "Published") continue
+      job.confirmAt = now + Limits.reclaimMs
+      this.#number(job, now + Limits.reclaimMs)
     }
     for (const pool of this.#pools.values()) this.#admit(pool)
+  }
+
+  /** It may be in the stream from then on, behind everything that is there by now. */
+  #number(job: Job, publishedAt: number): void {
+    job.publication = job.pool.numbered()
+    job.publishedAt = publishedAt
+    job.overtakenAt = undefined
+  }
+
+  /** Whether others have long been claimed that came after it. */
+  #isOvertaken(job: Job, now: number): boolean {
+    if (job.state.state !== "Published" || !job.pool.hasOvertaken(job.publication)) return false
+    job.overtakenAt ??= now
+    // workers ask at the same time, and a job may be given back by one of them
+    return now - job.overtakenAt > overtakenForMs && now - job.publishedAt > Limits.overtakenAfterMs
   }
 
   /**
@@ -588,11 +627,15 @@ class Client {
     if (attempt === undefined) return
     job.confirmAt = this.#now() + confirmTimeoutMs + confirmAgainMs
     if (job.span !== undefined) this.#spans?.publishedAgain(job.span)
+    const { publication, publishedAt } = job
+    this.#number(job, this.#now())
     const [subject, payload, headers] = this.#publication(job, attempt)
     this.#outbox.request(subject, payload, headers, confirmTimeoutMs).then(
       (answer) => {
         if (job.state.state !== "Published" || job.state.attempt !== attempt) return
-        const verdict = answer.json<{ readonly seq?: number; readonly error?: { readonly description?: string } }>()
+        const verdict = answer.json<Verdict>()
+        // it lies where it lay before
+        if (verdict.duplicate === true) Object.assign(job, { publication, publishedAt })
         if (verdict.error === undefined && verdict.seq !== undefined) {
           job.confirmAt = undefined
           return

@@ -24,6 +24,9 @@ export class JobPool<Job> {
   readonly #drain = new DrainRate()
   #unclaimed = 0
   #jobs = 0
+  /** How many publications there were, and up to which of them a claim has come. */
+  #publications = 0
+  #claimedUpTo = 0
 
   constructor(limits: PoolLimits) {
     this.#waiting = new FairQueue(limits)
@@ -91,8 +94,19 @@ export class JobPool<Job> {
     this.#jobs--
   }
 
-  /** A worker has claimed a job, with so many left in the stream behind it. */
-  claimed(behind: number): void {
+  /** Numbers a publication: the stream gives them out in this order. */
+  numbered(): number {
+    return ++this.#publications
+  }
+
+  /** Whether a later publication than that of this number has been claimed. */
+  hasOvertaken(publication: number): boolean {
+    return publication < this.#claimedUpTo
+  }
+
+  /** A worker has claimed the publication of this number, with so many jobs left in the stream behind it. */
+  claimed(publication: number, behind: number): void {
+    this.#claimedUpTo = Math.max(this.#claimedUpTo, publication)
     this.#drain.add()
     if (!Number.isNaN(behind)) this.#window.claimed(behind, this.#unclaimed - 1, this.#drain.perSecond)
   }

@@ -27,6 +27,7 @@ export class JobReply {
   readonly #control: string
   #redispatch: Redispatch = "neverSent"
   #claimed = false
+  #claimedAt = 0
   #sequence = 0
   /** How many bytes were written, and how many may be. */
   #written = 0
@@ -85,11 +86,22 @@ export class JobReply {
     return this.#over
   }
 
+  /** Whether ingress was told that nobody else may do the job from now on, and has not refused it. */
+  get committed(): boolean {
+    return this.#claimed && this.#redispatch === "neverSent"
+  }
+
+  /** When it was claimed last, in epoch milliseconds. */
+  get claimedAt(): number {
+    return this.#claimedAt
+  }
+
   /** Tells ingress that this worker has the job and begins. */
   claim(redispatch: Redispatch): void {
     this.#redispatch = redispatch
     this.#claimed = true
     this.#lastSent = this.#now()
+    this.#claimedAt = this.#lastSent
     this.#claims.add(this.ingress, { job: this.#job, attempt: this.#attempt, redispatch, behind: this.#behind })
   }
 
@@ -100,8 +112,14 @@ export class JobReply {
 
   /** The same as `claim`, but waits for ingress to agree; `answer(false)` where it does not want the job done. */
   claimAndWait(redispatch: Redispatch, answer: (go: boolean) => void): void {
-    this.#redispatch = redispatch
-    this.#onGo = answer
+    this.#onGo = (go) => {
+      if (go) {
+        this.#redispatch = redispatch
+        this.#claimed = true
+        this.#claimedAt = this.#now()
+      }
+      answer(go)
+    }
     this.#send({ type: "claim", redispatch })
   }
 
@@ -164,6 +182,7 @@ export class JobReply {
       case "go":
         return this.#decide(true)
       case "no":
+        return this.#stop(true)
       case "cancel":
         return this.abandon()
       // about the process as a whole
@@ -175,10 +194,15 @@ export class JobReply {
 
   /** Nobody waits for this answer: nothing more is sent and the work is stopped. */
   abandon(): void {
+    this.#stop(false)
+  }
+
+  /** Whoever waits for ingress to agree hears of a refusal; otherwise the work is just stopped. */
+  #stop(refused: boolean): void {
     if (this.#over) return
     this.#over = true
     this.#pending = []
-    this.#decide(false)
+    if (refused) this.#decide(false)
     this.#onCancel()
     this.#drained()
   }
@@ -186,7 +210,6 @@ export class JobReply {
   #decide(go: boolean): void {
     const decide = this.#onGo
     this.#onGo = undefined
-    this.#claimed ||= go
     decide?.(go)
   }
 

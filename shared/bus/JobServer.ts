@@ -29,6 +29,12 @@ export interface ServedJob {
    * waited long or that another worker had before is begun only when ingress still wants it.
    */
   readonly claim: (redispatch: Redispatch) => Effect.Effect<void, Cancelled>
+  /**
+   * Of a job that was claimed as `always`: tells ingress that from now on nobody else may do it, and returns when that is on
+   * the socket. Where the claim is not of this moment it returns only when ingress has agreed, for it may have lost sight of
+   * this worker meanwhile. May be run again, and by several at once.
+   */
+  readonly commit: Effect.Effect<void, Cancelled>
   /** When it came, in epoch milliseconds. */
   readonly takenAt: number
   /**
@@ -51,10 +57,13 @@ export interface ServeOptions {
   readonly run: (job: ServedJob) => Effect.Effect<void>
 }
 
-/** A job that has lain longer than this in the queue is begun only when ingress confirms that it still wants it. */
-const waitedLongMs = 1_000
+/** This process was held up where it looks at the clock so much later than it meant to, in milliseconds. */
+const lookMs = 250
+const heldUpMs = 500
 /** How long to wait for ingress's word on a claim. */
 const answerWithinMs = 5_000
+/** A claim is of this moment for so many milliseconds: less than it takes to give a silent worker's job to another. */
+const freshMs = 50
 /** How long the last words of a server that closes may take to leave, in milliseconds. */
 const flushWithinMs = 2_000
 
@@ -96,6 +105,11 @@ export class JobServer extends Context.Service<JobServer, {
   )
 }
 
+const agreed = (reply: JobReply, redispatch: Redispatch): Effect.Effect<void, Cancelled> =>
+  Effect.callback<void, Cancelled>((resume) => {
+    reply.claimAndWait(redispatch, (go) => resume(go ? Effect.void : Effect.fail(new Cancelled())))
+  }).pipe(Effect.timeoutOrElse({ duration: answerWithinMs, orElse: () => Effect.fail(new Cancelled()) }))
+
 class Server {
   readonly #nats: Nats["Service"]
   readonly #options: ServeOptions
@@ -112,6 +126,9 @@ class Server {
   readonly #held = new Map<string, PulledJob>()
   #onReleased: (() => void) | undefined
   #heartbeats: NodeJS.Timeout | undefined
+  #looks: NodeJS.Timeout | undefined
+  #lookedAt = performance.now()
+  #heldUpAt = Number.NEGATIVE_INFINITY
   #pulling = false
   #closing = false
 
@@ -143,6 +160,10 @@ class Server {
     const { id } = this.#nats
     this.#nats.subscribe(Subjects.controlInbox(this.#options.workload, id), (message) => this.#control(message))
     this.#nats.subscribe(Subjects.bodyInbox(this.#options.workload, id), (message) => this.#bodies.receive(message))
+    this.#looks = setInterval(() => {
+      this.#wasHeldUp()
+      this.#lookedAt = performance.now()
+    }, lookMs)
     this.#heartbeats = setInterval(() => {
       for (const { job, reply } of this.#replies.values()) {
         reply.heartbeat()
@@ -176,6 +197,7 @@ class Server {
     await running
     await this.#released()
     clearInterval(this.#heartbeats)
+    clearInterval(this.#looks)
     await this.#sent()
   }
 
@@ -224,6 +246,7 @@ class Server {
       onCancel: () => fiber?.interruptUnsafe()
     })
     this.#replies.set(key, { reply, job })
+    let commit: Effect.Effect<void, Cancelled> | undefined
     fiber = this.#fork(this.#options.run({
       pulled: job,
       reply,
@@ -236,6 +259,8 @@ class Server {
         }
       },
       claim: (redispatch) => this.#claim(job, reply, redispatch),
+      // most jobs are never committed to
+      commit: Effect.suspend(() => commit ??= Effect.runSync(Effect.cached(this.#commit(reply)))),
       body: job.body === undefined
         ? this.#bodies.fetch(key, job.bodySize, (offset, length) => reply.pull(offset, length))
         : Effect.succeed(job.body)
@@ -258,17 +283,34 @@ class Server {
   }
 
   #claim(job: PulledJob, reply: JobReply, redispatch: Redispatch): Effect.Effect<void, Cancelled> {
-    if (job.delivery > 1 || this.#now() - job.publishedAt > waitedLongMs) {
-      return Effect.callback<void, Cancelled>((resume) => {
-        reply.claimAndWait(redispatch, (go) => resume(go ? Effect.void : Effect.fail(new Cancelled())))
-      }).pipe(Effect.timeoutOrElse({ duration: answerWithinMs, orElse: () => Effect.fail(new Cancelled()) }))
+    if (job.delivery > 1 || this.#now() - job.publishedAt > Limits.waitedLongMs || this.#wasHeldUp()) {
+      return agreed(reply, redispatch)
     }
-    if (redispatch === "always") return Effect.sync(() => reply.claim(redispatch))
+    return redispatch === "always" ? Effect.sync(() => reply.claim(redispatch)) : this.#said(reply)
+  }
+
+  #commit(reply: JobReply): Effect.Effect<void, Cancelled> {
+    return Effect.suspend(() => {
+      if (reply.committed) return Effect.void
+      const isFresh = this.#now() - reply.claimedAt <= freshMs && this.#nats.isConnected() && !this.#wasHeldUp()
+      return isFresh ? this.#said(reply) : agreed(reply, "neverSent")
+    })
+  }
+
+  /** Claims it as what may be sent from now on; returns when that is on the socket. */
+  #said(reply: JobReply): Effect.Effect<void, Cancelled> {
     return Effect.callback<void, Cancelled>((resume) => {
       if (!this.#nats.isConnected()) return resume(Effect.fail(new Cancelled()))
-      reply.claim(redispatch)
+      reply.claim("neverSent")
       this.#nats.outbox.afterFlush(() => resume(this.#nats.isConnected() ? Effect.void : Effect.fail(new Cancelled())))
     })
+  }
+
+  /** What it has been given meanwhile is old, whatever its clock and the server's say. */
+  #wasHeldUp(): boolean {
+    const now = performance.now()
+    if (now - this.#lookedAt > lookMs + heldUpMs) this.#heldUpAt = now
+    return now - this.#heldUpAt < Limits.waitedLongMs
   }
 
   #control(message: Msg): void {

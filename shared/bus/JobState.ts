@@ -37,6 +37,8 @@ export type JobEvent =
   | { readonly event: "flushed" }
   /** The worker is dead, frozen, or does not know the job. */
   | { readonly event: "workerLost" }
+  /** Jobs that were published later have been claimed before it. */
+  | { readonly event: "overtaken" }
   /** A frame is missing. */
   | { readonly event: "frameLost" }
   | { readonly event: "ended" }
@@ -87,7 +89,7 @@ export const step = (state: JobState, event: JobEvent): Step => {
     case "Queued":
       switch (event.event) {
         case "admitted":
-          return { next: { state: "Published", attempt: 1 }, commands: [{ command: "publish", attempt: 1 }] }
+          return publish(1)
         case "clientGone":
           return cancelled()
         case "deadline":
@@ -104,6 +106,9 @@ export const step = (state: JobState, event: JobEvent): Step => {
       switch (event.event) {
         case "claimed":
           return event.attempt === state.attempt ? claim(event) : { next: state, commands: [{ command: "refuse" }] }
+        // whoever has it finds, should it wake, that its attempt is not the present one
+        case "overtaken":
+          return state.attempt < maxAttempts ? publish(state.attempt + 1) : stay(state)
         // its worker, when there is one, learns it from the answer to its claim
         case "clientGone":
           return cancelled()
@@ -121,7 +126,7 @@ export const step = (state: JobState, event: JobEvent): Step => {
       switch (event.event) {
         case "claimed":
           return event.attempt === state.attempt && event.worker === state.worker
-            ? stay(state)
+            ? claim(state.redispatch === "neverSent" ? { ...event, redispatch: "neverSent" } : event)
             : { next: state, commands: [{ command: "refuse" }] }
         case "flushed":
           return { next: { state: "Streaming", attempt: state.attempt, worker: state.worker }, commands: nothing }
@@ -169,6 +174,11 @@ export const step = (state: JobState, event: JobEvent): Step => {
       return event.event === "claimed" ? { next: state, commands: [{ command: "refuse" }] } : stay(state)
   }
 }
+
+const publish = (attempt: number): Step => ({
+  next: { state: "Published", attempt },
+  commands: [{ command: "publish", attempt }]
+})
 
 const claim = (event: Extract<JobEvent, { readonly event: "claimed" }>): Step => ({
   next: { state: "Claimed", attempt: event.attempt, worker: event.worker, redispatch: event.redispatch },

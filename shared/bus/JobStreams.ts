@@ -38,13 +38,28 @@ interface Keeping {
   readonly maxAgeMs: number
   /** How often a job is given out; -1 is without end. */
   readonly maxDeliver: number
+  /** What the server sets aside for all that can wait. */
+  readonly maxBytes: number
 }
 
 /** A client waits on its socket: what outlives the client or several workers is of no use. */
-const interactive: Keeping = { storage: StorageType.Memory, maxAgeMs: 15 * 60_000, maxDeliver: maxDeliveries }
+const interactive: Keeping = {
+  storage: StorageType.Memory,
+  maxAgeMs: 15 * 60_000,
+  maxDeliver: maxDeliveries,
+  maxBytes: 512 * 1024 * 1024
+}
 
-/** The client comes back later: the job stays until some worker has ended it, however many are lost on the way. */
-const durable: Keeping = { storage: StorageType.File, maxAgeMs: 24 * 3_600_000, maxDeliver: -1 }
+/**
+ * The client comes back later: the job stays until some worker has ended it, however many are lost on the way. It is but
+ * the id of a task.
+ */
+const durable: Keeping = {
+  storage: StorageType.File,
+  maxAgeMs: 24 * 3_600_000,
+  maxDeliver: -1,
+  maxBytes: 32 * 1024 * 1024
+}
 
 const keepingOf = (workload: Workload): Keeping => workload === "video" ? durable : interactive
 
@@ -59,7 +74,7 @@ export const streamConfig = (workload: Workload, replicas: number): NamedStream 
   discard: DiscardPolicy.New,
   num_replicas: replicas,
   max_msgs: maxJobs,
-  max_bytes: 512 * 1024 * 1024,
+  max_bytes: keepingOf(workload).maxBytes,
   // room for the headers beside an inline body
   max_msg_size: inlineBodyBytes + 64 * 1024,
   max_age: nanos(keepingOf(workload).maxAgeMs),

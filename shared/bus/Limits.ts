@@ -45,6 +45,15 @@ export const pongWithinMs = 1_900
 /** How often ingress looks at its clocks. */
 export const tickMs = 200
 
+/** A job that has lain longer than this in the queue is begun only when ingress confirms that it still wants it. */
+export const waitedLongMs = 1_000
+
+/**
+ * A job that has lain for this long, and that others have overtaken, was given to a worker that has not begun it and is
+ * likely dead or frozen: it is published once more. Long enough that the worker, should it wake, will ask first.
+ */
+export const overtakenAfterMs = 2 * waitedLongMs
+
 /** JetStream gives a job to another worker when its worker has not said for this long that it is working. */
 export const ackWaitMs = 3 * heartbeatMs
 

@@ -8,18 +8,21 @@ import * as Span from "../telemetry/Span.ts"
 import type { Answer } from "./Answer.ts"
 import * as AttemptTelemetry from "./AttemptTelemetry.ts"
 import { retryOf } from "./Course.ts"
+import { type Commit, Commitment } from "./Commitment.ts"
 import * as Gate from "./Gate.ts"
 import * as Health from "./Health.ts"
 import { Passed } from "./Passed.ts"
 import type { Call, Endpoint } from "./Protocol.ts"
 import { protocols } from "./protocols.ts"
 import { RetryBudget } from "./RetryBudget.ts"
-import type { Candidate } from "./Route.ts"
+import { type Candidate, mayRepeat } from "./Route.ts"
 
 /** What every call for a request has in common. */
 export interface Request extends Omit<Call, "endpoint" | "workload"> {
   /** Hears of every call before it is made. */
   readonly onCall?: (endpoint: Pick<Endpoint, "name" | "model">) => void
+  /** Comes before a call that must not be made twice. */
+  readonly commit?: Commit
 }
 
 export interface Attempt {
@@ -50,8 +53,13 @@ export const make = Effect.gen(function*() {
     answer.provider = endpoint.name
     answer.attempts++
     request.onCall?.(endpoint)
+    const { commit } = request
     const reason = isRetry ? "retry" : answer.attempts === 1 ? "first" : "fallback"
-    return performs[endpoint.provider.protocol](call, answer).pipe(
+    const made = performs[endpoint.provider.protocol](call, answer)
+    const committed = commit === undefined || mayRepeat(endpoint.provider)
+      ? made
+      : Effect.provideService(made, Commitment, commit)
+    return committed.pipe(
       AttemptTelemetry.told(endpoint, request.model, answer),
       Span.around(`${Attributes.genAiOperation(request.operation.name)} ${endpoint.model}`, {
         kind: "client",

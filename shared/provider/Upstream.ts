@@ -6,9 +6,11 @@
  */
 import { Config, Context, Effect, Layer } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
+import { Readable } from "node:stream"
 import { Agent, type Dispatcher } from "undici"
 import type { JobError } from "../contract/JobError.ts"
 import { ProviderFailed, ProviderTimeout } from "../contract/JobError.ts"
+import { type Commit, Commitment, none } from "./Commitment.ts"
 
 export interface UpstreamRequest {
   /** The provider's name in the catalogue, for errors. */
@@ -58,14 +60,28 @@ export class Upstream extends Context.Service<Upstream, {
         Effect.sync(() => new Agent({ connect: { timeout: connectMs }, keepAliveTimeout: 30_000, pipelining: 1 })),
         (agent) => Effect.promise(() => agent.destroy())
       )
-      return Upstream.of({ exchange: (request, receiver) => exchange(agent, request, receiver) })
+      return Upstream.of({
+        exchange: (request, receiver) =>
+          Effect.flatMap(Commitment, (commit) => exchange(agent, request, commit, receiver))
+      })
     })
   )
+}
+
+/** The body once that has happened. Asked for when there is a connection; headers leave with the first bytes of a body. */
+const after = (commit: Commit, body: Uint8Array): Readable => {
+  const pieces = async function*() {
+    await Effect.runPromise(commit)
+    yield body
+  }
+  // nobody else listens where the call has ended before that
+  return Readable.from(pieces(), { objectMode: false }).on("error", () => undefined)
 }
 
 const exchange = (
   agent: Agent,
   request: UpstreamRequest,
+  commit: Commit,
   makeReceiver: (control: ExchangeControl) => Receiver
 ): Effect.Effect<void, JobError> =>
   Effect.callback<void, JobError>((resume) => {
@@ -103,12 +119,17 @@ const exchange = (
       read = []
       if (first !== undefined && !over) receiver.onData(more.length === 0 ? first : Buffer.concat([first, ...more]))
     }
+    const { body = null, headers } = request
+    const refused = (error: JobError) => Effect.sync(() => settle(Effect.fail(error)))
+    const sent = body === null || commit === none ? { headers, body } : {
+      headers: { ...headers, "content-length": String(body.length) },
+      body: after(Effect.tapError(commit, refused), body)
+    }
     agent.dispatch({
       origin: request.url.origin,
       path: request.url.pathname + request.url.search,
       method: request.method ?? "POST",
-      headers: request.headers,
-      body: request.body ?? null,
+      ...sent,
       headersTimeout: request.firstByteMs,
       bodyTimeout: request.idleMs
     }, {

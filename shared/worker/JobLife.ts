@@ -31,6 +31,8 @@ export interface Work {
   readonly queuedMs: number
   /** Hears of every call to a provider before it is made. */
   readonly onCall: Meter["onCall"]
+  /** Comes before whatever must not be done twice, however often a worker is lost. */
+  readonly commit: ServedJob["commit"]
 }
 
 /** Does the work of a workload: what a worker service brings. */
@@ -63,7 +65,8 @@ const decoded = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<
         body,
         deadline,
         queuedMs,
-        onCall: meter.onCall
+        onCall: meter.onCall,
+        commit: job.commit
       })
   })
 
@@ -77,13 +80,17 @@ const counted = (means: Means, { pulled: { model, tenant } }: ServedJob, usage: 
   Metrics.update(Metrics.keyCost(tenant), cost)
 }
 
+/** Whether a provider may have been asked for it: where it was not, it is somebody else's to count. */
+const mayBeSent = ({ performer }: Means, { pulled, reply }: ServedJob): boolean =>
+  reply.committed || performer.redispatch(pulled.model) === "always"
+
 /** Tells ingress how it ended. Whatever is not an error of the job is ours, and is logged here, where it happened. */
-const failed = (job: ServedJob, meter: Meter, cause: Cause.Cause<JobError>): Effect.Effect<void> => {
+const failed = (means: Means, job: ServedJob, meter: Meter, cause: Cause.Cause<JobError>): Effect.Effect<void> => {
   const found = Cause.findErrorOption(cause)
   const error = Option.isSome(found) ? found.value : new InternalError()
   if (error._tag === "Cancelled") {
     job.reply.abandon()
-    meter.cancelled()
+    if (mayBeSent(means, job)) meter.cancelled()
   } else {
     job.reply.fail(error)
     meter.failed(error._tag)
@@ -103,25 +110,22 @@ const ended = (means: Means, job: ServedJob, meter: Meter, usage: Usage | undefi
 }
 
 /** Ingress does not want it any more, or this worker has to end. */
-const interrupted = (job: ServedJob, meter: Meter): Effect.Effect<void> => {
-  if (job.reply.over) meter.cancelled()
-  else meter.failed("WorkerLost")
+const interrupted = (means: Means, job: ServedJob, meter: Meter): Effect.Effect<void> => {
+  if (!job.reply.over) meter.failed("WorkerLost")
+  else if (mayBeSent(means, job)) meter.cancelled()
   return Metric.update(Metrics.jobs(job.pulled.operation, "Cancelled"), 1)
 }
 
-/** A job that another worker had, and that ingress has given up since, was begun by that one and died with it. */
-const claimed = ({ performer }: Means, job: ServedJob, meter: Meter): Effect.Effect<void, Cancelled> => {
-  const redispatch = performer.redispatch(job.pulled.model)
-  const claim = job.claim(redispatch)
-  return job.pulled.delivery === 1 || redispatch === "always"
-    ? claim
-    : Effect.tapError(claim, () => Effect.sync(() => meter.lost()))
+/** A job that another worker had, and that is over since, was begun by that one, which may have died before it told of it. */
+const claimed = (job: ServedJob, meter: Meter): Effect.Effect<void, Cancelled> => {
+  const claim = job.claim("always")
+  return job.pulled.delivery === 1 ? claim : Effect.tapError(claim, () => Effect.sync(() => meter.lost()))
 }
 
 export const live = (means: Means, job: ServedJob): Effect.Effect<void> =>
   Effect.suspend(() => {
     const meter = new Meter(means, job)
-    return claimed(means, job, meter).pipe(
+    return claimed(job, meter).pipe(
       Effect.flatMap(() => {
         const queuedMs = Math.max(0, means.now() - job.pulled.publishedAt)
         const told = Effect.annotateCurrentSpan({ [Attributes.name.queueMs]: queuedMs })
@@ -136,8 +140,8 @@ export const live = (means: Means, job: ServedJob): Effect.Effect<void> =>
       }),
       Effect.matchCauseEffect({
         onSuccess: (usage) => ended(means, job, meter, usage),
-        onFailure: (cause) => failed(job, meter, cause)
+        onFailure: (cause) => failed(means, job, meter, cause)
       }),
-      Effect.onInterrupt(() => interrupted(job, meter))
+      Effect.onInterrupt(() => interrupted(means, job, meter))
     )
   })

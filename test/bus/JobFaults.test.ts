@@ -1,13 +1,13 @@
 /** Jobs whose worker or ingress fails under them: another attempt where that is safe, an error where it is not. */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect } from "effect"
+import { Deferred, Effect, Exit } from "effect"
 import type { ServedJob } from "../../shared/bus/JobServer.ts"
 import { inlineBodyBytes } from "../../shared/bus/Limits.ts"
 import { WorkerLost } from "../../shared/contract/JobError.ts"
-import { untilNoJobs } from "../fixture/JobStream.ts"
+import { untilJobs, untilNoJobs } from "../fixture/JobStream.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
 import { Cable } from "../fixture/Cable.ts"
-import { disconnected, head, ingress, piece, reply, worker, write } from "./Sides.ts"
+import { connected, disconnected, head, ingress, piece, reply, worker, write } from "./Sides.ts"
 
 /** Work that claims its job and then does nothing until it is interrupted, which it tells. */
 const stuck = (job: ServedJob, redispatch: "always" | "neverSent", interrupted: Deferred.Deferred<void>) =>
@@ -211,5 +211,121 @@ describe.concurrent("an ingress that dies", () => {
       yield* Deferred.succeed(gone, undefined)
       yield* Deferred.await(interrupted)
       yield* Effect.promise(() => untilNoJobs(server))
+    }))
+})
+
+/** Claims its job, waits, commits to it, and answers with what came of that. */
+const committing = (job: ServedJob, ready: Deferred.Deferred<void>, send: Deferred.Deferred<void>) =>
+  Effect.gen(function*() {
+    yield* Effect.orDie(job.claim("always"))
+    yield* Deferred.succeed(ready, undefined)
+    if (job.pulled.attempt === 1) yield* Deferred.await(send)
+    const exit = yield* Effect.exit(job.commit)
+    if (Exit.isFailure(exit)) return
+    job.reply.start(head)
+    job.reply.write(piece(`sent at attempt ${job.pulled.attempt}`))
+    job.reply.end(undefined)
+  })
+
+describe.concurrent("a paid job", () => {
+  it.live("that its worker had not sent when it died is sent by another", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(server.url)
+      const ready = yield* Deferred.make<void>()
+      const send = yield* Deferred.make<void>()
+      yield* worker(cable.url, { run: (job) => committing(job, ready, send) })
+      const answer = face.submit()
+      yield* answer.claimed
+      yield* worker(server.url, { run: (job) => committing(job, ready, send) })
+      cable.cut()
+      yield* answer.usage
+      assert.strictEqual(answer.bytes.toString(), "sent at attempt 2")
+    }))
+
+  it.live("is not sent by a worker that was thought to be lost, once another has it", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(server.url)
+      const ready = yield* Deferred.make<void>()
+      const send = yield* Deferred.make<void>()
+      const interrupted = yield* Deferred.make<void>()
+      let sent = 0
+      const run = (job: ServedJob) =>
+        committing(job, ready, send).pipe(
+          Effect.andThen(Effect.sync(() => sent++)),
+          Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined))
+        )
+      yield* worker(cable.url, { run, slots: 1 })
+      const answer = face.submit()
+      yield* answer.claimed
+      yield* worker(server.url, { run })
+      // it goes on, and does not know that nobody hears it
+      cable.hold()
+      yield* answer.restarted
+      yield* Deferred.succeed(send, undefined)
+      yield* answer.usage
+      assert.strictEqual(answer.bytes.toString(), "sent at attempt 2")
+      cable.mend()
+      yield* Deferred.await(interrupted)
+      assert.strictEqual(sent, 1)
+    }))
+
+  it.live("is committed to in the moment of its claim without a word from ingress, and only once", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(cable.url)
+      const committed = yield* Deferred.make<void>()
+      yield* worker(server.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            cable.hold()
+            yield* Effect.orDie(job.claim("always"))
+            yield* Effect.orDie(job.commit)
+            yield* Effect.orDie(job.commit)
+            yield* Deferred.succeed(committed, undefined)
+            job.reply.start(head)
+            job.reply.end(undefined)
+          })
+      })
+      const answer = face.submit()
+      yield* Deferred.await(committed)
+      cable.mend()
+      yield* answer.usage
+      assert.strictEqual(answer.claims, 1)
+    }))
+})
+
+describe.concurrent("a job that a frozen worker was given and did not claim", () => {
+  it.live("goes to another worker once others have overtaken it, before its turn would come again", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(server.url)
+      const ran: Array<string> = []
+      const run = (job: ServedJob) =>
+        Effect.andThen(
+          reply(job),
+          Effect.sync(() => job.reply.started ? ran.push(`${job.pulled.model} ${job.pulled.attempt}`) : undefined)
+        )
+      const asleep = yield* worker(cable.url, { run, slots: 1 })
+      cable.hold()
+      const swallowed = face.submit({ model: "swallowed" })
+      // it goes to whoever asked first
+      yield* Effect.promise(() => untilJobs(server, ({ unacknowledged }) => unacknowledged === 1))
+      yield* worker(server.url, { run })
+      const from = performance.now()
+      yield* face.submit({ model: "later" }).usage
+      yield* swallowed.usage
+      assert.isBelow(performance.now() - from, 4_500)
+      assert.deepStrictEqual(ran, ["later 1", "swallowed 2"])
+      cable.mend()
+      yield* connected(asleep)
+      yield* Effect.promise(() => untilNoJobs(server))
+      // what the sleeper finds, it asks for, and is told that it is over
+      assert.deepStrictEqual(ran, ["later 1", "swallowed 2"])
     }))
 })

@@ -1,18 +1,18 @@
 /** The states of a job: every state against every event, and what holds for any order of events. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
+import type { Redispatch } from "../../shared/bus/Frame.ts"
 import type { Command, JobEvent, JobState, Step } from "../../shared/bus/JobState.ts"
 import { initial, step } from "../../shared/bus/JobState.ts"
 import { maxAttempts } from "../../shared/bus/Limits.ts"
 import { InternalError } from "../../shared/contract/JobError.ts"
 
-const claimed = (attempt: number, worker: string, awaits: boolean): JobEvent => ({
-  event: "claimed",
-  attempt,
-  worker,
-  redispatch: "always",
-  awaits
-})
+const claimed = (
+  attempt: number,
+  worker: string,
+  awaits: boolean,
+  redispatch: Redispatch = "always"
+): JobEvent => ({ event: "claimed", attempt, worker, redispatch, awaits })
 
 const events = {
   "admitted": { event: "admitted" },
@@ -20,7 +20,9 @@ const events = {
   "claimed, waiting": claimed(1, "a", true),
   "claimed by another": claimed(1, "b", false),
   "claimed for another attempt": claimed(2, "a", false),
+  "committed": claimed(1, "a", false, "neverSent"),
   "flushed": { event: "flushed" },
+  "overtaken": { event: "overtaken" },
   "workerLost": { event: "workerLost" },
   "frameLost": { event: "frameLost" },
   "ended": { event: "ended" },
@@ -82,13 +84,17 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "claimed": "Claimed 1 by a (always)",
     "claimed, waiting": "Claimed 1 by a (always), go",
     "claimed by another": "Claimed 1 by b (always)",
+    "committed": "Claimed 1 by a (neverSent)",
     "claimed for another attempt": "Published 1, refuse",
+    "overtaken": "Published 2, publish 2",
     "failed": "Failed, fail InternalError",
     "clientGone": "Cancelled",
     "deadline": "Failed, fail QueueTimeout",
     "shutdown": "Failed, fail Unavailable"
   },
   "Claimed, repeatable": {
+    "claimed, waiting": "Claimed 1 by a (always), go",
+    "committed": "Claimed 1 by a (neverSent)",
     "claimed by another": "Claimed 1 by a (always), refuse",
     "claimed for another attempt": "Claimed 1 by a (always), refuse",
     "flushed": "Streaming 1 by a",
@@ -100,6 +106,7 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "shutdown": "Failed, cancel 1 at a, fail Unavailable"
   },
   "Claimed, not repeatable": {
+    "claimed, waiting": "Claimed 1 by a (neverSent), go",
     "claimed by another": "Claimed 1 by a (neverSent), refuse",
     "claimed for another attempt": "Claimed 1 by a (neverSent), refuse",
     "flushed": "Streaming 1 by a",
@@ -124,18 +131,21 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "claimed": "Done, refuse",
     "claimed, waiting": "Done, refuse",
     "claimed by another": "Done, refuse",
+    "committed": "Done, refuse",
     "claimed for another attempt": "Done, refuse"
   },
   "Failed": {
     "claimed": "Failed, refuse",
     "claimed, waiting": "Failed, refuse",
     "claimed by another": "Failed, refuse",
+    "committed": "Failed, refuse",
     "claimed for another attempt": "Failed, refuse"
   },
   "Cancelled": {
     "claimed": "Cancelled, refuse",
     "claimed, waiting": "Cancelled, refuse",
     "claimed by another": "Cancelled, refuse",
+    "committed": "Cancelled, refuse",
     "claimed for another attempt": "Cancelled, refuse"
   }
 }
@@ -148,6 +158,8 @@ describe.each(Object.entries(states))("%s", (name, state) => {
 })
 
 it("gives up after the last attempt", () => {
+  const waiting: JobState = { state: "Published", attempt: maxAttempts }
+  assert.deepStrictEqual(step(waiting, events.overtaken), { next: waiting, commands: [] })
   const last: JobState = { state: "Claimed", attempt: maxAttempts, worker: "a", redispatch: "always" }
   assert.strictEqual(text(step(last, events.workerLost)), `Failed, cancel ${maxAttempts} at a, fail WorkerLost`)
   assert.strictEqual(text(step(last, events.frameLost)), `Failed, cancel ${maxAttempts} at a, fail AnswerLost`)
@@ -157,6 +169,7 @@ it("gives up after the last attempt", () => {
 const happenings = [
   ...["admitted", "admitted", "admitted", "claim", "claim", "claim", "claim", "claim", "claim", "claim"] as const,
   ...["workerLost", "workerLost", "workerLost", "frameLost", "frameLost", "flushed", "stale claim"] as const,
+  ...["overtaken"] as const,
   ...["ended", "failed", "clientGone", "deadline", "shutdown"] as const
 ]
 const Happening = Schema.Struct({

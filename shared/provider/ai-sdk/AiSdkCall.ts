@@ -2,6 +2,7 @@
 import { Effect, Predicate } from "effect"
 import { InvalidRequest, type JobError, ProviderFailed, ProviderTimeout } from "../../contract/JobError.ts"
 import * as TraceParent from "../../telemetry/TraceParent.ts"
+import { Commitment } from "../Commitment.ts"
 import * as Endpoint from "../Endpoint.ts"
 import { FetchRefused } from "../GuardedFetch.ts"
 import * as ProviderError from "../http/ProviderError.ts"
@@ -23,6 +24,11 @@ export interface Attempt {
 
 /** Interruption aborts the call, and so does its deadline, whether the effect can be interrupted or not. */
 export const attempt = <A>(
+  options: Attempt,
+  use: (options: CallOptions) => PromiseLike<A>
+): Effect.Effect<A, JobError> => Effect.andThen(Effect.flatten(Commitment), called(options, use))
+
+const called = <A>(
   { endpoint, secrets, withinMs = Infinity }: Attempt,
   use: (options: CallOptions) => PromiseLike<A>
 ): Effect.Effect<A, JobError> =>
