@@ -80,7 +80,7 @@ const writes = (bucket: KeptBucket): Right => ({
 
 const fetches = (store: KeptStore): Right => ({
   does: `fetches from ${store.name}`,
-  publish: [api("INFO"), ...looksUp(storeStream(store)), ...consumes(storeStream(store))]
+  publish: [api("INFO"), ...looksUp(storeStream(store))]
 })
 
 const keeps = (store: KeptStore): Right => ({
