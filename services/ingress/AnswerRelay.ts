@@ -25,6 +25,15 @@ const keepAlive = Buffer.from(": keep-alive\n\n")
 
 const eventStream = "text/event-stream"
 
+const newline = 0x0a
+const carriageReturn = 0x0d
+
+/** Whether events of our own can come after these bytes: those before them are whole. */
+const endsEvent = (bytes: Uint8Array): boolean => {
+  const before = bytes.at(-2) === carriageReturn ? bytes.at(-3) : bytes.at(-2)
+  return bytes.at(-1) === newline && before === newline
+}
+
 export interface RelayOptions {
   readonly jobs: JobClient["Service"]
   readonly request: JobRequest
@@ -56,6 +65,8 @@ class Answer implements AnswerListener {
   #passing = false
   #flushed = false
   #ended = false
+  /** What has come ends in the middle of an event. */
+  #isCut = false
   #error: JobError | undefined
   #lent = 0
   #waiting: ((pulled: Pulled) => void) | undefined
@@ -85,8 +96,10 @@ class Answer implements AnswerListener {
   }
 
   onChunk(bytes: Uint8Array, isLast: boolean): void {
-    this.#chunks.push(bytes)
+    // kept for a client that is not there to take it: as it is, it would keep all that was read from NATS with it
+    this.#chunks.push(this.#passing && this.#waiting === undefined ? Buffer.from(bytes) : bytes)
     this.#bytes += bytes.length
+    this.#isCut = !endsEvent(bytes)
     // the end comes next, and delivers what is left
     if (isLast) return
     if (this.#passing) return this.#deliver()
@@ -115,7 +128,8 @@ class Answer implements AnswerListener {
     const { dialect, record } = this.#options
     record.broken(error._tag)
     if (this.#isEventStream) {
-      this.#chunks.push(Buffer.from(ErrorEnvelope.toFrame(dialect, error, record.id)))
+      const end = this.#isCut ? "\n\n" : ""
+      this.#chunks.push(Buffer.from(`${end}${ErrorEnvelope.toFrame(dialect, error, record.id)}`))
       this.#ended = true
     }
     this.#deliver()
@@ -172,7 +186,7 @@ class Answer implements AnswerListener {
       }
       // a timer, not `Effect.timeout`, which races two more fibers at every pull
       const timer = this.#isEventStream
-        ? setTimeout(() => deliver(Effect.succeed([keepAlive])), keepAliveMs)
+        ? setTimeout(() => this.#isCut ? undefined : deliver(Effect.succeed([keepAlive])), keepAliveMs)
         : undefined
       this.#waiting = deliver
       return Effect.sync(stop)
