@@ -4,7 +4,7 @@ import { Context, DateTime, Effect } from "effect"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import type { UsageRow } from "../../shared/usage/UsageTable.ts"
 import { begun, chat, outcomeOf } from "../fixture/ChatClient.ts"
-import { Gateway } from "../fixture/Gateway.ts"
+import { Gateway, type GatewayOptions } from "../fixture/Gateway.ts"
 import { untilNoJobs } from "../fixture/JobStream.ts"
 import { rowsAt, storedEvents, total, usageProcess } from "../fixture/UsageEvents.ts"
 
@@ -15,10 +15,11 @@ const options = {
 
 /** A test over a gateway with prices, and a look at its counters: by model, once so many requests have been counted. */
 const run = (
-  test: (gateway: Gateway, counted: (requests: number) => Promise<ReadonlyArray<UsageRow>>) => Promise<void>
+  test: (gateway: Gateway, counted: (requests: number) => Promise<ReadonlyArray<UsageRow>>) => Promise<void>,
+  more: GatewayOptions = {}
 ) =>
   Effect.scoped(Effect.gen(function*() {
-    const gateway = yield* Gateway.make(options)
+    const gateway = yield* Gateway.make({ ...options, ...more })
     const counters = Context.get(yield* usageProcess(gateway.nats, UsageCounters.layer), UsageCounters)
     const today = DateTime.formatIsoDateUtc(yield* DateTime.now)
     const runPromise = Effect.runPromiseWith(yield* Effect.context<never>())
@@ -31,6 +32,9 @@ const run = (
 
 /** The fake provider counts words: five of each request, and as many of its answer. */
 const words = 5
+
+/** What a worker says when the provider has answered: the answer, what it consumed, and that the job is done. */
+const steps = [/PUB r\.[^]*three four five/, /PUB usage\.chat/, /PUB \$JS\.ACK\.JOBS_CHAT\.[^]*\+ACK/]
 
 describe("usage", { timeout: 120_000 }, () => {
   it.live("is what was asked, consumed and paid, of whatever ended how", () =>
@@ -90,6 +94,48 @@ describe("usage", { timeout: 120_000 }, () => {
       await untilNoJobs(gateway.nats)
       assert.strictEqual(await storedEvents(gateway.nats), served)
     }))
+
+  it.live("is counted once, whatever dies at any step between the provider's answer and the counter", () =>
+    run(async (gateway, counted) => {
+      const startWorkers = () => Promise.all(steps.map(() => gateway.startWorker({ WORKER_SLOTS: "1" })))
+      let workers = await startWorkers()
+      /** Asks once for each step, at which a worker stops with what it is about to say. */
+      const stopAtEach = async (model: string) => {
+        const stopped = steps.map((step, index) =>
+          workers[index]!.holdAt((command) => step.test(command) ? "before" : undefined)
+        )
+        const outcomes = steps.map(() => outcomeOf(gateway.request(chat(model))))
+        await Promise.all(stopped)
+        return outcomes
+      }
+
+      const lost = await stopAtEach("priced-chat")
+      await gateway.nats.kill()
+      for (const worker of workers) worker.mend()
+      await gateway.nats.restart()
+      await Promise.all(lost)
+      await untilNoJobs(gateway.nats)
+      const served = steps.length
+      assert.strictEqual(gateway.provider.requests.length, served)
+      const [known] = await counted(served)
+      assert.deepInclude(known, { requests: served, errors: {} })
+      assert.deepInclude(known?.usage, { inputTokens: served * words, outputTokens: served * words })
+
+      for (const model of ["priced-chat", "free-chat"]) {
+        const died = await stopAtEach(model)
+        await Promise.all(workers.map((worker) => worker.kill()))
+        workers = await startWorkers()
+        await Promise.all(died)
+        await untilNoJobs(gateway.nats)
+      }
+      const [free, priced] = await counted(3 * steps.length)
+      // another worker makes the call again of which nothing had come
+      assert.deepInclude(free, { requests: steps.length, errors: { WorkerLost: 1 } })
+      assert.strictEqual(free?.usage.outputTokens, 2 * words)
+      assert.deepInclude(priced, { requests: served + steps.length, errors: { WorkerLost: 2 } })
+      assert.strictEqual(priced?.usage.outputTokens, (served + 1) * words)
+      assert.strictEqual(await storedEvents(gateway.nats), 3 * steps.length)
+    }, { wired: true, workers: 0 }))
 
   it.live("is counted, as far as it is known, of a paid call that its worker did not survive", () =>
     run(async (gateway, counted) => {

@@ -6,19 +6,8 @@ import { untilNoJobs } from "../fixture/JobStream.ts"
 import { VideoClient } from "../fixture/VideoClient.ts"
 import { inspect } from "../fixture/VideoFile.ts"
 import { clip, done, veo } from "../fixture/Veo.ts"
+import { videoModels as options } from "../fixture/VideoModels.ts"
 import { untilRecord } from "../fixture/VideoRecord.ts"
-
-const options = {
-  workers: 0,
-  providers: (baseUrl: string) =>
-    ["neverSent", "always"].map((redispatch) =>
-      `  ${redispatch}: { protocol: dashscope, baseUrl: "${new URL(baseUrl).origin}", apiKey: provider-secret, ` +
-      `redispatch: ${redispatch}, options: { pollIntervalMs: 20 } }`
-    ).join("\n"),
-  models: ["neverSent", "always"].map((provider) =>
-    `  ${provider}-video: { workload: video, targets: [{ provider: ${provider}, model: wan2.5-t2v-preview }] }`
-  ).join("\n")
-}
 
 const wish = { model: "neverSent-video", prompt: "a boat", duration: 2, width: 832, height: 480 }
 
