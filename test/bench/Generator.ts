@@ -1,15 +1,21 @@
 /**
  * The load generator for machines without wrk: each connection posts the same body again as soon as its answer is
- * complete. Takes a URL, a number of connections and seconds; prints the same line as load.lua. Its own CPU weighs more
- * than wrk's, so its figures compare only with figures of its own.
+ * complete. Takes a URL, a number of connections and seconds, headers of the stack's own in LOAD_HEADERS and the requests in
+ * LOAD_FILE; prints the same line as load.lua. Its own CPU weighs more than wrk's, so its figures compare only with figures
+ * of its own.
  */
+import { readFileSync } from "node:fs"
 import { Pool } from "undici"
 
 const [url, connections, seconds] = process.argv.slice(2)
 const target = new URL(url!)
 const pool = new Pool(target.origin, { connections: Number(connections), pipelining: 1 })
-const headers = ["content-type", "application/json", "authorization", `Bearer ${process.env["LOAD_KEY"]}`]
-const body = process.env["LOAD_BODY"] ?? "{}"
+const common: Record<string, string> = JSON.parse(process.env["LOAD_HEADERS"] ?? "{}")
+const requests = readFileSync(process.env["LOAD_FILE"] ?? "", "utf8").trim().split("\n").map((line) => {
+  const [key = "", body = ""] = line.split("\t")
+  return { headers: { ...common, "content-type": "application/json", authorization: `Bearer ${key}` }, body }
+})
+let last = 0
 
 const startedAt = performance.now()
 const endsAt = startedAt + Number(seconds) * 1_000
@@ -20,7 +26,7 @@ const post = () =>
   new Promise<void>((resolve) => {
     const sentAt = performance.now()
     let status = 0
-    pool.dispatch({ method: "POST", path: target.pathname, headers, body }, {
+    pool.dispatch({ method: "POST", path: target.pathname, ...requests[last++ % requests.length] }, {
       onRequestStart: () => {},
       onResponseStart: (_controller, code) => {
         status = code

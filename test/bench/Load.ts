@@ -1,25 +1,9 @@
 /** One round of load against one stack: how many answers it gave, how fast, and what CPU each process spent on them. */
-import { Effect, Schema } from "effect"
+import { Effect, FileSystem, Path, Schema } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { BenchFailed, cpuMicros } from "./Processes.ts"
-import type { Ground, Stack } from "./Stacks.ts"
-import { completion, key } from "./Stacks.ts"
-
-/** A kind of load, and which of its figures is compared. */
-export interface Scenario {
-  readonly name: string
-  readonly connections: number
-  readonly stream: boolean
-  readonly compares: "rate" | "latency"
-  /** What the ratio of gateway to floor should be: at least this for a rate, at most this for a latency. */
-  readonly target: number
-}
-
-export const scenarios: ReadonlyArray<Scenario> = [
-  { name: "JSON, 64 connections", connections: 64, stream: false, compares: "rate", target: 0.5 },
-  { name: "SSE, 64 connections", connections: 64, stream: true, compares: "rate", target: 0.7 },
-  { name: "JSON, 1 connection", connections: 1, stream: false, compares: "latency", target: 1.7 }
-]
+import type { Figure, Row, StackName } from "./Rows.ts"
+import type { Ground, Role, Stack } from "./Stacks.ts"
 
 const Result = Schema.fromJsonString(Schema.Struct({
   answers: Schema.Int,
@@ -31,74 +15,93 @@ const Result = Schema.fromJsonString(Schema.Struct({
 }))
 const decodeResult = Schema.decodeUnknownEffect(Result)
 
-const processes = ["ingress", "worker", "nats", "provider"] as const
-export type ProcessName = typeof processes[number]
-
-export interface Round {
-  readonly stack: Stack["name"]
-  readonly scenario: string
-  /** Answers per second. */
-  readonly rate: number
-  readonly p50Millis: number
+export interface Round extends Readonly<Record<Figure, number>> {
+  readonly stack: StackName
+  readonly row: string
   readonly p99Millis: number
   /** CPU time per answer by process, in microseconds. */
-  readonly cpuMicros: Readonly<Record<ProcessName, number>>
+  readonly cpuOf: Readonly<Record<Role, number>>
 }
 
+export type Generator = "wrk" | "own"
+
 /** The load generator of this machine: wrk where it is installed, our own otherwise. */
-export const findGenerator = Effect.gen(function*() {
-  const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
-  return yield* spawner.string(ChildProcess.make("wrk", ["-v"])).pipe(
-    Effect.match({ onSuccess: () => "wrk" as const, onFailure: () => "own" as const })
-  )
+export const findGenerator: Effect.Effect<Generator, never, ChildProcessSpawner.ChildProcessSpawner> = Effect.gen(
+  function*() {
+    const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+    return yield* spawner.string(ChildProcess.make("wrk", ["-v"])).pipe(
+      Effect.match({ onSuccess: () => "wrk" as const, onFailure: () => "own" as const })
+    )
+  }
+)
+
+const byRole = <A>(of: (role: Role) => A): Record<Role, A> => ({
+  ingress: of("ingress"),
+  worker: of("worker"),
+  nats: of("nats"),
+  collector: of("collector"),
+  provider: of("provider")
 })
 
-export const runRound = Effect.fn("Load.runRound")(function*(
-  generator: "wrk" | "own",
-  ground: Ground,
-  stack: Stack,
-  scenario: Scenario,
-  seconds: number
-) {
+/** A request as load.lua reads it. */
+export interface Request {
+  readonly key: string
+  readonly body: Row["body"]
+}
+
+export interface Load {
+  readonly generator: Generator
+  readonly ground: Ground
+  readonly stack: Stack
+  readonly row: Row
+  /** Whole seconds. */
+  readonly seconds: number
+  /** Sent in turn. Default: the row's own, with the stack's key. */
+  readonly requests?: ReadonlyArray<Request>
+}
+
+export const runRound = Effect.fn("Load.runRound")(function*(load: Load) {
+  const { generator, ground, row, seconds, stack } = load
+  const { requests = [{ key: stack.key, body: row.body }] } = load
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
-  const [command, args] = generator === "wrk"
-    ? ["wrk", ["-t1", `-c${scenario.connections}`, `-d${seconds}s`, "-s", "test/bench/load.lua", stack.url]] as const
-    : [
-      process.execPath,
-      ["test/bench/Generator.ts", stack.url, `${scenario.connections}`, `${seconds}`]
-    ] as const
-  const used = Effect.all({
-    ingress: cpuMicros(stack.ingress),
-    worker: cpuMicros(stack.worker),
-    nats: cpuMicros(ground.nats),
-    provider: cpuMicros(ground.provider)
-  })
+  const file = (yield* Path.Path).join(ground.logs, "requests.txt")
+  const lines = requests.map(({ body, key }) => `${key}\t${JSON.stringify(body)}\n`)
+  yield* (yield* FileSystem.FileSystem).writeFileString(file, lines.join(""))
+  const url = `${stack.url}${row.path}`
+  const words = {
+    wrk: [
+      "wrk",
+      ...["-t1", `-c${row.connections}`, `-d${seconds}s`, "--timeout", "10s", "-s", "test/bench/load.lua"],
+      ...Object.entries(stack.headers).flatMap(([name, value]) => ["-H", `${name}: ${value}`]),
+      url
+    ],
+    own: [process.execPath, "test/bench/Generator.ts", url, `${row.connections}`, `${seconds}`]
+  }
+  const pids = stack.pids(row.workload)
+  const used = Effect.all(byRole((role) => cpuMicros(pids[role] ?? [])))
+  const [command = "", ...args] = words[generator]
   const before = yield* used
   const output = yield* spawner.string(ChildProcess.make(command, args, {
-    env: { LOAD_KEY: key, LOAD_BODY: JSON.stringify(completion(scenario.stream)) },
+    env: { LOAD_FILE: file, LOAD_HEADERS: JSON.stringify(stack.headers) },
     extendEnv: true
   }))
   const after = yield* used
-  const result = yield* decodeResult(output.trim().split("\n").at(-1))
-  if (result.failures > 0 || result.answers === 0) {
+  const { answers, failures, p50Millis, p99Millis, seconds: took } = yield* decodeResult(
+    output.trim().split("\n").at(-1)
+  )
+  if (failures > 0 || answers === 0) {
     return yield* new BenchFailed({
-      reason:
-        `${stack.name}, ${scenario.name}: ${result.failures} failures beside ${result.answers} answers, logs in ` +
-        ground.logs
+      reason: `${stack.name}, ${row.name}: ${failures} failures beside ${answers} answers, logs in ${ground.logs}`
     })
   }
-  const perAnswer = (name: ProcessName) => (after[name] - before[name]) / result.answers
+  const cpuOf = byRole((role) => (after[role] - before[role]) / answers)
   return {
     stack: stack.name,
-    scenario: scenario.name,
-    rate: result.answers / result.seconds,
-    p50Millis: result.p50Millis,
-    p99Millis: result.p99Millis,
-    cpuMicros: {
-      ingress: perAnswer("ingress"),
-      worker: perAnswer("worker"),
-      nats: perAnswer("nats"),
-      provider: perAnswer("provider")
-    }
+    row: row.name,
+    rate: answers / took,
+    p50Millis,
+    p99Millis,
+    cpuMicros: cpuOf.ingress + cpuOf.worker + cpuOf.nats,
+    cpuOf
   } satisfies Round
 })

@@ -1,19 +1,43 @@
 /**
- * A provider that costs next to nothing, so that what is measured is the gateway: `POST /v1/chat/completions` answers a
- * fixed completion of about 2 KB, or 50 streamed chunks of about 200 bytes with no pause between them.
+ * A provider that costs next to nothing, so that what is measured is the gateway. The model decides what is answered:
+ * `vectors-<n>` so many embeddings, `picture` a picture of 4 MB, any other a completion of about 2 KB, or 50 streamed
+ * chunks of about 200 bytes, with no pause between them or, for `paced`, one every 5 ms.
  */
+import type { ServerResponse } from "node:http"
 import { createServer } from "node:http"
+import { chunkCount, chunkMillis } from "./Rows.ts"
 
-const chunkCount = 50
 const usage = { prompt_tokens: 12, completion_tokens: chunkCount, total_tokens: 12 + chunkCount }
 const common = { id: "chatcmpl-bench", created: 1_700_000_000, model: "bench" }
+const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value))
 
-const completion = Buffer.from(JSON.stringify({
+const completion = json({
   ...common,
   object: "chat.completion",
   choices: [{ index: 0, message: { role: "assistant", content: "lorem ipsum ".repeat(145) }, finish_reason: "stop" }],
   usage
-}))
+})
+
+/** So many vectors of 1,536 numbers each, as the official clients ask for them. */
+const vectors = (count: number): Buffer =>
+  json({
+    object: "list",
+    data: Array.from({ length: count }, (_, index) => ({
+      object: "embedding",
+      index,
+      embedding: Buffer.alloc(1_536 * 4, 1).toString("base64")
+    })),
+    model: "bench",
+    usage: { prompt_tokens: 4 * count, total_tokens: 4 * count }
+  })
+
+/** Base64 makes four bytes of three. */
+const picture = json({
+  created: common.created,
+  data: [{ b64_json: Buffer.alloc(3 * 1024 ** 2, 1).toString("base64") }]
+})
+
+const whole = new Map([["vectors-1", vectors(1)], ["vectors-128", vectors(128)], ["picture", picture]])
 
 const event = (value: unknown): Buffer => Buffer.from(`data: ${JSON.stringify(value)}\n\n`)
 const chunk = (delta: object, finish_reason: string | null): Buffer =>
@@ -26,20 +50,42 @@ const chunks = Array.from({ length: chunkCount }, (_, index) =>
 const usageChunk = event({ ...common, object: "chat.completion.chunk", choices: [], usage })
 const done = Buffer.from("data: [DONE]\n\n")
 
+const finish = (response: ServerResponse, withUsage: boolean) => {
+  if (withUsage) response.write(usageChunk)
+  response.end(done)
+}
+
+const stream = (response: ServerResponse, withUsage: boolean) => {
+  for (const one of chunks) response.write(one)
+  finish(response, withUsage)
+}
+
+const pace = (response: ServerResponse, withUsage: boolean) => {
+  let next = 0
+  const timer = setInterval(() => {
+    response.write(chunks[next++])
+    if (next < chunks.length) return
+    clearInterval(timer)
+    finish(response, withUsage)
+  }, chunkMillis)
+  response.once("close", () => clearInterval(timer))
+}
+
 createServer((request, response) => {
   const parts: Array<Buffer> = []
   request.on("data", (part: Buffer) => parts.push(part))
   request.on("end", () => {
-    // The flags are looked for as text: parsing is not what is measured here.
-    const body = Buffer.concat(parts)
-    if (/"stream":\s*true/.test(body.toString("latin1"))) {
+    // What matters is looked for as text: parsing is not what is measured here.
+    const body = Buffer.concat(parts).toString("latin1")
+    const model = /"model":\s*"([^"]*)"/.exec(body)?.[1] ?? ""
+    if (/"stream":\s*true/.test(body)) {
       response.writeHead(200, { "content-type": "text/event-stream" })
-      for (const one of chunks) response.write(one)
-      if (body.includes("\"include_usage\"")) response.write(usageChunk)
-      response.end(done)
+      const send = model === "paced" ? pace : stream
+      send(response, body.includes("\"include_usage\""))
     } else {
-      response.writeHead(200, { "content-type": "application/json", "content-length": completion.length })
-      response.end(completion)
+      const answer = whole.get(model) ?? completion
+      response.writeHead(200, { "content-type": "application/json", "content-length": answer.length })
+      response.end(answer)
     }
   })
 }).listen(Number(process.env["PORT"] ?? 0), "127.0.0.1")

@@ -2,7 +2,7 @@
  * The processes of a benchmark: each listens on a port of its own, writes its log into a file, is stopped when the
  * scope closes, and can be asked for the CPU time it has used.
  */
-import type { PlatformError } from "effect"
+import type { Duration, PlatformError } from "effect"
 import { Effect, FileSystem, Path, Schedule, Schema } from "effect"
 import type { HttpClientRequest } from "effect/http"
 import { HttpClient } from "effect/http"
@@ -55,14 +55,20 @@ export const start = Effect.fn("Processes.start")(function*(
   return { pid: handle.pid, exitCode: handle.exitCode, log } satisfies Running
 })
 
-/** Starts a TypeScript file of the repository the way production does. */
-export const startNode = (logs: string, name: string, file: string, env: Record<string, string>) =>
-  start(logs, name, [process.execPath, file], { NODE_ENV: "production", ...env })
+/** Starts a file on the Node of this process the way production does. */
+export const startNode = (
+  logs: string,
+  name: string,
+  file: string,
+  env: Record<string, string>,
+  words: ReadonlyArray<string> = []
+) => start(logs, name, [process.execPath, file, ...words], { NODE_ENV: "production", ...env })
 
 /** Waits, 30 s at most, until the request is answered with 200; fails at once where the program ends. */
 export const answers = Effect.fn("Processes.answers")(function*(
   program: Running,
-  request: HttpClientRequest.HttpClientRequest
+  request: HttpClientRequest.HttpClientRequest,
+  every: Duration.Input = "100 millis"
 ) {
   const client = yield* HttpClient.HttpClient
   let last = "no answer"
@@ -73,7 +79,7 @@ export const answers = Effect.fn("Processes.answers")(function*(
       last = `${status} ${text.slice(0, 300)}`
       return new BenchFailed({ reason: last })
     }),
-    Effect.retry(Schedule.spaced("100 millis").pipe(Schedule.upTo({ duration: "30 seconds" }))),
+    Effect.retry(Schedule.spaced(every).pipe(Schedule.upTo({ duration: "30 seconds" }))),
     Effect.mapError(() => new BenchFailed({ reason: `no 200 within 30 s but ${last}, see ${program.log}` }))
   )
   const ended = program.exitCode.pipe(
@@ -82,8 +88,11 @@ export const answers = Effect.fn("Processes.answers")(function*(
   yield* Effect.raceFirst(asked, ended)
 })
 
-/** CPU time that a process has used so far, user and system, in microseconds. */
-export const cpuMicros = Effect.fn("Processes.cpuMicros")(function*(pid: number) {
+/** CPU time that processes have used so far, user and system, in microseconds. */
+export const cpuMicros = (pids: ReadonlyArray<number>) =>
+  Effect.map(Effect.forEach(pids, cpuMicrosOf), (micros) => micros.reduce((sum, one) => sum + one, 0))
+
+const cpuMicrosOf = Effect.fn("Processes.cpuMicros")(function*(pid: number) {
   const stat = yield* (yield* FileSystem.FileSystem).readFileString(`/proc/${pid}/stat`)
   // The program's name stands in parentheses and may hold spaces; utime and stime are fields 14 and 15.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")

@@ -1,70 +1,132 @@
 /** Turns the rounds of a benchmark into its report, as Markdown. */
-import type { ProcessName, Round, Scenario } from "./Load.ts"
+import type { Round } from "./Load.ts"
+import { median } from "./Median.ts"
+import { table } from "./Results.ts"
+import type { Figure, Row, StackName, Target } from "./Rows.ts"
+import { chunkCount, stackNames, targets } from "./Rows.ts"
 
-const median = (values: ReadonlyArray<number>): number => {
-  const sorted = values.toSorted((left, right) => left - right)
-  const middle = sorted.length >> 1
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+export interface Measured {
+  /** On what machine and under which settings the rounds ran. */
+  readonly about: string
+  readonly rows: ReadonlyArray<Row>
+  readonly rounds: ReadonlyArray<Round>
+  /** Why a stack that was asked for is not there, or a row is not whole. */
+  readonly notes: ReadonlyArray<string>
 }
 
-const figure = (scenario: Scenario, round: Round) => scenario.compares === "rate" ? round.rate : round.p50Millis
+export const roundsOf = (rounds: ReadonlyArray<Round>, row: string, stack: StackName) =>
+  rounds.filter((round) => round.row === row && round.stack === stack)
 
-/** Gateway to floor, of neighbouring rounds: only these ran under the same conditions. */
-const ratios = (scenario: Scenario, floor: ReadonlyArray<Round>, gateway: ReadonlyArray<Round>) =>
-  floor.slice(0, gateway.length).map((round, index) => figure(scenario, gateway[index]!) / figure(scenario, round))
-
-const cell = (scenario: Scenario, rounds: ReadonlyArray<Round>): string => {
-  if (rounds.length === 0) return "–"
-  return scenario.compares === "rate"
-    ? `${Math.round(median(rounds.map((round) => round.rate)))} /s, p99 ${
-      median(rounds.map((round) => round.p99Millis)).toFixed(0)
-    } ms`
-    : `p50 ${median(rounds.map((round) => round.p50Millis)).toFixed(2)} ms`
+/** One stack to another, of neighbouring rounds: only these ran under the same conditions. */
+const ratios = (rounds: ReadonlyArray<Round>, row: string, figure: Figure, of: StackName, to: StackName) => {
+  const beside = roundsOf(rounds, row, to)
+  return roundsOf(rounds, row, of).flatMap((round, index) => {
+    const other = beside[index]
+    return other === undefined ? [] : [round[figure] / other[figure]]
+  })
 }
 
-const ratioCells = (scenario: Scenario, values: ReadonlyArray<number>): string => {
-  const target = scenario.compares === "rate" ? `≥ ${scenario.target * 100} %` : `≤ ${scenario.target}×`
-  if (values.length === 0) return `– | – | ${target}`
-  const show = (value: number) => scenario.compares === "rate" ? `${Math.round(value * 100)} %` : `${value.toFixed(2)}×`
-  return `${show(median(values))} | ${show(Math.min(...values))} to ${show(Math.max(...values))} | ${target}`
+/** The stacks that ran, in their usual order. */
+const stacksOf = (rounds: ReadonlyArray<Round>) =>
+  stackNames.filter((name) => rounds.some(({ stack }) => stack === name))
+
+const figureNames: Readonly<Record<Figure, string>> = {
+  rate: "answers per second",
+  p50Millis: "median time of an answer",
+  cpuMicros: "CPU time per answer, without provider and collector"
 }
 
-const cpuRow = (scenario: Scenario, stack: Round["stack"], rounds: ReadonlyArray<Round>): string => {
-  const of = (name: ProcessName) => Math.round(median(rounds.map((round) => round.cpuMicros[name])))
-  return `| ${scenario.name} | ${stack} | ${of("ingress")} | ${of("worker")} | ${of("nats")} | ${
-    Math.round(median(rounds.map(({ cpuMicros }) => cpuMicros.ingress + cpuMicros.worker + cpuMicros.nats)))
-  } | ${of("provider")} |`
+/** What a ratio is of. A rate is a share of the rate of what costs less, and a multiple of a peer's. */
+type Compared = Pick<Target, "figure" | "to">
+
+const ratio = ({ figure, to }: Compared, value: number) =>
+  figure === "rate" && to !== "portkey" ? `${Math.round(value * 100)} %` : `${value.toFixed(2)}×`
+
+const range = (compared: Compared, values: ReadonlyArray<number>) =>
+  `${ratio(compared, Math.min(...values))} to ${ratio(compared, Math.max(...values))}`
+
+const isMet = ({ bound, is }: Target, value: number) => is === "at least" ? value >= bound : value <= bound
+
+const targetRow = (rounds: ReadonlyArray<Round>, target: Target) => {
+  const { bound, figure, is, of, row, to } = target
+  const values = ratios(rounds, row, figure, of, to)
+  const what = [
+    `${row}: ${figureNames[figure]}`,
+    `${of} / ${to}`,
+    `${is === "at least" ? "≥" : "≤"} ${ratio(target, bound)}`
+  ]
+  if (values.length === 0) return [...what, "–", "–", "not measured"]
+  const middle = median(values)
+  return [...what, ratio(target, middle), range(target, values), isMet(target, middle) ? "yes" : "**no**"]
 }
 
-/** `about` says on what machine and under which settings the rounds ran. */
-export const report = (about: string, scenarios: ReadonlyArray<Scenario>, rounds: ReadonlyArray<Round>): string => {
-  const of = (scenario: Scenario, stack: Round["stack"]) =>
-    rounds.filter((round) => round.scenario === scenario.name && round.stack === stack)
-  const stacks = ["floor", "gateway"] as const
+const rateCell = (rounds: ReadonlyArray<Round>): string => {
+  if (rounds.length === 0) return ""
+  const of = (figure: "rate" | "p50Millis" | "p99Millis") => median(rounds.map((round) => round[figure]))
+  return `${Math.round(of("rate"))}/s, ${of("p50Millis").toFixed(2)} ms, ${of("p99Millis").toFixed(1)} ms`
+}
+
+const besideCell = (rounds: ReadonlyArray<Round>, row: string, to: StackName): string => {
+  const values = ratios(rounds, row, "rate", "gateway", to)
+  const compared = { figure: "rate", to } as const
+  return values.length === 0 ? "" : `${ratio(compared, median(values))} (${range(compared, values)})`
+}
+
+const cpuRow = (row: string, stack: StackName, rounds: ReadonlyArray<Round>) => {
+  const of = (figure: (round: Round) => number) => Math.round(median(rounds.map(figure)))
   return [
-    "# The gateway beside its floor",
+    row,
+    stack,
+    of(({ cpuOf }) => cpuOf.ingress),
+    of(({ cpuOf }) => cpuOf.worker),
+    of(({ cpuOf }) => cpuOf.nats),
+    of(({ cpuMicros }) => cpuMicros),
+    of(({ cpuOf }) => cpuOf.collector),
+    of(({ cpuOf }) => cpuOf.provider)
+  ]
+}
+
+export const report = ({ about, notes, rounds, rows }: Measured): string => {
+  const stacks = stacksOf(rounds)
+  const others = stacks.filter((name) => name !== "gateway")
+  return [
+    "# The gateway beside its floor, and beside a peer",
     "",
     about,
+    ...notes.flatMap((note) => ["", note]),
     "",
     "Medians. Compare the ratios, which are of neighbouring rounds; absolute figures belong to one machine and one hour.",
+    "How each comes about: test/bench/README.md. ![chart](latest.svg)",
     "",
-    "| load | floor | gateway | gateway / floor | range | target |",
-    "|---|---|---|---|---|---|",
-    ...scenarios.map((scenario) => {
-      const floor = of(scenario, "floor")
-      const gateway = of(scenario, "gateway")
-      return `| ${scenario.name} | ${cell(scenario, floor)} | ${cell(scenario, gateway)} | ${
-        ratioCells(scenario, ratios(scenario, floor, gateway))
-      } |`
-    }),
+    "## Targets",
     "",
-    "CPU time per answer, in microseconds:",
+    ...table(
+      ["what", "of", "target", "measured", "range", "met"],
+      targets.filter(({ row }) => rows.some(({ name }) => name === row)).map((target) => targetRow(rounds, target))
+    ),
     "",
-    "| load | stack | ingress | worker | nats | together | mock provider |",
-    "|---|---|---|---|---|---|---|",
-    ...scenarios.flatMap((scenario) =>
-      stacks.filter((stack) => of(scenario, stack).length > 0).map((stack) =>
-        cpuRow(scenario, stack, of(scenario, stack))
+    "Open streams and their memory, clients that leave all at once, and workers of uneven speed: `npm run figures`.",
+    "",
+    "## Answers per second, median time, time of 99 %",
+    "",
+    ...table(
+      ["load", ...stacks, ...others.map((name) => `gateway / ${name}`)],
+      rows.map(({ name }) => [
+        name,
+        ...stacks.map((stack) => rateCell(roundsOf(rounds, name, stack))),
+        ...others.map((stack) => besideCell(rounds, name, stack))
+      ])
+    ),
+    "",
+    `## CPU time per answer, in microseconds (a stream is one answer of ${chunkCount} chunks)`,
+    "",
+    ...table(
+      ["load", "stack", "ingress", "worker", "nats", "together", "collector", "mock provider"],
+      rows.flatMap(({ name }) =>
+        stacks.flatMap((stack) => {
+          const own = roundsOf(rounds, name, stack)
+          return own.length === 0 ? [] : [cpuRow(name, stack, own)]
+        })
       )
     ),
     ""

@@ -1,132 +1,264 @@
 /**
- * What is compared: the floor, which is what the distributed shape costs at the least, and the gateway in full. Both
- * stand on the same NATS server and call the same provider, and both are ready when their scope hands them over.
+ * What is compared. Every stack has a NATS server of its own where it needs one, all call the same provider, and each is
+ * ready when its scope hands it over.
  */
-import { Effect, Exit, FileSystem, Path } from "effect"
+import { ConfigProvider, Effect, Exit, FileSystem, Layer, Path, Redacted } from "effect"
 import { HttpClientRequest } from "effect/http"
-import { answers, BenchFailed, freePort, start, startNode } from "./Processes.ts"
+import type { Workload } from "../../shared/contract/Operation.ts"
+import { Nats } from "../../shared/bus/Nats.ts"
+import { KeyStore } from "../../shared/keys/KeyStore.ts"
+import type { Running } from "./Processes.ts"
+import { answers, freePort, start, startNode } from "./Processes.ts"
+import type { Row, StackName } from "./Rows.ts"
+import { rows } from "./Rows.ts"
 
-/** The key that the load is sent with. It is known to nothing but the NATS server of one run. */
-export const key = `sk-gw-${"bench".padEnd(32, "0")}`
-
-export const completion = (stream: boolean) => ({
-  model: "bench",
-  messages: [
-    { role: "system", content: "You answer in one sentence." },
-    { role: "user", content: "What does a gateway in front of many model providers give a platform team?" }
-  ],
-  temperature: 0.2,
-  max_tokens: 256,
-  ...(stream ? { stream: true, stream_options: { include_usage: true } } : {})
-})
+/** The processes whose CPU time is counted, each apart from the others. */
+export type Role = "ingress" | "worker" | "nats" | "collector" | "provider"
 
 export interface Stack {
-  readonly name: "floor" | "gateway"
-  /** Where completions are asked for. */
+  readonly name: StackName
   readonly url: string
-  readonly ingress: number
-  readonly worker: number
+  /** That every request has, beside the key. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly key: string
+  readonly pids: (workload: Workload) => Readonly<Partial<Record<Role, ReadonlyArray<number>>>>
 }
 
+/** What all stacks share. */
 export interface Ground {
   readonly logs: string
-  readonly natsUrl: string
-  readonly nats: number
+  readonly natsServer: string
   readonly providerUrl: string
   readonly provider: number
 }
 
-const post = (url: string) =>
-  HttpClientRequest.post(url).pipe(
-    HttpClientRequest.bearerToken(key),
-    HttpClientRequest.bodyJsonUnsafe(completion(false))
+/** What asks a stack whether it is there, and what growth is measured with. */
+export const firstRow: Row = rows[0]!
+
+/** Waits until a stack answers such a request. */
+export const answersChat = (
+  program: Running,
+  stack: Pick<Stack, "url" | "headers" | "key">,
+  body: Row["body"] = firstRow.body
+) =>
+  answers(
+    program,
+    HttpClientRequest.post(`${stack.url}${firstRow.path}`).pipe(
+      HttpClientRequest.setHeaders(stack.headers),
+      HttpClientRequest.bearerToken(stack.key),
+      HttpClientRequest.bodyJsonUnsafe(body)
+    )
   )
 
-/** The NATS server and the mock provider. */
-export const startGround = Effect.fn("Stacks.startGround")(function*(natsServer: string) {
+const isReady = (program: Running, port: number) =>
+  answers(program, HttpClientRequest.get(`http://127.0.0.1:${port}/readyz`))
+
+/** A folder that outlives a run that failed. */
+export const makeLogs = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  // The logs outlive a run that failed.
-  const directory = yield* Effect.acquireRelease(
+  return yield* Effect.acquireRelease(
     fs.makeTempDirectory({ prefix: "gateway-bench-" }),
     (made, exit) => Exit.isSuccess(exit) ? Effect.ignore(fs.remove(made, { recursive: true })) : Effect.void
   )
-  const natsPort = yield* freePort
+})
+
+/** A folder for logs, and the mock provider. */
+export const startGround = Effect.fn("Stacks.startGround")(function*(natsServer: string) {
+  const logs = yield* makeLogs
+  const port = yield* freePort
+  const provider = yield* startNode(logs, "provider", "test/bench/MockProvider.ts", { PORT: `${port}` })
+  const providerUrl = `http://127.0.0.1:${port}`
+  yield* answersChat(provider, { url: providerUrl, headers: {}, key: "none" })
+  return { logs, natsServer, providerUrl, provider: provider.pid } satisfies Ground
+})
+
+export const startNats = Effect.fn("Stacks.startNats")(function*(
+  ground: Pick<Ground, "logs" | "natsServer">,
+  of: string
+) {
+  const path = yield* Path.Path
+  const port = yield* freePort
   const monitorPort = yield* freePort
-  const providerPort = yield* freePort
-  const nats = yield* start(directory, "nats", [
-    natsServer,
-    "-a",
-    "127.0.0.1",
-    "-p",
-    `${natsPort}`,
-    "-m",
-    `${monitorPort}`,
-    "-js",
-    "-sd",
-    path.join(directory, "nats")
-  ], {})
-  const provider = yield* startNode(directory, "provider", "test/bench/MockProvider.ts", { PORT: `${providerPort}` })
-  const providerUrl = `http://127.0.0.1:${providerPort}`
+  const store = path.join(ground.logs, `${of}-nats`)
+  const words = ["-a", "127.0.0.1", "-p", `${port}`, "-m", `${monitorPort}`, "-js", "-sd", store]
+  const nats = yield* start(ground.logs, `${of}-nats`, [ground.natsServer, ...words], {})
   yield* answers(nats, HttpClientRequest.get(`http://127.0.0.1:${monitorPort}/healthz`))
-  yield* answers(provider, post(`${providerUrl}/v1/chat/completions`))
-  return {
-    logs: directory,
-    natsUrl: `nats://127.0.0.1:${natsPort}`,
-    nats: nats.pid,
-    providerUrl,
-    provider: provider.pid
-  } satisfies Ground
+  return { url: `nats://127.0.0.1:${port}`, pid: nats.pid }
 })
 
 export const startFloor = Effect.fn("Stacks.startFloor")(function*(ground: Ground) {
+  const nats = yield* startNats(ground, "floor")
   const port = yield* freePort
-  const env = { NATS_URL: ground.natsUrl, PORT: `${port}`, PROVIDER_URL: ground.providerUrl }
+  const env = { NATS_URL: nats.url, PORT: `${port}`, PROVIDER_URL: ground.providerUrl }
   const ingress = yield* startNode(ground.logs, "floor-ingress", "test/bench/floor/ingress.ts", env)
   const worker = yield* startNode(ground.logs, "floor-worker", "test/bench/floor/worker.ts", env)
-  const url = `http://127.0.0.1:${port}/v1/chat/completions`
-  yield* answers(ingress, post(url))
-  return { name: "floor", url, ingress: ingress.pid, worker: worker.pid } satisfies Stack
+  const stack: Stack = {
+    name: "floor",
+    url: `http://127.0.0.1:${port}`,
+    headers: {},
+    key: "none",
+    pids: () => ({ ingress: [ingress.pid], worker: [worker.pid], nats: [nats.pid], provider: [ground.provider] })
+  }
+  yield* answersChat(ingress, stack)
+  return stack
 })
 
-export const startGateway = Effect.fn("Stacks.startGateway")(function*(ground: Ground) {
+/** No request is refused for these limits, but each is held against them. */
+const limits = { requestsPerMinute: 1_000_000_000, tokensPerMinute: 1_000_000_000_000, concurrentRequests: 100_000 }
+
+/** So many new keys, each with limits. */
+const createKeys = Effect.fn("Stacks.createKeys")(function*(natsUrl: string, count: number) {
+  const store = KeyStore.layer.pipe(
+    Layer.provide(Nats.layer),
+    Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: natsUrl })))
+  )
+  return yield* Effect.flatMap(KeyStore, ({ create }) =>
+    Effect.forEach(
+      Array.from({ length: count }, (_, index) => `bench ${index}`),
+      (name) => Effect.map(create({ name, ...limits }), ({ secret }) => Redacted.value(secret)),
+      { concurrency: 64 }
+    )).pipe(Effect.provide(store))
+})
+
+/** A model of a catalogue, and how many targets it has. */
+export interface Model {
+  readonly name: string
+  readonly workload: Workload
+  readonly targets?: number
+}
+
+export const catalogueOf = ({ providerUrl }: Ground, models: ReadonlyArray<Model>): string => {
+  const targets = (count: number) =>
+    Array.from(
+      { length: count },
+      (_, index) => index === 0 ? "{ provider: mock }" : `{ provider: mock, model: m${index} }`
+    )
+  const model = ({ name, targets: count = 1, workload }: Model) =>
+    `  ${name}: { workload: ${workload}, targets: [${targets(count).join(", ")}] }`
+  return [
+    "providers:",
+    `  mock: { protocol: openai, baseUrl: "${providerUrl}/v1", apiKey: x, redispatch: always }`,
+    "models:",
+    ...models.map(model),
+    ""
+  ].join("\n")
+}
+
+/** The models that the rows ask for. */
+const modelsOfRows = [
+  ...new Map(rows.map(({ body: { model: name }, workload }) => [name, { name, workload }])).values()
+]
+
+interface GatewayOptions {
+  readonly name: "gateway" | "untraced"
+  readonly workloads: ReadonlyArray<Workload>
+}
+
+/** A gateway with hands on what it can be made to grow by. */
+export interface Gateway {
+  readonly stack: Stack
+  /** Puts these models in the place of those it has, and waits until it serves the last of them. */
+  readonly serve: (models: ReadonlyArray<Model>) => ReturnType<typeof serveModels>
+  /** Started and ready. */
+  readonly addWorker: (workload: Workload) => ReturnType<typeof startWorker>
+  /** Made and known to the ingress. */
+  readonly addKeys: (count: number) => ReturnType<typeof addKeysTo>
+}
+
+const serveModels = Effect.fn("Stacks.serveModels")(function*(
+  ground: Ground,
+  stack: Stack,
+  ingress: Running,
+  file: string,
+  models: ReadonlyArray<Model>
+) {
+  const fs = yield* FileSystem.FileSystem
+  yield* fs.writeFileString(`${file}.new`, catalogueOf(ground, models))
+  yield* fs.rename(`${file}.new`, file)
+  yield* answersChat(ingress, stack, { ...firstRow.body, model: models.at(-1)?.name ?? firstRow.body.model })
+})
+
+const addKeysTo = Effect.fn("Stacks.addKeys")(function*(
+  stack: Stack,
+  ingress: Running,
+  natsUrl: string,
+  count: number
+) {
+  const keys = yield* createKeys(natsUrl, count)
+  yield* answersChat(ingress, { ...stack, key: keys.at(-1) ?? stack.key })
+  return keys
+})
+
+const startWorker = Effect.fn("Stacks.startWorker")(function*(
+  logs: string,
+  name: string,
+  workload: Workload,
+  env: Record<string, string>
+) {
+  const port = yield* freePort
+  const worker = yield* startNode(logs, name, `services/${workload}/main.ts`, { ...env, HEALTH_PORT: `${port}` })
+  yield* isReady(worker, port)
+  return worker.pid
+})
+
+export const startGateway = Effect.fn("Stacks.startGateway")(function*(
+  ground: Ground,
+  { name, workloads }: GatewayOptions
+) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
+  const nats = yield* startNats(ground, name)
   const port = yield* freePort
-  const config = path.join(ground.logs, "gateway.yaml")
-  yield* fs.writeFileString(
-    config,
-    `providers:
-  mock: { protocol: openai, baseUrl: "${ground.providerUrl}/v1", apiKey: x, redispatch: always }
-models:
-  bench: { workload: chat, targets: [{ provider: mock }] }
-`
-  )
-  const env = {
-    NATS_URL: ground.natsUrl,
-    GATEWAY_CONFIG: config,
+  const catalogue = path.join(ground.logs, `${name}.yaml`)
+  yield* fs.writeFileString(catalogue, catalogueOf(ground, modelsOfRows))
+  const env: Record<string, string> = {
+    NATS_URL: nats.url,
+    GATEWAY_CONFIG: catalogue,
     GATEWAY_SECRET: "only for this measurement, on this machine"
   }
-  const admin = yield* start(
-    ground.logs,
-    "admin",
-    [process.execPath, "services/admin/main.ts", "keys", "ensure", "--name", "bench"],
-    { ...env, GATEWAY_BOOTSTRAP_KEY: key }
-  )
-  const exitCode = yield* admin.exitCode
-  if (exitCode !== 0) {
-    return yield* new BenchFailed({ reason: `creating the key failed with ${exitCode}, see ${admin.log}` })
+  const collectors: Array<number> = []
+  if (name === "gateway") {
+    const collectorPort = yield* freePort
+    const collector = yield* startNode(ground.logs, "collector", "test/bench/CollectorStub.ts", {
+      PORT: `${collectorPort}`
+    })
+    env["OTEL_EXPORTER_OTLP_ENDPOINT"] = `http://127.0.0.1:${collectorPort}`
+    yield* answers(collector, HttpClientRequest.get(`http://127.0.0.1:${collectorPort}/`))
+    collectors.push(collector.pid)
   }
-  const ingress = yield* startNode(ground.logs, "ingress", "services/ingress/main.ts", {
+  const ingress = yield* startNode(ground.logs, `${name}-ingress`, "services/ingress/main.ts", {
     ...env,
-    PORT: `${port}`,
-    HEALTH_PORT: `${yield* freePort}`
+    PORT: `${port}`
   })
-  const worker = yield* startNode(ground.logs, "chat", "services/chat/main.ts", {
-    ...env,
-    HEALTH_PORT: `${yield* freePort}`
-  })
-  const url = `http://127.0.0.1:${port}/v1/chat/completions`
-  yield* answers(ingress, post(url))
-  return { name: "gateway", url, ingress: ingress.pid, worker: worker.pid } satisfies Stack
+  yield* isReady(ingress, port)
+  const workers = new Map<Workload, Array<number>>()
+  const addWorker = (workload: Workload) => {
+    const beside = workers.get(workload) ?? []
+    workers.set(workload, beside)
+    return startWorker(ground.logs, `${name}-${workload}-${beside.length}`, workload, env).pipe(
+      Effect.tap((pid) => Effect.sync(() => beside.push(pid)))
+    )
+  }
+  for (const workload of workloads) yield* addWorker(workload)
+  const [key = ""] = yield* createKeys(nats.url, 1)
+  const stack: Stack = {
+    name,
+    url: `http://127.0.0.1:${port}`,
+    headers: {},
+    key,
+    pids: (workload) => ({
+      ingress: [ingress.pid],
+      worker: workers.get(workload) ?? [],
+      nats: [nats.pid],
+      collector: collectors,
+      provider: [ground.provider]
+    })
+  }
+  yield* answersChat(ingress, stack)
+  return {
+    stack,
+    serve: (models) => serveModels(ground, stack, ingress, catalogue, models),
+    addWorker,
+    addKeys: (count) => addKeysTo(stack, ingress, nats.url, count)
+  } satisfies Gateway
 })

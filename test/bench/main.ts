@@ -1,61 +1,95 @@
 /**
- * `npm run bench`: the gateway in full beside its floor, in alternating rounds of one run. Writes the report to
- * test/bench/results/latest.md. Fails where something failed, never for a figure.
+ * `npm run bench`: the gateway in full beside its floor and a peer, in alternating rounds of one run. Writes the report and
+ * a chart of it. Fails where something failed, at the end and without that row's rest, never for a figure.
  *
- * BENCH_STACKS (default "floor,gateway"), BENCH_ROUNDS (5), BENCH_SECONDS (4, whole seconds per round),
- * BENCH_WARM_UP (10, whole seconds per stack and load, discarded), NATS_SERVER (the nats-server program).
+ * BENCH_STACKS (default "floor,gateway,portkey,untraced"), BENCH_ROWS (default all; the beginnings of their names, with
+ * commas between: "JSON at 64,SSE"), BENCH_ROUNDS (5), BENCH_SECONDS (4, whole seconds per round), BENCH_WARM_UP (25, whole
+ * seconds for the first row of each stack and workload, discarded; a fifth of it before each further one), BENCH_RESULTS
+ * (the folder, test/bench/results), NATS_SERVER (the nats-server program).
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Config, Console, DateTime, Effect, FileSystem, Layer } from "effect"
-import { availableParallelism, cpus } from "node:os"
+import { Console, Effect, Layer } from "effect"
+import { chart } from "./Chart.ts"
 import type { Round } from "./Load.ts"
-import { findGenerator, runRound, scenarios } from "./Load.ts"
+import { findGenerator, runRound } from "./Load.ts"
+import { startPortkey } from "./Portkey.ts"
+import { BenchFailed } from "./Processes.ts"
 import { report } from "./Report.ts"
+import { machine, publish } from "./Results.ts"
+import type { Row, StackName } from "./Rows.ts"
+import { rows, stackNames } from "./Rows.ts"
+import { again, settings } from "./Settings.ts"
+import type { Ground, Stack } from "./Stacks.ts"
 import { startFloor, startGateway, startGround } from "./Stacks.ts"
 
-const settings = Config.all({
-  stacks: Config.String("BENCH_STACKS").pipe(Config.withDefault("floor,gateway")),
-  rounds: Config.Int("BENCH_ROUNDS").pipe(Config.withDefault(5)),
-  seconds: Config.Int("BENCH_SECONDS").pipe(Config.withDefault(4)),
-  warmUp: Config.Int("BENCH_WARM_UP").pipe(Config.withDefault(10)),
-  natsServer: Config.String("NATS_SERVER").pipe(Config.withDefault("nats-server"))
+/** The workloads of the rows that each of the two is measured in. */
+const workloads = { gateway: ["chat", "embeddings", "images"], untraced: ["chat"] } as const
+
+const start = Effect.fn("bench.start")(function*(ground: Ground, name: StackName) {
+  if (name === "floor") return yield* startFloor(ground)
+  if (name === "portkey") return yield* startPortkey(ground)
+  return (yield* startGateway(ground, { name, workloads: workloads[name] })).stack
 })
 
 const bench = Effect.gen(function*() {
-  const { natsServer, rounds: count, seconds, stacks: names, warmUp } = yield* settings
-  const fs = yield* FileSystem.FileSystem
+  const { isWanted, natsServer, results, rounds: count, seconds, stacks: wanted, warmUp } = yield* settings({
+    rounds: 5,
+    stacks: stackNames
+  })
   const generator = yield* findGenerator
   const ground = yield* startGround(natsServer)
-  const stacks = [
-    ...(names.includes("floor") ? [yield* startFloor(ground)] : []),
-    ...(names.includes("gateway") ? [yield* startGateway(ground)] : [])
-  ]
+  const stacks: Array<Stack> = []
+  const missing: Array<string> = []
+  for (const name of stackNames.filter((name) => wanted.includes(name))) {
+    yield* start(ground, name).pipe(
+      Effect.tap((stack) => Effect.sync(() => stacks.push(stack))),
+      Effect.catchTag("PortkeyMissing", ({ message }) => Effect.sync(() => missing.push(message)))
+    )
+  }
 
   const rounds: Array<Round> = []
-  for (const scenario of scenarios) {
-    for (const stack of stacks) yield* runRound(generator, ground, stack, scenario, warmUp)
+  /** Stacks and their workloads: each has processes of its own. */
+  const warm = new Set<string>()
+  const measure = Effect.fn("bench.measure")(function*(row: Row) {
+    const able = stacks.filter(({ name }) => row.without?.includes(name) !== true)
+    for (const stack of able) {
+      const processes = `${stack.name} ${row.workload}`
+      yield* runRound({ generator, ground, stack, row, seconds: warm.has(processes) ? again(warmUp) : warmUp })
+      warm.add(processes)
+    }
     for (let round = 1; round <= count; round++) {
-      for (const stack of stacks) {
-        const result = yield* runRound(generator, ground, stack, scenario, seconds)
+      for (const stack of able) {
+        const result = yield* runRound({ generator, ground, stack, row, seconds })
         rounds.push(result)
         yield* Console.log(
-          `${scenario.name}, round ${round}, ${stack.name}: ${Math.round(result.rate)}/s, p50 ${result.p50Millis} ms`
+          `${row.name}, round ${round}, ${stack.name}: ${result.rate.toFixed(0)}/s, p50 ${result.p50Millis} ms, CPU ${
+            result.cpuMicros.toFixed(0)
+          } µs`
         )
       }
     }
+  })
+
+  const measured = rows.filter(isWanted)
+  const failures: Array<string> = []
+  for (const row of measured) {
+    yield* measure(row).pipe(
+      Effect.catchTag("BenchFailed", ({ message }) => Effect.sync(() => failures.push(message)))
+    )
   }
 
-  const about = `${DateTime.formatIso(yield* DateTime.now).slice(0, 10)}, ${availableParallelism()} cores of ${
-    cpus()[0]?.model.trim() ?? "an unknown processor"
-  }, Node ${process.versions.node}; ${count} rounds of ${seconds} s after ${warmUp} s of warm-up; load from ${
-    generator === "wrk" ? "wrk" : "test/bench/Generator.ts"
-  } on the same machine.`
-  const text = report(about, scenarios, rounds)
-  yield* Console.log(`\n${text}`)
-  yield* fs.makeDirectory("test/bench/results", { recursive: true })
-  yield* fs.writeFileString("test/bench/results/latest.md", text)
+  const text = report({
+    about: `${yield* machine}; ${count} rounds of ${seconds} s after ${warmUp} s of warm-up; load from ${
+      generator === "wrk" ? "wrk" : "test/bench/Generator.ts"
+    } on the same machine.`,
+    rows: measured,
+    rounds,
+    notes: [...missing, ...failures]
+  })
+  yield* publish(results, "latest.md", text, { "latest.svg": chart(measured, rounds) })
+  if (failures.length > 0) return yield* new BenchFailed({ reason: failures.join("; ") })
 }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(NodeServices.layer, NodeHttpClient.layerUndici)))
 
 NodeRuntime.runMain(bench)

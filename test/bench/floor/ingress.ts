@@ -13,12 +13,12 @@ const inbox = `floor.reply.${nuid.next()}`
 const waiting = new Map<string, ServerResponse>()
 let lastId = 0
 
-/** What this turn of the event loop publishes: request id and body. */
-let outbox: Array<readonly [id: string, body: Buffer]> = []
+/** What this turn of the event loop publishes: request id, path and body. The path is a token of the subject. */
+let outbox: Array<readonly [id: string, path: string, body: Buffer]> = []
 const flush = () => {
   const requests = outbox
   outbox = []
-  for (const [id, body] of requests) connection.publish("floor.chat", body, { reply: `${inbox}.${id}` })
+  for (const [id, path, body] of requests) connection.publish(`floor.job.${path}`, body, { reply: `${inbox}.${id}` })
 }
 
 connection.subscribe(`${inbox}.*`, {
@@ -56,7 +56,8 @@ createServer((request, response) => {
   request.on("data", (part: Buffer) => parts.push(part))
   request.on("end", () => {
     waiting.set(id, response)
-    if (outbox.push([id, parts.length === 1 ? parts[0]! : Buffer.concat(parts)]) === 1) setImmediate(flush)
+    const body = parts.length === 1 ? parts[0]! : Buffer.concat(parts)
+    if (outbox.push([id, request.url ?? "/", body]) === 1) setImmediate(flush)
   })
   response.on("close", () => waiting.delete(id))
 }).listen(Number(process.env["PORT"] ?? 0), "127.0.0.1")

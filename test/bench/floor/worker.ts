@@ -9,11 +9,15 @@ import { ends, openingOf, opens } from "./Frame.ts"
 const provider = new Pool(process.env["PROVIDER_URL"] ?? "http://127.0.0.1:8080", { pipelining: 1 })
 const connection = await connect({ servers: process.env["NATS_URL"] ?? "nats://127.0.0.1:4222" })
 
+/** How long a frame may get before it is sent without waiting for the turn to end: half of what NATS takes in one message. */
+const longFrame = 512 * 1024
+
 /** One answer on its way back; holds what was read since the last flush. */
 class Answer {
   readonly #reply: string
   #flags = 0
   #parts: Array<Buffer> = []
+  #length = 0
   queued = false
 
   constructor(reply: string) {
@@ -22,17 +26,26 @@ class Answer {
 
   add(flags: number, part?: Buffer): void {
     this.#flags |= flags
-    if (part !== undefined) this.#parts.push(part)
+    if (part !== undefined) {
+      this.#parts.push(part)
+      this.#length += part.length
+    }
+    if (this.#length > longFrame) this.#publish()
     if (this.queued) return
     this.queued = true
     if (outbox.push(this) === 1) setImmediate(flush)
   }
 
   send(): void {
-    connection.publish(this.#reply, Buffer.concat([Buffer.of(this.#flags), ...this.#parts]))
     this.queued = false
+    if (this.#flags !== 0 || this.#length > 0) this.#publish()
+  }
+
+  #publish(): void {
+    connection.publish(this.#reply, Buffer.concat([Buffer.of(this.#flags), ...this.#parts]))
     this.#flags = 0
     this.#parts = []
+    this.#length = 0
   }
 }
 
@@ -43,7 +56,9 @@ const flush = () => {
   for (const answer of answers) answer.send()
 }
 
-connection.subscribe("floor.chat", {
+const subject = "floor.job."
+
+connection.subscribe(`${subject}*`, {
   queue: "floor",
   callback: (_error, message) => {
     if (message.reply === undefined) return
@@ -51,7 +66,7 @@ connection.subscribe("floor.chat", {
     let open = false
     provider.dispatch({
       method: "POST",
-      path: "/v1/chat/completions",
+      path: message.subject.slice(subject.length),
       headers: ["content-type", "application/json"],
       body: message.data
     }, {

@@ -1,0 +1,34 @@
+/** Where reports go, and how they say on what machine they were made. */
+import { Console, DateTime, Effect, FileSystem, Path } from "effect"
+import { availableParallelism, cpus } from "node:os"
+
+export const machine = Effect.map(
+  DateTime.now,
+  (now) =>
+    `${DateTime.formatIso(now).slice(0, 10)}, ${availableParallelism()} cores of ${
+      cpus()[0]?.model.trim() ?? "an unknown processor"
+    }, Node ${process.versions.node}`
+)
+
+/** The lines of a Markdown table. */
+export const table = (heads: ReadonlyArray<string>, lines: ReadonlyArray<ReadonlyArray<string | number>>) => [
+  `| ${heads.join(" | ")} |`,
+  `|${heads.map(() => "---|").join("")}`,
+  ...lines.map((cells) => `| ${cells.join(" | ")} |`)
+]
+
+/** Prints a report and keeps it, with whatever belongs to it, by the names of the files. */
+export const publish = Effect.fn("Results.publish")(function*(
+  folder: string,
+  name: string,
+  text: string,
+  beside: Readonly<Record<string, string>> = {}
+) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  yield* Console.log(`\n${text}`)
+  yield* fs.makeDirectory(folder, { recursive: true })
+  for (const [file, content] of Object.entries({ ...beside, [name]: text })) {
+    yield* fs.writeFileString(path.join(folder, file), content)
+  }
+})

@@ -1,0 +1,93 @@
+/** What is measured: a row for each kind of load, and what the figures of one stack should be beside those of another. */
+import type { Workload } from "../../shared/contract/Operation.ts"
+
+export const stackNames = ["floor", "gateway", "portkey", "untraced"] as const
+/**
+ * `gateway` is ours in full, `untraced` the same without telemetry, `floor` what the distributed shape costs at the least,
+ * `portkey` a gateway in one process that does less.
+ */
+export type StackName = typeof stackNames[number]
+
+export interface Row {
+  readonly name: string
+  readonly workload: Workload
+  readonly path: string
+  readonly body: { readonly model: string; readonly [field: string]: unknown }
+  readonly connections: number
+  /** Stacks that are left out. */
+  readonly without?: ReadonlyArray<StackName>
+}
+
+/** Of a paced stream and of one that is not. */
+export const chunkCount = 50
+export const chunkMillis = 5
+
+const chat = (model: string, stream: boolean) => ({
+  workload: "chat" as const,
+  path: "/v1/chat/completions",
+  body: {
+    model,
+    messages: [
+      { role: "system", content: "You answer in one sentence." },
+      { role: "user", content: "What does a gateway in front of many model providers give a platform team?" }
+    ],
+    temperature: 0.2,
+    max_tokens: 256,
+    ...(stream ? { stream: true, stream_options: { include_usage: true } } : {})
+  }
+})
+
+const embeddings = (count: number) => ({
+  workload: "embeddings" as const,
+  path: "/v1/embeddings",
+  body: {
+    model: `vectors-${count}`,
+    input: Array.from({ length: count }, (_, index) => `The text number ${index} of a few that are to be compared.`),
+    encoding_format: "base64"
+  }
+})
+
+const without = ["untraced"] as const
+
+/** The first one warms the processes up for all that follow. */
+export const rows: ReadonlyArray<Row> = [
+  { name: "JSON at 64 connections", ...chat("bench", false), connections: 64 },
+  { name: "JSON at 1 connection", ...chat("bench", false), connections: 1, without },
+  { name: "JSON at 8 connections", ...chat("bench", false), connections: 8, without },
+  { name: "JSON at 256 connections", ...chat("bench", false), connections: 256, without },
+  { name: "SSE at 64 connections", ...chat("bench", true), connections: 64, without },
+  { name: "SSE paced at 64 connections", ...chat("paced", true), connections: 64, without },
+  { name: "embeddings of 1 input", ...embeddings(1), connections: 16, without },
+  { name: "embeddings of 128 inputs", ...embeddings(128), connections: 16, without },
+  {
+    name: "pictures of 4 MB",
+    workload: "images",
+    path: "/v1/images/generations",
+    body: { model: "picture", prompt: "A sailing boat at sunset" },
+    connections: 4,
+    without
+  }
+]
+
+/** Answers per second, the median time of an answer in milliseconds, or the CPU time of an answer in microseconds. */
+export type Figure = "rate" | "p50Millis" | "cpuMicros"
+
+/** The ratio of a stack's figure to that of another, in the same row and in neighbouring rounds. */
+export interface Target {
+  readonly row: string
+  readonly figure: Figure
+  readonly of: StackName
+  readonly to: StackName
+  readonly is: "at least" | "at most"
+  readonly bound: number
+}
+
+export const targets: ReadonlyArray<Target> = [
+  { row: "JSON at 64 connections", figure: "rate", of: "gateway", to: "floor", is: "at least", bound: 0.5 },
+  { row: "SSE at 64 connections", figure: "rate", of: "gateway", to: "floor", is: "at least", bound: 0.7 },
+  { row: "JSON at 1 connection", figure: "p50Millis", of: "gateway", to: "floor", is: "at most", bound: 1.7 },
+  { row: "JSON at 64 connections", figure: "rate", of: "gateway", to: "untraced", is: "at least", bound: 0.9 },
+  { row: "JSON at 64 connections", figure: "rate", of: "gateway", to: "portkey", is: "at least", bound: 3 },
+  { row: "SSE at 64 connections", figure: "rate", of: "gateway", to: "portkey", is: "at least", bound: 3 },
+  { row: "SSE paced at 64 connections", figure: "cpuMicros", of: "gateway", to: "portkey", is: "at most", bound: 1 }
+]
