@@ -1,0 +1,140 @@
+/**
+ * `npm run bench:start`: how long `npm start`, installed, takes until it says that it is ready, and each service until it
+ * is. Writes start.md. One start of each goes before, which builds the web app and fills the cache of compiled modules.
+ *
+ * BENCH_ROWS (default all; the beginnings of "npm start" and of the names of services), BENCH_ROUNDS (5), BENCH_RESULTS and
+ * NATS_SERVER as for `npm run bench`.
+ */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Console, Duration, Effect, FileSystem, Layer, Path, Schedule } from "effect"
+import { HttpClientRequest } from "effect/http"
+import { median } from "../Median.ts"
+import type { Running } from "../Processes.ts"
+import { answers, BenchFailed, cpuMicros, freePort, start, startNode } from "../Processes.ts"
+import { machine, publish, table } from "../Results.ts"
+import { settings } from "../Settings.ts"
+import { makeLogs, startNats } from "../Stacks.ts"
+
+/** How often it is asked whether something is ready: the precision of the figures. */
+const every = Duration.millis(10)
+
+/** How long may pass until then, in milliseconds. */
+const atMost = { service: 1_000, npmStart: 5_000 }
+
+/** Waits, a minute at most, until it has written such a line. */
+const says = Effect.fn("startup.says")(function*(program: Running, line: RegExp) {
+  const fs = yield* FileSystem.FileSystem
+  yield* fs.readFileString(program.log).pipe(
+    Effect.repeat({ until: (log) => line.test(log), schedule: Schedule.spaced(every) }),
+    Effect.timeoutOrElse({
+      duration: "1 minute",
+      orElse: () => new BenchFailed({ reason: `not ready within a minute, see ${program.log}` })
+    })
+  )
+})
+
+/** The whole gateway, in a folder of its own. */
+const npmStart = Effect.fn("startup.npmStart")(function*(logs: string) {
+  const path = yield* Path.Path
+  const program = yield* start(logs, "npm-start", ["npm", "start"], {
+    GATEWAY_DATA: path.join(logs, "data"),
+    GATEWAY_PORT: `${yield* freePort}`,
+    CONSOLE_PORT: `${yield* freePort}`
+  })
+  yield* says(program, /^ready /m)
+  return undefined
+})
+
+const service = Effect.fn("startup.service")(function*(logs: string, natsUrl: string, name: string) {
+  const port = `${yield* freePort}`
+  const program = yield* startNode(logs, name, `services/${name}/main.ts`, {
+    NATS_URL: natsUrl,
+    GATEWAY_CONFIG: "deploy/local/gateway.yaml",
+    GATEWAY_SECRET: "only for this measurement, on this machine",
+    CONSOLE_ADMIN_TOKEN: "only for this measurement",
+    CONSOLE_GATEWAY_URL: "http://127.0.0.1:8080",
+    // what faces clients listens on the one, what only works on the other
+    PORT: port,
+    HEALTH_PORT: port
+  })
+  yield* answers(program, HttpClientRequest.get(`http://127.0.0.1:${port}/readyz`), every)
+  return program.pid
+})
+
+/** Those of `services` that stay; `admin` holds commands. */
+const serviceNames = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const names = (yield* fs.readDirectory("services")).toSorted().filter((name) => name !== "admin")
+  return yield* Effect.filter(names, (name) => fs.exists(`services/${name}/main.ts`))
+})
+
+interface Start {
+  readonly millis: number
+  /** CPU time until then, in milliseconds. Nothing else on the machine changes it much. */
+  readonly cpuMillis: number | undefined
+}
+
+/** A few starts of the process that `starting` returns, each stopped before the next. */
+const starts = <E, R>(starting: Effect.Effect<number | undefined, E, R>, rounds: number) =>
+  Effect.timed(starting).pipe(
+    Effect.flatMap(([took, pid]) =>
+      Effect.map(pid === undefined ? Effect.undefined : cpuMicros([pid]), (micros): Start => ({
+        millis: Duration.toMillis(took),
+        cpuMillis: micros === undefined ? undefined : micros / 1_000
+      }))
+    ),
+    Effect.scoped,
+    Effect.replicateEffect(1 + rounds),
+    Effect.map((all) => all.slice(1))
+  )
+
+const seconds = (millis: number) => `${(millis / 1_000).toFixed(2)} s`
+
+const row = (name: string, all: ReadonlyArray<Start>, limit: number) => {
+  const millis = all.map(({ millis }) => millis)
+  const cpuMillis = all.flatMap(({ cpuMillis }) => cpuMillis ?? [])
+  return [
+    name,
+    seconds(median(millis)),
+    `${seconds(Math.min(...millis))} to ${seconds(Math.max(...millis))}`,
+    `< ${seconds(limit)}`,
+    median(millis) < limit ? "yes" : "**no**",
+    cpuMillis.length === 0 ? "" : seconds(median(cpuMillis))
+  ]
+}
+
+const startup = Effect.gen(function*() {
+  const { isWanted, natsServer, results, rounds } = yield* settings({ rounds: 5, stacks: [] })
+  const logs = yield* makeLogs
+  const nats = yield* startNats({ logs, natsServer }, "startup")
+  const measured = [
+    { name: "npm start", starts: starts(npmStart(logs), rounds), limit: atMost.npmStart },
+    ...(yield* serviceNames).map((name) => ({
+      name,
+      starts: starts(service(logs, nats.url, name), rounds),
+      limit: atMost.service
+    }))
+  ]
+  const lines: Array<ReadonlyArray<string>> = []
+  for (const { limit, name, starts } of measured.filter(isWanted)) {
+    const all = yield* starts
+    yield* Console.log(`${name}: ${all.map(({ millis }) => seconds(millis)).join(", ")}`)
+    lines.push(row(name, all, limit))
+  }
+  yield* publish(
+    results,
+    "start.md",
+    [
+      "# From the start until ready",
+      "",
+      `${yield* machine}; ${rounds} starts of each after one, one after another; medians.`,
+      "",
+      ...table(["what", "ready after", "range", "target", "met", "CPU time until then"], lines),
+      ""
+    ].join("\n")
+  )
+}).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(NodeServices.layer, NodeHttpClient.layerUndici)))
+
+NodeRuntime.runMain(startup)
