@@ -34,10 +34,15 @@ const other = "other"
 
 type Values<Labels extends ReadonlyArray<string>> = { readonly [Index in keyof Labels]: string }
 
-/** A metric by its labels, each made once: it is asked for with every request. */
+type Attributes = Readonly<Record<string, string>>
+
+/**
+ * A metric by its labels, each made once with its labels in it: it is asked for with every request, and `withAttributes`
+ * would put its key together anew each time.
+ */
 const family = <Input, State, const Labels extends ReadonlyArray<string>>(
   entry: Entry & { readonly labels: Labels },
-  metric: Metric.Metric<Input, State>
+  make: (attributes: Attributes) => Metric.Metric<Input, State>
 ) => {
   table.push(entry)
   const made = new Map<string, Metric.Metric<Input, State>>()
@@ -47,25 +52,35 @@ const family = <Input, State, const Labels extends ReadonlyArray<string>>(
     if (found !== undefined) return found
     if (made.size >= maxSeries && values.some((value) => value !== other)) return find(values.map(() => other))
     const attributes = Object.fromEntries(entry.labels.map((label, index) => [label, values[index] ?? ""]))
-    const fresh = Metric.withAttributes(metric, attributes)
+    const fresh = make(attributes)
     made.set(key, fresh)
     return fresh
   }
   return (...values: Values<Labels>): Metric.Metric<Input, State> => find(values)
 }
 
-const counter = <const Labels extends ReadonlyArray<string>>(name: string, labels: Labels, meaning: string) =>
-  family({ name, kind: "counter", labels, meaning }, Metric.counter(name, { description: meaning, incremental: true }))
+const counter = <const Labels extends ReadonlyArray<string>>(name: string, labels: Labels, description: string) =>
+  family(
+    { name, kind: "counter", labels, meaning: description },
+    (attributes) => Metric.counter(name, { description, attributes, incremental: true })
+  )
 
-const gauge = <const Labels extends ReadonlyArray<string>>(name: string, labels: Labels, meaning: string) =>
-  family({ name, kind: "gauge", labels, meaning }, Metric.gauge(name, { description: meaning }))
+const gauge = <const Labels extends ReadonlyArray<string>>(name: string, labels: Labels, description: string) =>
+  family(
+    { name, kind: "gauge", labels, meaning: description },
+    (attributes) => Metric.gauge(name, { description, attributes })
+  )
 
 const histogram = <const Labels extends ReadonlyArray<string>>(
   name: string,
   labels: Labels,
-  meaning: string,
+  description: string,
   boundaries: ReadonlyArray<number> = seconds
-) => family({ name, kind: "histogram", labels, meaning }, Metric.histogram(name, { description: meaning, boundaries }))
+) =>
+  family(
+    { name, kind: "histogram", labels, meaning: description },
+    (attributes) => Metric.histogram(name, { description, attributes, boundaries })
+  )
 
 const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 const perToken = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1]
