@@ -9,6 +9,7 @@ import { completions } from "../../shared/provider/chat/Completions.ts"
 import { generateContent, streamGenerateContent } from "../../shared/provider/chat/GenerateContent.ts"
 import { messages } from "../../shared/provider/chat/Messages.ts"
 import { LocalEngines } from "../../shared/provider/Local.ts"
+import { loadTokenizer } from "../../shared/provider/local/Tokens.ts"
 import * as Compact from "./Compact.ts"
 import { Compactions } from "./Compactions.ts"
 import { LocalChat, LocalChatOptions } from "./LocalChat.ts"
@@ -36,6 +37,7 @@ export const layer = Layer.effect(
     const engine = engineOf(yield* LocalChat)
     const compactions = yield* Compactions
     return LocalEngines.of({
+      warmUp: Effect.asVoid(loadTokenizer),
       performs: new Map([
         ChatOverEngine.make(engine, chatCompletions, options),
         ChatOverEngine.make(engine, completions, options),

@@ -163,6 +163,13 @@ export const poolsOf = (
   ).values()
 ]
 
+/** Whether a model of this workload is answered by the engine that is built into the worker. */
+export const namesEngine = ({ models, providers }: Snapshot, workload: Workload): boolean =>
+  models.values().some((model) =>
+    model.workload === workload &&
+    model.targets.some(({ provider }) => providers.get(provider)?.protocol === "local")
+  )
+
 const Mistake = Schema.Struct({
   /** `null` where it is the file as a whole that is wrong. */
   line: Schema.NullOr(Schema.Int),

@@ -7,12 +7,12 @@ import { createServer } from "node:http"
 import { JobServer } from "../bus/JobServer.ts"
 import { Nats } from "../bus/Nats.ts"
 import { Presence } from "../bus/Presence.ts"
-import { Catalogue } from "../catalogue/Catalogue.ts"
+import { Catalogue, namesEngine } from "../catalogue/Catalogue.ts"
 import { costOf } from "../catalogue/Price.ts"
 import type { Workload } from "../contract/Operation.ts"
 import { Limits } from "../limits/Limits.ts"
 import { GuardedFetch } from "../provider/GuardedFetch.ts"
-import type { LocalEngines } from "../provider/Local.ts"
+import { LocalEngines } from "../provider/Local.ts"
 import { Providers } from "../provider/Providers.ts"
 import { ResultStore } from "../provider/ResultStore.ts"
 import { SharedLimits } from "../provider/SharedLimits.ts"
@@ -37,19 +37,22 @@ const healthServer = Layer.unwrap(Effect.gen(function*() {
 const sharedLimits = Layer.effect(SharedLimits, Limits).pipe(Layer.provide(Limits.layer))
 
 /** What providers can do is what this worker does, with requests that were prepared for them. */
-const performer = Layer.effect(
-  Performer,
-  Effect.gen(function*() {
-    const { perform, redispatch } = yield* Providers
-    const { prepare } = yield* Preparation
-    const catalogue = yield* Catalogue
-    return Performer.of({
-      redispatch,
-      perform: (work, reply) => Effect.flatMap(prepare(work), (prepared) => perform(prepared, reply)),
-      cost: (model, usage) => costOf(catalogue.current().models.get(model)?.price, usage)
+const performer = (workload: Workload) =>
+  Layer.effect(
+    Performer,
+    Effect.gen(function*() {
+      const { perform, redispatch } = yield* Providers
+      const { prepare } = yield* Preparation
+      const { warmUp = Effect.void } = yield* LocalEngines
+      const catalogue = yield* Catalogue
+      if (namesEngine(catalogue.current(), workload)) yield* warmUp
+      return Performer.of({
+        redispatch,
+        perform: (work, reply) => Effect.flatMap(prepare(work), (prepared) => perform(prepared, reply)),
+        cost: (model, usage) => costOf(catalogue.current().models.get(model)?.price, usage)
+      })
     })
-  })
-)
+  )
 
 /** The process of any worker: its health, the bus and the catalogue around it. */
 export const around = <E>(worker: Layer.Layer<Worker, E, Nats | Catalogue | Presence>) =>
@@ -76,7 +79,7 @@ export const layer = <E>(options: {
 }) =>
   around(
     Worker.layer(options.workload, options.slots).pipe(
-      Layer.provide([performer, JobServer.layer, UsageLog.layer]),
+      Layer.provide([performer(options.workload), JobServer.layer, UsageLog.layer]),
       Layer.provide([Providers.layer, options.preparation ?? Preparation.layerNone]),
       Layer.provide(options.engines),
       Layer.provide([Upstream.layer, GuardedFetch.layer, options.results ?? ResultStore.layerNone, sharedLimits])

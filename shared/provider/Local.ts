@@ -7,6 +7,8 @@ import { type Perform, performByName } from "./Protocol.ts"
 export class LocalEngines extends Context.Service<LocalEngines, {
   /** How each operation that this worker's engine serves is performed, by the operation's name. */
   readonly performs: ReadonlyMap<string, Perform>
+  /** What would keep the worker's other jobs waiting at the first call. Done before the first job is pulled. */
+  readonly warmUp?: Effect.Effect<void>
 }>()("shared/provider/Local/LocalEngines") {}
 
 export const make = (engines: LocalEngines["Service"]): Perform => {

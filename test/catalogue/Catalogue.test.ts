@@ -3,7 +3,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, FileSystem, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
-import { Catalogue, defaultBreaker, defaultRetry, load, parse } from "../../shared/catalogue/Catalogue.ts"
+import { Catalogue, defaultBreaker, defaultRetry, load, namesEngine, parse } from "../../shared/catalogue/Catalogue.ts"
 
 const valid = `
 providers:
@@ -59,6 +59,20 @@ describe("a catalogue", () => {
       assert.deepStrictEqual(retry, { ...defaultRetry, times: 0 })
       assert.deepStrictEqual(breaker, { ...defaultBreaker, openMs: 5 })
       assert.deepStrictEqual(defaultRetry, { times: 2, baseMs: 250, maxMs: 5_000, budget: 0.15 })
+    }))
+
+  it.effect("knows for which workloads it names a built-in engine", () =>
+    Effect.gen(function*() {
+      const named = yield* parse("gateway.yaml", valid)
+      assert.isTrue(namesEngine(named, "chat"))
+      assert.isFalse(namesEngine(named, "images"))
+      const paid = "{ protocol: openai, baseUrl: \"https://api.example.com/v1\" }"
+      assert.isFalse(
+        namesEngine(
+          yield* parse("gateway.yaml", change("{ protocol: local, options: { pace: { tokensPerSecond: 50 } } }", paid)),
+          "chat"
+        )
+      )
     }))
 
   it.effect("is the one of a local start", () =>
