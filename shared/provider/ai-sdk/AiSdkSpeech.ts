@@ -1,7 +1,7 @@
 /** Speech by a package of the AI SDK. */
 import { Effect, Schema } from "effect"
 import { AudioSpeechRequest, countCharacters, mediaTypes } from "../../contract/AudioSpeech.ts"
-import { decoder, reader } from "../local/RequestBody.ts"
+import { decoder, reader } from "../RequestBody.ts"
 import type { Perform } from "../Protocol.ts"
 import * as TranslationWarnings from "../TranslationWarnings.ts"
 import { unknownFields } from "../UnknownFields.ts"

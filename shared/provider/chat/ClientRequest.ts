@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { InvalidRequest } from "../../contract/JobError.ts"
 import { strictTranslation, translationHeader } from "../../contract/Translation.ts"
-import { reader } from "../local/RequestBody.ts"
+import { reader } from "../RequestBody.ts"
 import type { Call } from "../Protocol.ts"
 import type { Conversation } from "./Conversation.ts"
 import type { ClientDialect } from "./Dialect.ts"

@@ -1,7 +1,7 @@
 /** Serves both paths of embeddings with a model that knows but texts and vectors. */
 import { Effect, type Schema, Stream } from "effect"
 import { embeddings, EmbeddingsRequest, engineEmbeddings, EngineEmbeddingsRequest } from "../../contract/Embeddings.ts"
-import { reader } from "../local/RequestBody.ts"
+import { reader } from "../RequestBody.ts"
 import type { Perform } from "../Protocol.ts"
 import { writeAll } from "../Sink.ts"
 import * as TranslationWarnings from "../TranslationWarnings.ts"

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { GenerateContentRequest, type imageSizes } from "../../contract/GenerateContent.ts"
 import type { Size } from "../../contract/ImageGenerations.ts"
-import { decoder } from "../local/RequestBody.ts"
+import { decoder } from "../RequestBody.ts"
 import type { Call } from "../Protocol.ts"
 import type { ImageRequest, ImageSetting } from "./ImageRequest.ts"
 import type { ImageSource } from "./ImageSource.ts"

@@ -11,7 +11,7 @@ import {
   textsOf
 } from "../../contract/ImageGenerations.ts"
 import { InvalidRequest } from "../../contract/JobError.ts"
-import { reader } from "../local/RequestBody.ts"
+import { reader } from "../RequestBody.ts"
 import type { Call } from "../Protocol.ts"
 import { unknownFields } from "../UnknownFields.ts"
 import type { ImageSource } from "./ImageSource.ts"

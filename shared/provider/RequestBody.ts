@@ -1,8 +1,8 @@
 /** The request of a call as a built-in engine or a translation reads it. */
 import { Effect, Schema } from "effect"
-import { InvalidRequest } from "../../contract/JobError.ts"
-import * as Json from "../Json.ts"
-import type { Call } from "../Protocol.ts"
+import { InvalidRequest } from "../contract/JobError.ts"
+import * as Json from "./Json.ts"
+import type { Call } from "./Protocol.ts"
 
 const text = new TextDecoder()
 
