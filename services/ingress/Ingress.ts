@@ -80,7 +80,8 @@ const server = Layer.unwrap(Effect.gen(function*() {
   )
 }))
 
-const routes = Layer.mergeAll(Operations.layer, Tasks.layer, Files.layer, OpenApi.layer, health).pipe(
+/** Whatever is served. */
+export const routes = Layer.mergeAll(Operations.layer, Tasks.layer, Files.layer, OpenApi.layer, health).pipe(
   Layer.provide(AnswerHeaders.layer),
   Layer.provide(RequestLog.layer)
 )

@@ -3,7 +3,7 @@ import { operations } from "../../shared/contract/operations.ts"
 import { filesPath } from "../../shared/files/SignedUrl.ts"
 import * as PathTemplate from "./PathTemplate.ts"
 
-const exact = new Map([["GET /v1/models", "/v1/models"], ["GET /openapi.json", "/openapi.json"]])
+const exact = new Map(["/v1/models", "/openapi.json", "/docs"].map((path) => [`GET ${path}`, path]))
 
 /** Those whose paths begin like this, and what the rest makes of them. */
 const begun: Array<readonly [start: string, template: (rest: string) => string | undefined]> = [

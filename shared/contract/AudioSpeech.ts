@@ -1,6 +1,6 @@
 /** POST /v1/audio/speech: the request for spoken text. The answer is the sound itself. */
 import { Schema } from "effect"
-import { optional } from "./Fields.ts"
+import { ModelName, optional } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
 
 export const voices = ["alloy", "echo", "fable", "onyx", "nova", "shimmer"] as const
@@ -29,21 +29,24 @@ export const countCharacters = (text: string): number => {
 }
 
 export const AudioSpeechRequest = Schema.Struct({
-  model: Schema.NonEmptyString,
-  /** The text to say: 1 to 4,096 characters. */
+  model: ModelName,
   input: Schema.NonEmptyString.check(
     Schema.makeFilter((text) =>
       (text.length <= 2 * maxCharacters && countCharacters(text) <= maxCharacters) ||
       `Expected at most ${maxCharacters} characters`
     )
-  ),
-  voice: Schema.Literals(voices),
-  /** `mp3` unless said otherwise. `pcm` is 24 kHz, mono, 16 bits a sample, little-endian, without a header. */
-  response_format: optional(Schema.Literals(audioFormats)),
-  /** How fast it is said, as a multiple of the usual; 1 unless said otherwise. */
-  speed: optional(Schema.Finite.check(Schema.isBetween({ minimum: 0.25, maximum: 4 }))),
-  /** The answer is always the sound, sent as it is made; never server-sent events. */
-  stream_format: optional(Schema.Literal("audio"))
+  ).annotateKey({ description: "The text to say: 1 to 4,096 characters." }),
+  voice: Schema.Literals(voices).annotateKey({ description: "Who says it." }),
+  response_format: optional(Schema.Literals(audioFormats)).annotateKey({
+    description:
+      "`mp3` unless said otherwise. `pcm` is 24 kHz, mono, 16 bits a sample, little-endian, without a header."
+  }),
+  speed: optional(Schema.Finite.check(Schema.isBetween({ minimum: 0.25, maximum: 4 }))).annotateKey({
+    description: "How fast it is said, as a multiple of the usual; 1 unless said otherwise."
+  }),
+  stream_format: optional(Schema.Literal("audio")).annotateKey({
+    description: "The answer is always the sound, sent as it is made; never server-sent events."
+  })
 })
 export type AudioSpeechRequest = typeof AudioSpeechRequest.Type
 
@@ -55,6 +58,19 @@ export const audioSpeech = {
   dialect: "openai",
   request: AudioSpeechRequest,
   response: Schema.Uint8Array,
-  responseType: "audio/mpeg",
-  streams: () => false
+  responseTypes: Object.values(mediaTypes),
+  streams: () => false,
+  description: "The sound is sent as it is made. Its media type is that of `response_format`.",
+  examples: {
+    speech: {
+      summary: "A sentence as MP3",
+      model: "local-speech",
+      body: { input: "Hello from your gateway.", voice: "nova" }
+    },
+    settings: {
+      summary: "Slower, as samples without a header",
+      model: "local-speech",
+      body: { input: "Hello from your gateway.", voice: "alloy", response_format: "pcm", speed: 0.8 }
+    }
+  }
 } satisfies Operation

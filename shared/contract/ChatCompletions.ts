@@ -5,7 +5,7 @@
  * Clients send `null` for what they leave out, so every optional field takes it.
  */
 import { Schema } from "effect"
-import { atLeast, between, JsonObject, optional } from "./Fields.ts"
+import { atLeast, between, JsonObject, ModelName, optional } from "./Fields.ts"
 import { CompactionItem } from "./CompactionItem.ts"
 import type { Operation } from "./Operation.ts"
 import { translationHeader } from "./Translation.ts"
@@ -14,16 +14,14 @@ export const TextPart = Schema.Struct({ type: Schema.Literal("text"), text: Sche
 export const ImagePart = Schema.Struct({
   type: Schema.Literal("image_url"),
   image_url: Schema.Struct({
-    /** An http(s) URL, or a data URL. */
-    url: Schema.NonEmptyString,
+    url: Schema.NonEmptyString.annotateKey({ description: "An http(s) URL, or a data URL." }),
     detail: optional(Schema.Literals(["low", "high", "auto"]))
   })
 })
 export const AudioPart = Schema.Struct({
   type: Schema.Literal("input_audio"),
   input_audio: Schema.Struct({
-    /** Base64. */
-    data: Schema.NonEmptyString,
+    data: Schema.NonEmptyString.annotateKey({ description: "Base64." }),
     format: Schema.Literals(["wav", "mp3"])
   })
 })
@@ -50,22 +48,25 @@ export const ToolCall = Schema.Struct({
   type: Schema.Literal("function"),
   function: Schema.Struct({
     name: Schema.String,
-    /** JSON text, as the model wrote it: not necessarily valid. */
-    arguments: Schema.String
+    arguments: Schema.String.annotateKey({ description: "JSON text, as the model wrote it: not necessarily valid." })
   })
 })
 
 export const Message = Schema.Struct({
   role: Schema.Literals(["system", "user", "assistant", "tool", "developer"]),
   content: optional(Schema.Union([Schema.String, Schema.Array(ContentPart)])),
-  name: optional(Schema.String),
-  tool_calls: optional(Schema.Array(ToolCall)),
-  tool_call_id: optional(Schema.String),
-  reasoning_content: optional(Schema.String),
-  /** What was thought with its signatures, as answers of this gateway bring it; see `ReasoningDetail`. */
-  reasoning_details: optional(Schema.Array(JsonObject)),
-  /** What an assistant refused with. */
-  refusal: optional(Schema.String)
+  name: optional(Schema.String).annotateKey({ description: "Who of several people or assistants has said it." }),
+  tool_calls: optional(Schema.Array(ToolCall)).annotateKey({
+    description: "The functions that an assistant has called."
+  }),
+  tool_call_id: optional(Schema.String).annotateKey({
+    description: "The call that a message of the role `tool` answers."
+  }),
+  reasoning_content: optional(Schema.String).annotateKey({ description: "What an assistant thought." }),
+  reasoning_details: optional(Schema.Array(JsonObject)).annotateKey({
+    description: "What was thought with its signatures, as answers of this gateway bring it."
+  }),
+  refusal: optional(Schema.String).annotateKey({ description: "What an assistant refused with." })
 }).check(
   Schema.makeFilter((message) =>
     message.role === "assistant" || (message.content !== undefined && message.content !== null)
@@ -89,8 +90,7 @@ export const KeptMessage = Schema.Struct({
     Schema.Struct({ type: Schema.Literal("input_text"), text: Schema.String }),
     Schema.Struct({
       type: Schema.Literal("input_image"),
-      /** An http(s) URL, or a data URL. */
-      image_url: Schema.NonEmptyString,
+      image_url: Schema.NonEmptyString.annotateKey({ description: "An http(s) URL, or a data URL." }),
       detail: optional(Schema.Literals(["low", "high", "auto"]))
     }),
     Schema.Struct({
@@ -108,47 +108,76 @@ export const Tool = Schema.Struct({
   function: Schema.Struct({
     name: Schema.NonEmptyString,
     description: optional(Schema.String),
-    /** JSON Schema. */
-    parameters: optional(JsonObject),
-    /** Keep to the schema to the letter. */
-    strict: optional(Schema.Boolean)
+    parameters: optional(JsonObject).annotateKey({ description: "JSON Schema." }),
+    strict: optional(Schema.Boolean).annotateKey({ description: "Keep to the schema to the letter." })
   })
 })
 
 export const ChatCompletionRequest = Schema.Struct({
-  model: Schema.NonEmptyString,
-  /** What a compaction has put out can stand in the place of what it was given. */
-  messages: Schema.Array(Schema.Union([CompactionItem, Message, KeptMessage])).check(Schema.isMinLength(1)),
-  temperature: optional(between(0, 2)),
-  top_p: optional(between(0, 1)),
-  n: optional(atLeast(1)),
-  stream: optional(Schema.Boolean),
-  stream_options: optional(Schema.Struct({ include_usage: optional(Schema.Boolean) })),
-  stop: optional(Schema.Union([Schema.String, Schema.Array(Schema.String)])),
-  max_tokens: optional(atLeast(1)),
-  max_completion_tokens: optional(atLeast(1)),
-  presence_penalty: optional(between(-2, 2)),
-  frequency_penalty: optional(between(-2, 2)),
-  logit_bias: optional(JsonObject),
-  user: optional(Schema.String),
-  tools: optional(Schema.Array(Tool)),
+  model: ModelName,
+  messages: Schema.Array(Schema.Union([CompactionItem, Message, KeptMessage])).check(Schema.isMinLength(1)).annotateKey(
+    { description: "What a compaction has put out can stand in the place of what it was given." }
+  ),
+  temperature: optional(between(0, 2)).annotateKey({
+    description: "How freely the model chooses its words: 0 is the most likely ones. Default 1."
+  }),
+  top_p: optional(between(0, 1)).annotateKey({
+    description: "Choose only among the most likely tokens whose probabilities add up to this. Default 1."
+  }),
+  n: optional(atLeast(1)).annotateKey({ description: "How many answers. Default 1." }),
+  stream: optional(Schema.Boolean).annotateKey({
+    description: "Send the answer as server-sent events while it is made. Default false."
+  }),
+  stream_options: optional(Schema.Struct({
+    include_usage: optional(Schema.Boolean).annotateKey({
+      description: "Send the usage as the last event before the end."
+    })
+  })),
+  stop: optional(Schema.Union([Schema.String, Schema.Array(Schema.String)])).annotateKey({
+    description: "The answer ends before any of these."
+  }),
+  max_tokens: optional(atLeast(1)).annotateKey({
+    description: "The most tokens of the answer; the older name of `max_completion_tokens`."
+  }),
+  max_completion_tokens: optional(atLeast(1)).annotateKey({
+    description: "The most tokens of the answer, reasoning included."
+  }),
+  presence_penalty: optional(between(-2, 2)).annotateKey({
+    description: "Above 0: fewer words that have come before. Default 0."
+  }),
+  frequency_penalty: optional(between(-2, 2)).annotateKey({
+    description: "Above 0: fewer words the more often they have come. Default 0."
+  }),
+  logit_bias: optional(JsonObject).annotateKey({ description: "By token: from -100 (never) to 100 (always)." }),
+  user: optional(Schema.String).annotateKey({ description: "Who asks, as the client tells its users apart." }),
+  tools: optional(Schema.Array(Tool)).annotateKey({ description: "Functions that the model may call." }),
   tool_choice: optional(Schema.Union([
     Schema.Literals(["none", "auto", "required"]),
     Schema.Struct({
       type: Schema.Literal("function"),
       function: Schema.Struct({ name: Schema.NonEmptyString })
     })
-  ])),
-  parallel_tool_calls: optional(Schema.Boolean),
+  ])).annotateKey({ description: "Whether a function is called, or which one. Default `auto` where there are tools." }),
+  parallel_tool_calls: optional(Schema.Boolean).annotateKey({
+    description: "Whether one answer may hold several calls."
+  }),
   response_format: optional(Schema.Union([
     Schema.Struct({ type: Schema.Literal("text") }),
     Schema.Struct({ type: Schema.Literal("json_object") }),
     Schema.Struct({ type: Schema.Literal("json_schema"), json_schema: JsonObject })
-  ])),
-  seed: optional(Schema.Int),
-  reasoning_effort: optional(Schema.Literals(["low", "medium", "high"])),
-  modalities: optional(Schema.Array(Schema.String)),
-  audio: optional(Schema.Struct({ voice: optional(Schema.String), format: optional(Schema.String) }))
+  ])).annotateKey({ description: "The shape of the answer: plain text, any JSON, or JSON of a schema." }),
+  seed: optional(Schema.Int).annotateKey({
+    description: "The same seed and request give the same answer where the model can do that."
+  }),
+  reasoning_effort: optional(Schema.Literals(["low", "medium", "high"])).annotateKey({
+    description: "For models that reason."
+  }),
+  modalities: optional(Schema.Array(Schema.String)).annotateKey({
+    description: "Kinds of output, such as `text`, `image` or `audio`."
+  }),
+  audio: optional(Schema.Struct({ voice: optional(Schema.String), format: optional(Schema.String) })).annotateKey({
+    description: "How spoken output sounds."
+  })
 })
 export type ChatCompletionRequest = typeof ChatCompletionRequest.Type
 
@@ -194,8 +223,7 @@ export type AnswerImage = typeof AnswerImage.Type
 export const ChatCompletion = Schema.Struct({
   id: Schema.String,
   object: Schema.Literal("chat.completion"),
-  /** Seconds since the epoch. */
-  created: Schema.Int,
+  created: Schema.Int.annotateKey({ description: "Seconds since the epoch." }),
   model: Schema.String,
   choices: Schema.Array(Schema.Struct({
     index: Schema.Int,
@@ -209,12 +237,23 @@ export const ChatCompletion = Schema.Struct({
       images: Schema.optionalKey(Schema.Array(AnswerImage))
     }),
     logprobs: Schema.Null,
-    finish_reason: Schema.Literals(finishReasons)
+    finish_reason: Schema.Literals(finishReasons).annotateKey({ description: "Why the answer ended." })
   })),
   usage: TokenUsage,
   system_fingerprint: Schema.optionalKey(Schema.String)
 })
 export type ChatCompletion = typeof ChatCompletion.Type
+
+/** The frames of a streamed answer. */
+const events = (...chunks: ReadonlyArray<object>): string =>
+  chunks.map((chunk) => `data: ${JSON.stringify({ ...chunkHead, ...chunk })}\n\n`).join("") + "data: [DONE]\n\n"
+
+const chunkHead = {
+  id: "chatcmpl-c6532a9f8bf4426f8e9a5f01d28480e4",
+  object: "chat.completion.chunk",
+  created: 1795301087,
+  model: "local-chat"
+}
 
 export const chatCompletions = {
   name: "chat.completions",
@@ -225,5 +264,77 @@ export const chatCompletions = {
   request: ChatCompletionRequest,
   response: ChatCompletion,
   streams: (request) => request.stream === true,
-  headers: [translationHeader]
+  headers: [translationHeader],
+  description: "The answer comes whole, or with `stream` as server-sent events that end with `data: [DONE]`. " +
+    "What the model's provider cannot do is refused by its name, or named in `x-translation-warnings`.",
+  examples: {
+    whole: {
+      summary: "One answer in JSON",
+      model: "local-chat",
+      body: {
+        messages: [
+          { role: "system", content: "Answer briefly." },
+          { role: "user", content: "The lighthouse was built in 1871. When was it built?" }
+        ]
+      },
+      answer: {
+        id: "chatcmpl-c6532a9f8bf4426f8e9a5f01d28480e4",
+        object: "chat.completion",
+        created: 1795301087,
+        model: "local-chat",
+        choices: [{
+          index: 0,
+          message: { role: "assistant", content: "The lighthouse was built in 1871.", refusal: null },
+          logprobs: null,
+          finish_reason: "stop"
+        }],
+        usage: { prompt_tokens: 19, completion_tokens: 9, total_tokens: 28 },
+        system_fingerprint: "local-extractive"
+      }
+    },
+    streamed: {
+      summary: "The answer in events, with the usage at the end",
+      model: "local-chat",
+      body: {
+        messages: [{ role: "user", content: "The lighthouse was built in 1871. When was it built?" }],
+        stream: true,
+        stream_options: { include_usage: true }
+      },
+      answer: events(
+        { choices: [{ index: 0, delta: { role: "assistant", content: "" }, finish_reason: null }], usage: null },
+        { choices: [{ index: 0, delta: { content: "The lighthouse" }, finish_reason: null }], usage: null },
+        { choices: [{ index: 0, delta: {}, finish_reason: "stop" }], usage: null },
+        { choices: [], usage: { prompt_tokens: 19, completion_tokens: 9, total_tokens: 28 } }
+      )
+    },
+    picture: {
+      summary: "A question about a picture",
+      model: "local-chat",
+      body: {
+        messages: [{
+          role: "user",
+          content: [
+            { type: "text", text: "What is in this picture?" },
+            { type: "image_url", image_url: { url: "https://pictures.example/lighthouse.png", detail: "low" } }
+          ]
+        }]
+      }
+    },
+    tools: {
+      summary: "With a function that the model may call",
+      model: "local-chat",
+      body: {
+        messages: [{ role: "user", content: "What is the weather in Cork?" }],
+        tools: [{
+          type: "function",
+          function: {
+            name: "weather",
+            description: "The weather at a place",
+            parameters: { type: "object", properties: { place: { type: "string" } }, required: ["place"] }
+          }
+        }],
+        tool_choice: "auto"
+      }
+    }
+  }
 } satisfies Operation

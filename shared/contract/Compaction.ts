@@ -5,7 +5,7 @@
  * A conversation is written as messages of chat completions or as items of the responses format, or as both.
  */
 import { Schema } from "effect"
-import { optional } from "./Fields.ts"
+import { ModelName, optional } from "./Fields.ts"
 import { TokenUsage, ToolCall } from "./ChatCompletions.ts"
 import { CompactionItem } from "./CompactionItem.ts"
 import type { Operation } from "./Operation.ts"
@@ -42,8 +42,7 @@ export type MessageItem = typeof MessageItem.Type
 const FunctionCallItem = Schema.Struct({
   type: Schema.Literal("function_call"),
   name: Schema.String,
-  /** JSON text, as the model wrote it. */
-  arguments: Schema.String
+  arguments: Schema.String.annotateKey({ description: "JSON text, as the model wrote it." })
 })
 export type FunctionCallItem = typeof FunctionCallItem.Type
 
@@ -62,13 +61,14 @@ export const InputItem = Schema.Union([
 export type InputItem = typeof InputItem.Type
 
 export const CompactionRequest = Schema.Struct({
-  model: Schema.NonEmptyString,
-  /** A string is one message of the user. */
-  input: optional(Schema.Union([Schema.String, Schema.Array(InputItem)])),
-  /** What the summary is to pay attention to. */
-  instructions: optional(Schema.String),
-  /** An earlier compaction, whose output comes before the input. */
-  previous_response_id: optional(Schema.String)
+  model: ModelName,
+  input: optional(Schema.Union([Schema.String, Schema.Array(InputItem)])).annotateKey({
+    description: "A string is one message of the user."
+  }),
+  instructions: optional(Schema.String).annotateKey({ description: "What the summary is to pay attention to." }),
+  previous_response_id: optional(Schema.String).annotateKey({
+    description: "An earlier compaction, whose output comes before the input."
+  })
 })
 export type CompactionRequest = typeof CompactionRequest.Type
 
@@ -84,9 +84,7 @@ const CompactionUsage = Schema.Struct({
 export const CompactedResponse = Schema.Struct({
   id: Schema.String,
   object: Schema.Literal("response.compaction"),
-  /** Seconds since the epoch. */
-  created_at: Schema.Int,
-  /** What takes the place of the conversation in requests to come: all messages of the user, then the sealed item. */
+  created_at: Schema.Int.annotateKey({ description: "Seconds since the epoch." }),
   output: Schema.Array(Schema.Union([
     Schema.Struct({
       id: Schema.String,
@@ -96,7 +94,10 @@ export const CompactedResponse = Schema.Struct({
       content: Schema.Array(Schema.Struct({ type: Schema.String }))
     }),
     CompactionItem
-  ])),
+  ])).annotateKey({
+    description:
+      "What takes the place of the conversation in requests to come: all messages of the user, then the sealed item."
+  }),
   usage: CompactionUsage,
   error: Schema.Null
 })
@@ -110,5 +111,49 @@ export const compaction = {
   dialect: "openai",
   request: CompactionRequest,
   response: CompactedResponse,
-  streams: () => false
+  streams: () => false,
+  description: "What comes out takes the place of the conversation in requests to come, of chat completions too. " +
+    "The sealed item can be read only by this gateway, for the key that it was made for.",
+  examples: {
+    messages: {
+      summary: "A conversation of messages",
+      model: "local-chat",
+      body: {
+        input: [
+          { role: "user", content: "The lighthouse was built in 1871." },
+          { role: "assistant", content: "Noted." }
+        ]
+      },
+      answer: {
+        id: "resp_d8405274ad0f4c72a5d45d1c02b375d5",
+        object: "response.compaction",
+        created_at: 1795301087,
+        output: [
+          {
+            id: "msg_df7b44b75f0a43f9b703b97e6c4ab79c",
+            type: "message",
+            role: "user",
+            status: "completed",
+            content: [{ type: "input_text", text: "The lighthouse was built in 1871." }]
+          },
+          { id: "cmp_c15f4e7a2ad34909897191e26a81cd8d", type: "compaction", encrypted_content: "gwc1:36a38923:6VlRzhV" }
+        ],
+        usage: {
+          prompt_tokens: 19,
+          completion_tokens: 24,
+          total_tokens: 43,
+          input_tokens: 19,
+          input_tokens_details: { cached_tokens: 0 },
+          output_tokens: 24,
+          output_tokens_details: { reasoning_tokens: 0 }
+        },
+        error: null
+      }
+    },
+    text: {
+      summary: "One text",
+      model: "local-chat",
+      body: { input: "The lighthouse was built in 1871. Its keeper kept bees.", instructions: "Keep all years." }
+    }
+  }
 } satisfies Operation

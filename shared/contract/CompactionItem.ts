@@ -3,8 +3,9 @@ import { Schema } from "effect"
 
 export const CompactionItem = Schema.Struct({
   type: Schema.Literal("compaction"),
-  /** Opaque. It can be read only by the service that made it, and only for the client it was made for. */
-  encrypted_content: Schema.NonEmptyString,
+  encrypted_content: Schema.NonEmptyString.annotateKey({
+    description: "Opaque. It can be read only by the service that made it, and only for the client it was made for."
+  }),
   id: Schema.optionalKey(Schema.NullOr(Schema.String))
 })
 export type CompactionItem = typeof CompactionItem.Type

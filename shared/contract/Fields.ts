@@ -12,3 +12,8 @@ export const atLeast = (minimum: number) => Schema.Int.check(Schema.isGreaterTha
 
 /** An object whose inside is the provider's business. */
 export const JsonObject = Schema.Record(Schema.String, Schema.Unknown)
+
+/** Names the model that is to serve the request. */
+export const ModelName = Schema.NonEmptyString.annotateKey({
+  description: "A model of the gateway: `GET /v1/models` lists them."
+})

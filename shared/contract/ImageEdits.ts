@@ -6,6 +6,7 @@
  */
 import { Schema } from "effect"
 import { hasPrompt, imageRequestFields, ImageResult, imageSettings, type Input, Prompt } from "./ImageGenerations.ts"
+import { ModelName } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
 
 /** How many pictures one request may bring. */
@@ -41,9 +42,12 @@ const hasImage = Schema.makeFilter(({ image, input }: Pictures) => {
 
 export const ImageEditRequest = Schema.Struct({
   ...imageRequestFields,
-  image: Schema.optionalKey(Schema.NullOr(severalOf(ImageText))),
-  /** The picture is changed where this one is transparent, and nowhere else. */
-  mask: Schema.optionalKey(Schema.NullOr(ImageText))
+  image: Schema.optionalKey(Schema.NullOr(severalOf(ImageText))).annotateKey({
+    description: "Pictures in the form of fields: http(s) URLs, data URLs, or base64."
+  }),
+  mask: Schema.optionalKey(Schema.NullOr(ImageText)).annotateKey({
+    description: "The picture is changed where this one is transparent, and nowhere else."
+  })
 }).check(hasPrompt, hasImage)
 export type ImageEditRequest = typeof ImageEditRequest.Type
 
@@ -54,10 +58,14 @@ const ImageFile = Schema.instanceOf(File, { expected: "a file" })
 
 export const ImageEditForm = Schema.fromFormData(
   Schema.Struct({
-    model: Schema.NonEmptyString,
-    prompt: Prompt,
-    image: severalOf(Schema.Union([ImageFile, ImageText])),
-    mask: Schema.optionalKey(Schema.Union([ImageFile, ImageText])),
+    model: ModelName,
+    prompt: Prompt.annotateKey({ description: "What is to become of the pictures." }),
+    image: severalOf(Schema.Union([ImageFile, ImageText])).annotateKey({
+      description: "Files, or texts as in JSON. Several may be named `image[]`."
+    }),
+    mask: Schema.optionalKey(Schema.Union([ImageFile, ImageText])).annotateKey({
+      description: "The picture is changed where this one is transparent, and nowhere else."
+    }),
     n: text(imageSettings.n),
     size: text(imageSettings.size),
     seed: text(imageSettings.seed),
@@ -74,6 +82,13 @@ export const ImageEditForm = Schema.fromFormData(
 )
 export type ImageEditForm = typeof ImageEditForm.Type
 
+/** Eight by eight blue pixels. */
+const picture =
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAMAAADz0U65AAAAA1BMVEU6bqXTREzSAAAACXBIWXMAAAPoAAAD6" +
+  "AG1e1JrAAAADElEQVQI12NgoA4AAABIAAH/myMhAAAAAElFTkSuQmCC"
+
+const edited = { created: 1795301088, data: [{ b64_json: "iVBORw0KGgoAAAANSUhEUgAA…" }] }
+
 export const imageEdits = {
   name: "images.edits",
   summary: "Change pictures as an instruction says",
@@ -83,5 +98,32 @@ export const imageEdits = {
   request: ImageEditRequest,
   form: ImageEditForm,
   response: ImageResult,
-  streams: () => false
+  streams: () => false,
+  description:
+    "There are three forms of request: pictures and instruction in `input.messages`, as the fields `image` " +
+    "and `prompt`, and as `multipart/form-data`, where pictures are files or texts.",
+  examples: {
+    messages: {
+      summary: "Picture and instruction in messages",
+      model: "local-image",
+      body: {
+        input: { messages: [{ role: "user", content: [{ image: picture }, { text: "Make it grayscale" }] }] },
+        parameters: { n: 1 }
+      },
+      answer: edited
+    },
+    fields: {
+      summary: "Picture and instruction as fields",
+      model: "local-image",
+      body: { image: picture, prompt: "Make it grayscale" },
+      answer: edited
+    },
+    form: {
+      summary: "A form; a picture can be a file, or a text as here",
+      model: "local-image",
+      body: { image: picture, prompt: "Make it grayscale" },
+      isForm: true,
+      answer: edited
+    }
+  }
 } satisfies Operation

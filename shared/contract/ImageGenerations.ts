@@ -6,7 +6,7 @@
  * place. Clients send `null` for what they leave out, so every optional field takes it.
  */
 import { Schema } from "effect"
-import { optional } from "./Fields.ts"
+import { ModelName, optional } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
 
 /** The shortest and the longest side of a picture, in pixels. */
@@ -35,32 +35,34 @@ const isSize = (text: string): boolean => {
 
 /** What can be asked of both operations on pictures, each field as its plain value. */
 export const imageSettings = {
-  /** How many pictures, no two alike. */
-  n: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10 })),
-  /** `1024x1024`, `1024*1024`, or `auto`: what the model takes by itself. */
-  size: Schema.String.check(
-    Schema.makeFilter((text) =>
-      isSize(text) ||
-      `Expected <width>x<height> or <width>*<height>, each side ${minimumSide} to ${maximumSide}, or auto`
-    )
-  ),
-  /** The same seed and prompt give the same picture. */
-  seed: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-  /** What the picture must not show. */
-  negative_prompt: Schema.String.check(Schema.isMaxLength(4_000)),
-  /** Whether the model may add to the prompt. */
-  prompt_extend: Schema.Boolean,
-  /** Whether the picture is marked as made by a machine. */
-  watermark: Schema.Boolean,
-  /** `b64_json` unless said otherwise. */
-  response_format: Schema.Literals(["b64_json", "url"]),
-  output_format: Schema.Literals(["png", "jpeg", "webp"]),
-  /** Percent, for `jpeg` and `webp`. */
-  output_compression: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 })),
-  /** Pictures are answered whole. */
-  stream: Schema.Literal(false),
-  partial_images: Schema.Literal(0),
-  user: Schema.String
+  n: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10 })).annotate({
+    description: "How many pictures, no two alike."
+  }),
+  size: Schema.String.annotate({ description: "`1024x1024`, `1024*1024`, or `auto`: what the model takes by itself." })
+    .check(
+      Schema.makeFilter((text) =>
+        isSize(text) ||
+        `Expected <width>x<height> or <width>*<height>, each side ${minimumSide} to ${maximumSide}, or auto`
+      )
+    ),
+  seed: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })).annotate({
+    description: "The same seed and prompt give the same picture."
+  }),
+  negative_prompt: Schema.String.check(Schema.isMaxLength(4_000)).annotate({
+    description: "What the picture must not show."
+  }),
+  prompt_extend: Schema.Boolean.annotate({ description: "Whether the model may add to the prompt." }),
+  watermark: Schema.Boolean.annotate({ description: "Whether the picture is marked as made by a machine." }),
+  response_format: Schema.Literals(["b64_json", "url"]).annotate({
+    description: "`b64_json` unless said otherwise."
+  }),
+  output_format: Schema.Literals(["png", "jpeg", "webp"]).annotate({ description: "`png` unless said otherwise." }),
+  output_compression: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 })).annotate({
+    description: "Percent, for `jpeg` and `webp`."
+  }),
+  stream: Schema.Literal(false).annotate({ description: "Pictures are answered whole." }),
+  partial_images: Schema.Literal(0).annotate({ description: "Pictures are answered whole." }),
+  user: Schema.String.annotate({ description: "Who asks, as the client tells its users apart." })
 }
 
 export const Prompt = Schema.NonEmptyString.check(Schema.isMaxLength(32_000))
@@ -96,10 +98,14 @@ const optionalSettings = {
 
 /** The fields of both operations, as JSON has them. */
 export const imageRequestFields = {
-  model: Schema.NonEmptyString,
-  input: optional(Input),
-  parameters: optional(Schema.Struct(optionalSettings)),
-  prompt: optional(Prompt),
+  model: ModelName,
+  input: optional(Input).annotateKey({
+    description: "The prompt in the form of messages, with the pictures of an edit."
+  }),
+  parameters: optional(Schema.Struct(optionalSettings)).annotateKey({
+    description: "Settings, as they can also stand beside the prompt."
+  }),
+  prompt: optional(Prompt).annotateKey({ description: "The prompt in the form of fields; not beside `input`." }),
   ...optionalSettings,
   stream: optional(imageSettings.stream),
   partial_images: optional(imageSettings.partial_images),
@@ -130,13 +136,13 @@ export const ImageGenerationRequest = Schema.Struct(imageRequestFields).check(ha
 export type ImageGenerationRequest = typeof ImageGenerationRequest.Type
 
 export const ImageResult = Schema.Struct({
-  /** Seconds since the epoch. */
-  created: Schema.Int,
+  created: Schema.Int.annotateKey({ description: "Seconds since the epoch." }),
   data: Schema.Array(Schema.Struct({
     url: Schema.optionalKey(Schema.String),
     b64_json: Schema.optionalKey(Schema.String),
-    /** What was painted, or done, where that is not just what was asked for. */
-    revised_prompt: Schema.optionalKey(Schema.String)
+    revised_prompt: Schema.optionalKey(Schema.String).annotateKey({
+      description: "What was painted, or done, where that is not just what was asked for."
+    })
   }))
 })
 export type ImageResult = typeof ImageResult.Type
@@ -149,5 +155,36 @@ export const imageGenerations = {
   dialect: "openai",
   request: ImageGenerationRequest,
   response: ImageResult,
-  streams: () => false
+  streams: () => false,
+  description: "There are two forms of request: `input.messages` with settings in `parameters`, and `prompt` with " +
+    "settings beside it. Settings are taken from either place.",
+  examples: {
+    messages: {
+      summary: "The prompt in messages, settings in `parameters`",
+      model: "local-image",
+      body: {
+        input: { messages: [{ role: "user", content: [{ text: "A sailing boat at sunset" }] }] },
+        parameters: {
+          negative_prompt: "people",
+          prompt_extend: false,
+          watermark: false,
+          size: "256*256",
+          response_format: "url"
+        }
+      },
+      answer: {
+        created: 1795301088,
+        data: [{
+          url:
+            "http://127.0.0.1:8080/v1/files/0b4a4789-d519-46fe-b55b-e7c923cf0c09.png?expires=1795387488&signature=9mA4"
+        }]
+      }
+    },
+    prompt: {
+      summary: "The prompt as a field, settings beside it",
+      model: "local-image",
+      body: { prompt: "A sailing boat at sunset", size: "256x256", n: 1, seed: 7 },
+      answer: { created: 1795301088, data: [{ b64_json: "iVBORw0KGgoAAAANSUhEUgAA…" }] }
+    }
+  }
 } satisfies Operation

@@ -1,6 +1,6 @@
 /** POST /v1/messages: the request and the answer of a chat in the messages format. */
 import { Schema } from "effect"
-import { JsonObject, optional } from "./Fields.ts"
+import { JsonObject, ModelName, optional } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
 import { translationHeader } from "./Translation.ts"
 
@@ -90,27 +90,40 @@ const Tool = Schema.Struct({
   name: Schema.NonEmptyString,
   description: optional(Schema.String),
   input_schema: Schema.optionalKey(JsonObject),
-  /** Keep to the schema to the letter. */
-  strict: optional(Schema.Boolean),
+  strict: optional(Schema.Boolean).annotateKey({ description: "Keep to the schema to the letter." }),
   ...cacheControl
 })
 
 /** At most one tool call in an answer. */
-const oneAtATime = { disable_parallel_tool_use: optional(Schema.Boolean) }
+const oneAtATime = {
+  disable_parallel_tool_use: optional(Schema.Boolean).annotateKey({ description: "At most one tool in an answer." })
+}
 
 export const MessagesRequest = Schema.Struct({
-  model: Schema.NonEmptyString,
-  messages: Schema.Array(Message).check(Schema.isMinLength(1)),
-  system: optional(Schema.Union([Schema.String, Schema.Array(TextBlock)])),
-  cache_control: optional(JsonObject),
-  inference_geo: optional(Schema.String),
-  max_tokens: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)),
-  temperature: optional(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))),
-  top_p: optional(Schema.Finite),
-  top_k: optional(Schema.Int),
-  stream: optional(Schema.Boolean),
-  stop_sequences: optional(Schema.Array(Schema.String)),
-  tools: optional(Schema.Array(Tool)),
+  model: ModelName,
+  messages: Schema.Array(Message).check(Schema.isMinLength(1)).annotateKey({ description: "The conversation." }),
+  system: optional(Schema.Union([Schema.String, Schema.Array(TextBlock)])).annotateKey({
+    description: "Instructions for the whole conversation."
+  }),
+  cache_control: optional(JsonObject).annotateKey({ description: "What a provider may cache." }),
+  inference_geo: optional(Schema.String).annotateKey({ description: "Where the model may run." }),
+  max_tokens: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotateKey({
+    description: "The most tokens of the answer."
+  }),
+  temperature: optional(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))).annotateKey({
+    description: "How freely the model chooses its words: 0 is the most likely ones."
+  }),
+  top_p: optional(Schema.Finite).annotateKey({
+    description: "Choose only among the most likely tokens whose probabilities add up to this."
+  }),
+  top_k: optional(Schema.Int).annotateKey({ description: "Choose only among this many tokens." }),
+  stream: optional(Schema.Boolean).annotateKey({
+    description: "Send the answer as server-sent events while it is made. Default false."
+  }),
+  stop_sequences: optional(Schema.Array(Schema.String)).annotateKey({
+    description: "The answer ends before any of these."
+  }),
+  tools: optional(Schema.Array(Tool)).annotateKey({ description: "Tools that the model may use." }),
   tool_choice: optional(Schema.Union([
     Schema.Struct({ type: Schema.Literal("auto"), ...oneAtATime }),
     Schema.Struct({ type: Schema.Literal("any"), ...oneAtATime }),
@@ -118,21 +131,38 @@ export const MessagesRequest = Schema.Struct({
     Schema.Struct({ type: Schema.Literal("tool"), name: Schema.NonEmptyString, ...oneAtATime })
   ])),
   thinking: optional(Schema.Union([
-    Schema.Struct({ type: Schema.Literal("enabled"), budget_tokens: Schema.Int.check(Schema.isGreaterThan(0)) }),
+    Schema.Struct({
+      type: Schema.Literal("enabled"),
+      budget_tokens: Schema.Int.check(Schema.isGreaterThan(0)).annotateKey({
+        description: "The most tokens to think with."
+      })
+    }),
     Schema.Struct({ type: Schema.Literal("disabled") }),
     Schema.Struct({ type: Schema.Literals(["adaptive", "between_tools"]) })
   ])),
-  context_management: optional(JsonObject),
+  context_management: optional(JsonObject).annotateKey({
+    description: "What a provider may drop of a long conversation."
+  }),
   output_config: optional(Schema.Struct({
     output_format: optional(JsonObject),
     format: optional(JsonObject),
     effort: optional(Schema.Literals(["low", "medium", "high", "xhigh", "max"]))
   })),
-  container: optional(Schema.Union([Schema.String, JsonObject])),
-  mcp_servers: optional(Schema.Array(JsonObject)),
-  metadata: optional(Schema.Struct({ user_id: optional(Schema.String) })),
-  speed: optional(Schema.Literals(["standard", "fast"])),
-  service_tier: optional(Schema.Literals(["auto", "standard_only"]))
+  container: optional(Schema.Union([Schema.String, JsonObject])).annotateKey({
+    description: "Where a provider runs its own tools."
+  }),
+  mcp_servers: optional(Schema.Array(JsonObject)).annotateKey({
+    description: "Servers of tools that a provider may call."
+  }),
+  metadata: optional(Schema.Struct({
+    user_id: optional(Schema.String).annotateKey({ description: "Who asks, as the client tells its users apart." })
+  })),
+  speed: optional(Schema.Literals(["standard", "fast"])).annotateKey({
+    description: "`fast` where a provider offers it."
+  }),
+  service_tier: optional(Schema.Literals(["auto", "standard_only"])).annotateKey({
+    description: "Whether capacity set aside for the account may be used."
+  })
 })
 export type MessagesRequest = typeof MessagesRequest.Type
 
@@ -170,7 +200,7 @@ export const MessageAnswer = Schema.Struct({
   role: Schema.Literal("assistant"),
   model: Schema.String,
   content: Schema.Array(AnswerBlock),
-  stop_reason: Schema.Literals(stopReasons),
+  stop_reason: Schema.Literals(stopReasons).annotateKey({ description: "Why the answer ended." }),
   stop_sequence: Schema.NullOr(Schema.String),
   usage: MessageUsage
 })
@@ -186,5 +216,66 @@ export const messages = {
   response: MessageAnswer,
   streams: (request) => request.stream === true,
   versionHeaders: ["vendor-version", "anthropic-version"],
-  headers: ["anthropic-beta", translationHeader]
+  headers: ["anthropic-beta", translationHeader],
+  description: "The answer comes whole, or with `stream` as server-sent events that each name their type. " +
+    "The version of the format stands in `vendor-version` or in `anthropic-version`.",
+  examples: {
+    whole: {
+      summary: "One answer in JSON",
+      model: "local-chat",
+      body: {
+        max_tokens: 100,
+        system: "Answer briefly.",
+        messages: [{ role: "user", content: "The lighthouse was built in 1871. When was it built?" }]
+      },
+      answer: {
+        id: "msg_d83bce09252c4b2cb8d337f9545c8275",
+        type: "message",
+        role: "assistant",
+        model: "local-chat",
+        content: [{ type: "text", text: "The lighthouse was built in 1871." }],
+        stop_reason: "end_turn",
+        stop_sequence: null,
+        usage: { input_tokens: 22, output_tokens: 9, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
+      }
+    },
+    blocks: {
+      summary: "A conversation in blocks, with a tool",
+      model: "local-chat",
+      body: {
+        max_tokens: 100,
+        messages: [
+          { role: "user", content: [{ type: "text", text: "What is the weather in Cork?" }] },
+          {
+            role: "assistant",
+            content: [{ type: "tool_use", id: "call_1", name: "weather", input: { place: "Cork" } }]
+          },
+          { role: "user", content: [{ type: "tool_result", tool_use_id: "call_1", content: "It rains in Cork." }] }
+        ],
+        tools: [{ name: "weather", input_schema: { type: "object", properties: { place: { type: "string" } } } }]
+      }
+    },
+    streamed: {
+      summary: "The answer in events",
+      model: "local-chat",
+      body: { max_tokens: 100, messages: [{ role: "user", content: "Hello" }], stream: true },
+      answer: [
+        "event: message_start",
+        "data: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_63bf\",\"type\":\"message\",\"role\":\"assistant\"," +
+        "\"model\":\"local-chat\",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null," +
+        "\"usage\":{\"input_tokens\":0,\"output_tokens\":0}}}\n",
+        "event: content_block_start",
+        "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n",
+        "event: content_block_delta",
+        "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hello.\"}}\n",
+        "event: content_block_stop",
+        "data: {\"type\":\"content_block_stop\",\"index\":0}\n",
+        "event: message_delta",
+        "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\",\"stop_sequence\":null}," +
+        "\"usage\":{\"output_tokens\":3}}\n",
+        "event: message_stop",
+        "data: {\"type\":\"message_stop\"}\n\n"
+      ].join("\n")
+    }
+  }
 } satisfies Operation

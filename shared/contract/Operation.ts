@@ -18,10 +18,27 @@ export interface RequestBody {
   readonly stream?: boolean | null | undefined
 }
 
+/** A request as a client may send it, and an answer that it may get. */
+export interface Example {
+  readonly summary: string
+  /** Stands in the path where that names the model, and in the body otherwise. */
+  readonly model: string
+  /** All else of the body. */
+  readonly body: Readonly<Record<string, unknown>>
+  /** Sent as `multipart/form-data`. */
+  readonly isForm?: boolean
+  /** What JSON holds, or the text of server-sent events. Absent where the answer is bytes. */
+  readonly answer?: object | string
+}
+
 export interface Operation {
   /** Its name in spans, metrics, jobs and as OpenAPI's `operationId`. */
   readonly name: string
   readonly summary: string
+  /** What its summary has no room for, in CommonMark. */
+  readonly description: string
+  /** At least one for each form of the request and of the answer, by their names in the OpenAPI document. */
+  readonly examples: Readonly<Record<string, Example>>
   /**
    * Where it is served. `{model}` stands for the model's name, which may hold slashes and then wins over the body's.
    * The first path is the documented one, the others are what official clients use.
@@ -33,10 +50,10 @@ export interface Operation {
   /** A decoder that keeps unknown fields: they are the provider's business. */
   readonly request: Schema.Codec<RequestBody, unknown>
   /** Decodes the same request from `multipart/form-data`, where clients send that. */
-  readonly form?: Schema.Codec<RequestBody, FormData>
+  readonly form?: Schema.Codec<RequestBody, FormData> & { readonly to: Schema.Top }
   readonly response: Schema.Top
-  /** The media type of the answer where it is not JSON. */
-  readonly responseType?: string
+  /** The media types that the answer can have where it is not JSON. */
+  readonly responseTypes?: ReadonlyArray<string>
   /** Whether the client of this decoded request asked for server-sent events. */
   readonly streams: (request: RequestBody) => boolean
   /**

@@ -1,6 +1,6 @@
 /** POST /v1/rerank and POST /v2/rerank: documents, and how relevant each is to a query. */
 import { Schema } from "effect"
-import { optional } from "./Fields.ts"
+import { ModelName, optional } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
 
 /** Documents in one request. */
@@ -10,30 +10,30 @@ const maxDocuments = 10_000
 export const RerankDocument = Schema.Union([Schema.String, Schema.Struct({ text: Schema.String })])
 
 export const RerankRequest = Schema.Struct({
-  model: Schema.NonEmptyString,
-  query: Schema.NonEmptyString,
-  /** A string alone is one document. */
+  model: ModelName,
+  query: Schema.NonEmptyString.annotateKey({ description: "What the documents are compared with." }),
   documents: Schema.Union([
     Schema.NonEmptyString,
     Schema.Array(RerankDocument).check(Schema.isBetweenLength(1, maxDocuments))
-  ]),
-  /** How many results there may be, the best ones; all where absent. */
-  top_n: optional(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))),
-  /** Whether each result holds its document. Default false. */
-  return_documents: optional(Schema.Boolean)
+  ]).annotateKey({ description: "A string alone is one document." }),
+  top_n: optional(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))).annotateKey({
+    description: "How many results there may be, the best ones; all where absent."
+  }),
+  return_documents: optional(Schema.Boolean).annotateKey({
+    description: "Whether each result holds its document. Default false."
+  })
 })
 export type RerankRequest = typeof RerankRequest.Type
 
 export const RerankResponse = Schema.Struct({
   id: Schema.String,
-  /** The most relevant first. */
   results: Schema.Array(Schema.Struct({
-    /** Of the document in the request. */
-    index: Schema.Int,
-    /** 0 to 1. */
-    relevance_score: Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })),
+    index: Schema.Int.annotateKey({ description: "Of the document in the request." }),
+    relevance_score: Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })).annotateKey({
+      description: "0 to 1."
+    }),
     document: Schema.optionalKey(Schema.Struct({ text: Schema.String }))
-  })),
+  })).annotateKey({ description: "The most relevant first." }),
   meta: Schema.Struct({
     api_version: Schema.Struct({ version: Schema.String }),
     billed_units: Schema.Struct({ search_units: Schema.Int })
@@ -49,5 +49,35 @@ export const rerank = {
   dialect: "cohere",
   request: RerankRequest,
   response: RerankResponse,
-  streams: () => false
+  streams: () => false,
+  description: "Results come with the most relevant document first.",
+  examples: {
+    texts: {
+      summary: "Documents as texts",
+      model: "local-rerank",
+      body: { query: "Who keeps bees?", documents: ["A beekeeper", "A lighthouse keeper"], top_n: 1 },
+      answer: {
+        id: "94a5386e-42f3-450d-9270-f049b94456d1",
+        results: [{ index: 0, relevance_score: 0.0876 }],
+        meta: { api_version: { version: "1" }, billed_units: { search_units: 1 } }
+      }
+    },
+    objects: {
+      summary: "Documents as objects, returned with the results",
+      model: "local-rerank",
+      body: {
+        query: "Who keeps bees?",
+        documents: [{ text: "A beekeeper" }, { text: "A lighthouse keeper" }],
+        return_documents: true
+      },
+      answer: {
+        id: "893076ff-26af-4489-af37-2fbdaa847027",
+        results: [
+          { index: 0, relevance_score: 0.0876, document: { text: "A beekeeper" } },
+          { index: 1, relevance_score: 0.0421, document: { text: "A lighthouse keeper" } }
+        ],
+        meta: { api_version: { version: "1" }, billed_units: { search_units: 1 } }
+      }
+    }
+  }
 } satisfies Operation

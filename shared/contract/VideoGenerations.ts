@@ -5,7 +5,7 @@
  * what they leave out, so every optional field takes it.
  */
 import { Schema } from "effect"
-import { optional } from "./Fields.ts"
+import { ModelName, optional } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
 
 /** What is made where the request does not say. */
@@ -22,11 +22,13 @@ const Side = Schema.Int.check(
 
 const Metadata = Schema.StructWithRest(
   Schema.Struct({
-    /** What the video must not show. */
-    negative_prompt: optional(Schema.String.check(Schema.isMaxLength(4_000))),
+    negative_prompt: optional(Schema.String.check(Schema.isMaxLength(4_000))).annotateKey({
+      description: "What the video must not show."
+    }),
     style: optional(Schema.String.check(Schema.isMaxLength(200))),
-    /** Which ones there are is the model's business. */
-    quality_level: optional(Schema.String.check(Schema.isMaxLength(200)))
+    quality_level: optional(Schema.String.check(Schema.isMaxLength(200))).annotateKey({
+      description: "Which ones there are is the model's business."
+    })
   }),
   [Schema.Record(Schema.String, Schema.Unknown)]
 )
@@ -60,23 +62,29 @@ const isBounded = Schema.makeFilter((request: Extent) => {
 })
 
 export const VideoGenerationRequest = Schema.Struct({
-  model: Schema.NonEmptyString,
-  prompt: Schema.NonEmptyString.check(Schema.isMaxLength(32_000)),
-  /** A picture to begin with: an http(s) URL, a data URL, or base64. */
-  image: optional(Schema.NonEmptyString),
-  /** Seconds. */
-  duration: optional(Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 20 }))),
-  width: optional(Side),
-  height: optional(Side),
-  /** Frames per second. */
-  fps: optional(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 60 }))),
-  /** The same seed and prompt give the same video. */
-  seed: optional(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))),
-  /** One task is one video: several are several requests. */
-  n: optional(Schema.Literal(1)),
-  /** The video is always fetched from an address, and always an MP4 file. */
-  response_format: optional(Schema.Literals(["url", "mp4"])),
-  user: optional(Schema.String),
+  model: ModelName,
+  prompt: Schema.NonEmptyString.check(Schema.isMaxLength(32_000)).annotateKey({
+    description: "What the video is to show."
+  }),
+  image: optional(Schema.NonEmptyString).annotateKey({
+    description: "A picture to begin with: an http(s) URL, a data URL, or base64."
+  }),
+  duration: optional(Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 20 }))).annotateKey({
+    description: "Seconds. Default 4."
+  }),
+  width: optional(Side).annotateKey({ description: "Pixels, an even number. Default 640." }),
+  height: optional(Side).annotateKey({ description: "Pixels, an even number. Default 360." }),
+  fps: optional(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 60 }))).annotateKey({
+    description: "Frames per second. Default 24."
+  }),
+  seed: optional(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))).annotateKey({
+    description: "The same seed and prompt give the same video."
+  }),
+  n: optional(Schema.Literal(1)).annotateKey({ description: "One task is one video: several are several requests." }),
+  response_format: optional(Schema.Literals(["url", "mp4"])).annotateKey({
+    description: "The video is always fetched from an address, and always an MP4 file."
+  }),
+  user: optional(Schema.String).annotateKey({ description: "Who asks, as the client tells its users apart." }),
   metadata: optional(Metadata)
 }).check(isBounded)
 export type VideoGenerationRequest = typeof VideoGenerationRequest.Type
@@ -86,15 +94,14 @@ export const TaskStatus = Schema.Literals(["queued", "in_progress", "completed",
 export type TaskStatus = typeof TaskStatus.Type
 
 export const VideoMetadata = Schema.Struct({
-  /** Seconds, of whole frames. */
-  duration: Schema.Finite,
+  duration: Schema.Finite.annotateKey({ description: "Seconds, of whole frames." }),
   fps: Schema.Finite,
   width: Schema.Int,
   height: Schema.Int,
-  /** `null` where the provider does not tell. */
-  seed: Schema.NullOr(Schema.Int),
-  /** What of the request could not be carried over to the provider, by its path. */
-  warnings: Schema.optionalKey(Schema.Array(Schema.String))
+  seed: Schema.NullOr(Schema.Int).annotateKey({ description: "`null` where the provider does not tell." }),
+  warnings: Schema.optionalKey(Schema.Array(Schema.String)).annotateKey({
+    description: "What of the request could not be carried over to the provider, by its path."
+  })
 })
 export type VideoMetadata = typeof VideoMetadata.Type
 
@@ -104,16 +111,14 @@ export const VideoTaskCreated = Schema.Struct({ task_id: Schema.String, status: 
 export const VideoTaskView = Schema.Struct({
   task_id: Schema.String,
   status: TaskStatus,
-  /** Percent. */
-  progress: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 })),
+  progress: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 })).annotateKey({ description: "Percent." }),
   model: Schema.String,
-  /** This and the other times in seconds since the epoch. */
-  created: Schema.Int,
+  created: Schema.Int.annotateKey({ description: "This and the other times in seconds since the epoch." }),
   completed_at: Schema.optionalKey(Schema.Int),
-  /** When the task, and its video with it, is forgotten. */
-  expires_at: Schema.Int,
-  /** Where the video is, for whoever holds this address, until it expires. */
-  url: Schema.optionalKey(Schema.String),
+  expires_at: Schema.Int.annotateKey({ description: "When the task, and its video with it, is forgotten." }),
+  url: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Where the video is, for whoever holds this address, until it expires."
+  }),
   format: Schema.optionalKey(Schema.String),
   metadata: Schema.NullOr(VideoMetadata),
   error: Schema.NullOr(Schema.Struct({
@@ -135,5 +140,29 @@ export const videoGenerations = {
   response: VideoTaskCreated,
   streams: () => false,
   kind: "task",
-  task: VideoTaskView
+  task: VideoTaskView,
+  description:
+    "Answers at once with a task. Ask for it below this path until it is `completed`, then fetch its video. " +
+    "With an `idempotency-key` the same request makes one task, however often it is sent.",
+  examples: {
+    text: {
+      summary: "A video from a text",
+      model: "local-video",
+      body: { prompt: "Waves at sunset", duration: 1, width: 128, height: 72, fps: 4 },
+      answer: { task_id: "task_10p1BSzrov2PDe4XZfLWPh5fYLyBmODm", status: "queued" }
+    },
+    settings: {
+      summary: "With settings of the model's own",
+      model: "local-video",
+      body: {
+        prompt: "Waves at sunset",
+        duration: 1,
+        width: 128,
+        height: 72,
+        fps: 4,
+        seed: 7,
+        metadata: { negative_prompt: "people", style: "watercolour" }
+      }
+    }
+  }
 } satisfies Operation

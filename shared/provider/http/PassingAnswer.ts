@@ -45,8 +45,8 @@ export class PassingAnswer implements AnswerReader {
 
   /** Sound and pictures are worth nothing more when they are whole. */
   holdBytes(contentType: string): number {
-    const { responseType } = this.#options.call.operation
-    return responseType !== undefined && !contentType.includes("json") ? 0 : holdBackBytes
+    const { responseTypes } = this.#options.call.operation
+    return responseTypes !== undefined && !contentType.includes("json") ? 0 : holdBackBytes
   }
 
   push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {

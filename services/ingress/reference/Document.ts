@@ -1,0 +1,44 @@
+/** The OpenAPI document of the HTTP API, derived from the list of operations and from the routes beside them. */
+import * as Errors from "./Errors.ts"
+import * as Headers from "./Headers.ts"
+import * as OperationRoutes from "./OperationRoutes.ts"
+import * as OtherRoutes from "./OtherRoutes.ts"
+import { securitySchemes, tags, toOperation } from "./Route.ts"
+import * as Schemas from "./Schemas.ts"
+
+const byPath = Map.groupBy([...OperationRoutes.routes, ...OtherRoutes.routes], ({ path }) => path)
+
+const paths = Object.fromEntries(
+  [...byPath].map(([path, routes]) => [
+    path,
+    Object.fromEntries(routes.map((route) => [route.method, toOperation(route)]))
+  ])
+)
+
+const description = `One HTTP API in front of every kind of model provider.
+
+Send an API key of the gateway as \`Authorization: Bearer <key>\`. Fields that are not described here are passed on to the
+model's provider. Optional fields may be \`null\`.
+
+Errors look as clients of the route's format expect, and always hold \`error.message\` and \`error.type\`. With
+\`retry-after\` it says when to come again.`
+
+export const document = {
+  openapi: "3.1.0",
+  info: {
+    title: "Model Gateway",
+    version: "1",
+    summary: "One HTTP API in front of every kind of model provider.",
+    description,
+    license: { name: "Apache-2.0", identifier: "Apache-2.0" }
+  },
+  servers: [{ url: "/", description: "This gateway" }],
+  tags,
+  security: [{ bearer: [] }],
+  paths,
+  components: {
+    schemas: Schemas.components({ ...OperationRoutes.schemas, ...OtherRoutes.schemas, ...Errors.schemas }),
+    headers: Headers.components,
+    securitySchemes
+  }
+}

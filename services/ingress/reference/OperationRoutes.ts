@@ -1,0 +1,215 @@
+/** What the reference says of the operations and of their tasks. */
+import { Schema } from "effect"
+import type { Example, Operation, Workload } from "../../../shared/contract/Operation.ts"
+import { operations } from "../../../shared/contract/operations.ts"
+import * as Errors from "./Errors.ts"
+import * as Headers from "./Headers.ts"
+import type { Parameter, Response, Route } from "./Route.ts"
+import { ref } from "./Schemas.ts"
+
+const tagOf: Readonly<Record<Workload, Route["tag"]>> = {
+  chat: "Chat",
+  images: "Pictures",
+  video: "Video",
+  speech: "Speech",
+  embeddings: "Search",
+  rerank: "Search"
+}
+
+const eventStream = "text/event-stream"
+const form = "multipart/form-data"
+
+/** `chat.completions` → `ChatCompletions`. */
+const pascalCase = (name: string): string =>
+  name.split(".").map((word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`).join("")
+
+/** Every schema under one name, that of the first operation that has it. */
+const names = new Map<Schema.Top, string>()
+for (const { form, name, request, response, responseTypes, task } of operations) {
+  const own = pascalCase(name)
+  const entries = [
+    [request, `${own}Request`],
+    [form?.to, `${own}Form`],
+    [responseTypes === undefined ? response : undefined, `${own}Answer`],
+    [task, `${own}Task`]
+  ] as const
+  for (const [schema, name] of entries) if (schema !== undefined && !names.has(schema)) names.set(schema, name)
+}
+
+/** The fields of a form as what they mean: a client writes each as a text. */
+const formFields = new Set(operations.flatMap(({ form }) => form?.to ?? []))
+
+export const schemas = Object.fromEntries(
+  [...names].map(([schema, name]) => [name, formFields.has(schema) ? Schema.toType(schema) : schema])
+)
+
+const refTo = (schema: Schema.Top) => ref(names.get(schema) ?? "")
+
+const events = {
+  type: "string",
+  description: "Server-sent events. An error after the first of them is an event as well."
+}
+
+const binary = { type: "string", contentEncoding: "binary" }
+
+const hasModelInPath = (path: string): boolean => path.includes("{model}")
+
+/** The body of an example, as it is sent to a path. */
+const bodyOf = (path: string, { body, model }: Example) => hasModelInPath(path) ? body : { model, ...body }
+
+type Named = readonly [name: string, value: unknown]
+
+const media = (schema: object, examples: ReadonlyArray<Named>) => ({
+  schema,
+  ...(examples.length === 0 ? {} : { examples: Object.fromEntries(examples) })
+})
+
+const requestBody = (operation: Operation, path: string) => {
+  const examples = Object.entries(operation.examples)
+  const of = (isForm: boolean) =>
+    examples.filter(([, example]) => (example.isForm ?? false) === isForm).map(([name, example]): Named => [
+      name,
+      { summary: example.summary, value: bodyOf(path, example) }
+    ])
+  return {
+    required: true,
+    content: {
+      "application/json": media(refTo(operation.request), of(false)),
+      ...(operation.form === undefined ? {} : { [form]: media(refTo(operation.form.to), of(true)) })
+    }
+  }
+}
+
+/** The answers of the examples, in events or in JSON, by their types; bytes have no example. */
+const contentOf = (operation: Operation): Readonly<Record<string, object>> => {
+  const { examples, response, responseTypes, streams } = operation
+  if (responseTypes !== undefined) return Object.fromEntries(responseTypes.map((type) => [type, { schema: binary }]))
+  const byType = Map.groupBy(
+    Object.entries(examples),
+    ([, { body }]) => streams(body) ? eventStream : "application/json"
+  )
+  return Object.fromEntries([...byType].map(([type, examples]) => [
+    type,
+    media(
+      type === eventStream ? events : refTo(response),
+      examples.flatMap(([name, { answer, summary }]): ReadonlyArray<Named> =>
+        answer === undefined ? [] : [[name, { summary, value: answer }]]
+      )
+    )
+  ]))
+}
+
+const success = (operation: Operation): Response => ({
+  description: operation.kind === "task" ? "The task that was made" : "The answer",
+  headers: operation.kind === "task" ? Headers.of.task : Headers.of.answered,
+  content: contentOf(operation)
+})
+
+const modelParameter = ({ examples }: Operation): Parameter => ({
+  name: "model",
+  in: "path",
+  required: true,
+  description: "A model of the gateway; its name may hold slashes.",
+  schema: { type: "string" },
+  examples: Object.fromEntries(Object.entries(examples).map(([name, { model }]) => [name, { value: model }]))
+})
+
+const parametersOf = (operation: Operation, path: string): ReadonlyArray<Parameter> => {
+  const { headers = [], kind, versionHeaders = [] } = operation
+  return [
+    ...(hasModelInPath(path) ? [modelParameter(operation)] : []),
+    ...versionHeaders.map(Headers.versionOf),
+    ...headers.map(Headers.request),
+    kind === "task" ? Headers.idempotency : Headers.patience
+  ]
+}
+
+const errorsOf = ({ form, kind, versionHeaders, workloads }: Operation) => [
+  ...Errors.ofRequests,
+  ...(versionHeaders === undefined ? [] : Errors.ofVersions),
+  ...(form === undefined ? [] : Errors.ofForms),
+  ...Errors.ofKeys,
+  ...(kind === "task"
+    ? Errors.ofNewTasks
+    : [...workloads.flatMap((workload) => Errors.ofWorkloads[workload]), ...Errors.ofJobs]),
+  ...Errors.ofAll
+]
+
+/** The same at each of its paths. */
+const routesOf = (operation: Operation): ReadonlyArray<Route> =>
+  operation.paths.map((path, index) => ({
+    method: "post",
+    path,
+    operationId: index === 0 ? operation.name : `${operation.name}.${index + 1}`,
+    summary: operation.summary,
+    description: index === 0
+      ? operation.description
+      : `The same as \`${operation.paths[0]}\`. ${operation.description}`,
+    tag: tagOf[operation.workloads[0]],
+    key: operation.dialect,
+    dialect: operation.dialect,
+    parameters: parametersOf(operation, path),
+    body: requestBody(operation, path),
+    headers: { ...Headers.of.limits, ...(operation.dialect === "anthropic" ? Headers.of.anthropicLimits : {}) },
+    responses: { 200: success(operation) },
+    errors: errorsOf(operation)
+  }))
+
+const taskParameter: Parameter = {
+  name: "task_id",
+  in: "path",
+  required: true,
+  description: "The id that the task was given when it was made.",
+  schema: { type: "string" }
+}
+
+const signature = ["expires", "signature"].map((name): Parameter => ({
+  name,
+  in: "query",
+  required: false,
+  description: "Part of the address in a completed task's `url`, in place of a key.",
+  schema: { type: "string" }
+}))
+
+const video = { "video/mp4": { schema: binary } }
+
+/** What can be asked about the tasks that an operation makes. */
+const taskRoutesOf = (operation: Operation): ReadonlyArray<Route> => {
+  const { dialect, name, paths: [path], task, workloads: [workload] } = operation
+  if (task === undefined) return []
+  const common = { tag: tagOf[workload], key: dialect, dialect }
+  const shown = {
+    ...common,
+    path: `${path}/{task_id}`,
+    parameters: [taskParameter],
+    responses: {
+      200: {
+        description: "The task as it is now",
+        headers: Headers.of.waiting,
+        content: { "application/json": { schema: refTo(task) } }
+      }
+    },
+    errors: [...Errors.ofKeys, ...Errors.ofTasks, ...Errors.ofAll]
+  }
+  return [
+    { ...shown, method: "get", operationId: `${name}.get`, summary: "Ask how far a task is" },
+    { ...shown, method: "delete", operationId: `${name}.cancel`, summary: "Cancel a task" },
+    {
+      ...common,
+      method: "get",
+      path: `${path}/{task_id}/content`,
+      operationId: `${name}.content`,
+      summary: "Fetch what a task has made",
+      description: "With the key of the task, or without one at the signed address in the task's `url`.",
+      isKeyOptional: true,
+      parameters: [taskParameter, ...signature, Headers.range, Headers.ifRange],
+      responses: {
+        200: { description: "The whole file", headers: Headers.of.file, content: video },
+        206: { description: "The part named by the Range header", headers: Headers.of.file, content: video }
+      },
+      errors: [...Errors.ofKeys, ...Errors.ofTasks, ...Errors.ofContents, ...Errors.ofAll]
+    }
+  ]
+}
+
+export const routes = operations.flatMap((operation) => [...routesOf(operation), ...taskRoutesOf(operation)])

@@ -1,0 +1,107 @@
+/** The OpenAPI document: well formed, complete, and true in its examples. */
+import { assert, describe, it } from "@effect/vitest"
+import { createConfig, lintFromString } from "@redocly/openapi-core"
+import { type Context, Effect, Layer, Result, Schema } from "effect"
+import { HttpRouter } from "effect/http"
+import { Admission } from "../../services/ingress/Admission.ts"
+import { Drain } from "../../services/ingress/Drain.ts"
+import { routes } from "../../services/ingress/Ingress.ts"
+import { document } from "../../services/ingress/reference/Document.ts"
+import { JobClient } from "../../shared/bus/JobClient.ts"
+import { Nats } from "../../shared/bus/Nats.ts"
+import { Presence } from "../../shared/bus/Presence.ts"
+import { TaskQueue } from "../../shared/bus/TaskQueue.ts"
+import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
+import { operations } from "../../shared/contract/operations.ts"
+import { ResultFiles } from "../../shared/files/ResultFiles.ts"
+import { SignedUrl } from "../../shared/files/SignedUrl.ts"
+import { KeyRing } from "../../shared/keys/KeyRing.ts"
+import { VideoTasks } from "../../shared/tasks/VideoTasks.ts"
+
+const described = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.keys(methods).map((method) => ({ method: method.toUpperCase(), path }))
+)
+
+/** What the ingress gives its router, though nothing of what stands behind is there. */
+const served = Effect.gen(function*() {
+  const router = yield* HttpRouter.make
+  const routes: Array<{ readonly method: string; readonly path: string }> = []
+  const recording = HttpRouter.HttpRouter.of({
+    ...router,
+    add: (method, path, handler, options) => {
+      routes.push({ method, path })
+      return router.add(method, path, handler, options)
+    },
+    addAll: (added) => {
+      routes.push(...added)
+      return router.addAll(added)
+    }
+  })
+  yield* Layer.build(everything).pipe(Effect.provideService(HttpRouter.HttpRouter, recording))
+  return routes
+}).pipe(Effect.scoped)
+
+/** Routes hold on to what they stand on, and call nothing of it before there is a request. */
+const untouched = <I, S>(service: Context.Service<I, S>) => Layer.succeed(service, {} as S)
+
+const everything = routes.pipe(
+  Layer.provide([
+    untouched(Admission),
+    untouched(Catalogue),
+    untouched(Drain),
+    untouched(JobClient),
+    untouched(KeyRing),
+    untouched(Nats),
+    untouched(ResultFiles),
+    untouched(SignedUrl),
+    untouched(TaskQueue),
+    untouched(VideoTasks),
+    Layer.mock(Presence, { tell: () => Effect.void })
+  ])
+)
+
+/** As the router writes it: a model's name is whatever is left, any other parameter is a segment. */
+const asRoute = (path: string): string => path.replace(/\{model\}.*$/, "*").replaceAll(/\{task_id\}|\{id\}/g, ":id")
+
+describe("the OpenAPI document", () => {
+  it("has nothing that a linter complains of", async () => {
+    const config = await createConfig({ extends: ["recommended"] })
+    const problems = await lintFromString({ source: JSON.stringify(document), config })
+    const said = problems.map(({ location: [at], message, ruleId }) => `${ruleId}: ${message} (${at?.pointer})`)
+    assert.deepStrictEqual(said, [])
+  })
+
+  it.effect("describes every route of the ingress and no other", () =>
+    Effect.gen(function*() {
+      const routes = new Set((yield* served).map(({ method, path }) => `${method} ${path}`))
+      // the router serves the path above a wildcard as well
+      const wild = [...routes].filter((route) => route.endsWith("/*")).map((route) => route.slice(0, -2))
+      const mentioned = described.map(({ method, path }) => `${method} ${asRoute(path)}`)
+      assert.sameMembers([...new Set(mentioned)].filter((route) => !wild.includes(route)), [...routes])
+    }))
+
+  it("has an example for each form of each operation, which its own schema takes", () => {
+    for (const { examples, form, name, paths: [path], request, response, responseTypes, streams } of operations) {
+      const decode = Schema.decodeUnknownResult(request)
+      const decodeForm = form === undefined ? undefined : Schema.decodeUnknownResult(form)
+      const decodeAnswer = Schema.decodeUnknownResult(response as Schema.Codec<unknown, unknown>)
+      const all = Object.entries(examples)
+      assert.strictEqual(all.some(([, { isForm }]) => isForm === true), form !== undefined, name)
+      assert.isTrue(responseTypes !== undefined || all.some(([, { answer }]) => answer !== undefined), name)
+      for (const [what, { answer, body, isForm = false, model }] of all) {
+        const whole = path.includes("{model}") ? body : { model, ...body }
+        const decoded = isForm ? decodeForm?.(formOf(whole)) : decode(whole)
+        assert.isTrue(decoded !== undefined && Result.isSuccess(decoded), `${name}, ${what}`)
+        if (answer === undefined) continue
+        assert.strictEqual(typeof answer === "string", streams(body), `${name}, ${what}`)
+        if (typeof answer === "object") assert.isTrue(Result.isSuccess(decodeAnswer(answer)), `${name}, ${what}`)
+      }
+    }
+  })
+})
+
+const formOf = (fields: Readonly<Record<string, unknown>>): FormData => {
+  const form = new FormData()
+  for (const [name, value] of Object.entries(fields)) form.append(name, String(value))
+  return form
+}
