@@ -5,71 +5,25 @@
  * `JobState.ts` decides, this file carries out.
  */
 import type { Msg } from "@nats-io/nats-core"
-import { nuid } from "@nats-io/nats-core"
 import { Clock, Config, Context, Effect, Layer, Tracer } from "effect"
 import type { JobError } from "../contract/JobError.ts"
 import { Unavailable } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
-import type { PriorityClass } from "../contract/PriorityClass.ts"
-import type { Usage } from "../contract/Usage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { type AnswerHead, decodeFrame, encodeControl, type Frame, isLast } from "./Frame.ts"
+import { decodeFrame, encodeControl, type Frame, isLast } from "./Frame.ts"
+import { JobPool, type PoolLimits } from "./JobPool.ts"
+import type { AnswerListener, JobHandle, JobRequest } from "./JobRequest.ts"
 import { JobSpans } from "./JobSpans.ts"
 import type { Command, JobEvent, JobState } from "./JobState.ts"
-import { JobPool, type PoolLimits } from "./JobPool.ts"
-import { initial, step } from "./JobState.ts"
+import { step } from "./JobState.ts"
 import * as Limits from "./Limits.ts"
 import { Nats } from "./Nats.ts"
+import { OpenJob } from "./OpenJob.ts"
 import type { Outbox } from "./Outbox.ts"
 import { encodeHeaders } from "./Outbox.ts"
 import * as Subjects from "./Subjects.ts"
 import { header } from "./Subjects.ts"
-
-export interface JobRequest {
-  readonly workload: Workload
-  readonly pool: string
-  readonly operation: string
-  readonly model: string
-  /** The opaque id of whom the request is for; queues are fair between these. */
-  readonly tenant: string
-  /** The tenant's share of the turns within its class, at least 1. */
-  readonly weight: number
-  readonly priority: PriorityClass
-  readonly contentType: string
-  /** What the worker is to know of the request's other headers. */
-  readonly headers?: Readonly<Record<string, string>> | undefined
-  /** As the client sent it. */
-  readonly body: Uint8Array
-  /** Epoch milliseconds: where no worker has begun by then, the job fails with `QueueTimeout`. */
-  readonly deadline: number
-  /** What the worker is told where there are no spans of our own. */
-  readonly traceparent: string | undefined
-  /** The request's span, where somebody listens to it. */
-  readonly parent?: Tracer.AnySpan | undefined
-}
-
-/** Hears of a job's answer. Called synchronously; after `onEnd` or `onError` nothing more is called. */
-export interface AnswerListener {
-  /** A worker has the job. */
-  readonly onClaim: () => void
-  readonly onStart: (head: AnswerHead) => void
-  /** `isLast` where `onEnd` follows within the same turn. */
-  readonly onChunk: (bytes: Uint8Array, isLast: boolean) => void
-  /** The answer so far is void: another worker begins anew. Never called after `flushed`. */
-  readonly onRestart: () => void
-  readonly onEnd: (usage: Usage | undefined) => void
-  readonly onError: (error: JobError) => void
-}
-
-export interface JobHandle {
-  readonly id: string
-  /** The client has taken this many bytes: the worker may send as many more. */
-  readonly taken: (bytes: number) => void
-  /** Bytes are on their way to the client: from now on a lost worker is an error. */
-  readonly flushed: () => void
-  /** The client is gone. */
-  readonly cancel: () => void
-}
+import { type WorkerLink, WorkerLinks } from "./WorkerLinks.ts"
 
 export interface QueueDepth {
   readonly waiting: number
@@ -91,7 +45,7 @@ const confirmTimeoutMs = 2_000
 /** For how long later jobs must have been claimed before an earlier one. */
 const overtakenForMs = 500
 
-type Pool = JobPool<Job>
+type Pool = JobPool<OpenJob>
 
 const queueStates = ["waiting", "unclaimed", "running"] as const
 
@@ -100,50 +54,11 @@ interface ClientLimits extends PoolLimits {
   readonly bytes: number
 }
 
-interface WorkerLink {
-  readonly id: string
-  readonly workload: Workload
-  readonly jobs: Set<Job>
-  lastSeen: number
-  pingedAt: number | undefined
-  /** Since when nobody listens there. */
-  missingSince: number | undefined
-}
-
 /** What JetStream says of a publication. */
 interface Verdict {
   readonly seq?: number
   readonly duplicate?: boolean
   readonly error?: { readonly description?: string }
-}
-
-class Job {
-  readonly id = nuid.next()
-  readonly request: JobRequest
-  readonly listener: AnswerListener
-  readonly pool: Pool
-  state: JobState = initial
-  worker: WorkerLink | undefined
-  /** The number that the next frame of this attempt must have. */
-  sequence = 0
-  lastSeen = 0
-  /** The number of its publication, when it was made, and since when later ones have been claimed. */
-  publication = 0
-  publishedAt = 0
-  overtakenAt: number | undefined
-  /** When to ask JetStream about the publication; `undefined` once it has confirmed. */
-  confirmAt: number | undefined
-  /** How many bytes of this attempt's answer the client has taken, and of how many the worker was told. */
-  taken = 0
-  toldTaken = 0
-  /** Of the attempt that waits for a worker, or the last one that did. */
-  span: Tracer.Span | undefined
-
-  constructor(request: JobRequest, listener: AnswerListener, pool: Pool) {
-    this.request = request
-    this.listener = listener
-    this.pool = pool
-  }
 }
 
 const attemptOf = (state: JobState): number | undefined => "attempt" in state ? state.attempt : undefined
@@ -196,9 +111,9 @@ class Client {
   readonly #now: () => number
   readonly #spans: JobSpans | undefined
   readonly #limits: ClientLimits
-  readonly #jobs = new Map<string, Job>()
+  readonly #jobs = new Map<string, OpenJob>()
   readonly #pools = new Map<string, Pool>()
-  readonly #workers = new Map<string, WorkerLink>()
+  readonly #links: WorkerLinks<OpenJob>
   readonly #gauges: Array<() => void> = []
   readonly #timer: NodeJS.Timeout
   /** The bodies of all jobs, and of those of each tenant. */
@@ -211,6 +126,7 @@ class Client {
     this.#nats = nats
     this.#outbox = nats.outbox
     this.#now = now
+    this.#links = new WorkerLinks(now)
     this.#spans = spans
     this.#limits = limits
     nats.subscribe(Subjects.replyInbox(nats.id), (message) => this.#receive(message))
@@ -220,7 +136,7 @@ class Client {
   }
 
   submit(request: JobRequest, listener: AnswerListener): JobHandle {
-    const job = new Job(request, listener, this.#pool(request.workload, request.pool))
+    const job = new OpenJob(request, listener, this.#pool(request.workload, request.pool))
     const refusal = this.#refusal(job)
     if (refusal !== undefined) {
       job.state = { state: "Failed" }
@@ -267,7 +183,7 @@ class Client {
     return pool
   }
 
-  #refusal(job: Job): JobError | undefined {
+  #refusal(job: OpenJob): JobError | undefined {
     const { body, deadline, tenant } = job.request
     if (this.#closed) return new Unavailable({ retryAfterMs: closedRetryMs })
     const own = this.#bytesOf.get(tenant) ?? 0
@@ -295,7 +211,7 @@ class Client {
     }
   }
 
-  #apply(job: Job, event: JobEvent, sender?: string): void {
+  #apply(job: OpenJob, event: JobEvent, sender?: string): void {
     const before = job.state
     const { commands, next } = step(before, event)
     job.state = next
@@ -306,11 +222,12 @@ class Client {
     if (before.state === "Queued" && next.state !== "Published") job.pool.leave(job)
     if (before.state === "Published" && next.state === "Claimed") {
       if (job.span !== undefined) this.#spans?.end(job.span, "claimed")
-      this.#link(job, next.worker)
+      this.#links.link(job, job.request.workload, next.worker)
+      job.listener.onClaim()
     }
     if (isOver(next) && !isOver(before)) {
       this.#endSpan(job, commands)
-      this.#unlink(job)
+      this.#links.unlink(job)
       this.#jobs.delete(job.id)
       this.#count(job.request, -1)
       job.pool.ended()
@@ -320,18 +237,18 @@ class Client {
     if (wasUnclaimed && !isUnclaimed) this.#admit(job.pool)
   }
 
-  #run(job: Job, command: Command, sender: string | undefined): void {
+  #run(job: OpenJob, command: Command, sender: string | undefined): void {
     switch (command.command) {
       case "publish":
         if (command.attempt > 1) this.#beginSpan(job, command.attempt)
         if (job.span !== undefined) this.#spans?.published(job.span)
-        this.#unlink(job)
+        this.#links.unlink(job)
         job.sequence = 0
         job.taken = 0
         job.toldTaken = 0
         job.confirmAt = this.#now() + confirmAfterMs
         this.#number(job, this.#now())
-        return this.#outbox.publish(...this.#publication(job, command.attempt))
+        return this.#outbox.publish(...job.toMessage(this.#nats.id, command.attempt))
       case "go":
         if (sender !== undefined) this.#outbox.publish(sender, undefined, encodeControl({ type: "go" }))
         return
@@ -352,33 +269,7 @@ class Client {
     }
   }
 
-  #publication(job: Job, attempt: number): [subject: string, payload: Uint8Array, headers: string] {
-    const { request } = job
-    const inline = request.body.length <= Limits.inlineBodyBytes
-    return [
-      Subjects.jobSubject(request.workload, request.pool),
-      inline ? request.body : new Uint8Array(0),
-      encodeHeaders({
-        [header.version]: Subjects.protocolVersion,
-        [header.job]: job.id,
-        [header.attempt]: attempt,
-        [header.reply]: Subjects.replySubject(request.workload, this.#nats.id, job.id, attempt),
-        [header.deadline]: request.deadline,
-        [header.operation]: request.operation,
-        [header.model]: request.model,
-        [header.tenant]: request.tenant,
-        [header.priority]: request.priority,
-        [header.body]: inline ? "inline" : "pull",
-        [header.bodySize]: request.body.length,
-        [header.contentType]: request.contentType,
-        [header.headers]: request.headers === undefined ? undefined : JSON.stringify(request.headers),
-        [header.messageId]: `${job.id}.${attempt}`,
-        [header.traceparent]: job.span === undefined ? request.traceparent : JobSpans.header(job.span)
-      })
-    ]
-  }
-
-  #beginSpan(job: Job, attempt: number): void {
+  #beginSpan(job: OpenJob, attempt: number): void {
     const { body, model, operation, parent, pool, workload } = job.request
     if (this.#spans === undefined || parent === undefined) return
     const subject = Subjects.jobSubject(workload, pool)
@@ -391,37 +282,10 @@ class Client {
   }
 
   /** Has no effect where a worker had the job. */
-  #endSpan(job: Job, commands: ReadonlyArray<Command>): void {
+  #endSpan(job: OpenJob, commands: ReadonlyArray<Command>): void {
     if (job.span === undefined) return
     const failure = commands.find((command) => command.command === "fail")
     this.#spans?.end(job.span, failure?.error ?? "cancelled")
-  }
-
-  #link(job: Job, worker: string): void {
-    let link = this.#workers.get(worker)
-    if (link === undefined) {
-      link = {
-        id: worker,
-        workload: job.request.workload,
-        jobs: new Set(),
-        lastSeen: this.#now(),
-        pingedAt: undefined,
-        missingSince: undefined
-      }
-      this.#workers.set(worker, link)
-    }
-    link.jobs.add(job)
-    job.worker = link
-    job.lastSeen = this.#now()
-    job.listener.onClaim()
-  }
-
-  #unlink(job: Job): void {
-    const link = job.worker
-    if (link === undefined) return
-    job.worker = undefined
-    link.jobs.delete(job)
-    if (link.jobs.size === 0) this.#workers.delete(link.id)
   }
 
   #receive(message: Msg): void {
@@ -448,7 +312,7 @@ class Client {
       if (frame.type === "claim") return
     }
     if (job.worker === undefined) return
-    this.#seen(job.worker)
+    this.#links.seen(job.worker)
     job.lastSeen = job.worker.lastSeen
     if (frame.type === "pull") return this.#sendBody(job, Number(attempt), frame.offset, frame.length)
     if (frame.type === "pong") return
@@ -476,19 +340,19 @@ class Client {
   }
 
   /** A worker that asks first is told whether the job is over for good, or somebody else's by now. */
-  #refuse(sender: string, frame: Frame, job: Job | undefined): void {
+  #refuse(sender: string, frame: Frame, job: OpenJob | undefined): void {
     const type = frame.type === "claim" && job !== undefined ? "cancel" : "no"
     this.#outbox.publish(sender, undefined, encodeControl({ type }))
   }
 
   /** What a worker says of itself, or the server of a worker that is gone. */
   #hear(worker: string, subject: string, frame: Frame): void {
-    const link = this.#workers.get(worker)
+    const link = this.#links.find(worker)
     if (frame.type === "noResponders") {
-      if (link !== undefined && this.#nats.isSettled()) this.#missing(link)
+      if (link !== undefined && this.#nats.isSettled() && this.#links.isGone(link)) this.#workerLost(link)
       return
     }
-    if (link !== undefined) this.#seen(link)
+    if (link !== undefined) this.#links.seen(link)
     if (frame.type !== "claims") return
     const workload = Subjects.workloadOf(subject)
     for (const { attempt, behind, job: id, redispatch } of frame.claims) {
@@ -501,7 +365,7 @@ class Client {
     }
   }
 
-  #sendBody(job: Job, attempt: number, offset: number, length: number): void {
+  #sendBody(job: OpenJob, attempt: number, offset: number, length: number): void {
     if (job.worker === undefined) return
     const { body, workload } = job.request
     const until = Math.min(offset + length, body.length)
@@ -512,13 +376,13 @@ class Client {
     }
   }
 
-  #taken(job: Job, bytes: number): void {
+  #taken(job: OpenJob, bytes: number): void {
     job.taken += bytes
     // most answers are smaller than this and never need a word about it
     if (job.taken - job.toldTaken >= Limits.windowBytes / 4) this.#tellTaken(job)
   }
 
-  #tellTaken(job: Job): void {
+  #tellTaken(job: OpenJob): void {
     const attempt = attemptOf(job.state)
     if (job.worker === undefined || attempt === undefined) return
     const subject = Subjects.controlSubject(job.request.workload, job.worker.id, job.id, attempt)
@@ -526,19 +390,7 @@ class Client {
     job.toldTaken = job.taken
   }
 
-  #seen(link: WorkerLink): void {
-    link.lastSeen = this.#now()
-    link.pingedAt = undefined
-    link.missingSince = undefined
-  }
-
-  /** Asked at every look whether it lives, it is gone where nobody listens again and again. */
-  #missing(link: WorkerLink): void {
-    link.missingSince ??= this.#now()
-    if (this.#now() - link.missingSince >= Limits.workerGoneAfterMs) this.#workerLost(link)
-  }
-
-  #workerLost(link: WorkerLink): void {
+  #workerLost(link: WorkerLink<OpenJob>): void {
     for (const job of [...link.jobs]) this.#apply(job, { event: "workerLost" })
   }
 
@@ -550,8 +402,8 @@ class Client {
     this.#lastTick = now
     // while NATS is away nothing is served, which says nothing of what workers can do
     if (this.#nats.isSettled()) { for (const pool of this.#pools.values()) pool.tick(now, sinceMs) }
-    if (heldUp) this.#forgive(now)
-    if (this.#nats.isSettled() && !heldUp) this.#watchWorkers(now)
+    if (heldUp) this.#links.forgive()
+    if (this.#nats.isSettled() && !heldUp) this.#watchWorkers()
     for (const job of this.#jobs.values()) {
       if (job.state.state === "Queued" || job.state.state === "Published") {
         if (now >= job.request.deadline) {
@@ -564,11 +416,9 @@ class Client {
     }
   }
 
-  #watchWorkers(now: number): void {
-    for (const link of this.#workers.values()) {
-      if (now - link.lastSeen <= Limits.pingAfterMs) continue
-      link.pingedAt ??= now
-      if (now - link.pingedAt > Limits.pongWithinMs) this.#workerLost(link)
+  #watchWorkers(): void {
+    for (const [link, isLost] of this.#links.silent()) {
+      if (isLost) this.#workerLost(link)
       else {
         // again at every look: a ping on its way when the worker died is never answered, only the next one gets a 503
         this.#outbox.publish(
@@ -581,19 +431,9 @@ class Client {
     }
   }
 
-  /** Starts all clocks of silence anew. */
-  #forgive(now: number): void {
-    for (const link of this.#workers.values()) {
-      link.lastSeen = now
-      link.pingedAt = undefined
-      link.missingSince = undefined
-      for (const job of link.jobs) job.lastSeen = now
-    }
-  }
-
   #reconnected(): void {
     const now = this.#now()
-    this.#forgive(now)
+    this.#links.forgive()
     // the server may be a new one with empty streams, and a claim may have been lost with the old one
     for (const job of this.#jobs.values()) {
       if (job.state.state !== "Published") continue
@@ -604,14 +444,14 @@ class Client {
   }
 
   /** It may be in the stream from then on, behind everything that is there by now. */
-  #number(job: Job, publishedAt: number): void {
+  #number(job: OpenJob, publishedAt: number): void {
     job.publication = job.pool.numbered()
     job.publishedAt = publishedAt
     job.overtakenAt = undefined
   }
 
   /** Whether others have long been claimed that came after it. */
-  #isOvertaken(job: Job, now: number): boolean {
+  #isOvertaken(job: OpenJob, now: number): boolean {
     if (job.state.state !== "Published" || !job.pool.hasOvertaken(job.publication)) return false
     job.overtakenAt ??= now
     // workers ask at the same time, and a job may be given back by one of them
@@ -622,14 +462,14 @@ class Client {
    * Publishes an unclaimed job once more under the same message id, this time asking for JetStream's word: either it
    * has the job already, or it has it now, or it says why not.
    */
-  #confirm(job: Job): void {
+  #confirm(job: OpenJob): void {
     const attempt = attemptOf(job.state)
     if (attempt === undefined) return
     job.confirmAt = this.#now() + confirmTimeoutMs + confirmAgainMs
     if (job.span !== undefined) this.#spans?.publishedAgain(job.span)
     const { publication, publishedAt } = job
     this.#number(job, this.#now())
-    const [subject, payload, headers] = this.#publication(job, attempt)
+    const [subject, payload, headers] = job.toMessage(this.#nats.id, attempt)
     this.#outbox.request(subject, payload, headers, confirmTimeoutMs).then(
       (answer) => {
         if (job.state.state !== "Published" || job.state.attempt !== attempt) return
