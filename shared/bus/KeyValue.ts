@@ -1,5 +1,5 @@
 /** Named buckets of small records in JetStream, read and watched by many, written by few. */
-import { JetStreamApiError } from "@nats-io/jetstream"
+import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream"
 import type { KV, KvEntry } from "@nats-io/kv"
 import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/nats-core"
@@ -79,14 +79,17 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*(kept: KeptB
   const bucket: KV = yield* attempt(() =>
     creates ? createBucket(nats.connection, kept, copies) : new Kvm(nats.connection).open(kept.name)
   )
+  const manager = yield* attempt(() => jetstreamManager(nats.connection))
+  const prefix = `$KV.${kept.name}.`
+  // the client's own list of keys reads the bucket by a consumer, and may wait for ever where others write meanwhile
   const matching = (filter: string) =>
     attempt(async () => {
-      const keys: Array<string> = []
-      for await (const key of await bucket.keys(filter)) keys.push(key)
+      const { state } = await manager.streams.info(`KV_${kept.name}`, { subjects_filter: prefix + filter })
+      const keys = Object.keys(state.subjects ?? {}).map((subject) => subject.slice(prefix.length))
       const found: Array<Entry> = []
       for (let at = 0; at < keys.length; at += atOnce) {
         for (const entry of await Promise.all(keys.slice(at, at + atOnce).map((key) => bucket.get(key)))) {
-          if (entry !== null) found.push(toEntry(entry))
+          if (entry?.operation === "PUT") found.push(toEntry(entry))
         }
       }
       return found

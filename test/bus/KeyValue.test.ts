@@ -87,6 +87,33 @@ describe("a bucket", () => {
 })
 
 describe("a watch", () => {
+  it.live("lists what is in it while others write", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const [{ bucket }, { bucket: other }] = yield* Effect.all([bucketOf(server), bucketOf(server)])
+      yield* bucket.put("a", "0")
+      const write = Effect.forEach(Array.from({ length: 2_000 }, (_, at) => `${at}`), (text) => other.put("a", text))
+      const writing = yield* Effect.forkScoped(write)
+      while (writing.pollUnsafe() === undefined) {
+        assert.deepStrictEqual((yield* bucket.entries).map(({ key }) => key), ["a"])
+      }
+      assert.deepStrictEqual(yield* bucket.entries, [{ key: "a", value: Option.some("1999") }])
+    }))
+
+  it.live("is watched from a moment on at which others write, and nothing is missed", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const [{ bucket }, { bucket: other }] = yield* Effect.all([bucketOf(server), bucketOf(server)])
+      for (let round = 0; round < 100; round++) {
+        const write = Effect.forEach(["a", "b", "last"], (text) => other.put("a", `${round} ${text}`))
+        const seen = bucket.watch.pipe(
+          Stream.takeUntil((event) => typeof event !== "string" && Option.getOrNull(event.value) === `${round} last`),
+          Stream.runDrain
+        )
+        yield* Effect.all([seen, write], { concurrency: "unbounded" })
+      }
+    }))
+
   it.live("tells what is there, that this was all, and then every change", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()

@@ -147,6 +147,6 @@ describe("a provider that", { timeout: 60_000 }, () => {
     assert.strictEqual(value("gateway_provider_retries_total", stubborn), failures - 100)
     assert.strictEqual(value("gateway_provider_breaker_state", [`provider="sick"`, `model="circuit"`]), 0)
     assert.strictEqual(value("gateway_provider_breaker_state", [`provider="gone"`]), 2)
-    assert.isAtLeast(value("gateway_provider_wait_milliseconds_count", [`provider="sick"`]), 1)
+    assert.isAtLeast(value("gateway_provider_wait_seconds_count", [`provider="sick"`]), 1)
   })
 })

@@ -16,7 +16,7 @@ const slower = 4
 
 /** Of a hundred calls, so many are long. */
 const longOnes = 15
-const callMs = { "short-chat": 160, "long-chat": 1_600 }
+const callMs = { "short-chat": 40, "long-chat": 400 }
 const meanMs = (callMs["short-chat"] * (100 - longOnes) + callMs["long-chat"] * longOnes) / 100
 
 const models = Object.keys(callMs).map((model) => `  ${model}: { workload: chat, targets: [{ provider: free }] }`).join(

@@ -79,7 +79,7 @@ const quietTenants = Effect.map(fairness, ({ busy, p95 }): ReadonlyArray<Row> =>
   ["share of the time in which slots were busy meanwhile", `${(100 * busy).toFixed(1)} %`, "≥ 95 %", busy >= 0.95]
 ])
 
-const oneSlower = Effect.map(slowWorker(1_000), ({ even, oneSlower }): ReadonlyArray<Row> => [
+const oneSlower = Effect.map(slowWorker(6_000), ({ even, oneSlower }): ReadonlyArray<Row> => [
   ["p95 wait at 80 % load, four even workers", ms(even), "", true],
   [
     "the same with one of them four times slower",
