@@ -13,6 +13,8 @@ import * as Prometheus from "../fixture/Prometheus.ts"
 
 const folder = join(import.meta.dirname, "..", "..", "deploy", "observability")
 const read = (...path: ReadonlyArray<string>) => readFileSync(join(folder, ...path), "utf8")
+const services = readdirSync(join(folder, "..", "..", "services"))
+const guide = readFileSync(join(folder, "..", "README.md"), "utf8")
 const dashboards = readdirSync(join(folder, "grafana"))
 const rulesFile = join(folder, "prometheus", "rules.yaml")
 
@@ -61,6 +63,17 @@ describe("dashboards and alerts", () => {
     )
     assert.lengthOf(new Set(cells), cells.length)
     assert.lengthOf(new Set(panels.map(({ title }) => title)), panels.length)
+  })
+
+  it("the guide says of every alert what its rule says", () => {
+    for (const { alert, annotations: { runbook = "", summary = "" } } of alerts) {
+      assert.include(guide, `| \`${alert}\` | ${summary} | ${runbook.trim()} |`)
+    }
+  })
+
+  it("every service that serves requests or jobs is scraped", () => {
+    const scraped = [...read("prometheus", "prometheus.yaml").matchAll(/"([a-z]+):\d+"/g)].map(([, name]) => name)
+    assert.sameMembers(scraped, services.filter((name) => name !== "admin" && name !== "console"))
   })
 
   it("every alert says what to do, and is tested", () => {

@@ -1,0 +1,59 @@
+/** What the README gives to copy does what it says: its programs run, and its table of operations is answered. */
+import { assert, describe, it } from "@effect/vitest"
+import { execFile } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { sharedGateway } from "../fixture/SharedGateway.ts"
+
+const repository = join(import.meta.dirname, "../..")
+const readme = readFileSync(join(repository, "README.md"), "utf8")
+
+/** Where the README has the gateway. */
+const there = "http://127.0.0.1:8080"
+
+/** Stands for a picture of one's own. */
+const placeholder = "data:image/png;base64,…"
+const picture =
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAACXBIWXMAAAPoAAAD6AG1e1JrAAAADElEQVR4nGNoaGgAAAMEAYFL09IQAAAAAElFTkSuQmCC"
+
+const programs = [...readme.matchAll(/<code>([^<]+)<\/code><\/summary>\n\n```ts\n([\s\S]*?)```/g)].map(
+  ([, client = "", program = ""]) => ({ client, program })
+)
+
+const rows = [...readme.matchAll(/^\| ([^|]+) \| `POST \$BASE([^`]+)`[^|]*\| `(\{.*\})` \|$/gm)].map(
+  ([, operation = "", path = "", body = ""]) => ({ operation, path, body })
+)
+
+describe("the README", () => {
+  const gateway = sharedGateway({ services: ["embeddings", "rerank", "speech", "images", "video"] })
+
+  it("has something to copy", () => {
+    assert.sameMembers(programs.map(({ client }) => client), ["openai", "@anthropic-ai/sdk", "@google/genai"])
+    assert.strictEqual(rows.length, 12)
+  })
+
+  it.for(programs)("gives a program for $client that prints an answer", async ({ program }) => {
+    const words = ["--input-type=module-typescript", "--eval", program.replaceAll(there, gateway().url)]
+    // where its packages are found
+    const options = { cwd: repository, env: { ...process.env, KEY: gateway().key }, timeout: 30_000 }
+    const { stdout } = await promisify(execFile)(process.execPath, words, options)
+    assert.include(stdout, "built-in extractive engine")
+  })
+
+  it.for(rows)("shows a request of $operation that is answered", async ({ body, operation, path }) => {
+    const [, name, value] = /-H "([^:]+): ([^"]+)"/.exec(operation) ?? []
+    const answer = await fetch(`${gateway().url}${path}`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${gateway().key}`,
+        "content-type": "application/json",
+        ...(name === undefined || value === undefined ? {} : { [name]: value })
+      },
+      body: body.replace(placeholder, picture)
+    })
+    const text = await answer.text()
+    assert.strictEqual(answer.status, 200, text.slice(0, 500))
+    assert.isNotEmpty(text)
+  })
+})
