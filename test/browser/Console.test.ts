@@ -146,11 +146,15 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     const secret = await createKey("browser test")
     await shoot("new-key")
     const openai = new OpenAI({ baseURL: `${gateway().url}/v1`, apiKey: secret, maxRetries: 0 })
-    const ask = () =>
+    const tried = () =>
       openai.chat.completions.create({ model: "local-chat", messages: [{ role: "user", content: "Hello" }] }).then(
-        () => 200,
-        (error: unknown) => error instanceof OpenAI.APIError ? error.status : error
+        () => undefined,
+        (error: unknown) => error
       )
+    const ask = async () => {
+      const error = await tried()
+      return error === undefined ? 200 : error instanceof OpenAI.APIError ? error.status : error
+    }
     await eventually(ask, (status) => status === 200, 1_000)
 
     await page.getByRole("dialog").getByRole("button", { name: "Done" }).click()
@@ -169,9 +173,17 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
 
     await row.getByRole("button", { name: "Actions for browser test" }).click()
     await page.getByRole("menuitem", { name: "Edit limits" }).click()
-    await page.getByRole("dialog").getByLabel("Requests per minute").fill("90")
+    await page.getByRole("dialog").getByLabel("Requests per minute").fill("3")
     await page.getByRole("dialog").getByRole("button", { name: "Save" }).click()
-    await row.getByText("90 req/min").waitFor()
+    await row.getByText("3 req/min").waitFor()
+    const refusal = await eventually(tried, (error) => error !== undefined, 15_000)
+    if (!(refusal instanceof OpenAI.RateLimitError)) assert.fail(`not refused by its limit: ${refusal}`)
+    assert.strictEqual(refusal.code, "rate_limit_exceeded")
+    assert.strictEqual(refusal.headers.get("x-ratelimit-limit-requests"), "3")
+    assert.strictEqual(refusal.headers.get("x-ratelimit-remaining-requests"), "0")
+    // the window, and what the ledger rounds its moments by
+    const retryAfter = Number(refusal.headers.get("retry-after"))
+    assert.isTrue(retryAfter >= 1 && retryAfter <= 65, `${retryAfter}`)
 
     await row.getByRole("button", { name: "Actions for browser test" }).click()
     await page.getByRole("menuitem", { name: "Revoke" }).click()
