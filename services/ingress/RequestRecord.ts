@@ -8,6 +8,7 @@ import { randomUUID } from "node:crypto"
 import type { Operation, Workload } from "../../shared/contract/Operation.ts"
 import * as Attributes from "../../shared/telemetry/Attributes.ts"
 import * as Metrics from "../../shared/telemetry/Metrics.ts"
+import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
 import * as RouteTemplate from "./RouteTemplate.ts"
 
 /** Stands for what a request has not, or what is not known of it. */
@@ -25,6 +26,8 @@ export class RequestRecord {
   readonly id = RequestRecord.makeId()
   readonly #begun = performance.now()
   readonly #request: HttpServerRequest.HttpServerRequest
+  /** Its template; `undefined` where no route has its path. */
+  readonly #route: string | undefined
   /** Where somebody listens to spans. */
   readonly span: Tracer.Span | undefined
   operation = none
@@ -39,11 +42,11 @@ export class RequestRecord {
   constructor(request: HttpServerRequest.HttpServerRequest, span: Tracer.Span | undefined) {
     this.#request = request
     this.span = span
+    this.#route = RouteTemplate.of(request.method, request.url)
     if (span === undefined) return
-    const route = RouteTemplate.of(request.method, request.url)
     span.attribute(Attributes.name.requestId, this.id)
-    span.attribute(Attributes.name.urlPath, route ?? "/")
-    if (route !== undefined) span.attribute(Attributes.name.httpRoute, route)
+    span.attribute(Attributes.name.urlPath, this.#route ?? "/")
+    if (this.#route !== undefined) span.attribute(Attributes.name.httpRoute, this.#route)
   }
 
   static makeId(): string {
@@ -124,10 +127,10 @@ export class RequestRecord {
   }
 
   toLog(): object {
-    const { headers, method, url } = this.#request
+    const { headers, method } = this.#request
     return {
       method,
-      route: RouteTemplate.of(method, url),
+      route: this.#route,
       status: this.#status,
       operation: this.operation,
       model: this.#model,
@@ -137,7 +140,7 @@ export class RequestRecord {
       queueMs: this.#queueMs === undefined ? undefined : Math.round(this.#queueMs),
       error: this.#error,
       requestId: this.id,
-      traceId: this.span?.traceId ?? traceIdIn(headers["traceparent"])
+      traceId: this.span?.traceId ?? TraceParent.traceIdOf(headers["traceparent"])
     }
   }
 
@@ -145,9 +148,6 @@ export class RequestRecord {
     return performance.now() - this.#begun
   }
 }
-
-const traceIdIn = (traceparent: string | undefined): string | undefined =>
-  /^[\da-f]{2}-([\da-f]{32})-/.exec(traceparent ?? "")?.[1]
 
 /** The record of the request in hand. Its id is in the headers of the answer, and in the errors of some dialects. */
 export class CurrentRequest extends Context.Service<CurrentRequest, RequestRecord>()(
