@@ -12,8 +12,7 @@ export const provision = Command.make(
   Effect.fn(
     function*() {
       const file = yield* Config.String("GATEWAY_CONFIG").pipe(Config.withDefault("deploy/local/gateway.yaml"))
-      const { models } = yield* Catalogue.load(file)
-      const pools = [...models.values()].map(({ pool = "default", workload }) => ({ pool, workload }))
+      const pools = Catalogue.poolsOf(yield* Catalogue.load(file))
       for (const { name, outcome } of yield* provisionAll(pools)) yield* Console.log(`${name}: ${outcome}`)
     },
     Effect.provide(Nats.layer),

@@ -4,6 +4,7 @@ import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
+import { picture } from "../fixture/Requests.ts"
 import { sharedGateway } from "../fixture/SharedGateway.ts"
 
 const repository = join(import.meta.dirname, "../..")
@@ -14,8 +15,6 @@ const there = "http://127.0.0.1:8080"
 
 /** Stands for a picture of one's own. */
 const placeholder = "data:image/png;base64,…"
-const picture =
-  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAACXBIWXMAAAPoAAAD6AG1e1JrAAAADElEQVR4nGNoaGgAAAMEAYFL09IQAAAAAElFTkSuQmCC"
 
 const programs = [...readme.matchAll(/<code>([^<]+)<\/code><\/summary>\n\n```ts\n([\s\S]*?)```/g)].map(
   ([, client = "", program = ""]) => ({ client, program })

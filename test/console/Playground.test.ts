@@ -3,9 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { operations as forms, type Values } from "../../services/console/web/playground/Operations.ts"
 import { operationNamed, operations } from "../../shared/contract/operations.ts"
-
-/** What nobody fills in for a form: a picture of one's own. */
-const picture = "data:image/png;base64,iVBORw0KGgo="
+import { picture } from "../fixture/Requests.ts"
 
 describe("the playground", () => {
   it("offers every operation", () => {
