@@ -11,6 +11,7 @@ import * as ErrorEnvelope from "./ErrorEnvelope.ts"
 import { RouteNotFound } from "./IngressError.ts"
 import { RequestLog } from "./RequestLog.ts"
 import { CurrentRequest, isProbe, RequestRecord } from "./RequestRecord.ts"
+import * as ServerSpan from "./ServerSpan.ts"
 
 /** Clients of the OpenAI kind read the first, those of Anthropic's the second. */
 export const requestIds = (id: string) => ({ "x-request-id": id, "request-id": id })
@@ -34,22 +35,16 @@ const unanswered = Effect.fnUntraced(function*<E>(
   return ErrorEnvelope.toResponse("openai", error, record.id)
 })
 
-/** The span of the server, where somebody listens to it. */
-const listenedTo = Effect.withFiber((fiber): Effect.Effect<Tracer.Span | undefined> => {
-  if (fiber.getRef(Tracer.Tracer) === Tracer.nativeTracer) return Effect.undefined
-  const span = Context.getOrUndefined(fiber.context, Tracer.ParentSpan)
-  return Effect.succeed(span?._tag === "Span" ? span : undefined)
-})
-
 /** Gives every request its record, and every answer its headers. */
 export const layer = HttpRouter.middleware<{ provides: CurrentRequest }>()(
   Effect.gen(function*() {
     const drain = yield* Drain
     const log = yield* RequestLog
+    const spans = yield* ServerSpan.make
     return (handler) =>
       Effect.gen(function*() {
         const request = yield* HttpServerRequest.HttpServerRequest
-        const record = new RequestRecord(request, yield* listenedTo)
+        const record = new RequestRecord(request, spans)
         if (!isProbe(request)) {
           record.begin()
           // which closes when the last byte is written, or the client is gone
@@ -60,14 +55,13 @@ export const layer = HttpRouter.middleware<{ provides: CurrentRequest }>()(
             }))
         }
         const response = yield* handler.pipe(
-          Effect.provideService(CurrentRequest, record),
-          Effect.catchCause((cause) => unanswered(cause, record))
+          Effect.catchCause((cause) => unanswered(cause, record)),
+          Effect.provideContext(Context.make(CurrentRequest, record).pipe(Context.add(Tracer.ParentSpan, record.span)))
         )
         record.responded(response.status)
-        const traceparent = yield* TraceParent.current
         return HttpServerResponse.setHeaders(response, {
           ...requestIds(record.id),
-          ...(traceparent === undefined ? {} : { traceparent }),
+          traceparent: TraceParent.format(record.span),
           ...(drain.isDraining() ? { connection: "close" } : {})
         })
       })

@@ -22,8 +22,6 @@ import * as Files from "./Files.ts"
 import * as OpenApi from "./OpenApi.ts"
 import * as Operations from "./Operations.ts"
 import { RequestLog } from "./RequestLog.ts"
-import { isProbe } from "./RequestRecord.ts"
-import * as RouteTemplate from "./RouteTemplate.ts"
 import * as Tasks from "./Tasks.ts"
 import * as UnreadableRequest from "./UnreadableRequest.ts"
 
@@ -90,11 +88,8 @@ export const layer = onRelease.pipe(
   Layer.provideMerge(HttpRouter.serve(routes, { disableLogger: true, routerConfig: { maxParamLength: 512 } })),
   Layer.provide([
     server,
-    Layer.succeed(HttpMiddleware.TracerDisabledWhen, isProbe),
-    Layer.succeed(HttpMiddleware.SpanNameGenerator, ({ method, url }) => {
-      const route = RouteTemplate.of(method, url)
-      return route === undefined ? method : `${method} ${route}`
-    })
+    // each request has a span of our own, which lasts until the last byte of its answer
+    Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)
   ]),
   Layer.provide(queues),
   Layer.provide([KeyRing.layer, Admission.layer, JobClient.layer, ResultFiles.layer, Tasks.services, Drain.layer]),

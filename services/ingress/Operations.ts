@@ -96,21 +96,19 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
                 Effect.flatMap(findModel(operation, pathModel ?? decoded.model), ({ model, name }) => {
                   record.accepted(operation, name)
                   return admission.through(key, { operation, model: name, decoded, bytes: body.length }, (over) =>
-                    Effect.flatMap(TraceParent.current, (traceparent) =>
-                      answer({
-                        operation,
-                        headers,
-                        tenant: key.id,
-                        weight: key.weight,
-                        priority: key.priorityClass,
-                        model: name,
-                        workload: model.workload,
-                        pool: model.pool ?? "default",
-                        body,
-                        // without a tracer of our own the client's trace goes on all the same
-                        traceparent: traceparent ?? TraceParent.accepted(headers["traceparent"]),
-                        over
-                      }, record)))
+                    answer({
+                      operation,
+                      headers,
+                      tenant: key.id,
+                      weight: key.weight,
+                      priority: key.priorityClass,
+                      model: name,
+                      workload: model.workload,
+                      pool: model.pool ?? "default",
+                      body,
+                      traceparent: TraceParent.format(record.span),
+                      over
+                    }, record))
                 })
               )
             )

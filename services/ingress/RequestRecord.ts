@@ -2,14 +2,14 @@
  * What is told of one request: while it goes on, by the span of its server; when its answer has ended, by metrics and a
  * line of the log.
  */
-import { Context, type Tracer } from "effect"
+import { Context, Exit, type Tracer } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { randomUUID } from "node:crypto"
 import type { Operation, Workload } from "../../shared/contract/Operation.ts"
 import * as Attributes from "../../shared/telemetry/Attributes.ts"
 import * as Metrics from "../../shared/telemetry/Metrics.ts"
-import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
 import * as RouteTemplate from "./RouteTemplate.ts"
+import type { ServerSpans } from "./ServerSpan.ts"
 
 /** Stands for what a request has not, or what is not known of it. */
 const none = "none"
@@ -25,11 +25,11 @@ Metrics.observeUnsafe(Metrics.inProgress(), () => inProgress)
 export class RequestRecord {
   readonly id = RequestRecord.makeId()
   readonly #begun = performance.now()
-  readonly #request: HttpServerRequest.HttpServerRequest
+  readonly #method: string
+  readonly #spans: ServerSpans
   /** Its template; `undefined` where no route has its path. */
   readonly #route: string | undefined
-  /** Where somebody listens to spans. */
-  readonly span: Tracer.Span | undefined
+  readonly span: Tracer.Span
   operation = none
   #model = none
   #key: string | undefined
@@ -38,15 +38,14 @@ export class RequestRecord {
   #submitted = 0
   #queueMs: number | undefined
   #error: string | undefined
+  #isBroken = false
 
-  constructor(request: HttpServerRequest.HttpServerRequest, span: Tracer.Span | undefined) {
-    this.#request = request
-    this.span = span
+  constructor(request: HttpServerRequest.HttpServerRequest, spans: ServerSpans) {
+    this.#method = request.method
     this.#route = RouteTemplate.of(request.method, request.url)
-    if (span === undefined) return
-    span.attribute(Attributes.name.requestId, this.id)
-    span.attribute(Attributes.name.urlPath, this.#route ?? "/")
-    if (this.#route !== undefined) span.attribute(Attributes.name.httpRoute, this.#route)
+    this.#spans = spans
+    this.span = spans.begin(request, this.#route)
+    this.span.attribute(Attributes.name.requestId, this.id)
   }
 
   static makeId(): string {
@@ -66,13 +65,12 @@ export class RequestRecord {
   /** Whose it is, as an opaque id. */
   authenticated(key: string): void {
     this.#key = key
-    this.span?.attribute(Attributes.name.tenant, key)
+    this.span.attribute(Attributes.name.tenant, key)
   }
 
   /** It will be served. */
   accepted(operation: Operation, model: string): void {
     this.#model = model
-    if (this.span === undefined) return
     this.span.attribute(Attributes.name.operation, Attributes.genAiOperation(operation.name))
     this.span.attribute(Attributes.name.gatewayOperation, operation.name)
     this.span.attribute(Attributes.name.requestModel, model)
@@ -87,7 +85,7 @@ export class RequestRecord {
   claimed(workload: Workload, pool: string): void {
     if (this.#queueMs !== undefined) return
     this.#queueMs = performance.now() - this.#submitted
-    this.span?.attribute(Attributes.name.queueMs, Math.round(this.#queueMs))
+    this.span.attribute(Attributes.name.queueMs, Math.round(this.#queueMs))
     Metrics.update(Metrics.queueWait(workload, pool), this.#queueMs / 1_000)
   }
 
@@ -99,23 +97,26 @@ export class RequestRecord {
   /** It is answered by an error. */
   failed(error: string): void {
     this.#error = error
-    this.span?.attribute(Attributes.name.errorType, error)
+    this.span.attribute(Attributes.name.errorType, error)
   }
 
   /** The answer had begun, and cannot be brought to its end. */
   broken(error: string): void {
     this.failed(error)
-    this.span?.attribute(Attributes.name.broken, true)
+    this.#isBroken = true
+    this.span.attribute(Attributes.name.broken, true)
   }
 
   responded(status: number): void {
     this.#status = status
+    this.span.attribute(Attributes.name.httpStatus, status)
   }
 
   /** The last byte is written, or nobody waits for it any more. */
   ended(isCancelled: boolean): void {
     inProgress--
     if (isCancelled) this.#error ??= "cancelled"
+    this.span.end(this.#spans.now(), this.#exitOf(isCancelled))
     const outcome = this.#error ?? "success"
     const model = outcome === "ModelNotFound" ? "unknown" : this.#model
     Metrics.update(Metrics.requests(this.operation, model, outcome), 1)
@@ -127,9 +128,8 @@ export class RequestRecord {
   }
 
   toLog(): object {
-    const { headers, method } = this.#request
     return {
-      method,
+      method: this.#method,
       route: this.#route,
       status: this.#status,
       operation: this.operation,
@@ -140,8 +140,14 @@ export class RequestRecord {
       queueMs: this.#queueMs === undefined ? undefined : Math.round(this.#queueMs),
       error: this.#error,
       requestId: this.id,
-      traceId: this.span?.traceId ?? TraceParent.traceIdOf(headers["traceparent"])
+      traceId: this.span.traceId
     }
+  }
+
+  /** What only its client got wrong is no failure of the server's. */
+  #exitOf(isCancelled: boolean): Exit.Exit<void, { readonly _tag: string }> {
+    if (isCancelled) return Exit.interrupt()
+    return this.#isBroken || this.#status >= 500 ? Exit.fail({ _tag: this.#error ?? "Defect" }) : Exit.void
   }
 
   #elapsedMs(): number {

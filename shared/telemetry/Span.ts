@@ -1,9 +1,8 @@
 /** Spans around the work for a request. */
-import { Effect, type Tracer } from "effect"
+import { Effect, Tracer } from "effect"
 
-const untraced = { captureStackTrace: false }
-
+/** Not `Effect.withSpan`, which keeps a frame of the stack beside each span. */
 export const around =
-  (name: string, options: Tracer.SpanOptions) =>
+  (name: string, options: Tracer.SpanOptionsNoTrace) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, Exclude<R, Tracer.ParentSpan>> =>
-    Effect.withSpan(effect, name, { ...options, ...untraced })
+    Effect.useSpan(name, options, (span) => Effect.provideService(effect, Tracer.ParentSpan, span))

@@ -3,9 +3,9 @@
  * standard `OTEL_*` variables name a collector.
  */
 import { Config, ConfigProvider, Effect, Layer, Logger, References } from "effect"
-import { Otlp, OtlpSerialization } from "effect/observability"
-import * as Discretion from "./Discretion.ts"
+import { OtlpLogger, OtlpMetrics, OtlpSerialization } from "effect/observability"
 import * as Exports from "./Exports.ts"
+import * as SpanExports from "./SpanExports.ts"
 
 /** OpenTelemetry's own default of these variables, where that of Effect is to export nothing. */
 const defaults = ConfigProvider.fromUnknown({
@@ -15,12 +15,20 @@ const defaults = ConfigProvider.fromUnknown({
 })
 
 /** Reads `OTEL_EXPORTER_OTLP_PROTOCOL`: `http/json` (the default, and less work) or `http/protobuf`. */
-const serialization = Layer.unwrap(Effect.gen(function*() {
-  const protocol = yield* Config.Literals(["http/json", "http/protobuf"], "OTEL_EXPORTER_OTLP_PROTOCOL").pipe(
-    Config.withDefault("http/json")
-  )
-  return protocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf
-}))
+const exports = (serviceName: string) =>
+  Layer.unwrap(Effect.gen(function*() {
+    const protocol = yield* Config.Literals(["http/json", "http/protobuf"], "OTEL_EXPORTER_OTLP_PROTOCOL").pipe(
+      Config.withDefault("http/json")
+    )
+    const resource = { serviceName }
+    return Layer.mergeAll(
+      OtlpLogger.layerFromConfig({ resource }),
+      OtlpMetrics.layerFromConfig({ resource }),
+      SpanExports.layer(serviceName, protocol)
+    ).pipe(
+      Layer.provide(protocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf)
+    )
+  }))
 
 const levels = { trace: "Trace", debug: "Debug", info: "Info", warn: "Warn", error: "Error", none: "None" } as const
 
@@ -35,9 +43,8 @@ const level = Layer.effect(
 
 /** Reads `OTEL_*`; without `OTEL_EXPORTER_OTLP_ENDPOINT`, or that of a signal, nothing is exported. */
 export const layer = (serviceName: string) =>
-  Discretion.layer.pipe(
-    Layer.provideMerge(Otlp.layerFromConfig({ resource: { serviceName } })),
-    Layer.provide([serialization, Exports.layer, ConfigProvider.layerAdd(defaults)]),
+  exports(serviceName).pipe(
+    Layer.provide([Exports.layer, ConfigProvider.layerAdd(defaults)]),
     // the exporter's logger is added to this one, not put in its place
     Layer.provideMerge([Logger.layer([Logger.consoleJson]), level])
   )

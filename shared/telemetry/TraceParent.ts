@@ -5,7 +5,7 @@ import { Headers, HttpTraceContext } from "effect/http"
 /** Span options that make a span the child of the one named; none where the header is absent or not well formed. */
 export const asParent = (traceparent: string | undefined): { readonly parent?: Tracer.ExternalSpan } => {
   if (traceparent === undefined) return {}
-  const parent = HttpTraceContext.w3c(Headers.fromInput({ traceparent }))
+  const parent = HttpTraceContext.w3c(Headers.fromRecordUnsafe({ traceparent }))
   return Option.isSome(parent) ? { parent: parent.value } : {}
 }
 
@@ -24,7 +24,7 @@ const formatted = (span: Tracer.AnySpan | undefined): string | undefined =>
 const wellFormed = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/
 
 /** What a client sent, where it is one. */
-export const accepted = (traceparent: string | undefined): string | undefined =>
+const accepted = (traceparent: string | undefined): string | undefined =>
   traceparent !== undefined && wellFormed.test(traceparent) ? traceparent : undefined
 
 /** The id of the trace that it is of; `undefined` where it is absent or not well formed. */

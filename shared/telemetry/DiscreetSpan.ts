@@ -1,0 +1,112 @@
+/**
+ * A span that tells no more than it may. Of an error it tells the kind: the message is for the client, and may hold what
+ * a provider quoted of a prompt. Of an address it tells nothing but the route: the rest may hold a key or a signature. Of
+ * what belongs to no request it tells nothing.
+ */
+import { Cause, type Context, Exit, Option, type Tracer } from "effect"
+import { Hex } from "effect/encoding"
+import { name } from "./Attributes.ts"
+
+type Options = Parameters<Tracer.Tracer["span"]>[0]
+
+/** A moment within a span. */
+export interface SpanEvent {
+  readonly name: string
+  /** Epoch nanoseconds. */
+  readonly at: bigint
+  readonly attributes: Readonly<Record<string, unknown>>
+}
+
+/** `unset`: nothing has failed, but nobody waited for the end. */
+export type Outcome = "ok" | "unset" | { readonly failed: string }
+
+/** Somebody gave up waiting, or the call was not made after all: nothing has failed. */
+const noFailures: ReadonlySet<string> = new Set(["Cancelled", "Passed"])
+
+const kindOf = (cause: Cause.Cause<unknown>): string => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  if (typeof error === "object" && error !== null && "_tag" in error) return String(error._tag)
+  // its message may be anything
+  return "Defect"
+}
+
+const nothing: Readonly<Record<string, unknown>> = {}
+
+export class DiscreetSpan implements Tracer.Span {
+  readonly _tag = "Span"
+  readonly name: string
+  readonly spanId: string
+  readonly traceId: string
+  readonly parent: Option.Option<Tracer.AnySpan>
+  readonly annotations: Context.Context<never>
+  readonly kind: Tracer.SpanKind
+  readonly sampled: boolean
+  readonly attributes = new Map<string, unknown>()
+  readonly links: Array<Tracer.SpanLink>
+  readonly #onEnd: (span: DiscreetSpan, startTime: bigint, endTime: bigint, outcome: Outcome) => void
+  #status: Tracer.SpanStatus
+  #events: Array<SpanEvent> | undefined
+
+  /** `onEnd` hears of it where it is to be told of. */
+  constructor(
+    options: Options,
+    onEnd: (span: DiscreetSpan, startTime: bigint, endTime: bigint, outcome: Outcome) => void
+  ) {
+    const { kind, parent } = options
+    this.name = options.name
+    this.parent = parent
+    this.annotations = options.annotations
+    this.kind = kind
+    this.links = options.links
+    this.traceId = Option.isSome(parent) ? parent.value.traceId : Hex.random(32)
+    this.spanId = Hex.random(16)
+    // a service's own doings, as at its start, belong to no request
+    this.sampled = options.sampled && (kind !== "internal" || Option.isSome(parent))
+    this.#status = { _tag: "Started", startTime: options.startTime }
+    this.#onEnd = onEnd
+  }
+
+  get status(): Tracer.SpanStatus {
+    return this.#status
+  }
+
+  get events(): ReadonlyArray<SpanEvent> {
+    return this.#events ?? []
+  }
+
+  attribute(key: string, value: unknown): void {
+    if (key === "url.full" || key === "url.query" || this.#status._tag === "Ended") return
+    // the router knows the path that it has matched, which says less than what a service has said before
+    if (key === name.httpRoute && this.attributes.has(key)) return
+    this.attributes.set(key, value)
+  }
+
+  event(name: string, at: bigint, attributes: Record<string, unknown> = nothing): void {
+    if (this.#status._tag === "Ended") return
+    this.#events ??= []
+    this.#events.push({ name, at, attributes })
+  }
+
+  addLinks(links: ReadonlyArray<Tracer.SpanLink>): void {
+    for (const link of links) this.links.push(link)
+  }
+
+  end(endTime: bigint, exit: Exit.Exit<unknown, unknown>): void {
+    if (this.#status._tag === "Ended") return
+    const { startTime } = this.#status
+    const outcome = this.#outcomeOf(exit)
+    if (typeof outcome === "object") {
+      if (!this.attributes.has(name.errorType)) this.attributes.set(name.errorType, outcome.failed)
+      this.event("exception", endTime, { "exception.type": outcome.failed })
+    } else if (outcome === "unset") this.attributes.set(name.cancelled, true)
+    this.#status = { _tag: "Ended", startTime, endTime, exit }
+    if (this.sampled) this.#onEnd(this, startTime, endTime, outcome)
+  }
+
+  #outcomeOf(exit: Exit.Exit<unknown, unknown>): Outcome {
+    if (Exit.isSuccess(exit)) return "ok"
+    if (Cause.hasInterruptsOnly(exit.cause)) return "unset"
+    const kind = kindOf(exit.cause)
+    return noFailures.has(kind) ? "unset" : { failed: kind }
+  }
+}

@@ -1,0 +1,75 @@
+/** Sends spans to the collector that the standard `OTEL_*` variables name, in batches, over OTLP/HTTP. */
+import { Config, Duration, Effect, Layer, Schema, Tracer } from "effect"
+import { HttpBody } from "effect/http"
+import { OtlpExporter, OtlpResource, OtlpSerialization, type OtlpTracer } from "effect/observability"
+import { DiscreetSpan } from "./DiscreetSpan.ts"
+import * as OtlpJson from "./OtlpJson.ts"
+
+const scope = { name: "model-gateway" }
+
+export type Protocol = "http/json" | "http/protobuf"
+
+const endpoint = Config.URL("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").pipe(
+  Config.orElse(() =>
+    Config.URL("OTEL_EXPORTER_OTLP_ENDPOINT").pipe(
+      Config.map((base) => {
+        const url = new URL(base)
+        url.pathname += url.pathname.endsWith("/") ? "v1/traces" : "/v1/traces"
+        return url
+      })
+    )
+  ),
+  Config.withDefault(undefined)
+)
+
+const headers = (name: string) => Config.Record(Schema.String, Schema.StringFromUriComponent, name)
+
+const settings = Config.all({
+  isDisabled: Config.Boolean("OTEL_SDK_DISABLED").pipe(Config.withDefault(false)),
+  exporters: Config.Array(Schema.String, "OTEL_TRACES_EXPORTER"),
+  endpoint,
+  headers: headers("OTEL_EXPORTER_OTLP_TRACES_HEADERS").pipe(
+    Config.orElse(() => headers("OTEL_EXPORTER_OTLP_HEADERS")),
+    Config.withDefault(undefined)
+  ),
+  compression: Config.Literals(["gzip", "none"], "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION").pipe(
+    Config.orElse(() => Config.Literals(["gzip", "none"], "OTEL_EXPORTER_OTLP_COMPRESSION")),
+    Config.withDefault("none")
+  ),
+  everyMs: Config.Int("OTEL_BSP_SCHEDULE_DELAY").pipe(Config.withDefault(5_000)),
+  batch: Config.Int("OTEL_BSP_MAX_EXPORT_BATCH_SIZE").pipe(Config.withDefault(512)),
+  lastWordsMs: Config.Int("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT").pipe(
+    Config.orElse(() => Config.Int("OTEL_EXPORTER_OTLP_TIMEOUT")),
+    Config.orElse(() => Config.Int("OTEL_BSP_EXPORT_TIMEOUT")),
+    Config.withDefault(3_000)
+  )
+})
+
+/** Where no collector is named, Effect's own tracer stays in place, which tells nobody anything. */
+export const layer = (serviceName: string, protocol: Protocol) =>
+  Layer.effect(
+    Tracer.Tracer,
+    Effect.gen(function*() {
+      const { batch, compression, endpoint, everyMs, exporters, headers, isDisabled, lastWordsMs } = yield* settings
+      if (isDisabled || endpoint === undefined || !exporters.includes("otlp")) return yield* Tracer.Tracer
+      const resource = yield* OtlpResource.fromConfig({ serviceName })
+      const serialization = yield* OtlpSerialization.OtlpSerialization
+      const inProtocol = (json: Uint8Array): HttpBody.HttpBody =>
+        protocol === "http/json"
+          ? HttpBody.uint8Array(json, "application/json")
+          : serialization.traces(JSON.parse(Buffer.from(json).toString()) as OtlpTracer.TraceData)
+      const exporter = yield* OtlpExporter.make({
+        label: "Spans",
+        url: endpoint.href,
+        headers,
+        compression,
+        exportInterval: Duration.millis(everyMs),
+        maxBatchSize: batch,
+        shutdownTimeout: Duration.millis(lastWordsMs),
+        body: (spans: Array<Uint8Array>) => [inProtocol(OtlpJson.bodyOf(resource, scope, spans)), Effect.void]
+      })
+      const ended: ConstructorParameters<typeof DiscreetSpan>[1] = (...span) =>
+        exporter.push(Buffer.from(OtlpJson.spanText(...span)))
+      return Tracer.make({ span: (options) => new DiscreetSpan(options, ended) })
+    })
+  ).pipe(Layer.provide(OtlpExporter.layerFlusher))
