@@ -58,61 +58,75 @@ export class Admission extends Context.Service<Admission, {
       const windowMs = yield* Config.Int("GATEWAY_LIMIT_WINDOW_MS").pipe(Config.withDefault(60_000))
       const waitMs = yield* Config.Int("GATEWAY_LIMIT_WAIT_MS").pipe(Config.withDefault(1_000))
 
-      const limitOf = (key: ApiKey, kind: Kind, limit: number): Limit => ({
-        key: `${key.id}.${kind}`,
-        limit,
-        windowMs: kind === "concurrent" ? 0 : windowMs
-      })
-
-      const take = (key: ApiKey, kind: Kind, limit: number | null, units: number) =>
-        limit === null ? Effect.undefined : Effect.mapError(
-          limits.take(limitOf(key, kind, limit), units, now() + waitMs),
-          ({ retryAfterMs }) => new LimitReached({ limit: kind, most: limit, retryAfterMs })
-        )
-
-      const stateOf = (key: ApiKey, kind: Kind, limit: number | null) =>
-        limit === null ? undefined : { limit, ...limits.state(limitOf(key, kind, limit)) }
-
-      /** Takes of each limit what a request needs, or of none. */
-      const admitted = Effect.fnUntraced(function*(key: ApiKey, tokens: number): Effect.fn.Return<Over, LimitReached> {
-        const taken: Array<Taken | undefined> = []
-        const takeAll = Effect.gen(function*() {
-          taken.push(yield* take(key, "concurrent", key.concurrentRequests, 1))
-          taken.push(yield* take(key, "requests", key.requestsPerMinute, 1))
-          taken.push(yield* take(key, "tokens", key.tokensPerMinute, tokens))
-        })
-        yield* Effect.onExit(takeAll, (exit) =>
-          Effect.sync(() => {
-            if (Exit.isFailure(exit)) { for (const each of taken) each?.settle(0) }
-          }))
-        const [running, , setAside] = taken
-        let isOver = false
-        return (consumed) => {
-          if (isOver) return
-          isOver = true
-          running?.settle(0)
-          if (consumed === undefined) return
-          setAside?.settle(consumed === "nothing" ? 0 : consumed.inputTokens + consumed.outputTokens)
+      /** Takes of the limits what a request needs, one after the other, as far as it can be had without waiting. */
+      const takeInHand = (holding: Holding): void => {
+        for (let bound = holding.next; bound !== undefined; bound = holding.next) {
+          const taken = limits.tryTake(bound, holding.unitsOf(bound))
+          if (taken === undefined) return
+          holding.add(taken)
         }
-      })
+      }
+
+      /** Waits for what is missing. */
+      const takeRest = (holding: Holding): Effect.Effect<void, LimitReached> => {
+        const bound = holding.next
+        if (bound === undefined) return Effect.void
+        return limits.take(bound, holding.unitsOf(bound), now() + waitMs).pipe(
+          Effect.mapError(({ retryAfterMs }) =>
+            new LimitReached({ limit: bound.kind, most: bound.limit, retryAfterMs })
+          ),
+          Effect.flatMap((taken) => {
+            holding.add(taken)
+            return takeRest(holding)
+          })
+        )
+      }
 
       const counted = <A, E, R>(
-        key: ApiKey,
+        bounds: Bounds,
         { bytes, decoded, operation }: Asked,
         serve: (over: Over) => Effect.Effect<A, E, R>
-      ) =>
-        // what was taken is given back whenever the client leaves; waiting for a limit can be interrupted all the same
-        Effect.uninterruptibleMask((restore) =>
-          Effect.flatMap(
-            admitted(key, tokenEstimate(operation, bytes, fieldOf(decoded))),
-            (over) =>
-              Effect.onExit(restore(serve(over)), (exit) =>
-                Effect.sync(() => {
-                  if (Exit.isFailure(exit)) over(Cause.hasInterruptsOnly(exit.cause) ? undefined : "nothing")
-                  else if (operation.kind === "task") over("nothing")
-                }))
-          )
+      ): Effect.Effect<A, E | LimitReached, R> => {
+        const holding = new Holding(bounds, tokenEstimate(operation, bytes, fieldOf(decoded)))
+        // what was taken is given back whenever the client leaves
+        return Effect.onExitPrimitive(
+          Effect.suspend((): Effect.Effect<A, E | LimitReached, R> => {
+            takeInHand(holding)
+            return holding.next === undefined
+              ? serve(holding.over)
+              : Effect.flatMap(Effect.uninterruptible(takeRest(holding)), () => serve(holding.over))
+          }),
+          (exit) => {
+            if (holding.next !== undefined) holding.giveBack()
+            else if (Exit.isFailure(exit)) holding.over(Cause.hasInterruptsOnly(exit.cause) ? undefined : "nothing")
+            else if (operation.kind === "task") holding.over("nothing")
+            return undefined
+          }
         )
+      }
+
+      const boundsOf = (key: ApiKey): Bounds => {
+        const found = known.get(key)
+        if (found !== undefined) return found
+        const bounds = kinds.flatMap(({ field, kind }) => {
+          const limit = key[field]
+          return limit === null ? [] : [{
+            kind,
+            key: `${key.id}.${kind}`,
+            limit,
+            windowMs: kind === "concurrent" ? 0 : windowMs
+          }]
+        })
+        known.set(key, bounds)
+        return bounds
+      }
+      /** By the record of a key, which an edit replaces. */
+      const known = new WeakMap<ApiKey, Bounds>()
+
+      const stateOf = (bounds: Bounds, kind: Kind) => {
+        const bound = bounds.find((bound) => bound.kind === kind)
+        return bound === undefined ? undefined : { limit: bound.limit, ...limits.state(bound) }
+      }
 
       return Admission.of({
         through: (key, asked, serve) => {
@@ -121,27 +135,79 @@ export class Admission extends Context.Service<Admission, {
           if (budgetUsd !== null && spending.of(key.id) >= budgetUsd) {
             return Effect.fail(new BudgetSpent({ budgetUsd, retryAfterMs: spending.resetMs() }))
           }
-          return isLimited(key) ? counted(key, asked, serve) : serve(undefined)
+          const bounds = boundsOf(key)
+          return bounds.length > 0 ? counted(bounds, asked, serve) : serve(undefined)
         },
-        headers: (key, dialect) =>
-          isLimited(key)
-            ? () =>
-              limitHeaders(
-                {
-                  requests: stateOf(key, "requests", key.requestsPerMinute),
-                  tokens: stateOf(key, "tokens", key.tokensPerMinute)
-                },
-                dialect,
-                now()
-              )
-            : undefined
+        headers: (key, dialect) => {
+          const bounds = boundsOf(key)
+          if (bounds.length === 0) return undefined
+          return () =>
+            limitHeaders(
+              { requests: stateOf(bounds, "requests"), tokens: stateOf(bounds, "tokens") },
+              dialect,
+              now()
+            )
+        }
       })
     })
   )
 }
 
-const isLimited = ({ concurrentRequests, requestsPerMinute, tokensPerMinute }: ApiKey): boolean =>
-  concurrentRequests !== null || requestsPerMinute !== null || tokensPerMinute !== null
+/** A limit of a key. */
+interface Bound extends Limit {
+  readonly kind: Kind
+}
+
+/** Those that a key has, in the order in which requests take of them. */
+type Bounds = ReadonlyArray<Bound>
+
+const kinds = [
+  { kind: "concurrent", field: "concurrentRequests" },
+  { kind: "requests", field: "requestsPerMinute" },
+  { kind: "tokens", field: "tokensPerMinute" }
+] as const
+
+/** What a request has taken of its key's limits. */
+class Holding {
+  readonly #bounds: Bounds
+  readonly #tokens: number
+  readonly #taken: Array<Taken> = []
+  #isOver = false
+
+  constructor(bounds: Bounds, tokens: number) {
+    this.#bounds = bounds
+    this.#tokens = tokens
+  }
+
+  /** Of which limit it is to take next; `undefined` where it has all. */
+  get next(): Bound | undefined {
+    return this.#bounds[this.#taken.length]
+  }
+
+  unitsOf({ kind }: Bound): number {
+    return kind === "tokens" ? this.#tokens : 1
+  }
+
+  add(taken: Taken): void {
+    this.#taken.push(taken)
+  }
+
+  /** It is not to be served. */
+  giveBack(): void {
+    for (const taken of this.#taken) taken.settle(0)
+  }
+
+  readonly over: Over = (consumed) => {
+    if (this.#isOver) return
+    this.#isOver = true
+    for (const [index, { kind }] of this.#bounds.entries()) {
+      if (kind === "concurrent") this.#taken[index]?.settle(0)
+      else if (kind === "tokens" && consumed !== undefined) {
+        this.#taken[index]?.settle(consumed === "nothing" ? 0 : consumed.inputTokens + consumed.outputTokens)
+      }
+    }
+  }
+}
 
 const fieldOf = (decoded: RequestBody) => (name: string): unknown =>
   Predicate.hasProperty(decoded, name) ? decoded[name] : undefined

@@ -3,10 +3,23 @@ import { DateTime } from "effect"
 import type { Dialect } from "../../shared/contract/Operation.ts"
 import type { LimitState } from "../../shared/limits/Share.ts"
 
-const kinds = ["requests", "tokens"] as const
+type Kind = "requests" | "tokens"
+
+/** The names of each kind's headers, made once: they are on every answer. */
+const names = (["requests", "tokens"] as const).map((kind: Kind) => ({
+  kind,
+  limit: `x-ratelimit-limit-${kind}`,
+  remaining: `x-ratelimit-remaining-${kind}`,
+  reset: `x-ratelimit-reset-${kind}`,
+  anthropic: {
+    limit: `anthropic-ratelimit-${kind}-limit`,
+    remaining: `anthropic-ratelimit-${kind}-remaining`,
+    reset: `anthropic-ratelimit-${kind}-reset`
+  }
+}))
 
 /** How each of the limits stands that a key has. */
-type Standing = Readonly<Record<typeof kinds[number], (LimitState & { readonly limit: number }) | undefined>>
+type Standing = Readonly<Record<Kind, (LimitState & { readonly limit: number }) | undefined>>
 
 /** As OpenAI has it: `6m0s`, `12s`, `350ms`. */
 const duration = (ms: number): string => {
@@ -18,17 +31,17 @@ const duration = (ms: number): string => {
 /** Those of OpenAI on every answer, and Anthropic's own on the answers to its clients. */
 export const limitHeaders = (standing: Standing, dialect: Dialect, now: number): Record<string, string> => {
   const headers: Record<string, string> = {}
-  for (const kind of kinds) {
-    const state = standing[kind]
+  for (const name of names) {
+    const state = standing[name.kind]
     if (state === undefined) continue
     const { limit, remaining, resetMs } = state
-    headers[`x-ratelimit-limit-${kind}`] = String(limit)
-    headers[`x-ratelimit-remaining-${kind}`] = String(remaining)
-    headers[`x-ratelimit-reset-${kind}`] = duration(resetMs)
+    headers[name.limit] = String(limit)
+    headers[name.remaining] = String(remaining)
+    headers[name.reset] = duration(resetMs)
     if (dialect !== "anthropic") continue
-    headers[`anthropic-ratelimit-${kind}-limit`] = String(limit)
-    headers[`anthropic-ratelimit-${kind}-remaining`] = String(remaining)
-    headers[`anthropic-ratelimit-${kind}-reset`] = DateTime.formatIso(
+    headers[name.anthropic.limit] = String(limit)
+    headers[name.anthropic.remaining] = String(remaining)
+    headers[name.anthropic.reset] = DateTime.formatIso(
       DateTime.makeUnsafe(Math.ceil((now + resetMs) / 1_000) * 1_000)
     )
   }

@@ -103,15 +103,28 @@ type Holding = Ledger["held"][string]
 /** Whether what a replica has in hand still counts. */
 const counts = (terms: Terms, now: number, { until }: Holding): boolean => until + terms.windowMs + slackMs(terms) > now
 
+/** What is left, and until when that is so where nobody makes an entry. */
+export interface Left {
+  readonly units: number
+  readonly until: number
+}
+
 /** What is left for a replica: all that is neither used nor in the hands of others. */
-export const leftFor = (replica: string, { held, used }: Ledger, terms: Terms, now: number): number => {
-  let left = terms.limit
-  for (const [at, units] of used) if (at + terms.windowMs + slackMs(terms) > now) left -= units
+export const leftFor = (replica: string, { held, used }: Ledger, terms: Terms, now: number): Left => {
+  let units = terms.limit
+  let until = Number.POSITIVE_INFINITY
+  const count = (taken: number, at: number) => {
+    const freeAt = at + terms.windowMs + slackMs(terms)
+    if (freeAt <= now) return
+    units -= taken
+    until = Math.min(until, freeAt)
+  }
+  for (const [at, taken] of used) count(taken, at)
   for (const name in held) {
     const holding = held[name]
-    if (name !== replica && holding !== undefined && counts(terms, now, holding)) left -= holding.units
+    if (name !== replica && holding !== undefined) count(holding.units, holding.until)
   }
-  return left
+  return { units, until }
 }
 
 /** A replica that does not know whether its last entry was made finds it for so long at least, in milliseconds. */

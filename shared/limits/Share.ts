@@ -71,6 +71,7 @@ export class Share {
 
   /** What was used and is not in the ledger yet, by moment. */
   readonly #used = new Map<number, number>()
+  #usedSum = 0
   #usedLately = 0
   /** As the ledger has it. */
   #held = 0
@@ -88,6 +89,7 @@ export class Share {
   #freeAt = Number.NEGATIVE_INFINITY
   /** As it was last seen. */
   #ledger = Ledger.empty
+  #left: Ledger.Left | undefined
   #lastUsedAt = Number.NEGATIVE_INFINITY
 
   constructor(replica: string, terms: Ledger.Terms, now: () => number, onNeed: () => void) {
@@ -99,6 +101,7 @@ export class Share {
 
   /** The limit may change while it is in use. */
   setTerms(terms: Ledger.Terms): void {
+    if (terms !== this.#terms) this.#left = undefined
     this.#terms = terms
   }
 
@@ -128,8 +131,11 @@ export class Share {
   /** How much is left, as far as it is known here, and in how many milliseconds all of it will be. */
   get state(): LimitState {
     const now = this.#now()
-    let remaining = Ledger.leftFor(this.#replica, this.#ledger, this.#terms, now) - this.#inUse
-    for (const units of this.#used.values()) remaining -= units
+    // asked for with every answer, and counted over all moments of the ledger
+    if (this.#left === undefined || now >= this.#left.until) {
+      this.#left = Ledger.leftFor(this.#replica, this.#ledger, this.#terms, now)
+    }
+    const remaining = this.#left.units - this.#inUse - this.#usedSum
     const lastUsedAt = Math.max(this.#lastUsedAt, this.#ledger.used.at(-1)?.[0] ?? Number.NEGATIVE_INFINITY)
     return { remaining: Math.max(0, remaining), resetMs: Math.max(0, lastUsedAt + this.#terms.windowMs - now) }
   }
@@ -168,7 +174,11 @@ export class Share {
   #forget(now: number): void {
     const { windowMs } = this.#terms
     if (windowMs === 0) return
-    for (const at of this.#used.keys()) if (at + windowMs < now) this.#used.delete(at)
+    for (const [at, units] of this.#used) {
+      // the others came later
+      if (at + windowMs >= now) break
+      this.#count(at, -units)
+    }
     if (this.#until + windowMs < now) this.#held = 0
   }
 
@@ -228,6 +238,7 @@ export class Share {
   /** The ledger says all this, now or already before. */
   observe({ entered }: Draft): void {
     this.#ledger = entered.ledger
+    this.#left = undefined
     const own = entered.ledger.held[this.#replica]
     this.#held = own?.units ?? 0
     this.#toldWaiting = this.#terms.windowMs === 0 ? own?.waiting ?? 0 : 0
@@ -308,6 +319,7 @@ export class Share {
     const counted = (this.#used.get(at) ?? 0) + units
     if (counted === 0) this.#used.delete(at)
     else this.#used.set(at, counted)
+    this.#usedSum += units
     return at
   }
 
