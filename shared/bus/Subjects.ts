@@ -7,7 +7,7 @@
 import type { Workload } from "../contract/Operation.ts"
 
 /** The version of this protocol, sent with every job. A worker refuses a job of another version. */
-export const protocolVersion = "1"
+export const protocolVersion = "2"
 
 /** The job queue of a pool. */
 export const jobSubject = (workload: Workload, pool: string): string => `jobs.${workload}.${pool}`
@@ -109,17 +109,12 @@ export const header = {
   contentType: "Content-Type",
   messageId: "Nats-Msg-Id",
   traceparent: "traceparent",
-  frame: "Gw-Frame",
-  /** On the first frame of an answer: its status, `redispatch` and media type, separated by spaces. */
-  head: "Gw-Head",
-  /** Further headers of the HTTP answer, or of the client's request, as a JSON object. */
+  /** Further headers of the client's request, as a JSON object. */
   headers: "Gw-Headers",
-  /** On the last frame, which says that the answer is whole: its usage as JSON. */
-  end: "Gw-End",
-  redispatch: "Gw-Redispatch",
+  /** What a frame, or a control, is: a word, and behind a space what belongs to it. */
+  frame: "Gw-Frame",
   control: "Gw-Ctl",
-  /** Bytes. */
-  credit: "Gw-Credit",
+  /** Of a part of the request's body, in bytes. */
   offset: "Gw-Offset",
   /** NATS's own: how much of a pull request was not served when it ended. */
   pendingMessages: "Nats-Pending-Messages"

@@ -5,6 +5,7 @@ import { connect } from "@nats-io/transport-node"
 import { Effect, Queue, Schedule } from "effect"
 import type { PulledJob } from "../../shared/bus/JobSource.ts"
 import { JobSource } from "../../shared/bus/JobSource.ts"
+import { protocolVersion } from "../../shared/bus/Subjects.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
 import { ingress } from "./Sides.ts"
 
@@ -48,7 +49,7 @@ const sourceOf = Effect.fnUntraced(function*(
   )
   let sequence = 0
   /** Delivers the next job as JetStream does. */
-  const deliver = (inbox: string, { connection = queue, delivery = 1, version = "1" } = {}) => {
+  const deliver = (inbox: string, { connection = queue, delivery = 1, version = protocolVersion } = {}) => {
     sequence++
     const headers = makeHeaders()
     headers.set("Gw-V", version)
@@ -148,7 +149,7 @@ describe("a job", () => {
       const { deliver, jobs, pulls, source, words } = yield* sourceOf(2)
       source.start()
       const { inbox } = yield* Queue.take(pulls)
-      deliver(inbox, { version: "2" })
+      deliver(inbox, { version: "of tomorrow" })
       assert.strictEqual(yield* Queue.take(words), "+ACK 1")
       yield* nothingElse(jobs)
     }))
