@@ -41,29 +41,38 @@ export const layer = HttpRouter.middleware<{ provides: CurrentRequest }>()(
     const drain = yield* Drain
     const log = yield* RequestLog
     const spans = yield* ServerSpan.make
+
+    const complete = (response: HttpServerResponse.HttpServerResponse, record: RequestRecord) => {
+      record.responded(response.status)
+      const headers: Record<string, string> = { ...record.answerHeaders?.(), ...requestIds(record.id) }
+      headers["traceparent"] = TraceParent.format(record.span)
+      if (drain.isDraining()) headers["connection"] = "close"
+      return HttpServerResponse.setHeaders(response, headers)
+    }
+
+    /** Counts and logs the request when the last byte is written, or the client is gone: the scope closes then. */
+    const follow = (record: RequestRecord, scope: Scope.Scope) => {
+      record.begin()
+      return Scope.addFinalizerExit(scope, (exit) => {
+        record.ended(Exit.hasInterrupts(exit))
+        log.write(record)
+        return Effect.void
+      })
+    }
+
     return (handler) =>
-      Effect.gen(function*() {
-        const request = yield* HttpServerRequest.HttpServerRequest
+      Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest | Scope.Scope>) => {
+        const request = Context.get(context, HttpServerRequest.HttpServerRequest)
         const record = new RequestRecord(request, spans)
-        if (!isProbe(request)) {
-          record.begin()
-          // which closes when the last byte is written, or the client is gone
-          yield* Scope.addFinalizerExit(yield* Scope.Scope, (exit) =>
-            Effect.sync(() => {
-              record.ended(Exit.hasInterrupts(exit))
-              log.write(record)
-            }))
-        }
-        const response = yield* handler.pipe(
-          Effect.catchCause((cause) => unanswered(cause, record)),
-          Effect.provideContext(Context.make(CurrentRequest, record).pipe(Context.add(Tracer.ParentSpan, record.span)))
+        const own = Context.add(Context.make(CurrentRequest, record), Tracer.ParentSpan, record.span)
+        const answered = handler.pipe(
+          Effect.matchCauseEffect({
+            onFailure: (cause) => Effect.map(unanswered(cause, record), (response) => complete(response, record)),
+            onSuccess: (response) => Effect.succeed(complete(response, record))
+          }),
+          Effect.provideContext(own)
         )
-        record.responded(response.status)
-        return HttpServerResponse.setHeaders(response, {
-          ...requestIds(record.id),
-          traceparent: TraceParent.format(record.span),
-          ...(drain.isDraining() ? { connection: "close" } : {})
-        })
+        return isProbe(request) ? answered : Effect.andThen(follow(record, Context.get(context, Scope.Scope)), answered)
       })
   }),
   { global: true }

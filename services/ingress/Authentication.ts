@@ -29,7 +29,7 @@ export const authenticate = (
 ): Effect.Effect<ApiKey, KeyMissing | KeyInvalid | KeyInactive | Unavailable> => {
   const secret = secretIn(headers, dialect)
   if (secret === undefined) return Effect.fail(new KeyMissing())
-  return Effect.mapError(keys.authenticate(secret), ({ reason }) => {
+  return Effect.mapErrorEager(keys.authenticate(secret), ({ reason }) => {
     switch (reason) {
       case "unknown":
         return new KeyInvalid()

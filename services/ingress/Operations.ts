@@ -2,8 +2,8 @@
  * The one handler behind every operation: authenticate, decode, find the model, and answer: by a job whose answer is
  * relayed or, for the operations in `Tasks`, by a task.
  */
-import { Clock, Config, Effect, Layer } from "effect"
-import { type Headers, HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Clock, Config, Context, Effect, Layer } from "effect"
+import { type Headers, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { JobClient } from "../../shared/bus/JobClient.ts"
 import { Catalogue, type Model } from "../../shared/catalogue/Catalogue.ts"
 import { InvalidRequest, ModelNotFound } from "../../shared/contract/JobError.ts"
@@ -23,31 +23,25 @@ import * as PathTemplate from "./PathTemplate.ts"
 import * as RequestBody from "./RequestBody.ts"
 import { CurrentRequest, type RequestRecord } from "./RequestRecord.ts"
 
-/** Adds headers to an answer, good or bad; they are made when it is given. */
-type Say = (headers: (() => Record<string, string>) | undefined) => void
-
 /** Answers an effect's error in the dialect of its route. */
 export const respond = <R>(
   operation: string,
   dialect: Dialect,
-  effect: (
-    record: RequestRecord,
-    say: Say
-  ) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError, R>
-) =>
-  Effect.flatMap(CurrentRequest, (record) => {
-    let said: (() => Record<string, string>) | undefined
-    const saying = (response: HttpServerResponse.HttpServerResponse) =>
-      said === undefined ? response : HttpServerResponse.setHeaders(response, said())
-    record.operation = operation
-    return Effect.match(effect(record, (headers) => (said = headers)), {
-      onSuccess: saying,
-      onFailure: (error) => {
-        record.failed(error._tag)
-        return saying(ErrorEnvelope.toResponse(dialect, error, record.id))
-      }
-    })
+  effect: (record: RequestRecord) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError, R>
+) => Effect.flatMap(CurrentRequest, (record) => answered(record, operation, dialect, effect))
+
+const answered = <R>(
+  record: RequestRecord,
+  operation: string,
+  dialect: Dialect,
+  effect: (record: RequestRecord) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError, R>
+): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> => {
+  record.operation = operation
+  return Effect.catchEager(effect(record), (error) => {
+    record.failed(error._tag)
+    return Effect.succeed(ErrorEnvelope.toResponse(dialect, error, record.id))
   })
+}
 
 /** A request that is to be served. */
 export interface Accepted {
@@ -78,44 +72,44 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
   const catalogue = yield* Catalogue
   const admission = yield* Admission
 
+  /** What needs no waiting is done at once: the steps of a fiber would cost more than it does. */
   const handle = (
     request: HttpServerRequest.HttpServerRequest,
     headers: Headers.Headers,
     { model: pathModel, operation }: PathTemplate.Match
   ) =>
-  (record: RequestRecord, say: Say) =>
-    authenticate(keys, headers, operation.dialect).pipe(
-      Effect.tap(() => checkHeaders(operation, headers)),
-      Effect.flatMap((key) => {
+  (record: RequestRecord) => {
+    const perform = (key: ApiKey, body: Uint8Array) =>
+      Effect.flatMapEager(
+        RequestBody.decode(operation, headers, body),
+        (decoded) =>
+          Effect.flatMapEager(findModel(operation, pathModel ?? decoded.model), ({ model, name }) => {
+            record.accepted(operation, name)
+            return admission.through(key, { operation, model: name, decoded, bytes: body.length }, (over) =>
+              answer({
+                operation,
+                headers,
+                tenant: key.id,
+                weight: key.weight,
+                priority: key.priorityClass,
+                model: name,
+                workload: model.workload,
+                pool: model.pool ?? "default",
+                body,
+                traceparent: TraceParent.format(record.span),
+                over
+              }, record))
+          })
+      )
+    return authenticate(keys, headers, operation.dialect).pipe(
+      Effect.flatMapEager((key) => Effect.mapEager(checkHeaders(operation, headers), () => key)),
+      Effect.flatMapEager((key) => {
         record.authenticated(key.id)
-        say(admission.headers(key, operation.dialect))
-        return RequestBody.read(operation, request, headers).pipe(
-          Effect.flatMap((body) =>
-            RequestBody.decode(operation, headers, body).pipe(
-              Effect.flatMap((decoded) =>
-                Effect.flatMap(findModel(operation, pathModel ?? decoded.model), ({ model, name }) => {
-                  record.accepted(operation, name)
-                  return admission.through(key, { operation, model: name, decoded, bytes: body.length }, (over) =>
-                    answer({
-                      operation,
-                      headers,
-                      tenant: key.id,
-                      weight: key.weight,
-                      priority: key.priorityClass,
-                      model: name,
-                      workload: model.workload,
-                      pool: model.pool ?? "default",
-                      body,
-                      traceparent: TraceParent.format(record.span),
-                      over
-                    }, record))
-                })
-              )
-            )
-          )
-        )
+        record.answerHeaders = admission.headers(key, operation.dialect)
+        return Effect.flatMap(RequestBody.read(operation, request, headers), (body) => perform(key, body))
       })
     )
+  }
 
   const findModel = (
     operation: Operation,
@@ -128,16 +122,30 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
       : Effect.succeed({ name, model })
   }
 
-  return HttpRouter.route("POST", group.path, (request) =>
-    Effect.flatMap(HttpRouter.params, ({ "*": rest = "" }) => {
-      const matched = PathTemplate.match(group, rest)
-      return matched === undefined
-        ? respond("none", "openai", () =>
-          new RouteNotFound({ method: request.method, path: request.url.split("?")[0] ?? "" }))
-        // the platform makes the headers anew at every look
-        : respond(matched.operation.name, matched.operation.dialect, handle(request, request.headers, matched))
-    }))
+  const route = Effect.contextWith((context: Context.Context<RouteContext>) => {
+    const request = Context.get(context, HttpServerRequest.HttpServerRequest)
+    const record = Context.get(context, CurrentRequest)
+    const { "*": rest = "" } = Context.get(context, HttpRouter.RouteContext).params
+    const matched = PathTemplate.match(group, rest)
+    return matched === undefined
+      ? answered(
+        record,
+        "none",
+        "openai",
+        () => Effect.fail(new RouteNotFound({ method: request.method, path: request.url.split("?")[0] ?? "" }))
+      )
+      // the platform makes the headers anew at every look
+      : answered(
+        record,
+        matched.operation.name,
+        matched.operation.dialect,
+        handle(request, request.headers, matched)
+      )
+  })
+  return HttpRouter.route("POST", group.path, route)
 })
+
+type RouteContext = HttpServerRequest.HttpServerRequest | HttpRouter.RouteContext | CurrentRequest
 
 /** The routes of these operations. */
 export const serveAll = (operations: ReadonlyArray<Operation>, answer: Answer) =>

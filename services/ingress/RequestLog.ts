@@ -27,6 +27,7 @@ export class RequestLog extends Context.Service<RequestLog, {
         )
       const clock = yield* Clock.Clock
       const isSilent = LogLevel.isGreaterThan(yield* References.MinimumLogLevel, "Info")
+      const format = timestamps()
       let gathered = ""
       let timer: NodeJS.Timeout | undefined
       const flush = () => {
@@ -39,7 +40,7 @@ export class RequestLog extends Context.Service<RequestLog, {
       return RequestLog.of({
         write: (record) => {
           if (isSilent || share === 0 || (record.error === undefined && Math.random() >= share)) return
-          const timestamp = DateTime.formatIso(DateTime.makeUnsafe(clock.currentTimeMillisUnsafe()))
+          const timestamp = format(clock.currentTimeMillisUnsafe())
           gathered += `${
             JSON.stringify({ message: "request", level: "INFO", timestamp, annotations: record.toLog() })
           }\n`
@@ -49,4 +50,18 @@ export class RequestLog extends Context.Service<RequestLog, {
       })
     })
   )
+}
+
+/** Formats as ISO 8601 in UTC; a second's beginning once for all that falls into it. */
+const timestamps = () => {
+  let second = Number.NaN
+  let begun = ""
+  return (millis: number): string => {
+    const within = millis % 1_000
+    if (millis - within !== second) {
+      second = millis - within
+      begun = DateTime.formatIso(DateTime.makeUnsafe(second)).slice(0, -"000Z".length)
+    }
+    return `${begun}${String(within).padStart(3, "0")}Z`
+  }
 }

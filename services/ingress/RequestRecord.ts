@@ -31,6 +31,8 @@ export class RequestRecord {
   readonly #route: string | undefined
   readonly span: Tracer.Span
   operation = none
+  /** What its answer says in further headers, good or bad; made when it is given. */
+  answerHeaders: (() => Record<string, string>) | undefined
   #model = none
   #key: string | undefined
   #status = 0

@@ -5,7 +5,7 @@
  * system call of their own, here, in the server and in the receiver. One write per turn is the largest single gain of
  * the whole path.
  */
-import type { Msg, MsgHdrs, NatsConnection } from "@nats-io/nats-core"
+import type { Msg, MsgHdrs, NatsConnection, PublishOptions } from "@nats-io/nats-core"
 
 /** Headers that are already text. nats-core asks of headers only that they encode themselves. */
 class EncodedHeaders {
@@ -53,6 +53,13 @@ interface Message {
   readonly payload: Uint8Array
   readonly headers: string | undefined
   readonly reply: string | undefined
+}
+
+const optionsOf = ({ headers, reply }: Message): PublishOptions => {
+  const options: PublishOptions = {}
+  if (headers !== undefined) options.headers = new EncodedHeaders(headers) as unknown as MsgHdrs
+  if (reply !== undefined) options.reply = reply
+  return options
 }
 
 const empty = new Uint8Array(0)
@@ -130,12 +137,7 @@ export class Outbox {
     this.#messages = []
     for (const message of messages) {
       try {
-        this.#connection.publish(message.subject, message.payload, {
-          ...(message.headers === undefined
-            ? {}
-            : { headers: new EncodedHeaders(message.headers) as unknown as MsgHdrs }),
-          ...(message.reply === undefined ? {} : { reply: message.reply })
-        })
+        this.#connection.publish(message.subject, message.payload, optionsOf(message))
       } catch (cause) {
         this.#onRefused(message.subject, cause)
       }

@@ -19,7 +19,7 @@ export class KeyRefused extends Schema.TaggedError<KeyRefused>()("KeyRefused", {
 const staleAfterMs = 10 * 60_000
 
 export class KeyRing extends Context.Service<KeyRing, {
-  /** Whose key this is. `unverifiable` where the copy is too old to be trusted. */
+  /** Whose key this is, looked up at the call. `unverifiable` where the copy is too old to be trusted. */
   readonly authenticate: (secret: string) => Effect.Effect<ApiKey.ApiKey, KeyRefused>
   /** Whether the first copy is complete. */
   readonly isLoaded: () => boolean
@@ -60,18 +60,17 @@ export class KeyRing extends Context.Service<KeyRing, {
       )
       yield* Deferred.await(loaded)
 
-      const authenticate = (secret: string): Effect.Effect<ApiKey.ApiKey, KeyRefused> =>
-        Effect.suspend(() => {
-          const now = clock.currentTimeMillisUnsafe()
-          if (nats.awayForMs() > staleAfterMs) return Effect.fail(new KeyRefused({ reason: "unverifiable" }))
-          const key = keys.get(ApiKey.fingerprint(secret))
-          if (key === undefined) return Effect.fail(new KeyRefused({ reason: "unknown" }))
-          if (key.disabled) return Effect.fail(new KeyRefused({ reason: "disabled" }))
-          if (key.expiresAt !== null && DateTime.toEpochMillis(key.expiresAt) <= now) {
-            return Effect.fail(new KeyRefused({ reason: "expired" }))
-          }
-          return Effect.succeed(key)
-        })
+      // done at the call, not when the effect is run: every request passes here
+      const authenticate = (secret: string): Effect.Effect<ApiKey.ApiKey, KeyRefused> => {
+        if (nats.awayForMs() > staleAfterMs) return Effect.fail(new KeyRefused({ reason: "unverifiable" }))
+        const key = keys.get(ApiKey.fingerprint(secret))
+        if (key === undefined) return Effect.fail(new KeyRefused({ reason: "unknown" }))
+        if (key.disabled) return Effect.fail(new KeyRefused({ reason: "disabled" }))
+        if (key.expiresAt !== null && DateTime.toEpochMillis(key.expiresAt) <= clock.currentTimeMillisUnsafe()) {
+          return Effect.fail(new KeyRefused({ reason: "expired" }))
+        }
+        return Effect.succeed(key)
+      }
       return KeyRing.of({ authenticate, isLoaded: () => isLoaded })
     })
   )

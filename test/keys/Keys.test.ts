@@ -40,7 +40,7 @@ const both = Effect.gen(function*() {
 
 /** What ingress says of a key, once it says what is expected. Never returns where it does not come to that. */
 const eventually = (ring: KeyRing["Service"], secret: string, expected: string) =>
-  Effect.result(ring.authenticate(secret)).pipe(
+  Effect.result(Effect.suspend(() => ring.authenticate(secret))).pipe(
     Effect.map((result) => Result.isSuccess(result) ? result.success.name : result.failure.reason),
     // the watch is on the real clock, whatever the test's
     Effect.tap(() => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 2)))),
