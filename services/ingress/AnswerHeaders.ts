@@ -64,13 +64,14 @@ export const layer = HttpRouter.middleware<{ provides: CurrentRequest }>()(
       Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest | Scope.Scope>) => {
         const request = Context.get(context, HttpServerRequest.HttpServerRequest)
         const record = new RequestRecord(request, spans)
-        const own = Context.add(Context.make(CurrentRequest, record), Tracer.ParentSpan, record.span)
         const answered = handler.pipe(
           Effect.matchCauseEffect({
             onFailure: (cause) => Effect.map(unanswered(cause, record), (response) => complete(response, record)),
             onSuccess: (response) => Effect.succeed(complete(response, record))
           }),
-          Effect.provideContext(own)
+          // one by one: a whole context would be merged with a copy of the process's
+          Effect.provideService(CurrentRequest, record),
+          Effect.provideService(Tracer.ParentSpan, record.span)
         )
         return isProbe(request) ? answered : Effect.andThen(follow(record, Context.get(context, Scope.Scope)), answered)
       })

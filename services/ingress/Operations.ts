@@ -75,10 +75,10 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
   /** What needs no waiting is done at once: the steps of a fiber would cost more than it does. */
   const handle = (
     request: HttpServerRequest.HttpServerRequest,
-    headers: Headers.Headers,
     { model: pathModel, operation }: PathTemplate.Match
   ) =>
   (record: RequestRecord) => {
+    const { headers } = record
     const perform = (key: ApiKey, body: Uint8Array) =>
       Effect.flatMapEager(
         RequestBody.decode(operation, headers, body),
@@ -134,12 +134,11 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
         "openai",
         () => Effect.fail(new RouteNotFound({ method: request.method, path: request.url.split("?")[0] ?? "" }))
       )
-      // the platform makes the headers anew at every look
       : answered(
         record,
         matched.operation.name,
         matched.operation.dialect,
-        handle(request, request.headers, matched)
+        handle(request, matched)
       )
   })
   return HttpRouter.route("POST", group.path, route)

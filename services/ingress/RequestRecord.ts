@@ -3,7 +3,7 @@
  * line of the log.
  */
 import { Context, Exit, type Tracer } from "effect"
-import type { HttpServerRequest } from "effect/http"
+import type { Headers, HttpServerRequest } from "effect/http"
 import { randomUUID } from "node:crypto"
 import type { Operation, Workload } from "../../shared/contract/Operation.ts"
 import * as Attributes from "../../shared/telemetry/Attributes.ts"
@@ -25,6 +25,8 @@ Metrics.observeUnsafe(Metrics.inProgress(), () => inProgress)
 export class RequestRecord {
   readonly id = RequestRecord.makeId()
   readonly #begun = performance.now()
+  /** Its headers, which the platform makes anew at every look. */
+  readonly headers: Headers.Headers
   readonly #method: string
   readonly #spans: ServerSpans
   /** Its template; `undefined` where no route has its path. */
@@ -46,7 +48,8 @@ export class RequestRecord {
     this.#method = request.method
     this.#route = RouteTemplate.of(request.method, request.url)
     this.#spans = spans
-    this.span = spans.begin(request, this.#route)
+    this.headers = request.headers
+    this.span = spans.begin(request, this.headers, this.#route)
     this.span.attribute(Attributes.name.requestId, this.id)
   }
 

@@ -1,12 +1,16 @@
 /** The span of a request: what OpenTelemetry's conventions for HTTP servers want to know of it, and never more than its route. */
 import { Clock, Context, Effect, Option, Tracer } from "effect"
-import type { HttpServerRequest } from "effect/http"
+import type { Headers, HttpServerRequest } from "effect/http"
 import * as Attributes from "../../shared/telemetry/Attributes.ts"
 import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
 
 export interface ServerSpans {
   /** Begins one, in the client's trace where it has one. `route` is `undefined` where no route has its path. */
-  readonly begin: (request: HttpServerRequest.HttpServerRequest, route: string | undefined) => Tracer.Span
+  readonly begin: (
+    request: HttpServerRequest.HttpServerRequest,
+    headers: Headers.Headers,
+    route: string | undefined
+  ) => Tracer.Span
   /** The time that spans are told, in epoch nanoseconds. */
   readonly now: () => bigint
 }
@@ -17,7 +21,7 @@ export const make: Effect.Effect<ServerSpans> = Effect.gen(function*() {
   const now = () => clock.currentTimeNanosUnsafe()
   return {
     now,
-    begin: ({ headers, method, remoteAddress }, route) => {
+    begin: ({ method, remoteAddress }, headers, route) => {
       const { parent } = TraceParent.asParent(headers["traceparent"])
       const span = tracer.span({
         name: route === undefined ? method : `${method} ${route}`,
