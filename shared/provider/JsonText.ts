@@ -5,6 +5,9 @@
  * provider see another request than the client sent.
  */
 
+import { Predicate } from "effect"
+import * as Json from "./Json.ts"
+
 /** A member of the outermost object: where its key begins and where its value lies, in bytes. */
 export interface Member {
   readonly name: string
@@ -107,6 +110,27 @@ export const valueOf = (bytes: Uint8Array, all: ReadonlyArray<Member>, name: str
   } catch {
     return undefined
   }
+}
+
+/** What is larger than this is not parsed as a whole, and of it only members that are smaller than that. In bytes. */
+const wholeBytes = 256 * 1024
+const memberBytes = 16 * 1024
+
+/**
+ * The outermost object, parsed; of a large text without its large members. `undefined` where it is no whole object.
+ *
+ * What is small is cheaper to parse than to search.
+ */
+export const parsed = (bytes: Uint8Array): Json.Fields | undefined => {
+  if (bytes.length <= wholeBytes) {
+    const json = Json.parse(text.decode(bytes))
+    return Predicate.isReadonlyObject(json) ? json : undefined
+  }
+  const all = members(bytes)
+  const small = all?.filter(({ valueEnd, valueStart }) => valueEnd - valueStart <= memberBytes)
+  return small === undefined
+    ? undefined
+    : Object.fromEntries(small.map(({ name }) => [name, valueOf(bytes, small, name)]))
 }
 
 /**

@@ -41,17 +41,17 @@ const relayed = (call: Call): Relayed | undefined => {
 const grammar: AnswerGrammar = {
   marks: [Buffer.from("\"usage\""), Buffer.from("\"error\"")],
   modelPaths: [["message", "model"], ["model"]],
-  read: (data, members, before) => {
-    switch (JsonText.valueOf(data, members, "type")) {
+  read: ({ message, type, usage }, before) => {
+    switch (type) {
       case "error":
         return { isError: true }
       case "message_start":
-        return { usage: usageOf(Json.fields(JsonText.valueOf(data, members, "message"))["usage"], before) }
+        return { usage: usageOf(Json.fields(message)["usage"], before) }
       default:
-        return { usage: usageOf(JsonText.valueOf(data, members, "usage"), before) }
+        return { usage: usageOf(usage, before) }
     }
   },
-  isLast: (data) => Json.fields(Json.parse(Buffer.from(data).toString()))["type"] === "message_stop"
+  isLast: ({ type }) => type === "message_stop"
 }
 
 export const anthropic: HttpProtocol<typeof messagesProvider.options.Type> = {

@@ -47,12 +47,7 @@ const toBody = (call: Call): Uint8Array => {
 const grammar: AnswerGrammar = {
   marks: [],
   modelPaths: [["model"]],
-  read: (data, members) => ({
-    usage: usageIn({
-      meta: JsonText.valueOf(data, members, "meta") ?? null,
-      usage: JsonText.valueOf(data, members, "usage") ?? null
-    })
-  }),
+  read: ({ meta = null, usage = null }) => ({ usage: usageIn({ meta, usage }) }),
   // nothing of it is streamed
   isLast: () => true
 }

@@ -44,17 +44,11 @@ const grammar: AnswerGrammar = {
   // usage comes with every frame: the last one is read
   marks: [Buffer.from("\"error\"")],
   modelPaths: [["modelVersion"]],
-  read: (data, members) => {
-    const error = JsonText.valueOf(data, members, "error")
-    return error !== undefined && error !== null
-      ? { isError: true }
-      : { usage: usageOf(JsonText.valueOf(data, members, "usageMetadata")) }
-  },
-  isLast: (data) => {
-    const { candidates, promptFeedback } = Json.fields(Json.parse(Buffer.from(data).toString()))
-    return typeof Json.fields(promptFeedback)["blockReason"] === "string" ||
-      Json.list(candidates).some((candidate) => typeof Json.fields(candidate)["finishReason"] === "string")
-  }
+  read: ({ error, usageMetadata }) =>
+    error !== undefined && error !== null ? { isError: true } : { usage: usageOf(usageMetadata) },
+  isLast: ({ candidates, promptFeedback }) =>
+    typeof Json.fields(promptFeedback)["blockReason"] === "string" ||
+    Json.list(candidates).some((candidate) => typeof Json.fields(candidate)["finishReason"] === "string")
 }
 
 export const gemini: HttpProtocol<typeof generateContentProvider.options.Type> = {

@@ -1,6 +1,6 @@
 /** How the answers of a provider read where they are passed on: where the few places are that the gateway looks at. */
 import type { Usage } from "../../contract/Usage.ts"
-import type { Member } from "../JsonText.ts"
+import type { Fields } from "../Json.ts"
 
 /** What a piece of an answer says beside the answer itself. */
 export interface Reading {
@@ -20,7 +20,7 @@ export interface AnswerGrammar {
   /** Where the model's name may stand. */
   readonly modelPaths: ReadonlyArray<ReadonlyArray<string>>
   /** Reads data of a stream, or a whole answer. `before` is what was known of usage until then. */
-  readonly read: (data: Uint8Array, members: ReadonlyArray<Member>, before: Usage | undefined) => Reading
+  readonly read: (data: Fields, before: Usage | undefined) => Reading
   /** Whether data of a stream says why the answer ends. Asked of the last ones only. */
-  readonly isLast: (data: Uint8Array) => boolean
+  readonly isLast: (data: Fields) => boolean
 }

@@ -25,4 +25,6 @@ export interface AnswerReader {
   readonly holdBytes: (contentType: string) => number
   /** What was consumed, once the answer has ended. */
   readonly usage: () => Usage | undefined
+  /** The pieces of the answer, parsed, in which it says of itself what `Ending.ts` tells, once it has ended. */
+  readonly ends: () => ReadonlyArray<unknown>
 }

@@ -1,13 +1,32 @@
 /**
- * What a provider's answer says of itself beside what it says: which model it was, and why it ended. Read for its span
- * alone, from the few pieces of the answer in which that stands.
+ * What a provider's answer says of itself beside what it says: which model it was, and why it ended. That stands in its
+ * first piece and in its last ones.
  */
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as Json from "../Json.ts"
 
-/** How many of the last pieces of a stream are kept for this, and up to which size a whole answer is read once more. */
-const lastPieces = 4
-const maxBytes = 256 * 1024
+/** How many of the last pieces of a stream are remembered. */
+const remembered = 4
+
+/** The pieces of a stream where it begins and where it ends. */
+export class Ends<Piece> {
+  #first: Piece | undefined
+  #last: Array<Piece> = []
+
+  pass(piece: Piece): void {
+    if (this.#last.push(piece) <= remembered) return
+    this.#first ??= this.#last[0]
+    this.#last.shift()
+  }
+
+  get last(): ReadonlyArray<Piece> {
+    return this.#last
+  }
+
+  get all(): ReadonlyArray<Piece> {
+    return this.#first === undefined ? this.#last : [this.#first, ...this.#last]
+  }
+}
 
 /** Names of models and reasons, and nothing that could be more. */
 const plain = /^[\w.:/@-]{1,128}$/
@@ -30,37 +49,12 @@ const modelIn = (json: unknown): unknown => {
   return model ?? modelVersion ?? Json.fields(message)["model"]
 }
 
-export class Ending {
-  #first: Uint8Array | undefined
-  #last: Array<Uint8Array> = []
-
-  /** A piece of a stream. */
-  pass(chunk: Uint8Array): void {
-    if (this.#first === undefined) {
-      this.#first = chunk
-      return
-    }
-    this.#last.push(chunk)
-    if (this.#last.length > lastPieces) this.#last.shift()
-  }
-
-  /** A whole answer. */
-  whole(body: Uint8Array): void {
-    if (body.length <= maxBytes) this.#first = body
-  }
-
-  /** For the span of the call. */
-  attributes(): Readonly<Record<string, unknown>> {
-    const told = Buffer.concat([this.#first ?? new Uint8Array(0), ...this.#last]).toString()
-    const pieces = told.trimStart().startsWith("{")
-      ? [told]
-      : told.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice("data:".length))
-    const all = pieces.map((piece) => Json.parse(piece))
-    const reasons = all.flatMap(reasonsIn).filter(isPlain)
-    const model = all.map(modelIn).find(isPlain)
-    return {
-      ...(model === undefined ? {} : { [Attributes.name.responseModel]: model }),
-      ...(reasons.length === 0 ? {} : { [Attributes.name.finishReasons]: reasons })
-    }
+/** For the span of the call. */
+export const attributes = (pieces: ReadonlyArray<unknown>): Readonly<Record<string, unknown>> => {
+  const reasons = pieces.flatMap(reasonsIn).filter(isPlain)
+  const model = pieces.map(modelIn).find(isPlain)
+  return {
+    ...(model === undefined ? {} : { [Attributes.name.responseModel]: model }),
+    ...(reasons.length === 0 ? {} : { [Attributes.name.finishReasons]: reasons })
   }
 }

@@ -14,7 +14,7 @@ import type { Sink } from "../Sink.ts"
 import type { ExchangeControl, Receiver, Upstream } from "../Upstream.ts"
 import type { AnswerReader, Read } from "./AnswerReader.ts"
 import { isFailure } from "./AnswerReader.ts"
-import { Ending } from "./Ending.ts"
+import * as Ending from "./Ending.ts"
 import type { HttpProtocol, Outgoing } from "./HttpProtocol.ts"
 import * as ProviderError from "./ProviderError.ts"
 
@@ -35,9 +35,7 @@ export const exchange = Effect.fnUntraced(function*(
   const key = Option.getOrUndefined(Option.map(yield* Endpoint.keyOf(endpoint), Redacted.value))
   const secrets = [key ?? "", endpoint.provider.baseUrl ?? ""]
   const reader = makeReader(secrets)
-  // only for those who listen
-  const ending = (yield* Tracer.Tracer) === Tracer.nativeTracer ? undefined : new Ending()
-  const answer = new Answer(endpoint.name, sink, reader, ending)
+  const answer = new Answer(endpoint.name, sink, reader)
   const traceparent = yield* TraceParent.current
   yield* upstream.exchange({
     provider: endpoint.name,
@@ -53,7 +51,10 @@ export const exchange = Effect.fnUntraced(function*(
     ...Endpoint.timeoutsOf(endpoint)
   }, (control) => answer.receiver(control))
   yield* answer.finish(secrets)
-  if (ending !== undefined) yield* Effect.annotateCurrentSpan(ending.attributes())
+  // only for those who listen
+  if ((yield* Tracer.Tracer) !== Tracer.nativeTracer) {
+    yield* Effect.annotateCurrentSpan(Ending.attributes(reader.ends()))
+  }
   return reader.usage()
 })
 
@@ -62,7 +63,6 @@ class Answer {
   readonly #provider: string
   readonly #sink: Sink
   readonly #reader: AnswerReader
-  readonly #ending: Ending | undefined
   #status = 0
   #headers: IncomingHttpHeaders = {}
   #contentType = "application/json"
@@ -71,8 +71,7 @@ class Answer {
   #heldBytes = 0
   #mayHold = 0
 
-  constructor(provider: string, sink: Sink, reader: AnswerReader, ending: Ending | undefined) {
-    this.#ending = ending
+  constructor(provider: string, sink: Sink, reader: AnswerReader) {
     this.#provider = provider
     this.#sink = sink
     this.#reader = reader
@@ -91,7 +90,6 @@ class Answer {
       onData: (chunk) => {
         switch (this.#kind) {
           case "stream":
-            this.#ending?.pass(chunk)
             return this.#onStream(chunk, control)
           case "error":
             if (this.#heldBytes < ProviderError.maxErrorBytes) this.#hold(chunk)
@@ -120,16 +118,10 @@ class Answer {
       case "stream":
         return this.#last(this.#reader.end())
       case "whole":
-        return this.#last(this.#reader.whole(this.#whole()))
+        return this.#last(this.#reader.whole(Buffer.concat(this.#held)))
       case "passing":
         return Effect.void
     }
-  }
-
-  #whole(): Uint8Array {
-    const body = Buffer.concat(this.#held)
-    this.#ending?.whole(body)
-    return body
   }
 
   #hold(chunk: Uint8Array): void {

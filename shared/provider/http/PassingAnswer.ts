@@ -27,6 +27,7 @@ export class PassingAnswer implements AnswerReader {
   readonly #options: PassingAnswerOptions
   readonly #stream: PassingStream
   #usage: Usage | undefined
+  #whole: Json.Fields | undefined
 
   constructor(options: PassingAnswerOptions) {
     const { grammar, showUsage } = options
@@ -67,18 +68,22 @@ export class PassingAnswer implements AnswerReader {
 
   whole(body: Uint8Array): Read {
     const { grammar } = this.#options
-    const members = JsonText.members(body)
-    if (members === undefined) return this.#failed("malformed")
+    this.#whole = JsonText.parsed(body)
+    if (this.#whole === undefined) return this.#failed("malformed")
     // some providers say 200 and mean it not
-    const { isError, usage } = grammar.read(body, members, undefined)
+    const { isError, usage } = grammar.read(this.#whole, undefined)
     if (isError === true) return this.#reported(body)
     this.#usage = usage
-    const renamed = this.#alias === undefined ? undefined : rename(body, members, grammar, this.#alias)
+    const renamed = this.#alias === undefined ? undefined : rename(body, grammar, this.#alias)
     return [renamed ?? body]
   }
 
   usage(): Usage | undefined {
     return this.#usage
+  }
+
+  ends(): ReadonlyArray<unknown> {
+    return this.#whole === undefined ? this.#stream.ends : [this.#whole]
   }
 
   #failed(reason: "cut" | "malformed" | "error"): JobError {

@@ -3,9 +3,11 @@
  * whether the provider ended its answer properly.
  */
 import type { Usage } from "../../contract/Usage.ts"
+import type * as Json from "../Json.ts"
 import * as JsonText from "../JsonText.ts"
 import { dataOf, maxFrameBytes, replaceData, SseFrames } from "../SseFrames.ts"
 import type { AnswerGrammar } from "./AnswerGrammar.ts"
+import { Ends } from "./Ending.ts"
 
 export interface PassingStreamOptions {
   readonly grammar: AnswerGrammar
@@ -15,14 +17,26 @@ export interface PassingStreamOptions {
   readonly alias: string | undefined
 }
 
-/** How many of the last frames are searched for the end where the provider sends no terminator. */
-const remembered = 4
+/** The data of a frame. It is parsed when somebody looks into it, which is rare. */
+class Piece {
+  readonly data: Uint8Array
+  #fields: Json.Fields | undefined
+
+  constructor(data: Uint8Array) {
+    this.data = data
+  }
+
+  get fields(): Json.Fields | undefined {
+    return this.#fields ??= JsonText.parsed(this.data)
+  }
+}
 
 export class PassingStream {
   readonly #options: PassingStreamOptions
   readonly #marks: ReadonlyArray<Buffer>
   readonly #frames = new SseFrames()
-  #last: Array<Uint8Array> = []
+  /** Where the provider sends no terminator, the last ones are searched for the end. */
+  readonly #pieces = new Ends<Piece>()
   #terminated = false
   #usage: Usage | undefined
   /** Why the stream has ended before its time. */
@@ -70,18 +84,24 @@ export class PassingStream {
 
   /** Whether what has passed is a whole answer. */
   get isComplete(): boolean {
-    return this.#terminated || this.#last.some((data) => this.#options.grammar.isLast(data))
+    const { grammar } = this.#options
+    return this.#terminated ||
+      this.#pieces.last.some(({ fields }) => fields !== undefined && grammar.isLast(fields))
   }
 
   /** What was consumed by what has passed. A provider may say so in every frame: then the last ones count. */
   get usage(): Usage | undefined {
     if (this.#usage !== undefined) return this.#usage
     let usage: Usage | undefined
-    for (const data of this.#last) {
-      const members = JsonText.members(data)
-      if (members !== undefined) usage = this.#options.grammar.read(data, members, usage).usage ?? usage
+    for (const { fields } of this.#pieces.last) {
+      if (fields !== undefined) usage = this.#options.grammar.read(fields, usage).usage ?? usage
     }
     return usage
+  }
+
+  /** See `AnswerReader`. */
+  get ends(): ReadonlyArray<unknown> {
+    return this.#pieces.all.map(({ fields }) => fields)
   }
 
   /** What of this frame is for the client. */
@@ -99,12 +119,12 @@ export class PassingStream {
 
   #read(frame: Uint8Array, data: Uint8Array, isOrdinary: boolean): Uint8Array | undefined | "malformed" | "error" {
     const { alias, grammar, showUsage } = this.#options
-    this.#last.push(data)
-    if (this.#last.length > remembered) this.#last.shift()
+    const piece = new Piece(data)
+    this.#pieces.pass(piece)
     if (isObject(data) && (isOrdinary || this.#firstMark(data) === data.length)) return frame
-    const members = JsonText.members(data)
-    if (members === undefined) return "malformed"
-    const { isError, isOnlyUsage, usage } = grammar.read(data, members, this.#usage)
+    const { fields } = piece
+    if (fields === undefined) return "malformed"
+    const { isError, isOnlyUsage, usage } = grammar.read(fields, this.#usage)
     if (isError === true) {
       this.errorData = data
       return "error"
@@ -112,7 +132,7 @@ export class PassingStream {
     if (usage !== undefined) this.#usage = usage
     if (isOnlyUsage === true && !showUsage) return undefined
     if (alias === undefined) return frame
-    const renamed = rename(data, members, grammar, alias)
+    const renamed = rename(data, grammar, alias)
     return renamed === undefined ? frame : replaceData(frame, data, renamed)
   }
 
@@ -131,10 +151,10 @@ export class PassingStream {
 /** JSON with another name of the model; `undefined` where it names none. */
 export const rename = (
   data: Uint8Array,
-  members: ReadonlyArray<JsonText.Member>,
   { modelPaths }: AnswerGrammar,
   alias: string
 ): Uint8Array | undefined => {
+  const members = JsonText.members(data) ?? []
   for (const path of modelPaths) {
     const renamed = JsonText.setAt(data, members, path, alias)
     if (renamed !== undefined) return renamed

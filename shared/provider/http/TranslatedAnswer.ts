@@ -13,6 +13,7 @@ import type { Head } from "../Sink.ts"
 import { dataOf, maxFrameBytes, SseFrames } from "../SseFrames.ts"
 import type { AnswerGrammar } from "./AnswerGrammar.ts"
 import type { AnswerReader, Read } from "./AnswerReader.ts"
+import { Ends } from "./Ending.ts"
 import * as ProviderError from "./ProviderError.ts"
 
 const utf8 = new TextEncoder()
@@ -86,6 +87,7 @@ export class TranslatedPart implements AnswerReader {
   readonly isPassable = false
   readonly #options: TranslatedPartOptions
   readonly #frames = new SseFrames()
+  readonly #pieces = new Ends<unknown>()
   #terminated = false
   #failure: JobError | undefined
 
@@ -130,6 +132,7 @@ export class TranslatedPart implements AnswerReader {
   whole(body: Uint8Array): Read {
     const { answer, decoder, provider, secrets } = this.#options
     const json = Json.parse(text.decode(body))
+    this.#pieces.pass(json)
     if (isError(json)) return ProviderError.inAnswer(provider, json, secrets)
     const events = decoder.whole(json)
     if (events === undefined || !decoder.isComplete()) return this.#failed("malformed")
@@ -138,6 +141,10 @@ export class TranslatedPart implements AnswerReader {
 
   usage(): Usage | undefined {
     return this.#options.decoder.usage()
+  }
+
+  ends(): ReadonlyArray<unknown> {
+    return this.#pieces.all
   }
 
   #read(frame: Uint8Array, events: Array<ModelEvent>): JobError | undefined {
@@ -150,6 +157,7 @@ export class TranslatedPart implements AnswerReader {
       return undefined
     }
     const json = Json.parse(text.decode(data))
+    this.#pieces.pass(json)
     if (isError(json)) return ProviderError.inAnswer(provider, json, secrets)
     const decoded = decoder.frame(json)
     if (decoded === undefined) return this.#failed("malformed")

@@ -73,18 +73,12 @@ const grammar: AnswerGrammar = {
   terminator: Buffer.from("[DONE]"),
   marks: [Buffer.from("\"usage\""), Buffer.from("\"error\"")],
   modelPaths: [["model"]],
-  read: (data, members) => {
-    const error = JsonText.valueOf(data, members, "error")
+  read: ({ choices, error, usage: reported }) => {
     if (error !== undefined && error !== null) return { isError: true }
-    const usage = usageOf(JsonText.valueOf(data, members, "usage"))
-    if (usage === undefined) return {}
-    const choices = JsonText.valueOf(data, members, "choices")
-    return { usage, isOnlyUsage: Array.isArray(choices) && choices.length === 0 }
+    const usage = usageOf(reported)
+    return usage === undefined ? {} : { usage, isOnlyUsage: Array.isArray(choices) && choices.length === 0 }
   },
-  isLast: (data) =>
-    Json.list(Json.fields(Json.parse(Buffer.from(data).toString()))["choices"]).some((choice) =>
-      typeof Json.fields(choice)["finish_reason"] === "string"
-    )
+  isLast: ({ choices }) => Json.list(choices).some((choice) => typeof Json.fields(choice)["finish_reason"] === "string")
 }
 
 export const openAi: HttpProtocol<typeof chatCompletionsProvider.options.Type> = {
