@@ -74,7 +74,6 @@ export type Control =
 
 const encodeError = Schema.encodeSync(Schema.fromJsonString(JobError))
 const decodeError = Schema.decodeUnknownOption(Schema.fromJsonString(JobError))
-const decodeHeaders = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.String)))
 
 const utf8 = new TextEncoder()
 const text = new TextDecoder()
@@ -214,14 +213,6 @@ const decodeClaims = (lines: string): ReadonlyArray<Claim> =>
     const [job = "", attempt = "", redispatch = "", behind] = line.split(" ")
     return { job, attempt: Number(attempt), redispatch: redispatchOf(redispatch), behind: Number(behind) }
   })
-
-const noHeaders: AnswerHead["headers"] = {}
-
-/** The headers of the HTTP request that a message brings. */
-export const furtherHeaders = (headers: MsgHdrs | undefined): AnswerHead["headers"] =>
-  headers?.has(header.headers) === true
-    ? Option.getOrElse(decodeHeaders(decodeHeader(headers.get(header.headers))), () => noHeaders)
-    : noHeaders
 
 /** Whatever is not plainly `always` is treated with the greater care. */
 const redispatchOf = (value: unknown): Redispatch => value === "always" ? "always" : "neverSent"

@@ -8,8 +8,7 @@
 import type { Msg, Subscription } from "@nats-io/nats-core"
 import type { Workload } from "../contract/Operation.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { furtherHeaders } from "./Frame.ts"
-import { decodeHeader } from "./Outbox.ts"
+import { decodeJob, type JobHeader } from "./JobHeader.ts"
 import type { Nats } from "./Nats.ts"
 import * as Subjects from "./Subjects.ts"
 import { header } from "./Subjects.ts"
@@ -21,32 +20,18 @@ export interface Serving {
   readonly inFlight: () => number
 }
 
-/** A job as it came from the queue. */
-export interface PulledJob {
-  readonly id: string
-  /** Of the queue that it came from. */
-  readonly subject: string
-  readonly attempt: number
-  readonly operation: string
-  readonly model: string
-  readonly tenant: string
-  readonly contentType: string
-  /** What the worker is to know of the request's other headers. */
-  readonly headers: Readonly<Record<string, string>>
-  /** Epoch milliseconds; see `JobRequest`. */
-  readonly deadline: number
-  readonly traceparent: string | undefined
-  /** Where the frames go. */
-  readonly reply: string
-  /** The request's body, or `undefined` where it must be pulled from ingress. */
-  readonly body: Uint8Array | undefined
-  readonly bodySize: number
+/** What the queue says of a job. */
+interface Delivery {
   /** From 1: more than 1 where another worker had it before and did not finish. */
   readonly delivery: number
   /** Epoch milliseconds at which JetStream took it. */
   readonly publishedAt: number
   /** How many jobs of the pool were left in the stream when it was given out. */
   readonly behind: number
+}
+
+/** What becomes of a job in the queue. */
+interface Hold extends Delivery {
   /** The slot is free for another, while this one is still kept from other workers. */
   readonly free: () => void
   /** Done with it, for good or bad. Frees the slot. */
@@ -55,6 +40,14 @@ export interface PulledJob {
   readonly giveBack: (delayMs?: number) => void
   /** Tells JetStream that it is still being worked on. */
   readonly working: () => void
+}
+
+/** A job as it came from the queue. */
+export interface PulledJob extends JobHeader, Hold {
+  /** Of the queue that it came from. */
+  readonly subject: string
+  /** The request's body, or `undefined` where it must be pulled from ingress. */
+  readonly body: Uint8Array | undefined
 }
 
 /**
@@ -140,16 +133,16 @@ export class JobSource {
     if (message.reply === "") return this.#status(message)
     this.#outstanding = Math.max(0, this.#outstanding - 1)
     this.#inFlight++
-    const job = this.#decode(message)
-    if (this.#subscription === undefined) return job.giveBack()
-    if (message.headers?.get(header.version) !== Subjects.protocolVersion) return job.acknowledge()
-    this.#onJob(job)
+    const hold = this.#hold(message.reply ?? "")
+    if (this.#subscription === undefined) return hold.giveBack()
+    const job = decodeJob(message)
+    if (job === undefined) return hold.acknowledge()
+    const body = message.data.length === 0 && job.bodySize > 0 ? undefined : message.data
+    this.#onJob({ ...job, ...hold, subject: message.subject, body })
   }
 
-  #decode(message: Msg): PulledJob {
-    const headers = message.headers
-    const text = (name: string) => decodeHeader(headers?.get(name) ?? "")
-    const { behind, deliveries, publishedAt } = parseAckSubject(message.reply ?? "")
+  /** The job that is settled by what is published to this subject. */
+  #hold(subject: string): Hold {
     let held = true
     let hasSlot = true
     const free = () => {
@@ -161,31 +154,16 @@ export class JobSource {
     const settle = (word: Uint8Array) => {
       if (!held) return
       held = false
-      this.#nats.outbox.publish(message.reply ?? "", word)
+      this.#nats.outbox.publish(subject, word)
       free()
     }
     return {
-      id: text(header.job),
-      subject: message.subject,
-      attempt: Number(text(header.attempt)),
-      operation: text(header.operation),
-      model: text(header.model),
-      tenant: text(header.tenant),
-      contentType: text(header.contentType),
-      headers: furtherHeaders(headers),
-      deadline: Number(text(header.deadline)),
-      traceparent: headers?.has(header.traceparent) === true ? text(header.traceparent) : undefined,
-      reply: text(header.reply),
-      body: text(header.body) === "pull" ? undefined : message.data,
-      bodySize: Number(text(header.bodySize)),
-      delivery: deliveries,
-      publishedAt,
-      behind,
+      ...parseAckSubject(subject),
       free,
       acknowledge: () => settle(ack),
       giveBack: (delayMs) => settle(delayMs === undefined ? nak : nakLater(delayMs)),
       working: () => {
-        if (held) this.#nats.outbox.publish(message.reply ?? "", inProgress)
+        if (held) this.#nats.outbox.publish(subject, inProgress)
       }
     }
   }
@@ -233,13 +211,11 @@ export class JobSource {
 }
 
 /** `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<nanoseconds>.<pending>`; newer servers put domain and account before the stream. */
-const parseAckSubject = (
-  subject: string
-): { readonly deliveries: number; readonly publishedAt: number; readonly behind: number } => {
+const parseAckSubject = (subject: string): Delivery => {
   const tokens = subject.split(".")
   const first = tokens.length > 9 ? 6 : 4
   return {
-    deliveries: Number(tokens[first]),
+    delivery: Number(tokens[first]),
     publishedAt: Math.floor(Number(tokens[first + 3]) / 1_000_000),
     behind: Number(tokens[first + 4])
   }

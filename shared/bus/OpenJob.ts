@@ -1,14 +1,13 @@
 /** One job of this ingress that is not over: how far it is, and what it looks like in the stream. */
 import { nuid } from "@nats-io/nats-core"
 import type { Tracer } from "effect"
+import { encodeJob } from "./JobHeader.ts"
 import type { JobPool } from "./JobPool.ts"
 import type { AnswerListener, JobRequest } from "./JobRequest.ts"
 import { JobSpans } from "./JobSpans.ts"
 import { initial, type JobState } from "./JobState.ts"
 import * as Limits from "./Limits.ts"
-import { encodeHeaders } from "./Outbox.ts"
 import * as Subjects from "./Subjects.ts"
-import { header } from "./Subjects.ts"
 import type { WorkerLink } from "./WorkerLinks.ts"
 
 export class OpenJob {
@@ -46,23 +45,19 @@ export class OpenJob {
     return [
       Subjects.jobSubject(request.workload, request.pool),
       inline ? request.body : new Uint8Array(0),
-      encodeHeaders({
-        [header.version]: Subjects.protocolVersion,
-        [header.job]: id,
-        [header.attempt]: attempt,
-        [header.reply]: Subjects.replySubject(request.workload, ingress, id, attempt),
-        [header.deadline]: request.deadline,
-        [header.operation]: request.operation,
-        [header.model]: request.model,
-        [header.tenant]: request.tenant,
-        [header.priority]: request.priority,
-        [header.body]: inline ? "inline" : "pull",
-        [header.bodySize]: request.body.length,
-        [header.contentType]: request.contentType,
-        [header.headers]: request.headers === undefined ? undefined : JSON.stringify(request.headers),
-        [header.messageId]: `${id}.${attempt}`,
-        [header.traceparent]: span === undefined ? request.traceparent : JobSpans.header(span)
-      })
+      encodeJob({
+        id,
+        attempt,
+        reply: Subjects.replySubject(request.workload, ingress, id, attempt),
+        deadline: request.deadline,
+        operation: request.operation,
+        model: request.model,
+        tenant: request.tenant,
+        contentType: request.contentType,
+        headers: request.headers,
+        traceparent: span === undefined ? request.traceparent : JobSpans.header(span),
+        bodySize: request.body.length
+      }, `${id}.${attempt}`)
     ]
   }
 }

@@ -92,25 +92,9 @@ export const attemptKey = (job: string, attempt: number): string => `${job}.${at
 export const inboxPrefix = (service: string): string => `_INBOX.${service}`
 
 export const header = {
-  version: "Gw-V",
+  /** Everything about a job; see `JobHeader.ts`. */
   job: "Gw-Job",
-  attempt: "Gw-Attempt",
-  reply: "Gw-Reply",
-  /** Epoch milliseconds after which nobody waits for the job to begin. */
-  deadline: "Gw-Deadline",
-  operation: "Gw-Op",
-  model: "Gw-Model",
-  /** An opaque id, never the key. */
-  tenant: "Gw-Tenant",
-  priority: "Gw-Class",
-  /** `inline`: the message's payload is the request's body; `pull`: the worker asks for it after its claim. */
-  body: "Gw-Body",
-  bodySize: "Gw-Body-Size",
-  contentType: "Content-Type",
   messageId: "Nats-Msg-Id",
-  traceparent: "traceparent",
-  /** Further headers of the client's request, as a JSON object. */
-  headers: "Gw-Headers",
   /** What a frame, or a control, is: a word, and behind a space what belongs to it. */
   frame: "Gw-Frame",
   control: "Gw-Ctl",

@@ -9,14 +9,13 @@ import * as Attributes from "../telemetry/Attributes.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as Span from "../telemetry/Span.ts"
 import * as TraceParent from "../telemetry/TraceParent.ts"
+import { encodeJob } from "./JobHeader.ts"
 import type { PulledJob, Serving } from "./JobSource.ts"
 import { JobSource } from "./JobSource.ts"
 import { JetStreamFailed, patiently, provisionPatiently } from "./JobStreams.ts"
 import * as Limits from "./Limits.ts"
 import { Nats } from "./Nats.ts"
-import { encodeHeaders } from "./Outbox.ts"
 import * as Subjects from "./Subjects.ts"
-import { header } from "./Subjects.ts"
 
 /** What the queue holds of a task. */
 export interface SubmittedTask {
@@ -114,21 +113,16 @@ export class TaskQueue extends Context.Service<TaskQueue, {
 
 const unavailable = new Unavailable({ retryAfterMs: 2_000 })
 
+/** Nobody waits for a task, and what is asked stands in its record. */
+const nothingToAnswer = { attempt: 0, reply: "", deadline: 0, contentType: "", headers: undefined, bodySize: 0 }
+
 const publish = (nats: Nats["Service"], task: SubmittedTask): Effect.Effect<void, JetStreamFailed | QueueFull> =>
   Effect.tryPromise({
     try: () =>
       nats.outbox.request(
         Subjects.jobSubject(task.workload, task.pool),
         new Uint8Array(0),
-        encodeHeaders({
-          [header.version]: Subjects.protocolVersion,
-          [header.job]: task.id,
-          [header.messageId]: task.id,
-          [header.operation]: task.operation,
-          [header.model]: task.model,
-          [header.tenant]: task.tenant,
-          [header.traceparent]: task.traceparent
-        }),
+        encodeJob({ ...nothingToAnswer, ...task }, task.id),
         answerWithinMs
       ),
     catch: (cause) => new JetStreamFailed({ detail: String(cause) })

@@ -48,9 +48,11 @@ export interface Means extends Metering {
   readonly performer: Performer["Service"]
 }
 
+const noHeaders: Work["headers"] = {}
+
 const decoded = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<Work, JobError> =>
   Effect.flatMap(job.body, (body) => {
-    const { contentType, deadline, headers, model, operation: name, tenant } = job.pulled
+    const { contentType, deadline, headers = noHeaders, model, operation: name, tenant } = job.pulled
     const operation = operationNamed(name)
     return operation === undefined
       ? Effect.fail(

@@ -6,6 +6,7 @@ import { Deferred, Effect, Fiber, Queue } from "effect"
 import { randomBytes } from "node:crypto"
 import type { ServeOptions } from "../../shared/bus/JobServer.ts"
 import { encodeHeaders } from "../../shared/bus/Outbox.ts"
+import { protocolVersion } from "../../shared/bus/Subjects.ts"
 import { QueueFull, QueueTimeout, Unavailable } from "../../shared/contract/JobError.ts"
 import { untilJobs, untilNoJobs } from "../fixture/JobStream.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
@@ -90,8 +91,9 @@ describe("slots", () => {
       const face = yield* ingress(server.url)
       yield* worker(server.url, { slots: 1, run: reply })
       const foreign = [
-        encodeHeaders({ "Gw-V": "0", "Gw-Job": "x", "Gw-Deadline": 0 }),
-        encodeHeaders({ "Gw-V": "99", "Gw-Model": "%zz", "Gw-Attempt": "many" }),
+        encodeHeaders({ "Gw-V": "1", "Gw-Job": "x", "Gw-Deadline": 0 }),
+        encodeHeaders({ "Gw-Job": "99 x many r 0 op %zz t text/plain   0" }),
+        encodeHeaders({ "Gw-Job": `${protocolVersion} x many r 0 op m t text/plain   0` }),
         undefined
       ]
       for (const headers of foreign) face.nats.outbox.publish("jobs.chat.default", randomBytes(10), headers)
@@ -129,15 +131,13 @@ describe("a job that is delivered twice", () => {
       yield* answer.receivedBytes("first".length)
       const message = yield* Fiber.join(copy)
       // without its message id, so that JetStream takes it for another
-      const headers = ["Gw-V", "Gw-Job", "Gw-Attempt", "Gw-Reply", "Gw-Deadline", "Gw-Body"].map((name) =>
-        [name, message.headers?.get(name)] as const
-      )
+      const headers = encodeHeaders({ "Gw-Job": message.headers?.get("Gw-Job") })
       const manager = yield* Effect.promise(() => jetstreamManager(face.nats.connection))
       let published = 1
       /** Returns when it was published once more and a worker has settled that. */
       const again = Effect.suspend(() => {
         published++
-        face.nats.outbox.publish("jobs.chat.default", message.data, encodeHeaders(Object.fromEntries(headers)))
+        face.nats.outbox.publish("jobs.chat.default", message.data, headers)
         return Effect.promise(async () => (await manager.streams.info("JOBS_CHAT")).state).pipe(
           Effect.repeat({ until: (state) => state.last_seq === published && state.messages === 1 })
         )

@@ -52,9 +52,7 @@ const sourceOf = Effect.fnUntraced(function*(
   const deliver = (inbox: string, { connection = queue, delivery = 1, version = protocolVersion } = {}) => {
     sequence++
     const headers = makeHeaders()
-    headers.set("Gw-V", version)
-    headers.set("Gw-Job", `job${sequence}`)
-    headers.set("Gw-Attempt", "2")
+    headers.set("Gw-Job", `${version} job${sequence} 2 r.chat.x.job${sequence}.2 0 op m t text/plain   4`)
     const reply = `played.ACK.JOBS_CHAT.slow.${delivery}.${sequence}.${sequence}.1700000000123456789.0`
     connection.publish(inbox, "body", { headers, reply })
   }
