@@ -42,33 +42,36 @@ export const told = ({ model: theirs, name }: Endpoint, model: string, answer: A
       if (span === undefined) return
       for (const [key, value] of Object.entries(attributes)) span.attribute(key, value)
     }
-    return Effect.onExit(call, (exit) =>
-      Effect.sync(() => {
-        answer.onFirstChunk = undefined
-        const ended = clock.currentTimeNanosUnsafe()
-        Metrics.update(Metrics.attempts(name, outcomeOf(exit)), 1)
-        Metrics.update(Metrics.attemptDuration(name, theirs), secondsOf(ended - begun))
-        if (first !== undefined) {
-          const firstSeconds = secondsOf(first - begun)
-          Metrics.update(Metrics.timeToFirstToken(name, theirs), firstSeconds)
-          annotate({ [Attributes.name.isStream]: true, [Attributes.name.firstChunk]: firstSeconds })
-        }
-        if (Exit.isFailure(exit)) {
-          const error = Cause.findErrorOption(exit.cause)
-          if (Option.isSome(error)) annotate(Attributes.failure(error.value))
-          return
-        }
-        const usage = exit.value
-        if (usage === undefined) return
-        annotate(Attributes.usage(usage))
-        countTokens(name, model, usage)
-        if (first !== undefined && usage.outputTokens > 1) {
-          Metrics.update(
-            Metrics.timePerOutputToken(name, theirs),
-            secondsOf(ended - first) / (usage.outputTokens - 1)
-          )
-        }
-      }))
+    const tell = (exit: Exit.Exit<Usage | undefined, JobError>): void => {
+      answer.onFirstChunk = undefined
+      const ended = clock.currentTimeNanosUnsafe()
+      Metrics.update(Metrics.attempts(name, outcomeOf(exit)), 1)
+      Metrics.update(Metrics.attemptDuration(name, theirs), secondsOf(ended - begun))
+      if (first !== undefined) {
+        const firstSeconds = secondsOf(first - begun)
+        Metrics.update(Metrics.timeToFirstToken(name, theirs), firstSeconds)
+        annotate({ [Attributes.name.isStream]: true, [Attributes.name.firstChunk]: firstSeconds })
+      }
+      if (Exit.isFailure(exit)) {
+        const error = Cause.findErrorOption(exit.cause)
+        if (Option.isSome(error)) annotate(Attributes.failure(error.value))
+        return
+      }
+      const usage = exit.value
+      if (usage === undefined) return
+      if (span !== undefined) annotate(Attributes.usage(usage))
+      countTokens(name, model, usage)
+      if (first !== undefined && usage.outputTokens > 1) {
+        Metrics.update(
+          Metrics.timePerOutputToken(name, theirs),
+          secondsOf(ended - first) / (usage.outputTokens - 1)
+        )
+      }
+    }
+    return Effect.onExitPrimitive(call, (exit) => {
+      tell(exit)
+      return undefined
+    })
   })
 
 const secondsOf = (nanos: bigint): number => Number(nanos) / 1e9

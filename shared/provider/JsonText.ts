@@ -69,6 +69,7 @@ const skipValue = (bytes: Uint8Array, from: number): number => {
 /** The members of the outermost object in order, duplicates included; `undefined` where the text is no whole object. */
 export const members = (bytes: Uint8Array): ReadonlyArray<Member> | undefined => {
   const found: Array<Member> = []
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   let at = skipSpace(bytes, 0)
   if (bytes[at] !== 0x7b) return undefined
   at = skipSpace(bytes, at + 1)
@@ -78,7 +79,7 @@ export const members = (bytes: Uint8Array): ReadonlyArray<Member> | undefined =>
     const start = at
     at = skipString(bytes, at)
     if (at === -1) return undefined
-    const name = readString(bytes.subarray(start, at))
+    const name = readString(buffer, start, at)
     at = skipSpace(bytes, at)
     if (name === undefined || bytes[at] !== 0x3a) return undefined
     const valueStart = skipSpace(bytes, at + 1)
@@ -92,10 +93,12 @@ export const members = (bytes: Uint8Array): ReadonlyArray<Member> | undefined =>
   }
 }
 
-const readString = (bytes: Uint8Array): string | undefined => {
-  if (bytes.indexOf(backslash) === -1) return text.decode(bytes.subarray(1, -1))
+/** The string between these quotes. */
+const readString = (bytes: Buffer, start: number, end: number): string | undefined => {
+  const name = bytes.toString("utf8", start + 1, end - 1)
+  if (!name.includes("\\")) return name
   try {
-    return JSON.parse(text.decode(bytes))
+    return JSON.parse(`"${name}"`)
   } catch {
     return undefined
   }

@@ -8,6 +8,15 @@ type Secret = Option.Option<Redacted.Redacted>
 const of = (value: string | undefined): Secret =>
   value === undefined || value === "" ? Option.none() : Option.some(Redacted.make(value))
 
+const lasting = new Map<string, Secret>()
+
+/** For one that never changes. Made once: the registry of all that is redacted holds it weakly, which keeps the GC busy. */
+const ofLasting = (value = ""): Secret => {
+  let secret = lasting.get(value)
+  if (secret === undefined) lasting.set(value, secret = of(value))
+  return secret
+}
+
 /** How long the content of a file is believed, in milliseconds: a key that was changed there is in use soon after. */
 const believedMs = 10_000
 
@@ -32,9 +41,9 @@ export const resolve = (text: string, environment: NodeJS.ProcessEnv = process.e
   const reference = SecretReference.parse(text)
   switch (reference.kind) {
     case "literal":
-      return Effect.succeed(of(text))
+      return Effect.succeed(ofLasting(text))
     case "variable":
-      return Effect.succeed(of(environment[reference.name]))
+      return Effect.succeed(ofLasting(environment[reference.name]))
     case "file":
       return fromFile(reference.path)
   }

@@ -85,83 +85,113 @@ const exchange = (
   makeReceiver: (control: ExchangeControl) => Receiver
 ): Effect.Effect<void, JobError> =>
   Effect.callback<void, JobError>((resume) => {
-    let controller: Dispatcher.DispatchController | undefined
-    let aborted = false
-    let over = false
-    const settle = (result: Effect.Effect<void, JobError>) => {
-      if (over) return
-      over = true
-      clearTimeout(deadline)
-      resume(result)
-    }
-    const fail = (error: JobError) => {
-      settle(Effect.fail(error))
-      abort()
-    }
-    // a timer, not `Effect.timeout`, which races two more fibers for every request
-    const deadline = setTimeout(
-      () => fail(new ProviderTimeout({ provider: request.provider, phase: "total" })),
-      request.totalMs
-    )
-    const abort = () => {
-      aborted = true
-      controller?.abort(new Error("no longer wanted"))
-    }
-    const receiver = makeReceiver({
-      pause: () => controller?.pause(),
-      resume: () => controller?.resume(),
-      fail
-    })
-    // what one read of the socket has brought is handed on as one piece, in however many the provider sent it: each costs
-    let read: Array<Uint8Array> = []
-    const deliver = () => {
-      const [first, ...more] = read
-      read = []
-      if (first !== undefined && !over) receiver.onData(more.length === 0 ? first : Buffer.concat([first, ...more]))
-    }
-    const { body = null, headers } = request
-    const refused = (error: JobError) => Effect.sync(() => settle(Effect.fail(error)))
+    const running = new Exchange(request, makeReceiver, resume)
+    const { body = null, headers, method = "POST", url } = request
     const sent = body === null || commit === none ? { headers, body } : {
       headers: { ...headers, "content-length": String(body.length) },
-      body: after(Effect.tapError(commit, refused), body)
+      body: after(Effect.tapError(commit, (error) => Effect.sync(() => running.fail(error))), body)
     }
     agent.dispatch({
-      origin: request.url.origin,
-      path: request.url.pathname + request.url.search,
-      method: request.method ?? "POST",
-      ...sent,
+      origin: url.origin,
+      path: url.pathname + url.search,
+      method,
+      headers: sent.headers,
+      body: sent.body,
       headersTimeout: request.firstByteMs,
       bodyTimeout: request.idleMs
-    }, {
-      // there is a connection, and the request is about to be written to it
-      onRequestStart: (started) => {
-        controller = started
-        // an abort that came before there was a connection would otherwise be lost
-        if (aborted) started.abort(new Error("no longer wanted"))
-      },
-      onResponseStart: (_controller, status, headers) => {
-        if (!over) receiver.onHead(status, headers)
-      },
-      onResponseData: (_controller, chunk) => {
-        if (read.push(chunk) === 1) queueMicrotask(deliver)
-      },
-      onResponseEnd: () => {
-        deliver()
-        settle(Effect.void)
-      },
-      onResponseError: (_controller, error) => {
-        deliver()
-        settle(Effect.fail(networkFailure(request.provider, codeOf(error), controller !== undefined)))
-      }
-    })
-    return Effect.sync(() => {
-      over = true
-      clearTimeout(deadline)
-      abort()
-    })
+    }, running)
+    return Effect.sync(() => running.abandon())
   })
 
-const codeOf = (error: NodeJS.ErrnoException): string | undefined => error.code
+/** One exchange, as undici tells of it. */
+class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
+  readonly #provider: string
+  readonly #receiver: Receiver
+  readonly #resume: (result: Effect.Effect<void, JobError>) => void
+  readonly #deadline: NodeJS.Timeout
+  #controller: Dispatcher.DispatchController | undefined
+  /** What one read of the socket has brought is handed on as one piece, in however many the provider sent it: each costs. */
+  #read: Array<Uint8Array> = []
+  #aborted = false
+  #over = false
+
+  constructor(
+    { provider, totalMs }: UpstreamRequest,
+    makeReceiver: (control: ExchangeControl) => Receiver,
+    resume: (result: Effect.Effect<void, JobError>) => void
+  ) {
+    this.#provider = provider
+    this.#resume = resume
+    // a timer, not `Effect.timeout`, which races two more fibers for every request
+    this.#deadline = setTimeout(() => this.fail(new ProviderTimeout({ provider, phase: "total" })), totalMs)
+    this.#receiver = makeReceiver(this)
+  }
+
+  pause(): void {
+    this.#controller?.pause()
+  }
+
+  resume(): void {
+    this.#controller?.resume()
+  }
+
+  fail(error: JobError): void {
+    this.#settle(Effect.fail(error))
+    this.#abort()
+  }
+
+  /** Nobody waits for it any more. */
+  abandon(): void {
+    this.#over = true
+    clearTimeout(this.#deadline)
+    this.#abort()
+  }
+
+  /** There is a connection, and the request is about to be written to it. */
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    // an abort that came before there was a connection would otherwise be lost
+    if (this.#aborted) this.#abort()
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (!this.#over) this.#receiver.onHead(status, headers)
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    if (this.#read.push(chunk) === 1) queueMicrotask(() => this.#deliver())
+  }
+
+  onResponseEnd(): void {
+    this.#deliver()
+    this.#settle(Effect.void)
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: NodeJS.ErrnoException): void {
+    this.#deliver()
+    this.#settle(Effect.fail(networkFailure(this.#provider, error.code, this.#controller !== undefined)))
+  }
+
+  #deliver(): void {
+    const read = this.#read
+    const [first] = read
+    if (first === undefined) return
+    this.#read = []
+    if (!this.#over) this.#receiver.onData(read.length === 1 ? first : Buffer.concat(read))
+  }
+
+  #settle(result: Effect.Effect<void, JobError>): void {
+    if (this.#over) return
+    this.#over = true
+    clearTimeout(this.#deadline)
+    this.#resume(result)
+  }
+
+  #abort(): void {
+    this.#aborted = true
+    this.#controller?.abort(new Error("no longer wanted"))
+  }
+}
 
 /** By the code of what failed below HTTP, and by whether anything was sent before. */
 export const networkFailure = (provider: string, code: string | undefined, sent: boolean): JobError => {

@@ -104,11 +104,11 @@ const failed = (means: Means, job: ServedJob, meter: Meter, cause: Cause.Cause<J
   )
 }
 
-const ended = (means: Means, job: ServedJob, meter: Meter, usage: Usage | undefined): Effect.Effect<void> => {
+const ended = (means: Means, job: ServedJob, meter: Meter, usage: Usage | undefined): void => {
   job.reply.end(usage)
   meter.ended(usage)
   if (usage !== undefined) counted(means, job, usage)
-  return Metric.update(Metrics.jobs(job.pulled.operation, "Done"), 1)
+  Metrics.update(Metrics.jobs(job.pulled.operation, "Done"), 1)
 }
 
 /** Ingress does not want it any more, or this worker has to end. */
@@ -124,24 +124,36 @@ const claimed = (job: ServedJob, meter: Meter): Effect.Effect<void, Cancelled> =
   return job.pulled.delivery === 1 ? claim : Effect.tapError(claim, () => Effect.sync(() => meter.lost()))
 }
 
+/** What it has waited and consumed stands in its span. */
+const performed = (means: Means, job: ServedJob, meter: Meter): Effect.Effect<Usage | undefined, JobError> =>
+  Effect.withFiber(({ cache: { span } }) => {
+    const tell = (attributes: object): void => {
+      if (span?._tag !== "Span") return
+      for (const [name, value] of Object.entries(attributes)) span.attribute(name, value)
+    }
+    const queuedMs = Math.max(0, means.now() - job.pulled.publishedAt)
+    tell({ [Attributes.name.queueMs]: queuedMs })
+    return decoded(job, meter, queuedMs).pipe(
+      Effect.flatMap((work) => means.performer.perform(work, job.reply)),
+      Effect.map((usage) => {
+        if (usage !== undefined) tell(Attributes.usage(usage))
+        return usage
+      })
+    )
+  })
+
 export const live = (means: Means, job: ServedJob): Effect.Effect<void> =>
   Effect.suspend(() => {
     const meter = new Meter(means, job)
     return claimed(job, meter).pipe(
-      Effect.flatMap(() => {
-        const queuedMs = Math.max(0, means.now() - job.pulled.publishedAt)
-        const told = Effect.annotateCurrentSpan({ [Attributes.name.queueMs]: queuedMs })
-        return Effect.andThen(told, decoded(job, meter, queuedMs))
-      }),
-      Effect.flatMap((work) => means.performer.perform(work, job.reply)),
-      Effect.tap((usage) => usage === undefined ? Effect.void : Effect.annotateCurrentSpan(Attributes.usage(usage))),
+      Effect.flatMap(() => performed(means, job, meter)),
       Span.around(`process ${job.pulled.subject}`, {
         kind: "consumer",
         attributes: Attributes.pulled(job.pulled),
         ...TraceParent.asParent(job.pulled.traceparent)
       }),
       Effect.matchCauseEffect({
-        onSuccess: (usage) => ended(means, job, meter, usage),
+        onSuccess: (usage) => Effect.sync(() => ended(means, job, meter, usage)),
         onFailure: (cause) => failed(means, job, meter, cause)
       }),
       Effect.onInterrupt(() => interrupted(means, job, meter))

@@ -2,7 +2,7 @@
  * One exchange with a provider, fed to a reader: errors by their status, streams as they come, anything else once it is
  * whole, at the pace at which the client takes it.
  */
-import { Effect, Option, Redacted, Tracer } from "effect"
+import { Effect, type Fiber, Option, Redacted, Tracer } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
 import type { JobError } from "../../contract/JobError.ts"
 import { ProviderFailed } from "../../contract/JobError.ts"
@@ -28,16 +28,24 @@ export interface ExchangeOptions {
   readonly reader: (secrets: ReadonlyArray<string>) => AnswerReader
 }
 
-export const exchange = Effect.fnUntraced(function*(
-  { authorize, call, reader: makeReader, request, sink, upstream }: ExchangeOptions
-): Effect.fn.Return<Usage | undefined, JobError> {
-  const { endpoint } = call
-  const key = Option.getOrUndefined(Option.map(yield* Endpoint.keyOf(endpoint), Redacted.value))
+/** Without a generator: every call to a provider comes through here. */
+export const exchange = (options: ExchangeOptions): Effect.Effect<Usage | undefined, JobError> =>
+  Effect.flatMap(
+    Endpoint.keyOf(options.call.endpoint),
+    (key) =>
+      Effect.withFiber((fiber) => exchangeIn(fiber, Option.getOrUndefined(Option.map(key, Redacted.value)), options))
+  )
+
+const exchangeIn = (
+  fiber: Fiber.Fiber<unknown, unknown>,
+  key: string | undefined,
+  { authorize, call: { endpoint }, reader: makeReader, request, sink, upstream }: ExchangeOptions
+): Effect.Effect<Usage | undefined, JobError> => {
   const secrets = [key ?? "", endpoint.provider.baseUrl ?? ""]
   const reader = makeReader(secrets)
   const answer = new Answer(endpoint.name, sink, reader)
-  const traceparent = yield* TraceParent.current
-  yield* upstream.exchange({
+  const { span } = fiber.cache
+  const exchanged = upstream.exchange({
     provider: endpoint.name,
     url: Endpoint.urlOf(endpoint, request.path),
     headers: {
@@ -45,18 +53,19 @@ export const exchange = Effect.fnUntraced(function*(
       "accept": request.streams ? "text/event-stream" : "application/json",
       ...(key === undefined ? {} : authorize(key)),
       ...request.headers,
-      ...(traceparent === undefined ? {} : { traceparent })
+      ...(span === undefined ? {} : { traceparent: TraceParent.format(span) })
     },
     body: request.body,
     ...Endpoint.timeoutsOf(endpoint)
   }, (control) => answer.receiver(control))
-  yield* answer.finish(secrets)
-  // only for those who listen
-  if ((yield* Tracer.Tracer) !== Tracer.nativeTracer) {
-    yield* Effect.annotateCurrentSpan(Ending.attributes(reader.ends()))
-  }
-  return reader.usage()
-})
+  return Effect.map(Effect.flatMap(exchanged, () => answer.finish(secrets)), () => {
+    // only for those who listen
+    if (span?._tag === "Span" && fiber.getRef(Tracer.Tracer) !== Tracer.nativeTracer) {
+      for (const [name, value] of Object.entries(Ending.attributes(reader.ends()))) span.attribute(name, value)
+    }
+    return reader.usage()
+  })
+}
 
 /** One answer on its way from the provider to the sink. */
 class Answer {
@@ -118,10 +127,15 @@ class Answer {
       case "stream":
         return this.#last(this.#reader.end())
       case "whole":
-        return this.#last(this.#reader.whole(Buffer.concat(this.#held)))
+        return this.#last(this.#reader.whole(this.#whole()))
       case "passing":
         return Effect.void
     }
+  }
+
+  #whole(): Uint8Array {
+    const [only] = this.#held
+    return only !== undefined && this.#held.length === 1 ? only : Buffer.concat(this.#held)
   }
 
   #hold(chunk: Uint8Array): void {
@@ -160,7 +174,7 @@ class Answer {
     if (!this.#sink.started) this.#start()
     if (this.#sink.write(bytes)) return
     control.pause()
-    this.#sink.onDrain(control.resume)
+    this.#sink.onDrain(() => control.resume())
   }
 
   #start(): void {
