@@ -7,7 +7,7 @@
  * the last token of their reply subject, and a frame of nothing but bytes, by far the most frequent, has no headers at
  * all: reading headers costs more than everything else that ingress does with it.
  */
-import type { Msg, MsgHdrs } from "@nats-io/nats-core"
+import type { Msg } from "@nats-io/nats-core"
 import { Option, Schema } from "effect"
 import { InternalError, JobError } from "../contract/JobError.ts"
 import type { Usage } from "../contract/Usage.ts"
