@@ -102,7 +102,7 @@ describe("ingress and worker", () => {
     }
     const [served, unknown, keyless] = await Promise.all(answers.map(lineOf))
     assert.strictEqual(served?.message, "request")
-    const { durationMs, firstByteMs, queueMs, requestId: _id, tenant, ...said } = served!.annotations
+    const { durationMs, firstByteMs, queueMs, requestId: _id, tenant, traceId, ...said } = served!.annotations
     assert.deepStrictEqual(said, {
       method: "POST",
       route: "/v1/chat/completions",
@@ -111,6 +111,7 @@ describe("ingress and worker", () => {
       model: "free-chat"
     })
     assert.match(String(tenant), /^key_/)
+    assert.strictEqual(traceId, answers[0]?.headers.get("traceparent")?.split("-")[1])
     assert.isAtLeast(Number(firstByteMs), Number(queueMs))
     assert.isAtLeast(Number(durationMs), Number(firstByteMs))
     assert.deepInclude(unknown!.annotations, { status: 400, error: "InvalidRequest", model: "none" })
