@@ -9,14 +9,25 @@ export class Answer implements Sink {
   attempts = 0
   /** How long nobody worked on the request, in milliseconds. */
   queuedMs: number
-  /** Runs when the answer begins. */
-  onStart: (() => void) | undefined
-  /** Runs with its first bytes, where it is a stream of events. */
-  onFirstChunk: (() => void) | undefined
+  #onStart: (() => void) | undefined
+  #onFirstChunk: (() => void) | undefined
 
   constructor(sink: Sink, queuedMs: number) {
     this.#sink = sink
     this.queuedMs = queuedMs
+  }
+
+  /**
+   * Runs when the answer begins. Given to a method: V8 makes a function that is written where a property is assigned among
+   * its old objects, and what it knows of lives as long as they do.
+   */
+  onStart(run: (() => void) | undefined): void {
+    this.#onStart = run
+  }
+
+  /** Runs with its first bytes, where it is a stream of events. */
+  onFirstChunk(run: (() => void) | undefined): void {
+    this.#onFirstChunk = run
   }
 
   get started(): boolean {
@@ -24,8 +35,8 @@ export class Answer implements Sink {
   }
 
   start(head: Head): void {
-    this.onStart?.()
-    if (!head.contentType.startsWith("text/event-stream")) this.onFirstChunk = undefined
+    this.#onStart?.()
+    if (!head.contentType.startsWith("text/event-stream")) this.#onFirstChunk = undefined
     this.#sink.start({
       ...head,
       headers: {
@@ -38,8 +49,8 @@ export class Answer implements Sink {
   }
 
   write(bytes: Uint8Array): boolean {
-    this.onFirstChunk?.()
-    this.onFirstChunk = undefined
+    this.#onFirstChunk?.()
+    this.#onFirstChunk = undefined
     return this.#sink.write(bytes)
   }
 

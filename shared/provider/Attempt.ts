@@ -77,10 +77,10 @@ export const make = Effect.gen(function*() {
     isRetry: boolean
   ) =>
     Effect.suspend(() => {
-      answer.onStart = () => void fork(health.succeeded(candidate, admission) ?? Effect.void)
+      answer.onStart(() => void fork(health.succeeded(candidate, admission) ?? Effect.void))
       return perform(candidate, request, answer, isRetry)
     }).pipe(Effect.onExit((exit) => {
-      answer.onStart = undefined
+      answer.onStart(undefined)
       return Exit.hasFails(exit) ? Effect.void : health.abandoned(candidate, admission)
     }))
 

@@ -34,16 +34,16 @@ export const told = ({ model: theirs, name }: Endpoint, model: string, answer: A
     const span = fiber.cache.span?._tag === "Span" ? fiber.cache.span : undefined
     const begun = clock.currentTimeNanosUnsafe()
     let first: bigint | undefined
-    answer.onFirstChunk = () => {
+    answer.onFirstChunk(() => {
       first = clock.currentTimeNanosUnsafe()
       span?.event("first chunk", first)
-    }
+    })
     const annotate = (attributes: object): void => {
       if (span === undefined) return
       for (const [key, value] of Object.entries(attributes)) span.attribute(key, value)
     }
     const tell = (exit: Exit.Exit<Usage | undefined, JobError>): void => {
-      answer.onFirstChunk = undefined
+      answer.onFirstChunk(undefined)
       const ended = clock.currentTimeNanosUnsafe()
       Metrics.update(Metrics.attempts(name, outcomeOf(exit)), 1)
       Metrics.update(Metrics.attemptDuration(name, theirs), secondsOf(ended - begun))

@@ -30,7 +30,7 @@ export interface Work {
   /** How long it lay in the queue, in milliseconds. */
   readonly queuedMs: number
   /** Hears of every call to a provider before it is made. */
-  readonly onCall: Meter["onCall"]
+  readonly onCall: Meter["called"]
   /** Comes before whatever must not be done twice, however often a worker is lost. */
   readonly commit: ServedJob["commit"]
 }
@@ -67,7 +67,7 @@ const decoded = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<
         body,
         deadline,
         queuedMs,
-        onCall: meter.onCall,
+        onCall: (endpoint) => meter.called(endpoint),
         commit: job.commit
       })
   })

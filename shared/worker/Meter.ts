@@ -41,7 +41,7 @@ export class Meter {
     this.#job = job
   }
 
-  readonly onCall = (endpoint: { readonly name: string; readonly model: string }): void => {
+  called(endpoint: { readonly name: string; readonly model: string }): void {
     this.#calls++
     this.#provider = endpoint.name
     this.#providerModel = endpoint.model
