@@ -88,7 +88,7 @@ export class Admission extends Context.Service<Admission, {
         serve: (over: Over) => Effect.Effect<A, E, R>
       ): Effect.Effect<A, E | LimitReached, R> => {
         const holding = new Holding(bounds, tokenEstimate(operation, bytes, fieldOf(decoded)))
-        // what was taken is given back whenever the client leaves
+        // what was taken is given back whenever the client leaves; waiting for a limit can be interrupted all the same
         return Effect.onExitPrimitive(
           Effect.suspend((): Effect.Effect<A, E | LimitReached, R> => {
             takeInHand(holding)
@@ -105,6 +105,8 @@ export class Admission extends Context.Service<Admission, {
         )
       }
 
+      /** By the record of a key, which an edit replaces. */
+      const known = new WeakMap<ApiKey, Bounds>()
       const boundsOf = (key: ApiKey): Bounds => {
         const found = known.get(key)
         if (found !== undefined) return found
@@ -120,8 +122,6 @@ export class Admission extends Context.Service<Admission, {
         known.set(key, bounds)
         return bounds
       }
-      /** By the record of a key, which an edit replaces. */
-      const known = new WeakMap<ApiKey, Bounds>()
 
       const stateOf = (bounds: Bounds, kind: Kind) => {
         const bound = bounds.find((bound) => bound.kind === kind)

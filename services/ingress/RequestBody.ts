@@ -64,7 +64,6 @@ const collect = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Ui
       resume(tooLarge)
     }
     const onEnd = () => {
-      stop()
       const [first] = pieces
       resume(Effect.succeed(pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces, size)))
     }

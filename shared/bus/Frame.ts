@@ -175,7 +175,7 @@ const partsOf = (value: string): { readonly type: string; readonly detail: strin
 /** Not by schemas, which took a tenth of all the time that ingress spends on a request. */
 const decodeData = (sequence: number, json: string): Frame | undefined => {
   const ends = parse(json)
-  if (!Array.isArray(ends)) return undefined
+  if (!Array.isArray(ends) || ends.length !== 2) return undefined
   const [first, last]: ReadonlyArray<unknown> = ends
   const [status, redispatch, contentType, headers]: ReadonlyArray<unknown> = Array.isArray(first) ? first : []
   const head = typeof status === "number" && typeof contentType === "string" && isStrings(headers)

@@ -294,9 +294,10 @@ export class Share {
   #use(units: number): Taken {
     this.#idle -= units
     this.#usedLately += units
-    this.#lastUsedAt = this.#now()
+    const now = this.#now()
+    this.#lastUsedAt = now
     const isWindow = this.#terms.windowMs > 0
-    const at = isWindow ? this.#count(Ledger.momentOf(this.#terms, this.#now()), units) : 0
+    const at = isWindow ? this.#count(Ledger.momentOf(this.#terms, now), units) : 0
     if (!isWindow) this.#inUse += units
     let settled = units
     return {

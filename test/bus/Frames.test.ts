@@ -204,7 +204,15 @@ describe("a frame", () => {
       const noise = [
         undefined,
         "NATS/1.0\r\n\r\n",
-        ...["dance", "data", "data {}", "data []", "data [[200,\"always\",\"text/plain\",[1]],null]", "pull x"].map(
+        ...[
+          "dance",
+          "data",
+          "data {}",
+          "data []",
+          "data [null]",
+          "data [[200,\"always\",\"text/plain\",[1]],null]",
+          "pull x"
+        ].map(
           (value) => `NATS/1.0\r\nGw-Frame: ${value}\r\n\r\n`
         ),
         "NATS/1.0\r\nGw-Ctl: dance\r\n\r\n"
