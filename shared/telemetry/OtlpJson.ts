@@ -6,22 +6,10 @@
  */
 import { Option, type Tracer } from "effect"
 import { OtlpResource } from "effect/observability"
-import type { DiscreetSpan, Outcome } from "./DiscreetSpan.ts"
+import type { DiscreetSpan, Outcome, SpanEvent } from "./DiscreetSpan.ts"
 
 /** OTLP's numbers. */
 const kinds = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 } as const
-
-/** What is before an attribute's value. Names of attributes are our own, and few. */
-const beginnings = new Map<string, string>()
-
-const beginningOf = (key: string): string => {
-  let beginning = beginnings.get(key)
-  if (beginning === undefined) {
-    beginning = `{"key":${JSON.stringify(key)},"value":`
-    beginnings.set(key, beginning)
-  }
-  return beginning
-}
 
 /** Text that is JSON between quotes as it is. */
 const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
@@ -35,13 +23,38 @@ const valueOf = (value: unknown): string =>
     ? `{"intValue":${value as number}}`
     : JSON.stringify(OtlpResource.unknownToAttributeValue(value))
 
-const attributesOf = (attributes: Iterable<readonly [string, unknown]>): string => {
+/** Most attributes have few values: so many of each are remembered as text, where they are short. */
+const maxRemembered = 100
+const maxRememberedLength = 64
+
+const remembered = new Map<string, Map<unknown, string>>()
+
+const attributeOf = (key: string, value: unknown): string => {
+  let texts = remembered.get(key)
+  if (texts === undefined) remembered.set(key, texts = new Map())
+  const known = texts.get(value)
+  if (known !== undefined) return known
+  const text = `{"key":${quoted(key)},"value":${valueOf(value)}}`
+  if (texts.size >= maxRemembered || String(value).length > maxRememberedLength) return text
+  // in one piece, not as the tree of pieces that it was put together from
+  const whole = Buffer.from(text).toString()
+  texts.set(value, whole)
+  return whole
+}
+
+const attributesOf = (keys: ReadonlyArray<string>, values: ReadonlyArray<unknown>): string => {
   let text = ""
-  for (const [key, value] of attributes) {
-    text += `${text === "" ? "" : ","}${beginningOf(key)}${valueOf(value)}}`
+  for (let at = 0; at < keys.length; at++) {
+    text += at === 0 ? attributeOf(keys[at]!, values[at]) : `,${attributeOf(keys[at]!, values[at])}`
   }
   return text
 }
+
+const recordOf = (attributes: Readonly<Record<string, unknown>>): string =>
+  attributesOf(Object.keys(attributes), Object.values(attributes))
+
+const eventOf = ({ at, attributes, name }: SpanEvent): string =>
+  `{"name":${quoted(name)},"timeUnixNano":"${at}","attributes":[${recordOf(attributes)}]}`
 
 const statusOf = (outcome: Outcome): string =>
   outcome === "ok"
@@ -51,17 +64,14 @@ const statusOf = (outcome: Outcome): string =>
     : `{"code":2,"message":${quoted(outcome.failed)}}`
 
 const linkOf = ({ attributes, span: { spanId, traceId } }: Tracer.SpanLink): string =>
-  `{"traceId":${quoted(traceId)},"spanId":${quoted(spanId)},"attributes":[${attributesOf(Object.entries(attributes))}]}`
+  `{"traceId":${quoted(traceId)},"spanId":${quoted(spanId)},"attributes":[${recordOf(attributes)}]}`
 
 export const spanText = (span: DiscreetSpan, startTime: bigint, endTime: bigint, outcome: Outcome): string => {
-  const { attributes, events, links, parent } = span
+  const { events, kind, links, parent } = span
   const parentText = Option.isSome(parent) ? `"parentSpanId":${quoted(parent.value.spanId)},` : ""
-  const eventsText = events.map(({ at, attributes, name }) =>
-    `{"name":${quoted(name)},"timeUnixNano":"${at}","attributes":[${attributesOf(Object.entries(attributes))}]}`
-  )
   return `{"traceId":${quoted(span.traceId)},"spanId":"${span.spanId}",${parentText}"name":${quoted(span.name)},` +
-    `"kind":${kinds[span.kind]},"startTimeUnixNano":"${startTime}","endTimeUnixNano":"${endTime}",` +
-    `"attributes":[${attributesOf(attributes)}],"events":[${eventsText.join(",")}],` +
+    `"kind":${kinds[kind]},"startTimeUnixNano":"${startTime}","endTimeUnixNano":"${endTime}",` +
+    `"attributes":[${attributesOf(span.keys, span.values)}],"events":[${events.map(eventOf).join(",")}],` +
     `"links":[${links.map(linkOf).join(",")}],"status":${statusOf(outcome)}}`
 }
 
