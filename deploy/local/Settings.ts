@@ -4,13 +4,14 @@
  * A relative path counts from the folder in which the user typed `npm start`, which npm passes on as `INIT_CWD`.
  */
 import { Config, Context, Effect, Layer, Option, Path, Schema } from "effect"
+import { complaint } from "../../shared/process/Complaint.ts"
 
 /** A variable holds something that cannot be used. */
 export class InvalidSetting extends Schema.TaggedError<InvalidSetting>()("InvalidSetting", {
   detail: Schema.String
 }) {
   override get message() {
-    return `The environment is not usable: ${this.detail}`
+    return this.detail
   }
 }
 
@@ -68,12 +69,10 @@ export class Settings extends Context.Service<Settings, {
         services: yield* file("GATEWAY_SERVICES", "services"),
         project
       })
-    }).pipe(Effect.mapError((error) => new InvalidSetting({ detail: oneLine(error.message) })))
+    }).pipe(Effect.mapError((error) => new InvalidSetting({ detail: complaint(error) })))
   )
 }
 
 /** An empty variable is as good as none. */
 const text = (name: string) =>
   Config.String(name).pipe(Config.option, Config.map(Option.filter((value) => value.trim() !== "")))
-
-const oneLine = (message: string) => message.replace(/\s+/g, " ")

@@ -1,5 +1,6 @@
-/** What was said on the command line as what a command needs; every mistake is named. */
-import { Effect, Schema, SchemaIssue } from "effect"
+/** What was said on the command line as what a command needs; every mistake names its flag. */
+import { Effect, Schema } from "effect"
+import * as Mistake from "../../shared/contract/Mistake.ts"
 
 class FlagsInvalid extends Schema.TaggedError<FlagsInvalid>()("FlagsInvalid", { detail: Schema.String }) {
   override get message() {
@@ -7,15 +8,13 @@ class FlagsInvalid extends Schema.TaggedError<FlagsInvalid>()("FlagsInvalid", { 
   }
 }
 
-const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
-
-const describe = ({ issue }: Schema.SchemaError): string =>
-  formatIssue(issue).issues
-    .map(({ message, path = [] }) => path.length === 0 ? message : `${path.map(String).join(".")}: ${message}`)
-    .join("\n")
-
-export const flagDecoder = <A>(schema: Schema.Codec<A, unknown>) => {
+/** With the names of flags that are called otherwise than what they set. */
+export const flagDecoder = <A>(schema: Schema.Codec<A, unknown>, names: Readonly<Record<string, string>> = {}) => {
   const decode = Schema.decodeUnknownEffect(schema, { errors: "all" })
+  const flagOf = ([setting = ""]: Mistake.Mistake["path"]): string => `--${names[String(setting)] ?? String(setting)}`
   return (flags: Readonly<Record<string, unknown>>): Effect.Effect<A, FlagsInvalid> =>
-    Effect.mapError(decode(flags), (error) => new FlagsInvalid({ detail: describe(error) }))
+    Effect.mapError(decode(flags), ({ issue }) => {
+      const lines = Mistake.all(issue, flags).map(({ message, path }) => `${flagOf(path)}: ${message}`)
+      return new FlagsInvalid({ detail: [...new Set(lines)].join("\n") })
+    })
 }

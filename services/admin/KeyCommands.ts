@@ -16,10 +16,7 @@ const store = Layer.merge(KeyStore.layer, KeyAudit.layer).pipe(Layer.provide(Nat
 /** Who it is, for the log of changes. */
 const by = Effect.sync(() => `${userInfo().username} at the command line`)
 
-const name = Flag.String("name").pipe(
-  Flag.withDescription("What the key is for"),
-  Flag.withSchema(Schema.NonEmptyString)
-)
+const name = Flag.String("name").pipe(Flag.withDescription("What the key is for"))
 
 const id = Argument.String("id").pipe(Argument.withDescription("The key's id, as in the list"))
 
@@ -58,7 +55,7 @@ const create = Command.make(
   { name, ...KeyFlags.flags },
   Effect.fn(
     function*({ name, ...given }) {
-      const settings = yield* KeyFlags.settingsOf(given)
+      const settings = yield* KeyFlags.settingsOf({ ...given, name: Option.some(name) })
       const { key, secret } = yield* (yield* KeyStore).create({ ...settings, name })
       yield* (yield* KeyAudit).created(yield* by, key)
       yield* Console.error(describe(key))
@@ -81,9 +78,8 @@ const edit = Command.make(
   "edit",
   { id, name: name.pipe(Flag.optional), ...KeyFlags.flags },
   Effect.fn(
-    function*({ id, name, ...given }) {
-      const settings = yield* KeyFlags.settingsOf(given)
-      yield* change(id, Option.isSome(name) ? { ...settings, name: name.value } : settings)
+    function*({ id, ...given }) {
+      yield* change(id, yield* KeyFlags.settingsOf(given))
     },
     failPlainly
   )
@@ -131,10 +127,8 @@ const ensure = Command.make(
   { name },
   Effect.fn(
     function*({ name }) {
-      const secret = yield* Config.Redacted("GATEWAY_BOOTSTRAP_KEY")
-      if (!secretPattern.test(Redacted.value(secret))) {
-        return yield* new MalformedKey()
-      }
+      const secret = yield* Config.Redacted("GATEWAY_BOOTSTRAP_KEY").pipe(Config.withDefault(Redacted.make("")))
+      if (!secretPattern.test(Redacted.value(secret))) return yield* new MalformedKey()
       yield* (yield* KeyStore).ensure({ name, secret })
     },
     Effect.provide(store),

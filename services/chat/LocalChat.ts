@@ -75,7 +75,7 @@ export class LocalChat extends Context.Service<LocalChat, {
 const start = Effect.fnUntraced(function*(conversation: Conversation, options: LocalChatOptions, request: number) {
   if (conversation.choices > maxChoices) {
     return yield* new InvalidRequest({
-      message: `n: Expected a value of at most ${maxChoices}`,
+      message: `n: must be at most ${maxChoices} for this model`,
       param: "n",
       code: "invalid_value"
     })

@@ -31,7 +31,7 @@ export const settle = (request: ImageRequest): Effect.Effect<LocalRequest, Inval
   const { images, mask, n, prompt, size } = request
   if (size !== undefined && Math.max(size.width, size.height) > largestSide) {
     const param = request.pathOf("size")
-    const message = `${param}: Expected sides of at most ${largestSide} pixels for this model`
+    const message = `${param}: must have sides of at most ${largestSide} pixels for this model`
     return Effect.fail(new InvalidRequest({ message, param, code: "invalid_value" }))
   }
   return Effect.succeed({

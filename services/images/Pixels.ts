@@ -46,10 +46,10 @@ export const load = Effect.fn("Pixels.load")(function*(
   const bytes = yield* bytesOf(source, guard)
   const picture = sharp(bytes, { limitInputPixels: maximumPixels })
   const metadata = yield* Effect.tryPromise(() => picture.metadata()).pipe(
-    Effect.mapError(() => unusable(source, "Expected a PNG, JPEG, WebP, GIF, AVIF or TIFF image"))
+    Effect.mapError(() => unusable(source, "must be a PNG, JPEG, WebP, GIF, AVIF or TIFF image"))
   )
   if (metadata.width * metadata.height > maximumPixels) {
-    return yield* unusable(source, `Expected at most ${maximumPixels / 1_000_000} million pixels`)
+    return yield* unusable(source, `must have at most ${maximumPixels / 1_000_000} million pixels`)
   }
   const upright = picture.autoOrient()
   const fitting = Math.max(metadata.width, metadata.height) > longestSide

@@ -4,10 +4,10 @@ import { ByteSize, Effect, Result, Schema } from "effect"
 import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effect/http"
 import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
 import { InvalidRequest } from "../../shared/contract/JobError.ts"
+import * as Mistake from "../../shared/contract/Mistake.ts"
 import type * as Contract from "../../shared/contract/Operation.ts"
 import { operations } from "../../shared/contract/operations.ts"
 import { BodyTooLarge, MediaTypeUnsupported } from "./IngressError.ts"
-import * as RequestMistake from "./RequestMistake.ts"
 
 /** The largest body that is read: 32 MiB. */
 export const maxBodyBytes = 32 * 1024 * 1024
@@ -128,27 +128,16 @@ const decodeJson = (decoder: Decoder, bytes: Uint8Array): Decoded => {
 
 const validate = (decoder: Decoder, value: unknown): Decoded =>
   Result.mapError(decoder(value), (error) => {
-    const { message, path } = RequestMistake.first(error.issue, value)
-    const param = toParam(path)
+    const mistake = Mistake.first(error.issue, value)
     return new InvalidRequest({
-      message: param === null ? `The request body: ${message}` : `${param}: ${message}`,
-      param,
+      message: Mistake.line(mistake, "The request body"),
+      param: Mistake.place(mistake.path) || null,
       code: "invalid_value"
     })
   })
 
 const invalid = (param: string | null, message: string, code: string): Decoded =>
   Result.fail(new InvalidRequest({ message, param, code }))
-
-/** `messages[0].content`, or `null` for the body itself. */
-const toParam = (path: ReadonlyArray<PropertyKey>): string | null => {
-  let text = ""
-  for (const key of path) {
-    if (typeof key === "number") text += `[${key}]`
-    else text += text === "" ? String(key) : `.${String(key)}`
-  }
-  return text === "" ? null : text
-}
 
 /** What of a body is more than is read, found before anything of it is built. */
 const excessOf = (bytes: Uint8Array): string | undefined => {

@@ -79,7 +79,7 @@ const make = Effect.gen(function*() {
     if (key === undefined) return Effect.sync(TaskId.random)
     return keyPattern.test(key) ? Effect.succeed(TaskId.idempotent(operation.name, tenant, key)) : Effect.fail(
       new InvalidRequest({
-        message: "idempotency-key: Expected 1 to 255 visible ASCII characters",
+        message: "idempotency-key: must be 1 to 255 visible ASCII characters",
         param: "idempotency-key",
         code: "invalid_idempotency_key"
       })

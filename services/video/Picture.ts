@@ -28,6 +28,6 @@ export const load = Effect.fn("Picture.load")(function*(image: string, width: nu
         .toBuffer({ resolveWithObject: true })
       return { width: info.width, height: info.height, pixels: new Uint8Array(data) }
     },
-    catch: () => unusable(given, "Expected a PNG, JPEG, WebP, GIF, AVIF or TIFF image")
+    catch: () => unusable(given, "must be a PNG, JPEG, WebP, GIF, AVIF or TIFF image")
   })
 })

@@ -21,7 +21,8 @@ export class NatsUnavailable extends Schema.TaggedError<NatsUnavailable>()("Nats
   detail: Schema.String
 }) {
   override get message() {
-    return `NATS at ${this.servers}: ${this.detail}`
+    const servers = this.servers.replaceAll(/[^/,\s]*@/g, "")
+    return `NATS at ${servers} cannot be used (${this.detail}): start a server there, or name another in NATS_URL`
   }
 }
 

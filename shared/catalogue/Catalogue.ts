@@ -4,7 +4,8 @@
  *
  * It is read again when the file changes. An edit that does not decode is reported and changes nothing.
  */
-import { Config, Context, Effect, FileSystem, Layer, Result, Schedule, Schema, SchemaIssue } from "effect"
+import { Config, Context, Effect, FileSystem, Layer, Result, Schedule, Schema } from "effect"
+import * as Mistake from "../contract/Mistake.ts"
 import { type Workload, workloads } from "../contract/Operation.ts"
 import { inconsistencies } from "./Inconsistencies.ts"
 import { Price } from "./Price.ts"
@@ -89,7 +90,7 @@ export const Provider = Schema.Struct({
    * does not, with `gemini` it ends in `/v1beta`.
    */
   baseUrl: Schema.optionalKey(
-    Schema.String.check(Schema.isPattern(/^https?:\/\/[^\s?#]+$/, { expected: "an http(s) URL" }))
+    Schema.String.check(Schema.isPattern(/^https?:\/\/[^\s?#]+$/, { expected: "an http(s) URL without a query" }))
   ),
   /** Where the key is: `${NAME}`, an environment variable, or `${file:/path}`. The key itself would do, but not in a file. */
   apiKey: Schema.optionalKey(
@@ -124,7 +125,7 @@ export type Target = typeof Target.Type
 
 /** A pool is a token of a NATS subject. */
 const PoolName = Schema.String.check(
-  Schema.isPattern(/^[a-z0-9-]{1,32}$/, { expected: "lower case letters, digits and -" })
+  Schema.isPattern(/^[a-z0-9-]{1,32}$/, { expected: "lower case letters, digits and -, at most 32 of them" })
 )
 
 export const Model = Schema.Struct({
@@ -170,21 +171,21 @@ export const namesEngine = ({ models, providers }: Snapshot, workload: Workload)
     model.targets.some(({ provider }) => providers.get(provider)?.protocol === "local")
   )
 
-const Mistake = Schema.Struct({
+const Located = Schema.Struct({
   /** `null` where it is the file as a whole that is wrong. */
   line: Schema.NullOr(Schema.Int),
   message: Schema.String
 })
-type Mistake = typeof Mistake.Type
+type Located = typeof Located.Type
 
 /** A mistake as a line of text, as compilers write them. */
-export const located = (file: string, { line, message }: Mistake): string =>
+export const located = (file: string, { line, message }: Located): string =>
   line === null ? `${file}: ${message}` : `${file}:${line} ${message}`
 
 /** The file cannot be read or does not say what a catalogue must. */
 export class CatalogueInvalid extends Schema.TaggedError<CatalogueInvalid>()("CatalogueInvalid", {
   file: Schema.String,
-  mistakes: Schema.NonEmptyArray(Mistake)
+  mistakes: Schema.NonEmptyArray(Located)
 }) {
   override get message() {
     return this.mistakes.map((mistake) => located(this.file, mistake)).join("\n")
@@ -193,25 +194,24 @@ export class CatalogueInvalid extends Schema.TaggedError<CatalogueInvalid>()("Ca
 
 // a misspelt field would otherwise be a setting that silently does nothing
 const decodeFile = Schema.decodeUnknownResult(CatalogueFile, { errors: "all", onExcessProperty: "error" })
-const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** A catalogue that decodes, and where in its file things stand. */
 export interface Loaded {
   readonly snapshot: Snapshot
   /** What is wrong, or worth a word, at a place of the file. */
-  readonly at: (path: ReadonlyArray<PropertyKey>, message: string) => Mistake
+  readonly at: (path: ReadonlyArray<PropertyKey>, message: string) => Located
 }
 
-const decode = (text: string): Result.Result<Loaded, ReadonlyArray<Mistake>> =>
+const decode = (text: string): Result.Result<Loaded, ReadonlyArray<Located>> =>
   Result.gen(function*() {
     const yaml = yield* YamlText.read(text)
     const at: Loaded["at"] = (path, message) => ({
       line: yaml.lineOf(path),
-      message: `${path.map((key) => String(key)).join(".") || "the file"}: ${message}`
+      message: Mistake.line({ path, message }, "the file")
     })
     const decoded = yield* Result.mapError(
       decodeFile(yaml.value),
-      ({ issue }) => formatIssue(issue).issues.map(({ message, path }) => at((path ?? []) as Array<string>, message))
+      ({ issue }) => Mistake.all(issue, yaml.value).map(({ message, path }) => at(path, message))
     )
     const snapshot: Snapshot = {
       providers: new Map(Object.entries(decoded.providers)),
@@ -233,12 +233,12 @@ const decodeFrom = (file: string, text: string): Effect.Effect<Loaded, Catalogue
 export const parse = (file: string, text: string): Effect.Effect<Snapshot, CatalogueInvalid> =>
   Effect.map(decodeFrom(file, text), ({ snapshot }) => snapshot)
 
+const unread = "cannot be read: is it a file, and may this user read it?"
+
 const read = Effect.fn("Catalogue.read")(function*(file: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* fs.readFileString(file).pipe(
-    Effect.mapError((error) =>
-      new CatalogueInvalid({ file, mistakes: [{ line: null, message: `cannot be read (${error.reason._tag})` }] })
-    )
+    Effect.mapError(() => new CatalogueInvalid({ file, mistakes: [{ line: null, message: unread }] }))
   )
 })
 

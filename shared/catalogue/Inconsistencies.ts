@@ -30,9 +30,9 @@ export const inconsistencies = ({ models, providers }: Snapshot): ReadonlyArray<
   const mistakes: Array<Remark> = []
   const mistake = (message: string, ...path: ReadonlyArray<PropertyKey>) => mistakes.push({ path, message })
   for (const [name, { baseUrl, breaker, options, protocol }] of providers) {
-    if (!knowsItsUrl.includes(protocol) && baseUrl === undefined) mistake("is missing", "providers", name, "baseUrl")
+    if (!knowsItsUrl.includes(protocol) && baseUrl === undefined) mistake("is required", "providers", name, "baseUrl")
     if (protocol === "ai-sdk" && typeof options?.["package"] !== "string") {
-      mistake("is missing: the name of an installed package", "providers", name, "options", "package")
+      mistake("is required: the name of an installed package", "providers", name, "options", "package")
     }
     if (breaker !== undefined && breaker.minimumCalls > breaker.lastCalls) {
       const message = `${breaker.minimumCalls} are more than the ${breaker.lastCalls} calls that are looked back on`

@@ -31,9 +31,9 @@ export const countCharacters = (text: string): number => {
 export const AudioSpeechRequest = Schema.Struct({
   model: ModelName,
   input: Schema.NonEmptyString.check(
-    Schema.makeFilter((text) =>
-      (text.length <= 2 * maxCharacters && countCharacters(text) <= maxCharacters) ||
-      `Expected at most ${maxCharacters} characters`
+    Schema.makeFilter(
+      (text) => text.length <= 2 * maxCharacters && countCharacters(text) <= maxCharacters,
+      { expected: `a string of 1 to ${maxCharacters} characters` }
     )
   ).annotateKey({ description: "The text to say: 1 to 4,096 characters." }),
   voice: Schema.Literals(voices).annotateKey({ description: "Who says it." }),

@@ -60,11 +60,12 @@ export const CompletionRequest = Schema.Struct({
     description: "Above 0: fewer words the more often they have come. Default 0."
   }),
   user: optional(Schema.String).annotateKey({ description: "Who asks, as the client tells its users apart." })
-}).check(Schema.makeFilter(({ n, prompt }) =>
-  (n ?? 1) * (typeof prompt === "string" ? 1 : prompt.length) <= maxChoices
+}).check(Schema.makeFilter(({ n, prompt }) => {
+  const prompts = typeof prompt === "string" ? 1 : prompt.length
+  return (n ?? 1) * prompts <= maxChoices
     ? undefined
-    : { path: ["n"], issue: `Expected at most ${maxChoices} for all prompts together` }
-))
+    : { path: ["n"], issue: `must be at most ${Math.floor(maxChoices / prompts)} for ${prompts} prompts` }
+}))
 export type CompletionRequest = typeof CompletionRequest.Type
 
 export const Completion = Schema.Struct({

@@ -31,13 +31,13 @@ const hasImage = Schema.makeFilter(({ image, input }: Pictures) => {
   if (input === undefined || input === null) {
     if (image === undefined || image === null) return { path: ["image"], issue: "is required" }
     return Array.isArray(image) && image.length > maximumImages
-      ? { path: ["image"], issue: `Expected at most ${maximumImages} images` }
+      ? { path: ["image"], issue: `must hold at most ${maximumImages} images` }
       : undefined
   }
   const { length } = imagesOf(input.messages)
   return length > 0 && length <= maximumImages
     ? undefined
-    : { path: ["input", "messages"], issue: `Expected 1 to ${maximumImages} images in the messages` }
+    : { path: ["input", "messages"], issue: `must hold from 1 to ${maximumImages} images` }
 })
 
 export const ImageEditRequest = Schema.Struct({

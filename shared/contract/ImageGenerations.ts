@@ -40,10 +40,9 @@ export const imageSettings = {
   }),
   size: Schema.String.annotate({ description: "`1024x1024`, `1024*1024`, or `auto`: what the model takes by itself." })
     .check(
-      Schema.makeFilter((text) =>
-        isSize(text) ||
-        `Expected <width>x<height> or <width>*<height>, each side ${minimumSide} to ${maximumSide}, or auto`
-      )
+      Schema.makeFilter(isSize, {
+        expected: `<width>x<height> or <width>*<height>, each side from ${minimumSide} to ${maximumSide}, or auto`
+      })
     ),
   seed: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })).annotate({
     description: "The same seed and prompt give the same picture."
@@ -73,7 +72,7 @@ const Content = Schema.Struct({
   image: optional(Schema.NonEmptyString)
 }).check(
   Schema.makeFilter(({ image, text }) =>
-    (typeof text === "string") !== (typeof image === "string") || "Expected either text or image"
+    (typeof text === "string") !== (typeof image === "string") || "must hold either text or image"
   )
 )
 
@@ -126,10 +125,10 @@ export const hasPrompt = Schema.makeFilter((
   if (messages === undefined) {
     return typeof prompt === "string" ? undefined : { path: ["prompt"], issue: "is required" }
   }
-  if (typeof prompt === "string") return { path: ["prompt"], issue: "Expected either prompt or input" }
+  if (typeof prompt === "string") return { path: ["prompt"], issue: "must not be given beside input" }
   return textsOf(messages).length > 0
     ? undefined
-    : { path: ["input", "messages"], issue: "Expected a text in a message of the role user" }
+    : { path: ["input", "messages"], issue: "must hold a text in a message of the role user" }
 })
 
 export const ImageGenerationRequest = Schema.Struct(imageRequestFields).check(hasPrompt)

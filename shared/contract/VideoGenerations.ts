@@ -14,10 +14,14 @@ export const videoDefaults = { duration: 4, width: 640, height: 360, fps: 24 } a
 /** The most pixels in all frames of one video together: 12 seconds at 1920x1080 and 24 frames per second. */
 const maximumPixels = 12 * 24 * 1920 * 1080
 
+/** The shortest and the longest side of the picture, in pixels. */
+const minimumSide = 64
+const maximumSide = 1920
+
 /** A side of the picture in pixels: H.264 codes colours by blocks of two. */
 const Side = Schema.Int.check(
-  Schema.isBetween({ minimum: 64, maximum: 1920 }),
-  Schema.makeFilter((pixels) => pixels % 2 === 0 || "Expected an even number")
+  Schema.isBetween({ minimum: minimumSide, maximum: maximumSide }),
+  Schema.makeFilter((pixels) => pixels % 2 === 0, { expected: `an even number from ${minimumSide} to ${maximumSide}` })
 )
 
 const Metadata = Schema.StructWithRest(
@@ -55,10 +59,14 @@ export const extentOf = (request: Extent) => {
 }
 
 const isBounded = Schema.makeFilter((request: Extent) => {
-  const { frames, height, width } = extentOf(request)
+  const { fps, frames, height, width } = extentOf(request)
+  const most = Math.floor(maximumPixels / (width * height) / fps * 10) / 10
   return frames * width * height <= maximumPixels
     ? undefined
-    : { path: ["duration"], issue: `Expected at most ${maximumPixels} pixels in width * height * fps * duration` }
+    : {
+      path: ["duration"],
+      issue: `must be at most ${most} seconds at ${width}x${height} and ${fps} frames per second`
+    }
 })
 
 export const VideoGenerationRequest = Schema.Struct({

@@ -19,7 +19,9 @@ const fields = {
   /** What the key is for. */
   name: Schema.NonEmptyString.check(Schema.isMaxLength(200)),
   /** `null` for a key that does not expire. */
-  expiresAt: Schema.NullOr(Schema.DateTimeUtcFromString),
+  expiresAt: Schema.NullOr(
+    Schema.DateTimeUtcFromString.annotate({ expected: "a date such as 2027-01-31 or 2027-01-31T12:00:00Z" })
+  ),
   disabled: Schema.Boolean,
   /** The models that it may ask for, as names or as `prefix*`. */
   allowedModels: Schema.NonEmptyArray(ModelPattern),

@@ -1,12 +1,17 @@
 /** How every service of the gateway is run: with telemetry, until SIGTERM or SIGINT, and not longer than its supervisor. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, Config, Effect, Exit, Layer, Runtime, Schema } from "effect"
+import { Cause, Config, Effect, Exit, Layer, Logger, Runtime, Schema } from "effect"
 import { ServiceName } from "../telemetry/ServiceName.ts"
 import * as Telemetry from "../telemetry/Telemetry.ts"
+import { complaint } from "./Complaint.ts"
 import * as Vitals from "./Vitals.ts"
 
 /** The process that started this one is gone. */
-class SupervisorGone extends Schema.TaggedError<SupervisorGone>()("SupervisorGone", {}) {}
+class SupervisorGone extends Schema.TaggedError<SupervisorGone>()("SupervisorGone", {}) {
+  override get message() {
+    return "the process that started it is gone"
+  }
+}
 
 /**
  * With `GATEWAY_PARENT_PIPE=1` standard input is a pipe whose other end the local supervisor holds: that it closes means
@@ -25,6 +30,16 @@ const supervisorGone = Effect.gen(function*() {
 const teardown: Runtime.Teardown = (exit, onExit) =>
   Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) ? onExit(0) : Runtime.defaultTeardown(exit, onExit)
 
+/** Why the service ends, in one line of the log; with a trace only where the program itself is at fault. */
+const tellEnd = (name: string) => (cause: Cause.Cause<unknown>): Effect.Effect<void> => {
+  if (Cause.hasInterruptsOnly(cause)) return Effect.void
+  const why = `${name} ends: ${complaint(Cause.squash(cause))}`
+  return (Cause.hasDies(cause) ? Effect.logError(why, cause) : Effect.logError(why)).pipe(
+    // that of the service is not there before it has started
+    Effect.provide(Logger.layer([Logger.consoleJson]))
+  )
+}
+
 /** Builds the service and keeps it up. A failure to start is one line in the log and exit code 1. */
 export const run = <E>(name: string, layer: Layer.Layer<never, E>): void => {
   const whole = Layer.merge(layer, Vitals.layer).pipe(
@@ -32,11 +47,7 @@ export const run = <E>(name: string, layer: Layer.Layer<never, E>): void => {
   )
   const service = Layer.launch(whole)
   NodeRuntime.runMain(
-    Effect.raceFirst(service, supervisorGone).pipe(
-      Effect.tapCause((cause) =>
-        Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError(`${name} ends: ${Cause.squash(cause)}`)
-      )
-    ),
+    Effect.raceFirst(service, supervisorGone).pipe(Effect.tapCause(tellEnd(name))),
     { disableErrorReporting: true, teardown }
   )
 }

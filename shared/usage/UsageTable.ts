@@ -37,9 +37,11 @@ export const UsageQuery = Schema.Struct({
   key: Schema.optionalKey(KeyId),
   model: Schema.optionalKey(Schema.String),
   operation: Schema.optionalKey(Schema.String)
-}).check(Schema.makeFilter(({ from, to }) => from <= to && monthsOf({ from, to }).length <= maxMonths, {
-  expected: "from a day to a later one, not more than 13 months after it"
-}))
+}).check(Schema.makeFilter(({ from, to }) =>
+  from <= to && monthsOf({ from, to }).length <= maxMonths
+    ? undefined
+    : { path: ["to"], issue: `must not be before the first day, nor more than ${maxMonths - 1} months after it` }
+))
 export type UsageQuery = typeof UsageQuery.Type
 
 /** The counters of a group, and what the group has in common. */

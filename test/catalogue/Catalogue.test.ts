@@ -101,92 +101,104 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
   ["YAML with tabs", () => "providers:\n\t- x", ":2 Tabs are not allowed as indentation"],
   ["a name that is there twice", () => `${valid}\nmodels: {}`, ":14 Map keys must be unique"],
   ["an alias without end", () => billionLaughs, ":1 Excessive alias count"],
-  ["nothing", () => "", ":1 the file: Expected object"],
-  ["a list", () => "- models", ":1 the file: Expected object"],
-  ["no models", () => "\nproviders: {}", ":2 models: Missing key"],
-  ["empty models", () => "providers: {}\nmodels:", ":2 models: Expected object"],
-  ["an unknown protocol", () => change("openai", "smtp"), ":3 providers.paid.protocol: Expected \""],
-  ["an unknown workload", () => change("chat", "chess"), ":6 models.small.workload: Expected \"chat\""],
-  ["an address that is none", () => change("https:", "ftp:"), ":3 providers.paid.baseUrl: Expected an http(s) URL"],
-  ["an address with a query", () => change("/v1", "/v1?a=b"), ":3 providers.paid.baseUrl: Expected an http(s) URL"],
+  ["nothing", () => "", ":1 the file must be an object"],
+  ["a list", () => "- models", ":1 the file must be an object"],
+  ["no models", () => "\nproviders: {}", ":2 models: is required"],
+  ["empty models", () => "providers: {}\nmodels:", ":2 models: must be an object"],
+  ["an unknown protocol", () => change("openai", "smtp"), ":3 providers.paid.protocol: must be \""],
+  ["an unknown workload", () => change("chat", "chess"), ":6 models.small.workload: must be \"chat\", "],
+  ["an address that is none", () => change("https:", "ftp:"), ":3 providers.paid.baseUrl: must be an http(s) URL"],
+  [
+    "an address with a query",
+    () => change("/v1", "/v1?a=b"),
+    ":3 providers.paid.baseUrl: must be an http(s) URL without a query"
+  ],
   [
     "no address where one is needed",
     () => change("baseUrl: \"https://api.example.com/v1\", ", ""),
-    ":3 providers.paid.baseUrl: is missing"
+    ":3 providers.paid.baseUrl: is required"
   ],
-  ["a misspelt field", () => change("weight", "wieght"), ":11 models.large.targets.0.wieght: Expected no excess"],
-  ["an empty key", () => change("${PAID_KEY}", ""), ":3 providers.paid.apiKey: Expected a reference such"],
+  [
+    "a misspelt field",
+    () => change("weight", "wieght"),
+    ":11 models.large.targets[0].wieght: is unknown here: there are provider, model, weight and"
+  ],
+  ["an empty key", () => change("${PAID_KEY}", ""), ":3 providers.paid.apiKey: must be a reference such"],
   [
     "half a reference to a key",
     () => change("${PAID_KEY}", "Bearer ${PAID_KEY}"),
-    ":3 providers.paid.apiKey: Expected a reference such as ${NAME} or ${file:/path}"
+    ":3 providers.paid.apiKey: must be a reference such as ${NAME} or ${file:/path}"
   ],
   [
     "a pool that is no subject",
     () => change("large-1", "Large.1"),
-    ":9 models.large.pool: Expected lower case letters"
+    ":9 models.large.pool: must be lower case letters"
   ],
-  ["a model without targets", () => change("[{ provider: free }]", "[]"), ":6 models.small.targets.0: Missing key"],
+  ["a model without targets", () => change("[{ provider: free }]", "[]"), ":6 models.small.targets: must not be empty"],
   [
     "a weight of nothing",
     () => change("0.5", "0"),
-    ":11 models.large.targets.0.weight: Expected a value greater than 0"
+    ":11 models.large.targets[0].weight: must be a number greater than 0"
   ],
   [
     "a weight without end",
     () => change("0.5", ".inf"),
-    ":11 models.large.targets.0.weight: Expected a finite number"
+    ":11 models.large.targets[0].weight: must be a number greater than 0"
   ],
   [
     "half a priority",
     () => change("priority: 1", "priority: 0.5"),
-    ":12 models.large.targets.1.priority: Expected an int"
+    ":12 models.large.targets[1].priority: must be a whole number of at least 0"
   ],
   [
     "a provider that is not there",
     () => change("paid, model", "unpaid, model"),
-    ":11 models.large.targets.0.provider: there is no provider 'unpaid'"
+    ":11 models.large.targets[0].provider: there is no provider 'unpaid'"
   ],
   [
     "several mistakes at once",
     () => change("openai", "smtp").replace("chat", "chess").replace("priority: 1", "priority: x"),
     ":3 providers.paid.protocol: ",
     ":6 models.small.workload: ",
-    ":12 models.large.targets.1.priority: "
+    ":12 models.large.targets[1].priority: "
   ],
   [
     "several names that lead nowhere",
     () => change("[{ provider: free }]", "[{ provider: a }, { provider: b }]"),
-    ":6 models.small.targets.0.provider: there is no provider 'a'",
-    ":6 models.small.targets.1.provider: there is no provider 'b'"
+    ":6 models.small.targets[0].provider: there is no provider 'a'",
+    ":6 models.small.targets[1].provider: there is no provider 'b'"
   ],
   [
     "limits of nothing",
     () => change("protocol: openai,", "protocol: openai, limits: { concurrency: 0, requestsPerMinute: 1.5 },"),
-    ":3 providers.paid.limits.concurrency: Expected a value between 1 and",
-    ":3 providers.paid.limits.requestsPerMinute: Expected an integer"
+    ":3 providers.paid.limits.concurrency: must be a whole number from 1 to 100000",
+    ":3 providers.paid.limits.requestsPerMinute: must be a whole number from 1 to"
   ],
   [
     "retries without end",
     () => change("protocol: openai,", "protocol: openai, retry: { times: 6, budget: 2 },"),
-    ":3 providers.paid.retry.times: Expected a value between 0 and 5",
-    ":3 providers.paid.retry.budget: Expected a value between 0 and 1"
+    ":3 providers.paid.retry.times: must be a whole number from 0 to 5",
+    ":3 providers.paid.retry.budget: must be a number from 0 to 1"
   ],
   [
     "a breaker that can never open",
     () => change("protocol: openai,", "protocol: openai, breaker: { minimumCalls: 21 },"),
     ":3 providers.paid.breaker.minimumCalls: 21 are more than the 20 calls that are looked back on"
   ],
-  ["a stickiness of another kind", () => change("pool: large-1", "sticky: key"), ":9 models.large.sticky: Expected"],
+  [
+    "a stickiness of another kind",
+    () => change("pool: large-1", "sticky: key"),
+    ":9 models.large.sticky: must be \"user\""
+  ],
   [
     "a fallback that is not there",
     () => change("pool: large-1", "fallbacks: [small, tiny]"),
-    ":9 models.large.fallbacks.1: there is no model 'tiny'"
+    ":9 models.large.fallbacks[1]: there is no model 'tiny'"
   ],
   [
     "a fallback of another workload",
     () => change("chat, targets", "speech, targets").replace("pool: large-1", "fallbacks: [small]"),
-    ":9 models.large.fallbacks.0: 'small' is of another workload, speech"
+    ":9 models.large.fallbacks[0]: 'small' is of another workload, speech"
   ],
   [
     "fallbacks in a circle",
@@ -195,13 +207,13 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
         "pool: large-1",
         "fallbacks:\n      - small"
       ),
-    ":6 models.small.fallbacks.0: leads back: small → large → small",
-    ":10 models.large.fallbacks.0: leads back: large → small → large"
+    ":6 models.small.fallbacks[0]: leads back: small → large → small",
+    ":10 models.large.fallbacks[0]: leads back: large → small → large"
   ],
   [
     "a fallback to itself",
     () => change("pool: large-1", "fallbacks: [large]"),
-    ":9 models.large.fallbacks.0: leads back: large → large"
+    ":9 models.large.fallbacks[0]: leads back: large → large"
   ]
 ]
 
@@ -270,7 +282,7 @@ describe("a change of the file", () => {
       const { current, edit, log, until } = yield* following
       const before = current()
       yield* edit(change("weight: 0.5", "weight: heavy"))
-      yield* until("models.large.targets.0.weight")
+      yield* until("models.large.targets[0].weight")
       assert.strictEqual(current(), before)
       yield* edit(change("weight: 0.5", "weight: 2"))
       yield* until("catalogue reloaded")
@@ -283,7 +295,7 @@ describe("a change of the file", () => {
       const { current, edit, models, remove, until } = yield* following
       const before = current()
       yield* remove
-      yield* until("cannot be read (NotFound)")
+      yield* until("cannot be read: is it a file, and may this user read it?")
       assert.strictEqual(current(), before)
       yield* edit(change("small:", "tiny:"))
       yield* until("catalogue reloaded")
@@ -307,7 +319,7 @@ it.effect("a process does not start with a catalogue that it cannot use", () =>
       Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ GATEWAY_CONFIG: file })))
     )
     yield* files.writeFileString(file, "models: {}")
-    assert.strictEqual((yield* start).message, `${file}:1 providers: Missing key`)
+    assert.strictEqual((yield* start).message, `${file}:1 providers: is required`)
     yield* files.remove(file)
-    assert.strictEqual((yield* start).message, `${file}: cannot be read (NotFound)`)
+    assert.strictEqual((yield* start).message, `${file}: cannot be read: is it a file, and may this user read it?`)
   }).pipe(Effect.provide(NodeFileSystem.layer)))

@@ -90,8 +90,8 @@ models:
       "FILE:14 providers.slow.limits.concurrency: warning: can never apply: at 10 requests per minute and at most 2 " +
       "minutes each, there are never more than 20 at once",
       "FILE:9 providers.unused: warning: no model uses it",
-      "FILE:21 models.one.fallbacks.0: warning: is never reached: every target of 'two' has been tried before it",
-      "FILE:23 models.one.fallbacks.2: warning: is never reached: every target of 'four' has been tried before it",
+      "FILE:21 models.one.fallbacks[0]: warning: is never reached: every target of 'two' has been tried before it",
+      "FILE:23 models.one.fallbacks[2]: warning: is never reached: every target of 'four' has been tried before it",
       "FILE: 4 models, 6 providers"
     ])
     assert.strictEqual(code, 0)
@@ -121,7 +121,7 @@ models:
 `)
     assert.deepStrictEqual(unnamed, {
       code: 1,
-      lines: ["FILE:2 providers.a.options.package: is missing: the name of an installed package"]
+      lines: ["FILE:2 providers.a.options.package: is required: the name of an installed package"]
     })
   })
 
@@ -137,8 +137,8 @@ models:
       {
         code: 1,
         lines: [
-          "FILE:4 models.one.targets.0.provider: there is no provider 'b'",
-          "FILE:5 models.two.fallbacks.0: leads back: two → two"
+          "FILE:4 models.one.targets[0].provider: there is no provider 'b'",
+          "FILE:5 models.two.fallbacks[0]: leads back: two → two"
         ]
       }
     )
@@ -146,6 +146,6 @@ models:
 
   it("says so where the file is not there", async () => {
     const { code, lines } = await checkFile(join(folder, "none.yaml"))
-    assert.deepStrictEqual([code, ...lines], [1, "FILE: cannot be read (NotFound)"])
+    assert.deepStrictEqual([code, ...lines], [1, "FILE: cannot be read: is it a file, and may this user read it?"])
   })
 })

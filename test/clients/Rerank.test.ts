@@ -54,7 +54,7 @@ describe("cohere-ai, version 1", () => {
   it("is told what is wrong", async () => {
     const error = await v1().rerank({ model, query, documents: [] }, once).catch((error: unknown) => error)
     assert.instanceOf(error, Cohere.BadRequestError)
-    assert.deepInclude(error.body, { message: "documents: Expected a value with a length between 1 and 10000" })
+    assert.deepInclude(error.body, { message: "documents: must be a non-empty string or an array of 1 to 10000 items" })
     const unknown = await v1().rerank({ model: "unheard-of", query, documents }, once).catch((error: unknown) => error)
     assert.instanceOf(unknown, Cohere.NotFoundError)
   })
@@ -70,7 +70,7 @@ describe("cohere-ai, version 2", () => {
   it("is told what is wrong", async () => {
     const error = await v2().rerank({ model, query: "", documents }, once).catch((error: unknown) => error)
     assert.instanceOf(error, Cohere.BadRequestError)
-    assert.deepInclude(error.body, { message: "query: Expected a value with a length of at least 1" })
+    assert.deepInclude(error.body, { message: "query: must be a non-empty string" })
   })
 })
 

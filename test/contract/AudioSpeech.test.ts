@@ -1,8 +1,8 @@
 /** What a request for speech may hold, field by field. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import { first } from "../../services/ingress/RequestMistake.ts"
 import { audioFormats, AudioSpeechRequest, countCharacters, voices } from "../../shared/contract/AudioSpeech.ts"
+import { first, place } from "../../shared/contract/Mistake.ts"
 
 const decode = Schema.decodeUnknownResult(AudioSpeechRequest)
 
@@ -12,7 +12,7 @@ const refusal = (value: unknown): string | undefined => {
   const result = decode(value)
   if (Result.isSuccess(result)) return undefined
   const { message, path } = first(result.failure.issue, value)
-  return `${path.join(".")}: ${message}`
+  return `${place(path)}: ${message}`
 }
 
 describe("accepts", () => {
@@ -40,9 +40,9 @@ describe("refuses", () => {
     ["no input", { input: undefined }, /^input: /],
     ["an empty input", { input: "" }, /^input: /],
     ["an input that is no text", { input: ["Hello."] }, /^input: /],
-    ["4,097 characters", { input: "x".repeat(4_097) }, /^input: Expected at most 4096 characters$/],
-    ["4,097 emoji", { input: "🙂".repeat(4_097) }, /^input: Expected at most 4096 characters$/],
-    ["a million characters", { input: "x".repeat(1_000_000) }, /^input: Expected at most 4096 characters$/],
+    ["4,097 characters", { input: "x".repeat(4_097) }, /^input: must be a string of 1 to 4096 characters$/],
+    ["4,097 emoji", { input: "🙂".repeat(4_097) }, /^input: must be a string of 1 to 4096 characters$/],
+    ["a million characters", { input: "x".repeat(1_000_000) }, /^input: must be a string of 1 to 4096 characters$/],
     ["no voice", { voice: undefined }, /^voice: /],
     ["null for the voice", { voice: null }, /^voice: /],
     ["a voice of another provider", { voice: "coral" }, /^voice: .*"alloy".*"shimmer"/],

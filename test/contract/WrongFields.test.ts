@@ -298,6 +298,9 @@ const tables: ReadonlyArray<Table> = [
 const decode = (operation: Operation, body: object) =>
   Effect.result(RequestBody.decode(operation, Headers.empty, new TextEncoder().encode(JSON.stringify(body))))
 
+/** What belongs there, in words of JSON and none of a validator. */
+const plain = /^(is required|must (be|hold|not) (?!.*(undefined|something else|RegExp| null)))/
+
 /** What identifies a change in a title, at most. */
 const shown = (change: object): string =>
   JSON.stringify(change, (_, value: unknown) => value === undefined ? "(left out)" : value).slice(0, 80)
@@ -323,6 +326,7 @@ describe.each(tables.map((table) => [table.operation.name, table] as const))("%s
       if (Result.isSuccess(result)) return assert.fail("it was accepted")
       assert.deepInclude(result.failure, { _tag: "InvalidRequest", param, code: "invalid_value" })
       assert.isTrue(result.failure.message.startsWith(`${param}: `))
+      assert.match(result.failure.message.slice(param.length + 2), plain)
     }))
 
   it("is tried with every field of the request", () => {

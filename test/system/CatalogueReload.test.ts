@@ -55,7 +55,7 @@ describe("an edit of the catalogue", { timeout: 90_000 }, () => {
       await edit(gateway, (text) => text.replace("new-chat: { workload: chat", "newer-chat: { workload: chess"))
       await told(gateway, "catalogue not reloaded, the old one stays", 1)
       for (const { log } of [gateway.ingress, ...gateway.workers]) {
-        assert.match(log, /gateway\.yaml:\d+ models\.newer-chat\.workload: Expected/)
+        assert.match(log, /gateway\.yaml:\d+ models\.newer-chat\.workload: must be/)
       }
       assert.deepStrictEqual(await models(gateway), before)
       assert.deepStrictEqual(await outcomeOf(gateway.request(chat("new-chat"))), { kind: "whole" })

@@ -72,10 +72,10 @@ describe("keys", { timeout: 90_000 }, () => {
       await eventually(use, ({ kind }) => kind === "whole", 1_000)
 
       const mistakes: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
-        [["--weight", "0"], /weight: Expected a value between 1 and 100/],
-        [["--class", "urgent"], /priorityClass: Expected "interactive" \| "standard" \| "batch"/],
-        [["--budget", "much"], /monthlyBudgetUsd: Expected number/],
-        [["--models", "a*b"], /allowedModels\.0: Expected a model's name/]
+        [["--weight", "0"], /--weight: must be a whole number from 1 to 100/],
+        [["--class", "urgent"], /--class: must be "interactive", "standard" or "batch"/],
+        [["--budget", "much"], /--budget: must be a number greater than 0/],
+        [["--models", "a*b"], /--models: must be a model's name/]
       ]
       for (const [flags, expected] of mistakes) {
         const failure = await gateway.admin("keys", "edit", id, ...flags).then(() => "accepted", String)

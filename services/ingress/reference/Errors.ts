@@ -172,7 +172,7 @@ export const ofJobs: ReadonlyArray<RequestError> = [
 export const ofNewTasks: ReadonlyArray<RequestError> = [
   mistake(
     "idempotency-key",
-    "idempotency-key: Expected 1 to 255 visible ASCII characters",
+    "idempotency-key: must be 1 to 255 visible ASCII characters",
     "invalid_idempotency_key"
   ),
   new IdempotencyKeyReused()

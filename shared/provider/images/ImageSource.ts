@@ -26,7 +26,7 @@ const given = Effect.fnUntraced(function*(
   const { content } = source
   if (typeof content !== "string") return new Uint8Array(yield* Effect.promise(() => content.arrayBuffer()))
   const encoded = content.replace(dataUrl, "")
-  if (!base64.test(encoded)) return yield* unusable(source, "Expected an http(s) URL, a data URL or base64")
+  if (!base64.test(encoded)) return yield* unusable(source, "must be an http(s) URL, a data URL or base64")
   return Buffer.from(encoded, "base64")
 })
 
@@ -45,7 +45,7 @@ export const bytesOf = Effect.fnUntraced(function*(
 export const fileOf = Effect.fnUntraced(function*(source: ImageSource, guard: GuardedFetch["Service"]) {
   const bytes = yield* bytesOf(source, guard)
   const kind = pictureKind(bytes)
-  if (kind === undefined) return yield* unusable(source, "Expected a PNG, JPEG or WebP image")
+  if (kind === undefined) return yield* unusable(source, "must be a PNG, JPEG or WebP image")
   return { bytes, kind }
 })
 
@@ -55,6 +55,6 @@ export const urlOf = Effect.fnUntraced(function*(source: ImageSource): Effect.fn
   if (typeof content === "string" && (isUrl(content) || dataUrl.test(content))) return content
   const bytes = yield* given(source)
   const kind = pictureKind(bytes)
-  if (kind === undefined) return yield* unusable(source, "Expected a PNG, JPEG or WebP image")
+  if (kind === undefined) return yield* unusable(source, "must be a PNG, JPEG or WebP image")
   return `data:${mediaTypeOf(kind)};base64,${Buffer.from(bytes).toString("base64")}`
 })

@@ -1,0 +1,121 @@
+/** What a schema wants, in JSON's words and with its bounds: `a whole number from 1 to 10`, `"low", "medium" or "high"`. */
+import { Predicate, SchemaAST, type SchemaRepresentation } from "effect"
+
+/**
+ * What any of these types would take. That something can also be left out, or `null`, is no advice to who has filled it in,
+ * and is not said.
+ */
+export const wanted = (types: ReadonlyArray<SchemaAST.AST>): string => {
+  const members = types.flatMap((type) => SchemaAST.isUnion(type) ? membersOf(type) : [type])
+  const filled = members.filter((type) => !SchemaAST.isNull(type))
+  return listed([...new Set((filled.length === 0 ? members : filled).map(nameOf))], "or")
+}
+
+/** The members of a union and of the unions in it. */
+export const membersOf = (union: SchemaAST.Union): ReadonlyArray<SchemaAST.AST> =>
+  union.types.flatMap((type) => SchemaAST.isUnion(type) ? membersOf(type) : [type])
+
+/** `a, b or c` */
+export const listed = (names: ReadonlyArray<string>, word: "and" | "or"): string =>
+  names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} ${word} ${names.at(-1)}`
+
+/** Whether there is a word for such a value. */
+export const isNamed = (type: SchemaAST.AST): boolean => nameOf(type) !== unnamed
+
+const unnamed = "something else"
+
+const nameOf = (type: SchemaAST.AST): string => {
+  const checks = checksOf(type.checks)
+  const own = checks.flatMap((check) => wordsOf(check) ?? []).at(0) ??
+    (checks.length === 0 ? textAt(type.annotations, "expected") : undefined)
+  // a class has its name there, which is no word for what is wanted of it
+  if (own !== undefined && !(SchemaAST.isDeclaration(type) && /^[A-Z]/.test(own))) return own
+  switch (type._tag) {
+    case "Null":
+      return "null"
+    case "Literal":
+      return JSON.stringify(type.literal)
+    case "Boolean":
+      return "true or false"
+    case "String":
+      return sized("string", "characters", boundsOf(checks, "string"))
+    case "Number": {
+      const bounds = boundsOf(checks, "number")
+      return `a ${bounds.whole ? "whole number" : "number"}${extent(bounds)}`
+    }
+    case "Arrays":
+      return sized("array", "items", boundsOf(checks, "array"))
+    case "Objects":
+      return "an object"
+    default:
+      return unnamed
+  }
+}
+
+type Filter = SchemaAST.Filter<never>
+
+const checksOf = (checks: SchemaAST.Checks | undefined): ReadonlyArray<Filter> =>
+  (checks ?? []).flatMap((check) => check._tag === "Filter" ? [check] : checksOf(check.checks))
+
+type Kind = "string" | "number" | "array"
+
+/** What a check asks for in the words of JSON Schema, in so far as they can say it. */
+const fragmentOf = ({ annotations }: Filter, type: Kind): Readonly<Record<string, unknown>> | undefined => {
+  const found = annotations?.toJsonSchema?.({ type, schemas: [] })
+  return found === undefined || !isApproximate(found) ? found : found[0]
+}
+
+const isApproximate = (
+  output: SchemaRepresentation.ToJsonSchema.CheckOutput
+): output is Extract<typeof output, ReadonlyArray<unknown>> => Array.isArray(output)
+
+/** What a check that no bounds can tell of says of itself. */
+const wordsOf = (check: Filter): string | undefined => {
+  const fragment = fragmentOf(check, "string") ?? {}
+  return Object.keys(fragment).length === 0 ? textAt(check.annotations, "expected") : undefined
+}
+
+interface Bounds {
+  readonly whole: boolean
+  readonly least: number | undefined
+  readonly above: number | undefined
+  readonly most: number | undefined
+}
+
+const boundsOf = (checks: ReadonlyArray<Filter>, kind: Kind): Bounds => {
+  const fragments = checks.map((check) => fragmentOf(check, kind) ?? {})
+  const values = (...names: ReadonlyArray<string>): ReadonlyArray<number> =>
+    fragments.flatMap((fragment) => names.map((name) => fragment[name])).filter(Predicate.isNumber)
+      .filter((bound) => Math.abs(bound) !== Number.MAX_SAFE_INTEGER)
+  const greatest = (bounds: ReadonlyArray<number>) => bounds.length === 0 ? undefined : Math.max(...bounds)
+  const most = values("maximum", "maxLength", "maxItems")
+  return {
+    whole: fragments.some(({ type }) => type === "integer"),
+    least: greatest(values("minimum", "minLength", "minItems")),
+    above: greatest(values("exclusiveMinimum")),
+    most: most.length === 0 ? undefined : Math.min(...most)
+  }
+}
+
+/** `from 1 to 10`, or what of that there is. */
+const extent = ({ above, least, most }: Bounds): string => {
+  const from = above === undefined
+    ? least === undefined ? undefined : ` of at least ${least}`
+    : ` greater than ${above}`
+  if (most === undefined) return from ?? ""
+  if (from === undefined) return ` of at most ${most}`
+  return above === undefined ? ` from ${least} to ${most}` : `${from} and at most ${most}`
+}
+
+const sized = (name: string, unit: string, { least = 0, most }: Bounds): string => {
+  const article = /^[aeiou]/.test(name) ? "an" : "a"
+  if (most !== undefined) return `${article} ${name} of ${least > 0 ? `${least} to` : "at most"} ${most} ${unit}`
+  if (least > 1) return `${article} ${name} of at least ${least} ${unit}`
+  return least === 1 ? `a non-empty ${name}` : `${article} ${name}`
+}
+
+/** What an annotation says. */
+export const textAt = (annotations: object | undefined, name: string): string | undefined => {
+  const text = Predicate.hasProperty(annotations, name) ? annotations[name] : undefined
+  return typeof text === "string" ? text : undefined
+}

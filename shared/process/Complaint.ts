@@ -1,0 +1,55 @@
+/** What a program says that cannot start or go on: what is wrong with what, without the names of classes and without traces. */
+import { Config, Option, PlatformError, Schema } from "effect"
+import { HttpServerError } from "effect/http"
+import * as Mistake from "../contract/Mistake.ts"
+
+export const complaint = (error: unknown): string => {
+  if (error instanceof Config.ConfigError) return ofEnvironment(error)
+  if (error instanceof HttpServerError.ServeError) return ofListening(error.cause)
+  if (error instanceof PlatformError.PlatformError) return ofFile(error)
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** A variable has but a name, and its value may be a secret. */
+const ofEnvironment = ({ cause }: Config.ConfigError): string =>
+  Schema.isSchemaError(cause)
+    ? Mistake.all(cause.issue, undefined).map(({ message, path }) => `${path.join("_")} ${message}`).join("; ")
+    : cause.message
+
+/** What Node says of an address at which it cannot listen. */
+const Refusal = Schema.Struct({
+  code: Schema.String,
+  address: Schema.optionalKey(Schema.String),
+  port: Schema.optionalKey(Schema.Int),
+  hostname: Schema.optionalKey(Schema.String)
+})
+type Refusal = typeof Refusal.Type
+const decodeRefusal = Schema.decodeUnknownOption(Refusal)
+
+/** The ingress and the console read `PORT` and `HOST`, workers `HEALTH_PORT` and `HEALTH_HOST`. */
+const ofListening = (cause: unknown): string => {
+  const { address, code = "", hostname, port } = Option.getOrElse(decodeRefusal(cause), (): Partial<Refusal> => ({}))
+  const where = `cannot listen at ${hostname ?? address}${port === undefined ? "" : `:${port}`}`
+  switch (code) {
+    case "EADDRINUSE":
+      return `${where}: another program has this port; end it, or set PORT (of a worker: HEALTH_PORT) to another`
+    case "EACCES":
+      return `${where}: this user may not use this port; set PORT (of a worker: HEALTH_PORT) to one above 1023`
+    default:
+      return `${where} (${code}): HOST (of a worker: HEALTH_HOST) must be an address of this machine`
+  }
+}
+
+const ofFile = ({ message, reason }: PlatformError.PlatformError): string => {
+  if (reason._tag === "BadArgument" || reason.pathOrDescriptor === undefined) return message
+  switch (reason._tag) {
+    case "NotFound":
+      return `${reason.pathOrDescriptor}: there is no such file or folder`
+    case "PermissionDenied":
+      return `${reason.pathOrDescriptor}: this user may not use it`
+    case "AlreadyExists":
+      return `${reason.pathOrDescriptor}: it exists already`
+    default:
+      return `${reason.pathOrDescriptor}: it cannot be used (${reason.description ?? message})`
+  }
+}
