@@ -1,7 +1,6 @@
 /** Offers the built-in chat engine to the `local` protocol, in every chat dialect. */
-import { Effect, Layer, Schema, Stream } from "effect"
+import { Effect, Layer, Stream } from "effect"
 import { compaction } from "../../shared/contract/Compaction.ts"
-import { InternalError } from "../../shared/contract/JobError.ts"
 import { chatCompletions } from "../../shared/provider/chat/ChatCompletions.ts"
 import type { ChatEngine } from "../../shared/provider/chat/ChatEngine.ts"
 import * as ChatOverEngine from "../../shared/provider/chat/ChatOverEngine.ts"
@@ -9,24 +8,17 @@ import { completions } from "../../shared/provider/chat/Completions.ts"
 import { generateContent, streamGenerateContent } from "../../shared/provider/chat/GenerateContent.ts"
 import { messages } from "../../shared/provider/chat/Messages.ts"
 import { LocalEngines } from "../../shared/provider/Local.ts"
+import * as Options from "../../shared/provider/Options.ts"
 import { loadTokenizer } from "../../shared/provider/local/Tokens.ts"
 import * as Compact from "./Compact.ts"
 import { Compactions } from "./Compactions.ts"
 import { LocalChat, LocalChatOptions } from "./LocalChat.ts"
 
-const decodeOptions = Schema.decodeUnknownEffect(LocalChatOptions)
+const optionsOf = Options.reader(LocalChatOptions)
 
 const engineOf = (engine: LocalChat["Service"]): ChatEngine => ({
   answer: ({ call, conversation }) =>
-    Stream.unwrap(
-      decodeOptions(call.endpoint.provider.options ?? {}).pipe(
-        Effect.tapError((error) => Effect.logError("the catalogue's options for the chat engine: " + error.message)),
-        Effect.mapBoth({
-          onSuccess: (decoded) => engine.answer(conversation, decoded),
-          onFailure: () => new InternalError()
-        })
-      )
-    )
+    Stream.unwrap(Effect.map(optionsOf(call.endpoint), (options) => engine.answer(conversation, options)))
 })
 
 const options = { fingerprint: "local-extractive", isLenient: true }

@@ -57,13 +57,7 @@ const open = (
   const param = `${path}.encrypted_content`
   return Option.match(compactions.seal.open(tenant, sealed), {
     onNone: () =>
-      Effect.fail(
-        new InvalidRequest({
-          message: `${param}: was changed, or made for another API key`,
-          param,
-          code: "invalid_compaction"
-        })
-      ),
+      Effect.fail(InvalidRequest.at(param, "was changed, or made for another API key", "invalid_compaction")),
     onSome: Effect.succeedSome
   })
 }

@@ -74,11 +74,7 @@ export class LocalChat extends Context.Service<LocalChat, {
 
 const start = Effect.fnUntraced(function*(conversation: Conversation, options: LocalChatOptions, request: number) {
   if (conversation.choices > maxChoices) {
-    return yield* new InvalidRequest({
-      message: `n: must be at most ${maxChoices} for this model`,
-      param: "n",
-      code: "invalid_value"
-    })
+    return yield* InvalidRequest.at("n", `must be at most ${maxChoices} for this model`)
   }
   const startedAt = yield* Clock.currentTimeMillis
   const fault = yield* drawFault(options.fault, conversation.seed ?? request)

@@ -36,23 +36,20 @@ const chooseTools = (
     case "tool": {
       const tool = tools.find(({ name }) => name === toolChoice.name)
       return tool === undefined
-        ? Effect.fail(refusal(`The tool '${toolChoice.name.slice(0, 100)}' is not among the tools of the request`))
+        ? Effect.fail(InvalidRequest.at("tool_choice", "names a tool that is not among the tools of the request"))
         : Effect.succeed([tool])
     }
     case "required": {
       const asked = askedTools(tools, material)
       const [first] = byLikeness(tools, material).map(({ tool }) => tool)
       return first === undefined
-        ? Effect.fail(refusal("A tool call is demanded, but the request has no tools"))
+        ? Effect.fail(InvalidRequest.at("tool_choice", "demands a tool call, but the request has no tools"))
         : Effect.succeed(asked.length > 0 ? asked : [first])
     }
     case "auto":
       return Effect.succeed(askedTools(tools, material))
   }
 }
-
-const refusal = (message: string): InvalidRequest =>
-  new InvalidRequest({ message, param: "tool_choice", code: "invalid_value" })
 
 const planCall = Effect.fnUntraced(function*(tool: ToolDefinition, material: Material, variant: number) {
   const said = material.said === "" ? "." : material.said

@@ -30,9 +30,8 @@ const defaultQuality = 90
 export const settle = (request: ImageRequest): Effect.Effect<LocalRequest, InvalidRequest> => {
   const { images, mask, n, prompt, size } = request
   if (size !== undefined && Math.max(size.width, size.height) > largestSide) {
-    const param = request.pathOf("size")
-    const message = `${param}: must have sides of at most ${largestSide} pixels for this model`
-    return Effect.fail(new InvalidRequest({ message, param, code: "invalid_value" }))
+    const what = `must have sides of at most ${largestSide} pixels for this model`
+    return Effect.fail(InvalidRequest.at(request.pathOf("size"), what))
   }
   return Effect.succeed({
     prompt,

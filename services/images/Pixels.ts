@@ -58,7 +58,7 @@ export const load = Effect.fn("Pixels.load")(function*(
   const decoded = Effect.tryPromise(() =>
     fitting.toColourspace("srgb").ensureAlpha().raw({ depth: "uchar" }).toBuffer({ resolveWithObject: true })
   )
-  const { data, info } = yield* Effect.mapError(decoded, () => unusable(source, "The image is damaged"))
+  const { data, info } = yield* Effect.mapError(decoded, () => unusable(source, "is damaged"))
   return { pixels: { data, width: info.width, height: info.height }, hasAlpha: metadata.hasAlpha === true }
 })
 

@@ -1,6 +1,6 @@
 /** What ingress itself refuses before there is a job. Together with `JobError` this is everything a client can be told. */
 import { Schema } from "effect"
-import type { JobError } from "../../shared/contract/JobError.ts"
+import { type JobError, tryAgain } from "../../shared/contract/JobError.ts"
 
 export class KeyMissing extends Schema.TaggedError<KeyMissing>()("KeyMissing", {}) {
   override get message() {
@@ -10,7 +10,7 @@ export class KeyMissing extends Schema.TaggedError<KeyMissing>()("KeyMissing", {
 
 export class KeyInvalid extends Schema.TaggedError<KeyInvalid>()("KeyInvalid", {}) {
   override get message() {
-    return "The API key is not valid"
+    return "The API key is not valid: it is not whole, or was revoked"
   }
 }
 
@@ -18,7 +18,7 @@ export class KeyInactive extends Schema.TaggedError<KeyInactive>()("KeyInactive"
   reason: Schema.Literals(["disabled", "expired"])
 }) {
   override get message() {
-    return `The API key is ${this.reason}`
+    return `The API key is ${this.reason}: whoever runs the gateway can change that`
   }
 }
 
@@ -27,7 +27,7 @@ export class ModelNotAllowed extends Schema.TaggedError<ModelNotAllowed>()("Mode
   model: Schema.String
 }) {
   override get message() {
-    return `The API key may not use the model '${this.model}'`
+    return `The API key may not use the model '${this.model}': GET /v1/models lists those that it may`
   }
 }
 
@@ -39,7 +39,7 @@ export class LimitReached extends Schema.TaggedError<LimitReached>()("LimitReach
 }) {
   override get message() {
     const limit = this.limit === "concurrent" ? "requests at the same time" : `${this.limit} per minute`
-    return `The API key has reached its limit of ${this.most} ${limit}`
+    return `The API key has reached its limit of ${this.most} ${limit}: ${tryAgain(this.retryAfterMs)}`
   }
 }
 
@@ -49,13 +49,13 @@ export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent"
   retryAfterMs: Schema.Finite
 }) {
   override get message() {
-    return `The API key has spent its budget of ${this.budgetUsd} USD for this month`
+    return `The API key has spent its budget of ${this.budgetUsd} USD for this month (UTC)`
   }
 }
 
 export class BodyTooLarge extends Schema.TaggedError<BodyTooLarge>()("BodyTooLarge", { limitBytes: Schema.Int }) {
   override get message() {
-    return `The request body is larger than ${this.limitBytes} bytes`
+    return `The request body is larger than ${this.limitBytes} bytes, the most that is taken`
   }
 }
 
@@ -70,7 +70,7 @@ export class RouteNotFound extends Schema.TaggedError<RouteNotFound>()("RouteNot
   path: Schema.String
 }) {
   override get message() {
-    return `There is nothing at ${this.method} ${this.path}`
+    return `There is nothing at ${this.method} ${this.path}: /docs describes what there is`
   }
 }
 
@@ -79,21 +79,23 @@ export class LinkRefused extends Schema.TaggedError<LinkRefused>()("LinkRefused"
   reason: Schema.Literals(["expired", "forged"])
 }) {
   override get message() {
-    return this.reason === "expired" ? "The link has expired" : "The link's signature is not valid"
+    return this.reason === "expired"
+      ? "The link has expired"
+      : "The link's signature is not valid: use the address whole, as it was given"
   }
 }
 
 /** The address is right, but what it named is not kept any more. */
 export class FileNotFound extends Schema.TaggedError<FileNotFound>()("FileNotFound", {}) {
   override get message() {
-    return "The file does not exist any more"
+    return "The file is not kept any more"
   }
 }
 
 /** There is no such task, not any more, or not of this client. */
 export class TaskNotFound extends Schema.TaggedError<TaskNotFound>()("TaskNotFound", {}) {
   override get message() {
-    return "The task does not exist"
+    return "There is no such task, not any more, or it is another API key's"
   }
 }
 
@@ -109,7 +111,7 @@ export class TaskNotCompleted extends Schema.TaggedError<TaskNotCompleted>()("Ta
 /** The idempotency key came before with another body. */
 export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReused>()("IdempotencyKeyReused", {}) {
   override get message() {
-    return "The idempotency key was used before for another request"
+    return "The idempotency key was used before for another request: send a new one, or the same request"
   }
 }
 
@@ -119,7 +121,7 @@ export class RangeNotSatisfiable extends Schema.TaggedError<RangeNotSatisfiable>
   size: Schema.Int
 }) {
   override get message() {
-    return `The range lies outside of the file, which has ${this.size} bytes`
+    return `The range begins behind the end of the file, which has ${this.size} bytes`
   }
 }
 

@@ -78,11 +78,7 @@ const make = Effect.gen(function*() {
     const key = headers["idempotency-key"]
     if (key === undefined) return Effect.sync(TaskId.random)
     return keyPattern.test(key) ? Effect.succeed(TaskId.idempotent(operation.name, tenant, key)) : Effect.fail(
-      new InvalidRequest({
-        message: "idempotency-key: must be 1 to 255 visible ASCII characters",
-        param: "idempotency-key",
-        code: "invalid_idempotency_key"
-      })
+      InvalidRequest.at("idempotency-key", "must be 1 to 255 visible ASCII characters", "invalid_idempotency_key")
     )
   }
 

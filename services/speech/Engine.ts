@@ -1,9 +1,11 @@
 /** Offers the built-in speech engine to the `local` protocol. */
 import { Effect, Layer, Schema, Stream } from "effect"
 import { audioSpeech, AudioSpeechRequest, countCharacters, mediaTypes } from "../../shared/contract/AudioSpeech.ts"
-import { InternalError, InvalidRequest, ProviderFailed } from "../../shared/contract/JobError.ts"
+import { ProviderFailed } from "../../shared/contract/JobError.ts"
 import { LocalEngines } from "../../shared/provider/Local.ts"
+import * as Options from "../../shared/provider/Options.ts"
 import type { Perform } from "../../shared/provider/Protocol.ts"
+import { decoder } from "../../shared/provider/RequestBody.ts"
 import { writeAll } from "../../shared/provider/Sink.ts"
 import { LocalSpeech } from "./LocalSpeech.ts"
 
@@ -15,22 +17,14 @@ const SpeechOptions = Schema.Struct({
   )
 })
 
-const decodeOptions = Schema.decodeUnknownEffect(SpeechOptions)
-const decodeRequest = Schema.decodeUnknownEffect(Schema.fromJsonString(AudioSpeechRequest))
-const text = new TextDecoder()
+const optionsOf = Options.reader(SpeechOptions)
+const requestOf = decoder(AudioSpeechRequest)
 
 const perform = (engine: LocalSpeech["Service"]): Perform =>
-  Effect.fnUntraced(function*({ body, endpoint }, sink) {
-    const options = yield* decodeOptions(endpoint.provider.options ?? {}).pipe(
-      Effect.tapError((error) => Effect.logError("the catalogue's options for the speech engine: " + error.message)),
-      Effect.mapError(() => new InternalError())
-    )
-    const request = yield* decodeRequest(text.decode(body)).pipe(
-      // ingress has validated it already
-      Effect.mapError(() =>
-        new InvalidRequest({ message: "The body cannot be read", param: null, code: "invalid_value" })
-      )
-    )
+  Effect.fnUntraced(function*(call, sink) {
+    const { endpoint } = call
+    const options = yield* optionsOf(endpoint)
+    const request = yield* requestOf(call)
     const format = request.response_format ?? "mp3"
     const encoded = engine.speak({
       text: request.input,

@@ -25,11 +25,7 @@ const quantizationOf = ({ metadata }: VideoGenerationRequest): Effect.Effect<num
   const quantization = Object.hasOwn(quantizations, level) ? quantizations[level] : undefined
   return quantization === undefined
     ? Effect.fail(
-      new InvalidRequest({
-        message: `metadata.quality_level: Expected ${Object.keys(quantizations).join(" | ")}`,
-        param: "metadata.quality_level",
-        code: "invalid_value"
-      })
+      InvalidRequest.at("metadata.quality_level", "must be \"low\", \"standard\" or \"high\" for this model")
     )
     : Effect.succeed(quantization)
 }

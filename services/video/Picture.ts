@@ -14,11 +14,16 @@ const formats = ["png", "jpeg", "webp", "gif", "avif", "heif", "tiff"]
 export const load = Effect.fn("Picture.load")(function*(image: string, width: number, height: number) {
   const given = { content: image, param: "image" }
   const bytes = yield* bytesOf(given, yield* GuardedFetch)
+  const source = sharp(bytes, { limitInputPixels: maximumPixels })
+  const metadata = yield* Effect.tryPromise(() => source.metadata()).pipe(
+    Effect.filterOrFail(({ format }) => formats.includes(format)),
+    Effect.mapError(() => unusable(given, "must be a PNG, JPEG, WebP, GIF, AVIF or TIFF image"))
+  )
+  if (metadata.width * metadata.height > maximumPixels) {
+    return yield* unusable(given, `must have at most ${maximumPixels / 1_000_000} million pixels`)
+  }
   return yield* Effect.tryPromise({
     try: async (): Promise<Picture> => {
-      const source = sharp(bytes, { limitInputPixels: maximumPixels })
-      const { format } = await source.metadata()
-      if (!formats.includes(format)) throw new Error("an unknown format")
       const { data, info } = await source
         .autoOrient()
         .resize(Math.ceil(width * room), Math.ceil(height * room), { fit: "cover" })
@@ -28,6 +33,6 @@ export const load = Effect.fn("Picture.load")(function*(image: string, width: nu
         .toBuffer({ resolveWithObject: true })
       return { width: info.width, height: info.height, pixels: new Uint8Array(data) }
     },
-    catch: () => unusable(given, "must be a PNG, JPEG, WebP, GIF, AVIF or TIFF image")
+    catch: () => unusable(given, "is damaged")
   })
 })

@@ -6,19 +6,26 @@
  */
 import { Predicate, Schema } from "effect"
 
+/** What a client may do that was turned away for a while. */
+export const tryAgain = (afterMs: number): string => `try again in ${Math.max(1, Math.ceil(afterMs / 1_000))} s`
+
 /** The request itself is wrong. `param` is the path of the field, as in `messages[0].content`. */
 export class InvalidRequest extends Schema.TaggedError<InvalidRequest>()("InvalidRequest", {
   message: Schema.String,
   param: Schema.NullOr(Schema.String),
   code: Schema.String
-}) {}
+}) {
+  /** What is wrong with a field, as in `must be a number`. */
+  static readonly at = (param: string, what: string, code = "invalid_value") =>
+    new InvalidRequest({ message: `${param}: ${what}`, param, code })
+}
 
 /** No model of that name serves this operation. */
 export class ModelNotFound extends Schema.TaggedError<ModelNotFound>()("ModelNotFound", {
   model: Schema.String
 }) {
   override get message() {
-    return `The model '${this.model}' does not exist or does not serve this operation`
+    return `The model '${this.model}' does not exist or does not serve this operation: GET /v1/models lists the models`
   }
 }
 
@@ -27,7 +34,7 @@ export class ReferenceNotFound extends Schema.TaggedError<ReferenceNotFound>()("
   param: Schema.String
 }) {
   override get message() {
-    return `${this.param}: there is nothing of that id`
+    return `${this.param}: there is nothing of that id, not any more, or it is another API key's`
   }
 }
 
@@ -50,7 +57,8 @@ export class ProviderRateLimited extends Schema.TaggedError<ProviderRateLimited>
   retryAfterMs: Schema.NullOr(Schema.Finite)
 }) {
   override get message() {
-    return `The provider '${this.provider}' is at its rate limit`
+    const reached = `The provider '${this.provider}' is at its rate limit`
+    return this.retryAfterMs === null ? reached : `${reached}: ${tryAgain(this.retryAfterMs)}`
   }
 }
 
@@ -82,9 +90,9 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
       case "status":
         return `The provider '${this.provider}' failed with status ${this.status}`
       case "credentials":
-        return `The provider '${this.provider}' refused the gateway's credentials`
+        return `The provider '${this.provider}' refused the gateway's credentials: whoever runs the gateway has to mend that`
       case "cut":
-        return `The provider '${this.provider}' broke off its answer`
+        return `The provider '${this.provider}' broke off its answer: send the request again`
       case "malformed":
         return `The provider '${this.provider}' sent an answer that cannot be understood`
       case "error":
@@ -94,7 +102,7 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
       case "result":
         return `The result of the provider '${this.provider}' could not be fetched`
       case "resting":
-        return `The provider '${this.provider}' has failed too often just now`
+        return `The provider '${this.provider}' has failed too often just now and is given a rest: try again later`
     }
   }
 }
@@ -105,16 +113,23 @@ export class ProviderTimeout extends Schema.TaggedError<ProviderTimeout>()("Prov
   phase: Schema.Literals(["connect", "first byte", "idle", "total"])
 }) {
   override get message() {
-    return `The provider '${this.provider}' did not answer in time (${this.phase})`
+    return `The provider '${this.provider}' ${late[this.phase]}`
   }
 }
+
+const late = {
+  "connect": "could not be connected to in time",
+  "first byte": "did not begin to answer in time",
+  "idle": "fell silent in the middle of its answer",
+  "total": "did not finish its answer in time"
+} as const
 
 /** The queue of this workload is full. */
 export class QueueFull extends Schema.TaggedError<QueueFull>()("QueueFull", {
   retryAfterMs: Schema.Finite
 }) {
   override get message() {
-    return "Too many requests are waiting for this model"
+    return `Too many requests are waiting for this model: ${tryAgain(this.retryAfterMs)}`
   }
 }
 
@@ -123,21 +138,22 @@ export class QueueTimeout extends Schema.TaggedError<QueueTimeout>()("QueueTimeo
   retryAfterMs: Schema.Finite
 }) {
   override get message() {
-    return "No worker was free to take the request in time"
+    return `No worker was free to take the request in time: ${tryAgain(this.retryAfterMs)}`
   }
 }
 
 /** The worker died or hung after it had begun, where the work may not be done a second time. */
 export class WorkerLost extends Schema.TaggedError<WorkerLost>()("WorkerLost", {}) {
   override get message() {
-    return "The worker of this request was lost while it ran"
+    return "The worker of this request was lost while it ran. The request was not begun anew, which might be paid for twice: "
+      + "send it again if it may"
   }
 }
 
 /** Frames of the answer were lost between worker and ingress. */
 export class AnswerLost extends Schema.TaggedError<AnswerLost>()("AnswerLost", {}) {
   override get message() {
-    return "A part of the answer was lost on its way"
+    return "A part of the answer was lost on its way: send the request again"
   }
 }
 
@@ -153,14 +169,14 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
   retryAfterMs: Schema.Finite
 }) {
   override get message() {
-    return "The gateway is not available just now"
+    return `The gateway is not available just now: ${tryAgain(this.retryAfterMs)}`
   }
 }
 
 /** A mistake of ours. */
 export class InternalError extends Schema.TaggedError<InternalError>()("InternalError", {}) {
   override get message() {
-    return "The gateway failed on this request"
+    return "The gateway failed on this request: whoever runs it finds out why by the id in the header x-request-id"
   }
 }
 

@@ -43,11 +43,7 @@ export type Served = Pick<Call, "model" | "operation">
 /** The failure of a call whose provider does not serve the operation. */
 export const notSupported = ({ model, operation }: Served): Effect.Effect<never, InvalidRequest> =>
   Effect.fail(
-    new InvalidRequest({
-      message: `model: '${model}' does not serve ${operation.name}`,
-      param: "model",
-      code: "operation_not_supported"
-    })
+    InvalidRequest.at("model", `'${model}' does not serve ${operation.name}`, "operation_not_supported")
   )
 
 /** Serves the operations of the table, by their names, and no others. */

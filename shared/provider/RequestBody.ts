@@ -12,7 +12,11 @@ export interface RequestBody<Request> {
   readonly request: Request
 }
 
-/** Decodes the JSON body of calls by this schema. Ingress has done so already, so that failures are not described. */
+/** Ingress has decoded the body already, and told what was wrong with it. */
+export const unreadable = () =>
+  new InvalidRequest({ message: "The request body cannot be read", param: null, code: "invalid_value" })
+
+/** Decodes the JSON body of calls by this schema. */
 export const reader = <Request>(
   schema: Schema.Codec<Request, unknown>
 ): (call: Call) => Effect.Effect<RequestBody<Request>, InvalidRequest> => {
@@ -22,7 +26,7 @@ export const reader = <Request>(
       const json = Json.parse(text.decode(call.body))
       return Effect.mapBoth(decode(json), {
         onSuccess: (request) => ({ json, request }),
-        onFailure: () => new InvalidRequest({ message: "The body cannot be read", param: null, code: "invalid_value" })
+        onFailure: unreadable
       })
     })
 }

@@ -9,13 +9,6 @@ export class ResultStore extends Context.Service<ResultStore, {
 }>()("shared/provider/ResultStore") {
   /** For workers whose results have no addresses. */
   static readonly layerNone = Layer.succeed(ResultStore, {
-    keep: () =>
-      Effect.fail(
-        new InvalidRequest({
-          message: "response_format: this model gives no addresses",
-          param: "response_format",
-          code: "invalid_value"
-        })
-      )
+    keep: () => Effect.fail(InvalidRequest.at("response_format", "must not be \"url\": this model gives no addresses"))
   })
 }

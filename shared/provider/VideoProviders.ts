@@ -1,11 +1,12 @@
 /** From a video model's name to the providers that can make the video, each with the engine that speaks its protocol. */
 import { Context, Effect, Layer } from "effect"
 import { Catalogue, type Provider } from "../catalogue/Catalogue.ts"
-import { InvalidRequest, type JobError, ModelNotFound } from "../contract/JobError.ts"
+import { type JobError, ModelNotFound } from "../contract/JobError.ts"
+import { videoGenerations } from "../contract/VideoGenerations.ts"
 import * as AiSdkVideo from "./ai-sdk/AiSdkVideo.ts"
 import * as DashScopeVideo from "./dashscope/DashScopeVideo.ts"
 import { GuardedFetch } from "./GuardedFetch.ts"
-import type { Endpoint } from "./Protocol.ts"
+import { type Endpoint, notSupported } from "./Protocol.ts"
 import { inOrder, mayRepeat, routeOf } from "./Route.ts"
 import { Upstream } from "./Upstream.ts"
 import { LocalVideoEngine, type VideoEngine } from "./VideoEngine.ts"
@@ -48,11 +49,7 @@ export class VideoProviders extends Context.Service<VideoProviders, {
           const providers = (yield* inOrder(route)).flatMap(({ endpoint }) =>
             named(endpoint.name, endpoint.model) ?? []
           )
-          return providers.length > 0 ? providers : yield* new InvalidRequest({
-            message: `model: '${name}' does not serve video.generations`,
-            param: "model",
-            code: "operation_not_supported"
-          })
+          return providers.length > 0 ? providers : yield* notSupported({ model: name, operation: videoGenerations })
         }),
         named
       })

@@ -76,7 +76,7 @@ const envelopes: Readonly<Record<Dialect, { readonly name: string; readonly sche
 /** The envelopes by their names. */
 export const schemas = Object.fromEntries(Object.values(envelopes).map(({ name, schema }) => [name, schema]))
 
-const mistake = (param: string | null, message: string, code: string) => new InvalidRequest({ param, message, code })
+const unreadable = (message: string, code: string) => new InvalidRequest({ param: null, message, code })
 
 /** Whatever needs a key. */
 export const ofKeys: ReadonlyArray<RequestError> = [
@@ -98,8 +98,8 @@ export const ofAll: ReadonlyArray<RequestError> = [new InternalError()]
 
 /** A request with a body, before anybody works on it. */
 export const ofRequests: ReadonlyArray<RequestError> = [
-  mistake(null, "The request body is not valid JSON", "invalid_json"),
-  mistake("model", "model: is required", "invalid_value"),
+  unreadable("The request body is not valid JSON", "invalid_json"),
+  InvalidRequest.at("model", "is required", "invalid_value"),
   new ModelNotAllowed({ model: "gpt-5" }),
   new ModelNotFound({ model: "gpt-5" }),
   new BodyTooLarge({ limitBytes: maxBodyBytes }),
@@ -110,32 +110,24 @@ export const ofRequests: ReadonlyArray<RequestError> = [
 
 /** Where a header must name the version of the format. */
 export const ofVersions: ReadonlyArray<RequestError> = [
-  mistake("vendor-version", "vendor-version: this header is required", "invalid_version")
+  InvalidRequest.at("vendor-version", "this header is required", "invalid_version")
 ]
 
 /** Where a request may be a form. */
 export const ofForms: ReadonlyArray<RequestError> = [
-  mistake(null, "The request body is not a valid form", "invalid_form")
+  unreadable("The request body is not a valid form", "invalid_form")
 ]
 
 const provider = "openai"
 
 const ofChats: ReadonlyArray<RequestError> = [
-  mistake("logit_bias", "logit_bias: is not carried over", "not_translatable"),
-  mistake(
-    "messages[0].encrypted_content",
-    "messages[0].encrypted_content: was changed, or made for another API key",
-    "invalid_compaction"
-  ),
-  mistake(
-    "messages[0].content[0].image_url.url",
-    "messages[0].content[0].image_url.url: The address has no picture",
-    "invalid_url"
-  ),
+  InvalidRequest.at("logit_bias", "is not carried over", "not_translatable"),
+  InvalidRequest.at("messages[0].encrypted_content", "was changed, or made for another API key", "invalid_compaction"),
+  InvalidRequest.at("messages[0].content[0].image_url.url", "did not answer with a file", "invalid_url"),
   new ReferenceNotFound({ param: "previous_response_id" })
 ]
 
-const ofPictures: ReadonlyArray<RequestError> = [mistake("image", "image: The image is damaged", "invalid_image")]
+const ofPictures: ReadonlyArray<RequestError> = [InvalidRequest.at("image", "is damaged", "invalid_image")]
 
 /** What workers of a workload find wrong with a request. */
 export const ofWorkloads: Readonly<Record<Workload, ReadonlyArray<RequestError>>> = {
@@ -149,8 +141,8 @@ export const ofWorkloads: Readonly<Record<Workload, ReadonlyArray<RequestError>>
 
 /** Between the queue and the provider's answer. */
 export const ofJobs: ReadonlyArray<RequestError> = [
-  mistake("model", "model: 'gpt-5' does not serve embeddings", "operation_not_supported"),
-  mistake("dimensions", "dimensions: This model has vectors of one length", "not_supported"),
+  InvalidRequest.at("model", "'gpt-5' does not serve embeddings", "operation_not_supported"),
+  InvalidRequest.at("dimensions", "must be left out: this model has vectors of one length", "not_supported"),
   new ProviderRejected({
     provider,
     status: 400,
@@ -170,11 +162,7 @@ export const ofJobs: ReadonlyArray<RequestError> = [
 
 /** Where a task is made. */
 export const ofNewTasks: ReadonlyArray<RequestError> = [
-  mistake(
-    "idempotency-key",
-    "idempotency-key: must be 1 to 255 visible ASCII characters",
-    "invalid_idempotency_key"
-  ),
+  InvalidRequest.at("idempotency-key", "must be 1 to 255 visible ASCII characters", "invalid_idempotency_key"),
   new IdempotencyKeyReused()
 ]
 

@@ -14,8 +14,11 @@ export const make = (open: Opener): EmbeddingModel =>
     const opened = yield* open(endpoint)
     const model = yield* modelOf("embedding", opened, endpoint, call)
     if (dimensions !== undefined && model.specificationVersion !== "v4") {
-      const message = "dimensions: This model has vectors of one length"
-      return yield* new InvalidRequest({ message, param: "dimensions", code: "not_supported" })
+      return yield* InvalidRequest.at(
+        "dimensions",
+        "must be left out: this model has vectors of one length",
+        "not_supported"
+      )
     }
     const at = { endpoint, secrets: opened.secrets }
     const { most, parallel } = yield* attempt(at, async () => ({

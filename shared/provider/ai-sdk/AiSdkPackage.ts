@@ -82,7 +82,12 @@ const factoryOf = (name: string, options: AiSdkOptions, loaded: object): Effect.
     : factories.find(([name]) => name === options.export)
   if (found !== undefined) return Effect.succeed(found[1])
   const names = factories.map(([name]) => name).join(", ")
-  return misconfigured(name, `export: Expected one of ${names || "none: the package makes no providers"}`)
+  return misconfigured(
+    name,
+    names === ""
+      ? `package: '${options.package}' makes no providers`
+      : `export: must be one of ${names}`
+  )
 }
 
 /** The settings with the secrets that they name in the places of their names. */

@@ -39,7 +39,9 @@ export const inline = Effect.fnUntraced(function*(
   const files = new Map<string, Fetched>()
   let bytes = 0
   yield* Effect.forEach([...needed], ([url, { path = "" }], index) => {
-    if (index >= maxFiles) return refused(path, `no more than ${maxFiles} files can be fetched for one request`)
+    if (index >= maxFiles) {
+      return refused(path, `is one too many: at most ${maxFiles} files are fetched for one request`)
+    }
     return guard.fetch(url).pipe(
       Effect.catch((error) => refused(path, error.message)),
       Effect.flatMap((file) => {
@@ -63,7 +65,7 @@ export const inline = Effect.fnUntraced(function*(
 })
 
 const refused = (param: string, why: string): Effect.Effect<never, InvalidRequest> =>
-  Effect.fail(new InvalidRequest({ message: `${param}: ${why}`, param, code: "invalid_url" }))
+  Effect.fail(InvalidRequest.at(param, why, "invalid_url"))
 
 const held = (part: MediaPart, { bytes, mediaType }: Fetched): MediaPart => ({
   ...part,

@@ -86,7 +86,7 @@ export class Losses {
   }
 
   #refuse(path: string, what: string): void {
-    this.#refusal ??= new InvalidRequest({ message: `${path}: ${what}`, param: path, code: "not_translatable" })
+    this.#refusal ??= InvalidRequest.at(path, what, "not_translatable")
   }
 }
 

@@ -61,8 +61,7 @@ const toInput = Effect.fnUntraced(function*({ images, input, prompt }: ImageRequ
 
 const toBody = Effect.fnUntraced(function*({ endpoint }: Call, request: ImageRequest) {
   if (request.mask !== undefined) {
-    const { param } = request.mask
-    return yield* new InvalidRequest({ message: `${param}: This model takes no mask`, param, code: "invalid_value" })
+    return yield* InvalidRequest.at(request.mask.param, "must be left out: this model takes no mask")
   }
   return { model: endpoint.model, input: yield* toInput(request), parameters: toParameters(request) }
 })

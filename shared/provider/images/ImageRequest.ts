@@ -11,7 +11,7 @@ import {
   textsOf
 } from "../../contract/ImageGenerations.ts"
 import { InvalidRequest } from "../../contract/JobError.ts"
-import { reader } from "../RequestBody.ts"
+import { reader, unreadable } from "../RequestBody.ts"
 import type { Call } from "../Protocol.ts"
 import { unknownFields } from "../UnknownFields.ts"
 import type { ImageSource } from "./ImageSource.ts"
@@ -113,9 +113,6 @@ const generationOf = reader(ImageGenerationRequest)
 const editOf = reader(ImageEditRequest)
 const decodeForm = Schema.decodeUnknownEffect(ImageEditForm)
 
-// ingress has validated it already
-const unreadable = () => new InvalidRequest({ message: "The body cannot be read", param: null, code: "invalid_value" })
-
 const formOf = ({ body, contentType }: Call): Effect.Effect<FormData, InvalidRequest> =>
   Effect.tryPromise({
     try: () => new Response(body as Uint8Array<ArrayBuffer>, { headers: { "content-type": contentType } }).formData(),
@@ -128,8 +125,7 @@ export const readGeneration = Effect.fnUntraced(function*(call: Call) {
   const request = fromJson(json, decoded)
   const [image] = request.images
   if (image === undefined) return request
-  const message = `${image.param}: pictures are taken by /v1/images/edits`
-  return yield* new InvalidRequest({ message, param: image.param, code: "invalid_value" })
+  return yield* InvalidRequest.at(image.param, "must not be given here: /v1/images/edits takes pictures")
 })
 
 /** The request of a call for changes to pictures. */

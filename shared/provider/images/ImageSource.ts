@@ -15,8 +15,7 @@ const dataUrl = /^data:[^,]{0,200};base64,/i
 const base64 = /^[A-Za-z0-9+/_-]+={0,2}\s*$/
 
 /** What the error says of a picture that cannot be used. */
-export const unusable = ({ param }: ImageSource, what: string) =>
-  new InvalidRequest({ message: `${param}: ${what}`, param, code: "invalid_image" })
+export const unusable = ({ param }: ImageSource, what: string) => InvalidRequest.at(param, what, "invalid_image")
 
 const isUrl = (content: string): boolean => /^https?:/i.test(content)
 

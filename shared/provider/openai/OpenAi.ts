@@ -45,7 +45,7 @@ const relayedForm = (call: Call, path: string): Relayed | InvalidRequest => {
   const { contentType, endpoint: { model } } = call
   const body = model === call.model ? call.body : MultipartText.setField(call.body, contentType, "model", model)
   return body === undefined
-    ? new InvalidRequest({ message: "model: cannot be found in the form", param: "model", code: "invalid_form" })
+    ? InvalidRequest.at("model", "cannot be found in the form", "invalid_form")
     : { path, body, contentType, streams: false, showUsage: false }
 }
 
