@@ -104,7 +104,9 @@ type Resolve = (
   done: (error: Error | null, addresses: ReadonlyArray<{ readonly address: string; readonly family: number }>) => void
 ) => void
 
-const resolveAll: Resolve = (hostname, done) => lookup(hostname, { all: true }, done)
+/** Where a name leads nowhere, Node hands over the error alone, whatever its types say. */
+const resolveAll: Resolve = (hostname, done) =>
+  lookup(hostname, { all: true }, (error, addresses) => error === null ? done(null, addresses) : done(error, []))
 
 export interface GuardOptions {
   /** Which addresses may be connected to. */

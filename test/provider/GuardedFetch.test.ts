@@ -72,6 +72,12 @@ describe("an address", () => {
 })
 
 describe("as it is in production", () => {
+  // resolved by the system, as nobody's test can see to: RFC 6761 keeps this name from ever leading anywhere
+  it.live("a name that leads nowhere is refused, and ends nothing", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* refusal("http://nowhere.invalid/a.png"), "unreachable")
+    }).pipe(Effect.provide(GuardedFetch.layer)))
+
   it.live("a local server is not even connected to, however its address is written", () =>
     Effect.gen(function*() {
       const { connections, port } = yield* serving((_request, response) => response.end("secret"))
