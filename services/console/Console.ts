@@ -3,7 +3,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { ByteSize, Config, Effect, Layer } from "effect"
 import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
-import { HttpApiBuilder, HttpApiMiddleware } from "effect/http-api"
+import { HttpApiBuilder } from "effect/http-api"
 import { createServer } from "node:http"
 import { Nats } from "../../shared/bus/Nats.ts"
 import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
@@ -20,6 +20,7 @@ import { Fleet } from "./Fleet.ts"
 import * as FleetHandlers from "./FleetHandlers.ts"
 import * as GatewayProxy from "./GatewayProxy.ts"
 import * as KeyHandlers from "./KeyHandlers.ts"
+import * as Problems from "./Problems.ts"
 import { RequestLog } from "./RequestLog.ts"
 import * as SameOrigin from "./SameOrigin.ts"
 import * as SecurityHeaders from "./SecurityHeaders.ts"
@@ -54,7 +55,7 @@ const adminApi = HttpApiBuilder.layer(ConsoleApi, { openapiPath: "/api/openapi.j
     UsageHandlers.layer,
     TraceHandlers.layer
   ]),
-  Layer.provide([Authorization.layer, HttpApiMiddleware.layerProblemDetails({ includeDetails: true })])
+  Layer.provide([Authorization.layer, Problems.layer])
 )
 
 const routes = Layer.mergeAll(adminApi, GatewayProxy.layer, TraceIntake.layer, WebApp.layer, health).pipe(

@@ -88,7 +88,10 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
       forward(method, request).pipe(
         Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes)),
         Effect.catchTags({
-          JetStreamFailed: () => Effect.succeed(refusal(503, "overloaded_error", "NATS does not answer just now")),
+          JetStreamFailed: () =>
+            Effect.succeed(
+              refusal(503, "overloaded_error", "NATS, which knows the sessions, does not answer just now: try again")
+            ),
           HttpServerError: () => Effect.succeed(refusal(413, "invalid_request_error", "The request is too large")),
           HttpClientError: () =>
             Effect.succeed(refusal(502, "upstream_error", `The gateway cannot be reached at ${gateway.origin}`))

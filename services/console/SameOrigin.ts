@@ -38,14 +38,14 @@ export const layer = HttpRouter.middleware(
         const path = url.split("?")[0] ?? ""
         if (open.includes(path)) return handler
         if (!isOurs(headers["host"] ?? "")) {
-          return Effect.succeed(refused("The console is not known by this name: set CONSOLE_PUBLIC_URL"))
+          return Effect.succeed(refused("The console is not known by this name: set CONSOLE_PUBLIC_URL to its address"))
         }
         // a link from elsewhere may lead to a page, which shows nothing without a session
         if (isSafe(method) && !path.startsWith("/api/") && !path.startsWith("/gateway/")) return handler
         if (comesFromElsewhere(headers, hosts)) return Effect.succeed(refused("The request comes from another site"))
         // a bearer is nothing that a browser adds by itself
         if (!isSafe(method) && headers["authorization"] === undefined && headers[pageHeader] === undefined) {
-          return Effect.succeed(refused(`The header ${pageHeader} is missing`))
+          return Effect.succeed(refused(`The header ${pageHeader} is missing, and so is an admin token`))
         }
         return handler
       })

@@ -49,7 +49,7 @@ const unanswered = <E>(cause: Cause.Cause<E>): Effect.Effect<HttpServerResponse.
   if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
   return Effect.as(
     Effect.logError("request failed by a mistake of ours", cause),
-    plain(500, "InternalError", "The console failed on this request")
+    plain(500, "InternalError", "The console failed on this request: its log says why")
   )
 }
 

@@ -77,22 +77,22 @@ describe("the admin API", () => {
   })
 
   it("names the field that is wrong", async () => {
-    const wrong: ReadonlyArray<readonly [object, string]> = [
-      [{}, "name"],
-      [{ name: "" }, "name"],
-      [{ name: "a", weight: 101 }, "weight"],
-      [{ name: "a", requestsPerMinute: 0 }, "requestsPerMinute"],
-      [{ name: "a", expiresAt: "soon" }, "expiresAt"],
-      [{ name: "a", allowedModels: ["g*t"] }, "allowedModels"]
+    const wrong: ReadonlyArray<readonly [object, field: string, says: string]> = [
+      [{}, "name", "name: is required"],
+      [{ name: "" }, "name", "name: must be a string of 1 to 200 characters"],
+      [{ name: "a", weight: 101 }, "weight", "weight: must be a whole number from 1 to 100"],
+      [{ name: "a", requestsPerMinute: 0 }, "requestsPerMinute", "requestsPerMinute: must be a whole number greater"],
+      [{ name: "a", expiresAt: "soon" }, "expiresAt", "expiresAt: must be a date such as 2027-01-31"],
+      [{ name: "a", allowedModels: ["g*t"] }, "allowedModels", "allowedModels[0]: must be a model's name"]
     ]
-    for (const [settings, field] of wrong) {
-      const { body, status } = await client.send<{ readonly errors: ReadonlyArray<{ readonly path: Array<string> }> }>(
-        "POST",
-        "/api/keys",
-        settings
-      )
+    for (const [settings, field, says] of wrong) {
+      const { body, status } = await client.send<{
+        readonly detail: string
+        readonly errors: ReadonlyArray<{ readonly path: Array<string> }>
+      }>("POST", "/api/keys", settings)
       assert.strictEqual(status, 400)
       assert.deepStrictEqual(body.errors[0]?.path.slice(0, 2), ["payload", field])
+      assert.isTrue(body.detail.startsWith(says), body.detail)
     }
   })
 

@@ -132,7 +132,7 @@ describe("the console's traces", () => {
     assert.oneOf(status, [404, 405], JSON.stringify(body))
     assert.deepStrictEqual(await other.send<unknown>("GET", "/api/traces/elsewhere"), {
       status: 404,
-      body: { _tag: "TracesElsewhere", message: "This console keeps no traces" }
+      body: { _tag: "TracesElsewhere", message: "This console keeps no traces: a collector does" }
     })
   })
 })

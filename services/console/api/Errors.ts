@@ -6,23 +6,27 @@ export const saying = (text: string) => ({
   message: Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed(text)))
 })
 
-export class NotSignedIn
-  extends Schema.TaggedError<NotSignedIn>()("NotSignedIn", saying("Sign in first"), { httpApiStatus: 401 })
-{}
+export class NotSignedIn extends Schema.TaggedError<NotSignedIn>()(
+  "NotSignedIn",
+  saying("Sign in first, or send the admin token as 'Authorization: Bearer <token>'"),
+  { httpApiStatus: 401 }
+) {}
 
-export class TokenWrong
-  extends Schema.TaggedError<TokenWrong>()("TokenWrong", saying("This is not the admin token"), { httpApiStatus: 401 })
-{}
+export class TokenWrong extends Schema.TaggedError<TokenWrong>()(
+  "TokenWrong",
+  saying("This is not the admin token: it is what CONSOLE_ADMIN_TOKEN holds"),
+  { httpApiStatus: 401 }
+) {}
 
 /** Somebody may be guessing: nothing is compared until then. */
 export class TooManyAttempts extends Schema.TaggedError<TooManyAttempts>()("TooManyAttempts", {
-  ...saying("Too many wrong tokens: wait a moment"),
+  ...saying("Too many wrong tokens: wait a minute, then try again"),
   retryAfterMs: Schema.Finite
 }, { httpApiStatus: 429 }) {}
 
 /** What the console shows lies in NATS, which does not answer. */
 export class Unavailable extends Schema.TaggedError<Unavailable>()(
   "Unavailable",
-  saying("NATS does not answer just now"),
+  saying("NATS, where the console reads and writes, does not answer just now: try again"),
   { httpApiStatus: 503 }
 ) {}

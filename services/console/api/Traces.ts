@@ -19,7 +19,7 @@ export class TraceUnknown extends Schema.TaggedError<TraceUnknown>()(
 /** The services send their traces to a collector. */
 export class TracesElsewhere extends Schema.TaggedError<TracesElsewhere>()(
   "TracesElsewhere",
-  saying("This console keeps no traces"),
+  saying("This console keeps no traces: a collector does"),
   { httpApiStatus: 404 }
 ) {}
 

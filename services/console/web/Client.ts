@@ -1,7 +1,7 @@
 /** The typed client of the admin API, derived from the same value as the server. */
 import { Effect } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
-import { HttpApiClient } from "effect/http-api"
+import { HttpApiClient, HttpApiError } from "effect/http-api"
 import { pageHeader } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
 
@@ -32,5 +32,6 @@ export const isNoTrace = (error: unknown): boolean => tagOf(error) === "TraceUnk
 /** What to tell whoever is waiting. */
 export const messageOf = (error: unknown): string => {
   if (tagOf(error) === "HttpClientError") return "The console does not answer. Is it still running?"
+  if (error instanceof HttpApiError.BadRequestProblem && error.detail !== undefined) return error.detail
   return error instanceof Error && error.message !== "" ? error.message : "Something went wrong"
 }

@@ -1,0 +1,23 @@
+/** What the admin API says of a request that does not decode: RFC 9457, with each mistake by its field. */
+import { Effect, type Layer } from "effect"
+import { HttpApiError, HttpApiMiddleware } from "effect/http-api"
+import * as Mistake from "../../shared/contract/Mistake.ts"
+
+export const layer: Layer.Layer<HttpApiMiddleware.ProblemDetails> = HttpApiMiddleware.layerSchemaErrorTransform(
+  HttpApiMiddleware.ProblemDetails,
+  (error) => {
+    const { cause, kind } = error
+    // of an answer that does not encode nobody is told but the log
+    if (kind === "Body" || kind === "ResponseHeaders") return Effect.fail(error)
+    const mistakes = Mistake.all(cause.issue, undefined)
+    return Effect.fail(
+      new HttpApiError.BadRequestProblem({
+        detail: mistakes.map((mistake) => Mistake.line(mistake, "the request")).join("; "),
+        errors: mistakes.map(({ message, path }) => ({
+          path: [kind.toLowerCase(), ...path.map((key) => typeof key === "number" ? key : String(key))],
+          message
+        }))
+      })
+    )
+  }
+)
