@@ -3,6 +3,7 @@
  * accepting and what runs is finished.
  */
 import { Config, Context, Effect, Layer } from "effect"
+import { atLeast } from "../../shared/contract/Fields.ts"
 
 export class Drain extends Context.Service<Drain, {
   readonly isDraining: () => boolean
@@ -25,6 +26,6 @@ export class Drain extends Context.Service<Drain, {
  */
 export const onRelease = Layer.effectDiscard(Effect.gen(function*() {
   const drain = yield* Drain
-  const delayMs = yield* Config.Int("DRAIN_DELAY_MS").pipe(Config.withDefault(0))
+  const delayMs = yield* Config.schema(atLeast(0), "DRAIN_DELAY_MS").pipe(Config.withDefault(0))
   yield* Effect.addFinalizer(() => Effect.andThen(drain.begin, Effect.sleep(delayMs)))
 }))

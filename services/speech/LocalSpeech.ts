@@ -6,6 +6,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Config, Context, Effect, Layer, Stream } from "effect"
 import { availableParallelism } from "node:os"
 import type { AudioFormat, Voice } from "../../shared/contract/AudioSpeech.ts"
+import { atLeast } from "../../shared/contract/Fields.ts"
 import * as AudioEncoder from "./AudioEncoder.ts"
 import { Espeak, type EspeakFailed, espeakRate } from "./Espeak.ts"
 import * as EspeakProgram from "./EspeakProgram.ts"
@@ -106,11 +107,11 @@ function* slicesOf(samples: Int16Array): Generator<Int16Array> {
 function espeakLayer() {
   return Effect.gen(function*() {
     const wanted = yield* Config.Literals(["auto", "program", "wasm"], "SPEECH_ESPEAK").pipe(Config.withDefault("auto"))
-    const processes = yield* Config.Int("SPEECH_PROCESSES").pipe(
+    const processes = yield* Config.schema(atLeast(1), "SPEECH_PROCESSES").pipe(
       Config.withDefault(Math.min(4, availableParallelism()))
     )
     const choice = wanted !== "auto" ? wanted : (yield* EspeakProgram.isInstalled) ? "program" : "wasm"
     yield* Effect.logInfo("speech is made by espeak-ng", { choice, processes })
-    return (choice === "program" ? EspeakProgram : EspeakWasm).layer(Math.max(1, processes))
+    return (choice === "program" ? EspeakProgram : EspeakWasm).layer(processes)
   })
 }

@@ -6,7 +6,7 @@
  */
 import { Config, Context, Effect, FileSystem, Layer, Result, Schedule, Schema } from "effect"
 import * as Mistake from "../contract/Mistake.ts"
-import { type Workload, workloads } from "../contract/Operation.ts"
+import { PoolName, type Workload, workloads } from "../contract/Operation.ts"
 import { inconsistencies } from "./Inconsistencies.ts"
 import { Price } from "./Price.ts"
 import * as SecretReference from "./SecretReference.ts"
@@ -122,11 +122,6 @@ export const Target = Schema.Struct({
   priority: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)))
 })
 export type Target = typeof Target.Type
-
-/** A pool is a token of a NATS subject. */
-const PoolName = Schema.String.check(
-  Schema.isPattern(/^[a-z0-9-]{1,32}$/, { expected: "lower case letters, digits and -, at most 32 of them" })
-)
 
 export const Model = Schema.Struct({
   workload: Schema.Literals(workloads),

@@ -2,11 +2,16 @@
  * What an operation is: one value from which the routes, the job subject, the decoder, the OpenAPI document, the span
  * and metric names and the error envelope are derived.
  */
-import type { Schema } from "effect"
+import { Schema } from "effect"
 
 /** The worker services, one per kind of model. Each has its own stream of jobs and is scaled on its own. */
 export const workloads = ["chat", "images", "video", "embeddings", "rerank", "speech"] as const
 export type Workload = typeof workloads[number]
+
+/** A part of a workload with a queue and workers of its own. A token of a NATS subject. */
+export const PoolName = Schema.String.check(
+  Schema.isPattern(/^[a-z0-9-]{1,32}$/, { expected: "lower case letters, digits and -, at most 32 of them" })
+)
 
 /** Whose conventions a client of the operation expects: the shape of errors and of keep-alive frames. */
 export type Dialect = "openai" | "anthropic" | "gemini" | "cohere"

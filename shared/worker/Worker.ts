@@ -1,20 +1,18 @@
 /** A worker service, but for what its workload does: pulls the jobs of one pool and lives each one. */
-import { Clock, Config, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { JobServer } from "../bus/JobServer.ts"
 import type { Serving } from "../bus/JobSource.ts"
 import { Presence } from "../bus/Presence.ts"
 import type { Workload } from "../contract/Operation.ts"
 import { UsageLog } from "../usage/UsageLog.ts"
 import * as JobLife from "./JobLife.ts"
+import { workerSettings } from "./WorkerSettings.ts"
 
 export class Worker extends Context.Service<Worker, {
   /** Connected, with its queue in place, and not shutting down. */
   readonly isReady: () => boolean
 }>()("shared/worker/Worker") {
-  /**
-   * Reads `WORKER_SLOTS` (jobs at once, default given by the service), `WORKER_POOL` (default `default`) and
-   * `WORKER_GRACE_MS` (how long running jobs may take to finish on SIGTERM, default 300,000).
-   */
+  /** Reads what `WorkerSettings.ts` reads, with a grace of 300,000 unless said otherwise. */
   static readonly layer = (workload: Workload, defaultSlots: number) =>
     Layer.effect(
       Worker,
@@ -23,9 +21,7 @@ export class Worker extends Context.Service<Worker, {
         const performer = yield* JobLife.Performer
         const log = yield* UsageLog
         const clock = yield* Clock.Clock
-        const slots = yield* Config.Int("WORKER_SLOTS").pipe(Config.withDefault(defaultSlots))
-        const pool = yield* Config.String("WORKER_POOL").pipe(Config.withDefault("default"))
-        const graceMs = yield* Config.Int("WORKER_GRACE_MS").pipe(Config.withDefault(300_000))
+        const { graceMs, pool, slots } = yield* workerSettings({ slots: defaultSlots, graceMs: 300_000 })
         const now = () => clock.currentTimeMillisUnsafe()
         const means = { performer, cost: performer.cost, log, workload, now }
         const serving = yield* server.serve({
