@@ -6,6 +6,7 @@
 import { Effect, Option, Path, Redacted, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { generateSecret, secretPattern } from "../../shared/keys/ApiKey.ts"
+import { complaint } from "../../shared/process/Complaint.ts"
 import { keptSecret } from "./KeptSecret.ts"
 import { InvalidSetting, Settings } from "./Settings.ts"
 
@@ -43,10 +44,10 @@ export const ensureKey = Effect.fn("ensureKey")(
     const [said, code] = yield* Effect.all([child.stderr.pipe(Stream.decodeText(), Stream.mkString), child.exitCode], {
       concurrency: "unbounded"
     })
-    if (code !== 0) return yield* new KeyNotEnsured({ reason: said.trim().split("\n").at(-1) ?? `exit code ${code}` })
+    if (code !== 0) return yield* new KeyNotEnsured({ reason: said.trim().split("\n").at(-1) || `exit code ${code}` })
   },
   Effect.scoped,
-  Effect.catchTag("PlatformError", (error) => new KeyNotEnsured({ reason: error.message })),
+  Effect.catchTag("PlatformError", (error) => new KeyNotEnsured({ reason: complaint(error) })),
   Effect.timeoutOrElse({
     duration: "20 seconds",
     orElse: () => new KeyNotEnsured({ reason: "no answer within 20 s" })

@@ -5,6 +5,7 @@
  * services may be about to end and its nats-server may still be running.
  */
 import { Effect, FileSystem, Path, Schema } from "effect"
+import type { PlatformError } from "effect/PlatformError"
 import { commandLine } from "./Processes.ts"
 import { Settings } from "./Settings.ts"
 
@@ -28,6 +29,9 @@ export class DataFolderUnusable extends Schema.TaggedError<DataFolderUnusable>()
     return `The state folder ${this.folder} cannot be used (${this.reason}): set GATEWAY_DATA to another one`
   }
 }
+
+const whyNot = ({ reason }: PlatformError): string =>
+  reason._tag === "PermissionDenied" ? "this user may not write there" : "no folder can be made or written there"
 
 /** Takes the folder for this process until the scope ends. Returns whether an earlier owner was killed. */
 export const claimDataFolder = Effect.gen(function*() {
@@ -53,7 +57,7 @@ export const claimDataFolder = Effect.gen(function*() {
       Effect.andThen(take),
       Effect.as(false),
       Effect.catchIf((error) => error.reason._tag === "AlreadyExists", () => takeOver),
-      Effect.catchTag("PlatformError", (error) => new DataFolderUnusable({ folder: data, reason: error.reason._tag }))
+      Effect.catchTag("PlatformError", (error) => new DataFolderUnusable({ folder: data, reason: whyNot(error) }))
     ),
     () => Effect.ignore(fs.remove(file))
   )

@@ -3,7 +3,7 @@ import { Console, Effect, FileSystem, Option, Path, Schema } from "effect"
 import { connect } from "node:net"
 import { freePort } from "./Ports.ts"
 import { commandLine, endProcess } from "./Processes.ts"
-import { Settings } from "./Settings.ts"
+import { InvalidSetting, Settings } from "./Settings.ts"
 import { Supervisor } from "./Supervisor.ts"
 import type { Service } from "./Supervisor.ts"
 
@@ -66,7 +66,10 @@ const addresses = (urls: string) =>
 const requireOneOf = Effect.fn("Nats.requireOneOf")(function*(urls: string) {
   const servers = yield* Effect.try({
     try: () => addresses(urls),
-    catch: () => new NatsUnusable({ server: "NATS_URL", reason: "has no usable address" })
+    catch: () =>
+      new InvalidSetting({
+        detail: "NATS_URL must be an address such as nats://127.0.0.1:4222, or several with commas"
+      })
   })
   return yield* Effect.firstSuccessOf(servers.map(({ host, port }) => requireJetStream(host, port)))
 })

@@ -1,5 +1,5 @@
 /** The log file of a service: everything it writes, and what its present run wrote last. */
-import { Effect, Fiber, FileSystem, Stream } from "effect"
+import { Effect, Fiber, FileSystem, Option, Schema, Stream } from "effect"
 import type { PlatformError } from "effect/PlatformError"
 
 /** A file larger than this, in bytes, is set aside when the service starts; one older file is kept. */
@@ -14,9 +14,23 @@ export interface ServiceLog {
   readonly follow: (output: Stream.Stream<Uint8Array, PlatformError>) => Effect.Effect<void>
   /** Waits until what an ended run wrote is in the file. Bounded: a grandchild may hold the output open. */
   readonly flushed: Effect.Effect<void>
-  /** The last lines of the present run, at most as many as asked for. */
+  /** The last lines of the present run, at most as many as asked for, as somebody reads them. */
   readonly tail: (lines: number) => Effect.Effect<ReadonlyArray<string>>
 }
+
+const decodeEntry = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ level: Schema.String, message: Schema.Unknown }))
+)
+
+/** `ERROR chat ends: …` of what services write as JSON; anything else as it is. */
+const plain = (line: string): string =>
+  Option.match(decodeEntry(line), {
+    onNone: () => line,
+    onSome: ({ level, message }) => {
+      const parts = Array.isArray(message) ? message : [message]
+      return [level, ...parts.map((part) => typeof part === "string" ? part : JSON.stringify(part))].join(" ")
+    }
+  })
 
 /** Opens the log for one run of a service. What is still being written is finished before the scope is left. */
 export const openLog = Effect.fn("ServiceLog.open")(function*(file: string) {
@@ -45,9 +59,8 @@ export const openLog = Effect.fn("ServiceLog.open")(function*(file: string) {
     tail: Effect.fnUntraced(function*(lines) {
       const offset = Math.max(begin, (yield* size) - tailSize)
       const text = fs.stream(file, { offset }).pipe(Stream.decodeText(), Stream.mkString)
-      return (yield* text.pipe(Effect.orElseSucceed(() => ""))).split("\n").filter((line) => line.trim() !== "").slice(
-        -lines
-      )
+      const all = (yield* text.pipe(Effect.orElseSucceed(() => ""))).split("\n").filter((line) => line.trim() !== "")
+      return all.slice(-lines).map(plain)
     })
   }
   yield* Effect.addFinalizer(() =>

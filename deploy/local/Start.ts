@@ -6,15 +6,15 @@
  */
 import { Cause, Console, Effect, Option, Schema } from "effect"
 import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
-import { adminToken } from "./AdminToken.ts"
+import { complaint } from "../../shared/process/Complaint.ts"
 import { banner } from "./Banner.ts"
 import { bootstrapKey, ensureKey } from "./BootstrapKey.ts"
 import { claimDataFolder } from "./DataFolder.ts"
-import { gatewaySecret } from "./GatewaySecret.ts"
 import { natsServer } from "./Nats.ts"
 import { requirePort } from "./Ports.ts"
 import { startServices } from "./Services.ts"
 import { Settings } from "./Settings.ts"
+import { adminToken, gatewaySecret } from "./SharedSecrets.ts"
 import { buildWebApp, isConsoleThere } from "./WebApp.ts"
 
 /** The catalogue cannot be read or is not valid. */
@@ -57,7 +57,7 @@ const run = Effect.gen(function*() {
 export const report = (cause: Cause.Cause<Error>) =>
   Cause.hasInterruptsOnly(cause)
     ? Effect.void
-    : Console.error(Cause.hasDies(cause) ? Cause.pretty(cause) : `error: ${(Cause.squash(cause) as Error).message}`)
+    : Console.error(Cause.hasDies(cause) ? Cause.pretty(cause) : `error: ${complaint(Cause.squash(cause))}`)
 
 /**
  * The first Ctrl-C interrupts `start`; a second one ends this process at once, and its children with it. The terminal

@@ -107,6 +107,9 @@ export class Supervisor extends Context.Service<Supervisor, {
             forceKillAfter: service.stopWithin
           })))
           let how = "it could not be started"
+          if (Result.isFailure(child) && child.failure.reason._tag === "NotFound") {
+            how = `there is no ${command} in PATH`
+          }
           if (Result.isSuccess(child)) {
             const { all, exitCode, pid } = child.success
             group = pid

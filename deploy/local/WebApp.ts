@@ -1,6 +1,7 @@
 /** The console's web app, built before the first start and after each change of its sources. */
 import { Console, Effect, FileSystem, Path, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { complaint } from "../../shared/process/Complaint.ts"
 import { Settings } from "./Settings.ts"
 
 /** The service with the admin API and the web app. */
@@ -38,12 +39,12 @@ export const buildWebApp = Effect.gen(function*() {
     child.exitCode
   ], { concurrency: "unbounded" })
   if (code !== 0) {
-    return yield* new WebAppNotBuilt({ reason: complained.trim().split("\n").at(0) ?? `exit code ${code}` })
+    return yield* new WebAppNotBuilt({ reason: complained.trim().split("\n")[0] || `exit code ${code}` })
   }
   if (said !== "") yield* Console.log(said.trim())
 }).pipe(
   Effect.scoped,
-  Effect.catchTag("PlatformError", (error) => new WebAppNotBuilt({ reason: error.message })),
+  Effect.catchTag("PlatformError", (error) => new WebAppNotBuilt({ reason: complaint(error) })),
   Effect.timeoutOrElse({
     duration: "1 minute",
     orElse: () => new WebAppNotBuilt({ reason: "it was not done within a minute" })

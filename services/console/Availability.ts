@@ -1,5 +1,5 @@
 /** What an administrator is told where NATS does not do what was asked. */
-import { Effect } from "effect"
+import { Effect, Predicate } from "effect"
 import type { JetStreamFailed } from "../../shared/bus/JobStreams.ts"
 import { Unavailable } from "./api/Errors.ts"
 
@@ -11,9 +11,12 @@ export const orUnavailable = <A, E, R>(
     Effect.timeoutOrElse({ duration: "5 seconds", orElse: () => Effect.fail(new Unavailable()) }),
     Effect.catchIf(
       isJetStreamFailed,
-      (error) => Effect.andThen(Effect.logWarning("JetStream refused", { detail: error.message }), new Unavailable())
+      (error) =>
+        Effect.andThen(
+          Effect.logWarning("NATS did not do what the console asked of it", { detail: error.message }),
+          new Unavailable()
+        )
     )
   ) as Effect.Effect<A, Exclude<E, JetStreamFailed> | Unavailable, R>
 
-const isJetStreamFailed = (error: unknown): error is JetStreamFailed =>
-  typeof error === "object" && error !== null && "_tag" in error && error._tag === "JetStreamFailed"
+const isJetStreamFailed = (error: unknown): error is JetStreamFailed => Predicate.isTagged(error, "JetStreamFailed")

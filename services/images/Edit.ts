@@ -3,7 +3,7 @@ import { createCanvas } from "@napi-rs/canvas"
 import { Effect } from "effect"
 import { sharp } from "../../shared/files/PixelFormats.ts"
 import type { Size } from "../../shared/contract/ImageGenerations.ts"
-import { InternalError, type InvalidRequest } from "../../shared/contract/JobError.ts"
+import type { InternalError, InvalidRequest } from "../../shared/contract/JobError.ts"
 import type { Painter } from "../../shared/painter/Painter.ts"
 import { drawWatermark } from "../../shared/painter/Watermark.ts"
 import type { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
@@ -11,6 +11,7 @@ import { arrange } from "./Arrange.ts"
 import type { Picture } from "../../shared/provider/images/ImageModel.ts"
 import type { LocalRequest } from "./LocalRequest.ts"
 import { arrangementOf, describe, type Operation, readInstruction } from "./Instruction.ts"
+import { ownFault } from "./OwnFault.ts"
 import { apply } from "./PixelOperations.ts"
 import { encode, load, type Loaded, open, type Pixels, take } from "./Pixels.ts"
 
@@ -57,9 +58,9 @@ export const edit = Effect.fn("Edit.edit")(function*(
         const done: Array<string> = []
         const paint = (prompt: string, { height, width }: Size, overlay: boolean) => {
           const seed = request.seed + index
-          return painter.paint({ prompt, negativePrompt: request.negativePrompt, width, height, seed, overlay }).pipe(
-            Effect.tapError(Effect.logError),
-            Effect.mapError(() => new InternalError())
+          const { negativePrompt } = request
+          return painter.paint({ prompt, negativePrompt, width, height, seed, overlay }).pipe(
+            ownFault("a picture could not be painted over")
           )
         }
         const all = [

@@ -1,10 +1,11 @@
 /** Paints pictures from a prompt, and tells what they show. */
 import { Effect } from "effect"
 import { sharp } from "../../shared/files/PixelFormats.ts"
-import { InternalError } from "../../shared/contract/JobError.ts"
+import type { InternalError } from "../../shared/contract/JobError.ts"
 import type { Painter } from "../../shared/painter/Painter.ts"
 import type { Picture } from "../../shared/provider/images/ImageModel.ts"
 import type { LocalRequest } from "./LocalRequest.ts"
+import { ownFault } from "./OwnFault.ts"
 import { encode } from "./Pixels.ts"
 
 const usualSide = 1024
@@ -23,8 +24,7 @@ export const generate = Effect.fn("Generate.generate")(
       const { additions, description } = painter.describe(painting)
       const added = additions.length === 0 ? "" : ` Added to the prompt: ${additions.join(", ")}.`
       return painter.paint(painting).pipe(
-        Effect.tapError(Effect.logError),
-        Effect.mapError(() => new InternalError()),
+        ownFault("a picture could not be painted"),
         Effect.filterOrElse(() => request.format === "png", (png) => encode(sharp(png), request)),
         Effect.map((content): Picture => ({
           content,

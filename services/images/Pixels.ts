@@ -2,11 +2,12 @@
 import { Effect } from "effect"
 import type { Sharp } from "sharp"
 import type { Size } from "../../shared/contract/ImageGenerations.ts"
-import { InternalError, type InvalidRequest } from "../../shared/contract/JobError.ts"
+import type { InternalError, InvalidRequest } from "../../shared/contract/JobError.ts"
 import { sharp } from "../../shared/files/PixelFormats.ts"
 import type { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
 import { bytesOf, type ImageSource, unusable } from "../../shared/provider/images/ImageSource.ts"
 import type { LocalRequest } from "./LocalRequest.ts"
+import { ownFault } from "./OwnFault.ts"
 
 /** Red, green, blue and opacity of each pixel, row by row. */
 export interface Pixels extends Size {
@@ -25,15 +26,17 @@ const longestSide = 4096
 
 export const open = ({ data, height, width }: Pixels): Sharp => sharp(data, { raw: { width, height, channels: 4 } })
 
+const decode = (pipeline: Sharp) =>
+  Effect.map(
+    Effect.tryPromise(() =>
+      pipeline.toColourspace("srgb").ensureAlpha().raw({ depth: "uchar" }).toBuffer({ resolveWithObject: true })
+    ),
+    ({ data, info }): Pixels => ({ data, width: info.width, height: info.height })
+  )
+
 /** Runs a pipeline to plain pixels. */
 export const take = (pipeline: Sharp): Effect.Effect<Pixels, InternalError> =>
-  Effect.tryPromise(() =>
-    pipeline.toColourspace("srgb").ensureAlpha().raw({ depth: "uchar" }).toBuffer({ resolveWithObject: true })
-  ).pipe(
-    Effect.map(({ data, info }) => ({ data, width: info.width, height: info.height })),
-    Effect.tapError((error) => Effect.logError("a picture could not be worked on", error)),
-    Effect.mapError(() => new InternalError())
-  )
+  ownFault("a picture could not be worked on")(decode(pipeline))
 
 /**
  * Loads a picture: PNG, JPEG, WebP, GIF (its first image), AVIF or TIFF, upright, in sRGB. One with a side longer than
@@ -55,11 +58,8 @@ export const load = Effect.fn("Pixels.load")(function*(
   const fitting = Math.max(metadata.width, metadata.height) > longestSide
     ? upright.resize(longestSide, longestSide, { fit: "inside" })
     : upright
-  const decoded = Effect.tryPromise(() =>
-    fitting.toColourspace("srgb").ensureAlpha().raw({ depth: "uchar" }).toBuffer({ resolveWithObject: true })
-  )
-  const { data, info } = yield* Effect.mapError(decoded, () => unusable(source, "is damaged"))
-  return { pixels: { data, width: info.width, height: info.height }, hasAlpha: metadata.hasAlpha === true }
+  const pixels = yield* Effect.mapError(decode(fitting), () => unusable(source, "is damaged"))
+  return { pixels, hasAlpha: metadata.hasAlpha === true }
 })
 
 /** The file of a picture, in the format that the request asks for. */
@@ -72,8 +72,5 @@ export const encode = (
     : format === "jpeg"
     ? picture.flatten({ background: "#ffffff" }).jpeg({ quality: Math.max(1, quality) })
     : picture.webp({ quality: Math.max(1, quality) })
-  return Effect.tryPromise(() => written.toBuffer()).pipe(
-    Effect.tapError((error) => Effect.logError("a picture could not be written", error)),
-    Effect.mapError(() => new InternalError())
-  )
+  return ownFault("a picture could not be written")(Effect.tryPromise(() => written.toBuffer()))
 }

@@ -28,7 +28,8 @@ const nameOf = (type: SchemaAST.AST): string => {
   const checks = checksOf(type.checks)
   const own = checks.flatMap((check) => wordsOf(check) ?? []).at(0) ??
     (checks.length === 0 ? textAt(type.annotations, "expected") : undefined)
-  // a class has its name there, which is no word for what is wanted of it
+  if (own === "URL") return "an address such as https://example.com"
+  // any other class has its name there, which is no word for what is wanted of it
   if (own !== undefined && !(SchemaAST.isDeclaration(type) && /^[A-Z]/.test(own))) return own
   switch (type._tag) {
     case "Null":

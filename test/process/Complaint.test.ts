@@ -16,7 +16,7 @@ const variables: ReadonlyArray<readonly [value: string, config: Config.Config<un
   ["", Config.Int("NAME"), "NAME must be a whole number"],
   ["1.5", Config.schema(atLeast(1), "NAME"), "NAME must be a whole number of at least 1"],
   ["half", Config.Number("NAME"), "NAME must be a number"],
-  ["nowhere", Config.URL("NAME"), "NAME must be a valid URL string"],
+  ["nowhere", Config.URL("NAME"), "NAME must be an address such as https://example.com"],
   ["loud", Config.Literals(["info", "error"], "NAME"), "NAME must be \"info\" or \"error\""],
   [
     "x",
