@@ -88,7 +88,7 @@ const stoppedAt = ({ call, provider, task }: Started) =>
       Effect.logWarning("a task may go on at its provider", {
         id: call.id,
         provider: call.endpoint.name,
-        error: error._tag
+        error: error.message
       })
     )
   )

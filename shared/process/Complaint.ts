@@ -1,5 +1,5 @@
 /** What a program says that cannot start or go on: what is wrong with what, without the names of classes and without traces. */
-import { Config, Option, PlatformError, Schema } from "effect"
+import { Config, Option, PlatformError, Predicate, Schema } from "effect"
 import { HttpServerError } from "effect/http"
 import * as Mistake from "../contract/Mistake.ts"
 
@@ -50,6 +50,10 @@ const ofFile = ({ message, reason }: PlatformError.PlatformError): string => {
     case "AlreadyExists":
       return `${reason.pathOrDescriptor}: it exists already`
     default:
-      return `${reason.pathOrDescriptor}: it cannot be used (${reason.description ?? message})`
+      return `${reason.pathOrDescriptor}: it cannot be used${codeOf(reason.cause)}`
   }
 }
+
+/** The system's own name of what went wrong. */
+const codeOf = (cause: unknown): string =>
+  Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? ` (${cause.code})` : ""

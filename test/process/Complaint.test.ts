@@ -50,9 +50,13 @@ describe("complaint", () => {
       )
     }))
 
-  it.effect("of a file that is not there", () =>
+  const files = [
+    ["/nowhere/seed.nk", "there is no such file or folder"],
+    [`${import.meta.filename}/seed.nk`, "it cannot be used (ENOTDIR)"]
+  ] as const
+  it.effect.each(files)("of the file %s", ([file, says]) =>
     Effect.gen(function*() {
-      const error = yield* Effect.flip((yield* FileSystem.FileSystem).readFileString("/nowhere/seed.nk"))
-      assert.strictEqual(complaint(error), "/nowhere/seed.nk: there is no such file or folder")
+      const error = yield* Effect.flip((yield* FileSystem.FileSystem).readFileString(file))
+      assert.strictEqual(complaint(error), `${file}: ${says}`)
     }).pipe(Effect.provide(NodeFileSystem.layer)))
 })

@@ -72,6 +72,7 @@ describe("keys", { timeout: 90_000 }, () => {
       await eventually(use, ({ kind }) => kind === "whole", 1_000)
 
       const mistakes: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
+        [["--name", ""], /--name: must be a string of 1 to 200 characters/],
         [["--weight", "0"], /--weight: must be a whole number from 1 to 100/],
         [["--class", "urgent"], /--class: must be "interactive", "standard" or "batch"/],
         [["--budget", "much"], /--budget: must be a number greater than 0/],
