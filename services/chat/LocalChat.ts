@@ -6,6 +6,7 @@
  * it is also what the gateway is loaded and broken with.
  */
 import { Clock, Context, Effect, Layer, Option, Random, Schema, Stream } from "effect"
+import { atLeast, between, integer } from "../../shared/contract/Fields.ts"
 import type { JobError } from "../../shared/contract/JobError.ts"
 import { InvalidRequest, ProviderFailed } from "../../shared/contract/JobError.ts"
 import type { Conversation } from "../../shared/provider/chat/Conversation.ts"
@@ -15,7 +16,7 @@ import type { Step } from "./Answer.ts"
 import { planAnswers, speak } from "./Answer.ts"
 import { textOf } from "./Material.ts"
 
-const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const Count = atLeast(0)
 const NotNegative = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 
 /** A failure that is acted out on purpose. */
@@ -28,7 +29,7 @@ const LocalChatFault = Schema.Struct({
    * The share of requests that it happens to, 0 to 1. Drawn by the request's seed, or else by its number in this
    * process, so that two runs fail alike.
    */
-  rate: Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })).pipe(
+  rate: between(0, 1).pipe(
     Schema.withDecodingDefaultKey(Effect.succeed(1))
   )
 })
@@ -40,7 +41,7 @@ export const LocalChatOptions = Schema.Struct({
   /** Tokens per second of each choice; 0 or absent: as fast as they can be taken. */
   tokensPerSecond: Schema.optionalKey(NotNegative),
   /** Length of an answer in text, in words: the engine repeats itself or stops short to reach it. At most 20,000. */
-  words: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 20_000 }))),
+  words: Schema.optionalKey(integer(1, 20_000)),
   fault: Schema.optionalKey(LocalChatFault)
 })
 export type LocalChatOptions = typeof LocalChatOptions.Type

@@ -5,6 +5,7 @@
  * It is read again when the file changes. An edit that does not decode is reported and changes nothing.
  */
 import { Config, Context, Effect, FileSystem, Layer, Result, Schedule, Schema } from "effect"
+import { atLeast, between, integer } from "../contract/Fields.ts"
 import * as Mistake from "../contract/Mistake.ts"
 import { PoolName, type Workload, workloads } from "../contract/Operation.ts"
 import { inconsistencies } from "./Inconsistencies.ts"
@@ -15,9 +16,8 @@ import * as YamlText from "./YamlText.ts"
 /** What `shared/provider/protocols.ts` can speak. */
 export const protocols = ["ai-sdk", "anthropic", "cohere", "dashscope", "gemini", "local", "openai"] as const
 
-const PositiveInt = Schema.Int.check(Schema.isGreaterThan(0))
 /** Milliseconds. */
-const Millis = PositiveInt
+const Millis = atLeast(1)
 
 const Timeouts = Schema.Struct({
   /** From the request to the first byte of the answer. Default 120,000. */
@@ -28,8 +28,8 @@ const Timeouts = Schema.Struct({
   totalMs: Schema.optionalKey(Millis)
 })
 
-const upTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }))
-const Share = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
+const upTo = (maximum: number) => integer(1, maximum)
+const Share = between(0, 1)
 
 /** What the provider allows, over all workers together. What is absent is not limited. */
 const Limits = Schema.Struct({
@@ -49,7 +49,7 @@ const Limits = Schema.Struct({
 /** What becomes of a request whose call failed in a way that may pass, before any of its answer was given. */
 const Retry = Schema.Struct({
   /** How many more times it may be sent here, once every other target has failed it too. 0 to 5, default 2. */
-  times: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 })).pipe(
+  times: integer(0, 5).pipe(
     Schema.withDecodingDefaultKey(Effect.succeed(2))
   ),
   /** The pause before the first retry in milliseconds; each further one is twice as long, give or take a fifth. Default 250. */
@@ -119,7 +119,7 @@ export const Target = Schema.Struct({
   /** Share of the requests among the targets of one priority. Default 1. */
   weight: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThan(0))),
   /** Targets of priority 1 are tried only when those of priority 0 have failed, and so on. Default 0. */
-  priority: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)))
+  priority: Schema.optionalKey(atLeast(0))
 })
 export type Target = typeof Target.Type
 

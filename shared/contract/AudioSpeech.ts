@@ -1,6 +1,6 @@
 /** POST /v1/audio/speech: the request for spoken text. The answer is the sound itself. */
 import { Schema } from "effect"
-import { ModelName, optional } from "./Fields.ts"
+import { between, ModelName, optional } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
 
 export const voices = ["alloy", "echo", "fable", "onyx", "nova", "shimmer"] as const
@@ -41,7 +41,7 @@ export const AudioSpeechRequest = Schema.Struct({
     description:
       "`mp3` unless said otherwise. `pcm` is 24 kHz, mono, 16 bits a sample, little-endian, without a header."
   }),
-  speed: optional(Schema.Finite.check(Schema.isBetween({ minimum: 0.25, maximum: 4 }))).annotateKey({
+  speed: optional(between(0.25, 4)).annotateKey({
     description: "How fast it is said, as a multiple of the usual; 1 unless said otherwise."
   }),
   stream_format: optional(Schema.Literal("audio")).annotateKey({

@@ -1,11 +1,9 @@
 /** POST /v1/completions: prompts and the texts that continue them. */
 import { Schema } from "effect"
-import { between, ModelName, optional } from "./Fields.ts"
+import { atLeast, between, integer, ModelName, optional } from "./Fields.ts"
 import { TokenUsage } from "./ChatCompletions.ts"
 import type { Operation } from "./Operation.ts"
 import { translationHeader } from "./Translation.ts"
-
-const integer = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
 /** Prompts in one request. */
 const maxPrompts = 2_048
@@ -23,7 +21,7 @@ export const CompletionRequest = Schema.Struct({
     description:
       "One text or several, none of them empty. Token arrays are not taken: what they mean depends on the model."
   }),
-  max_tokens: optional(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))).annotateKey({
+  max_tokens: optional(atLeast(0)).annotateKey({
     description: "The most tokens of each text. 0 is of use with `echo`."
   }),
   temperature: optional(between(0, 2)).annotateKey({

@@ -4,7 +4,7 @@
  * The second path is the older form of the first: the model stands in the path, and wins over one in the body.
  */
 import { Schema } from "effect"
-import { ModelName, optional } from "./Fields.ts"
+import { integer, ModelName, optional } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
 
 /** Texts in one request. */
@@ -23,7 +23,7 @@ const common = {
   encoding_format: optional(Schema.Literals(["float", "base64"])).annotateKey({
     description: "`base64` is the vector as little-endian 32-bit floats. Default `float`."
   }),
-  dimensions: optional(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxDimensions }))).annotateKey({
+  dimensions: optional(integer(1, maxDimensions)).annotateKey({
     description: "Length of the vectors; the model's own where absent."
   })
 }

@@ -7,6 +7,9 @@ export const optional = <S extends Schema.Constraint>(schema: S) => Schema.optio
 /** A finite number, both ends included. */
 export const between = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
 
+/** A whole number, both ends included. */
+export const integer = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+
 /** A whole number. */
 export const atLeast = (minimum: number) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(minimum))
 

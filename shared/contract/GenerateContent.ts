@@ -3,7 +3,7 @@
  * the model makes; and its streamed form.
  */
 import { Schema } from "effect"
-import { atLeast, JsonObject, optional } from "./Fields.ts"
+import { atLeast, between, JsonObject, optional } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
 import { translationHeader } from "./Translation.ts"
 
@@ -43,7 +43,7 @@ const FunctionDeclaration = Schema.Struct({
 export const imageSizes = ["512", "1K", "2K", "4K"] as const
 
 const GenerationConfig = Schema.Struct({
-  temperature: optional(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 2 }))),
+  temperature: optional(between(0, 2)),
   topP: optional(Schema.Finite).annotateKey({
     description: "Choose only among the most likely tokens whose probabilities add up to this."
   }),

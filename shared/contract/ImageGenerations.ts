@@ -6,7 +6,7 @@
  * place. Clients send `null` for what they leave out, so every optional field takes it.
  */
 import { Schema } from "effect"
-import { ModelName, optional } from "./Fields.ts"
+import { integer, ModelName, optional } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
 
 /** The shortest and the longest side of a picture, in pixels. */
@@ -35,7 +35,7 @@ const isSize = (text: string): boolean => {
 
 /** What can be asked of both operations on pictures, each field as its plain value. */
 export const imageSettings = {
-  n: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10 })).annotate({
+  n: integer(1, 10).annotate({
     description: "How many pictures, no two alike."
   }),
   size: Schema.String.annotate({ description: "`1024x1024`, `1024*1024`, or `auto`: what the model takes by itself." })
@@ -44,7 +44,7 @@ export const imageSettings = {
         expected: `<width>x<height> or <width>*<height>, each side from ${minimumSide} to ${maximumSide}, or auto`
       })
     ),
-  seed: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })).annotate({
+  seed: integer(0, Number.MAX_SAFE_INTEGER).annotate({
     description: "The same seed and prompt give the same picture."
   }),
   negative_prompt: Schema.String.check(Schema.isMaxLength(4_000)).annotate({
@@ -56,7 +56,7 @@ export const imageSettings = {
     description: "`b64_json` unless said otherwise."
   }),
   output_format: Schema.Literals(["png", "jpeg", "webp"]).annotate({ description: "`png` unless said otherwise." }),
-  output_compression: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 })).annotate({
+  output_compression: integer(0, 100).annotate({
     description: "Percent, for `jpeg` and `webp`."
   }),
   stream: Schema.Literal(false).annotate({ description: "Pictures are answered whole." }),

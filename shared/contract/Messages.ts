@@ -1,6 +1,6 @@
 /** POST /v1/messages: the request and the answer of a chat in the messages format. */
 import { Schema } from "effect"
-import { JsonObject, ModelName, optional } from "./Fields.ts"
+import { atLeast, between, JsonObject, ModelName, optional } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
 import { translationHeader } from "./Translation.ts"
 
@@ -107,10 +107,10 @@ export const MessagesRequest = Schema.Struct({
   }),
   cache_control: optional(JsonObject).annotateKey({ description: "What a provider may cache." }),
   inference_geo: optional(Schema.String).annotateKey({ description: "Where the model may run." }),
-  max_tokens: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotateKey({
+  max_tokens: atLeast(1).annotateKey({
     description: "The most tokens of the answer."
   }),
-  temperature: optional(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))).annotateKey({
+  temperature: optional(between(0, 1)).annotateKey({
     description: "How freely the model chooses its words: 0 is the most likely ones."
   }),
   top_p: optional(Schema.Finite).annotateKey({
@@ -133,7 +133,7 @@ export const MessagesRequest = Schema.Struct({
   thinking: optional(Schema.Union([
     Schema.Struct({
       type: Schema.Literal("enabled"),
-      budget_tokens: Schema.Int.check(Schema.isGreaterThan(0)).annotateKey({
+      budget_tokens: atLeast(1).annotateKey({
         description: "The most tokens to think with."
       })
     }),

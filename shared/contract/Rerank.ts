@@ -1,6 +1,6 @@
 /** POST /v1/rerank and POST /v2/rerank: documents, and how relevant each is to a query. */
 import { Schema } from "effect"
-import { ModelName, optional } from "./Fields.ts"
+import { atLeast, between, ModelName, optional } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
 
 /** Documents in one request. */
@@ -16,7 +16,7 @@ export const RerankRequest = Schema.Struct({
     Schema.NonEmptyString,
     Schema.Array(RerankDocument).check(Schema.isBetweenLength(1, maxDocuments))
   ]).annotateKey({ description: "A string alone is one document." }),
-  top_n: optional(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))).annotateKey({
+  top_n: optional(atLeast(1)).annotateKey({
     description: "How many results there may be, the best ones; all where absent."
   }),
   return_documents: optional(Schema.Boolean).annotateKey({
@@ -29,7 +29,7 @@ export const RerankResponse = Schema.Struct({
   id: Schema.String,
   results: Schema.Array(Schema.Struct({
     index: Schema.Int.annotateKey({ description: "Of the document in the request." }),
-    relevance_score: Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })).annotateKey({
+    relevance_score: between(0, 1).annotateKey({
       description: "0 to 1."
     }),
     document: Schema.optionalKey(Schema.Struct({ text: Schema.String }))

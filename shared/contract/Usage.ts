@@ -1,7 +1,8 @@
 /** What a request consumed, in the units that providers bill by. Counts are whole, and nothing is negative. */
 import { Schema } from "effect"
+import { atLeast } from "./Fields.ts"
 
-const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const Count = atLeast(0)
 
 export const Usage = Schema.Struct({
   inputTokens: Count,

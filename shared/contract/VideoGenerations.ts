@@ -5,7 +5,7 @@
  * what they leave out, so every optional field takes it.
  */
 import { Schema } from "effect"
-import { ModelName, optional } from "./Fields.ts"
+import { between, integer, ModelName, optional } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
 
 /** What is made where the request does not say. */
@@ -77,15 +77,15 @@ export const VideoGenerationRequest = Schema.Struct({
   image: optional(Schema.NonEmptyString).annotateKey({
     description: "A picture to begin with: an http(s) URL, a data URL, or base64."
   }),
-  duration: optional(Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 20 }))).annotateKey({
+  duration: optional(between(1, 20)).annotateKey({
     description: "Seconds. Default 4."
   }),
   width: optional(Side).annotateKey({ description: "Pixels, an even number. Default 640." }),
   height: optional(Side).annotateKey({ description: "Pixels, an even number. Default 360." }),
-  fps: optional(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 60 }))).annotateKey({
+  fps: optional(integer(1, 60)).annotateKey({
     description: "Frames per second. Default 24."
   }),
-  seed: optional(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))).annotateKey({
+  seed: optional(integer(0, Number.MAX_SAFE_INTEGER)).annotateKey({
     description: "The same seed and prompt give the same video."
   }),
   n: optional(Schema.Literal(1)).annotateKey({ description: "One task is one video: several are several requests." }),
@@ -119,7 +119,7 @@ export const VideoTaskCreated = Schema.Struct({ task_id: Schema.String, status: 
 export const VideoTaskView = Schema.Struct({
   task_id: Schema.String,
   status: TaskStatus,
-  progress: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 })).annotateKey({ description: "Percent." }),
+  progress: integer(0, 100).annotateKey({ description: "Percent." }),
   model: Schema.String,
   created: Schema.Int.annotateKey({ description: "This and the other times in seconds since the epoch." }),
   completed_at: Schema.optionalKey(Schema.Int),

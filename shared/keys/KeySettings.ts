@@ -2,13 +2,14 @@
  * What whoever runs the gateway decides about an API key. Imports nothing of Node: the console's pages read it too.
  */
 import { Effect, Schema, Struct } from "effect"
+import { atLeast, integer } from "../contract/Fields.ts"
 import { PriorityClass } from "../contract/PriorityClass.ts"
 
 /** A field that is filled in where it is not there, as in records from before there was such a field. */
 export const or = <S extends Schema.Constraint>(schema: S, value: S["Type"]) =>
   Schema.withDecodingDefaultTypeKey<S>(Effect.succeed(value))(schema)
 
-const Limit = Schema.NullOr(Schema.Int.check(Schema.isGreaterThan(0)))
+const Limit = Schema.NullOr(atLeast(1))
 
 /** A model's name, or the beginning of names and a star. */
 const ModelPattern = Schema.String.check(
@@ -34,7 +35,7 @@ const fields = {
   /** Which requests go first where a queue forms. */
   priorityClass: PriorityClass,
   /** The key's share of the turns within its class, beside the weights of the others. */
-  weight: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })),
+  weight: integer(1, 100),
   /** What may be spent in a calendar month (UTC), in US dollars; `null` for no budget. */
   monthlyBudgetUsd: Schema.NullOr(Schema.Finite.check(Schema.isGreaterThan(0)))
 }

@@ -1,5 +1,6 @@
 /** What is kept of a request when it has ended: who asked whom for what, what it consumed, and how it went. */
 import { Schema } from "effect"
+import { integer } from "../contract/Fields.ts"
 import { Usage } from "../contract/Usage.ts"
 
 /** Such as `key_4fJ2…`: a token of a NATS subject. */
@@ -15,7 +16,7 @@ export const UsageEvent = Schema.Struct({
   /** The id of the job or task. There is one event for each, however often it is sent. */
   id: Schema.NonEmptyString,
   /** When it ended, in epoch milliseconds. */
-  time: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: endOfTime })),
+  time: integer(0, endOfTime),
   /** The id of the API key. */
   key: KeyId,
   operation: Schema.NonEmptyString,

@@ -81,7 +81,11 @@ describe("the admin API", () => {
       [{}, "name", "name: is required"],
       [{ name: "" }, "name", "name: must be a string of 1 to 200 characters"],
       [{ name: "a", weight: 101 }, "weight", "weight: must be a whole number from 1 to 100"],
-      [{ name: "a", requestsPerMinute: 0 }, "requestsPerMinute", "requestsPerMinute: must be a whole number greater"],
+      [
+        { name: "a", requestsPerMinute: 0 },
+        "requestsPerMinute",
+        "requestsPerMinute: must be a whole number of at least 1"
+      ],
       [{ name: "a", expiresAt: "soon" }, "expiresAt", "expiresAt: must be a date such as 2027-01-31"],
       [{ name: "a", allowedModels: ["g*t"] }, "allowedModels", "allowedModels[0]: must be a model's name"]
     ]

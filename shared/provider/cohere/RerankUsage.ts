@@ -1,8 +1,9 @@
 /** What a reranking was billed by. */
 import { Option, Schema } from "effect"
+import { atLeast } from "../../contract/Fields.ts"
 import type { Usage } from "../../contract/Usage.ts"
 
-const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const Count = atLeast(0)
 
 /** Cohere counts search units, others tokens. */
 const Billed = Schema.Struct({
