@@ -131,11 +131,11 @@ const tagMistake = (union: SchemaAST.Union, path: Path, value: unknown): Mistake
     : { path: [...path, tag], message: mustBe(literals) }
 }
 
-/** The fields of an object that can hold but a few values, and which. */
+/** The fields that an object must have and that can hold but a few values, and which. */
 const tagsOf = (object: SchemaAST.Objects): ReadonlyMap<PropertyKey, ReadonlyArray<SchemaAST.Literal>> =>
   new Map(object.propertySignatures.flatMap(({ name, type }) => {
     const values = SchemaAST.isUnion(type) ? membersOf(type) : [type]
-    return values.every(SchemaAST.isLiteral) ? [[name, values]] : []
+    return values.every(SchemaAST.isLiteral) && !SchemaAST.isOptional(type) ? [[name, values]] : []
   }))
 
 const mustBe = (types: ReadonlyArray<SchemaAST.AST>): string => `must be ${wanted(types)}`

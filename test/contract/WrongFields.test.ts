@@ -335,3 +335,27 @@ describe.each(tables.map((table) => [table.operation.name, table] as const))("%s
     assert.deepStrictEqual(fields.filter((field) => !tried.has(field)), [])
   })
 })
+
+/** What belongs in a field, all of it and with its bounds. */
+const whole: ReadonlyArray<readonly [Operation, object, message: string]> = [
+  [
+    messages,
+    { thinking: { type: "deep" } },
+    "thinking.type: must be \"enabled\", \"disabled\", \"adaptive\" or \"between_tools\""
+  ],
+  [completions, { prompt: "" }, "prompt: must be a non-empty string or an array of 1 to 2048 items"],
+  [completions, { n: 0 }, "n: must be a whole number from 1 to 128"],
+  [completions, { n: "many" }, "n: must be a whole number from 1 to 128"],
+  [completions, { prompt: Array(17).fill("a"), n: 128 }, "n: must be at most 120 for 17 prompts"],
+  [embeddings, { dimensions: null, encoding_format: 1 }, "encoding_format: must be \"float\" or \"base64\""]
+]
+
+it.effect.each(whole.map(([operation, change, message]) => [message, operation, change] as const))(
+  "says %s",
+  ([message, operation, change]) =>
+    Effect.gen(function*() {
+      const least = tables.find((table) => table.operation === operation)?.least
+      const result = yield* decode(operation, { ...least, ...change })
+      assert.strictEqual(Result.isFailure(result) ? result.failure.message : "it was accepted", message)
+    })
+)
