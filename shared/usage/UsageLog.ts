@@ -11,8 +11,6 @@ import type { UsageEvent } from "./UsageEvent.ts"
 /** How long a worker that ends waits until what it has written is stored, in milliseconds. */
 const closeWithinMs = 5_000
 
-const utf8 = new TextEncoder()
-
 export class UsageLog extends Context.Service<UsageLog, {
   /**
    * Takes an event and returns at once; it leaves behind whatever was published before it. `onStored` runs when it is
@@ -51,7 +49,7 @@ export class UsageLog extends Context.Service<UsageLog, {
       )
       return UsageLog.of({
         write: (workload, event, onStored) =>
-          writer.write(`usage.${workload}`, event.id, utf8.encode(JSON.stringify(event)), onStored)
+          writer.write(`usage.${workload}`, event.id, Buffer.from(JSON.stringify(event)), onStored)
       })
     })
   )
