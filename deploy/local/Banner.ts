@@ -76,6 +76,7 @@ export const banner = Effect.fn("banner")(
     })
     return [
       `ready ${address}`,
+      `docs  ${address}/docs`,
       `key   ${key}`,
       ...Option.match(adminToken, {
         onNone: () => [],

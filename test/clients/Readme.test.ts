@@ -1,10 +1,12 @@
-/** What the README gives to copy does what it says: its programs run, and its table of operations is answered. */
+/**
+ * What the README gives to copy does what it says: its programs run, and its table of operations is answered. The gallery's
+ * own README lists all that is in it.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { execFile } from "node:child_process"
-import { readFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { picture } from "../fixture/Requests.ts"
 import { sharedGateway } from "../fixture/SharedGateway.ts"
 
 const repository = join(import.meta.dirname, "../..")
@@ -12,9 +14,6 @@ const readme = readFileSync(join(repository, "README.md"), "utf8")
 
 /** Where the README has the gateway. */
 const there = "http://127.0.0.1:8080"
-
-/** Stands for a picture of one's own. */
-const placeholder = "data:image/png;base64,…"
 
 const programs = [...readme.matchAll(/<code>([^<]+)<\/code><\/summary>\n\n```ts\n([\s\S]*?)```/g)].map(
   ([, client = "", program = ""]) => ({ client, program })
@@ -49,10 +48,18 @@ describe("the README", () => {
         "content-type": "application/json",
         ...(name === undefined || value === undefined ? {} : { [name]: value })
       },
-      body: body.replace(placeholder, picture)
+      body
     })
     const text = await answer.text()
     assert.strictEqual(answer.status, 200, text.slice(0, 500))
     assert.isNotEmpty(text)
+  })
+})
+
+describe("the gallery", () => {
+  it("has a line for each of its files", () => {
+    const gallery = readFileSync(join(import.meta.dirname, "README.md"), "utf8")
+    const listed = [...gallery.matchAll(/\]\((\w+\.test\.ts)\)/g)].map(([, file = ""]) => file)
+    assert.sameMembers(listed, readdirSync(import.meta.dirname).filter((file) => file.endsWith(".ts")))
   })
 })
