@@ -212,6 +212,13 @@ stage("what the overlays differ in", () => {
       assert.strictEqual(environment.get("NATS_CA"), "/etc/nats-ca/ca.crt")
     }
   })
+  it("and NATS's certificate there is good for the address that the guide gives for a forwarded port", () => {
+    const [, host] = /NATS_URL=nats:\/\/([\w.-]+):4222 NATS_CA=/.exec(
+      readFileSync(join(project, "deploy/README.md"), "utf8")
+    ) ?? []
+    const certificate = readFileSync(join(project, "deploy/kubernetes/components/nats-tls/certificate.yaml"), "utf8")
+    assert.include(parse(certificate).spec.dnsNames, host)
+  })
   it("and a component that neither has keeps to its schema too", async () => {
     const documents = renderWith("ingress-controller")
     assert.isTrue(documents.some(({ kind }) => kind === "Ingress"))

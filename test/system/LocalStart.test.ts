@@ -39,7 +39,10 @@ describe("npm start", () => {
       const started = yield* gateway(place.environment)
       yield* started.line(/^stop/)
       const curl = yield* started.line(/^curl/)
-      assert.include(started.lines, `ready http://127.0.0.1:${place.port}`)
+      assert.includeMembers([...started.lines], [
+        `ready http://127.0.0.1:${place.port}`,
+        `docs  http://127.0.0.1:${place.port}/docs`
+      ])
       const key = /^key +(sk-gw-[0-9A-Za-z]{32})$/.exec(yield* started.line(/^key/))?.[1]
       assert.strictEqual(read(place.data, "ensured"), `${key}\n`)
       assert.deepStrictEqual([...childrenOf(started.pid).keys()].toSorted(), ["chat", "ingress", "nats-server", "sh"])
