@@ -21,6 +21,7 @@ import { Nats } from "./Nats.ts"
 import { OpenJob } from "./OpenJob.ts"
 import type { Outbox } from "./Outbox.ts"
 import { encodeHeaders } from "./Outbox.ts"
+import { Present } from "./Present.ts"
 import * as Subjects from "./Subjects.ts"
 import { header } from "./Subjects.ts"
 import { type WorkerLink, WorkerLinks } from "./WorkerLinks.ts"
@@ -111,7 +112,7 @@ class Client {
   readonly #now: () => number
   readonly #spans: JobSpans | undefined
   readonly #limits: ClientLimits
-  readonly #jobs = new Map<string, OpenJob>()
+  readonly #jobs = new Present<OpenJob>()
   readonly #pools = new Map<string, Pool>()
   readonly #links: WorkerLinks<OpenJob>
   readonly #gauges: Array<() => void> = []
@@ -142,7 +143,7 @@ class Client {
       job.state = { state: "Failed" }
       setImmediate(() => listener.onError(refusal))
     } else {
-      this.#jobs.set(job.id, job)
+      this.#jobs.add(job)
       this.#count(request, 1)
       this.#beginSpan(job, 1)
       this.#admit(job.pool)
@@ -163,7 +164,7 @@ class Client {
   close(): void {
     this.#closed = true
     clearInterval(this.#timer)
-    for (const job of this.#jobs.values()) this.#apply(job, { event: "shutdown" })
+    for (const job of this.#jobs) this.#apply(job, { event: "shutdown" })
     for (const forget of this.#gauges) forget()
     this.#outbox.flush()
   }
@@ -228,7 +229,7 @@ class Client {
     if (isOver(next) && !isOver(before)) {
       this.#endSpan(job, commands)
       this.#links.unlink(job)
-      this.#jobs.delete(job.id)
+      this.#jobs.delete(job)
       this.#count(job.request, -1)
       job.pool.ended()
     }
@@ -404,7 +405,7 @@ class Client {
     if (this.#nats.isSettled()) { for (const pool of this.#pools.values()) pool.tick(now, sinceMs) }
     if (heldUp) this.#links.forgive()
     if (this.#nats.isSettled() && !heldUp) this.#watchWorkers()
-    for (const job of this.#jobs.values()) {
+    for (const job of this.#jobs) {
       if (job.state.state === "Queued" || job.state.state === "Published") {
         if (now >= job.request.deadline) {
           this.#apply(job, { event: "deadline", retryAfterMs: job.pool.retryAfterMs(job.request) })
@@ -435,7 +436,7 @@ class Client {
     const now = this.#now()
     this.#links.forgive()
     // the server may be a new one with empty streams, and a claim may have been lost with the old one
-    for (const job of this.#jobs.values()) {
+    for (const job of this.#jobs) {
       if (job.state.state !== "Published") continue
       job.confirmAt = now + Limits.reclaimMs
       this.#number(job, now + Limits.reclaimMs)

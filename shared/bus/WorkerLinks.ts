@@ -1,18 +1,20 @@
 /** The workers that have jobs of this ingress: when each was last heard, and when it is taken for lost. */
 import type { Workload } from "../contract/Operation.ts"
 import * as Limits from "./Limits.ts"
+import { Present } from "./Present.ts"
 
-export interface WorkerLink<Job> {
+export interface WorkerLink<Job extends { readonly id: string }> {
   readonly id: string
   readonly workload: Workload
-  readonly jobs: Set<Job>
+  readonly jobs: Present<Job>
   lastSeen: number
   pingedAt: number | undefined
   /** Since when nobody listens there. */
   missingSince: number | undefined
 }
 
-interface Linked<Job> {
+interface Linked<Job extends { readonly id: string }> {
+  readonly id: string
   worker: WorkerLink<Job> | undefined
   /** When its worker was last heard about it. */
   lastSeen: number
@@ -35,7 +37,7 @@ export class WorkerLinks<Job extends Linked<Job>> {
     const now = this.#now()
     let link = this.#links.get(worker)
     if (link === undefined) {
-      link = { id: worker, workload, jobs: new Set(), lastSeen: now, pingedAt: undefined, missingSince: undefined }
+      link = { id: worker, workload, jobs: new Present(), lastSeen: now, pingedAt: undefined, missingSince: undefined }
       this.#links.set(worker, link)
     }
     link.jobs.add(job)
@@ -81,7 +83,7 @@ export class WorkerLinks<Job extends Linked<Job>> {
   }
 }
 
-const alive = (link: Omit<WorkerLink<unknown>, "jobs">, now: number): void => {
+const alive = (link: Omit<WorkerLink<never>, "jobs">, now: number): void => {
   link.lastSeen = now
   link.pingedAt = undefined
   link.missingSince = undefined
