@@ -35,7 +35,7 @@ export class JobSpans {
       root: false,
       sampled: parent.sampled
     })
-    for (const [key, value] of Object.entries(Attributes.published(job, attempt))) span.attribute(key, value)
+    Attributes.set(span, Attributes.published(job, attempt))
     return span
   }
 

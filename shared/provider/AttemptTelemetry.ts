@@ -38,9 +38,8 @@ export const told = ({ model: theirs, name }: Endpoint, model: string, answer: A
       first = clock.currentTimeNanosUnsafe()
       span?.event("first chunk", first)
     })
-    const annotate = (attributes: object): void => {
-      if (span === undefined) return
-      for (const [key, value] of Object.entries(attributes)) span.attribute(key, value)
+    const annotate = (attributes: Readonly<Record<string, unknown>>): void => {
+      if (span !== undefined) Attributes.set(span, attributes)
     }
     const tell = (exit: Exit.Exit<Usage | undefined, JobError>): void => {
       answer.onFirstChunk(undefined)

@@ -3,6 +3,8 @@
  *
  * Never prompts, outputs or keys.
  */
+import type { Tracer } from "effect"
+
 export const name = {
   operation: "gen_ai.operation.name",
   provider: "gen_ai.provider.name",
@@ -131,7 +133,7 @@ const message = (
   [name.messagingOperationType]: doing.type,
   [name.messagingDestination]: job.subject,
   [name.messageId]: job.id,
-  ...operation(job.operation),
+  [name.gatewayOperation]: job.operation,
   [name.requestModel]: job.model
 })
 
@@ -163,3 +165,9 @@ export const pulled = (job: {
   [name.jobAttempt]: job.attempt,
   [name.delivery]: job.delivery
 })
+
+/** Tells a span all of them. */
+export const set = (span: Tracer.Span, attributes: Readonly<Record<string, unknown>>): void => {
+  // not by `Object.entries`, which makes a list of lists of them
+  for (const key in attributes) span.attribute(key, attributes[key])
+}

@@ -77,21 +77,15 @@ export const spanText = (span: DiscreetSpan, startTime: bigint, endTime: bigint,
 
 const comma = Buffer.from(",")
 
-/** The body of a request to a collector. */
+/** The body of a request to a collector, of pieces that hold spans with commas between. */
 export const bodyOf = (
   resource: OtlpResource.Resource,
   scope: object,
-  spans: ReadonlyArray<Uint8Array>
+  pieces: ReadonlyArray<Uint8Array>
 ): Uint8Array => {
-  const parts: Array<Uint8Array> = [Buffer.from(
-    `{"resourceSpans":[{"resource":${JSON.stringify(resource)},"scopeSpans":[{"scope":${
-      JSON.stringify(scope)
-    },"spans":[`
-  )]
-  for (const [index, span] of spans.entries()) {
-    if (index > 0) parts.push(comma)
-    parts.push(span)
-  }
-  parts.push(Buffer.from("]}]}]}"))
-  return Buffer.concat(parts)
+  const head = `{"resourceSpans":[{"resource":${JSON.stringify(resource)},"scopeSpans":[{"scope":${
+    JSON.stringify(scope)
+  },"spans":[`
+  const between = pieces.flatMap((piece, index) => index === 0 ? [piece] : [comma, piece])
+  return Buffer.concat([Buffer.from(head), ...between, Buffer.from("]}]}]}")])
 }

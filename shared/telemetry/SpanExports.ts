@@ -1,9 +1,10 @@
-/** Sends spans to the collector that the standard `OTEL_*` variables name, in batches, over OTLP/HTTP. */
+/** Sends spans to the collector that the standard `OTEL_*` variables name, in batches of up to 512 KiB, over OTLP/HTTP. */
 import { Config, Duration, Effect, Layer, Schema, Tracer } from "effect"
 import { HttpBody } from "effect/http"
 import { OtlpExporter, OtlpResource, OtlpSerialization, type OtlpTracer } from "effect/observability"
 import { DiscreetSpan } from "./DiscreetSpan.ts"
 import * as OtlpJson from "./OtlpJson.ts"
+import { type SpanPage, SpanPages } from "./SpanPages.ts"
 
 const scope = { name: "model-gateway" }
 
@@ -37,7 +38,6 @@ const settings = Config.all({
     Config.withDefault("none")
   ),
   everyMs: Config.Int("OTEL_BSP_SCHEDULE_DELAY").pipe(Config.withDefault(5_000)),
-  batch: Config.Int("OTEL_BSP_MAX_EXPORT_BATCH_SIZE").pipe(Config.withDefault(512)),
   lastWordsMs: Config.Int("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT").pipe(
     Config.orElse(() => Config.Int("OTEL_EXPORTER_OTLP_TIMEOUT")),
     Config.orElse(() => Config.Int("OTEL_BSP_EXPORT_TIMEOUT")),
@@ -50,7 +50,7 @@ export const layer = (serviceName: string, protocol: Protocol) =>
   Layer.effect(
     Tracer.Tracer,
     Effect.gen(function*() {
-      const { batch, compression, endpoint, everyMs, exporters, headers, isDisabled, lastWordsMs } = yield* settings
+      const { compression, endpoint, everyMs, exporters, headers, isDisabled, lastWordsMs } = yield* settings
       if (isDisabled || endpoint === undefined || !exporters.includes("otlp")) return yield* Tracer.Tracer
       const resource = yield* OtlpResource.fromConfig({ serviceName })
       const serialization = yield* OtlpSerialization.OtlpSerialization
@@ -64,12 +64,18 @@ export const layer = (serviceName: string, protocol: Protocol) =>
         headers,
         compression,
         exportInterval: Duration.millis(everyMs),
-        maxBatchSize: batch,
+        maxBatchSize: SpanPages.maxAtOnce,
         shutdownTimeout: Duration.millis(lastWordsMs),
-        body: (spans: Array<Uint8Array>) => [inProtocol(OtlpJson.bodyOf(resource, scope, spans)), Effect.void]
+        body: (pages: Array<SpanPage>) => [
+          inProtocol(OtlpJson.bodyOf(resource, scope, pages.map((page) => page.take()))),
+          Effect.void
+        ]
       })
-      const ended: ConstructorParameters<typeof DiscreetSpan>[1] = (...span) =>
-        exporter.push(Buffer.from(OtlpJson.spanText(...span)))
-      return Tracer.make({ span: (options) => new DiscreetSpan(options, ended) })
+      const pages = new SpanPages(everyMs, exporter.push)
+      return Tracer.make({
+        span: (options) =>
+          new DiscreetSpan(options, (span, startTime, endTime, outcome) =>
+            pages.add(OtlpJson.spanText(span, startTime, endTime, outcome), endTime))
+      })
     })
   ).pipe(Layer.provide(OtlpExporter.layerFlusher))
