@@ -3,6 +3,7 @@
  * together. Of a key without limits nothing is counted.
  */
 import { Cause, Clock, Config, Context, Effect, Exit, Layer, Predicate } from "effect"
+import { atLeast } from "../../shared/contract/Fields.ts"
 import type { Dialect, Operation, RequestBody } from "../../shared/contract/Operation.ts"
 import { tokenEstimate } from "../../shared/contract/TokenEstimate.ts"
 import type { Usage } from "../../shared/contract/Usage.ts"
@@ -55,8 +56,8 @@ export class Admission extends Context.Service<Admission, {
       const spending = yield* Spending
       const clock = yield* Clock.Clock
       const now = () => clock.currentTimeMillisUnsafe()
-      const windowMs = yield* Config.Int("GATEWAY_LIMIT_WINDOW_MS").pipe(Config.withDefault(60_000))
-      const waitMs = yield* Config.Int("GATEWAY_LIMIT_WAIT_MS").pipe(Config.withDefault(1_000))
+      const windowMs = yield* Config.schema(atLeast(1), "GATEWAY_LIMIT_WINDOW_MS").pipe(Config.withDefault(60_000))
+      const waitMs = yield* Config.schema(atLeast(0), "GATEWAY_LIMIT_WAIT_MS").pipe(Config.withDefault(1_000))
 
       /** Takes of the limits what a request needs, one after the other, as far as it can be had without waiting. */
       const takeInHand = (holding: Holding): void => {

@@ -8,9 +8,9 @@ import { InternalError } from "../../shared/contract/JobError.ts"
 import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
 import { Drain } from "./Drain.ts"
 import * as ErrorEnvelope from "./ErrorEnvelope.ts"
-import { RouteNotFound } from "./IngressError.ts"
 import { RequestLog } from "./RequestLog.ts"
 import { CurrentRequest, isProbe, RequestRecord } from "./RequestRecord.ts"
+import * as RouteTemplate from "./RouteTemplate.ts"
 import * as ServerSpan from "./ServerSpan.ts"
 
 /** Clients of the OpenAI kind read the first, those of Anthropic's the second. */
@@ -24,7 +24,7 @@ const unanswered = Effect.fnUntraced(function*<E>(
   const failure = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RouteNotFound") {
     const { method, url } = yield* HttpServerRequest.HttpServerRequest
-    const error = new RouteNotFound({ method, path: url.split("?")[0] ?? "" })
+    const error = RouteTemplate.notFound(method, url)
     record.failed(error._tag)
     return ErrorEnvelope.toResponse("openai", error, record.id)
   }

@@ -4,6 +4,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Config, Effect, Layer } from "effect"
 import { HttpMiddleware, HttpRouter } from "effect/http"
 import { createServer } from "node:http"
+import { atLeast } from "../../shared/contract/Fields.ts"
 import { JobClient } from "../../shared/bus/JobClient.ts"
 import { provisionPatiently } from "../../shared/bus/JobStreams.ts"
 import { Nats } from "../../shared/bus/Nats.ts"
@@ -62,7 +63,7 @@ const queues = Layer.effectDiscard(Effect.gen(function*() {
 const server = Layer.unwrap(Effect.gen(function*() {
   const port = yield* Config.Port("PORT").pipe(Config.withDefault(8080))
   const host = yield* Config.String("HOST").pipe(Config.withDefault("127.0.0.1"))
-  const graceMs = yield* Config.Int("GRACE_MS").pipe(Config.withDefault(300_000))
+  const graceMs = yield* Config.schema(atLeast(0), "GRACE_MS").pipe(Config.withDefault(300_000))
   return NodeHttpServer.layer(
     // a request's head has 10 s to arrive and its body 120 s
     () =>

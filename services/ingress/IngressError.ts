@@ -67,10 +67,13 @@ export class MediaTypeUnsupported extends Schema.TaggedError<MediaTypeUnsupporte
 
 export class RouteNotFound extends Schema.TaggedError<RouteNotFound>()("RouteNotFound", {
   method: Schema.String,
-  path: Schema.String
+  path: Schema.String,
+  /** Where there is what was looked for, as far as one can tell. */
+  meant: Schema.UndefinedOr(Schema.String)
 }) {
   override get message() {
-    return `There is nothing at ${this.method} ${this.path}: /docs describes what there is`
+    const help = this.meant === undefined ? "/docs describes what there is" : `it is at ${this.meant}`
+    return `There is nothing at ${this.method} ${this.path}: ${help}`
   }
 }
 

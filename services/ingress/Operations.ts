@@ -4,6 +4,7 @@
  */
 import { Clock, Config, Context, Effect, Layer } from "effect"
 import { type Headers, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { atLeast } from "../../shared/contract/Fields.ts"
 import { JobClient } from "../../shared/bus/JobClient.ts"
 import { Catalogue, type Model } from "../../shared/catalogue/Catalogue.ts"
 import { InvalidRequest, ModelNotFound } from "../../shared/contract/JobError.ts"
@@ -18,9 +19,10 @@ import { Admission, type Over } from "./Admission.ts"
 import { relay } from "./AnswerRelay.ts"
 import { authenticate } from "./Authentication.ts"
 import * as ErrorEnvelope from "./ErrorEnvelope.ts"
-import { type RequestError, RouteNotFound } from "./IngressError.ts"
+import type { RequestError } from "./IngressError.ts"
 import * as PathTemplate from "./PathTemplate.ts"
 import * as RequestBody from "./RequestBody.ts"
+import * as RouteTemplate from "./RouteTemplate.ts"
 import { CurrentRequest, type RequestRecord } from "./RequestRecord.ts"
 
 /** Answers an effect's error in the dialect of its route. */
@@ -132,7 +134,7 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
         record,
         "none",
         "openai",
-        () => Effect.fail(new RouteNotFound({ method: request.method, path: request.url.split("?")[0] ?? "" }))
+        () => Effect.fail(RouteTemplate.notFound(request.method, request.url))
       )
       : answered(
         record,
@@ -154,7 +156,7 @@ export const serveAll = (operations: ReadonlyArray<Operation>, answer: Answer) =
 const relayed = Effect.gen(function*() {
   const jobs = yield* JobClient
   const clock = yield* Clock.Clock
-  const queueTimeoutMs = yield* Config.Int("GATEWAY_QUEUE_TIMEOUT_MS").pipe(Config.withDefault(30_000))
+  const queueTimeoutMs = yield* Config.schema(atLeast(1), "GATEWAY_QUEUE_TIMEOUT_MS").pipe(Config.withDefault(30_000))
   const answer: Answer = ({ headers, operation, over, ...accepted }, record) => {
     const patienceMs = Math.min(queueTimeoutMs, clientPatienceMs(headers["x-stainless-timeout"]))
     return relay({
@@ -189,12 +191,14 @@ const checkHeaders = (operation: Operation, headers: Headers.Headers): Effect.Ef
   if (names === undefined) return Effect.void
   const name = names.find((name) => headers[name] !== undefined)
   if (name !== undefined && versionPattern.test(headers[name] ?? "")) return Effect.void
-  const message = name === undefined ? "this header is required" : "must be a date such as 2023-06-01"
+  const message = name === undefined
+    ? `the header ${names.join(" or ")} is required, a date such as 2023-06-01`
+    : "must be a date such as 2023-06-01"
   return wrongHeader(name ?? names[0] ?? "", message, "invalid_version")
 }
 
-const wrongHeader = (param: string, message: string, code: string): Effect.Effect<never, InvalidRequest> =>
-  Effect.fail(new InvalidRequest({ message: `${param}: ${message}`, param, code }))
+const wrongHeader = (name: string, message: string, code: string): Effect.Effect<never, InvalidRequest> =>
+  Effect.fail(InvalidRequest.at(name, message, code))
 
 /** What goes with the job of the request's headers. */
 const passedOn = (

@@ -1,6 +1,7 @@
 /** What telemetry calls the route of a request. Its path itself may hold anything, and names without number. */
 import { operations } from "../../shared/contract/operations.ts"
 import { filesPath } from "../../shared/files/SignedUrl.ts"
+import { RouteNotFound } from "./IngressError.ts"
 import * as PathTemplate from "./PathTemplate.ts"
 
 const exact = new Map(["/v1/models", "/openapi.json", "/docs"].map((path) => [`GET ${path}`, path]))
@@ -31,6 +32,13 @@ for (const { kind, paths: [path] } of operations) {
       (rest) => rest.endsWith("/content") ? `${path}/{task_id}/content` : `${path}/{task_id}`
     ])
   }
+}
+
+/** There is no such route. Base URLs of clients often lack their end. */
+export const notFound = (method: string, url: string): RouteNotFound => {
+  const [path = ""] = url.split("?")
+  const meant = `/v1${path}`
+  return new RouteNotFound({ method, path, meant: of(method, meant) === undefined ? undefined : meant })
 }
 
 /** `undefined` where there is no such route. */

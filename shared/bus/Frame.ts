@@ -16,9 +16,10 @@ import { header, parseControl } from "./Subjects.ts"
 
 /**
  * Whether a job may be given to a second worker after a first one has taken it: `always` where a second call to the
- * provider costs nothing, `neverSent` where the call may have been sent and would be paid twice.
+ * provider costs nothing, `notYetSent` where it would be paid twice but was not sent so far, `neverSent` where it may have
+ * been.
  */
-export type Redispatch = "always" | "neverSent"
+export type Redispatch = "always" | "notYetSent" | "neverSent"
 
 /** How the answer begins: what ingress needs for the head of its HTTP answer. */
 export interface AnswerHead {
@@ -215,7 +216,7 @@ const decodeClaims = (lines: string): ReadonlyArray<Claim> =>
   })
 
 /** Whatever is not plainly `always` is treated with the greater care. */
-const redispatchOf = (value: unknown): Redispatch => value === "always" ? "always" : "neverSent"
+const redispatchOf = (value: unknown): Redispatch => value === "always" || value === "notYetSent" ? value : "neverSent"
 
 export const encodeControl = (control: Control): string =>
   encodeHeaders({ [header.control]: control.type === "credit" ? `${control.type} ${control.bytes}` : control.type })

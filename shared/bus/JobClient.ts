@@ -6,6 +6,7 @@
  */
 import type { Msg } from "@nats-io/nats-core"
 import { Clock, Config, Context, Effect, Layer, Tracer } from "effect"
+import { atLeast } from "../contract/Fields.ts"
 import type { JobError } from "../contract/JobError.ts"
 import { Unavailable } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
@@ -86,12 +87,14 @@ export class JobClient extends Context.Service<JobClient, {
       const spans = tracer === Tracer.nativeTracer
         ? undefined
         : new JobSpans(tracer, () => clock.currentTimeNanosUnsafe())
-      const items = yield* Config.Int("GATEWAY_QUEUE_LIMIT").pipe(Config.withDefault(2_000))
+      const items = yield* Config.schema(atLeast(0), "GATEWAY_QUEUE_LIMIT").pipe(Config.withDefault(2_000))
       const limits: ClientLimits = {
         items,
-        itemsPerTenant: yield* Config.Int("GATEWAY_TENANT_QUEUE_LIMIT").pipe(Config.withDefault(Math.ceil(items / 2))),
-        bytes: yield* Config.Int("GATEWAY_QUEUE_BYTES").pipe(Config.withDefault(512 * 1024 * 1024)),
-        window: yield* Config.Int("GATEWAY_WINDOW").pipe(Config.withDefault(64)),
+        itemsPerTenant: yield* Config.schema(atLeast(0), "GATEWAY_TENANT_QUEUE_LIMIT").pipe(
+          Config.withDefault(Math.ceil(items / 2))
+        ),
+        bytes: yield* Config.schema(atLeast(1), "GATEWAY_QUEUE_BYTES").pipe(Config.withDefault(512 * 1024 * 1024)),
+        window: yield* Config.schema(atLeast(1), "GATEWAY_WINDOW").pipe(Config.withDefault(64)),
         ageingMs
       }
       const client = yield* Effect.acquireRelease(
@@ -437,6 +440,7 @@ class Client {
     this.#links.forgive()
     // the server may be a new one with empty streams, and a claim may have been lost with the old one
     for (const job of this.#jobs) {
+      if (job.state.state === "Claimed") this.#apply(job, { event: "cutOff" })
       if (job.state.state !== "Published") continue
       job.confirmAt = now + Limits.reclaimMs
       this.#number(job, now + Limits.reclaimMs)

@@ -3,7 +3,7 @@
  *
  * Bytes written within one turn of the event loop leave as one frame of at most `frameBytes`.
  */
-import type { JobError } from "../contract/JobError.ts"
+import { AnswerLost, type JobError } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
 import type { Usage } from "../contract/Usage.ts"
 import type { Claims } from "./Claims.ts"
@@ -162,6 +162,13 @@ export class JobReply {
     this.#flush()
     this.#over = true
     const frame: Frame = { type: "error", sequence: this.#sequence++, error }
+    this.#send(frame, payloadOf(frame))
+  }
+
+  /** Says of an answer that was given, and may not have been heard, that it is lost. Who has heard it takes no notice. */
+  lost(): void {
+    this.#send({ type: "claim", redispatch: this.#redispatch })
+    const frame: Frame = { type: "error", sequence: this.#sequence, error: new AnswerLost() }
     this.#send(frame, payloadOf(frame))
   }
 

@@ -30,7 +30,7 @@ export interface ServedJob {
    */
   readonly claim: (redispatch: Redispatch) => Effect.Effect<void, Cancelled>
   /**
-   * Of a job that was claimed as `always`: tells ingress that from now on nobody else may do it, and returns when that is on
+   * Of a job that was claimed as `notYetSent`: tells ingress that from now on nobody else may do it, and returns when that is on
    * the socket. Where the claim is not of this moment it returns only when ingress has agreed, for it may have lost sight of
    * this worker meanwhile. May be run again, and by several at once.
    */
@@ -64,6 +64,8 @@ const heldUpMs = 500
 const answerWithinMs = 5_000
 /** A claim is of this moment for so many milliseconds: less than it takes to give a silent worker's job to another. */
 const freshMs = 50
+/** Within so many milliseconds it is known whether anybody was there to hear the end of an answer. */
+const rememberedMs = 2 * Limits.heartbeatMs
 /** How long the last words of a server that closes may take to leave, in milliseconds. */
 const flushWithinMs = 2_000
 
@@ -124,6 +126,11 @@ class Server {
   readonly #missingSince = new Map<string, number>()
   /** Ended, but held. */
   readonly #held = new Map<string, PulledJob>()
+  /**
+   * Jobs that nobody else may do, and that have ended of late. Where their ingress was not there to hear of it, it is told
+   * when it is back: it would else believe that nobody has begun them, and let another worker do them again.
+   */
+  readonly #ended = new Map<string, { readonly reply: JobReply; readonly at: number; isHeard: boolean }>()
   #onReleased: (() => void) | undefined
   #heartbeats: NodeJS.Timeout | undefined
   #looks: NodeJS.Timeout | undefined
@@ -163,6 +170,7 @@ class Server {
     this.#looks = setInterval(() => {
       this.#wasHeldUp()
       this.#lookedAt = performance.now()
+      this.#tellUnheard()
     }, lookMs)
     this.#heartbeats = setInterval(() => {
       for (const { job, reply } of this.#replies.values()) {
@@ -186,6 +194,7 @@ class Server {
   reconnected(): void {
     this.#pulling = false
     for (const { reply } of this.#replies.values()) reply.claimAgain()
+    for (const ended of this.#ended.values()) ended.isHeard = false
   }
 
   async close(): Promise<void> {
@@ -267,6 +276,7 @@ class Server {
     }))
     const ended = () => {
       this.#replies.delete(key)
+      if (reply.committed) this.#ended.set(key, { reply, at: this.#now(), isHeard: true })
       // whatever became of the work, ingress is told
       if (!reply.over) reply.fail(new WorkerLost())
       if (fiber !== undefined) this.#fibers.delete(fiber)
@@ -286,7 +296,7 @@ class Server {
     if (job.delivery > 1 || this.#now() - job.publishedAt > Limits.waitedLongMs || this.#wasHeldUp()) {
       return agreed(reply, redispatch)
     }
-    return redispatch === "always" ? Effect.sync(() => reply.claim(redispatch)) : this.#said(reply)
+    return redispatch === "neverSent" ? this.#said(reply) : Effect.sync(() => reply.claim(redispatch))
   }
 
   #commit(reply: JobReply): Effect.Effect<void, Cancelled> {
@@ -321,8 +331,13 @@ class Server {
     }
     const { key } = Subjects.parseControl(message.subject)
     if (control.type === "noResponders") {
-      const ingress = Subjects.ingressGone(message.subject) ?? this.#replies.get(key)?.reply.ingress
-      if (ingress !== undefined && this.#nats.isSettled()) this.#missing(ingress)
+      const { reply } = this.#replies.get(key) ?? this.#ended.get(key) ?? {}
+      const ingress = Subjects.ingressGone(message.subject) ?? reply?.ingress
+      if (ingress === undefined) return
+      for (const ended of this.#ended.values()) {
+        if (ended.reply.ingress === ingress) ended.isHeard = false
+      }
+      if (this.#nats.isSettled()) this.#missing(ingress)
       return
     }
     this.#replies.get(key)?.reply.receive(control)
@@ -338,6 +353,18 @@ class Server {
     } else if (now - since >= Limits.ingressGoneAfterMs) {
       this.#missingSince.delete(ingress)
       this.#abandon(ingress)
+    }
+  }
+
+  /** Again and again, until it is heard or ingress has been away for too long. */
+  #tellUnheard(): void {
+    const now = this.#now()
+    for (const [key, ended] of this.#ended) {
+      if (now - ended.at > (ended.isHeard ? rememberedMs : Limits.awaySilenceMs)) this.#ended.delete(key)
+      else if (!ended.isHeard) {
+        ended.isHeard = true
+        ended.reply.lost()
+      }
     }
   }
 

@@ -41,6 +41,8 @@ export type JobEvent =
   | { readonly event: "overtaken" }
   /** A frame is missing. */
   | { readonly event: "frameLost" }
+  /** Ingress itself could hear nobody for a moment. */
+  | { readonly event: "cutOff" }
   | { readonly event: "ended" }
   | { readonly event: "failed"; readonly error: JobError }
   | { readonly event: "clientGone" }
@@ -132,8 +134,12 @@ export const step = (state: JobState, event: JobEvent): Step => {
           return { next: { state: "Streaming", attempt: state.attempt, worker: state.worker }, commands: nothing }
         case "workerLost":
           return again(state, new WorkerLost())
+        // who has answered has sent it
         case "frameLost":
-          return again(state, new AnswerLost())
+          return again(sentByNow(state), new AnswerLost())
+        // what was not sent then may have been since
+        case "cutOff":
+          return stay(sentByNow(state))
         case "ended":
           return done
         case "failed":
@@ -185,8 +191,14 @@ const claim = (event: Extract<JobEvent, { readonly event: "claimed" }>): Step =>
   commands: event.awaits ? [{ command: "go" }] : nothing
 })
 
+type Claimed = Extract<JobState, { readonly state: "Claimed" }>
+
+/** A job that may be done again until it was sent: it may be too late for that. */
+const sentByNow = (state: Claimed): Claimed =>
+  state.redispatch === "notYetSent" ? { ...state, redispatch: "neverSent" } : state
+
 /** Another attempt where that is safe: nothing has reached the client, and a second call harms nobody. */
-const again = (state: Extract<JobState, { readonly state: "Claimed" }>, error: JobError): Step => {
+const again = (state: Claimed, error: JobError): Step => {
   if (state.redispatch === "neverSent" || state.attempt >= maxAttempts) return fail(error, cancel(state))
   const attempt = state.attempt + 1
   return {

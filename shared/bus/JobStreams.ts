@@ -16,6 +16,7 @@ import {
 } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/nats-core"
 import { Config, Effect, Metric, Schedule, Schema } from "effect"
+import { atLeast } from "../contract/Fields.ts"
 import type { Workload } from "../contract/Operation.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { ackWaitMs, inlineBodyBytes, maxDeliveries } from "./Limits.ts"
@@ -119,7 +120,7 @@ export const isOtherKind = (wanted: Partial<StreamConfig>, { retention, storage 
 export const otherKind = (name: string): Error => new Error(`stream ${name} exists with another retention or storage`)
 
 /** `NATS_REPLICAS`: how many servers keep each stream, bucket and store, 1 to 5. */
-export const replicas = Config.Int("NATS_REPLICAS").pipe(Config.withDefault(1))
+export const replicas = Config.schema(atLeast(1), "NATS_REPLICAS").pipe(Config.withDefault(1))
 
 /**
  * With `GATEWAY_PROVISION=false` a service creates nothing and only opens what is there, as in production, where

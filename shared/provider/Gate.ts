@@ -3,6 +3,7 @@
  * and the pace that its 429s have taught. What has to wait does so in a span of its own.
  */
 import { Cause, Clock, Config, Effect, Exit, Metric, Option } from "effect"
+import { atLeast } from "../contract/Fields.ts"
 import type { Operation } from "../contract/Operation.ts"
 import type { Usage } from "../contract/Usage.ts"
 import * as Attributes from "../telemetry/Attributes.ts"
@@ -55,7 +56,7 @@ const keyOf = (provider: string): string => `provider.${Buffer.from(provider).to
 export const make = Effect.gen(function*() {
   const shared = yield* SharedLimits
   const pace = yield* Pace.make
-  const windowMs = yield* Config.Int("GATEWAY_LIMIT_WINDOW_MS").pipe(Config.withDefault(60_000))
+  const windowMs = yield* Config.schema(atLeast(1), "GATEWAY_LIMIT_WINDOW_MS").pipe(Config.withDefault(60_000))
 
   /** In the order in which they are taken: the one whose moment counts comes last, so that the call follows at once. */
   const demandsOf = ({ endpoint: { name, provider } }: Candidate, request: Parameters<Gate["through"]>[1]) => {

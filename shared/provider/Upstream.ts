@@ -8,6 +8,7 @@ import { Config, Context, Effect, Layer } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
 import { Readable } from "node:stream"
 import { Agent, type Dispatcher } from "undici"
+import { atLeast } from "../contract/Fields.ts"
 import type { JobError } from "../contract/JobError.ts"
 import { ProviderFailed, ProviderTimeout } from "../contract/JobError.ts"
 import { type Commit, Commitment, none } from "./Commitment.ts"
@@ -55,7 +56,7 @@ export class Upstream extends Context.Service<Upstream, {
   static readonly layer = Layer.effect(
     Upstream,
     Effect.gen(function*() {
-      const connectMs = yield* Config.Int("UPSTREAM_CONNECT_TIMEOUT_MS").pipe(Config.withDefault(5_000))
+      const connectMs = yield* Config.schema(atLeast(1), "UPSTREAM_CONNECT_TIMEOUT_MS").pipe(Config.withDefault(5_000))
       const agent = yield* Effect.acquireRelease(
         Effect.sync(() => new Agent({ connect: { timeout: connectMs }, keepAliveTimeout: 30_000, pipelining: 1 })),
         (agent) => Effect.promise(() => agent.destroy())

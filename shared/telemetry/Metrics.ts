@@ -36,6 +36,12 @@ type Values<Labels extends ReadonlyArray<string>> = { readonly [Index in keyof L
 
 type Attributes = Readonly<Record<string, string>>
 
+/** A metric with the labels that lead to it, if it has been made. */
+interface Series<A> {
+  metric: A | undefined
+  readonly next: Map<string, Series<A>>
+}
+
 /**
  * A metric by its labels, each made once with its labels in it: it is asked for with every request, and `withAttributes`
  * would put its key together anew each time.
@@ -45,16 +51,25 @@ const family = <Input, State, const Labels extends ReadonlyArray<string>>(
   make: (attributes: Attributes) => Metric.Metric<Input, State>
 ) => {
   table.push(entry)
-  const made = new Map<string, Metric.Metric<Input, State>>()
+  const first: Series<Metric.Metric<Input, State>> = { metric: undefined, next: new Map() }
+  let count = 0
   const find = (values: ReadonlyArray<string>): Metric.Metric<Input, State> => {
-    const key = values.length === 1 ? values[0] ?? "" : values.join("\0")
-    const found = made.get(key)
-    if (found !== undefined) return found
-    if (made.size >= maxSeries && values.some((value) => value !== other)) return find(values.map(() => other))
-    const attributes = Object.fromEntries(entry.labels.map((label, index) => [label, values[index] ?? ""]))
-    const fresh = make(attributes)
-    made.set(key, fresh)
-    return fresh
+    let series: typeof first | undefined = first
+    for (const value of values) series = series?.next.get(value)
+    return series?.metric ?? add(values)
+  }
+  const add = (values: ReadonlyArray<string>): Metric.Metric<Input, State> => {
+    if (count >= maxSeries && values.some((value) => value !== other)) return find(values.map(() => other))
+    let series = first
+    for (const value of values) {
+      const next = series.next.get(value) ?? { metric: undefined, next: new Map() }
+      series.next.set(value, next)
+      series = next
+    }
+    count++
+    return series.metric = make(
+      Object.fromEntries(entry.labels.map((label, index) => [label, values[index] ?? ""]))
+    )
   }
   return (...values: Values<Labels>): Metric.Metric<Input, State> => find(values)
 }

@@ -3,7 +3,6 @@
  * admitted and sent to a provider), replied to, metered, and acknowledged when this effect ends.
  */
 import { Cause, Context, Effect, Metric, Option } from "effect"
-import type { Redispatch } from "../bus/Frame.ts"
 import type { JobReply } from "../bus/JobReply.ts"
 import type { ServedJob } from "../bus/JobServer.ts"
 import { type Cancelled, InternalError, InvalidRequest, type JobError } from "../contract/JobError.ts"
@@ -37,7 +36,7 @@ export interface Work {
 
 /** Does the work of a workload: what a worker service brings. */
 export class Performer extends Context.Service<Performer, {
-  readonly redispatch: (model: string) => Redispatch
+  readonly redispatch: (model: string) => "always" | "neverSent"
   /** Answers into the reply; fails before the reply has started where nothing of an answer was given. */
   readonly perform: (work: Work, reply: JobReply) => Effect.Effect<Usage | undefined, JobError>
   readonly cost: Metering["cost"]
@@ -119,8 +118,8 @@ const interrupted = (means: Means, job: ServedJob, meter: Meter): Effect.Effect<
 }
 
 /** A job that another worker had, and that is over since, was begun by that one, which may have died before it told of it. */
-const claimed = (job: ServedJob, meter: Meter): Effect.Effect<void, Cancelled> => {
-  const claim = job.claim("always")
+const claimed = (job: ServedJob, meter: Meter, redispatch: "always" | "neverSent"): Effect.Effect<void, Cancelled> => {
+  const claim = job.claim(redispatch === "always" ? redispatch : "notYetSent")
   return job.pulled.delivery === 1 ? claim : Effect.tapError(claim, () => Effect.sync(() => meter.lost()))
 }
 
@@ -145,7 +144,7 @@ const performed = (means: Means, job: ServedJob, meter: Meter): Effect.Effect<Us
 export const live = (means: Means, job: ServedJob): Effect.Effect<void> =>
   Effect.suspend(() => {
     const meter = new Meter(means, job)
-    return claimed(job, meter).pipe(
+    return claimed(job, meter, means.performer.redispatch(job.pulled.model)).pipe(
       Effect.flatMap(() => performed(means, job, meter)),
       Span.around(`process ${job.pulled.subject}`, {
         kind: "consumer",

@@ -80,6 +80,47 @@ describe.concurrent("a connection that moves to another server", () => {
       assert.strictEqual(answer.bytes.toString(), "one, two")
     }))
 
+  /** Ingress is cut off where the worker may have sent a paid call, and is back when that has ended. */
+  const endedMeanwhile = Effect.fnUntraced(function*(cutsOffAt: "its start" | "its claim") {
+    const server = yield* NatsServer.make()
+    const cable = yield* Cable.make(server.url)
+    const face = yield* ingress(cable.url)
+    const started = yield* Deferred.make<void>()
+    const isCut = yield* Deferred.make<void>()
+    const ended = yield* Deferred.make<void>()
+    let runs = 0
+    yield* worker(server.url, {
+      run: (job) =>
+        Effect.gen(function*() {
+          runs++
+          if (cutsOffAt === "its claim") yield* Effect.orDie(job.claim("notYetSent"))
+          yield* Deferred.succeed(started, undefined)
+          yield* Deferred.await(isCut)
+          if (cutsOffAt === "its start") yield* Effect.orDie(job.claim("neverSent"))
+          else yield* Effect.orDie(job.commit)
+          job.reply.start(head)
+          job.reply.write(piece("paid for"))
+          job.reply.end(undefined)
+          yield* Deferred.succeed(ended, undefined)
+        })
+    })
+    const answer = face.submit()
+    yield* Deferred.await(started)
+    if (cutsOffAt === "its claim") yield* answer.claimed
+    cable.cut()
+    yield* disconnected(face)
+    yield* Deferred.succeed(isCut, undefined)
+    yield* Deferred.await(ended)
+    cable.mend()
+    assert.strictEqual((yield* answer.error)._tag, "AnswerLost")
+    assert.strictEqual(runs, 1)
+  })
+
+  it.live("of an ingress that misses all of a paid answer is told that it is lost", () => endedMeanwhile("its start"))
+
+  it.live("of an ingress that misses that a call was paid does not have it made again", () =>
+    endedMeanwhile("its claim"))
+
   it.live("and is away for longer ends the work", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()

@@ -25,6 +25,7 @@ const events = {
   "overtaken": { event: "overtaken" },
   "workerLost": { event: "workerLost" },
   "frameLost": { event: "frameLost" },
+  "cutOff": { event: "cutOff" },
   "ended": { event: "ended" },
   "failed": { event: "failed", error: new InternalError() },
   "clientGone": { event: "clientGone" },
@@ -36,6 +37,7 @@ const states = {
   "Queued": initial,
   "Published": { state: "Published", attempt: 1 },
   "Claimed, repeatable": { state: "Claimed", attempt: 1, worker: "a", redispatch: "always" },
+  "Claimed, not yet sent": { state: "Claimed", attempt: 1, worker: "a", redispatch: "notYetSent" },
   "Claimed, not repeatable": { state: "Claimed", attempt: 1, worker: "a", redispatch: "neverSent" },
   "Streaming": { state: "Streaming", attempt: 1, worker: "a" },
   "Done": { state: "Done" },
@@ -105,6 +107,21 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "clientGone": "Cancelled, cancel 1 at a",
     "shutdown": "Failed, cancel 1 at a, fail Unavailable"
   },
+  "Claimed, not yet sent": {
+    "claimed": "Claimed 1 by a (always)",
+    "claimed, waiting": "Claimed 1 by a (always), go",
+    "committed": "Claimed 1 by a (neverSent)",
+    "claimed by another": "Claimed 1 by a (notYetSent), refuse",
+    "claimed for another attempt": "Claimed 1 by a (notYetSent), refuse",
+    "flushed": "Streaming 1 by a",
+    "workerLost": "Published 2, cancel 1 at a, restart, publish 2",
+    "frameLost": "Failed, cancel 1 at a, fail AnswerLost",
+    "cutOff": "Claimed 1 by a (neverSent)",
+    "ended": "Done",
+    "failed": "Failed, fail InternalError",
+    "clientGone": "Cancelled, cancel 1 at a",
+    "shutdown": "Failed, cancel 1 at a, fail Unavailable"
+  },
   "Claimed, not repeatable": {
     "claimed, waiting": "Claimed 1 by a (neverSent), go",
     "claimed by another": "Claimed 1 by a (neverSent), refuse",
@@ -169,7 +186,7 @@ it("gives up after the last attempt", () => {
 const happenings = [
   ...["admitted", "admitted", "admitted", "claim", "claim", "claim", "claim", "claim", "claim", "claim"] as const,
   ...["workerLost", "workerLost", "workerLost", "frameLost", "frameLost", "flushed", "stale claim"] as const,
-  ...["overtaken"] as const,
+  ...["overtaken", "cutOff"] as const,
   ...["ended", "failed", "clientGone", "deadline", "shutdown"] as const
 ]
 const Happening = Schema.Struct({
@@ -180,10 +197,12 @@ const Happening = Schema.Struct({
 })
 type Happening = typeof Happening.Type
 
+const cares: ReadonlyArray<Redispatch> = ["neverSent", "notYetSent"]
+
 const eventOf = (state: JobState, { awaits, care, name, worker }: Happening): JobEvent => {
   if (name !== "claim" && name !== "stale claim") return events[name]
   const attempt = ("attempt" in state ? state.attempt : 1) - (name === "claim" ? 0 : 1)
-  return { event: "claimed", attempt, worker, redispatch: care === 0 ? "neverSent" : "always", awaits }
+  return { event: "claimed", attempt, worker, redispatch: cares[care] ?? "always", awaits }
 }
 
 const walk = (happenings: ReadonlyArray<Happening>) => {

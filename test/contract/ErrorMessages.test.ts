@@ -48,7 +48,12 @@ const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: Readon
   [new IngressError.BudgetSpent({ budgetUsd: 250, retryAfterMs: 100 }), "250 USD", "month"],
   [new IngressError.BodyTooLarge({ limitBytes: 1_024 }), "1024 bytes"],
   [new IngressError.MediaTypeUnsupported(), "Content-Type"],
-  [new IngressError.RouteNotFound({ method: "GET", path: "/v3" }), "GET /v3", "/docs"],
+  [new IngressError.RouteNotFound({ method: "GET", path: "/v3", meant: undefined }), "GET /v3", "/docs"],
+  [
+    new IngressError.RouteNotFound({ method: "GET", path: "/models", meant: "/v1/models" }),
+    "GET /models",
+    "/v1/models"
+  ],
   [new IngressError.LinkRefused({ reason: "expired" }), "link", "expired"],
   [new IngressError.LinkRefused({ reason: "forged" }), "link", "signature"],
   [new IngressError.FileNotFound(), "file"],

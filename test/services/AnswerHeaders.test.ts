@@ -85,6 +85,13 @@ describe("ingress and worker", () => {
     )
   })
 
+  it("a client whose base URL lacks its end hears where the path is", async () => {
+    const answer = await fetch(`${shared().url}/chat/completions`, { method: "POST" })
+    const { error } = await answer.json() as { readonly error: { readonly message: string } }
+    assert.strictEqual(answer.status, 404)
+    assert.include(error.message, "it is at /v1/chat/completions")
+  })
+
   it("ingress writes one line for each request, and nothing of what was said", async () => {
     const gateway = shared()
     const secret = "a word that is nobody's business"

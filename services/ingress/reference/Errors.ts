@@ -110,7 +110,11 @@ export const ofRequests: ReadonlyArray<RequestError> = [
 
 /** Where a header must name the version of the format. */
 export const ofVersions: ReadonlyArray<RequestError> = [
-  InvalidRequest.at("vendor-version", "this header is required", "invalid_version")
+  InvalidRequest.at(
+    "vendor-version",
+    "the header vendor-version or anthropic-version is required, a date such as 2023-06-01",
+    "invalid_version"
+  )
 ]
 
 /** Where a request may be a form. */
