@@ -89,13 +89,14 @@ export class Admission extends Context.Service<Admission, {
         serve: (over: Over) => Effect.Effect<A, E, R>
       ): Effect.Effect<A, E | LimitReached, R> => {
         const holding = new Holding(bounds, tokenEstimate(operation, bytes, fieldOf(decoded)))
+        const over: Over = (consumed) => holding.over(consumed)
         // what was taken is given back whenever the client leaves; waiting for a limit can be interrupted all the same
         return Effect.onExitPrimitive(
           Effect.suspend((): Effect.Effect<A, E | LimitReached, R> => {
             takeInHand(holding)
             return holding.next === undefined
-              ? serve(holding.over)
-              : Effect.flatMap(Effect.uninterruptible(takeRest(holding)), () => serve(holding.over))
+              ? serve(over)
+              : Effect.flatMap(Effect.uninterruptible(takeRest(holding)), () => serve(over))
           }),
           (exit) => {
             if (holding.next !== undefined) holding.giveBack()
@@ -198,7 +199,8 @@ class Holding {
     for (const taken of this.#taken) taken.settle(0)
   }
 
-  readonly over: Over = (consumed) => {
+  /** As `Over` has it. */
+  over(consumed: Parameters<Over>[0]): void {
     if (this.#isOver) return
     this.#isOver = true
     for (const [index, { kind }] of this.#bounds.entries()) {

@@ -58,7 +58,7 @@ export interface Accepted {
   readonly pool: string
   /** As the client sent it, and known to decode. */
   readonly body: Uint8Array
-  readonly traceparent: string | undefined
+  readonly traceparent: string
   /** To be told when the request is over, where that is of interest. */
   readonly over: Over | undefined
 }

@@ -88,8 +88,7 @@ const make = Effect.gen(function*() {
     const id = yield* idFor(operation, tenant, headers)
     const bodyHash = hash("sha256", body, "hex")
     const now = yield* Clock.currentTimeMillis
-    const trace = traceparent === undefined ? {} : { traceparent }
-    const fresh = VideoTask.make({ id, tenant, operation: operation.name, model, pool, bodyHash, ...trace }, now)
+    const fresh = VideoTask.make({ id, tenant, operation: operation.name, model, pool, bodyHash, traceparent }, now)
     const task = yield* tasks.create(fresh, body).pipe(Effect.mapError(() => unavailable))
     if (task.bodyHash !== bodyHash) return yield* new IdempotencyKeyReused()
     if (task.status === "queued") yield* submit(task)

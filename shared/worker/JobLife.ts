@@ -126,9 +126,8 @@ const claimed = (job: ServedJob, meter: Meter, redispatch: "always" | "neverSent
 /** What it has waited and consumed stands in its span. */
 const performed = (means: Means, job: ServedJob, meter: Meter): Effect.Effect<Usage | undefined, JobError> =>
   Effect.withFiber(({ cache: { span } }) => {
-    const tell = (attributes: object): void => {
-      if (span?._tag !== "Span") return
-      for (const [name, value] of Object.entries(attributes)) span.attribute(name, value)
+    const tell = (attributes: Readonly<Record<string, unknown>>): void => {
+      if (span?._tag === "Span") Attributes.set(span, attributes)
     }
     const queuedMs = Math.max(0, means.now() - job.pulled.publishedAt)
     tell({ [Attributes.name.queueMs]: queuedMs })
