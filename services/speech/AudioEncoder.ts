@@ -109,7 +109,9 @@ const multiplexed = <E, R>(
       )
       const output = new Output({ format: track.format, target })
       output.addAudioTrack(track.source)
-      yield* Effect.addFinalizer(() => output.state === "started" ? Effect.promise(() => output.cancel()) : Effect.void)
+      // one that nobody reads any more waits for its last write, and that for a reader
+      const cancelled = Effect.andThen(Queue.shutdown(queue), Effect.promise(() => output.cancel()))
+      yield* Effect.addFinalizer(() => output.state === "started" ? cancelled : Effect.void)
       yield* Stream.runForEach(sound, (samples) =>
         Effect.promise(async () => {
           if (output.state === "pending") await output.start()

@@ -4,6 +4,7 @@ import { Effect, Exit, Fiber, Latch, Stream } from "effect"
 import { encode, sampleRate } from "../../services/speech/AudioEncoder.ts"
 import { audioFormats } from "../../shared/contract/AudioSpeech.ts"
 import { canDecode, decodeAudio, hasFfmpeg, readAudioFile } from "../fixture/AudioFile.ts"
+import { until } from "../fixture/LocalGateway.ts"
 import { pitch, rms, samplesOf } from "../fixture/Sound.ts"
 
 const slice = 1_200
@@ -91,6 +92,24 @@ for (const format of audioFormats) {
         yield* begun.await
         yield* Fiber.interrupt(fiber)
         yield* ended.await
+      }))
+
+    it.live("lets go of everything when who has stopped to read goes away", () =>
+      Effect.gen(function*() {
+        let made = 0
+        const noise = Stream.fromEffectRepeat(Effect.sync(() => {
+          made++
+          return Int16Array.from({ length: slice }, () => (Math.random() - 0.5) * 40_000)
+        }))
+        const fiber = yield* encode(format, noise).pipe(Stream.runForEach(() => Effect.never), Effect.forkDetach)
+        // nothing more is made where nothing more can be written
+        let [seen, quiet] = [0, 0]
+        yield* until(() => {
+          quiet = made > 0 && made === seen ? quiet + 1 : 0
+          seen = made
+          return quiet === 20
+        })
+        yield* Fiber.interrupt(fiber)
       }))
   })
 }
