@@ -7,6 +7,7 @@
 
 import { Predicate } from "effect"
 import * as Json from "./Json.ts"
+import { JsonOutline } from "./JsonOutline.ts"
 
 /** A member of the outermost object: where its key begins and where its value lies, in bytes. */
 export interface Member {
@@ -115,12 +116,11 @@ export const valueOf = (bytes: Uint8Array, all: ReadonlyArray<Member>, name: str
   }
 }
 
-/** What is larger than this is not parsed as a whole, and of it only members that are smaller than that. In bytes. */
+/** What is larger than this is not parsed as a whole. In bytes. */
 const wholeBytes = 256 * 1024
-const memberBytes = 16 * 1024
 
 /**
- * The outermost object, parsed; of a large text without its large members. `undefined` where it is no whole object.
+ * The outermost object, parsed; of a large text what `JsonOutline` keeps of it. `undefined` where it is no whole object.
  *
  * What is small is cheaper to parse than to search.
  */
@@ -129,11 +129,9 @@ export const parsed = (bytes: Uint8Array): Json.Fields | undefined => {
     const json = Json.parse(text.decode(bytes))
     return Predicate.isReadonlyObject(json) ? json : undefined
   }
-  const all = members(bytes)
-  const small = all?.filter(({ valueEnd, valueStart }) => valueEnd - valueStart <= memberBytes)
-  return small === undefined
-    ? undefined
-    : Object.fromEntries(small.map(({ name }) => [name, valueOf(bytes, small, name)]))
+  const outline = new JsonOutline()
+  outline.push(bytes)
+  return outline.fields
 }
 
 /**

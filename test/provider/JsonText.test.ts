@@ -1,7 +1,9 @@
 /** Edits of a JSON text find every member, and change nothing but what they are told to. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
+import { JsonOutline } from "../../shared/provider/JsonOutline.ts"
 import { members, setMembers, valueOf } from "../../shared/provider/JsonText.ts"
+import { cut } from "../fixture/Cut.ts"
 
 type Tree = string | number | boolean | null | ReadonlyArray<Tree> | ObjectTree
 /** Members in a list, so that a name can be there twice. */
@@ -166,13 +168,51 @@ describe("setMembers", () => {
   })
 })
 
+const outline = (text: string, sizes: ReadonlyArray<number> = [text.length || 1]) => {
+  const outline = new JsonOutline()
+  for (const piece of cut(Buffer.from(text), sizes)) outline.push(piece)
+  return outline.fields
+}
+
+describe("an outline", () => {
+  const sizes = Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 40 }))), {
+    minLength: 1,
+    maxLength: 5
+  })
+
+  it.prop("is what JSON.parse sees, in whatever pieces it comes", [documents, sizes], ([{ text }, sizes]) => {
+    assert.deepStrictEqual(outline(text, sizes), JSON.parse(text))
+  }, options)
+
+  it("has of what is large the length of lists, and nothing else", () => {
+    const large = "\\\"],[{,".repeat(9_000)
+    const text = JSON.stringify({
+      a: 1,
+      data: [large, [large, 2], { large }],
+      b: large,
+      c: { d: [1, 2], large },
+      e: [3]
+    })
+    for (const size of [7, 1_000, 100_000, 1_000_000]) {
+      const { data, ...others } = outline(text, [size]) ?? {}
+      assert.deepStrictEqual(others, { a: 1, b: undefined, c: undefined, e: [3] })
+      assert.isArray(data)
+      assert.lengthOf(data as ReadonlyArray<unknown>, 3)
+    }
+  })
+})
+
 describe("what is no whole object", () => {
   it.prop("is refused, wherever it breaks off or goes on", [documents], ([{ around, text }]) => {
-    const bytes = utf8(text)
+    const bytes = Buffer.from(text)
     const end = bytes.length - utf8(around[1]).length
     for (let length = 0; length < end; length++) assert.isUndefined(members(bytes.subarray(0, length)))
     assert.isDefined(members(bytes.subarray(0, end)))
-    for (const more of ["x", "}", ",", "{}", "\0"]) assert.isUndefined(members(utf8(text + more)))
+    for (const more of ["x", "}", ",", "{}", "\0"]) {
+      assert.isUndefined(members(utf8(text + more)))
+      assert.isUndefined(outline(text + more))
+    }
+    assert.isUndefined(outline(bytes.subarray(0, end - 1).toString()))
   }, { arbitrary: { runs: 100 } })
 
   it.each([
@@ -180,5 +220,6 @@ describe("what is no whole object", () => {
     ...["{\"a\":1 \"b\":2}", "{a:1}", "{'a':1}", "{1:1}", "{\"a\":\"}", "{\"\\x\":1}", "{\"a\":[}", "{\"a\":1]}"]
   ])("is refused: %s", (text) => {
     assert.isUndefined(members(utf8(text)))
+    assert.isUndefined(outline(text))
   })
 })

@@ -109,7 +109,7 @@ class Answer {
             if (this.#heldBytes > this.#mayHold) this.#release(control)
             return
           case "passing":
-            return this.#write(chunk, control)
+            return this.#pass(chunk, control)
         }
       }
     }
@@ -130,7 +130,7 @@ class Answer {
       case "whole":
         return this.#last(this.#reader.whole(this.#whole()))
       case "passing":
-        return Effect.void
+        return this.#last(this.#reader.passed() ?? [])
     }
   }
 
@@ -151,8 +151,13 @@ class Answer {
       return control.fail(new ProviderFailed({ provider: this.#provider, reason, status: null, retryAfterMs: null }))
     }
     this.#kind = "passing"
-    for (const chunk of this.#held) this.#write(chunk, control)
+    for (const chunk of this.#held) this.#pass(chunk, control)
     this.#held = []
+  }
+
+  #pass(chunk: Uint8Array, control: ExchangeControl): void {
+    this.#reader.pass(chunk)
+    this.#write(chunk, control)
   }
 
   #onStream(chunk: Uint8Array, control: ExchangeControl): void {

@@ -22,14 +22,14 @@ export const make = <Options>(protocol: HttpProtocol<Options>, tools: Tools): Pe
     translated(generateContent, protocol, tools),
     translated(streamGenerateContent, protocol, tools)
   ])
-  const { authorize, grammar } = protocol
+  const { authorize } = protocol
   const { upstream } = tools
   return (call, sink) => {
     const request = protocol.relayed(call)
     if (request === undefined) return translations.get(call.operation.name)?.(call, sink) ?? notSupported(call)
     if (request instanceof InvalidRequest) return Effect.fail(request)
-    const reader = (secrets: ReadonlyArray<string>) =>
-      new PassingAnswer({ call, grammar, showUsage: request.showUsage, secrets })
+    const { grammar = protocol.grammar, showUsage, usage } = request
+    const reader = (secrets: ReadonlyArray<string>) => new PassingAnswer({ call, grammar, showUsage, usage, secrets })
     return exchange({ upstream, authorize, call, sink, request, reader })
   }
 }

@@ -3,6 +3,7 @@
  * chat dialect it speaks. A client of the same dialect is relayed, any other chat client translated; see `HttpCall.ts`.
  */
 import type { InvalidRequest } from "../../contract/JobError.ts"
+import type { Usage } from "../../contract/Usage.ts"
 import type { ProviderDialect } from "../chat/Dialect.ts"
 import type { Call } from "../Protocol.ts"
 import type { AnswerGrammar } from "./AnswerGrammar.ts"
@@ -21,6 +22,10 @@ export interface Outgoing {
 export interface Relayed extends Outgoing {
   /** The client asked for usage in the stream. */
   readonly showUsage: boolean
+  /** How the answers of this operation read, where that is not as those of the others do. */
+  readonly grammar?: AnswerGrammar
+  /** What the request consumes of which the answer says nothing. */
+  readonly usage?: Usage
 }
 
 export interface HttpProtocol<Options> {

@@ -3,6 +3,7 @@ import type { JobError } from "../../contract/JobError.ts"
 import { ProviderFailed } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as Json from "../Json.ts"
+import { JsonOutline } from "../JsonOutline.ts"
 import * as JsonText from "../JsonText.ts"
 import type { Call } from "../Protocol.ts"
 import type { Head } from "../Sink.ts"
@@ -15,6 +16,8 @@ export interface PassingAnswerOptions {
   readonly call: Call
   readonly grammar: AnswerGrammar
   readonly showUsage: boolean
+  /** What is consumed where the answer says nothing of it. */
+  readonly usage?: Usage | undefined
   /** What no error may tell. */
   readonly secrets: ReadonlyArray<string>
 }
@@ -26,12 +29,15 @@ export class PassingAnswer implements AnswerReader {
   readonly isPassable = true
   readonly #options: PassingAnswerOptions
   readonly #stream: PassingStream
+  #isText = false
+  #outline: JsonOutline | undefined
   #usage: Usage | undefined
   #whole: Json.Fields | undefined
 
   constructor(options: PassingAnswerOptions) {
-    const { grammar, showUsage } = options
+    const { grammar, showUsage, usage } = options
     this.#options = options
+    this.#usage = usage
     this.#stream = new PassingStream({ grammar, showUsage, alias: this.#alias })
   }
 
@@ -44,10 +50,21 @@ export class PassingAnswer implements AnswerReader {
     return { status, contentType, headers: {} }
   }
 
-  /** Sound and pictures are worth nothing more when they are whole. */
+  /** Sound is worth nothing more when it is whole; a text is none. */
   holdBytes(contentType: string): number {
     const { responseTypes } = this.#options.call.operation
-    return responseTypes !== undefined && !contentType.includes("json") ? 0 : holdBackBytes
+    this.#isText = responseTypes === undefined || /json|^text\//i.test(contentType)
+    return this.#isText ? holdBackBytes : 0
+  }
+
+  pass(chunk: Uint8Array): void {
+    if (!this.#isText) return
+    this.#outline ??= new JsonOutline()
+    this.#outline.push(chunk)
+  }
+
+  passed(): JobError | undefined {
+    return this.#outline === undefined ? undefined : this.#read(this.#outline.fields)
   }
 
   push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
@@ -67,14 +84,9 @@ export class PassingAnswer implements AnswerReader {
   }
 
   whole(body: Uint8Array): Read {
-    const { grammar } = this.#options
-    this.#whole = JsonText.parsed(body)
-    if (this.#whole === undefined) return this.#failed("malformed")
-    // some providers say 200 and mean it not
-    const { isError, usage } = grammar.read(this.#whole, undefined)
-    if (isError === true) return this.#reported(body)
-    this.#usage = usage
-    const renamed = this.#alias === undefined ? undefined : rename(body, grammar, this.#alias)
+    const failure = this.#read(JsonText.parsed(body))
+    if (failure !== undefined) return failure
+    const renamed = this.#alias === undefined ? undefined : rename(body, this.#options.grammar, this.#alias)
     return [renamed ?? body]
   }
 
@@ -86,15 +98,26 @@ export class PassingAnswer implements AnswerReader {
     return this.#whole === undefined ? this.#stream.ends : [this.#whole]
   }
 
+  /** Of an answer that was no stream; why it is none, if so. */
+  #read(answer: Json.Fields | undefined): JobError | undefined {
+    this.#whole = answer
+    if (answer === undefined) return this.#failed("malformed")
+    // some providers say 200 and mean it not
+    const { isError, usage } = this.#options.grammar.read(answer, undefined)
+    if (isError === true) return this.#reported(answer)
+    this.#usage = usage ?? this.#usage
+    return undefined
+  }
+
   #failed(reason: "cut" | "malformed" | "error"): JobError {
     const { errorData } = this.#stream
     return reason === "error" && errorData !== undefined
-      ? this.#reported(errorData)
+      ? this.#reported(Json.parse(Buffer.from(errorData).toString()))
       : new ProviderFailed({ provider: this.#options.call.endpoint.name, reason, status: null, retryAfterMs: null })
   }
 
-  #reported(data: Uint8Array): JobError {
+  #reported(answer: unknown): JobError {
     const { call, secrets } = this.#options
-    return ProviderError.inAnswer(call.endpoint.name, Json.parse(Buffer.from(data).toString()), secrets)
+    return ProviderError.inAnswer(call.endpoint.name, answer, secrets)
   }
 }

@@ -99,6 +99,12 @@ export class TranslatedPart implements AnswerReader {
     return this.#options.answer.head
   }
 
+  pass(): void {}
+
+  passed(): undefined {
+    return undefined
+  }
+
   holdBytes(): number {
     return maxWholeBytes
   }

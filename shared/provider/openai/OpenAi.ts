@@ -3,8 +3,12 @@
  * operations: the request goes out byte for byte but for the model's name and `stream_options`, the answer comes back but
  * for the model's alias, and unknown fields pass in both directions.
  */
+import { audioSpeech, countCharacters } from "../../contract/AudioSpeech.ts"
 import { chatCompletions } from "../../contract/ChatCompletions.ts"
+import { imageEdits } from "../../contract/ImageEdits.ts"
+import { imageGenerations } from "../../contract/ImageGenerations.ts"
 import { InvalidRequest } from "../../contract/JobError.ts"
+import type { Operation } from "../../contract/Operation.ts"
 import { chatCompletionsProvider } from "../chat/ChatCompletionsProvider.ts"
 import type { AnswerGrammar } from "../http/AnswerGrammar.ts"
 import type { HttpProtocol, Relayed } from "../http/HttpProtocol.ts"
@@ -46,7 +50,15 @@ const relayedForm = (call: Call, path: string): Relayed | InvalidRequest => {
   const body = model === call.model ? call.body : MultipartText.setField(call.body, contentType, "model", model)
   return body === undefined
     ? InvalidRequest.at("model", "cannot be found in the form", "invalid_form")
-    : { path, body, contentType, streams: false, showUsage: false }
+    : { path, body, contentType, streams: false, showUsage: false, ...metering(call.operation, undefined) }
+}
+
+/** By what is billed that the dialect's usage does not tell: pictures, and the text that is read aloud. */
+const metering = ({ name }: Operation, input: unknown): Pick<Relayed, "grammar" | "usage"> => {
+  if (pictureOperations.includes(name)) return { grammar: pictures }
+  return name === audioSpeech.name && typeof input === "string"
+    ? { usage: { inputTokens: 0, outputTokens: 0, characters: countCharacters(input) } }
+    : {}
 }
 
 /** The client's body with the provider's name of the model, and with usage asked for so that it can be metered. */
@@ -64,7 +76,14 @@ const relayedJson = (call: Call, path: string): Relayed => {
     if (!showUsage) changes.set("stream_options", { ...options, include_usage: true })
   }
   const history = operation.name === chatCompletions.name ? "messages" : undefined
-  return { path, body: RelayedBody.edit(call, members, changes, history), contentType, streams, showUsage }
+  return {
+    path,
+    body: RelayedBody.edit(call, members, changes, history),
+    contentType,
+    streams,
+    showUsage,
+    ...metering(operation, JsonText.valueOf(body, members, "input"))
+  }
 }
 
 // Answer
@@ -79,6 +98,18 @@ const grammar: AnswerGrammar = {
     return usage === undefined ? {} : { usage, isOnlyUsage: Array.isArray(choices) && choices.length === 0 }
   },
   isLast: ({ choices }) => Json.list(choices).some((choice) => typeof Json.fields(choice)["finish_reason"] === "string")
+}
+
+const pictureOperations: ReadonlyArray<string> = [imageGenerations.name, imageEdits.name]
+
+/** Answers with pictures, which are counted: not every model tells of tokens. */
+const pictures: AnswerGrammar = {
+  ...grammar,
+  read: (answer, before) => {
+    const reading = grammar.read(answer, before)
+    const usage = reading.usage ?? { inputTokens: 0, outputTokens: 0 }
+    return reading.isError === true ? reading : { usage: { ...usage, images: Json.list(answer["data"]).length } }
+  }
 }
 
 export const openAi: HttpProtocol<typeof chatCompletionsProvider.options.Type> = {

@@ -1,0 +1,110 @@
+/** What relayed answers have consumed is known whatever they are and however large. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { audioSpeech } from "../../shared/contract/AudioSpeech.ts"
+import { embeddings } from "../../shared/contract/Embeddings.ts"
+import { imageEdits } from "../../shared/contract/ImageEdits.ts"
+import { imageGenerations } from "../../shared/contract/ImageGenerations.ts"
+import type { Operation } from "../../shared/contract/Operation.ts"
+import { FakeProvider } from "../fixture/FakeProvider.ts"
+import { callProvider } from "../fixture/ProtocolCall.ts"
+
+/** An answer of the provider, in pieces. */
+interface Answer {
+  readonly pieces: ReadonlyArray<string>
+  readonly contentType?: string
+}
+
+const ask = Effect.fnUntraced(function*(operation: Operation, body: unknown, answer?: Answer) {
+  const provider = yield* FakeProvider.make()
+  if (answer !== undefined) {
+    const { contentType = "application/json", pieces } = answer
+    provider.behaveOnce({ kind: "raw", pieces, headers: { "content-type": contentType } })
+  }
+  return yield* callProvider({
+    operation,
+    body,
+    name: "openai",
+    model: "m",
+    provider: { protocol: "openai", baseUrl: provider.baseUrl }
+  })
+}, Effect.scoped)
+
+const image = "iVBORw0KGgo".repeat(150_000)
+
+describe("an answer that is too large to be held", () => {
+  const vector = JSON.stringify({
+    object: "embedding",
+    index: 0,
+    embedding: Array.from({ length: 3_000 }, Math.random)
+  })
+  const pieces = [
+    "{\"object\":\"list\",\"data\":[",
+    ...Array.from({ length: 60 }, (_, index) => index === 0 ? vector : `,${vector}`),
+    "],\"model\":\"m\",\"usage\":{\"prompt_tokens\":120,\"total_tokens\":120}}"
+  ]
+  const request = { model: "m", input: ["one", "two"] }
+
+  it.live("is metered as it passes", () =>
+    Effect.gen(function*() {
+      const { bytes, usage } = yield* ask(embeddings, request, { pieces })
+      assert.isAbove(bytes.length, 3_000_000)
+      assert.strictEqual(bytes.toString(), pieces.join(""))
+      assert.deepStrictEqual(usage, { inputTokens: 120, outputTokens: 0 })
+    }))
+
+  it.live("is none where it ends in the middle", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(ask(embeddings, request, { pieces: pieces.slice(0, -1) }))
+      assert.deepInclude(error, { _tag: "ProviderFailed", reason: "malformed" })
+    }))
+})
+
+describe("pictures", () => {
+  const usage = { input_tokens: 5, output_tokens: 7, total_tokens: 12 }
+  const cases = [
+    ["that are small", { data: [{ url: "https://a" }, { url: "https://b" }] }, { inputTokens: 0, outputTokens: 0 }],
+    ["with tokens", { data: [{ b64_json: "aaaa" }, { b64_json: "[,]" }], usage }, { inputTokens: 5, outputTokens: 7 }],
+    [
+      "that are held",
+      { data: [{ b64_json: image.slice(0, 300_000) }, { b64_json: "b" }], usage },
+      { inputTokens: 5, outputTokens: 7 }
+    ],
+    ["that pass", { usage, data: [{ b64_json: image }, { b64_json: image }] }, { inputTokens: 5, outputTokens: 7 }]
+  ] as const
+
+  it.live.each(cases)("%s are counted", ([, answer, tokens]) =>
+    Effect.gen(function*() {
+      const pieces = [JSON.stringify({ created: 1, ...answer })]
+      const made = yield* ask(imageGenerations, { model: "m", prompt: "a boat" }, { pieces })
+      assert.deepStrictEqual(made.usage, { ...tokens, images: 2 })
+    }))
+
+  it.live("that were changed by a form are counted", () =>
+    Effect.gen(function*() {
+      const form = new FormData()
+      form.set("model", "m")
+      form.set("prompt", "brighter")
+      form.set("image", new File(["x"], "a.png"))
+      const made = yield* ask(imageEdits, form, { pieces: [JSON.stringify({ data: [{ b64_json: "aaaa" }] })] })
+      assert.deepStrictEqual(made.usage, { inputTokens: 0, outputTokens: 0, images: 1 })
+    }))
+})
+
+describe("speech", () => {
+  const request = { model: "m", input: "Grüße 🙂", voice: "nova" }
+
+  it.live("is metered by the characters that were read", () =>
+    Effect.gen(function*() {
+      const { bytes, usage } = yield* ask(audioSpeech, request)
+      assert.isAbove(bytes.length, 0)
+      assert.deepStrictEqual(usage, { inputTokens: 0, outputTokens: 0, characters: 7 })
+    }))
+
+  it.live("is none that is a page of a proxy's", () =>
+    Effect.gen(function*() {
+      const page = { pieces: ["<html>Please sign in</html>"], contentType: "text/html; charset=utf-8" }
+      const error = yield* Effect.flip(ask(audioSpeech, request, page))
+      assert.deepInclude(error, { _tag: "ProviderFailed", reason: "malformed" })
+    }))
+})
