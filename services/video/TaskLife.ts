@@ -11,6 +11,7 @@ import type { JetStreamFailed } from "../../shared/bus/JobStreams.ts"
 import type { Settlement } from "../../shared/bus/TaskQueue.ts"
 import {
   InternalError,
+  isProviders,
   isTransient,
   isUnsent,
   type JobError,
@@ -141,7 +142,8 @@ const started = Effect.fnUntraced(function*(
     if (result._tag === "Success") return result.success
     if (isOfStore(result.failure)) return yield* result.failure
     failure = result.failure
-    if (!isTransient(failure)) break
+    // another provider would find the request as wrong as this one
+    if (!isProviders(failure)) break
     if (!provider.mayRepeat && !isUnsent(failure)) {
       yield* Effect.logWarning("a task may have been given to its provider", { id, error: failure.message })
       return yield* unconfirmed(endpoint.name)
@@ -162,7 +164,9 @@ const worked = Effect.fnUntraced(function*(means: Means, owned: OwnedTask, repor
       duration: totalMs,
       orElse: () => Effect.fail(new ProviderTimeout({ provider: provider.endpoint.name, phase: "total" }))
     }),
-    calling(call, "follow")
+    calling(call, "follow"),
+    // the provider has not given up
+    Effect.tapErrorTag("ProviderTimeout", () => stoppedAt({ call, provider, task }))
   )
   yield* means.tasks.writeContent(id, video.bytes)
   const { format, metadata } = video
@@ -201,7 +205,7 @@ const failed = (
     case "JetStreamFailed":
       return Effect.as(Effect.logWarning("task given back", { id, detail: error.message }), "later")
     case "TaskRefused":
-      return error.refusal === "fenced"
+      return error.refusal === "fenced" || error.refusal === "unreadable"
         ? Effect.succeed("later")
         : Effect.as(stopped(means, id), "done" as const)
     default: {

@@ -215,5 +215,6 @@ export const isProviders = (error: JobError): boolean =>
 export const isUnsent = (error: JobError): boolean =>
   Predicate.isTagged(error, "ProviderRateLimited") ||
   (Predicate.isTagged(error, "ProviderTimeout") && error.phase === "connect") ||
-  (Predicate.isTagged(error, "ProviderFailed") &&
-    (error.reason === "unreachable" || error.reason === "resting" || error.status === 503))
+  (Predicate.isTagged(error, "ProviderFailed") && (untouched.includes(error.reason) || error.status === 503))
+
+const untouched: ReadonlyArray<ProviderFailed["reason"]> = ["unreachable", "credentials", "resting"]

@@ -9,9 +9,12 @@ import { openStore } from "../bus/ObjectStore.ts"
 import { buckets, stores } from "../bus/Storage.ts"
 import * as VideoTask from "./VideoTask.ts"
 
-/** What was to be done with the task cannot be done any more; `status` is what became of it. */
+/**
+ * What was to be done with the task cannot be done. Beside what `Refusal` says, `unknown`: there is no such task, or not any
+ * more; `unreadable`: a newer gateway has written its record, and has to go on with it.
+ */
 export class TaskRefused extends Schema.TaggedError<TaskRefused>()("TaskRefused", {
-  refusal: Schema.Literals(["ended", "fenced", "unknown"])
+  refusal: Schema.Literals(["ended", "fenced", "unknown", "unreadable"])
 }) {}
 
 /** A task in the hands of one worker. */
@@ -65,21 +68,18 @@ const open = Effect.fn("VideoTasks.open")(function*(patienceMs: number) {
   const patience = patiently.pipe(Schedule.upTo({ duration: patienceMs }))
   const again = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> => Effect.retry(effect, patience)
 
+  const refuse = (refusal: TaskRefused["refusal"]) => Effect.fail(new TaskRefused({ refusal }))
+
   const load = (id: string): Effect.Effect<Option.Option<Stored>, JetStreamFailed> =>
-    again(bucket.getRevision(id)).pipe(
-      Effect.map(
-        Option.flatMap(({ revision, value }) => Option.map(VideoTask.decode(value), (task) => ({ task, revision })))
-      )
-    )
+    Effect.catchTag(Effect.asSome(loadSurely(id)), "TaskRefused", () => Effect.succeedNone)
 
   const loadSurely = (id: string): Effect.Effect<Stored, TaskRefused | JetStreamFailed> =>
-    Effect.flatMap(
-      load(id),
-      Option.match({
-        onNone: () => Effect.fail(new TaskRefused({ refusal: "unknown" })),
-        onSome: (stored) => Effect.succeed(stored)
-      })
-    )
+    Effect.gen(function*() {
+      const found = Option.getOrUndefined(yield* again(bucket.getRevision(id)))
+      if (found === undefined) return yield* refuse("unknown")
+      const task = Option.getOrUndefined(VideoTask.decode(found.value))
+      return task === undefined ? yield* refuse("unreadable") : { task, revision: found.revision }
+    })
 
   /** Writes what the event makes of the task, again with what another has made of it where that came first. */
   const change = (

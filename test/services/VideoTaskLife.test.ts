@@ -1,11 +1,14 @@
 /** The life of a video task at a provider that counts what it is asked, over a real server. */
 import { assert, describe, it } from "@effect/vitest"
+import { Kvm } from "@nats-io/kv"
+import { connect } from "@nats-io/transport-node"
 import { ConfigProvider, Deferred, Effect, Exit, Fiber, Layer, Option, Schedule, Scope } from "effect"
 import * as TaskLife from "../../services/video/TaskLife.ts"
 import { Nats } from "../../shared/bus/Nats.ts"
-import { TaskQueue } from "../../shared/bus/TaskQueue.ts"
+import { type Settlement, TaskQueue } from "../../shared/bus/TaskQueue.ts"
 import {
   type JobError,
+  ProviderFailed,
   ProviderRateLimited,
   ProviderRejected,
   ProviderTimeout
@@ -29,6 +32,7 @@ class Provider {
   started = 0
   readonly cancelled: Array<unknown> = []
   readonly followed: Array<unknown> = []
+  timeouts: { readonly totalMs?: number } = {}
   /** What becomes of a task that it is asked for. */
   start: Effect.Effect<unknown, JobError> = Effect.sync(() => ({ upstream: this.started }))
   follow: Effect.Effect<Video, JobError> = Effect.succeed(video)
@@ -57,6 +61,10 @@ interface Bench {
   readonly lost: Effect.Effect<void>
   /** Starts a worker; `end` is what SIGTERM does. */
   readonly worker: (name: string) => Effect.Effect<{ readonly end: Effect.Effect<void> }>
+  /** Whether the queue was done with the task after a worker had it first. */
+  readonly settled: Effect.Effect<Settlement>
+  /** Writes its record as a gateway of another version does. */
+  readonly rewrite: (change: (record: object) => object) => Effect.Effect<void>
   /** What was written of it, and whether that is stored: not before that its queue is done with it. */
   readonly usage: { readonly events: Array<UsageEvent>; isStored: boolean }
   /** The task once it is such. */
@@ -69,7 +77,7 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
     const server = yield* NatsServer.make()
     const provider = new Provider()
     const named = (name: string, model: string) => ({
-      endpoint: { name, model, provider: { protocol: "openai" as const } },
+      endpoint: { name, model, provider: { protocol: "openai" as const, timeouts: provider.timeouts } },
       engine: provider.engine,
       mayRepeat
     })
@@ -93,6 +101,15 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
         pool: "default",
         bodyHash: "hash"
       }, 0)
+      const settled = yield* Deferred.make<Settlement>()
+      const rewrite: Bench["rewrite"] = (change) =>
+        Effect.promise(async () => {
+          const connection = await connect({ servers: server.url })
+          const bucket = await new Kvm(connection).open("VIDEO_TASKS")
+          const record = (await bucket.get("task_1"))?.json<object>() ?? {}
+          await bucket.put("task_1", JSON.stringify(change(record)))
+          await connection.close()
+        })
       const usage: Bench["usage"] = { events: [], isStored: true }
       const log = UsageLog.of({
         write: (_workload, event, onStored) => {
@@ -109,6 +126,9 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
           graceMs: 0,
           run: (job) =>
             TaskLife.live({ tasks, providers, worker: name, log, cost: (_, usage) => usage?.seconds ?? null }, job)
+              .pipe(
+                Effect.tap((settlement) => Deferred.succeed(settled, settlement))
+              )
         }).pipe(Scope.provide(scope))
         // the queue is there with its first worker, and recognises a task that it has
         yield* Effect.orDie(queue.submit({ ...task, workload: "video", traceparent: undefined }))
@@ -127,7 +147,7 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
           Effect.timeout("20 seconds"),
           Effect.orDie
         )
-      return yield* test({ provider, tasks, usage, until, lost, worker })
+      return yield* test({ provider, tasks, usage, until, lost, worker, rewrite, settled: Deferred.await(settled) })
     }).pipe(Effect.scoped, Effect.provide(layer))
   }).pipe(Effect.scoped)
 
@@ -188,6 +208,44 @@ describe("a task", () => {
         yield* worker("first")
         assert.strictEqual((yield* until(({ status }) => VideoTask.hasEnded(status))).status, "completed")
         assert.strictEqual(provider.started, 2)
+      })))
+
+  it.live("that its provider refuses for the gateway's key is submitted to another", () =>
+    bench(false, ({ provider, until, worker }) =>
+      Effect.gen(function*() {
+        const { start } = provider
+        const refused = new ProviderFailed({
+          provider: "upstream",
+          reason: "credentials",
+          status: 401,
+          retryAfterMs: null
+        })
+        provider.start = Effect.suspend(() => provider.started === 1 ? Effect.fail(refused) : start)
+        yield* worker("first")
+        const task = yield* until(({ status }) => VideoTask.hasEnded(status))
+        assert.deepInclude(task, { status: "completed", error: null })
+        assert.strictEqual(task.providerTask?.provider, "another")
+      })))
+
+  it.live("whose record a newer gateway has written is left to a newer worker", () =>
+    bench(false, ({ rewrite, settled, until, worker }) =>
+      Effect.gen(function*() {
+        yield* rewrite((record) => ({ ...record, status: "paused" }))
+        yield* worker("old")
+        assert.strictEqual(yield* settled, "later")
+        yield* rewrite((record) => ({ ...record, status: "queued" }))
+        assert.strictEqual((yield* until(({ status }) => VideoTask.hasEnded(status))).status, "completed")
+      })))
+
+  it.live("that takes its provider too long is stopped there", () =>
+    bench(false, ({ provider, until, worker }) =>
+      Effect.gen(function*() {
+        provider.timeouts = { totalMs: 50 }
+        provider.follow = Effect.never
+        yield* worker("first")
+        const task = yield* until(({ status }) => VideoTask.hasEnded(status))
+        assert.deepInclude(task.error, { _tag: "ProviderTimeout", phase: "total" })
+        assert.deepStrictEqual(provider.cancelled, [{ upstream: 1 }])
       })))
 
   it.live("whose worker is told to end while it is submitted keeps its name, and is gone on with", () =>
