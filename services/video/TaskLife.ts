@@ -47,8 +47,12 @@ const renewEveryMs = 500
 /** A task that has been begun so often has brought down its workers, and is not given to another. */
 const maxClaims = 20
 
-/** For everything from the claim to the video, in milliseconds. */
+/** For everything from the provider's name for the task to the video, in milliseconds. */
 const defaultTotalMs = 30 * 60_000
+
+/** How long a task waits until a provider's limits and health allow it, in milliseconds; and where it can turn to another. */
+const admittedWithinMs = 30 * 60_000
+const momentMs = 100
 
 /** How long a worker that has to end tries to say that it lets go, in milliseconds. */
 const releaseWithinMs = 2_000
@@ -94,23 +98,22 @@ const stoppedAt = ({ call, provider, task }: Started) =>
     )
   )
 
-/**
- * Gives the task to a provider and stores its name for it. What has been begun is ended even if the task is cancelled in
- * the meantime or the worker told to end, so that no task at a provider is without its name here.
- */
-const submitted = (owned: OwnedTask, call: VideoCall, provider: VideoProvider): Effect.Effect<Started, Failure> =>
-  provider.engine.start(call).pipe(
-    Effect.map((task): Started => ({ call, provider, task })),
-    Effect.tap((started) =>
-      Effect.tapError(owned.record({ event: "started", task: started.task }), () => stoppedAt(started))
-    ),
-    Effect.uninterruptible,
-    Effect.retry({
-      schedule: patience,
-      while: (error) => !isOfStore(error) && isTransient(error) && (provider.mayRepeat || isUnsent(error))
-    }),
-    calling(call, "start")
-  )
+/** Gives the task to a provider and stores its name for it. */
+const submitted = (owned: OwnedTask, call: VideoCall, provider: VideoProvider): Effect.Effect<Started, Failure> => {
+  const { model, name } = call.endpoint
+  return Effect.andThen(
+    owned.record({ event: "starting", provider: name, model }),
+    // what has been begun is ended even if the task is cancelled in the meantime or the worker told to end, so that no task
+    // at a provider is without its name here
+    provider.engine.start(call).pipe(
+      Effect.map((task): Started => ({ call, provider, task })),
+      Effect.tap((started) =>
+        Effect.tapError(owned.record({ event: "started", task: started.task }), () => stoppedAt(started))
+      ),
+      Effect.uninterruptible
+    )
+  ).pipe(calling(call, "start"))
+}
 
 const isOfStore = (error: Failure): error is TaskRefused | JetStreamFailed =>
   error._tag === "TaskRefused" || error._tag === "JetStreamFailed"
@@ -118,46 +121,16 @@ const isOfStore = (error: Failure): error is TaskRefused | JetStreamFailed =>
 const unconfirmed = (provider: string) =>
   new ProviderFailed({ provider, reason: "unconfirmed", status: null, retryAfterMs: null })
 
-/** Goes on with the provider that has the task, or finds one that takes it. */
-const started = Effect.fnUntraced(function*(
-  means: Means,
-  owned: OwnedTask,
-  request: VideoGenerationRequest
-): Effect.fn.Return<Started, Failure> {
-  const { id, model, providerTask } = owned.current()
-  if (providerTask !== null) {
-    const provider = means.providers.named(providerTask.provider, providerTask.model)
-    if (provider !== undefined && providerTask.task !== null) {
-      return { call: { id, request, endpoint: provider.endpoint }, provider, task: providerTask.task }
-    }
-    // whether the provider was asked before the last worker was lost is not known
-    if (provider?.mayRepeat !== true) return yield* unconfirmed(providerTask.provider)
-  }
-  const providers = yield* means.providers.forModel(model)
-  let failure: JobError = new InternalError()
-  for (const provider of providers) {
-    const { endpoint } = provider
-    yield* owned.record({ event: "starting", provider: endpoint.name, model: endpoint.model })
-    const result = yield* Effect.result(submitted(owned, { id, request, endpoint }, provider))
-    if (result._tag === "Success") return result.success
-    if (isOfStore(result.failure)) return yield* result.failure
-    failure = result.failure
-    // another provider would find the request as wrong as this one
-    if (!isProviders(failure)) break
-    if (!provider.mayRepeat && !isUnsent(failure)) {
-      yield* Effect.logWarning("a task may have been given to its provider", { id, error: failure.message })
-      return yield* unconfirmed(endpoint.name)
-    }
-  }
-  return yield* failure
-})
+/** A task, and who has it. */
+interface Work {
+  readonly means: Means
+  readonly owned: OwnedTask
+  readonly request: VideoGenerationRequest
+  readonly report: (progress: number) => void
+}
 
-/** From the request to the stored video. */
-const worked = Effect.fnUntraced(function*(means: Means, owned: OwnedTask, report: (progress: number) => void) {
-  const { claims, id } = owned.current()
-  if (claims > maxClaims) return yield* new WorkerLost()
-  const request = yield* requestOf(means, owned.current())
-  const { call, provider, task } = yield* started(means, owned, request)
+/** From the provider's name for the task to the stored video. */
+const followed = Effect.fnUntraced(function*({ means, owned, report }: Work, { call, provider, task }: Started) {
   const totalMs = provider.endpoint.provider.timeouts?.totalMs ?? defaultTotalMs
   const video = yield* provider.engine.follow(call, task, report).pipe(
     Effect.timeoutOrElse({
@@ -168,9 +141,87 @@ const worked = Effect.fnUntraced(function*(means: Means, owned: OwnedTask, repor
     // the provider has not given up
     Effect.tapErrorTag("ProviderTimeout", () => stoppedAt({ call, provider, task }))
   )
-  yield* means.tasks.writeContent(id, video.bytes)
+  yield* means.tasks.writeContent(owned.current().id, video.bytes)
   const { format, metadata } = video
   yield* owned.record({ event: "completed", result: { format, metadata, size: video.bytes.length } })
+})
+
+/** The provider that has the task already; `undefined` where it is to be given to one. */
+const taken = Effect.fnUntraced(function*(
+  { means, owned, request }: Work
+): Effect.fn.Return<Started | undefined, Failure> {
+  const { id, providerTask } = owned.current()
+  if (providerTask === null) return undefined
+  const provider = means.providers.named(providerTask.provider, providerTask.model)
+  if (provider !== undefined && providerTask.task !== null) {
+    return { call: { id, request, endpoint: provider.endpoint }, provider, task: providerTask.task }
+  }
+  // whether the provider was asked before the last worker was lost is not known
+  return provider?.mayRepeat === true ? undefined : yield* unconfirmed(providerTask.provider)
+})
+
+/** Has one provider do the work; its limits and its rest are waited for until a time (epoch milliseconds). */
+const doneBy = (provider: VideoProvider, work: Work, until: number) => {
+  const { owned, request } = work
+  const call = { id: owned.current().id, request, endpoint: provider.endpoint }
+  const begun = provider.begin({
+    until,
+    submit: submitted(owned, call, provider),
+    failureOf: (error) => isOfStore(error) ? undefined : error,
+    goOn: (started) => followed(work, started)
+  })
+  const rested: typeof begun = Effect.catchTag(begun, "Passed", (passed) =>
+    Effect.flatMap(
+      Clock.currentTimeMillis,
+      (now) =>
+        passed.reason === "busy" || now + passed.retryAfterMs > until
+          ? Effect.fail(passed)
+          : Effect.andThen(Effect.sleep(passed.retryAfterMs), rested)
+    ))
+  return Effect.retry(rested, {
+    schedule: patience,
+    while: (error) =>
+      error._tag !== "Passed" && !isOfStore(error) && isTransient(error) && (provider.mayRepeat || isUnsent(error))
+  })
+}
+
+/** Has the first provider do the work that takes it; those that would not do so at once are waited for after all others. */
+const done = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<void, Failure> {
+  const { id, model } = work.owned.current()
+  const providers = yield* work.means.providers.forModel(model)
+  const turns = providers.map((provider) => ({
+    provider,
+    waitMs: providers.length === 1 ? admittedWithinMs : momentMs
+  }))
+  let failure: JobError | undefined
+  for (const { provider, waitMs } of turns) {
+    const { name } = provider.endpoint
+    const result = yield* Effect.result(doneBy(provider, work, (yield* Clock.currentTimeMillis) + waitMs))
+    if (result._tag === "Success") return yield* result.success
+    const miss = result.failure
+    if (miss._tag === "Passed") {
+      failure ??= miss.toError(name)
+      if (waitMs === momentMs) turns.push({ provider, waitMs: admittedWithinMs })
+      continue
+    }
+    if (isOfStore(miss)) return yield* miss
+    failure = miss
+    // another provider would find the request as wrong as this one
+    if (!isProviders(failure)) break
+    if (!provider.mayRepeat && !isUnsent(failure)) {
+      yield* Effect.logWarning("a task may have been given to its provider", { id, error: failure.message })
+      return yield* unconfirmed(name)
+    }
+  }
+  return yield* failure ?? new InternalError()
+})
+
+/** From the request to the stored video. */
+const worked = Effect.fnUntraced(function*(means: Means, owned: OwnedTask, report: (progress: number) => void) {
+  if (owned.current().claims > maxClaims) return yield* new WorkerLost()
+  const work: Work = { means, owned, request: yield* requestOf(means, owned.current()), report }
+  const started = yield* taken(work)
+  yield* started === undefined ? done(work) : followed(work, started)
 })
 
 /** Says again and again that the task is being worked on, until that is refused. */

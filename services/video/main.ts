@@ -9,7 +9,7 @@ import * as VideoWorker from "./VideoWorker.ts"
 
 const worker = VideoWorker.layer.pipe(
   Layer.provide(LocalVideo.layer),
-  Layer.provide([GuardedFetch.layer, Upstream.layer])
+  Layer.provide([GuardedFetch.layer, Upstream.layer, WorkerService.sharedLimits])
 )
 
 Service.run("video", WorkerService.around(worker))

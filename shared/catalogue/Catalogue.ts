@@ -33,7 +33,7 @@ const Share = between(0, 1)
 
 /** What the provider allows, over all workers together. What is absent is not limited. */
 const Limits = Schema.Struct({
-  /** Calls at once, 1 to 100,000. */
+  /** Calls at once, 1 to 100,000. A video is one until it is there. */
   concurrency: Schema.optionalKey(upTo(100_000)),
   /** Calls begun within any 60 seconds, 1 to 100,000,000. */
   requestsPerMinute: Schema.optionalKey(upTo(100_000_000)),

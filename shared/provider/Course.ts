@@ -1,13 +1,6 @@
 /** How one request has fared so far: which candidates have failed it, which were not even called, and what is left to try. */
 import { defaultRetry, type Retry } from "../catalogue/Catalogue.ts"
-import {
-  InternalError,
-  isProviders,
-  isTransient,
-  type JobError,
-  ProviderFailed,
-  ProviderRateLimited
-} from "../contract/JobError.ts"
+import { InternalError, isProviders, isTransient, type JobError } from "../contract/JobError.ts"
 import type { Passed } from "./Passed.ts"
 import type { Candidate } from "./Route.ts"
 
@@ -108,10 +101,8 @@ export class Course {
     if (this.#failed !== undefined) return this.#failed.error
     const soonest = [...this.#passed].toSorted(([, a], [, b]) => a.retryAfterMs - b.retryAfterMs)[0]
     if (soonest === undefined) return new InternalError()
-    const [{ endpoint: { name: provider } }, { reason, retryAfterMs }] = soonest
-    return reason === "busy"
-      ? new ProviderRateLimited({ provider, retryAfterMs })
-      : new ProviderFailed({ provider, reason: "resting", status: null, retryAfterMs })
+    const [{ endpoint }, passed] = soonest
+    return passed.toError(endpoint.name)
   }
 
   #mayRepeat(candidate: Candidate, { error, times }: Failure): boolean {

@@ -27,6 +27,9 @@ export interface Route {
   readonly redispatch: "always" | "neverSent"
 }
 
+/** See `Candidate`. */
+export const keyOf = (provider: string, model: string): string => `${provider}\0${model}`
+
 /** Whether a call to it may be made a second time. */
 export const mayRepeat = (provider: Provider): boolean =>
   (provider.redispatch ?? (provider.protocol === "local" ? "always" : "neverSent")) === "always"
@@ -65,7 +68,7 @@ const stagesOf = (
   const byPriority = new Map<number, Array<Candidate>>()
   for (const { model: alias = name, priority = 0, provider: providerName, weight = 1 } of model.targets) {
     const provider = snapshot.providers.get(providerName)
-    const key = `${providerName}\0${alias}`
+    const key = keyOf(providerName, alias)
     if (provider === undefined || seen.has(key)) continue
     seen.add(key)
     const stage = byPriority.get(priority) ?? []

@@ -13,8 +13,9 @@ import {
   ProviderRejected,
   ProviderTimeout
 } from "../../shared/contract/JobError.ts"
+import { Passed } from "../../shared/provider/Passed.ts"
 import type { Video, VideoEngine } from "../../shared/provider/VideoEngine.ts"
-import { VideoProviders } from "../../shared/provider/VideoProviders.ts"
+import { type VideoProvider, VideoProviders } from "../../shared/provider/VideoProviders.ts"
 import * as VideoTask from "../../shared/tasks/VideoTask.ts"
 import { VideoTasks } from "../../shared/tasks/VideoTasks.ts"
 import type { UsageEvent } from "../../shared/usage/UsageEvent.ts"
@@ -33,6 +34,8 @@ class Provider {
   readonly cancelled: Array<unknown> = []
   readonly followed: Array<unknown> = []
   timeouts: { readonly totalMs?: number } = {}
+  /** What keeps the next calls from it, by its name. */
+  readonly passes = new Map<string, Array<Passed>>()
   /** What becomes of a task that it is asked for. */
   start: Effect.Effect<unknown, JobError> = Effect.sync(() => ({ upstream: this.started }))
   follow: Effect.Effect<Video, JobError> = Effect.succeed(video)
@@ -76,10 +79,16 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
   Effect.gen(function*() {
     const server = yield* NatsServer.make()
     const provider = new Provider()
-    const named = (name: string, model: string) => ({
+    const named = (name: string, model: string): VideoProvider => ({
       endpoint: { name, model, provider: { protocol: "openai" as const, timeouts: provider.timeouts } },
       engine: provider.engine,
-      mayRepeat
+      mayRepeat,
+      begin: ({ goOn, submit }) =>
+        Effect.gen(function*() {
+          const passed = provider.passes.get(name)?.shift()
+          if (passed !== undefined) return yield* Effect.fail(passed)
+          return yield* Effect.exit(goOn(yield* submit))
+        })
     })
     const layer = Layer.mergeAll(VideoTasks.layer({ patienceMs: 5_000 }), TaskQueue.layer).pipe(
       Layer.provide(Nats.layer),
@@ -225,6 +234,31 @@ describe("a task", () => {
         const task = yield* until(({ status }) => VideoTask.hasEnded(status))
         assert.deepInclude(task, { status: "completed", error: null })
         assert.strictEqual(task.providerTask?.provider, "another")
+      })))
+
+  it.live("whose provider is busy or rests is submitted to another", () =>
+    Effect.forEach(
+      ["busy", "resting"] as const,
+      (reason) =>
+        bench(false, ({ provider, until, worker }) =>
+          Effect.gen(function*() {
+            provider.passes.set("upstream", [new Passed(reason, 60_000)])
+            yield* worker("first")
+            const task = yield* until(({ status }) => VideoTask.hasEnded(status))
+            assert.deepInclude(task, { status: "completed", error: null })
+            assert.strictEqual(task.providerTask?.provider, "another")
+          }))
+    ))
+
+  it.live("whose providers all rest waits for them, and says nothing of having asked", () =>
+    bench(false, ({ provider, until, worker }) =>
+      Effect.gen(function*() {
+        const rest = () => new Passed("resting", 150)
+        provider.passes.set("upstream", [rest(), rest()]).set("another", [rest()])
+        yield* worker("first")
+        assert.isNull((yield* until(({ owner }) => owner !== null)).providerTask)
+        assert.deepInclude(yield* until(({ status }) => VideoTask.hasEnded(status)), { status: "completed", claims: 1 })
+        assert.strictEqual(provider.started, 1)
       })))
 
   it.live("whose record a newer gateway has written is left to a newer worker", () =>
