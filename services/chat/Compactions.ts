@@ -1,6 +1,6 @@
 /** The compactions that this gateway has made: sealed for their clients, and kept for a while under the id of the answer. */
 import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
-import { patiently } from "../../shared/bus/JobStreams.ts"
+import { whileJetStreamFails } from "../../shared/bus/JobStreams.ts"
 import { openStore } from "../../shared/bus/ObjectStore.ts"
 import { stores } from "../../shared/bus/Storage.ts"
 import { type JobError, Unavailable } from "../../shared/contract/JobError.ts"
@@ -28,7 +28,7 @@ export class Compactions extends Context.Service<Compactions, {
     Effect.gen(function*() {
       const seal = Seal.make(Redacted.value(yield* deriveKey("compaction")))
       const store = yield* openStore(stores.compactions).pipe(
-        Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
+        Effect.retry(whileJetStreamFails)
       )
       return Compactions.of({
         seal,

@@ -1,7 +1,7 @@
 /** The latest requests that have ended, as the events of their usage tell. */
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import { openJournal } from "../../shared/bus/Journal.ts"
-import { type JetStreamFailed, patiently } from "../../shared/bus/JobStreams.ts"
+import { type JetStreamFailed, whileJetStreamFails } from "../../shared/bus/JobStreams.ts"
 import { events as kept } from "../../shared/bus/Storage.ts"
 import { UsageEvent } from "../../shared/usage/UsageEvent.ts"
 
@@ -15,7 +15,7 @@ export class RequestLog extends Context.Service<RequestLog, {
     RequestLog,
     Effect.gen(function*() {
       const events = yield* openJournal(kept.usage).pipe(
-        Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
+        Effect.retry(whileJetStreamFails)
       )
       return RequestLog.of({
         latest: (count) =>

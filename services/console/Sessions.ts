@@ -4,7 +4,7 @@
  */
 import { Clock, Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto"
-import { type JetStreamFailed, patiently } from "../../shared/bus/JobStreams.ts"
+import { type JetStreamFailed, whileJetStreamFails } from "../../shared/bus/JobStreams.ts"
 import { openBucket } from "../../shared/bus/KeyValue.ts"
 import { buckets } from "../../shared/bus/Storage.ts"
 import * as GatewaySecret from "../../shared/keys/GatewaySecret.ts"
@@ -41,7 +41,7 @@ export class Sessions extends Context.Service<Sessions, {
       // another token ends the sessions that the old one began
       const { fingerprint } = yield* AdminToken
       const bucket = yield* openBucket(buckets.consoleSessions).pipe(
-        Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
+        Effect.retry(whileJetStreamFails)
       )
       const sign = (text: string) => createHmac("sha256", key).update(fingerprint).update(text).digest("base64url")
       const idOf = (secret: string) => hash("sha256", secret, "hex").slice(0, 16)

@@ -148,7 +148,13 @@ export const patiently = Schedule.min([Schedule.exponential("50 millis"), Schedu
   Schedule.jittered
 )
 
-/** The same, tried until it works: a server that has just come back may still be electing leaders. */
+/** For `Effect.retry`: as long as it is JetStream that fails. */
+export const whileJetStreamFails = {
+  while: (error: { readonly _tag: string }): boolean => error._tag === "JetStreamFailed",
+  schedule: patiently
+}
+
+/** Tried until it works: a server that has just come back may still be electing leaders. */
 export const provisionPatiently = (workload: Workload, pool: string) =>
   provision(workload, pool).pipe(
     Effect.tapError((error) =>

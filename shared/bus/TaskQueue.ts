@@ -12,7 +12,7 @@ import * as TraceParent from "../telemetry/TraceParent.ts"
 import { encodeJob } from "./JobHeader.ts"
 import type { PulledJob, Serving } from "./JobSource.ts"
 import { JobSource } from "./JobSource.ts"
-import { JetStreamFailed, patiently, provisionPatiently } from "./JobStreams.ts"
+import { JetStreamFailed, provisionPatiently, whileJetStreamFails } from "./JobStreams.ts"
 import * as Limits from "./Limits.ts"
 import { Nats } from "./Nats.ts"
 import * as Subjects from "./Subjects.ts"
@@ -69,7 +69,7 @@ export class TaskQueue extends Context.Service<TaskQueue, {
         submit: (task) =>
           Effect.flatMap(TraceParent.current, (traceparent) => publish(nats, { ...task, traceparent })).pipe(
             Effect.tapErrorTag("JetStreamFailed", () => Metric.update(Metrics.jetStreamErrors("submit"), 1)),
-            Effect.retry({ schedule: patiently, while: (error) => error._tag === "JetStreamFailed" }),
+            Effect.retry(whileJetStreamFails),
             Effect.timeoutOrElse({ duration: submitWithinMs, orElse: () => Effect.fail(unavailable) }),
             Effect.catchTag("JetStreamFailed", () => Effect.fail(unavailable)),
             Span.around(`publish ${Subjects.jobSubject(task.workload, task.pool)}`, {

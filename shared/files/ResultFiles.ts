@@ -2,7 +2,7 @@
 import { Context, Effect, Layer, Option } from "effect"
 import { randomUUID } from "node:crypto"
 import type { JetStreamFailed } from "../bus/JobStreams.ts"
-import { patiently } from "../bus/JobStreams.ts"
+import { whileJetStreamFails } from "../bus/JobStreams.ts"
 import { openStore } from "../bus/ObjectStore.ts"
 import { stores } from "../bus/Storage.ts"
 import { SignedUrl, type Verdict } from "./SignedUrl.ts"
@@ -37,7 +37,7 @@ export class ResultFiles extends Context.Service<ResultFiles, {
     Effect.gen(function*() {
       const urls = yield* SignedUrl
       const store = yield* openStore(stores.results).pipe(
-        Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
+        Effect.retry(whileJetStreamFails)
       )
       return ResultFiles.of({
         keep: Effect.fn("ResultFiles.keep")(function*(bytes, kind) {

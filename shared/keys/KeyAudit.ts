@@ -1,6 +1,6 @@
 /** Who changed which API key, how and when. */
 import { Context, DateTime, Effect, Layer, Option, Schedule, Schema } from "effect"
-import { type JetStreamFailed, patiently } from "../bus/JobStreams.ts"
+import { type JetStreamFailed, patiently, whileJetStreamFails } from "../bus/JobStreams.ts"
 import { openJournal } from "../bus/Journal.ts"
 import { events } from "../bus/Storage.ts"
 import type { ApiKey } from "./ApiKey.ts"
@@ -33,7 +33,7 @@ export class KeyAudit extends Context.Service<KeyAudit, {
     KeyAudit,
     Effect.gen(function*() {
       const journal = yield* openJournal(events.keyChanges).pipe(
-        Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
+        Effect.retry(whileJetStreamFails)
       )
       const persistently = patiently.pipe(Schedule.upTo({ duration: writeWithinMs }))
 

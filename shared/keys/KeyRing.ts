@@ -4,7 +4,7 @@
  */
 import { Clock, Context, DateTime, Deferred, Effect, Layer, Option, Schema, Stream } from "effect"
 import { openBucket } from "../bus/KeyValue.ts"
-import { patiently } from "../bus/JobStreams.ts"
+import { whileJetStreamFails } from "../bus/JobStreams.ts"
 import { Nats } from "../bus/Nats.ts"
 import { buckets } from "../bus/Storage.ts"
 import * as ApiKey from "./ApiKey.ts"
@@ -30,7 +30,7 @@ export class KeyRing extends Context.Service<KeyRing, {
       const nats = yield* Nats
       const clock = yield* Clock.Clock
       const bucket = yield* openBucket(buckets.apiKeys).pipe(
-        Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
+        Effect.retry(whileJetStreamFails)
       )
       const loaded = yield* Deferred.make<void>()
       let keys = new Map<string, ApiKey.ApiKey>()

@@ -3,7 +3,7 @@
  * an object store. All of it is gone 24 hours after its last change.
  */
 import { Clock, Context, Effect, Layer, Option, Result, Schedule, Schema, Semaphore, Stream } from "effect"
-import { JetStreamFailed, patiently } from "../bus/JobStreams.ts"
+import { JetStreamFailed, patiently, whileJetStreamFails } from "../bus/JobStreams.ts"
 import { openBucket } from "../bus/KeyValue.ts"
 import { openStore } from "../bus/ObjectStore.ts"
 import { buckets, stores } from "../bus/Storage.ts"
@@ -62,9 +62,8 @@ interface Stored {
 }
 
 const open = Effect.fn("VideoTasks.open")(function*(patienceMs: number) {
-  const opening = { while: (error: { readonly _tag: string }) => error._tag === "JetStreamFailed", schedule: patiently }
-  const bucket = yield* openBucket(buckets.videoTasks).pipe(Effect.retry(opening))
-  const store = yield* openStore(stores.videoContent).pipe(Effect.retry(opening))
+  const bucket = yield* openBucket(buckets.videoTasks).pipe(Effect.retry(whileJetStreamFails))
+  const store = yield* openStore(stores.videoContent).pipe(Effect.retry(whileJetStreamFails))
   const patience = patiently.pipe(Schedule.upTo({ duration: patienceMs }))
   const again = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> => Effect.retry(effect, patience)
 

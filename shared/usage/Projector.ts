@@ -8,7 +8,7 @@
  */
 import { Cause, Effect, Option, Schema, Stream } from "effect"
 import { openEvents, readEvents, type StoredEvent } from "../bus/EventStream.ts"
-import { JetStreamFailed, patiently } from "../bus/JobStreams.ts"
+import { JetStreamFailed, whileJetStreamFails } from "../bus/JobStreams.ts"
 import { type Bucket, openBucket } from "../bus/KeyValue.ts"
 import { events } from "../bus/Storage.ts"
 import { days, months, Place, type Tally } from "./Tally.ts"
@@ -111,7 +111,7 @@ const pass = Effect.gen(function*() {
 /** Counts for as long as it runs. */
 export const project = pass.pipe(
   Effect.tapError((error) => Effect.logWarning("usage is not counted just now", { detail: error.message })),
-  Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently }),
+  Effect.retry(whileJetStreamFails),
   Effect.tapCause((cause) =>
     Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("usage is not counted any more", cause)
   ),

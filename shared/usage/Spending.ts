@@ -3,7 +3,7 @@
  * behind as they are.
  */
 import { Clock, Context, DateTime, Deferred, Effect, Layer, Option, Stream } from "effect"
-import { patiently } from "../bus/JobStreams.ts"
+import { whileJetStreamFails } from "../bus/JobStreams.ts"
 import { openBucket } from "../bus/KeyValue.ts"
 import { months, spendKey } from "./Tally.ts"
 
@@ -34,7 +34,7 @@ export class Spending extends Context.Service<Spending, {
       const clock = yield* Clock.Clock
       const now = () => clock.currentTimeMillisUnsafe()
       const bucket = yield* openBucket(months.bucket).pipe(
-        Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently })
+        Effect.retry(whileJetStreamFails)
       )
       const loaded = yield* Deferred.make<void>()
       const spent = new Map<string, number>()

@@ -2,7 +2,7 @@
 import { Clock, Context, Effect, Layer, Metric } from "effect"
 import { openEvents } from "../bus/EventStream.ts"
 import { EventWriter } from "../bus/EventWriter.ts"
-import { patiently } from "../bus/JobStreams.ts"
+import { whileJetStreamFails } from "../bus/JobStreams.ts"
 import { Nats } from "../bus/Nats.ts"
 import { events } from "../bus/Storage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
@@ -32,7 +32,7 @@ export class UsageLog extends Context.Service<UsageLog, {
         return Effect.andThen(warning, Metric.update(Metrics.usageLost(), 1))
       })
       yield* openEvents(events.usage).pipe(
-        Effect.retry({ while: (error) => error._tag === "JetStreamFailed", schedule: patiently }),
+        Effect.retry(whileJetStreamFails),
         Effect.tapError((error) => Effect.logError("usage is not written", error)),
         Effect.forkScoped
       )
