@@ -26,6 +26,9 @@ const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Ledger.Ledger))
 /** Others may write at the same moment. After so many losses in a row a replica steps back for longer. */
 const maxTries = 8
 
+/** How many entries of unknown fate are remembered. What is forgotten counts as used, if it was made. */
+const maxDoubtful = 16
+
 /** The longest pause before a ledger that is out of reach is tried again, in milliseconds. */
 const maxBackOffMs = 2_000
 
@@ -105,9 +108,12 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
         return true
       }
       const doubts = account.doubtful
-      account.doubtful = [...doubts, { draft, revision }]
+      account.doubtful = [...doubts.slice(1 - maxDoubtful), { draft, revision }]
+      const { isAlone } = account
+      // where no answer comes, the ledger is read before anything more is written
+      account.isAlone = false
       const next = yield* write(account, encode(draft.entered.ledger), revision)
-      account.isAlone = account.isAlone && next !== undefined
+      account.isAlone = isAlone && next !== undefined
       if (next !== undefined) {
         account.doubtful = []
         account.written = { ledger: draft.entered.ledger, revision: next }

@@ -137,6 +137,23 @@ describe("a limit per minute", () => {
       assert.isAtLeast(log.windows(minute, 5 * minute + 6_000).most, 57)
     }))
 
+  it.effect("is not written to again and again while the ledger is out of reach: it is read first", () =>
+    Effect.gen(function*() {
+      const store = yield* TestStore.make()
+      const log = new Log()
+      yield* impatient(log, yield* replicas(store, 1), perMinute(60), 600)
+      yield* TestClock.adjust("5 seconds")
+      assert.isAbove(store.attempts, 1)
+      store.isAway = true
+      const { attempts } = store
+      yield* TestClock.adjust("1 hour")
+      assert.isAtMost(store.attempts - attempts, 1)
+      store.isAway = false
+      yield* TestClock.adjust("2 minutes")
+      assert.isAtMost(log.windows(minute).most, 60)
+      assert.isAtLeast(log.windows(minute, 60 * minute).most, 50)
+    }))
+
   it.effect("is never exceeded where it is not known which entries were made", () =>
     Effect.gen(function*() {
       const store = yield* TestStore.make()

@@ -13,6 +13,8 @@ export class TestStore {
   /** It does as it is asked, but its answers are lost. */
   isDeaf = false
   writes = 0
+  /** Writes that it was asked for, whether or not that reached it. */
+  attempts = 0
 
   constructor(store: LimitStore["Service"], latencyMs: number) {
     this.#store = store
@@ -45,12 +47,15 @@ export class TestStore {
       getRevision: (key) => this.#ask(this.#store.getRevision(key)),
       create: (key, value) => this.#ask(this.#store.create(key, value)),
       update: (key, value, revision) =>
-        this.#ask(
-          Effect.tap(
-            this.#store.update(key, value, revision),
-            (written) => Effect.sync(() => Option.isSome(written) && this.writes++)
+        Effect.suspend(() => {
+          this.attempts++
+          return this.#ask(
+            Effect.tap(
+              this.#store.update(key, value, revision),
+              (written) => Effect.sync(() => Option.isSome(written) && this.writes++)
+            )
           )
-        )
+        })
     })
   }
 }
