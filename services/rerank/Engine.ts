@@ -41,10 +41,8 @@ const make = (tokenizer: Tokenizer): Perform =>
       .slice(0, request.top_n ?? texts.length)
     const inputTokens = yield* tokenizer.countAll([request.query, ...texts])
 
-    const meta = {
-      api_version: { version: "1" },
-      billed_units: { search_units: Math.ceil(texts.length / documentsPerSearchUnit) }
-    }
+    const searchUnits = Math.ceil(texts.length / documentsPerSearchUnit)
+    const meta = { api_version: { version: "1" }, billed_units: { search_units: searchUnits } }
     const body = Stream.make(`{"id":${JSON.stringify(randomUUID())},"results":[`).pipe(
       Stream.concat(
         Stream.mapEffect(Stream.fromIterable(printed(results)), (json) => Effect.as(Effect.yieldNow, json))
@@ -54,7 +52,7 @@ const make = (tokenizer: Tokenizer): Perform =>
     )
     sink.start({ status: 200, contentType: "application/json", headers: {} })
     yield* writeAll(sink, body)
-    return { inputTokens, outputTokens: 0 }
+    return { inputTokens, outputTokens: 0, searchUnits }
   })
 
 /** The results as JSON, separated by commas, some at a time. */

@@ -216,13 +216,15 @@ describe("reranking", () => {
         const documents = ["a lighthouse", { text: "bees in a hive" }]
         const answer = yield* ask(
           rerank,
-          { model: "alias", query: "bees", documents, top_n: 1, return_documents: true },
+          { model: "alias", query: "bees", documents, top_n: 1, return_documents: true, maxTokensPerDoc: 64 },
           { baseUrl: `${provider.root}/v2`, options: { package: "@ai-sdk/cohere" } }
         )
         const { id, results } = read(answer)
         assert.match(id, /^rerank-/)
         assert.deepStrictEqual(results, [{ index: 1, relevance_score: 1, document: { text: "bees in a hive" } }])
         assert.deepStrictEqual(answer.usage, { inputTokens: 0, outputTokens: 0, searchUnits: 1 })
+        // what the gateway does not know is the package's business
+        assert.deepInclude(provider.requests[0]?.json, { max_tokens_per_doc: 64 })
       })
     ))
 })

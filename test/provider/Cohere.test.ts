@@ -205,6 +205,16 @@ describe("embeddings", () => {
       assert.strictEqual(answered.usage?.inputTokens, 200)
     }).pipe(Effect.scoped))
 
+  it.live("are metered as nothing where the provider counts what cannot be", () =>
+    bench(({ answers, ask }) =>
+      Effect.forEach([-3, 1.5, "many", null], (input_tokens) =>
+        Effect.gen(function*() {
+          answers({ embeddings: { float: [[1]] }, meta: { billed_units: { input_tokens } } })
+          const { usage } = yield* ask(embeddings, { model: "alias", input: "a" })
+          assert.deepStrictEqual(usage, { inputTokens: 0, outputTokens: 0 })
+        }))
+    ))
+
   it.live("that are not one for each text are no answer", () =>
     bench(({ answers, ask }) =>
       Effect.gen(function*() {

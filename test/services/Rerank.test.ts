@@ -100,7 +100,7 @@ describe("an answer", () => {
       assert.notStrictEqual(one.id, other.id)
       assert.strictEqual(one.meta.billed_units.search_units, 1)
       assert.strictEqual(other.meta.billed_units.search_units, 2)
-      assert.deepStrictEqual(one.usage, { inputTokens: 101, outputTokens: 0 })
+      assert.deepStrictEqual(one.usage, { inputTokens: 101, outputTokens: 0, searchUnits: 1 })
     }))
 })
 

@@ -2,6 +2,7 @@
 import { Array, Effect, Stream } from "effect"
 import { InvalidRequest, ProviderFailed } from "../../contract/JobError.ts"
 import type { EmbeddingModel } from "../embeddings/EmbeddingModel.ts"
+import * as Json from "../Json.ts"
 import { attempt } from "./AiSdkCall.ts"
 import { lostFields, modelOf, providerOptions } from "./AiSdkModel.ts"
 import type { Opener } from "./AiSdkPackage.ts"
@@ -41,7 +42,7 @@ export const make = (open: Opener): EmbeddingModel =>
     })
     return {
       vectors: Stream.fromIterable(answers.map(({ embeddings }) => embeddings)),
-      tokens: Math.round(answers.reduce((sum, { usage }) => sum + (usage?.tokens ?? 0), 0)),
+      tokens: answers.reduce((sum, { usage }) => sum + (Json.count(usage?.tokens) ?? 0), 0),
       warnings: [...new Set(answers.flatMap(({ warnings }) => lostFields(warnings, (feature) => feature)))]
     }
   })

@@ -7,6 +7,7 @@ import type { ImageModel, Picture } from "../images/ImageModel.ts"
 import type { ImageRequest, ImageSetting } from "../images/ImageRequest.ts"
 import { fileOf, type ImageSource } from "../images/ImageSource.ts"
 import { mediaTypeOf } from "../images/PictureKind.ts"
+import * as Json from "../Json.ts"
 import { notSupported } from "../Protocol.ts"
 import { type Attempt, attempt } from "./AiSdkCall.ts"
 import { lostFields, modelOf, providerOptions } from "./AiSdkModel.ts"
@@ -112,5 +113,5 @@ const takesPictures = (model: Generating, at: Attempt): Effect.Effect<boolean, J
     ? Effect.succeed(false)
     : Effect.map(attempt(at, async () => await model.supportsFileInputs), (takes) => takes !== false)
 
-const sumOf = (counts: ReadonlyArray<number | undefined>): number =>
-  counts.reduce<number>((sum, count) => sum + (count ?? 0), 0)
+const sumOf = (counts: ReadonlyArray<unknown>): number =>
+  counts.reduce<number>((sum, count) => sum + (Json.count(count) ?? 0), 0)

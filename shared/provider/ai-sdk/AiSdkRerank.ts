@@ -3,20 +3,22 @@ import { Effect, Predicate } from "effect"
 import { randomUUID } from "node:crypto"
 import { RerankRequest } from "../../contract/Rerank.ts"
 import { usageIn } from "../cohere/RerankUsage.ts"
-import { decoder } from "../RequestBody.ts"
+import { reader } from "../RequestBody.ts"
 import type { Perform } from "../Protocol.ts"
 import * as TranslationWarnings from "../TranslationWarnings.ts"
+import { unknownFields } from "../UnknownFields.ts"
 import { attempt } from "./AiSdkCall.ts"
 import { lostFields, modelOf, providerOptions } from "./AiSdkModel.ts"
 import type { Opener } from "./AiSdkPackage.ts"
 
-const decode = decoder(RerankRequest)
+const read = reader(RerankRequest)
+const known = new Set(Object.keys(RerankRequest.fields))
 const utf8 = new TextEncoder()
 
 export const make = (open: Opener): Perform =>
   Effect.fnUntraced(function*(call, sink) {
     const { endpoint } = call
-    const { documents, query, return_documents, top_n } = yield* decode(call)
+    const { json, request: { documents, query, return_documents, top_n } } = yield* read(call)
     const opened = yield* open(endpoint)
     const model = yield* modelOf("reranking", opened, endpoint, call)
     const values = [documents].flat().map((document) => typeof document === "string" ? document : document.text)
@@ -26,7 +28,7 @@ export const make = (open: Opener): Perform =>
         documents: { type: "text", values },
         query,
         ...(typeof top_n === "number" ? { topN: top_n } : {}),
-        providerOptions: providerOptions(opened, model, {})
+        providerOptions: providerOptions(opened, model, unknownFields(json, known))
       }))
     const usage = usageIn(response?.body)
     const answer = {

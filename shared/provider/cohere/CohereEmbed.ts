@@ -2,6 +2,7 @@
 import { Array, Effect, Schema, Stream } from "effect"
 import { ProviderFailed } from "../../contract/JobError.ts"
 import type { EmbeddingModel, EmbeddingRequest } from "../embeddings/EmbeddingModel.ts"
+import * as Json from "../Json.ts"
 import * as JsonExchange from "../JsonExchange.ts"
 import type { Upstream } from "../Upstream.ts"
 import { optionsOf } from "./CohereOptions.ts"
@@ -44,7 +45,7 @@ const Answer = Schema.Struct({
   embeddings: Schema.Struct({ float: Vectors }),
   meta: Schema.optionalKey(Schema.Struct({
     billed_units: Schema.optionalKey(Schema.Struct({
-      input_tokens: Schema.optionalKey(Schema.Finite)
+      input_tokens: Schema.optionalKey(Schema.Unknown)
     }))
   }))
 })
@@ -67,7 +68,7 @@ export const make = (upstream: Upstream["Service"]): EmbeddingModel => {
     })
     return {
       vectors: Stream.fromIterable(answers.map(({ embeddings }) => embeddings.float)),
-      tokens: Math.round(answers.reduce((sum, { meta }) => sum + (meta?.billed_units?.input_tokens ?? 0), 0)),
+      tokens: answers.reduce((sum, { meta }) => sum + (Json.count(meta?.billed_units?.input_tokens) ?? 0), 0),
       warnings: lost.filter((name) => name in request.extra)
     }
   })
