@@ -41,7 +41,7 @@ export const edit = Effect.fn("Edit.edit")(function*(
 ): Effect.fn.Return<ReadonlyArray<Picture>, InvalidRequest | InternalError> {
   const images = yield* Effect.forEach(
     request.images,
-    (image) => Effect.map(load(image, guard), ({ pixels }) => pixels)
+    (image) => Effect.map(load(image, guard, request.images.length), ({ pixels }) => pixels)
   )
   const mask = request.mask === undefined ? undefined : yield* load(request.mask, guard)
   const [first, ...others] = images

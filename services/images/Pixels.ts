@@ -24,6 +24,9 @@ export interface Loaded {
 const maximumPixels = 64_000_000
 const longestSide = 4096
 
+/** The most pixels of several pictures together: twice as many as the one has that is made of them. Each is four bytes. */
+const pixelsTogether = 2 * longestSide ** 2
+
 export const open = ({ data, height, width }: Pixels): Sharp => sharp(data, { raw: { width, height, channels: 4 } })
 
 const decode = (pipeline: Sharp) =>
@@ -40,11 +43,12 @@ export const take = (pipeline: Sharp): Effect.Effect<Pixels, InternalError> =>
 
 /**
  * Loads a picture: PNG, JPEG, WebP, GIF (its first image), AVIF or TIFF, upright, in sRGB. One with a side longer than
- * 4096 is scaled down to that. Fails with `InvalidRequest` where it is none, or has more than 64 million pixels.
+ * 4096 is scaled down to that, and one of several (`among`) to its share of what they may have together. Fails with `InvalidRequest` where it is none, or has more than 64 million pixels.
  */
 export const load = Effect.fn("Pixels.load")(function*(
   source: ImageSource,
-  guard: GuardedFetch["Service"]
+  guard: GuardedFetch["Service"],
+  among = 1
 ): Effect.fn.Return<Loaded, InvalidRequest> {
   const bytes = yield* bytesOf(source, guard)
   const picture = sharp(bytes, { limitInputPixels: maximumPixels })
@@ -55,9 +59,10 @@ export const load = Effect.fn("Pixels.load")(function*(
     return yield* unusable(source, `must have at most ${maximumPixels / 1_000_000} million pixels`)
   }
   const upright = picture.autoOrient()
-  const fitting = Math.max(metadata.width, metadata.height) > longestSide
-    ? upright.resize(longestSide, longestSide, { fit: "inside" })
-    : upright
+  const longer = Math.max(metadata.width, metadata.height)
+  const share = Math.sqrt(pixelsTogether / among / (metadata.width * metadata.height))
+  const side = Math.min(longestSide, Math.floor(longer * share))
+  const fitting = longer > side ? upright.resize(side, side, { fit: "inside" }) : upright
   const pixels = yield* Effect.mapError(decode(fitting), () => unusable(source, "is damaged"))
   return { pixels, hasAlpha: metadata.hasAlpha === true }
 })

@@ -2,7 +2,9 @@
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import sharp from "sharp"
+import { load } from "../../services/images/Pixels.ts"
 import type { InvalidRequest } from "../../shared/contract/JobError.ts"
+import { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
 import { decoded, edited, engine, type Picture, type Rgb, stripes, toDataUrl } from "../fixture/ImagesEngine.ts"
 import { longestTurn } from "../fixture/LocalCall.ts"
 
@@ -301,6 +303,24 @@ layer(engine, { excludeTestServices: true })((it) => {
         near(other.at(left, 0.5), red, 0)
         near(other.at(right, 0.5), [225, 195, 45])
       }))
+
+    it.effect("several pictures no larger together than two of the largest", () =>
+      Effect.gen(function*() {
+        const guard = yield* GuardedFetch
+        const flat = sharp({ create: { width: 4096, height: 2048, channels: 3, background: "#204060" } })
+        const png = yield* Effect.promise(() => flat.png().toBuffer())
+        const sizeAmong = (among: number) =>
+          Effect.map(
+            load({ content: png.toString("base64"), param: "image" }, guard, among),
+            ({ pixels: { data, height, width } }) => ({ width, height, bytes: data.length })
+          )
+        assert.deepStrictEqual(yield* sizeAmong(1), { width: 4096, height: 2048, bytes: 4 * 4096 * 2048 })
+        assert.strictEqual((yield* sizeAmong(4)).width, 4096)
+        const { bytes, height, width } = yield* sizeAmong(16)
+        assert.isAtMost(16 * bytes, 2 * 4 * 4096 ** 2)
+        assert.isAtLeast(16 * bytes, 1.9 * 4 * 4096 ** 2)
+        assert.closeTo(width / height, 2, 0.01)
+      }).pipe(Effect.provide(GuardedFetch.layer)))
 
     it.effect("several pictures: side by side, below one another, in a grid, over one another", () =>
       Effect.gen(function*() {
