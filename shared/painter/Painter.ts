@@ -41,7 +41,11 @@ export class Painter extends Context.Service<Painter, {
 }
 
 const thread = Effect.acquireRelease(
-  Effect.sync(() => new Worker(new URL("./thread.ts", import.meta.url), { name: "painter" })),
+  Effect.sync(() =>
+    new Worker(new URL("./thread.ts", import.meta.url), { name: "painter" })
+      // an error that nobody listens to ends the process, and nobody does to a thread that is being ended
+      .on("error", () => undefined)
+  ),
   (worker) => Effect.promise(() => worker.terminate())
 )
 
