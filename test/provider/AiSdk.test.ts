@@ -247,6 +247,15 @@ describe("speech", () => {
         assert.deepInclude(provider.requests[0]?.json, { voice: "marin", instructions: "Whisper", input: "Hello" })
       })
     ))
+
+  it.live("is none that is empty", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        provider.behaveOnce({ kind: "raw", pieces: [], headers: { "content-type": "audio/mpeg" } })
+        const error = yield* Effect.flip(ask(audioSpeech, { model: "alias", input: "Hello", voice: "nova" }))
+        assert.deepInclude(error, { _tag: "ProviderFailed", reason: "malformed" })
+      })
+    ))
 })
 
 describe("a failure", () => {

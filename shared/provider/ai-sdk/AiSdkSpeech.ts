@@ -1,6 +1,7 @@
 /** Speech by a package of the AI SDK. */
 import { Effect, Schema } from "effect"
 import { AudioSpeechRequest, countCharacters, mediaTypes } from "../../contract/AudioSpeech.ts"
+import { ProviderFailed } from "../../contract/JobError.ts"
 import { decoder, reader } from "../RequestBody.ts"
 import type { Perform } from "../Protocol.ts"
 import * as TranslationWarnings from "../TranslationWarnings.ts"
@@ -43,6 +44,15 @@ export const make = (open: Opener): Perform =>
         ...(typeof request.speed === "number" ? { speed: request.speed } : {}),
         providerOptions: providerOptions(opened, model, unknownFields(json, known))
       }))
+    const sound = typeof audio === "string" ? Buffer.from(audio, "base64") : audio
+    if (sound.length === 0) {
+      return yield* new ProviderFailed({
+        provider: endpoint.name,
+        reason: "malformed",
+        status: null,
+        retryAfterMs: null
+      })
+    }
     const told = response.headers?.["content-type"]
     sink.start({
       status: 200,
@@ -50,6 +60,6 @@ export const make = (open: Opener): Perform =>
       headers: TranslationWarnings.toHeaders(lostFields(warnings, (feature) =>
         settings[feature] ?? feature))
     })
-    sink.write(typeof audio === "string" ? Buffer.from(audio, "base64") : audio)
+    sink.write(sound)
     return { inputTokens: 0, outputTokens: 0, characters: countCharacters(request.input) }
   })
