@@ -49,7 +49,7 @@ interface Clause {
 }
 
 const quotation = /["“”«»「」]([^"“”«»「」]*)["“”«»「」]|(?<![\p{L}\p{N}])'([^']*)'(?![\p{L}\p{N}])/gu
-const separator = /\s*(?:[,;:!?\n，。；、]|\.(?!\d)|\b(?:then|and|also|afterwards|plus|while)\b|然后|并且|并|再)\s*/
+const separator = /[,;:!?\n，。；、]|\.(?!\d)|\b(?:then|and|also|afterwards|plus|while)\b|然后|并且|并|再/
 
 const clausesOf = (instruction: string): ReadonlyArray<Clause> => {
   const quotes: Array<string> = []
@@ -60,7 +60,7 @@ const clausesOf = (instruction: string): ReadonlyArray<Clause> => {
     })
     .toLowerCase()
     .replaceAll(/black(?:\s*(?:and|&)\s*|-and-|-)white|\bb\s*&\s*w\b/g, "grayscale")
-  return text.split(new RegExp(separator, "g")).flatMap((part) => {
+  return text.split(separator).flatMap((part) => {
     if (part.trim() === "") return []
     const quote = /‹(\d+)›/.exec(part)?.[1]
     return [{

@@ -417,6 +417,15 @@ layer(engine, { excludeTestServices: true })((it) => {
       }))
   })
 
+  it.effect("an instruction of nothing but space does not keep the process from answering", () =>
+    Effect.gen(function*() {
+      const image = toDataUrl(yield* stripes(30, 20, [red, green, blue]))
+      const prompt = `invert${" ".repeat(31_000)}`
+      const { milliseconds, result: [picture] } = yield* longestTurn(edited({ prompt, image }))
+      assert.strictEqual(picture?.said, "Inverted the colours.")
+      assert.isBelow(milliseconds, 300)
+    }))
+
   it.effect("a large picture and many steps do not keep the process from answering", () =>
     Effect.gen(function*() {
       const image = toDataUrl(yield* stripes(1600, 1200, [red, green, blue]))
