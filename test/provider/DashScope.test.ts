@@ -123,6 +123,7 @@ describe("a request for a picture", () => {
           size: "1024x768",
           seed: 7,
           output_format: "webp",
+          user: "u-1",
           style: "vivid"
         })
         assert.deepStrictEqual(posted(), {
@@ -132,7 +133,7 @@ describe("a request for a picture", () => {
         })
         assert.lengthOf(dataOf(answer), 2)
         assert.strictEqual(answer.usage?.images, 2)
-        assert.strictEqual(answer.head?.headers["x-translation-warnings"], "output_format")
+        assert.strictEqual(answer.head?.headers["x-translation-warnings"], "output_format; user")
       })
     ))
 

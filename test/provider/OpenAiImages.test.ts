@@ -35,7 +35,8 @@ const messages = (...content: ReadonlyArray<object>) => ({ messages: [{ role: "u
 const message = {
   model: "alias",
   input: messages({ text: "a boat" }),
-  parameters: { negative_prompt: "fog", prompt_extend: true, watermark: false, size: "128*64", n: 2, quality: "low" }
+  parameters: { negative_prompt: "fog", prompt_extend: true, watermark: false, size: "128*64", n: 2, quality: "low" },
+  user: "u-1"
 }
 
 describe("pictures by messages", () => {
@@ -48,7 +49,8 @@ describe("pictures by messages", () => {
           prompt: "a boat",
           n: 2,
           size: "128x64",
-          quality: "low"
+          quality: "low",
+          user: "u-1"
         })
         assert.strictEqual(provider.requests[0]?.path, "/v1/images/generations")
         assert.deepStrictEqual(dataOf(answer).map((item) => Object.keys(item)), [["b64_json"], ["b64_json"]])

@@ -28,7 +28,8 @@ const lost = (request: ImageRequest): ReadonlyArray<string> =>
     ["prompt_extend", request.extend],
     ["watermark", request.watermark],
     ["output_format", request.format],
-    ["output_compression", request.quality]
+    ["output_compression", request.quality],
+    ["user", request.user]
   ] as const).flatMap(([setting, value]) => value === undefined ? [] : [request.pathOf(setting)])
 
 const settings: Readonly<Record<string, ImageSetting>> = { n: "n", size: "size", seed: "seed" }

@@ -67,9 +67,10 @@ const toBody = Effect.fnUntraced(function*({ endpoint }: Call, request: ImageReq
 })
 
 /** Its pictures are PNG files, whatever is asked for. */
-const lost = ({ format, pathOf, quality }: ImageRequest): ReadonlyArray<string> => [
+const lost = ({ format, pathOf, quality, user }: ImageRequest): ReadonlyArray<string> => [
   ...(format === undefined || format === "png" ? [] : [pathOf("output_format")]),
-  ...(quality === undefined ? [] : [pathOf("output_compression")])
+  ...(quality === undefined ? [] : [pathOf("output_compression")]),
+  ...(user === undefined ? [] : [pathOf("user")])
 ]
 
 // Answer

@@ -60,6 +60,7 @@ export const readContent = Effect.fnUntraced(function*(call: Call) {
     answerAs: "b64_json",
     format: undefined,
     quality: undefined,
+    user: undefined,
     input: undefined,
     extra: {},
     pathOf: (setting) => `generationConfig.${paths[setting] ?? setting}`

@@ -35,6 +35,8 @@ export interface ImageRequest {
   readonly format: PictureKind | undefined
   /** Percent. */
   readonly quality: number | undefined
+  /** Whose request it is, as the client tells its users apart. */
+  readonly user: string | undefined
   /** The client's `input` as it came, where the request has the form of messages. */
   readonly input: unknown
   /** Fields that the gateway does not know, from beside the prompt or from `parameters`: they are the provider's business. */
@@ -55,6 +57,7 @@ const settingsOf = (top: Settings, nested: Settings | null | undefined) => ({
   answerAs: nested?.response_format ?? top.response_format ?? "b64_json",
   format: nested?.output_format ?? top.output_format ?? undefined,
   quality: nested?.output_compression ?? top.output_compression ?? undefined,
+  user: top.user ?? undefined,
   pathOf: (setting: ImageSetting) => {
     const inner: Partial<Record<ImageSetting, unknown>> = nested ?? {}
     return inner[setting] === undefined || inner[setting] === null ? setting : `parameters.${setting}`

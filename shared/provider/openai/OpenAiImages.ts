@@ -45,7 +45,8 @@ const toFields = ({ model }: Endpoint, request: ImageRequest): Readonly<Record<s
   ...(request.n === 1 ? {} : { n: request.n }),
   ...(request.size === undefined ? {} : { size: `${request.size.width}x${request.size.height}` }),
   ...(request.format === undefined ? {} : { output_format: request.format }),
-  ...(request.quality === undefined ? {} : { output_compression: request.quality })
+  ...(request.quality === undefined ? {} : { output_compression: request.quality }),
+  ...(request.user === undefined ? {} : { user: request.user })
 })
 
 const toForm = Effect.fnUntraced(function*(
