@@ -20,8 +20,17 @@ const text = new TextDecoder("utf-8", { ignoreBOM: true })
 /** A member's name at its beginning, with what follows it. */
 const nameFirst = /^\s*("(?:[^"\\]|\\.)*")\s*:/
 
+/** A small member that has ended, and where in the whole text it lies, in bytes. */
+export interface Ended {
+  readonly name: string
+  readonly start: number
+  readonly end: number
+}
+
 export class JsonOutline {
   readonly #members = new Map<string, unknown>()
+  #ended: Array<Ended> = []
+  #bytes = 0
   #depth = 0
   #inString = false
   /** The backslashes at the end of what was seen of a string. */
@@ -60,13 +69,31 @@ export class JsonOutline {
         this.#depth--
         if (this.#depth !== 0) continue
         this.#isWhole = true
-        this.#end(piece.subarray(from, at))
+        this.#end(piece.subarray(from, at), this.#bytes + at)
       } else if (byte === comma && this.#depth === 1) {
-        this.#end(piece.subarray(from, at))
+        this.#end(piece.subarray(from, at), this.#bytes + at)
         from = at + 1
       } else if (byte === comma && this.#depth === 2) this.#commas++
     }
     if (this.#depth > 0) this.#keep(piece.subarray(from))
+    this.#bytes += piece.length
+  }
+
+  /** How much there was of it so far. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** How much of that, at its end, belongs to a member that may yet turn out to be a small one. */
+  get openBytes(): number {
+    return this.#depth > 0 && this.#isKept ? this.#keptBytes : 0
+  }
+
+  /** The small members that have ended since this was last asked. */
+  takeEnded(): ReadonlyArray<Ended> {
+    const ended = this.#ended
+    this.#ended = []
+    return ended
   }
 
   /** `undefined` where the text is no whole object. A long list has its length, and nothing in it. */
@@ -94,7 +121,7 @@ export class JsonOutline {
     this.#keptBytes += part.length
   }
 
-  #end(last: Uint8Array): void {
+  #end(last: Uint8Array, end: number): void {
     this.#keep(last)
     const member = text.decode(Buffer.concat(this.#kept))
     if (!this.#isKept) {
@@ -107,7 +134,12 @@ export class JsonOutline {
     } else {
       const parsed = Json.parse(`{${member}}`)
       if (!Predicate.isReadonlyObject(parsed)) this.#isBroken = true
-      else for (const [name, value] of Object.entries(parsed)) this.#members.set(name, value)
+      else {
+        for (const [name, value] of Object.entries(parsed)) {
+          this.#members.set(name, value)
+          this.#ended.push({ name, start: end - this.#keptBytes, end })
+        }
+      }
     }
     this.#hasMembers = true
     this.#kept = []

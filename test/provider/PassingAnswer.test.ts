@@ -175,6 +175,20 @@ describe("a recorded answer", () => {
   })
 })
 
+describe("an answer that passes as it comes", () => {
+  it.each(named)("%s has the alias where the whole one has it", (_, sample) => {
+    const whole = textOf(open(sample.provider, "m", "alias").whole(sample.json))
+    for (const size of [1, 7, 64, 1_000]) {
+      const answer = open(sample.provider, "m", "alias")
+      answer.holdBytes("application/json")
+      const pieces = cut(sample.json, [size]).flatMap((piece) => answer.pass(piece))
+      assert.isUndefined(answer.passed())
+      assert.strictEqual(Buffer.concat(pieces).toString(), whole)
+      assert.deepStrictEqual(metered(answer), expected(sample, "json").usage)
+    }
+  })
+})
+
 describe("an error that the provider reports", () => {
   it.each(
     [

@@ -1,4 +1,4 @@
-/** What relayed answers have consumed is known whatever they are and however large. */
+/** What relayed answers have consumed, and by which model, is told whatever they are and however large. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { audioSpeech } from "../../shared/contract/AudioSpeech.ts"
@@ -15,7 +15,7 @@ interface Answer {
   readonly contentType?: string
 }
 
-const ask = Effect.fnUntraced(function*(operation: Operation, body: unknown, answer?: Answer) {
+const ask = Effect.fnUntraced(function*(operation: Operation, body: unknown, answer?: Answer, upstreamModel = "m") {
   const provider = yield* FakeProvider.make()
   if (answer !== undefined) {
     const { contentType = "application/json", pieces } = answer
@@ -26,6 +26,7 @@ const ask = Effect.fnUntraced(function*(operation: Operation, body: unknown, ans
     body,
     name: "openai",
     model: "m",
+    upstreamModel,
     provider: { protocol: "openai", baseUrl: provider.baseUrl }
   })
 }, Effect.scoped)
@@ -51,6 +52,25 @@ describe("an answer that is too large to be held", () => {
       assert.isAbove(bytes.length, 3_000_000)
       assert.strictEqual(bytes.toString(), pieces.join(""))
       assert.deepStrictEqual(usage, { inputTokens: 120, outputTokens: 0 })
+    }))
+
+  it.live("has the client's name of the model, and every other byte as it was", () =>
+    Effect.gen(function*() {
+      for (
+        const named of [`,  "model" : "upstream" , "a":{"model":"upstream"}`, `,"b":"model","model":"\\u0075pstream"`]
+      ) {
+        const text = [...pieces.slice(0, -1), `]${named},"usage":{"prompt_tokens":120,"total_tokens":120}}`].join("")
+        for (const size of [1 << 20, 65_536, 65_537, 1_000_003]) {
+          const cut = Array.from({ length: Math.ceil(text.length / size) }, (_, at) =>
+            text.slice(at * size, (at + 1) * size))
+          const { bytes, usage } = yield* ask(embeddings, request, { pieces: cut }, "upstream")
+          assert.strictEqual(
+            bytes.toString(),
+            text.replace(/"model"( ?: ?)"(upstream|\\u0075pstream)"/, `"model"$1"m"`)
+          )
+          assert.deepStrictEqual(usage, { inputTokens: 120, outputTokens: 0 })
+        }
+      }
     }))
 
   it.live("is none where it ends in the middle", () =>

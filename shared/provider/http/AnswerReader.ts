@@ -21,8 +21,8 @@ export interface AnswerReader {
   readonly whole: (body: Uint8Array) => Read
   /** Whether an answer can be passed on as it comes, where it is too large to be held until it is whole. */
   readonly isPassable: boolean
-  /** A piece of one that is passed on so. */
-  readonly pass: (chunk: Uint8Array) => void
+  /** A piece of one that is passed on so: what of it is for the client. */
+  readonly pass: (chunk: Uint8Array) => ReadonlyArray<Uint8Array>
   /** It has ended: why that was no whole answer. */
   readonly passed: () => JobError | undefined
   /** How much of an answer of that kind is held until it is whole, in bytes. */

@@ -156,8 +156,7 @@ class Answer {
   }
 
   #pass(chunk: Uint8Array, control: ExchangeControl): void {
-    this.#reader.pass(chunk)
-    this.#write(chunk, control)
+    for (const piece of this.#reader.pass(chunk)) this.#write(piece, control)
   }
 
   #onStream(chunk: Uint8Array, control: ExchangeControl): void {

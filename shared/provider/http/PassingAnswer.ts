@@ -25,12 +25,17 @@ export interface PassingAnswerOptions {
 /** JSON up to this size is held back until it is whole, so that a broken answer can still be tried elsewhere. */
 const holdBackBytes = 1024 * 1024
 
+/** The value of a member that is a string. */
+const lastString = /"(?:[^"\\]|\\.)*"(?=\s*$)/
+
 export class PassingAnswer implements AnswerReader {
   readonly isPassable = true
   readonly #options: PassingAnswerOptions
   readonly #stream: PassingStream
   #isText = false
   #outline: JsonOutline | undefined
+  /** What has come of a member that may be the model's name. */
+  #open: Uint8Array = new Uint8Array(0)
   #usage: Usage | undefined
   #whole: Json.Fields | undefined
 
@@ -57,10 +62,11 @@ export class PassingAnswer implements AnswerReader {
     return this.#isText ? holdBackBytes : 0
   }
 
-  pass(chunk: Uint8Array): void {
-    if (!this.#isText) return
-    this.#outline ??= new JsonOutline()
-    this.#outline.push(chunk)
+  pass(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
+    if (!this.#isText) return [chunk]
+    const outline = this.#outline ??= new JsonOutline()
+    outline.push(chunk)
+    return this.#alias === undefined ? [chunk] : this.#renamed(outline, chunk, this.#alias)
   }
 
   passed(): JobError | undefined {
@@ -96,6 +102,26 @@ export class PassingAnswer implements AnswerReader {
 
   ends(): ReadonlyArray<unknown> {
     return this.#whole === undefined ? this.#stream.ends : [this.#whole]
+  }
+
+  /** What passes by now, with the alias. */
+  #renamed(outline: JsonOutline, chunk: Uint8Array, alias: string): ReadonlyArray<Uint8Array> {
+    const bytes = Buffer.concat([this.#open, chunk])
+    const first = outline.bytes - bytes.length
+    const pieces: Array<Uint8Array> = []
+    let copied = 0
+    for (const { end, name, start } of outline.takeEnded()) {
+      if (!this.#options.grammar.modelPaths.some((path) => path.length === 1 && path[0] === name)) continue
+      const member = bytes.toString("utf8", start - first, end - first)
+      pieces.push(
+        bytes.subarray(copied, start - first),
+        Buffer.from(member.replace(lastString, () => JSON.stringify(alias)))
+      )
+      copied = end - first
+    }
+    const until = bytes.length - outline.openBytes
+    this.#open = bytes.subarray(until)
+    return [...pieces, bytes.subarray(copied, until)].filter(({ length }) => length > 0)
   }
 
   /** Of an answer that was no stream; why it is none, if so. */

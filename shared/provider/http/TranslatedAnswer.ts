@@ -99,7 +99,9 @@ export class TranslatedPart implements AnswerReader {
     return this.#options.answer.head
   }
 
-  pass(): void {}
+  pass(): ReadonlyArray<Uint8Array> {
+    return []
+  }
 
   passed(): undefined {
     return undefined

@@ -50,15 +50,17 @@ const relayedForm = (call: Call, path: string): Relayed | InvalidRequest => {
   const body = model === call.model ? call.body : MultipartText.setField(call.body, contentType, "model", model)
   return body === undefined
     ? InvalidRequest.at("model", "cannot be found in the form", "invalid_form")
-    : { path, body, contentType, streams: false, showUsage: false, ...metering(call.operation, undefined) }
+    : { path, body, contentType, streams: false, showUsage: false, ...metering(call.operation, () => undefined) }
 }
 
 /** By what is billed that the dialect's usage does not tell: pictures, and the text that is read aloud. */
-const metering = ({ name }: Operation, input: unknown): Pick<Relayed, "grammar" | "usage"> => {
+const metering = ({ name }: Operation, valueOf: (field: string) => unknown): Pick<Relayed, "grammar" | "usage"> => {
   if (pictureOperations.includes(name)) return { grammar: pictures }
-  return name === audioSpeech.name && typeof input === "string"
-    ? { usage: { inputTokens: 0, outputTokens: 0, characters: countCharacters(input) } }
-    : {}
+  if (name !== audioSpeech.name) return {}
+  const text = valueOf("input")
+  return typeof text !== "string"
+    ? {}
+    : { usage: { inputTokens: 0, outputTokens: 0, characters: countCharacters(text) } }
 }
 
 /** The client's body with the provider's name of the model, and with usage asked for so that it can be metered. */
@@ -82,7 +84,7 @@ const relayedJson = (call: Call, path: string): Relayed => {
     contentType,
     streams,
     showUsage,
-    ...metering(operation, JsonText.valueOf(body, members, "input"))
+    ...metering(operation, (field) => JsonText.valueOf(body, members, field))
   }
 }
 
