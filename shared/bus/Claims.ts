@@ -1,6 +1,6 @@
 /**
- * Tells every ingress which of its jobs this worker has taken: what was claimed within one turn of the event loop goes to
- * each in one message.
+ * Tells every ingress which of its jobs this worker has taken: what was claimed until something is sent goes to each in one
+ * message.
  */
 import type { Workload } from "../contract/Operation.ts"
 import { type Claim, encodeFrame, type Frame, payloadOf } from "./Frame.ts"
@@ -20,13 +20,15 @@ export class Claims {
   }
 
   add(ingress: string, claim: Claim): void {
-    if (this.#waiting.size === 0) this.#outbox.beforeFlush(() => this.#send())
+    if (this.#waiting.size === 0) this.#outbox.linger(() => this.send())
     const claims = this.#waiting.get(ingress)
     if (claims === undefined) this.#waiting.set(ingress, [claim])
     else claims.push(claim)
   }
 
-  #send(): void {
+  /** Publishes what has gathered: the frames of a job come after the claim to it. */
+  send(): void {
+    if (this.#waiting.size === 0) return
     const waiting = this.#waiting
     this.#waiting = new Map()
     for (const [ingress, claims] of waiting) {

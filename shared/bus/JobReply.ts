@@ -1,7 +1,7 @@
 /**
  * The worker's side of one job's answer: numbers the frames, keeps to the client's window, and hears of cancellation.
  *
- * Bytes written within one turn of the event loop leave as one frame of at most `frameBytes`.
+ * Bytes written until something is sent leave as one frame of at most `frameBytes`.
  */
 import { AnswerLost, type JobError } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
@@ -37,7 +37,8 @@ export class JobReply {
   #head: AnswerHead | undefined
   #pending: Array<Uint8Array> = []
   #pendingBytes = 0
-  #flushing = false
+  /** When what is pending leaves: with this turn of the event loop, or in no hurry. */
+  #due: "now" | "soon" | undefined
   #over = false
   #lastSent = 0
   readonly #now: () => number
@@ -226,13 +227,17 @@ export class JobReply {
     resume?.()
   }
 
+  /** The beginning leaves at once, and so does a full frame. Anything else may wait for others. */
   #schedule(): void {
-    if (this.#flushing) return
-    this.#flushing = true
-    this.#outbox.beforeFlush(() => {
-      this.#flushing = false
+    const isUrgent = this.#sequence === 0 || this.#pendingBytes >= Limits.frameBytes
+    if (this.#due === "now" || (this.#due === "soon" && !isUrgent)) return
+    this.#due = isUrgent ? "now" : "soon"
+    const flush = () => {
+      this.#due = undefined
       this.#flush()
-    })
+    }
+    if (isUrgent) this.#outbox.beforeFlush(flush)
+    else this.#outbox.linger(flush)
   }
 
   /** Sends what has gathered, in as few frames as it fits: the head with the first, the end with the last. */
@@ -261,6 +266,7 @@ export class JobReply {
   /** Every frame carries the control subject, so that whoever gets it can answer. */
   #send(frame: Frame, payload: Uint8Array = empty): void {
     this.#lastSent = this.#now()
+    this.#claims.send()
     this.#outbox.publish(this.#subject, payload, encodeFrame(frame), replyOf(this.#control, frame))
   }
 }

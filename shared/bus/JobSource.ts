@@ -79,6 +79,8 @@ export class JobSource {
   #inFlight = 0
   #lastHeard = 0
   #scheduled = false
+  /** The subjects of jobs that are done with. */
+  #done: Array<string> = []
   #backOffUntil = 0
   #watchdog: NodeJS.Timeout | undefined
 
@@ -154,7 +156,8 @@ export class JobSource {
     const settle = (word: Uint8Array) => {
       if (!held) return
       held = false
-      this.#nats.outbox.publish(subject, word)
+      if (word === ack) this.#acknowledge(subject)
+      else this.#nats.outbox.publish(subject, word)
       free()
     }
     return {
@@ -166,6 +169,18 @@ export class JobSource {
         if (held) this.#nats.outbox.publish(subject, inProgress)
       }
     }
+  }
+
+  /** In no hurry: the worst that comes of a word that is late is that the job is given out again, which nobody wants then. */
+  #acknowledge(subject: string): void {
+    if (this.#done.length === 0) this.#nats.outbox.linger(() => this.#publishDone())
+    this.#done.push(subject)
+  }
+
+  #publishDone(): void {
+    const done = this.#done
+    this.#done = []
+    for (const subject of done) this.#nats.outbox.publish(subject, ack)
   }
 
   /** 100 is a heartbeat. Anything else ends a pull request, and says how much of it was not served. */
@@ -183,7 +198,10 @@ export class JobSource {
   #schedule(): void {
     if (this.#scheduled) return
     this.#scheduled = true
-    this.#nats.outbox.beforeFlush(() => this.#request())
+    const request = () => this.#request()
+    // while a request stands, the next job is on its way without a further one
+    if (this.#outstanding > 0) this.#nats.outbox.linger(request)
+    else this.#nats.outbox.beforeFlush(request)
   }
 
   #request(): void {

@@ -84,17 +84,23 @@ const microtasks = async () => {
 }
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
+/** How long each write to the server is, from here on. */
+const watchWrites = () => {
+  const port = Number(new URL(server.url).port)
+  const writes: Array<number> = []
+  const write = Socket.prototype.write
+  const spy = vi.spyOn(Socket.prototype, "write").mockImplementation(
+    function(this: Socket, ...call: Array<unknown>) {
+      if (this.remotePort === port) writes.push((call[0] as Uint8Array).length)
+      return Reflect.apply(write, this, call)
+    }
+  )
+  return { writes, restore: () => spy.mockRestore() }
+}
+
 describe("one turn of the event loop", () => {
   it("costs one write, whoever publishes in it", async () => {
-    const port = Number(new URL(server.url).port)
-    const writes: Array<number> = []
-    const write = Socket.prototype.write
-    const spy = vi.spyOn(Socket.prototype, "write").mockImplementation(
-      function(this: Socket, ...call: Array<unknown>) {
-        if (this.remotePort === port) writes.push((call[0] as Uint8Array).length)
-        return Reflect.apply(write, this, call)
-      }
-    )
+    const { restore, writes } = watchWrites()
     try {
       const publisher = async () => {
         for (let count = 0; count < 5; count++) {
@@ -109,7 +115,7 @@ describe("one turn of the event loop", () => {
       await microtasks()
       assert.deepStrictEqual(writes, [15 * "PUB nobody 10\r\n0123456789\r\n".length])
     } finally {
-      spy.mockRestore()
+      restore()
     }
   })
 
@@ -147,5 +153,50 @@ describe("one turn of the event loop", () => {
     const received = (await Array.fromAsync(subscription)).map((message) => message.string())
     assert.deepStrictEqual(received, ["before", "after"])
     assert.deepStrictEqual(refused, ["too.large"])
+  })
+})
+
+describe("what is in no hurry", () => {
+  it("leaves with what comes next, in its write", async () => {
+    const { restore, writes } = watchWrites()
+    const subscription = connection.subscribe("together", { max: 3 })
+    try {
+      await connection.flush()
+      writes.length = 0
+      outbox.linger(() => outbox.publish("together", Buffer.from("one")))
+      outbox.linger(() => outbox.publish("together", Buffer.from("two")))
+      outbox.publish("together", Buffer.from("now"))
+      const received = (await Array.fromAsync(subscription)).map((message) => message.string())
+      assert.deepStrictEqual(received, ["now", "one", "two"])
+      assert.strictEqual(writes[0], 3 * "PUB together 3\r\nnow\r\n".length)
+    } finally {
+      restore()
+    }
+  })
+
+  it("leaves by itself where nothing comes, once for all that wait", async () => {
+    const { restore, writes } = watchWrites()
+    const subscription = connection.subscribe("alone", { max: 2 })
+    try {
+      await connection.flush()
+      writes.length = 0
+      outbox.linger(() => outbox.publish("alone", Buffer.from("one")))
+      outbox.linger(() => outbox.publish("alone", Buffer.from("two")))
+      const received = (await Array.fromAsync(subscription)).map((message) => message.string())
+      assert.deepStrictEqual(received, ["one", "two"])
+      assert.strictEqual(writes[0], 2 * "PUB alone 3\r\none\r\n".length)
+    } finally {
+      restore()
+    }
+  })
+
+  it("is kept while nothing may be sent", async () => {
+    const subscription = connection.subscribe("away", { max: 2 })
+    outbox.linger(() => outbox.publish("away", Buffer.from("before")))
+    outbox.hold()
+    outbox.linger(() => outbox.publish("away", Buffer.from("while")))
+    outbox.releaseAfter(20)
+    const received = (await Array.fromAsync(subscription)).map((message) => message.string())
+    assert.deepStrictEqual(received, ["before", "while"])
   })
 })
