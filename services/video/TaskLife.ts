@@ -74,9 +74,8 @@ const calling = ({ endpoint }: VideoCall, step: "start" | "follow") =>
   call.pipe(
     Effect.onExit((exit) => Metric.update(Metrics.attempts(endpoint.name, AttemptTelemetry.outcomeOf(exit)), 1)),
     Span.around(`video.generations ${endpoint.model}`, {
-      kind: "client",
-      attributes: Attributes.videoStep(endpoint, step)
-    })
+      kind: "client"
+    }, Attributes.videoStep(endpoint, step))
   )
 
 interface Started {
@@ -298,7 +297,9 @@ export const live = (means: Means, job: PulledJob): Effect.Effect<Settlement> =>
       ),
       Span.around(`process ${job.subject}`, {
         kind: "consumer",
-        attributes: { ...Attributes.pulled(job), [Attributes.name.queueMs]: Math.max(0, begun - job.publishedAt) },
         ...TraceParent.asParent(job.traceparent)
+      }, (span) => {
+        Attributes.pulled(job)(span)
+        span.attribute(Attributes.name.queueMs, Math.max(0, begun - job.publishedAt))
       })
     ))

@@ -35,7 +35,7 @@ export class JobSpans {
       root: false,
       sampled: parent.sampled
     })
-    Attributes.set(span, Attributes.published(job, attempt))
+    Attributes.published(job, attempt)(span)
     return span
   }
 

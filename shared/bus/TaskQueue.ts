@@ -72,15 +72,14 @@ export class TaskQueue extends Context.Service<TaskQueue, {
             Effect.retry(whileJetStreamFails),
             Effect.timeoutOrElse({ duration: submitWithinMs, orElse: () => Effect.fail(unavailable) }),
             Effect.catchTag("JetStreamFailed", () => Effect.fail(unavailable)),
-            Span.around(`publish ${Subjects.jobSubject(task.workload, task.pool)}`, {
-              kind: "producer",
-              attributes: Attributes.published({
-                ...task,
-                subject: Subjects.jobSubject(task.workload, task.pool),
-                bodySize: 0
-              }, 1),
-              ...TraceParent.asParent(task.traceparent)
-            })
+            Span.around(
+              `publish ${Subjects.jobSubject(task.workload, task.pool)}`,
+              {
+                kind: "producer",
+                ...TraceParent.asParent(task.traceparent)
+              },
+              Attributes.published({ ...task, subject: Subjects.jobSubject(task.workload, task.pool), bodySize: 0 }, 1)
+            )
           ),
         serve: (options) =>
           Effect.gen(function*() {

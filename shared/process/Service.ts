@@ -1,4 +1,5 @@
 /** How every service of the gateway is run: with telemetry, until SIGTERM or SIGINT, and not longer than its supervisor. */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Config, Effect, Exit, Layer, Logger, Runtime, Schema } from "effect"
 import { ServiceName } from "../telemetry/ServiceName.ts"
@@ -40,10 +41,13 @@ const tellEnd = (name: string) => (cause: Cause.Cause<unknown>): Effect.Effect<v
   )
 }
 
+/** Over undici, which sends a batch as it is, where `fetch` first makes a stream of copies of it. */
+const telemetry = (name: string) => Telemetry.layer(name).pipe(Layer.provide(NodeHttpClient.layerUndici))
+
 /** Builds the service and keeps it up. A failure to start is one line in the log and exit code 1. */
 export const run = <E>(name: string, layer: Layer.Layer<never, E>): void => {
   const whole = Layer.merge(layer, Vitals.layer).pipe(
-    Layer.provide([Telemetry.layer(name), Layer.succeed(ServiceName, name)])
+    Layer.provide([telemetry(name), Layer.succeed(ServiceName, name)])
   )
   const service = Layer.launch(whole)
   NodeRuntime.runMain(

@@ -62,9 +62,8 @@ export const make = Effect.gen(function*() {
     return committed.pipe(
       AttemptTelemetry.told(endpoint, request.model, answer),
       Span.around(`${Attributes.genAiOperation(request.operation.name)} ${endpoint.model}`, {
-        kind: "client",
-        attributes: Attributes.attempt({ operation: request.operation.name, endpoint }, answer.attempts, reason)
-      })
+        kind: "client"
+      }, Attributes.attempt(request.operation.name, endpoint, answer.attempts, reason))
     )
   }
 

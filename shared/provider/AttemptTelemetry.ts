@@ -38,9 +38,6 @@ export const told = ({ model: theirs, name }: Endpoint, model: string, answer: A
       first = clock.currentTimeNanosUnsafe()
       span?.event("first chunk", first)
     })
-    const annotate = (attributes: Readonly<Record<string, unknown>>): void => {
-      if (span !== undefined) Attributes.set(span, attributes)
-    }
     const tell = (exit: Exit.Exit<Usage | undefined, JobError>): void => {
       answer.onFirstChunk(undefined)
       const ended = clock.currentTimeNanosUnsafe()
@@ -49,16 +46,17 @@ export const told = ({ model: theirs, name }: Endpoint, model: string, answer: A
       if (first !== undefined) {
         const firstSeconds = secondsOf(first - begun)
         Metrics.update(Metrics.timeToFirstToken(name, theirs), firstSeconds)
-        annotate({ [Attributes.name.isStream]: true, [Attributes.name.firstChunk]: firstSeconds })
+        span?.attribute(Attributes.name.isStream, true)
+        span?.attribute(Attributes.name.firstChunk, firstSeconds)
       }
       if (Exit.isFailure(exit)) {
         const error = Cause.findErrorOption(exit.cause)
-        if (Option.isSome(error)) annotate(Attributes.failure(error.value))
+        if (Option.isSome(error) && span !== undefined) Attributes.failure(error.value)(span)
         return
       }
       const usage = exit.value
       if (usage === undefined) return
-      if (span !== undefined) annotate(Attributes.usage(usage))
+      if (span !== undefined) Attributes.usage(usage)(span)
       countTokens(name, model, usage)
       if (first !== undefined && usage.outputTokens > 1) {
         Metrics.update(

@@ -138,7 +138,7 @@ export const make = Effect.gen(function*() {
         let called = false
         const permit = !pace.isHeld(candidate) && takeAtOnce(demands, taken)
           ? Effect.succeed(atOnce)
-          : Span.around(`wait for ${candidate.endpoint.name}`, { attributes: Attributes.provider(candidate.endpoint) })(
+          : Span.around(`wait for ${candidate.endpoint.name}`, {}, Attributes.provider(candidate.endpoint))(
             wait(candidate, demands, taken, until, restore)
           )
         return permit.pipe(

@@ -51,6 +51,9 @@ export const name = {
   queueMs: "gateway.queue.duration_ms"
 } as const
 
+/** Those that are another in every request. */
+export const individual: ReadonlySet<string> = new Set([name.requestId, name.messageId])
+
 /** What GenAI calls our operations, where it knows them. */
 const genAiOperations: ReadonlyMap<string, string> = new Map([
   ["chat.completions", "chat"],
@@ -64,37 +67,47 @@ const genAiOperations: ReadonlyMap<string, string> = new Map([
 
 export const genAiOperation = (operation: string): string => genAiOperations.get(operation) ?? operation
 
-const operation = (operation: string) => ({
-  [name.operation]: genAiOperation(operation),
-  [name.gatewayOperation]: operation
-})
+/** Tells a span what it is of. Not a record of attributes, which would be made anew for every span. */
+export type Description = (span: Tracer.Span) => void
 
 /** A model at a provider. */
-export const provider = (endpoint: { readonly name: string; readonly model: string }) => ({
-  [name.provider]: endpoint.name,
-  [name.requestModel]: endpoint.model
-})
+export const provider = (endpoint: { readonly name: string; readonly model: string }): Description => (span) => {
+  span.attribute(name.provider, endpoint.name)
+  span.attribute(name.requestModel, endpoint.model)
+}
+
+const call = (
+  span: Tracer.Span,
+  operation: string,
+  endpoint: { readonly name: string; readonly model: string }
+): void => {
+  span.attribute(name.operation, genAiOperation(operation))
+  span.attribute(name.gatewayOperation, operation)
+  provider(endpoint)(span)
+}
 
 /** One call to a provider: the how manieth for its request, from 1, and why. */
 export const attempt = (
-  call: {
-    readonly operation: string
-    readonly endpoint: { readonly name: string; readonly model: string }
-  },
+  operation: string,
+  endpoint: { readonly name: string; readonly model: string },
   number: number,
   reason: "first" | "retry" | "fallback"
-) => ({
-  ...operation(call.operation),
-  ...provider(call.endpoint),
-  [name.attempt]: number,
-  [name.reason]: reason
-})
+): Description =>
+(span) => {
+  call(span, operation, endpoint)
+  span.attribute(name.attempt, number)
+  span.attribute(name.reason, reason)
+}
 
 /** A video at a provider: its task is begun there, and then followed to its end, maybe by another worker. */
 export const videoStep = (
   endpoint: { readonly name: string; readonly model: string },
   step: "start" | "follow"
-) => ({ ...operation("video.generations"), ...provider(endpoint), [name.step]: step })
+): Description =>
+(span) => {
+  call(span, "video.generations", endpoint)
+  span.attribute(name.step, step)
+}
 
 /** Why a call failed: the kind of error and, where it has them, what exactly, the provider's status, and when to come back. */
 export const failure = (error: {
@@ -103,12 +116,14 @@ export const failure = (error: {
   readonly phase?: string
   readonly status?: number | null
   readonly retryAfterMs?: number | null
-}) => ({
-  [name.errorType]: error._tag,
-  ...(error.reason === undefined && error.phase === undefined ? {} : { [name.failure]: error.reason ?? error.phase }),
-  ...(typeof error.status === "number" ? { [name.httpStatus]: error.status } : {}),
-  ...(typeof error.retryAfterMs === "number" ? { [name.retryAfterMs]: error.retryAfterMs } : {})
-})
+}): Description =>
+(span) => {
+  const detail = error.reason ?? error.phase
+  span.attribute(name.errorType, error._tag)
+  if (detail !== undefined) span.attribute(name.failure, detail)
+  if (typeof error.status === "number") span.attribute(name.httpStatus, error.status)
+  if (typeof error.retryAfterMs === "number") span.attribute(name.retryAfterMs, error.retryAfterMs)
+}
 
 /** What a finished call consumed. */
 export const usage = (usage: {
@@ -116,58 +131,45 @@ export const usage = (usage: {
   readonly outputTokens: number
   readonly cachedTokens?: number
   readonly reasoningTokens?: number
-}) => ({
-  [name.inputTokens]: usage.inputTokens,
-  [name.outputTokens]: usage.outputTokens,
-  ...(usage.cachedTokens === undefined ? {} : { [name.cachedTokens]: usage.cachedTokens }),
-  ...(usage.reasoningTokens === undefined ? {} : { [name.reasoningTokens]: usage.reasoningTokens })
-})
+}): Description =>
+(span) => {
+  span.attribute(name.inputTokens, usage.inputTokens)
+  span.attribute(name.outputTokens, usage.outputTokens)
+  if (usage.cachedTokens !== undefined) span.attribute(name.cachedTokens, usage.cachedTokens)
+  if (usage.reasoningTokens !== undefined) span.attribute(name.reasoningTokens, usage.reasoningTokens)
+}
 
-/** A message in the queue. */
-const message = (
-  doing: { readonly name: string; readonly type: string },
-  job: { readonly id: string; readonly subject: string; readonly operation: string; readonly model: string }
-) => ({
-  [name.messagingSystem]: "nats",
-  [name.messagingOperation]: doing.name,
-  [name.messagingOperationType]: doing.type,
-  [name.messagingDestination]: job.subject,
-  [name.messageId]: job.id,
-  [name.gatewayOperation]: job.operation,
-  [name.requestModel]: job.model
-})
-
-const publishing = { name: "publish", type: "send" }
-const processing = { name: "process", type: "process" }
-
-/** A job on its way to a worker. */
-export const published = (
-  job: {
-    readonly id: string
-    readonly subject: string
-    readonly operation: string
-    readonly model: string
-    readonly bodySize: number
-  },
-  attempt: number
-) => ({ ...message(publishing, job), [name.bodySize]: job.bodySize, [name.jobAttempt]: attempt })
-
-/** A job, as its worker sees it. */
-export const pulled = (job: {
+interface QueuedJob {
   readonly id: string
   readonly subject: string
   readonly operation: string
   readonly model: string
-  readonly attempt: number
-  readonly delivery: number
-}) => ({
-  ...message(processing, job),
-  [name.jobAttempt]: job.attempt,
-  [name.delivery]: job.delivery
-})
+}
 
-/** Tells a span all of them. */
-export const set = (span: Tracer.Span, attributes: Readonly<Record<string, unknown>>): void => {
-  // not by `Object.entries`, which makes a list of lists of them
-  for (const key in attributes) span.attribute(key, attributes[key])
+/** A message in the queue. */
+const message = (span: Tracer.Span, doing: string, type: "send" | "process", job: QueuedJob): void => {
+  span.attribute(name.messagingSystem, "nats")
+  span.attribute(name.messagingOperation, doing)
+  span.attribute(name.messagingOperationType, type)
+  span.attribute(name.messagingDestination, job.subject)
+  span.attribute(name.messageId, job.id)
+  span.attribute(name.gatewayOperation, job.operation)
+  span.attribute(name.requestModel, job.model)
+}
+
+/** A job on its way to a worker. */
+export const published = (job: QueuedJob & { readonly bodySize: number }, attempt: number): Description => (span) => {
+  message(span, "publish", "send", job)
+  span.attribute(name.bodySize, job.bodySize)
+  span.attribute(name.jobAttempt, attempt)
+}
+
+/** A job, as its worker sees it. */
+export const pulled = (
+  job: QueuedJob & { readonly attempt: number; readonly delivery: number }
+): Description =>
+(span) => {
+  message(span, "process", "process", job)
+  span.attribute(name.jobAttempt, job.attempt)
+  span.attribute(name.delivery, job.delivery)
 }

@@ -3,7 +3,7 @@
  * once, and while one is tried again no other is kept beside it. One warning tells when it begins, one line when it ends.
  */
 import { Config, Effect, Layer, Metric } from "effect"
-import { FetchHttpClient, HttpClient, HttpClientError, type HttpClientRequest } from "effect/http"
+import { HttpClient, HttpClientError, type HttpClientRequest } from "effect/http"
 import * as Metrics from "./Metrics.ts"
 
 /** Deliveries at once, of all signals. */
@@ -70,7 +70,7 @@ export const guard = (client: HttpClient.HttpClient, timeoutMs: number): HttpCli
     }))
 }
 
-/** Reads `OTEL_EXPORTER_OTLP_TIMEOUT`: how long a delivery may take, in milliseconds (default 10,000). */
+/** Guards the client that is there. Reads `OTEL_EXPORTER_OTLP_TIMEOUT`: how long a delivery may take, in milliseconds (default 10,000). */
 export const layer = Layer.effect(
   HttpClient.HttpClient,
   Effect.gen(function*() {
@@ -78,4 +78,4 @@ export const layer = Layer.effect(
     for (const signal of ["traces", "metrics", "logs"]) Metrics.update(Metrics.exportsFailed(signal), 0)
     return guard(yield* HttpClient.HttpClient, timeoutMs)
   })
-).pipe(Layer.provide(FetchHttpClient.layer))
+)

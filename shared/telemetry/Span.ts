@@ -1,8 +1,12 @@
 /** Spans around the work for a request. */
 import { Effect, Tracer } from "effect"
+import type { Description } from "./Attributes.ts"
 
 /** Not `Effect.withSpan`, which keeps a frame of the stack beside each span. */
 export const around =
-  (name: string, options: Tracer.SpanOptionsNoTrace) =>
+  (name: string, options: Tracer.SpanOptionsNoTrace, describe?: Description) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, Exclude<R, Tracer.ParentSpan>> =>
-    Effect.useSpan(name, options, (span) => Effect.provideService(effect, Tracer.ParentSpan, span))
+    Effect.useSpan(name, options, (span) => {
+      describe?.(span)
+      return Effect.provideService(effect, Tracer.ParentSpan, span)
+    })

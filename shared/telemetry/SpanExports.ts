@@ -71,11 +71,11 @@ export const layer = (serviceName: string, protocol: Protocol) =>
           Effect.void
         ]
       })
-      const pages = new SpanPages(everyMs, exporter.push)
+      const pages = new SpanPages(everyMs, OtlpJson.textOf, exporter.push)
       return Tracer.make({
         span: (options) =>
           new DiscreetSpan(options, (span, startTime, endTime, outcome) =>
-            pages.add(OtlpJson.spanText(span, startTime, endTime, outcome), endTime))
+            pages.add({ span, startTime, endTime, outcome }, endTime))
       })
     })
   ).pipe(Layer.provide(OtlpExporter.layerFlusher))

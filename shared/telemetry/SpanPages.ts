@@ -5,6 +5,9 @@
 
 const pageBytes = 64 * 1024
 
+/** So many spans are made text in one go: the first of them finds nothing in the processor's caches, the others all of it. */
+const writtenAtOnce = 32
+
 /** The most that one UTF-16 code unit becomes as UTF-8. */
 const bytesPerUnit = 3
 
@@ -13,16 +16,22 @@ const comma = 0x2c
 /** Spans with commas between. */
 export class SpanPage {
   readonly #bytes: Buffer
+  readonly #beforeTaken: (page: SpanPage) => void
   #used = 0
   #isTaken = false
 
-  constructor(bytes: number) {
+  constructor(bytes: number, beforeTaken: (page: SpanPage) => void) {
     this.#bytes = Buffer.allocUnsafeSlow(bytes)
+    this.#beforeTaken = beforeTaken
+  }
+
+  get isTaken(): boolean {
+    return this.#isTaken
   }
 
   /** `false` where there is no room for it. */
   add(text: string): boolean {
-    if (this.#isTaken || this.#used + 1 + text.length * bytesPerUnit > this.#bytes.length) return false
+    if (this.#used + 1 + text.length * bytesPerUnit > this.#bytes.length) return false
     if (this.#used > 0) this.#bytes[this.#used++] = comma
     this.#used += this.#bytes.write(text, this.#used)
     return true
@@ -30,33 +39,58 @@ export class SpanPage {
 
   /** What has gathered. Nothing is added from here on. */
   take(): Uint8Array {
+    this.#beforeTaken(this)
     this.#isTaken = true
     return this.#bytes.subarray(0, this.#used)
   }
 }
 
-export class SpanPages {
+export class SpanPages<Span> {
   /** So many pages are sent in one go. */
   static readonly maxAtOnce = 8
   /** After so many nanoseconds a page that is not taken never will be. */
   readonly #patience: bigint
+  readonly #textOf: (span: Span) => string
   readonly #onPage: (page: SpanPage) => void
   #page: SpanPage | undefined
   #since = 0n
+  #latest = 0n
+  #unwritten: Array<Span> = []
 
   /** `onPage` is given each page at its first span, and takes it within `everyMs` milliseconds or not at all. */
-  constructor(everyMs: number, onPage: (page: SpanPage) => void) {
+  constructor(everyMs: number, textOf: (span: Span) => string, onPage: (page: SpanPage) => void) {
     this.#patience = BigInt(everyMs) * 2_000_000n
+    this.#textOf = textOf
     this.#onPage = onPage
   }
 
   /** `at` is the time, in epoch nanoseconds. */
-  add(text: string, at: bigint): void {
-    if (this.#page !== undefined && at - this.#since < this.#patience && this.#page.add(text)) return
-    const page = new SpanPage(Math.max(pageBytes, 1 + text.length * bytesPerUnit))
-    page.add(text)
+  add(span: Span, at: bigint): void {
+    this.#latest = at
+    if (this.#page === undefined || this.#page.isTaken || at - this.#since >= this.#patience) {
+      this.#unwritten = []
+      this.#open(pageBytes)
+    }
+    this.#unwritten.push(span)
+    if (this.#unwritten.length >= writtenAtOnce) this.#write()
+  }
+
+  #open(bytes: number): SpanPage {
+    const page = new SpanPage(bytes, (page) => {
+      if (page === this.#page) this.#write()
+    })
     this.#page = page
-    this.#since = at
+    this.#since = this.#latest
     this.#onPage(page)
+    return page
+  }
+
+  #write(): void {
+    const spans = this.#unwritten
+    this.#unwritten = []
+    for (const span of spans) {
+      const text = this.#textOf(span)
+      if (this.#page?.add(text) !== true) this.#open(Math.max(pageBytes, 1 + text.length * bytesPerUnit)).add(text)
+    }
   }
 }

@@ -125,16 +125,14 @@ const claimed = (job: ServedJob, meter: Meter, redispatch: "always" | "neverSent
 
 /** What it has waited and consumed stands in its span. */
 const performed = (means: Means, job: ServedJob, meter: Meter): Effect.Effect<Usage | undefined, JobError> =>
-  Effect.withFiber(({ cache: { span } }) => {
-    const tell = (attributes: Readonly<Record<string, unknown>>): void => {
-      if (span?._tag === "Span") Attributes.set(span, attributes)
-    }
+  Effect.withFiber(({ cache }) => {
+    const span = cache.span?._tag === "Span" ? cache.span : undefined
     const queuedMs = Math.max(0, means.now() - job.pulled.publishedAt)
-    tell({ [Attributes.name.queueMs]: queuedMs })
+    span?.attribute(Attributes.name.queueMs, queuedMs)
     return decoded(job, meter, queuedMs).pipe(
       Effect.flatMap((work) => means.performer.perform(work, job.reply)),
       Effect.map((usage) => {
-        if (usage !== undefined) tell(Attributes.usage(usage))
+        if (usage !== undefined && span !== undefined) Attributes.usage(usage)(span)
         return usage
       })
     )
@@ -147,9 +145,8 @@ export const live = (means: Means, job: ServedJob): Effect.Effect<void> =>
       Effect.flatMap(() => performed(means, job, meter)),
       Span.around(`process ${job.pulled.subject}`, {
         kind: "consumer",
-        attributes: Attributes.pulled(job.pulled),
         ...TraceParent.asParent(job.pulled.traceparent)
-      }),
+      }, Attributes.pulled(job.pulled)),
       Effect.matchCauseEffect({
         onSuccess: (usage) => Effect.sync(() => ended(means, job, meter, usage)),
         onFailure: (cause) => failed(means, job, meter, cause)

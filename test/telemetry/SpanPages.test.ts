@@ -6,7 +6,7 @@ const millisecond = 1_000_000n
 
 const gathered = (everyMs = 100) => {
   const pages: Array<SpanPage> = []
-  return { pages, spans: new SpanPages(everyMs, (page) => pages.push(page)) }
+  return { pages, spans: new SpanPages<string>(everyMs, (text) => text, (page) => pages.push(page)) }
 }
 
 const textOf = (page: SpanPage | undefined) => Buffer.from(page?.take() ?? []).toString()
@@ -32,7 +32,23 @@ describe("spans that gather", () => {
     spans.add("a", 0n)
     spans.add("b", 199n * millisecond)
     spans.add("c", 200n * millisecond)
-    assert.deepStrictEqual(pages.map(textOf), ["a,b", "c"])
+    assert.deepStrictEqual(pages.map(textOf), ["", "c"])
+  })
+
+  it("are made text where they are taken, or when there are many", () => {
+    const made: Array<number> = []
+    const pages: Array<SpanPage> = []
+    const spans = new SpanPages<number>(100, (number) => {
+      made.push(number)
+      return String(number)
+    }, (page) => pages.push(page))
+    spans.add(0, 0n)
+    assert.deepStrictEqual(made, [])
+    assert.strictEqual(textOf(pages[0]), "0")
+    const many = Array.from({ length: 1_000 }, (_, index) => index + 1)
+    for (const number of many) spans.add(number, 0n)
+    assert.isAbove(made.length, 900)
+    assert.strictEqual(textOf(pages[1]), many.join(","))
   })
 
   it("are whole, however long they are", () => {
@@ -40,7 +56,10 @@ describe("spans that gather", () => {
     const long = "é".repeat(100_000)
     const many = Array.from({ length: 100 }, (_, index) => `${index}`.padEnd(1_000, "é"))
     for (const text of [...many, long, "b"]) spans.add(text, 0n)
+    const texts: Array<string> = []
+    // to be taken, the last one may need another
+    for (const page of pages) texts.push(textOf(page))
     assert.isAbove(pages.length, 3)
-    assert.strictEqual(pages.map(textOf).join(","), [...many, long, "b"].join(","))
+    assert.strictEqual(texts.join(","), [...many, long, "b"].join(","))
   })
 })

@@ -2,6 +2,7 @@
  * What a provider's answer says of itself beside what it says: which model it was, and why it ended. That stands in its
  * first piece and in its last ones.
  */
+import type { Tracer } from "effect"
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as Json from "../Json.ts"
 
@@ -34,14 +35,15 @@ const plain = /^[\w.:/@-]{1,128}$/
 const isPlain = (value: unknown): value is string => typeof value === "string" && plain.test(value)
 
 /** In whichever dialect. */
-const reasonsIn = (json: unknown): ReadonlyArray<unknown> => {
+const addReasons = (json: unknown, reasons: Array<string>): void => {
   const { candidates, choices, delta, stop_reason } = Json.fields(json)
-  return [
-    ...Json.list(choices).map((choice) => Json.fields(choice)["finish_reason"]),
-    ...Json.list(candidates).map((candidate) => Json.fields(candidate)["finishReason"]),
-    stop_reason,
-    Json.fields(delta)["stop_reason"]
-  ]
+  const add = (reason: unknown): void => {
+    if (isPlain(reason)) reasons.push(reason)
+  }
+  for (const choice of Json.list(choices)) add(Json.fields(choice)["finish_reason"])
+  for (const candidate of Json.list(candidates)) add(Json.fields(candidate)["finishReason"])
+  add(stop_reason)
+  if (delta !== undefined) add(Json.fields(delta)["stop_reason"])
 }
 
 const modelIn = (json: unknown): unknown => {
@@ -49,12 +51,11 @@ const modelIn = (json: unknown): unknown => {
   return model ?? modelVersion ?? Json.fields(message)["model"]
 }
 
-/** For the span of the call. */
-export const attributes = (pieces: ReadonlyArray<unknown>): Readonly<Record<string, unknown>> => {
-  const reasons = pieces.flatMap(reasonsIn).filter(isPlain)
+/** Tells the span of the call. */
+export const tell = (span: Tracer.Span, pieces: ReadonlyArray<unknown>): void => {
+  const reasons: Array<string> = []
+  for (const piece of pieces) addReasons(piece, reasons)
   const model = pieces.map(modelIn).find(isPlain)
-  return {
-    ...(model === undefined ? {} : { [Attributes.name.responseModel]: model }),
-    ...(reasons.length === 0 ? {} : { [Attributes.name.finishReasons]: reasons })
-  }
+  if (model !== undefined) span.attribute(Attributes.name.responseModel, model)
+  if (reasons.length > 0) span.attribute(Attributes.name.finishReasons, reasons)
 }

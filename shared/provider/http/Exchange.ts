@@ -7,7 +7,6 @@ import type { IncomingHttpHeaders } from "node:http"
 import type { JobError } from "../../contract/JobError.ts"
 import { ProviderFailed } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
-import * as Attributes from "../../telemetry/Attributes.ts"
 import * as TraceParent from "../../telemetry/TraceParent.ts"
 import * as Endpoint from "../Endpoint.ts"
 import type { Call } from "../Protocol.ts"
@@ -62,7 +61,7 @@ const exchangeIn = (
   return Effect.map(Effect.flatMap(exchanged, () => answer.finish(secrets)), () => {
     // only for those who listen
     if (span?._tag === "Span" && fiber.getRef(Tracer.Tracer) !== Tracer.nativeTracer) {
-      Attributes.set(span, Ending.attributes(reader.ends()))
+      Ending.tell(span, reader.ends())
     }
     return reader.usage()
   })
