@@ -51,8 +51,15 @@ export const name = {
   queueMs: "gateway.queue.duration_ms"
 } as const
 
-/** Those that are another in every request. */
-export const individual: ReadonlySet<string> = new Set([name.requestId, name.messageId])
+/** Those that are another in every request, or whatever a client makes them. */
+export const individual: ReadonlySet<string> = new Set([
+  name.requestId,
+  name.messageId,
+  name.tenant,
+  name.clientAddress,
+  name.serverAddress,
+  name.userAgent
+])
 
 /** What GenAI calls our operations, where it knows them. */
 const genAiOperations: ReadonlyMap<string, string> = new Map([

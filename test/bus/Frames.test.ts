@@ -197,6 +197,27 @@ describe("a frame", () => {
       assert.strictEqual(answer.bytes.toString(), "one, ")
     }))
 
+  it.live("never leaves before the claim to its job, however fast the answer is", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const face = yield* ingress(server.url)
+      const { connection } = yield* stranger(server)
+      const subscription = connection.subscribe("r.>", { max: 2 })
+      yield* Effect.promise(() => connection.flush())
+      yield* worker(server.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            // in no hurry, where the job may be done again
+            yield* Effect.orDie(job.claim("always"))
+            job.reply.start(head)
+            job.reply.end(undefined)
+          })
+      })
+      yield* face.submit().usage
+      const messages = yield* Effect.promise(() => Array.fromAsync(subscription))
+      assert.deepStrictEqual(messages.map((message) => decodeFrame(message)?.type), ["claims", "data"])
+    }))
+
   it.live("that is no frame troubles nobody, and so does a word that is none", () =>
     Effect.gen(function*() {
       const { answer, end, face, server, side, subject } = yield* streaming
