@@ -12,6 +12,10 @@ const quote = 0x22
 const backslash = 0x5c
 const comma = 0x2c
 
+/** The bytes that say where something begins or ends: most of a long list of numbers does not. */
+const structural = new Uint8Array(256)
+for (const byte of Buffer.from("\"{}[],")) structural[byte] = 1
+
 const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
 // a byte order mark within the text is a character like any other
@@ -19,6 +23,13 @@ const text = new TextDecoder("utf-8", { ignoreBOM: true })
 
 /** A member's name at its beginning, with what follows it. */
 const nameFirst = /^\s*("(?:[^"\\]|\\.)*")\s*:/
+
+/** Its index from here on; behind the piece where there is none. */
+const nextStructural = (piece: Uint8Array, from: number): number => {
+  let at = from
+  while (at < piece.length && structural[piece[at]!] === 0) at++
+  return at
+}
 
 /** A small member that has ended, and where in the whole text it lies, in bytes. */
 export interface Ended {
@@ -53,6 +64,8 @@ export class JsonOutline {
         at = this.#endOfString(piece, at)
         continue
       }
+      if (this.#depth > 0) at = nextStructural(piece, at)
+      if (at === piece.length) break
       const byte = piece[at]
       if (this.#depth === 0 && byte !== 0x7b) {
         if (!isSpace(byte)) this.#isBroken = true
