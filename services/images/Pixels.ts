@@ -43,7 +43,8 @@ export const take = (pipeline: Sharp): Effect.Effect<Pixels, InternalError> =>
 
 /**
  * Loads a picture: PNG, JPEG, WebP, GIF (its first image), AVIF or TIFF, upright, in sRGB. One with a side longer than
- * 4096 is scaled down to that, and one of several (`among`) to its share of what they may have together. Fails with `InvalidRequest` where it is none, or has more than 64 million pixels.
+ * 4096 is scaled down to that, and one of several (`among`) to its share of what they may have together. Fails with
+ * `InvalidRequest` where it is none, or has more than 64 million pixels.
  */
 export const load = Effect.fn("Pixels.load")(function*(
   source: ImageSource,

@@ -20,6 +20,15 @@ export interface SpanEvent {
 /** `unset`: nothing has failed, but nobody waited for the end. */
 export type Outcome = "ok" | "unset" | { readonly failed: string }
 
+/** What is told of a span when it ends. */
+export interface EndedSpan {
+  readonly span: DiscreetSpan
+  /** Both in epoch nanoseconds. */
+  readonly startTime: bigint
+  readonly endTime: bigint
+  readonly outcome: Outcome
+}
+
 /** Somebody gave up waiting, or the call was not made after all: nothing has failed. */
 const noFailures: ReadonlySet<string> = new Set(["Cancelled", "Passed"])
 
@@ -42,7 +51,7 @@ export class DiscreetSpan implements Tracer.Span {
   readonly kind: Tracer.SpanKind
   readonly sampled: boolean
   readonly links: Array<Tracer.SpanLink>
-  readonly #onEnd: (span: DiscreetSpan, startTime: bigint, endTime: bigint, outcome: Outcome) => void
+  readonly #onEnd: (ended: EndedSpan) => void
   /** Of its attributes, by turns. A dozen are looked through in no time, and a map of them takes five times the memory. */
   readonly keys: Array<string> = []
   readonly values: Array<unknown> = []
@@ -50,10 +59,7 @@ export class DiscreetSpan implements Tracer.Span {
   #events: Array<SpanEvent> | undefined
 
   /** `onEnd` hears of it where it is to be told of. */
-  constructor(
-    options: Options,
-    onEnd: (span: DiscreetSpan, startTime: bigint, endTime: bigint, outcome: Outcome) => void
-  ) {
+  constructor(options: Options, onEnd: (ended: EndedSpan) => void) {
     const { kind, parent } = options
     this.name = options.name
     this.parent = parent
@@ -109,7 +115,7 @@ export class DiscreetSpan implements Tracer.Span {
       this.event("exception", endTime, { "exception.type": outcome.failed })
     } else if (outcome === "unset") this.attribute(name.cancelled, true)
     this.#status = { _tag: "Ended", startTime, endTime, exit }
-    if (this.sampled) this.#onEnd(this, startTime, endTime, outcome)
+    if (this.sampled) this.#onEnd({ span: this, startTime, endTime, outcome })
   }
 
   #outcomeOf(exit: Exit.Exit<unknown, unknown>): Outcome {

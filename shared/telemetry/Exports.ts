@@ -70,7 +70,10 @@ export const guard = (client: HttpClient.HttpClient, timeoutMs: number): HttpCli
     }))
 }
 
-/** Guards the client that is there. Reads `OTEL_EXPORTER_OTLP_TIMEOUT`: how long a delivery may take, in milliseconds (default 10,000). */
+/**
+ * Guards the client that is there. Reads `OTEL_EXPORTER_OTLP_TIMEOUT`: how long a delivery may take, in milliseconds
+ * (default 10,000).
+ */
 export const layer = Layer.effect(
   HttpClient.HttpClient,
   Effect.gen(function*() {

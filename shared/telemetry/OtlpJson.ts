@@ -7,7 +7,7 @@
 import { Option, type Tracer } from "effect"
 import { OtlpResource } from "effect/observability"
 import * as Attributes from "./Attributes.ts"
-import type { DiscreetSpan, Outcome, SpanEvent } from "./DiscreetSpan.ts"
+import type { DiscreetSpan, EndedSpan, Outcome, SpanEvent } from "./DiscreetSpan.ts"
 
 /** OTLP's numbers. */
 const kinds = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 } as const
@@ -147,14 +147,6 @@ const statusOf = (outcome: Outcome): string =>
 
 const linkOf = ({ attributes, span: { spanId, traceId } }: Tracer.SpanLink): string =>
   `{"traceId":${quoted(traceId)},"spanId":${quoted(spanId)},"attributes":[${recordOf(attributes)}]}`
-
-export interface EndedSpan {
-  readonly span: DiscreetSpan
-  /** Both in epoch nanoseconds. */
-  readonly startTime: bigint
-  readonly endTime: bigint
-  readonly outcome: Outcome
-}
 
 export const textOf = ({ endTime, outcome, span, startTime }: EndedSpan): string => {
   const { events, links, parent } = span

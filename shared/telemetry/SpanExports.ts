@@ -2,7 +2,7 @@
 import { Config, Duration, Effect, Layer, Schema, Tracer } from "effect"
 import { HttpBody } from "effect/http"
 import { OtlpExporter, OtlpResource, OtlpSerialization, type OtlpTracer } from "effect/observability"
-import { DiscreetSpan } from "./DiscreetSpan.ts"
+import { DiscreetSpan, type EndedSpan } from "./DiscreetSpan.ts"
 import * as OtlpJson from "./OtlpJson.ts"
 import { type SpanPage, SpanPages } from "./SpanPages.ts"
 
@@ -72,10 +72,7 @@ export const layer = (serviceName: string, protocol: Protocol) =>
         ]
       })
       const pages = new SpanPages(everyMs, OtlpJson.textOf, exporter.push)
-      return Tracer.make({
-        span: (options) =>
-          new DiscreetSpan(options, (span, startTime, endTime, outcome) =>
-            pages.add({ span, startTime, endTime, outcome }, endTime))
-      })
+      const ended = (span: EndedSpan) => pages.add(span, span.endTime)
+      return Tracer.make({ span: (options) => new DiscreetSpan(options, ended) })
     })
   ).pipe(Layer.provide(OtlpExporter.layerFlusher))

@@ -26,7 +26,7 @@ const textOf = ({ attributes, kind, name }: Told, exit: Exit.Exit<unknown, unkno
     startTime: 1_795_325_748_666_369_292n,
     root: false,
     sampled: true
-  }, (span, startTime, endTime, outcome) => texts.push(OtlpJson.textOf({ span, startTime, endTime, outcome })))
+  }, (ended) => texts.push(OtlpJson.textOf(ended)))
   for (const [key, value] of attributes) span.attribute(key, value)
   span.event("half\nway", 1_795_325_748_667_000_000n)
   span.end(1_795_325_748_667_906_682n, exit)

@@ -43,7 +43,7 @@ const addReasons = (json: unknown, reasons: Array<string>): void => {
   for (const choice of Json.list(choices)) add(Json.fields(choice)["finish_reason"])
   for (const candidate of Json.list(candidates)) add(Json.fields(candidate)["finishReason"])
   add(stop_reason)
-  if (delta !== undefined) add(Json.fields(delta)["stop_reason"])
+  add(Json.fields(delta)["stop_reason"])
 }
 
 const modelIn = (json: unknown): unknown => {
