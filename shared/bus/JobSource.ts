@@ -79,8 +79,6 @@ export class JobSource {
   #inFlight = 0
   #lastHeard = 0
   #scheduled = false
-  /** The subjects of jobs that are done with. */
-  #done: Array<string> = []
   #backOffUntil = 0
   #watchdog: NodeJS.Timeout | undefined
 
@@ -153,34 +151,23 @@ export class JobSource {
       this.#inFlight--
       this.#schedule()
     }
-    const settle = (word: Uint8Array) => {
+    const { outbox } = this.#nats
+    const settle = (say: () => void) => {
       if (!held) return
       held = false
-      if (word === ack) this.#acknowledge(subject)
-      else this.#nats.outbox.publish(subject, word)
+      say()
       free()
     }
     return {
       ...parseAckSubject(subject),
       free,
-      acknowledge: () => settle(ack),
-      giveBack: (delayMs) => settle(delayMs === undefined ? nak : nakLater(delayMs)),
+      // in no hurry: the worst that comes of a late word is that the job is given out again, which nobody wants then
+      acknowledge: () => settle(() => outbox.linger(() => outbox.publish(subject, ack))),
+      giveBack: (delayMs) => settle(() => outbox.publish(subject, delayMs === undefined ? nak : nakLater(delayMs))),
       working: () => {
-        if (held) this.#nats.outbox.publish(subject, inProgress)
+        if (held) outbox.publish(subject, inProgress)
       }
     }
-  }
-
-  /** In no hurry: the worst that comes of a word that is late is that the job is given out again, which nobody wants then. */
-  #acknowledge(subject: string): void {
-    if (this.#done.length === 0) this.#nats.outbox.linger(() => this.#publishDone())
-    this.#done.push(subject)
-  }
-
-  #publishDone(): void {
-    const done = this.#done
-    this.#done = []
-    for (const subject of done) this.#nats.outbox.publish(subject, ack)
   }
 
   /** 100 is a heartbeat. Anything else ends a pull request, and says how much of it was not served. */

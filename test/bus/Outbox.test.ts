@@ -157,37 +157,36 @@ describe("one turn of the event loop", () => {
 })
 
 describe("what is in no hurry", () => {
-  it("leaves with what comes next, in its write", async () => {
+  /** What arrives, and how long the first write was. */
+  const said = async (subject: string, count: number, say: () => void) => {
+    const subscription = connection.subscribe(subject, { max: count })
+    await connection.flush()
     const { restore, writes } = watchWrites()
-    const subscription = connection.subscribe("together", { max: 3 })
     try {
-      await connection.flush()
-      writes.length = 0
+      say()
+      return { received: (await Array.fromAsync(subscription)).map((message) => message.string()), written: writes[0] }
+    } finally {
+      restore()
+    }
+  }
+
+  it("leaves with what comes next, in its write", async () => {
+    const { received, written } = await said("together", 3, () => {
       outbox.linger(() => outbox.publish("together", Buffer.from("one")))
       outbox.linger(() => outbox.publish("together", Buffer.from("two")))
       outbox.publish("together", Buffer.from("now"))
-      const received = (await Array.fromAsync(subscription)).map((message) => message.string())
-      assert.deepStrictEqual(received, ["now", "one", "two"])
-      assert.strictEqual(writes[0], 3 * "PUB together 3\r\nnow\r\n".length)
-    } finally {
-      restore()
-    }
+    })
+    assert.deepStrictEqual(received, ["now", "one", "two"])
+    assert.strictEqual(written, 3 * "PUB together 3\r\nnow\r\n".length)
   })
 
   it("leaves by itself where nothing comes, once for all that wait", async () => {
-    const { restore, writes } = watchWrites()
-    const subscription = connection.subscribe("alone", { max: 2 })
-    try {
-      await connection.flush()
-      writes.length = 0
+    const { received, written } = await said("alone", 2, () => {
       outbox.linger(() => outbox.publish("alone", Buffer.from("one")))
       outbox.linger(() => outbox.publish("alone", Buffer.from("two")))
-      const received = (await Array.fromAsync(subscription)).map((message) => message.string())
-      assert.deepStrictEqual(received, ["one", "two"])
-      assert.strictEqual(writes[0], 2 * "PUB alone 3\r\none\r\n".length)
-    } finally {
-      restore()
-    }
+    })
+    assert.deepStrictEqual(received, ["one", "two"])
+    assert.strictEqual(written, 2 * "PUB alone 3\r\none\r\n".length)
   })
 
   it("is kept while nothing may be sent", async () => {
