@@ -65,7 +65,8 @@ export type Frame =
   | { readonly type: "noResponders" }
 
 export type Control =
-  | { readonly type: "go" }
+  /** The answer to `claim`: the job is claimed like that from now on. */
+  | { readonly type: "go"; readonly redispatch: Redispatch }
   | { readonly type: "no" }
   | { readonly type: "cancel" }
   | { readonly type: "ping" }
@@ -218,8 +219,10 @@ const decodeClaims = (lines: string): ReadonlyArray<Claim> =>
 /** Whatever is not plainly `always` is treated with the greater care. */
 const redispatchOf = (value: unknown): Redispatch => value === "always" || value === "notYetSent" ? value : "neverSent"
 
-export const encodeControl = (control: Control): string =>
-  encodeHeaders({ [header.control]: control.type === "credit" ? `${control.type} ${control.bytes}` : control.type })
+export const encodeControl = (control: Control): string => {
+  const detail = control.type === "credit" ? control.bytes : control.type === "go" ? control.redispatch : undefined
+  return encodeHeaders({ [header.control]: detail === undefined ? control.type : `${control.type} ${detail}` })
+}
 
 /** `undefined` where the message is not of this protocol. */
 export const decodeControl = (message: Msg): Control | undefined => {
@@ -229,6 +232,7 @@ export const decodeControl = (message: Msg): Control | undefined => {
   const { detail, type } = partsOf(headers.get(header.control))
   switch (type) {
     case "go":
+      return { type, redispatch: redispatchOf(detail) }
     case "no":
     case "cancel":
     case "ping":

@@ -254,7 +254,9 @@ class Client {
         this.#number(job, this.#now())
         return this.#outbox.publish(...job.toMessage(this.#nats.id, command.attempt))
       case "go":
-        if (sender !== undefined) this.#outbox.publish(sender, undefined, encodeControl({ type: "go" }))
+        if (sender !== undefined) {
+          this.#outbox.publish(sender, undefined, encodeControl({ type: "go", redispatch: command.redispatch }))
+        }
         return
       case "refuse":
         if (sender !== undefined) this.#outbox.publish(sender, undefined, encodeControl({ type: "no" }))
@@ -440,7 +442,6 @@ class Client {
     this.#links.forgive()
     // the server may be a new one with empty streams, and a claim may have been lost with the old one
     for (const job of this.#jobs) {
-      if (job.state.state === "Claimed") this.#apply(job, { event: "cutOff" })
       if (job.state.state !== "Published") continue
       job.confirmAt = now + Limits.reclaimMs
       this.#number(job, now + Limits.reclaimMs)

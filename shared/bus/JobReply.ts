@@ -3,7 +3,7 @@
  *
  * Bytes written until something is sent leave as one frame of at most `frameBytes`.
  */
-import { AnswerLost, type JobError } from "../contract/JobError.ts"
+import type { JobError } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
 import type { Usage } from "../contract/Usage.ts"
 import type { Claims } from "./Claims.ts"
@@ -27,7 +27,6 @@ export class JobReply {
   readonly #control: string
   #redispatch: Redispatch = "neverSent"
   #claimed = false
-  #claimedAt = 0
   #sequence = 0
   /** How many bytes were written, and how many may be. */
   #written = 0
@@ -43,7 +42,8 @@ export class JobReply {
   #lastSent = 0
   readonly #now: () => number
   #onDrain: (() => void) | undefined
-  #onGo: ((go: boolean) => void) | undefined
+  /** What ingress was asked to agree to, and who waits for that. */
+  #asked: { readonly redispatch: Redispatch; readonly answer: (go: boolean) => void } | undefined
   /** Runs once when ingress no longer wants this answer. */
   readonly #onCancel: () => void
 
@@ -92,17 +92,11 @@ export class JobReply {
     return this.#claimed && this.#redispatch === "neverSent"
   }
 
-  /** When it was claimed last, in epoch milliseconds. */
-  get claimedAt(): number {
-    return this.#claimedAt
-  }
-
   /** Tells ingress that this worker has the job and begins. */
   claim(redispatch: Redispatch): void {
     this.#redispatch = redispatch
     this.#claimed = true
     this.#lastSent = this.#now()
-    this.#claimedAt = this.#lastSent
     this.#claims.add(this.ingress, { job: this.#job, attempt: this.#attempt, redispatch, behind: this.#behind })
   }
 
@@ -113,15 +107,13 @@ export class JobReply {
 
   /** The same as `claim`, but waits for ingress to agree; `answer(false)` where it does not want the job done. */
   claimAndWait(redispatch: Redispatch, answer: (go: boolean) => void): void {
-    this.#onGo = (go) => {
-      if (go) {
-        this.#redispatch = redispatch
-        this.#claimed = true
-        this.#claimedAt = this.#now()
-      }
-      answer(go)
-    }
-    this.#send({ type: "claim", redispatch })
+    this.#asked = { redispatch, answer }
+    this.askAgain()
+  }
+
+  /** Asks what ingress has not answered yet: the question or the answer may be lost, and one too many does no harm. */
+  askAgain(): void {
+    if (this.#asked !== undefined && !this.#over) this.#send({ type: "claim", redispatch: this.#asked.redispatch })
   }
 
   /** Asks ingress for a part of the request's body. */
@@ -166,13 +158,6 @@ export class JobReply {
     this.#send(frame, payloadOf(frame))
   }
 
-  /** Says of an answer that was given, and may not have been heard, that it is lost. Who has heard it takes no notice. */
-  lost(): void {
-    this.#send({ type: "claim", redispatch: this.#redispatch })
-    const frame: Frame = { type: "error", sequence: this.#sequence, error: new AnswerLost() }
-    this.#send(frame, payloadOf(frame))
-  }
-
   /** Called at every heartbeat interval: says that the job lives, unless a frame has just said so. */
   heartbeat(): void {
     if (this.#over || this.#now() - this.#lastSent < Limits.heartbeatMs / 2) return
@@ -188,7 +173,7 @@ export class JobReply {
         return
       }
       case "go":
-        return this.#decide(true)
+        return this.#agreed(control.redispatch)
       case "no":
         return this.#stop(true)
       case "cancel":
@@ -210,15 +195,23 @@ export class JobReply {
     if (this.#over) return
     this.#over = true
     this.#pending = []
-    if (refused) this.#decide(false)
+    if (refused) this.#answered(false)
     this.#onCancel()
     this.#drained()
   }
 
-  #decide(go: boolean): void {
-    const decide = this.#onGo
-    this.#onGo = undefined
-    decide?.(go)
+  /** What was agreed to before, asked twice, says nothing of what is asked now. */
+  #agreed(redispatch: Redispatch): void {
+    if (redispatch !== this.#asked?.redispatch && redispatch !== "neverSent") return
+    this.#redispatch = redispatch
+    this.#claimed = true
+    this.#answered(true)
+  }
+
+  #answered(go: boolean): void {
+    const asked = this.#asked
+    this.#asked = undefined
+    asked?.answer(go)
   }
 
   #drained(): void {

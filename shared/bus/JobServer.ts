@@ -24,15 +24,14 @@ export interface ServedJob {
   readonly pulled: PulledJob
   readonly reply: JobReply
   /**
-   * Tells ingress that this worker has the job, and returns when work on it may begin. For `neverSent` that is once the
-   * claim is on the socket, so that a job whose claim never arrived was surely never sent to a provider. A job that has
-   * waited long or that another worker had before is begun only when ingress still wants it.
+   * Tells ingress that this worker has the job, and returns when work on it may begin. For `neverSent` that is once ingress
+   * has agreed, and so for a job that has waited long or that another worker had before.
    */
   readonly claim: (redispatch: Redispatch) => Effect.Effect<void, Cancelled>
   /**
-   * Of a job that was claimed as `notYetSent`: tells ingress that from now on nobody else may do it, and returns when that is on
-   * the socket. Where the claim is not of this moment it returns only when ingress has agreed, for it may have lost sight of
-   * this worker meanwhile. May be run again, and by several at once.
+   * Of a job that was claimed as `notYetSent`: asks that from now on nobody else may do it, and returns when ingress has
+   * agreed. A word that has left is not enough: on a wire that has just died it never arrives, and ingress gives the job to
+   * another. Fails where ingress refuses, or is silent for 5 s. May be run again, and by several at once.
    */
   readonly commit: Effect.Effect<void, Cancelled>
   /** When it came, in epoch milliseconds. */
@@ -62,10 +61,6 @@ const lookMs = 250
 const heldUpMs = 500
 /** How long to wait for ingress's word on a claim. */
 const answerWithinMs = 5_000
-/** A claim is of this moment for so many milliseconds: less than it takes to give a silent worker's job to another. */
-const freshMs = 50
-/** Within so many milliseconds it is known whether anybody was there to hear the end of an answer. */
-const rememberedMs = 2 * Limits.heartbeatMs
 /** How long the last words of a server that closes may take to leave, in milliseconds. */
 const flushWithinMs = 2_000
 
@@ -112,6 +107,9 @@ const agreed = (reply: JobReply, redispatch: Redispatch): Effect.Effect<void, Ca
     reply.claimAndWait(redispatch, (go) => resume(go ? Effect.void : Effect.fail(new Cancelled())))
   }).pipe(Effect.timeoutOrElse({ duration: answerWithinMs, orElse: () => Effect.fail(new Cancelled()) }))
 
+const committed = (reply: JobReply): Effect.Effect<void, Cancelled> =>
+  Effect.suspend(() => reply.committed ? Effect.void : agreed(reply, "neverSent"))
+
 class Server {
   readonly #nats: Nats["Service"]
   readonly #options: ServeOptions
@@ -126,11 +124,6 @@ class Server {
   readonly #missingSince = new Map<string, number>()
   /** Ended, but held. */
   readonly #held = new Map<string, PulledJob>()
-  /**
-   * Jobs that nobody else may do, and that have ended of late. Where their ingress was not there to hear of it, it is told
-   * when it is back: it would else believe that nobody has begun them, and let another worker do them again.
-   */
-  readonly #ended = new Map<string, { readonly reply: JobReply; readonly at: number; isHeard: boolean }>()
   #onReleased: (() => void) | undefined
   #heartbeats: NodeJS.Timeout | undefined
   #looks: NodeJS.Timeout | undefined
@@ -170,7 +163,7 @@ class Server {
     this.#looks = setInterval(() => {
       this.#wasHeldUp()
       this.#lookedAt = performance.now()
-      this.#tellUnheard()
+      for (const { reply } of this.#replies.values()) reply.askAgain()
     }, lookMs)
     this.#heartbeats = setInterval(() => {
       for (const { job, reply } of this.#replies.values()) {
@@ -194,7 +187,6 @@ class Server {
   reconnected(): void {
     this.#pulling = false
     for (const { reply } of this.#replies.values()) reply.claimAgain()
-    for (const ended of this.#ended.values()) ended.isHeard = false
   }
 
   async close(): Promise<void> {
@@ -269,14 +261,13 @@ class Server {
       },
       claim: (redispatch) => this.#claim(job, reply, redispatch),
       // most jobs are never committed to
-      commit: Effect.suspend(() => commit ??= Effect.runSync(Effect.cached(this.#commit(reply)))),
+      commit: Effect.suspend(() => commit ??= Effect.runSync(Effect.cached(committed(reply)))),
       body: job.body === undefined
         ? this.#bodies.fetch(key, job.bodySize, (offset, length) => reply.pull(offset, length))
         : Effect.succeed(job.body)
     }))
     const ended = () => {
       this.#replies.delete(key)
-      if (reply.committed) this.#ended.set(key, { reply, at: this.#now(), isHeard: true })
       // whatever became of the work, ingress is told
       if (!reply.over) reply.fail(new WorkerLost())
       if (fiber !== undefined) this.#fibers.delete(fiber)
@@ -293,27 +284,10 @@ class Server {
   }
 
   #claim(job: PulledJob, reply: JobReply, redispatch: Redispatch): Effect.Effect<void, Cancelled> {
-    if (job.delivery > 1 || this.#now() - job.publishedAt > Limits.waitedLongMs || this.#wasHeldUp()) {
-      return agreed(reply, redispatch)
-    }
-    return redispatch === "neverSent" ? this.#said(reply) : Effect.sync(() => reply.claim(redispatch))
-  }
-
-  #commit(reply: JobReply): Effect.Effect<void, Cancelled> {
-    return Effect.suspend(() => {
-      if (reply.committed) return Effect.void
-      const isFresh = this.#now() - reply.claimedAt <= freshMs && this.#nats.isConnected() && !this.#wasHeldUp()
-      return isFresh ? this.#said(reply) : agreed(reply, "neverSent")
-    })
-  }
-
-  /** Claims it as what may be sent from now on; returns when that is on the socket. */
-  #said(reply: JobReply): Effect.Effect<void, Cancelled> {
-    return Effect.callback<void, Cancelled>((resume) => {
-      if (!this.#nats.isConnected()) return resume(Effect.fail(new Cancelled()))
-      reply.claim("neverSent")
-      this.#nats.outbox.afterFlush(() => resume(this.#nats.isConnected() ? Effect.void : Effect.fail(new Cancelled())))
-    })
+    const hasWaited = job.delivery > 1 || this.#now() - job.publishedAt > Limits.waitedLongMs
+    return redispatch === "neverSent" || hasWaited || this.#wasHeldUp()
+      ? agreed(reply, redispatch)
+      : Effect.sync(() => reply.claim(redispatch))
   }
 
   /** What it has been given meanwhile is old, whatever its clock and the server's say. */
@@ -331,13 +305,8 @@ class Server {
     }
     const { key } = Subjects.parseControl(message.subject)
     if (control.type === "noResponders") {
-      const { reply } = this.#replies.get(key) ?? this.#ended.get(key) ?? {}
-      const ingress = Subjects.ingressGone(message.subject) ?? reply?.ingress
-      if (ingress === undefined) return
-      for (const ended of this.#ended.values()) {
-        if (ended.reply.ingress === ingress) ended.isHeard = false
-      }
-      if (this.#nats.isSettled()) this.#missing(ingress)
+      const ingress = Subjects.ingressGone(message.subject) ?? this.#replies.get(key)?.reply.ingress
+      if (ingress !== undefined && this.#nats.isSettled()) this.#missing(ingress)
       return
     }
     this.#replies.get(key)?.reply.receive(control)
@@ -353,18 +322,6 @@ class Server {
     } else if (now - since >= Limits.ingressGoneAfterMs) {
       this.#missingSince.delete(ingress)
       this.#abandon(ingress)
-    }
-  }
-
-  /** Again and again, until it is heard or ingress has been away for too long. */
-  #tellUnheard(): void {
-    const now = this.#now()
-    for (const [key, ended] of this.#ended) {
-      if (now - ended.at > (ended.isHeard ? rememberedMs : Limits.awaySilenceMs)) this.#ended.delete(key)
-      else if (!ended.isHeard) {
-        ended.isHeard = true
-        ended.reply.lost()
-      }
     }
   }
 

@@ -41,8 +41,6 @@ export type JobEvent =
   | { readonly event: "overtaken" }
   /** A frame is missing. */
   | { readonly event: "frameLost" }
-  /** Ingress itself could hear nobody for a moment. */
-  | { readonly event: "cutOff" }
   | { readonly event: "ended" }
   | { readonly event: "failed"; readonly error: JobError }
   | { readonly event: "clientGone" }
@@ -53,7 +51,8 @@ export type JobEvent =
 
 export type Command =
   | { readonly command: "publish"; readonly attempt: number }
-  | { readonly command: "go" }
+  /** Agrees to the claim. */
+  | { readonly command: "go"; readonly redispatch: Redispatch }
   /** Tells the sender of this event that the job is not its own. */
   | { readonly command: "refuse" }
   /** Tells the worker of an attempt to stop. */
@@ -134,12 +133,8 @@ export const step = (state: JobState, event: JobEvent): Step => {
           return { next: { state: "Streaming", attempt: state.attempt, worker: state.worker }, commands: nothing }
         case "workerLost":
           return again(state, new WorkerLost())
-        // who has answered has sent it
         case "frameLost":
-          return again(sentByNow(state), new AnswerLost())
-        // what was not sent then may have been since
-        case "cutOff":
-          return stay(sentByNow(state))
+          return again(state, new AnswerLost())
         case "ended":
           return done
         case "failed":
@@ -188,16 +183,15 @@ const publish = (attempt: number): Step => ({
 
 const claim = (event: Extract<JobEvent, { readonly event: "claimed" }>): Step => ({
   next: { state: "Claimed", attempt: event.attempt, worker: event.worker, redispatch: event.redispatch },
-  commands: event.awaits ? [{ command: "go" }] : nothing
+  commands: event.awaits ? [{ command: "go", redispatch: event.redispatch }] : nothing
 })
 
 type Claimed = Extract<JobState, { readonly state: "Claimed" }>
 
-/** A job that may be done again until it was sent: it may be too late for that. */
-const sentByNow = (state: Claimed): Claimed =>
-  state.redispatch === "notYetSent" ? { ...state, redispatch: "neverSent" } : state
-
-/** Another attempt where that is safe: nothing has reached the client, and a second call harms nobody. */
+/**
+ * Another attempt where that is safe: nothing has reached the client, and a second call harms nobody or none was made, which
+ * no worker does without the `go` that makes it `neverSent` here.
+ */
 const again = (state: Claimed, error: JobError): Step => {
   if (state.redispatch === "neverSent" || state.attempt >= maxAttempts) return fail(error, cancel(state))
   const attempt = state.attempt + 1

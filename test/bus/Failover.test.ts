@@ -80,46 +80,70 @@ describe.concurrent("a connection that moves to another server", () => {
       assert.strictEqual(answer.bytes.toString(), "one, two")
     }))
 
-  /** Ingress is cut off where the worker may have sent a paid call, and is back when that has ended. */
-  const endedMeanwhile = Effect.fnUntraced(function*(cutsOffAt: "its start" | "its claim") {
-    const server = yield* NatsServer.make()
-    const cable = yield* Cable.make(server.url)
-    const face = yield* ingress(cable.url)
-    const started = yield* Deferred.make<void>()
-    const isCut = yield* Deferred.make<void>()
-    const ended = yield* Deferred.make<void>()
-    let runs = 0
-    yield* worker(server.url, {
-      run: (job) =>
-        Effect.gen(function*() {
-          runs++
-          if (cutsOffAt === "its claim") yield* Effect.orDie(job.claim("notYetSent"))
-          yield* Deferred.succeed(started, undefined)
-          yield* Deferred.await(isCut)
-          if (cutsOffAt === "its start") yield* Effect.orDie(job.claim("neverSent"))
-          else yield* Effect.orDie(job.commit)
-          job.reply.start(head)
-          job.reply.write(piece("paid for"))
-          job.reply.end(undefined)
-          yield* Deferred.succeed(ended, undefined)
-        })
-    })
-    const answer = face.submit()
-    yield* Deferred.await(started)
-    if (cutsOffAt === "its claim") yield* answer.claimed
-    cable.cut()
-    yield* disconnected(face)
-    yield* Deferred.succeed(isCut, undefined)
-    yield* Deferred.await(ended)
-    cable.mend()
-    assert.strictEqual((yield* answer.error)._tag, "AnswerLost")
-    assert.strictEqual(runs, 1)
-  })
+  it.live("of an ingress that misses all of a paid answer does not have the call made again", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(cable.url)
+      const begun = yield* Deferred.make<void>()
+      const isCut = yield* Deferred.make<void>()
+      const ended = yield* Deferred.make<void>()
+      let sent = 0
+      yield* worker(server.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(job.claim("neverSent"))
+            sent++
+            yield* Deferred.succeed(begun, undefined)
+            yield* Deferred.await(isCut)
+            job.reply.start(head)
+            job.reply.write(piece("paid for"))
+            job.reply.end(undefined)
+            yield* Deferred.succeed(ended, undefined)
+          })
+      })
+      const answer = face.submit()
+      yield* Deferred.await(begun)
+      cable.cut()
+      yield* disconnected(face)
+      yield* Deferred.succeed(isCut, undefined)
+      yield* Deferred.await(ended)
+      cable.mend()
+      assert.strictEqual((yield* answer.error)._tag, "WorkerLost")
+      assert.strictEqual(sent, 1)
+    }))
 
-  it.live("of an ingress that misses all of a paid answer is told that it is lost", () => endedMeanwhile("its start"))
-
-  it.live("of an ingress that misses that a call was paid does not have it made again", () =>
-    endedMeanwhile("its claim"))
+  it.live("of an ingress that is asked about a paid call meanwhile has it made, once, when it is back", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(cable.url)
+      const isCut = yield* Deferred.make<void>()
+      let sent = 0
+      const side = yield* worker(server.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(job.claim("notYetSent"))
+            yield* Deferred.await(isCut)
+            yield* Effect.orDie(Effect.all([job.commit, job.commit], { concurrency: 2 }))
+            yield* Effect.orDie(job.commit)
+            sent++
+            job.reply.start(head)
+            job.reply.end(undefined)
+          })
+      })
+      const answer = face.submit()
+      yield* answer.claimed
+      cable.cut()
+      yield* disconnected(face)
+      const asked = said(side, /^r\.chat\./)
+      yield* Deferred.succeed(isCut, undefined)
+      yield* asked
+      assert.strictEqual(sent, 0)
+      cable.mend()
+      yield* answer.usage
+      assert.deepStrictEqual([sent, answer.claims], [1, 1])
+    }))
 
   it.live("and is away for longer ends the work", () =>
     Effect.gen(function*() {

@@ -81,7 +81,8 @@ describe("a message", () => {
     ].map((error, sequence): Frame => ({ type: "error", sequence, error }))
   ]
   const controls: ReadonlyArray<Control> = [
-    { type: "go" },
+    { type: "go", redispatch: "notYetSent" },
+    { type: "go", redispatch: "neverSent" },
     { type: "no" },
     { type: "cancel" },
     { type: "ping" },

@@ -25,7 +25,6 @@ const events = {
   "overtaken": { event: "overtaken" },
   "workerLost": { event: "workerLost" },
   "frameLost": { event: "frameLost" },
-  "cutOff": { event: "cutOff" },
   "ended": { event: "ended" },
   "failed": { event: "failed", error: new InternalError() },
   "clientGone": { event: "clientGone" },
@@ -62,6 +61,8 @@ const commandText = (command: Command): string => {
   switch (command.command) {
     case "publish":
       return `publish ${command.attempt}`
+    case "go":
+      return `go (${command.redispatch})`
     case "cancel":
       return `cancel ${command.attempt} at ${command.worker}`
     case "fail":
@@ -84,7 +85,7 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
   },
   "Published": {
     "claimed": "Claimed 1 by a (always)",
-    "claimed, waiting": "Claimed 1 by a (always), go",
+    "claimed, waiting": "Claimed 1 by a (always), go (always)",
     "claimed by another": "Claimed 1 by b (always)",
     "committed": "Claimed 1 by a (neverSent)",
     "claimed for another attempt": "Published 1, refuse",
@@ -95,7 +96,7 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "shutdown": "Failed, fail Unavailable"
   },
   "Claimed, repeatable": {
-    "claimed, waiting": "Claimed 1 by a (always), go",
+    "claimed, waiting": "Claimed 1 by a (always), go (always)",
     "committed": "Claimed 1 by a (neverSent)",
     "claimed by another": "Claimed 1 by a (always), refuse",
     "claimed for another attempt": "Claimed 1 by a (always), refuse",
@@ -109,21 +110,20 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
   },
   "Claimed, not yet sent": {
     "claimed": "Claimed 1 by a (always)",
-    "claimed, waiting": "Claimed 1 by a (always), go",
+    "claimed, waiting": "Claimed 1 by a (always), go (always)",
     "committed": "Claimed 1 by a (neverSent)",
     "claimed by another": "Claimed 1 by a (notYetSent), refuse",
     "claimed for another attempt": "Claimed 1 by a (notYetSent), refuse",
     "flushed": "Streaming 1 by a",
     "workerLost": "Published 2, cancel 1 at a, restart, publish 2",
-    "frameLost": "Failed, cancel 1 at a, fail AnswerLost",
-    "cutOff": "Claimed 1 by a (neverSent)",
+    "frameLost": "Published 2, cancel 1 at a, restart, publish 2",
     "ended": "Done",
     "failed": "Failed, fail InternalError",
     "clientGone": "Cancelled, cancel 1 at a",
     "shutdown": "Failed, cancel 1 at a, fail Unavailable"
   },
   "Claimed, not repeatable": {
-    "claimed, waiting": "Claimed 1 by a (neverSent), go",
+    "claimed, waiting": "Claimed 1 by a (neverSent), go (neverSent)",
     "claimed by another": "Claimed 1 by a (neverSent), refuse",
     "claimed for another attempt": "Claimed 1 by a (neverSent), refuse",
     "flushed": "Streaming 1 by a",
@@ -186,7 +186,7 @@ it("gives up after the last attempt", () => {
 const happenings = [
   ...["admitted", "admitted", "admitted", "claim", "claim", "claim", "claim", "claim", "claim", "claim"] as const,
   ...["workerLost", "workerLost", "workerLost", "frameLost", "frameLost", "flushed", "stale claim"] as const,
-  ...["overtaken", "cutOff"] as const,
+  ...["overtaken"] as const,
   ...["ended", "failed", "clientGone", "deadline", "shutdown"] as const
 ]
 const Happening = Schema.Struct({

@@ -116,9 +116,9 @@ describe.concurrent("a server that is killed and comes back empty", () => {
         Effect.gen(function*() {
           // ingress hears nothing from here on
           cable.hold()
+          yield* Deferred.succeed(begun, undefined)
           yield* Effect.orDie(job.claim("neverSent"))
           ran.push(job.pulled.id)
-          yield* Deferred.succeed(begun, undefined)
           yield* Deferred.await(away)
           job.reply.start(head)
           job.reply.write(piece("once"))
