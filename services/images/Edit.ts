@@ -3,7 +3,7 @@ import { createCanvas } from "@napi-rs/canvas"
 import { Effect } from "effect"
 import { sharp } from "../../shared/files/PixelFormats.ts"
 import type { Size } from "../../shared/contract/ImageGenerations.ts"
-import type { InternalError, InvalidRequest } from "../../shared/contract/JobError.ts"
+import { type InternalError, InvalidRequest } from "../../shared/contract/JobError.ts"
 import type { Painter } from "../../shared/painter/Painter.ts"
 import { drawWatermark } from "../../shared/painter/Watermark.ts"
 import type { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
@@ -19,6 +19,9 @@ export interface EditTools {
   readonly guard: GuardedFetch["Service"]
   readonly painter: Painter["Service"]
 }
+
+/** The most changes that one instruction may ask for: each goes over all pixels of every picture. */
+const maxOperations = 50
 
 /** What is added to a prompt that may be extended. */
 const enhancement: ReadonlyArray<Operation> = [
@@ -48,6 +51,10 @@ export const edit = Effect.fn("Edit.edit")(function*(
   if (first === undefined) return yield* Effect.die(new Error("there is no picture"))
   const arrangement = arrangementOf(request.prompt)
   const { notUnderstood, operations } = readInstruction(request.prompt, request.negativePrompt)
+  if (operations.length > maxOperations) {
+    const what = `must ask for at most ${maxOperations} changes, not for ${operations.length}`
+    return yield* InvalidRequest.at(request.promptParam, what)
+  }
   const unclear = others.length > 0 ? notUnderstood.filter((clause) => !combining.test(clause)) : notUnderstood
   const isClear = operations.length > 0 || (others.length > 0 && unclear.length === 0)
 

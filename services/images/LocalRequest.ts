@@ -8,6 +8,7 @@ import type { PictureKind } from "../../shared/provider/images/PictureKind.ts"
 
 export interface LocalRequest {
   readonly prompt: string
+  readonly promptParam: string
   readonly images: ReadonlyArray<ImageSource>
   readonly mask: ImageSource | undefined
   readonly n: number
@@ -28,13 +29,14 @@ const largestSide = 2048
 const defaultQuality = 90
 
 export const settle = (request: ImageRequest): Effect.Effect<LocalRequest, InvalidRequest> => {
-  const { images, mask, n, prompt, size } = request
+  const { images, mask, n, prompt, promptParam, size } = request
   if (size !== undefined && Math.max(size.width, size.height) > largestSide) {
     const what = `must have sides of at most ${largestSide} pixels for this model`
     return Effect.fail(InvalidRequest.at(request.pathOf("size"), what))
   }
   return Effect.succeed({
     prompt,
+    promptParam,
     images,
     mask,
     n,

@@ -2,7 +2,7 @@
  * Keeps a collector that is down, slow or full from costing anything: each delivery has a deadline, few are under way at
  * once, and while one is tried again no other is kept beside it. One warning tells when it begins, one line when it ends.
  */
-import { Config, Effect, Layer, Metric } from "effect"
+import { Config, Effect, Layer, Metric, Schema } from "effect"
 import { HttpClient, HttpClientError, type HttpClientRequest } from "effect/http"
 import * as Metrics from "./Metrics.ts"
 
@@ -16,6 +16,9 @@ const triesPerBatch = 4
 class TooMuch extends Error {
   override readonly name = "TooMuch"
 }
+
+/** A time from the environment: a whole number, 0 or more. */
+export const milliseconds = (name: string) => Config.schema(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)), name)
 
 const signalOf = (url: string): string => /\/v1\/(traces|metrics|logs)$/.exec(url)?.[1] ?? "telemetry"
 
@@ -77,7 +80,7 @@ export const guard = (client: HttpClient.HttpClient, timeoutMs: number): HttpCli
 export const layer = Layer.effect(
   HttpClient.HttpClient,
   Effect.gen(function*() {
-    const timeoutMs = yield* Config.Int("OTEL_EXPORTER_OTLP_TIMEOUT").pipe(Config.withDefault(10_000))
+    const timeoutMs = yield* milliseconds("OTEL_EXPORTER_OTLP_TIMEOUT").pipe(Config.withDefault(10_000))
     for (const signal of ["traces", "metrics", "logs"]) Metrics.update(Metrics.exportsFailed(signal), 0)
     return guard(yield* HttpClient.HttpClient, timeoutMs)
   })

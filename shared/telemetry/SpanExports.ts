@@ -3,6 +3,7 @@ import { Config, Duration, Effect, Layer, Schema, Tracer } from "effect"
 import { HttpBody } from "effect/http"
 import { OtlpExporter, OtlpResource, OtlpSerialization, type OtlpTracer } from "effect/observability"
 import { DiscreetSpan, type EndedSpan } from "./DiscreetSpan.ts"
+import { milliseconds } from "./Exports.ts"
 import * as OtlpJson from "./OtlpJson.ts"
 import { type SpanPage, SpanPages } from "./SpanPages.ts"
 
@@ -37,10 +38,10 @@ const settings = Config.all({
     Config.orElse(() => Config.Literals(["gzip", "none"], "OTEL_EXPORTER_OTLP_COMPRESSION")),
     Config.withDefault("none")
   ),
-  everyMs: Config.Int("OTEL_BSP_SCHEDULE_DELAY").pipe(Config.withDefault(5_000)),
-  lastWordsMs: Config.Int("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT").pipe(
-    Config.orElse(() => Config.Int("OTEL_EXPORTER_OTLP_TIMEOUT")),
-    Config.orElse(() => Config.Int("OTEL_BSP_EXPORT_TIMEOUT")),
+  everyMs: milliseconds("OTEL_BSP_SCHEDULE_DELAY").pipe(Config.withDefault(5_000)),
+  lastWordsMs: milliseconds("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT").pipe(
+    Config.orElse(() => milliseconds("OTEL_EXPORTER_OTLP_TIMEOUT")),
+    Config.orElse(() => milliseconds("OTEL_BSP_EXPORT_TIMEOUT")),
     Config.withDefault(3_000)
   )
 })

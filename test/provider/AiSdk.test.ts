@@ -238,7 +238,8 @@ describe("speech", () => {
           input: "Hello",
           voice: "nova",
           response_format: "wav",
-          instructions: "Whisper"
+          instructions: "Whisper",
+          language: null
         }
         const answer = yield* ask(audioSpeech, request, { voices: { nova: "marin" } })
         assert.strictEqual(answer.head?.contentType, "audio/wav")

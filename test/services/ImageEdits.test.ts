@@ -409,6 +409,8 @@ layer(engine, { excludeTestServices: true })((it) => {
         assert.strictEqual(yield* refused({ prompt: "blur", image: [good, "http://127.0.0.1/a.png"] }), "image[1]")
         assert.strictEqual(yield* refused({ prompt: "blur", image: good, mask: "%%%" }), "mask")
         assert.strictEqual(yield* refused({ prompt: "blur", image: good, size: "4096x64" }), "size")
+        const tooMuch = Array.from({ length: 51 }, () => "blur").join(", ")
+        assert.strictEqual(yield* refused({ prompt: tooMuch, image: good }), "prompt")
         const content = [{ text: "blur" }, { image: "http://10.0.0.1/a.png" }]
         assert.strictEqual(
           yield* refused({ input: { messages: [{ role: "user", content }] } }),

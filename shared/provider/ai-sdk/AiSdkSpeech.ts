@@ -1,6 +1,7 @@
 /** Speech by a package of the AI SDK. */
 import { Effect, Schema } from "effect"
 import { AudioSpeechRequest, countCharacters, mediaTypes } from "../../contract/AudioSpeech.ts"
+import { optional } from "../../contract/Fields.ts"
 import { ProviderFailed } from "../../contract/JobError.ts"
 import { decoder, reader } from "../RequestBody.ts"
 import type { Perform } from "../Protocol.ts"
@@ -14,8 +15,8 @@ import type { Opener } from "./AiSdkPackage.ts"
 
 /** Fields that the gateway does not know, and the SDK does. */
 const Known = Schema.Struct({
-  instructions: Schema.optionalKey(Schema.String),
-  language: Schema.optionalKey(Schema.String)
+  instructions: optional(Schema.String),
+  language: optional(Schema.String)
 })
 const read = reader(AudioSpeechRequest)
 const readKnown = decoder(Known)
@@ -30,14 +31,15 @@ export const make = (open: Opener): Perform =>
   Effect.fnUntraced(function*(call, sink) {
     const { endpoint } = call
     const { json, request } = yield* read(call)
-    const own = yield* readKnown(call)
+    const { instructions, language } = yield* readKnown(call)
     const opened = yield* open(endpoint)
     const model = yield* modelOf("speech", opened, endpoint, call)
     const format = request.response_format ?? "mp3"
     const { audio, response, warnings } = yield* attempt({ endpoint, secrets: opened.secrets }, (options) =>
       model.doGenerate({
         ...options,
-        ...own,
+        ...(typeof instructions === "string" ? { instructions } : {}),
+        ...(typeof language === "string" ? { language } : {}),
         text: request.input,
         voice: opened.options.voices?.[request.voice] ?? request.voice,
         outputFormat: format,

@@ -48,6 +48,7 @@ export const readContent = Effect.fnUntraced(function*(call: Call) {
     return part.fileData ? [{ content: part.fileData.fileUri, param: `${where}.fileData.fileUri` }] : []
   })
   const picture: ImageRequest = {
+    promptParam: "contents",
     prompt: parts.flatMap(({ part }) => typeof part.text === "string" ? [part.text] : []).join("\n"),
     images,
     mask: undefined,

@@ -22,6 +22,8 @@ export type ImageSetting = keyof typeof imageSettings
 /** Whatever can be set is `undefined` where the client leaves it to the provider. */
 export interface ImageRequest {
   readonly prompt: string
+  /** The field that the client wrote it into. */
+  readonly promptParam: string
   readonly images: ReadonlyArray<ImageSource>
   readonly mask: ImageSource | undefined
   /** How many pictures, at least one. */
@@ -90,6 +92,7 @@ const fromJson = (body: unknown, request: ImageGenerationRequest | EditRequest):
     ...settingsOf(request, request.parameters),
     ...unknownIn(body),
     prompt: request.prompt ?? textsOf(messages).join("\n"),
+    promptParam: typeof request.prompt === "string" ? "prompt" : "input.messages",
     images: [...inMessages, ...sourcesOf(image)],
     mask: typeof mask === "string" ? { content: mask, param: "mask" } : undefined
   }
@@ -99,6 +102,7 @@ const fromForm = (fields: FormData, form: EditForm): ImageRequest => ({
   ...settingsOf(form, undefined),
   ...unknownIn(Object.fromEntries([...fields].filter(([, value]) => typeof value === "string"))),
   prompt: form.prompt,
+  promptParam: "prompt",
   images: sourcesOf(form.image),
   mask: form.mask === undefined ? undefined : { content: form.mask, param: "mask" }
 })
