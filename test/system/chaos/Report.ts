@@ -17,6 +17,7 @@ export const text = (report: ChaosReport): string =>
     `answers          ${report.answers}`,
     `errors           ${counts(report.errors)}`,
     `longest outage   ${(report.longestOutageMs / 1_000).toFixed(1)} s`,
+    `orphans          ${report.orphans}`,
     `lost             ${entries(report.lost)}`,
     `failed unsent    ${entries(report.unsent)}`,
     `paid twice       ${entries(report.doubled)}`,
