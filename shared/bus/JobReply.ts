@@ -202,7 +202,8 @@ export class JobReply {
 
   /** What was agreed to before, asked twice, says nothing of what is asked now. */
   #agreed(redispatch: Redispatch): void {
-    if (redispatch !== this.#asked?.redispatch && redispatch !== "neverSent") return
+    if (this.#asked === undefined || this.#over) return
+    if (redispatch !== this.#asked.redispatch && redispatch !== "neverSent") return
     this.#redispatch = redispatch
     this.#claimed = true
     this.#answered(true)

@@ -40,6 +40,8 @@ export const start = Effect.fn("Processes.start")(function*(
 ) {
   const path = yield* Path.Path
   const log = path.join(logs, `${name.replaceAll(" ", "-")}.log`)
+  // there from now on, and without what a program of that name has written before
+  yield* (yield* FileSystem.FileSystem).writeFileString(log, "")
   // The shell only points the output at the file and then becomes the program, so the pid is the program's.
   const script = yield* Effect.fromResult(CommandLine.join(["exec", ...words]))
   const quotedLog = yield* Effect.fromResult(CommandLine.quote(log))
