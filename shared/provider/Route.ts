@@ -84,24 +84,23 @@ const stagesOf = (
  * used, the users of the others keep theirs.
  */
 export const inOrder = (route: Route, user?: string): Effect.Effect<ReadonlyArray<Candidate>> =>
-  route.order === undefined ? drawn(route, user) : Effect.succeed(route.order)
+  route.order === undefined
+    ? Effect.map(Random.Random, (random) => drawn(route, user, random))
+    : Effect.succeed(route.order)
 
-const drawn = Effect.fnUntraced(function*(
+const drawn = (
   { stages }: Route,
-  user: string | undefined
-): Effect.fn.Return<ReadonlyArray<Candidate>> {
-  const ordered: Array<Candidate> = []
-  for (const stage of stages) {
-    const draws: Array<{ readonly candidate: Candidate; readonly at: number }> = []
-    for (const candidate of stage) {
-      const chance = user === undefined ? yield* Random.next : fractionOf(`${user}\0${candidate.key}`)
+  user: string | undefined,
+  random: typeof Random.Random.Service
+): ReadonlyArray<Candidate> =>
+  stages.flatMap((stage) => {
+    const draws = stage.map((candidate) => {
+      const chance = user === undefined ? random.nextDoubleUnsafe() : fractionOf(`${user}\0${candidate.key}`)
       // an exponential draw per target: sorting by it picks each in proportion to its weight
-      draws.push({ candidate, at: -Math.log(1 - chance) / candidate.weight })
-    }
-    ordered.push(...draws.toSorted((a, b) => a.at - b.at).map(({ candidate }) => candidate))
-  }
-  return ordered
-})
+      return { candidate, at: -Math.log(1 - chance) / candidate.weight }
+    })
+    return draws.sort((a, b) => a.at - b.at).map(({ candidate }) => candidate)
+  })
 
 /** A number from 0 to below 1 that is always the same for a text. */
 const fractionOf = (text: string): number => hash("sha256", text, "buffer").readUIntBE(0, 6) / 2 ** 48

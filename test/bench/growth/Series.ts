@@ -19,7 +19,10 @@ export interface Series<E, R> {
     before: number,
     sent: ReadonlyArray<Request>
   ) => Effect.Effect<ReadonlyArray<Request>, E, R>
-  /** Whether growing starts processes, which have yet to get warm. */
+  /**
+   * Whether growing starts processes, which have yet to get warm, and which there would not be without as many times the
+   * connections: what each does in one turn of its event loop decides what it costs.
+   */
   readonly startsProcesses?: boolean
 }
 

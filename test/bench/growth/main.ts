@@ -23,12 +23,12 @@ const growth = Effect.gen(function*() {
   const generator = yield* findGenerator
   const ground = yield* startGround(natsServer)
   const gateway = yield* startGateway(ground, { name: "gateway", workloads: ["chat"] })
-  const run = (seconds: number, requests?: ReadonlyArray<Request>) =>
+  const run = (seconds: number, requests?: ReadonlyArray<Request>, times = 1) =>
     runRound({
       generator,
       ground,
       stack: gateway.stack,
-      row: firstRow,
+      row: { ...firstRow, connections: times * firstRow.connections },
       seconds,
       ...(requests === undefined ? {} : { requests })
     })
@@ -41,9 +41,10 @@ const growth = Effect.gen(function*() {
     for (const size of one.sizes) {
       requests = yield* one.grow(gateway, size, before, requests)
       before = size
-      yield* run(again(warmUp) * (one.startsProcesses === true ? size : 1), requests)
+      const times = one.startsProcesses === true ? size : 1
+      yield* run(again(warmUp) * times, requests, times)
       const rounds: Array<Round> = []
-      for (let round = 1; round <= count; round++) rounds.push(yield* run(seconds, requests))
+      for (let round = 1; round <= count; round++) rounds.push(yield* run(seconds, requests, times))
       points.push({ series: one.name, size, rounds })
       yield* Console.log(`${size} ${one.name}: ${rounds.map(({ cpuMicros }) => cpuMicros.toFixed(0)).join(", ")} µs`)
     }
@@ -51,7 +52,7 @@ const growth = Effect.gen(function*() {
 
   const about = `${yield* machine}; ${count} rounds of ${seconds} s after ${
     again(warmUp)
-  } s of warm-up at each size, ${firstRow.connections} connections; load from ${
+  } s of warm-up at each size, ${firstRow.connections} connections, for each worker; load from ${
     generator === "wrk" ? "wrk" : "test/bench/Generator.ts"
   } on the same machine.`
   yield* publish(results, "growth.md", page(about, series.filter(isWanted), points))
