@@ -315,10 +315,9 @@ describe.concurrent("a job that a frozen worker was given and did not claim", ()
       // it goes to whoever asked first
       yield* Effect.promise(() => untilJobs(server, ({ unacknowledged }) => unacknowledged === 1))
       yield* worker(server.url, { run })
-      const from = performance.now()
       yield* face.submit({ model: "later" }).usage
       yield* swallowed.usage
-      assert.isBelow(performance.now() - from, 4_500)
+      // its turn would have come again as the first attempt
       assert.deepStrictEqual(ran, ["later 1", "swallowed 2"])
       cable.mend()
       yield* connected(asleep)
