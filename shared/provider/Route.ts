@@ -99,7 +99,7 @@ const drawn = (
       // an exponential draw per target: sorting by it picks each in proportion to its weight
       return { candidate, at: -Math.log(1 - chance) / candidate.weight }
     })
-    return draws.sort((a, b) => a.at - b.at).map(({ candidate }) => candidate)
+    return draws.toSorted((a, b) => a.at - b.at).map(({ candidate }) => candidate)
   })
 
 /** A number from 0 to below 1 that is always the same for a text. */
