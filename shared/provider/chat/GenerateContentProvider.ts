@@ -26,7 +26,7 @@ const toRequest = (conversation: Conversation, { losses }: Target, options: Opti
   const system = toSystem(conversation.turns, losses)
   return {
     systemInstruction: system.length === 0 ? undefined : { parts: system },
-    contents: toContents(conversation.turns, losses),
+    contents: toContents(conversation.turns, losses, options),
     ...(tools.length === 0 ? {} : {
       tools: [{
         functionDeclarations: tools.map(({ description, name, parameters }) => ({
@@ -62,7 +62,7 @@ const toSystem = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<obj
     if (role !== "system") return []
     if (leading !== -1 && index > leading) losses.warn(path, "was moved to the front")
     return content.flatMap((part) => {
-      if (part.type === "text") return [{ text: part.text }]
+      if (part.type === "text") return toText(part.text)
       losses.refuse(part.path ?? path)
       return []
     })
@@ -75,7 +75,7 @@ interface Content {
 }
 
 /** Turns of one role make one content. Calls and responses belong together by the function's name. */
-const toContents = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<Content> => {
+const toContents = (turns: ReadonlyArray<Turn>, losses: Losses, options: Options): ReadonlyArray<Content> => {
   const contents: Array<Content> = []
   const names = new Map(turns.flatMap(({ toolCalls }) => toolCalls.map(({ id, name }) => [id, name])))
   const add = (role: Content["role"], parts: ReadonlyArray<object>) => {
@@ -98,7 +98,7 @@ const toContents = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<C
         add("user", turn.content.flatMap((part) => toParts(part, losses)))
         break
       case "assistant":
-        add("model", toModelParts(turn, losses))
+        add("model", toModelParts(turn, losses, options))
         break
       case "tool": {
         const { content, path = "", toolCallId: id = "" } = turn
@@ -121,8 +121,18 @@ const toResponse = ({ content, failed }: Turn): object => {
   return Predicate.isReadonlyObject(value) ? value : { output: text }
 }
 
-/** A signature stands on the part that came after what was thought, first of all on a call. */
-const toModelParts = ({ content, toolCalls }: Turn, losses: Losses): ReadonlyArray<object> => {
+/** What the provider says to put in the place of a signature where another model has called, or the client kept none. */
+const noSignature = "skip_thought_signature_validator"
+
+/**
+ * A signature stands on the part that came after what was thought, first of all on a call. Newer models refuse calls whose
+ * first has none.
+ */
+const toModelParts = (
+  { content, toolCalls }: Turn,
+  losses: Losses,
+  { thinking = "effort" }: Options
+): ReadonlyArray<object> => {
   const parts: Array<object> = []
   let signature: string | undefined
   for (const part of content) {
@@ -139,7 +149,7 @@ const toModelParts = ({ content, toolCalls }: Turn, losses: Losses): ReadonlyArr
   }
   const calls = toolCalls.map(({ arguments: json, id, name }, index) => ({
     functionCall: { id, name, args: ToolCalls.toObject(json) },
-    ...(index === 0 && signature !== undefined ? { thoughtSignature: signature } : {})
+    thoughtSignature: index > 0 ? undefined : signature ?? (thinking === "effort" ? noSignature : undefined)
   }))
   if (calls.length === 0 && signature !== undefined) {
     parts.push({ ...parts.pop() ?? { text: "" }, thoughtSignature: signature })
@@ -147,10 +157,13 @@ const toModelParts = ({ content, toolCalls }: Turn, losses: Losses): ReadonlyArr
   return [...parts, ...calls]
 }
 
+/** A part without words is refused. */
+const toText = (text: string): ReadonlyArray<object> => text === "" ? [] : [{ text }]
+
 const toParts = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
   switch (part.type) {
     case "text":
-      return [{ text: part.text }]
+      return toText(part.text)
     case "reasoning":
       return []
     case "image":
@@ -164,7 +177,7 @@ const toParts = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
 const toMedia = ({ media, mediaType, path = "" }: MediaPart, losses: Losses): ReadonlyArray<object> => {
   switch (media.type) {
     case "text":
-      return [{ text: media.text }]
+      return toText(media.text)
     case "url":
       return [{
         fileData: {

@@ -121,7 +121,10 @@ describe("chat completions", () => {
           role: "model",
           parts: [
             { text: "Let me see." },
-            { functionCall: { id: "call:1", name: "get_weather", args: { city: "Oslo" } } },
+            {
+              functionCall: { id: "call:1", name: "get_weather", args: { city: "Oslo" } },
+              thoughtSignature: "skip_thought_signature_validator"
+            },
             { functionCall: { id: "call:2", name: "get_weather", args: { city: "Lima" } } }
           ]
         },
@@ -168,6 +171,44 @@ describe("chat completions", () => {
     assert.deepNestedPropertyVal(sent, "contents[1].parts[0].thoughtSignature", "c2lnbmVk")
     assert.notNestedProperty(sent, "contents[1].parts[1].thoughtSignature")
     assert.lengthOf((sent as { readonly contents: ReadonlyArray<unknown> }).contents, 3)
+  })
+
+  it("to Gemini, with calls that it has not signed: each first one says so to models that want signatures", () => {
+    const partsOf = (options: typeof generateContentProvider.options.Type) => {
+      const { sent } = ask(chatCompletions, generateContentProvider, {
+        model: "alias",
+        messages: [
+          { role: "user", content: "Go on" },
+          { role: "assistant", content: "", tool_calls: [call("a", "Oslo"), call("b", "Lima")] },
+          { role: "tool", tool_call_id: "a", content: "cold" },
+          { role: "tool", tool_call_id: "b", content: "hot" }
+        ]
+      }, options)
+      return (sent as { readonly contents: ReadonlyArray<{ readonly parts: unknown }> }).contents[1]?.parts
+    }
+    const functionCall = (id: string, city: string) => ({ functionCall: { id, name: "get_weather", args: { city } } })
+    const [first, second] = [functionCall("a", "Oslo"), functionCall("b", "Lima")]
+    assert.deepStrictEqual(partsOf({}), [
+      { ...first, thoughtSignature: "skip_thought_signature_validator" },
+      second
+    ])
+    assert.deepStrictEqual(partsOf({ thinking: "budget" }), [first, second])
+  })
+
+  it("to Gemini, which takes no empty texts", () => {
+    const { sent } = ask(chatCompletions, generateContentProvider, {
+      model: "alias",
+      messages: [
+        { role: "system", content: "" },
+        { role: "user", content: [{ type: "text", text: "" }, { type: "text", text: "Hello" }] },
+        { role: "assistant", content: "" },
+        { role: "user", content: "Are you there?" }
+      ]
+    }, {})
+    assert.deepStrictEqual(sent, {
+      contents: [{ role: "user", parts: [{ text: "Hello" }, { text: "Are you there?" }] }],
+      generationConfig: {}
+    })
   })
 
   it("that answers a call which nobody made is refused for Gemini, which wants the function's name", () => {
@@ -422,7 +463,10 @@ describe("messages", () => {
           role: "model",
           parts: [
             { text: "Let me see." },
-            { functionCall: { id: "toolu_1", name: "look", args: {} } },
+            {
+              functionCall: { id: "toolu_1", name: "look", args: {} },
+              thoughtSignature: "skip_thought_signature_validator"
+            },
             { functionCall: { id: "toolu_2", name: "look", args: { city: "Lima" } } }
           ]
         },
