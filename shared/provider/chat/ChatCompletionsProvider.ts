@@ -4,7 +4,16 @@ import type { Usage } from "../../contract/Usage.ts"
 import * as Json from "../Json.ts"
 import { usageOf } from "../openai/OpenAiUsage.ts"
 import { settings } from "./ChatCompletions.ts"
-import type { AnswerFormat, ContentPart, Conversation, MediaPart, Reasoning, ToolChoice, Turn } from "./Conversation.ts"
+import type {
+  AnswerFormat,
+  ContentPart,
+  Conversation,
+  MediaPart,
+  Reasoning,
+  ToolChoice,
+  ToolDefinition,
+  Turn
+} from "./Conversation.ts"
 import type { AnswerDecoder, ProviderDialect, Target } from "./Dialect.ts"
 import type { Losses } from "./Losses.ts"
 import { fromUrl, textOf, toDataUrl } from "./Media.ts"
@@ -32,10 +41,7 @@ const toRequest = (
     messages: toMessages(conversation.turns, losses),
     ...(streams ? { stream: true, stream_options: { include_usage: true } } : {}),
     ...(tools.length === 0 ? {} : {
-      tools: tools.map(({ description, name, parameters, strict }) => ({
-        type: "function",
-        function: { name, description, parameters, ...(strict === true ? { strict } : {}) }
-      })),
+      tools: tools.map((tool) => toTool(tool, losses)),
       tool_choice: toToolChoice(conversation.toolChoice),
       parallel_tool_calls: conversation.parallelToolCalls
     }),
@@ -170,6 +176,21 @@ const toPart = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
 const urlOf = ({ media, mediaType }: MediaPart): string | undefined => {
   if (media.type === "url") return media.url
   return media.type === "base64" ? toDataUrl(mediaType, media.data) : undefined
+}
+
+const toTool = ({ description, name, parameters, path = "", strict }: ToolDefinition, losses: Losses): object => {
+  const isStrict = strict === true && isClosed(parameters)
+  if (strict === true && !isStrict) losses.warn(path, "is not kept to the letter: its schema is open")
+  return {
+    type: "function",
+    function: {
+      name,
+      description,
+      // a function without parameters has none here, not an empty object
+      parameters: Object.keys(Json.fields(parameters)).length === 0 ? undefined : parameters,
+      ...(isStrict ? { strict } : {})
+    }
+  }
 }
 
 const toToolChoice = (choice: ToolChoice): unknown => {

@@ -187,12 +187,38 @@ const toSource = ({ media, mediaType }: MediaPart): object | undefined => {
     : undefined
 }
 
-const toTool = ({ description, name, parameters, strict }: ToolDefinition): object => ({
-  name,
-  description,
-  input_schema: { type: "object", ...Json.fields(parameters) },
-  ...(strict === true ? { strict } : {})
-})
+const toTool = ({ description, name, parameters, strict }: ToolDefinition): object => {
+  const schema = { type: "object", ...Json.fields(parameters) }
+  return {
+    name,
+    description,
+    ...(strict === true ? { input_schema: closed(schema), strict } : { input_schema: schema })
+  }
+}
+
+/** Where a schema holds others: one or a list of them, or one by each name. */
+const inner: ReadonlySet<string> = new Set(["items", "prefixItems", "anyOf", "oneOf"])
+const innerByName: ReadonlySet<string> = new Set(["properties", "$defs", "definitions"])
+
+/**
+ * What is to be kept to the letter may have no open objects here. Those that the client has not said to be open are closed:
+ * an answer that fits then fits the client's schema too.
+ */
+const closed = (schema: unknown): unknown => {
+  if (Array.isArray(schema)) return schema.map(closed)
+  if (!Predicate.isReadonlyObject(schema)) return schema
+  const isObject = [schema["type"]].flat().includes("object") || schema["properties"] !== undefined
+  return {
+    ...Object.fromEntries(
+      Object.entries(schema).map(([key, value]) => {
+        if (inner.has(key)) return [key, closed(value)]
+        if (!innerByName.has(key) || !Predicate.isReadonlyObject(value)) return [key, value]
+        return [key, Object.fromEntries(Object.entries(value).map(([name, each]) => [name, closed(each)]))]
+      })
+    ),
+    ...(isObject && schema["additionalProperties"] === undefined ? { additionalProperties: false } : {})
+  }
+}
 
 const toToolChoice = (choice: ToolChoice, oneAtATime: boolean): object | undefined => {
   const limit = oneAtATime ? { disable_parallel_tool_use: true } : {}
@@ -209,7 +235,7 @@ const toToolChoice = (choice: ToolChoice, oneAtATime: boolean): object | undefin
 }
 
 const toFormat = ({ format }: Conversation): object | undefined =>
-  format.type === "jsonSchema" ? { type: "json_schema", schema: format.schema } : undefined
+  format.type === "jsonSchema" ? { type: "json_schema", schema: closed(format.schema) } : undefined
 
 /** The least that a budget may be. */
 const minimumBudget = 1_024

@@ -228,11 +228,53 @@ describe("chat completions", () => {
       response_format: { type: "json_schema", json_schema: { name: "a", schema, strict: true } }
     }
     assert.deepInclude(ask(chatCompletions, messagesProvider, format, {}).sent, {
-      output_config: { format: { type: "json_schema", schema } }
+      output_config: { format: { type: "json_schema", schema: { ...schema, additionalProperties: false } } }
     })
     assert.deepInclude(ask(chatCompletions, generateContentProvider, format, {}).sent, {
       generationConfig: { responseMimeType: "application/json", responseJsonSchema: schema }
     })
+  })
+
+  it("with a schema whose objects are open: Anthropic, which takes closed ones alone, gets them closed", () => {
+    const schemaOf = (schema: object) => {
+      const { sent } = ask(chatCompletions, messagesProvider, {
+        model: "alias",
+        messages: [{ role: "user", content: "Hello" }],
+        response_format: { type: "json_schema", json_schema: { name: "a", schema } }
+      }, {})
+      return (sent as { readonly output_config: { readonly format: { readonly schema: unknown } } }).output_config
+        .format.schema
+    }
+    const leaf = { type: "object", properties: { type: { type: "string", enum: ["object"] } } }
+    const additionalProperties = false
+    assert.deepStrictEqual(
+      schemaOf({
+        type: "object",
+        properties: {
+          list: { type: "array", items: leaf },
+          either: { anyOf: [leaf, { type: ["object", "null"] }] },
+          properties: { $ref: "#/$defs/leaf" },
+          fixed: { const: { type: "object" } },
+          open: { type: "object", additionalProperties: { type: "string" } }
+        },
+        $defs: { leaf }
+      }),
+      {
+        type: "object",
+        properties: {
+          list: { type: "array", items: { ...leaf, additionalProperties } },
+          either: {
+            anyOf: [{ ...leaf, additionalProperties }, { type: ["object", "null"], additionalProperties }]
+          },
+          properties: { $ref: "#/$defs/leaf" },
+          fixed: { const: { type: "object" } },
+          // the provider says itself that it does not do this
+          open: { type: "object", additionalProperties: { type: "string" } }
+        },
+        $defs: { leaf: { ...leaf, additionalProperties } },
+        additionalProperties
+      }
+    )
   })
 
   it("that wants JSON of no schema tells Anthropic so in words", () => {
@@ -578,6 +620,31 @@ describe("generateContent", () => {
       max_completion_tokens: 300,
       temperature: 1.5
     })
+  })
+
+  it("with a function without parameters: OpenAI wants none for it, and no empty object", () => {
+    const { sent } = ask(generateContent, chatCompletionsProvider, {
+      ...body,
+      tools: [{ functionDeclarations: [{ name: "look" }] }]
+    }, {})
+    assert.deepNestedPropertyVal(sent, "tools[0].function", { name: "look" })
+  })
+
+  it("with calls that keep to their schemas: each provider is told so where it can be", () => {
+    const asked = {
+      ...body,
+      tools: [{ functionDeclarations: [{ name: "look", parametersJsonSchema: parameters }] }],
+      toolConfig: { functionCallingConfig: { mode: "VALIDATED" } }
+    }
+    const anthropic = ask(generateContent, messagesProvider, asked, {})
+    const closed = { ...parameters, additionalProperties: false }
+    assert.deepNestedPropertyVal(anthropic.sent, "tools[0]", { name: "look", input_schema: closed, strict: true })
+    const openAi = ask(generateContent, chatCompletionsProvider, asked, {})
+    assert.deepNestedPropertyVal(openAi.sent, "tools[0].function", { name: "look", parameters })
+    assert.deepStrictEqual(openAi.warnings, [
+      "generationConfig.topK is not carried over",
+      "tools[0].functionDeclarations[0] is not kept to the letter: its schema is open"
+    ])
   })
 
   it("to Anthropic", () => {

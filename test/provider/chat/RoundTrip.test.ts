@@ -220,6 +220,7 @@ const messageRows = (() => {
       messages: [hello, { role: "assistant", content: [...blocks, { type: "text", text: "Hi" }] }, hello]
     }, { messages: [hello, { role: "assistant", content: [{ type: "text", text: "Hi" }] }, hello] })
   const tools = { tools: [{ name: "f", description: "A tool", input_schema: parameters }] }
+  const closedTool = { name: "f", description: "A tool", input_schema: closed }
   return [
     row(base)("system", { system: "Be brief" }),
     row(base)("system[]", { system: [{ type: "text", text: "Be brief" }, { type: "text", text: "Be kind" }] }),
@@ -287,7 +288,8 @@ const messageRows = (() => {
     }),
     ...plain(base)({ max_tokens: 100, temperature: 0.5, top_p: 0.9, top_k: 40, stop_sequences: ["END"] }),
     row(base)("tools", tools),
-    row(base)("tools[].strict", { tools: [{ ...tools.tools[0], strict: true }] }, tools),
+    row(base)("tools[].strict", { tools: [{ ...closedTool, strict: true }] }, { tools: [closedTool] }),
+    row(base)("tools[].strict, with an open schema", { tools: [{ ...tools.tools[0], strict: true }] }, tools),
     row(base)("tools[].cache_control", { tools: [{ ...tools.tools[0], cache_control: { type: "ephemeral" } }] }, tools),
     row(base)("tools[], of the provider", { tools: [{ type: "web_search_20250305", name: "web_search" }] }),
     row(base)("tool_choice: none", { tool_choice: { type: "none" } }, tools),
@@ -394,7 +396,10 @@ const contentRows = (() => {
     row(base)("tools[].codeExecution", { tools: [{ codeExecution: {} }] }),
     calling("mode: ANY", { mode: "ANY" }),
     calling("mode: NONE", { mode: "NONE" }),
-    calling("mode: VALIDATED", { mode: "VALIDATED" }),
+    row(base)("toolConfig.functionCallingConfig.mode: VALIDATED", {
+      toolConfig: { functionCallingConfig: { mode: "VALIDATED" } }
+    }, { tools: [{ functionDeclarations: [{ name: "f", description: "A tool", parametersJsonSchema: closed }] }] }),
+    calling("mode: VALIDATED, with an open schema", { mode: "VALIDATED" }),
     calling("allowedFunctionNames", { mode: "ANY", allowedFunctionNames: ["g"] }, { mode: "ANY" }),
     ...configs({
       temperature: 0.5,
