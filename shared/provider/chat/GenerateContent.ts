@@ -294,7 +294,17 @@ const toFormat = (config: Contract.GenerateContentRequest["generationConfig"], l
   return { type: "text" }
 }
 
-/** This dialect's schemas are JSON Schema but for types in capitals and `nullable`. */
+/** Whole numbers of up to 64 bits, which Google writes as texts. */
+const sizes: ReadonlySet<string> = new Set([
+  "minItems",
+  "maxItems",
+  "minLength",
+  "maxLength",
+  "minProperties",
+  "maxProperties"
+])
+
+/** This dialect's schemas are JSON Schema but for types in capitals, numbers in texts, and `nullable`. */
 const toJsonSchema = (schema: unknown): unknown => {
   if (Array.isArray(schema)) return schema.map(toJsonSchema)
   if (typeof schema !== "object" || schema === null) return schema
@@ -303,11 +313,15 @@ const toJsonSchema = (schema: unknown): unknown => {
     Object.entries(schema).flatMap(([key, value]) => {
       // a property of that name has a schema
       if (key === "nullable" && typeof value === "boolean") return []
+      if (sizes.has(key) && typeof value === "string") return [[key, Number(value)]]
+      if (key === "anyOf" && isNullable && Array.isArray(value)) return [[key, [...value.map(toJsonSchema), nothing]]]
       if (key !== "type" || typeof value !== "string") return [[key, toJsonSchema(value)]]
       return [[key, isNullable ? [value.toLowerCase(), "null"] : value.toLowerCase()]]
     })
   )
 }
+
+const nothing = { type: "null" }
 
 const toReasoning = (
   config: Contract.GenerateContentRequest["generationConfig"],

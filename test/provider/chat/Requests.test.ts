@@ -622,6 +622,33 @@ describe("generateContent", () => {
     })
   })
 
+  it("with a schema of its own: its numbers in texts become numbers, and what may be null says so", () => {
+    const { sent } = ask(generateContent, messagesProvider, {
+      contents: body.contents,
+      tools: [{
+        functionDeclarations: [{
+          name: "look",
+          parameters: {
+            type: "OBJECT",
+            properties: {
+              cities: { type: "ARRAY", minItems: "1", maxItems: "20", items: { type: "STRING", maxLength: "80" } },
+              size: { nullable: true, anyOf: [{ type: "STRING", enum: ["1"] }, { type: "NUMBER", minimum: 0.5 }] }
+            },
+            maxProperties: 2
+          }
+        }]
+      }]
+    }, {})
+    assert.deepNestedPropertyVal(sent, "tools[0].input_schema", {
+      type: "object",
+      properties: {
+        cities: { type: "array", minItems: 1, maxItems: 20, items: { type: "string", maxLength: 80 } },
+        size: { anyOf: [{ type: "string", enum: ["1"] }, { type: "number", minimum: 0.5 }, { type: "null" }] }
+      },
+      maxProperties: 2
+    })
+  })
+
   it("with a function without parameters: OpenAI wants none for it, and no empty object", () => {
     const { sent } = ask(generateContent, chatCompletionsProvider, {
       ...body,
