@@ -1,6 +1,7 @@
 /** A streamed chat completion passes unchanged but for its alias; its usage is metered and its end is known. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
+import { gemini } from "../../shared/provider/gemini/Gemini.ts"
 import { PassingStream, type PassingStreamOptions } from "../../shared/provider/http/PassingStream.ts"
 import { openAi } from "../../shared/provider/openai/OpenAi.ts"
 import { maxFrameBytes } from "../../shared/provider/SseFrames.ts"
@@ -91,6 +92,19 @@ describe("usage", () => {
       frame({ choices: [{ index: 0, delta: {} }], usage: { prompt_tokens: 9, completion_tokens } })
     relay(stream, part(1) + part(2) + frame({ choices: [{ index: 0, delta: {} }], usage: null }))
     assert.deepStrictEqual(stream.usage, { inputTokens: 9, outputTokens: 2 })
+  })
+
+  it("is the last that was reported, also where an earlier part was looked into for another reason", () => {
+    const part = (part: object, candidatesTokenCount: number, more: object = {}) =>
+      frame({
+        candidates: [{ index: 0, content: { parts: [part] }, ...more }],
+        usageMetadata: { promptTokenCount: 9, candidatesTokenCount }
+      })
+    const stream = open({ grammar: gemini.grammar })
+    const text = part({ functionCall: { name: "report", args: { error: "disk full" } } }, 3) +
+      part({ text: "Told." }, 5, { finishReason: "STOP" })
+    assert.strictEqual(relay(stream, text), text)
+    assert.deepStrictEqual(stream.usage, { inputTokens: 9, outputTokens: 5 })
   })
 
   it.each([

@@ -39,6 +39,8 @@ export class PassingStream {
   readonly #pieces = new Ends<Piece>()
   #terminated = false
   #usage: Usage | undefined
+  /** How many pieces have come after the one in which usage was last found. */
+  #since = 0
   /** Why the stream has ended before its time. */
   failure: "malformed" | "error" | undefined
   /** The frame in which the provider has reported an error. */
@@ -91,9 +93,9 @@ export class PassingStream {
 
   /** What was consumed by what has passed. A provider may say so in every frame: then the last ones count. */
   get usage(): Usage | undefined {
-    if (this.#usage !== undefined) return this.#usage
-    let usage: Usage | undefined
-    for (const { fields } of this.#pieces.last) {
+    const { last } = this.#pieces
+    let usage = this.#usage
+    for (const { fields } of last.slice(Math.max(0, last.length - this.#since))) {
       if (fields !== undefined) usage = this.#options.grammar.read(fields, usage).usage ?? usage
     }
     return usage
@@ -121,6 +123,7 @@ export class PassingStream {
     const { alias, grammar, showUsage } = this.#options
     const piece = new Piece(data)
     this.#pieces.pass(piece)
+    this.#since++
     if (isObject(data) && (isOrdinary || this.#firstMark(data) === data.length)) return frame
     const { fields } = piece
     if (fields === undefined) return "malformed"
@@ -129,7 +132,10 @@ export class PassingStream {
       this.errorData = data
       return "error"
     }
-    if (usage !== undefined) this.#usage = usage
+    if (usage !== undefined) {
+      this.#usage = usage
+      this.#since = 0
+    }
     if (isOnlyUsage === true && !showUsage) return undefined
     if (alias === undefined) return frame
     const renamed = rename(data, grammar, alias)
