@@ -245,8 +245,8 @@ const toEffort = (reasoning: Reasoning | undefined, losses: Losses): string | un
 // Answer
 
 interface Choice {
-  /** The provider's numbers of the calls so far; the last is open. */
-  readonly calls: Array<unknown>
+  /** The calls so far by the provider's number and id, where it gave them; the last is open. */
+  readonly calls: Array<{ readonly index: unknown; readonly id: string }>
   /** Reasoning was the last that was said. */
   thinking: boolean
   refused: boolean
@@ -306,13 +306,14 @@ class Decoder implements AnswerDecoder {
 
   /** `false` where it makes no sense. */
   #said(number: number, choice: Choice, said: Json.Fields, events: Array<ModelEvent>): boolean {
+    const content = contentOf(said["content"])
     // DeepSeek's name for it, and that of vLLM and OpenRouter
-    const reasoning = Json.string(said["reasoning_content"]) ?? Json.string(said["reasoning"]) ?? ""
+    const reasoning = Json.string(said["reasoning_content"]) || Json.string(said["reasoning"]) || content.reasoning
     if (reasoning !== "") {
       choice.thinking = true
       events.push({ type: "reasoning", choice: number, delta: reasoning })
     }
-    const text = Json.string(said["content"]) ?? ""
+    const { text } = content
     const refusal = Json.string(said["refusal"]) ?? ""
     const calls = Json.list(said["tool_calls"])
     const images = Json.list(said["images"])
@@ -331,14 +332,16 @@ class Decoder implements AnswerDecoder {
   }
 
   #called(number: number, choice: Choice, called: Json.Fields, events: Array<ModelEvent>): boolean {
-    const { name, arguments: json } = Json.fields(called["function"])
-    const id = Json.string(called["id"])
-    // some servers do not number their calls: what has a name begins one
-    const index = called["index"] ?? (name === undefined ? choice.calls.at(-1) : Symbol("unnumbered"))
-    const at = choice.calls.indexOf(index)
+    const { arguments: json, name: given } = Json.fields(called["function"])
+    const { index } = called
+    const id = Json.string(called["id"]) ?? ""
+    const name = Json.string(given) ?? ""
+    const at = placeOf(choice, index, id, name)
+    // some servers do not print the arguments
+    const delta = Predicate.isReadonlyObject(json) ? JSON.stringify(json) : Json.string(json) ?? ""
     if (at === -1) {
-      if (typeof name !== "string") return false
-      choice.calls.push(index)
+      if (name === "") return false
+      choice.calls.push({ index, id })
       events.push({
         type: "toolCall",
         choice: number,
@@ -346,9 +349,9 @@ class Decoder implements AnswerDecoder {
         id: id || ToolCalls.newId(),
         name
       })
-    } else if (at !== choice.calls.length - 1) return false
-    if (typeof json === "string" && json !== "") {
-      events.push({ type: "toolArguments", choice: number, call: choice.calls.length - 1, delta: json })
+    } else if (at !== choice.calls.length - 1) return delta === ""
+    if (delta !== "") {
+      events.push({ type: "toolArguments", choice: number, call: choice.calls.length - 1, delta })
     }
     return true
   }
@@ -368,6 +371,29 @@ class Decoder implements AnswerDecoder {
     }
     return choice
   }
+}
+
+/** Text, or Mistral's list of what was thought and what is said. */
+const contentOf = (content: unknown): { readonly text: string; readonly reasoning: string } => {
+  if (typeof content === "string") return { text: content, reasoning: "" }
+  const of = (type: string): ReadonlyArray<Json.Fields> =>
+    Json.list(content).map(Json.fields).filter((part) => part["type"] === type)
+  const thoughts = of("thinking").flatMap((part) => Json.list(part["thinking"]))
+  return { text: textIn(of("text")), reasoning: textIn(thoughts) }
+}
+
+const textIn = (parts: ReadonlyArray<unknown>): string =>
+  parts.map((part) => Json.string(Json.fields(part)["text"]) ?? "").join("")
+
+/** Where it stands among the calls so far; -1 where it begins one. */
+const placeOf = ({ calls }: Choice, index: unknown, id: string, name: string): number => {
+  // some servers do not number their calls: what has a name begins one
+  const isNumbered = index !== undefined && index !== null
+  if (!isNumbered && name !== "") return -1
+  const at = isNumbered ? calls.findLastIndex((call) => call.index === index) : calls.length - 1
+  // others give all of them the same number
+  const known = calls[at]?.id ?? ""
+  return name !== "" && id !== "" && known !== "" && id !== known ? -1 : at
 }
 
 const toFinish = (reason: string): FinishReason => {

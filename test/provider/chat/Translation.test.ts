@@ -206,3 +206,77 @@ describe("a stream that is no whole answer", () => {
     })
   })
 })
+
+describe("what OpenAI-compatible servers do that OpenAI does not", () => {
+  const usage = { prompt_tokens: 9, completion_tokens: 4, total_tokens: 13 }
+  /** What deltas say, and what they say as the message of a whole answer. */
+  const streamed = (deltas: ReadonlyArray<object>): Said => {
+    const decoder = decoderOf.openai()
+    const chunks = [
+      ...deltas.map((delta) => ({ choices: [{ index: 0, delta, finish_reason: null }] })),
+      { choices: [{ index: 0, delta: {}, finish_reason: "stop" }], usage }
+    ]
+    const events = chunks.flatMap((chunk) => decoder.frame(chunk) ?? assert.fail(JSON.stringify(chunk)))
+    return saidBy([...events, ...decoder.last()], decoder.usage())
+  }
+  const whole = (message: object): Said =>
+    readWhole(Buffer.from(JSON.stringify({ choices: [{ index: 0, message, finish_reason: "stop" }], usage })), "openai")
+
+  const calls = [{ name: "f", arguments: { a: 1 } }, { name: "g", arguments: { b: 2 } }]
+
+  it("calls of one number are several where their ids say so", () => {
+    const first = { index: 0, id: "c1", type: "function", function: { name: "f", arguments: "{\"a\":1}" } }
+    const second = { index: 0, id: "c2", type: "function", function: { name: "g", arguments: "{\"b\":2}" } }
+    assert.deepStrictEqual(streamed([{ tool_calls: [first] }, { tool_calls: [second] }]).calls, calls)
+    assert.deepStrictEqual(streamed([{ tool_calls: [first, second] }]).calls, calls)
+    assert.deepStrictEqual(whole({ tool_calls: [first, second] }).calls, calls)
+  })
+
+  it("calls go on with what they have been told of already", () => {
+    const begun = { index: 0, id: "c1", type: "function", function: { name: "f", arguments: "{\"a\"" } }
+    const gone = { function: { arguments: ":1}" } }
+    const next = { index: 1, id: "c2", type: "function", function: { name: "g", arguments: "{\"b\":2}" } }
+    const said = (...more: ReadonlyArray<object>) =>
+      streamed([{ tool_calls: [begun] }, ...more.map((call) => ({ tool_calls: [call] })), { tool_calls: [next] }]).calls
+    assert.deepStrictEqual(said({ ...gone, index: 0, id: "c1" }), calls)
+    assert.deepStrictEqual(said({ index: 0, id: "", function: { ...gone.function, name: "" } }), calls)
+    assert.deepStrictEqual(said({ index: 0, id: "c1", function: { ...gone.function, name: "f" } }), calls)
+    const { index: _, ...unnumbered } = begun
+    const after = [{ id: null, function: { ...gone.function, name: null } }, next]
+    assert.deepStrictEqual(
+      streamed([{ tool_calls: [unnumbered] }, ...after.map((call) => ({ tool_calls: [call] }))]).calls,
+      calls
+    )
+  })
+
+  it("calls that are over are named once more, with nothing to add", () => {
+    const numbered = calls.map(({ arguments: json, name }, index) => ({
+      index,
+      id: `c${index}`,
+      type: "function",
+      function: { name, arguments: JSON.stringify(json) }
+    }))
+    const over = { index: 0, function: { arguments: "" } }
+    assert.deepStrictEqual(streamed([{ tool_calls: numbered }, { tool_calls: [over] }]).calls, calls)
+  })
+
+  it("arguments are an object", () => {
+    const tool_calls = calls.map((call, index) => ({ id: `c${index}`, type: "function", function: call }))
+    assert.deepStrictEqual(whole({ content: null, tool_calls }).calls, calls)
+  })
+
+  it("content is a list of what was thought and what is said", () => {
+    const content = [
+      { type: "thinking", thinking: [{ type: "text", text: "Hm, " }, { type: "text", text: "bees." }] },
+      { type: "text", text: "They " },
+      { type: "text", text: "dance." }
+    ]
+    const said = { text: "They dance.", reasoning: "Hm, bees." }
+    assert.deepInclude(whole({ content }), said)
+    assert.deepInclude(streamed(content.map((part) => ({ content: [part] }))), said)
+  })
+
+  it("one name of reasoning is empty, and another is not", () => {
+    assert.deepInclude(streamed([{ reasoning_content: "", reasoning: "Hm." }]), { reasoning: "Hm." })
+  })
+})
