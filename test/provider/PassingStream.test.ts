@@ -94,6 +94,21 @@ describe("usage", () => {
     assert.deepStrictEqual(stream.usage, { inputTokens: 9, outputTokens: 2 })
   })
 
+  it("counts what was thought as output, also where a provider counts it beside", () => {
+    const metered = (more: object) => {
+      const stream = open()
+      relay(stream, frame({ choices: [], usage: { ...reported, completion_tokens: 4, ...more } }))
+      return stream.usage
+    }
+    const completion_tokens_details = { reasoning_tokens: 94 }
+    const thought = { inputTokens: 9, cachedTokens: 3, reasoningTokens: 94 }
+    assert.deepStrictEqual(metered({ total_tokens: 107, completion_tokens_details }), { ...thought, outputTokens: 98 })
+    assert.deepStrictEqual(metered({ completion_tokens: 98, total_tokens: 107, completion_tokens_details }), {
+      ...thought,
+      outputTokens: 98
+    })
+  })
+
   it("is the last that was reported, also where an earlier part was looked into for another reason", () => {
     const part = (part: object, candidatesTokenCount: number, more: object = {}) =>
       frame({

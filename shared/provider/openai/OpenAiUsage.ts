@@ -19,9 +19,11 @@ export const usageOf = (reported: unknown): Usage | undefined => {
   const cached = Json.count(cached_tokens)
   const written = Json.count(cache_write_tokens)
   const reasoning = Json.count(Json.fields(usage[outputDetails])["reasoning_tokens"])
+  // xAI counts what was thought beside the output, as only its total tells
+  const isBeside = reasoning !== undefined && usage["total_tokens"] === inputTokens + outputTokens + reasoning
   return {
     inputTokens,
-    outputTokens,
+    outputTokens: isBeside ? outputTokens + reasoning : outputTokens,
     ...(cached === undefined ? {} : { cachedTokens: cached }),
     ...(written === undefined ? {} : { cacheWriteTokens: written }),
     ...(reasoning === undefined ? {} : { reasoningTokens: reasoning })
