@@ -57,8 +57,13 @@ const joint = Buffer.of(newline)
 
 const beginsWithPrefix = (frame: Uint8Array): boolean => prefix.every((byte, index) => frame[index] === byte)
 
-/** The `data` of a frame; several lines are joined by a newline, as the standard says. */
+/** The `data` of a frame; several lines are joined by a newline and what is empty is nothing, as the standard says. */
 export const dataOf = (frame: Uint8Array): Uint8Array | undefined => {
+  const data = linesOf(frame)
+  return data === undefined || data.length === 0 ? undefined : data
+}
+
+const linesOf = (frame: Uint8Array): Uint8Array | undefined => {
   // nearly every frame is one such line and the blank one after it
   if (frame.indexOf(newline) === frame.length - 2 && beginsWithPrefix(frame) && frame.at(-3) !== carriageReturn) {
     return frame.subarray(frame[prefix.length] === 0x20 ? prefix.length + 1 : prefix.length, -2)

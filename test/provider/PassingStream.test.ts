@@ -35,6 +35,7 @@ describe("what passes", () => {
   it("is every byte, in the provider's own form", () => {
     const text = [
       ": keep-alive\n\n",
+      "data:\n\n",
       "event: message\r\nid: 7\r\ndata:{ \"model\" : \"upstream\", \"choices\":[],\"x\":1.0 }\r\n\r\n",
       delta("é 🙂"),
       "data: {\"choices\":[],\ndata: \"unknown\":true}\n\n",

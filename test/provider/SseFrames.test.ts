@@ -24,7 +24,7 @@ const anyFrame = Arbitrary.all([
   )
   return {
     text: `${lines.map(({ field, text }) => `${field}${text}${end}`).join("")}${end}`,
-    data: data.length === 0 ? undefined : data.join("\n")
+    data: data.join("\n") === "" ? undefined : data.join("\n")
   }
 }))
 
@@ -97,7 +97,7 @@ describe("data", () => {
     ["data: a\n\n", "a"],
     ["data:a\n\n", "a"],
     ["data:  a \n\n", " a "],
-    ["data:\n\n", ""],
+    ["data:\n\n", undefined],
     ["data: a\ndata: b\n\n", "a\nb"],
     ["data: a\r\ndata:\r\ndata: b\r\n\r\n", "a\n\nb"],
     ["event: x\nid: 1\ndata: {\"a\": 1}\n\n", "{\"a\": 1}"],
