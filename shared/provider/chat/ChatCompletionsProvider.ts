@@ -267,7 +267,7 @@ class Decoder implements AnswerDecoder {
   }
 
   isComplete(): boolean {
-    return [...this.#choices.values()].some(({ finish }) => finish !== undefined)
+    return this.#choices.size > 0 && [...this.#choices.values()].every(({ finish }) => finish !== undefined)
   }
 
   last(): ReadonlyArray<ModelEvent> {

@@ -58,7 +58,7 @@ export interface AnswerDecoder {
   /** The events of a frame's data, or of a whole answer; `undefined` where it makes no sense. */
   readonly frame: (data: unknown) => ReadonlyArray<ModelEvent> | undefined
   readonly whole: (answer: unknown) => ReadonlyArray<ModelEvent> | undefined
-  /** Whether the answer has said why it ends. */
+  /** Whether the answer has said why it ends, of each choice that has begun. */
   readonly isComplete: () => boolean
   /** How each choice ended, and what was consumed. */
   readonly last: () => ReadonlyArray<ModelEvent>

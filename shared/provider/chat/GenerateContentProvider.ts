@@ -282,7 +282,7 @@ class Decoder implements AnswerDecoder {
   }
 
   isComplete(): boolean {
-    return [...this.#candidates.values()].some(({ finish }) => finish !== undefined)
+    return this.#candidates.size > 0 && [...this.#candidates.values()].every(({ finish }) => finish !== undefined)
   }
 
   last(): ReadonlyArray<ModelEvent> {

@@ -190,6 +190,34 @@ describe("a stream that is no whole answer", () => {
     assert.deepInclude(failureOf(sample, sample.sse), failure)
   })
 
+  it.each(
+    [
+      ["openai", (index: number, finish_reason: string | null) => ({
+        choices: [{ index, delta: { content: "a" }, finish_reason }]
+      })],
+      ["gemini", (index: number, finish: string | null) => ({
+        candidates: [{
+          index,
+          content: { parts: [{ text: "a" }] },
+          ...(finish === null ? {} : { finishReason: finish })
+        }]
+      })]
+    ] as const
+  )("%s: is an error where one of two choices has ended and the other was broken off", (provider, piece) => {
+    const sample = samples.find((sample) => sample.provider === provider)!
+    const stream = (...pieces: ReadonlyArray<object>) =>
+      Buffer.from(pieces.map((data) => `data: ${JSON.stringify(data)}\n\n`).join(""))
+    const cut = [piece(0, null), piece(1, null), piece(0, "stop")]
+    assert.deepInclude(failureOf(sample, stream(...cut)), { _tag: "ProviderFailed", reason: "cut" })
+    assert.isArray(failureOf(sample, stream(...cut, piece(1, "length"))))
+  })
+
+  it("is one all the same where data are empty, which is nothing", () => {
+    const [sample] = samples
+    const empty = Buffer.from("data:\n\nevent: ping\ndata: \n\n")
+    assert.isArray(failureOf(sample!, Buffer.concat([empty, sample!.sse])))
+  })
+
   it("is malformed where its data make no sense", () => {
     const [sample] = samples
     assert.deepInclude(failureOf(sample!, Buffer.from("data: <html>\n\n")), { reason: "malformed" })
