@@ -7,7 +7,7 @@ import type { AnswerFormat, ContentPart, Conversation, MediaPart, Reasoning, Too
 import type { AnswerDecoder, ProviderDialect, Target } from "./Dialect.ts"
 import { settings } from "./GenerateContent.ts"
 import type { Losses } from "./Losses.ts"
-import { warnOfDetail } from "./Media.ts"
+import { registered, warnOfDetail } from "./Media.ts"
 import type { FinishReason, ModelEvent } from "./ModelEvent.ts"
 import { budgetOf, effortOf, Thinking } from "./ReasoningEffort.ts"
 import * as ToolCalls from "./ToolCalls.ts"
@@ -187,7 +187,7 @@ const toMedia = ({ media, mediaType, path = "" }: MediaPart, losses: Losses): Re
       }]
     case "base64":
       if (mediaType !== "" && !mediaType.endsWith("*")) {
-        return [{ inlineData: { mimeType: mediaType, data: media.data } }]
+        return [{ inlineData: { mimeType: registered(mediaType), data: media.data } }]
       }
       break
     default:

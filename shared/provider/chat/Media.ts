@@ -36,6 +36,9 @@ const byExtension: ReadonlyMap<string, string> = new Map([
 export const typeOfName = (name: string): string =>
   byExtension.get(/\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? "") ?? ""
 
+/** A media type by the name that providers know: clients have another for JPEG. */
+export const registered = (mediaType: string): string => mediaType === "image/jpg" ? "image/jpeg" : mediaType
+
 /** The text of a file, where it is text. */
 export const textOf = (part: MediaPart): string | undefined => {
   if (part.media.type === "text") return part.media.text

@@ -14,7 +14,7 @@ import type {
 } from "./Conversation.ts"
 import type { AnswerDecoder, ProviderDialect, Target } from "./Dialect.ts"
 import type { Losses } from "./Losses.ts"
-import { textOf, warnOfDetail } from "./Media.ts"
+import { registered, textOf, warnOfDetail } from "./Media.ts"
 import { settings } from "./Messages.ts"
 import type { FinishReason, ModelEvent } from "./ModelEvent.ts"
 import { budgetOf, effortOf, Thinking } from "./ReasoningEffort.ts"
@@ -183,7 +183,7 @@ const refused = ({ path = "" }: MediaPart, losses: Losses): ReadonlyArray<object
 const toSource = ({ media, mediaType }: MediaPart): object | undefined => {
   if (media.type === "url") return /^https?:/i.test(media.url) ? media : undefined
   return media.type === "base64" && mediaType !== ""
-    ? { type: "base64", media_type: mediaType, data: media.data }
+    ? { type: "base64", media_type: registered(mediaType), data: media.data }
     : undefined
 }
 

@@ -195,6 +195,27 @@ describe("chat completions", () => {
     assert.deepStrictEqual(partsOf({ thinking: "budget" }), [first, second])
   })
 
+  it("with a picture by the common wrong name of its type, which providers do not know", () => {
+    const asked = {
+      model: "alias",
+      messages: [{
+        role: "user",
+        content: [{ type: "image_url", image_url: { url: `data:image/jpg;base64,${png}` } }]
+      }]
+    }
+    assert.deepNestedPropertyVal(ask(chatCompletions, messagesProvider, asked, {}).sent, "messages[0].content[0]", {
+      type: "image",
+      source: { type: "base64", media_type: "image/jpeg", data: png }
+    })
+    assert.deepNestedPropertyVal(
+      ask(chatCompletions, generateContentProvider, asked, {}).sent,
+      "contents[0].parts[0]",
+      {
+        inlineData: { mimeType: "image/jpeg", data: png }
+      }
+    )
+  })
+
   it("to Gemini, which takes no empty texts", () => {
     const { sent } = ask(chatCompletions, generateContentProvider, {
       model: "alias",
