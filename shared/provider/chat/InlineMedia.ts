@@ -2,8 +2,10 @@
 import { Effect } from "effect"
 import { InvalidRequest } from "../../contract/JobError.ts"
 import type { Fetched, GuardedFetch } from "../GuardedFetch.ts"
+import { mediaTypeOf, pictureKind } from "../images/PictureKind.ts"
 import type { ContentPart, Conversation, MediaPart } from "./Conversation.ts"
 import type { ProviderDialect } from "./Dialect.ts"
+import { typeOfName } from "./Media.ts"
 
 /** How many are fetched at once for one request, how many in all, and how large they may be together. */
 const atOnce = 4
@@ -25,7 +27,7 @@ const neededOf = (
 export const inline = Effect.fnUntraced(function*(
   conversation: Conversation,
   needsInline: NeedsInline,
-  guard: GuardedFetch["Service"]
+  guard: Pick<GuardedFetch["Service"], "fetch">
 ): Effect.fn.Return<Conversation, InvalidRequest> {
   const { turns } = conversation
   const needed = new Map<string, MediaPart>()
@@ -69,6 +71,18 @@ const refused = (param: string, why: string): Effect.Effect<never, InvalidReques
 
 const held = (part: MediaPart, { bytes, mediaType }: Fetched): MediaPart => ({
   ...part,
-  mediaType: mediaType.split(";")[0]?.trim().toLowerCase() || part.mediaType,
+  mediaType: typeOf(part, bytes, mediaType.split(";")[0]?.trim().toLowerCase() ?? ""),
   media: { type: "base64", data: Buffer.from(bytes).toString("base64") }
 })
+
+/** What servers say of a file of which they know nothing. */
+const generic: ReadonlySet<string> = new Set(["", "application/octet-stream", "binary/octet-stream"])
+
+/** As its server says, or else as the client or its address does. What a picture is its bytes say best. */
+const typeOf = ({ media, mediaType, type }: MediaPart, bytes: Uint8Array, said: string): string => {
+  const kind = type === "image" ? pictureKind(bytes) : undefined
+  if (kind !== undefined) return mediaTypeOf(kind)
+  if (!generic.has(said)) return said
+  const given = mediaType.endsWith("*") ? "" : mediaType
+  return given || (media.type === "url" ? typeOfName(media.url.replace(/[?#].*$/s, "")) : "") || said
+}
