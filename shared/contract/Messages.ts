@@ -34,10 +34,13 @@ const ToolUseBlock = Schema.Struct({
   input: JsonObject,
   ...cacheControl
 })
+/** What only its provider makes something of: sources that the answer is to quote, and tools that were looked for. */
+const ProviderResultBlock = Schema.Struct({ type: Schema.Literals(["search_result", "tool_reference"]) })
+const ResultBlock = Schema.Union([TextBlock, ImageBlock, DocumentBlock, ProviderResultBlock])
 const ToolResultBlock = Schema.Struct({
   type: Schema.Literal("tool_result"),
   tool_use_id: Schema.NonEmptyString,
-  content: optional(Schema.Union([Schema.String, Schema.Array(Schema.Union([TextBlock, ImageBlock, DocumentBlock]))])),
+  content: optional(Schema.Union([Schema.String, Schema.Array(ResultBlock)])),
   is_error: optional(Schema.Boolean),
   ...cacheControl
 })
@@ -78,6 +81,7 @@ export const ContentBlock = Schema.Union([
   ProviderBlock
 ])
 export type ContentBlock = typeof ContentBlock.Type
+export type ResultBlock = typeof ResultBlock.Type
 
 const Message = Schema.Struct({
   role: Schema.Literals(["user", "assistant"]),

@@ -156,7 +156,11 @@ const toTurns = (
   return [...results, { role: message.role, content, toolCalls, toolCallId: undefined, path }]
 }
 
-const toParts = (block: Contract.ContentBlock, path: string, losses: Losses): ReadonlyArray<ContentPart> => {
+const toParts = (
+  block: Contract.ContentBlock | Contract.ResultBlock,
+  path: string,
+  losses: Losses
+): ReadonlyArray<ContentPart> => {
   switch (block.type) {
     case "text":
       return [{ type: "text", text: block.text, path }]

@@ -268,6 +268,17 @@ const messageRows = (() => {
     row(base)("messages[].content[].tool_result.content[].image", {
       messages: result({ content: [{ type: "text", text: "7 degrees" }, image] })
     }, { messages: result({ content: [{ type: "text", text: "7 degrees" }] }) }),
+    row(base)("messages[].content[].tool_result.content[].search_result", {
+      messages: result({
+        content: [
+          { type: "text", text: "7 degrees" },
+          { type: "search_result", source: "kb/7", title: "Oslo", content: [{ type: "text", text: "7 degrees" }] }
+        ]
+      })
+    }, { messages: result({ content: [{ type: "text", text: "7 degrees" }] }) }),
+    row(base)("messages[].content[].tool_result.content[].tool_reference", {
+      messages: result({ content: [{ type: "text", text: "f" }, { type: "tool_reference", tool_name: "f" }] })
+    }, { messages: result({ content: [{ type: "text", text: "f" }] }) }),
     assistant("messages[].content[].thinking, of an OpenAI-compatible provider", {
       type: "thinking",
       thinking: "Hm",
