@@ -313,7 +313,8 @@ interface Choice {
 
 /** Gathers the events of a whole answer into its JSON body. */
 class AnswerFold {
-  readonly #choices: Array<Choice> = []
+  /** By their numbers, which are as the provider gives them: not every one up to the last need be there. */
+  readonly #choices = new Map<number, Choice>()
   usage: Usage = { inputTokens: 0, outputTokens: 0 }
 
   push(event: ModelEvent): void {
@@ -359,7 +360,7 @@ class AnswerFold {
       object: "chat.completion",
       created: identity.created,
       model: identity.model,
-      choices: this.#choices.map((choice, index) => ({
+      choices: [...this.#choices].toSorted(([one], [other]) => one - other).map(([index, choice]) => ({
         index,
         message: {
           role: "assistant",
@@ -385,16 +386,21 @@ class AnswerFold {
   }
 
   #choice(index: number): Choice {
-    return this.#choices[index] ??= {
-      text: undefined,
-      refusal: undefined,
-      reasoning: undefined,
-      unsigned: "",
-      details: [],
-      images: [],
-      calls: [],
-      finish: "stop"
+    let choice = this.#choices.get(index)
+    if (choice === undefined) {
+      choice = {
+        text: undefined,
+        refusal: undefined,
+        reasoning: undefined,
+        unsigned: "",
+        details: [],
+        images: [],
+        calls: [],
+        finish: "stop"
+      }
+      this.#choices.set(index, choice)
     }
+    return choice
   }
 }
 

@@ -167,6 +167,21 @@ describe("completions", () => {
   })
 })
 
+it("a choice keeps its number in a whole chat completion, however the provider numbers them", () => {
+  const sample: Sample = { provider: "openai", name: "numbers", sse: Buffer.of(), json: Buffer.of() }
+  const body = bytesOf(
+    answered(sample, clients["chat completions"]!.encoder(), false).whole(Buffer.from(JSON.stringify({
+      choices: [4_294_967_294, 1].map((index) => ({
+        index,
+        message: { role: "assistant", content: "a" },
+        finish_reason: "stop"
+      }))
+    })))
+  )
+  const { choices } = JSON.parse(body.toString()) as { readonly choices: ReadonlyArray<{ readonly index: number }> }
+  assert.deepStrictEqual(choices.map(({ index }) => index), [1, 4_294_967_294])
+})
+
 describe("a stream that is no whole answer", () => {
   const failureOf = (sample: Sample, bytes: Uint8Array) => {
     const part = answered(sample, clients["messages"]!.encoder(), true)
