@@ -49,6 +49,11 @@ export class TranslatedAnswer {
     return { status: 200, contentType: streams ? "text/event-stream" : "application/json", headers }
   }
 
+  /** Whether nothing of it leaves before it is whole. */
+  get isHeld(): boolean {
+    return !this.#options.streams
+  }
+
   take(events: ReadonlyArray<ModelEvent>): ReadonlyArray<Uint8Array> {
     if (!this.#options.streams) {
       this.#events.push(...events)
@@ -89,6 +94,7 @@ export class TranslatedPart implements AnswerReader {
   readonly #frames = new SseFrames()
   readonly #pieces = new Ends<unknown>()
   #terminated = false
+  #bytes = 0
   #failure: JobError | undefined
 
   constructor(options: TranslatedPartOptions) {
@@ -117,7 +123,9 @@ export class TranslatedPart implements AnswerReader {
       this.#failure = this.#read(frame, events)
       if (this.#failure !== undefined) break
     }
-    if (this.#frames.restBytes > maxFrameBytes) this.#failure ??= this.#failed("malformed")
+    this.#bytes += chunk.length
+    const isTooLarge = this.#options.answer.isHeld && this.#bytes > maxWholeBytes
+    if (isTooLarge || this.#frames.restBytes > maxFrameBytes) this.#failure ??= this.#failed("malformed")
     return this.#options.answer.take(events)
   }
 

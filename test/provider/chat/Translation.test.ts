@@ -233,6 +233,20 @@ describe("a stream that is no whole answer", () => {
     assert.isArray(failureOf(sample!, Buffer.concat([empty, sample!.sse])))
   })
 
+  it("is malformed where it is too large to be held for a client that wants no stream", () => {
+    const [sample] = samples
+    const frame = Buffer.from(
+      `data: ${JSON.stringify({ choices: [{ index: 0, delta: { x: "x".repeat(1 << 22) } }] })}\n\n`
+    )
+    const failed = (streams: boolean) => {
+      const part = answered(sample!, clients["messages"]!.encoder(), streams)
+      for (let pushed = 0; pushed < 64 << 20; pushed += frame.length) part.push(frame)
+      return part.failure()
+    }
+    assert.deepInclude(failed(false), { _tag: "ProviderFailed", reason: "malformed" })
+    assert.isUndefined(failed(true))
+  })
+
   it("is malformed where its data make no sense", () => {
     const [sample] = samples
     assert.deepInclude(failureOf(sample!, Buffer.from("data: <html>\n\n")), { reason: "malformed" })
