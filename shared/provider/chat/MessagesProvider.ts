@@ -188,11 +188,13 @@ const toSource = ({ media, mediaType }: MediaPart): object | undefined => {
 }
 
 const toTool = ({ description, name, parameters, strict }: ToolDefinition): object => {
-  const schema = { type: "object", ...Json.fields(parameters) }
+  const schema = Json.fields(parameters)
   return {
     name,
     description,
-    ...(strict === true ? { input_schema: closed(schema), strict } : { input_schema: schema })
+    ...(strict === true
+      ? { input_schema: closed({ type: "object", properties: {}, ...schema }), strict }
+      : { input_schema: { type: "object", ...schema } })
   }
 }
 
@@ -201,13 +203,13 @@ const inner: ReadonlySet<string> = new Set(["items", "prefixItems", "anyOf", "on
 const innerByName: ReadonlySet<string> = new Set(["properties", "$defs", "definitions"])
 
 /**
- * What is to be kept to the letter may have no open objects here. Those that the client has not said to be open are closed:
- * an answer that fits then fits the client's schema too.
+ * What is to be kept to the letter may have no open objects here. Those of certain properties are closed, if the client has
+ * not said that they are open: an answer that fits then fits the client's schema too.
  */
 const closed = (schema: unknown): unknown => {
   if (Array.isArray(schema)) return schema.map(closed)
   if (!Predicate.isReadonlyObject(schema)) return schema
-  const isObject = [schema["type"]].flat().includes("object") || schema["properties"] !== undefined
+  const isOpen = schema["properties"] !== undefined && schema["additionalProperties"] === undefined
   return {
     ...Object.fromEntries(
       Object.entries(schema).map(([key, value]) => {
@@ -216,7 +218,7 @@ const closed = (schema: unknown): unknown => {
         return [key, Object.fromEntries(Object.entries(value).map(([name, each]) => [name, closed(each)]))]
       })
     ),
-    ...(isObject && schema["additionalProperties"] === undefined ? { additionalProperties: false } : {})
+    ...(isOpen ? { additionalProperties: false } : {})
   }
 }
 

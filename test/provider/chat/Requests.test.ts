@@ -273,10 +273,11 @@ describe("chat completions", () => {
         type: "object",
         properties: {
           list: { type: "array", items: leaf },
-          either: { anyOf: [leaf, { type: ["object", "null"] }] },
+          either: { anyOf: [leaf, { type: "null" }] },
           properties: { $ref: "#/$defs/leaf" },
           fixed: { const: { type: "object" } },
-          open: { type: "object", additionalProperties: { type: "string" } }
+          any: { type: "object" },
+          open: { type: "object", properties: {}, additionalProperties: { type: "string" } }
         },
         $defs: { leaf }
       }),
@@ -285,12 +286,13 @@ describe("chat completions", () => {
         properties: {
           list: { type: "array", items: { ...leaf, additionalProperties } },
           either: {
-            anyOf: [{ ...leaf, additionalProperties }, { type: ["object", "null"], additionalProperties }]
+            anyOf: [{ ...leaf, additionalProperties }, { type: "null" }]
           },
           properties: { $ref: "#/$defs/leaf" },
           fixed: { const: { type: "object" } },
-          // the provider says itself that it does not do this
-          open: { type: "object", additionalProperties: { type: "string" } }
+          // the provider says itself that it does not do these
+          any: { type: "object" },
+          open: { type: "object", properties: {}, additionalProperties: { type: "string" } }
         },
         $defs: { leaf: { ...leaf, additionalProperties } },
         additionalProperties
