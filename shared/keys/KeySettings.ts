@@ -1,7 +1,7 @@
 /**
  * What whoever runs the gateway decides about an API key. Imports nothing of Node: the console's pages read it too.
  */
-import { Effect, Schema, Struct } from "effect"
+import { DateTime, Effect, Option, Schema, Struct } from "effect"
 import { atLeast, integer } from "../contract/Fields.ts"
 import { PriorityClass } from "../contract/PriorityClass.ts"
 
@@ -16,13 +16,26 @@ const ModelPattern = Schema.String.check(
   Schema.isPattern(/^[^\s*]+\*?$|^\*$/, { expected: "a model's name, or the beginning of one and a *" })
 )
 
+/** A day that there is, and a time of it where one is given. */
+const day = /^((?:\d{4}|\+\d{6})-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?$/
+
+const isMoment = (text: string): boolean => {
+  const [, date = ""] = day.exec(text) ?? []
+  return Option.exists(DateTime.make(date), (at) => DateTime.formatIso(at).startsWith(date))
+}
+
+const aMoment = { expected: "a date such as 2027-01-31 or 2027-01-31T12:00:00Z" }
+
+/** The platform reads much more than this as a date: `12` is in 2001, the 31st of February in March. */
+const Moment = Schema.String.check(Schema.makeFilter(isMoment, aMoment)).pipe(
+  Schema.decodeTo(Schema.DateTimeUtcFromString.annotate(aMoment))
+)
+
 const fields = {
   /** What the key is for. */
   name: Schema.NonEmptyString.check(Schema.isMaxLength(200)),
   /** `null` for a key that does not expire. */
-  expiresAt: Schema.NullOr(
-    Schema.DateTimeUtcFromString.annotate({ expected: "a date such as 2027-01-31 or 2027-01-31T12:00:00Z" })
-  ),
+  expiresAt: Schema.NullOr(Moment),
   disabled: Schema.Boolean,
   /** The models that it may ask for, as names or as `prefix*`. */
   allowedModels: Schema.NonEmptyArray(ModelPattern),

@@ -1,12 +1,24 @@
 /** API keys from their making to their end, in a real bucket and as ingress sees them. */
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Context, DateTime, Effect, Layer, Logger, Option, Redacted, Result, Schedule } from "effect"
+import {
+  ConfigProvider,
+  Context,
+  DateTime,
+  Effect,
+  Layer,
+  Logger,
+  Option,
+  Redacted,
+  Result,
+  Schedule,
+  Schema
+} from "effect"
 import { TestClock } from "effect/testing"
 import { openBucket } from "../../shared/bus/KeyValue.ts"
 import { Nats } from "../../shared/bus/Nats.ts"
 import { buckets } from "../../shared/bus/Storage.ts"
 import * as ApiKey from "../../shared/keys/ApiKey.ts"
-import type { KeySettings } from "../../shared/keys/KeySettings.ts"
+import { KeyChanges, type KeySettings } from "../../shared/keys/KeySettings.ts"
 import { KeyRefused, KeyRing } from "../../shared/keys/KeyRing.ts"
 import { KeyNotFound, KeyStore } from "../../shared/keys/KeyStore.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
@@ -191,6 +203,30 @@ describe("a key", () => {
     assert.deepStrictEqual(allowed(["gpt*"]), ["gpt", "gpt-5"])
     assert.deepStrictEqual(allowed(["gpt-*", "org/*"]), ["gpt-5", "org/gpt-5"])
     assert.deepStrictEqual(allowed(["other"]), [])
+  })
+
+  it("expires at a moment that there is, and at nothing else that can be taken for one", () => {
+    const decode = Schema.decodeUnknownOption(KeyChanges)
+    const read = (expiresAt: unknown) =>
+      Option.match(decode({ expiresAt }), {
+        onNone: () => "none",
+        onSome: ({ expiresAt = null }) => expiresAt === null ? "never" : DateTime.formatIso(expiresAt)
+      })
+    const moments = [
+      [null, "never"],
+      ["2027-01-31", "2027-01-31T00:00:00.000Z"],
+      ["2028-02-29", "2028-02-29T00:00:00.000Z"],
+      ["2027-01-31T12:00", "2027-01-31T12:00:00.000Z"],
+      ["2027-01-31T12:00:30.5Z", "2027-01-31T12:00:30.500Z"],
+      ["2027-01-31T23:00:00-02:00", "2027-02-01T01:00:00.000Z"],
+      // as what was stored before says it
+      ["+010000-01-01T00:00:00.000Z", "+010000-01-01T00:00:00.000Z"]
+    ]
+    for (const [text, moment] of moments) assert.strictEqual(read(text), moment)
+    const others = ["12", "5", "1.2.2027", "01/02/2027", "Jan 31 2027", "2027", "2027-01", "2027-02-29", "2027-02-31"]
+    for (const text of [...others, "2027-13-01", "2027-01-31T25:00", "2027-01-31 ", "", 1, "none"]) {
+      assert.strictEqual(read(text), "none", String(text))
+    }
   })
 
   it.effect("is refused from the moment at which it expires", () =>
