@@ -87,7 +87,12 @@ describe("the admin API", () => {
         "requestsPerMinute: must be a whole number of at least 1"
       ],
       [{ name: "a", expiresAt: "soon" }, "expiresAt", "expiresAt: must be a date such as 2027-01-31"],
-      [{ name: "a", allowedModels: ["g*t"] }, "allowedModels", "allowedModels[0]: must be a model's name"]
+      [{ name: "a", allowedModels: ["g*t"] }, "allowedModels", "allowedModels[0]: must be a model's name"],
+      // a limit that is misspelt would be a key without one
+      [{ name: "a", requestPerMinute: 5 }, "requestPerMinute", "requestPerMinute: is unknown here: there are name, "],
+      // what the platform would read as the first of December 2001, and as the third of March
+      [{ name: "a", expiresAt: "12" }, "expiresAt", "expiresAt: must be a date such as 2027-01-31"],
+      [{ name: "a", expiresAt: "2027-02-31" }, "expiresAt", "expiresAt: must be a date such as 2027-01-31"]
     ]
     for (const [settings, field, says] of wrong) {
       const { body, status } = await client.send<{
@@ -98,6 +103,17 @@ describe("the admin API", () => {
       assert.deepStrictEqual(body.errors[0]?.path.slice(0, 2), ["payload", field])
       assert.isTrue(body.detail.startsWith(says), body.detail)
     }
+  })
+
+  it("takes no edit of which it does not understand a part", async () => {
+    const { key } = await create({ name: "as it was", requestsPerMinute: 10 })
+    const answer = await client.send<{ readonly detail: string }>("PATCH", `/api/keys/${key.id}`, {
+      name: "other",
+      requestPerMinute: 5
+    })
+    assert.strictEqual(answer.status, 400)
+    assert.match(answer.body.detail, /^requestPerMinute: is unknown here/)
+    assert.deepInclude(await listed(key.id), { name: "as it was", requestsPerMinute: 10 })
   })
 
   it("writes down who changed what, newest first, and never a secret", async () => {

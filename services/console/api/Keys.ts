@@ -1,6 +1,6 @@
 /** `/api/keys`: the API keys, and who changed them. A key's secret is in the answer to its creation, and nowhere else. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyChange } from "../../../shared/keys/KeyChange.ts"
 import { KeyChanges, KeySettings } from "../../../shared/keys/KeySettings.ts"
 import { Admin } from "./Admin.ts"
@@ -65,4 +65,6 @@ export class KeysApi extends HttpApiGroup.make("keys")
       .annotate(OpenApi.Summary, "The latest changes of keys: who, what and when")
   )
   .middleware(Admin)
+  // a limit that is misspelt would be a key without one
+  .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" })
 {}
