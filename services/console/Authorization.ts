@@ -1,11 +1,14 @@
 /** Lets through to the admin API whoever has a session, or sends the admin token as a bearer. API keys are neither. */
-import { Effect, Layer, Option, Redacted } from "effect"
+import { Effect, Layer, Option, Redacted, Result, Schema } from "effect"
+import { HttpServerResponse } from "effect/http"
 import { AdminToken } from "./AdminToken.ts"
 import { Admin, CurrentAdmin } from "./api/Admin.ts"
-import { NotSignedIn } from "./api/Errors.ts"
+import { NotSignedIn, Unavailable } from "./api/Errors.ts"
 import { Attempts } from "./Attempts.ts"
 import { orUnavailable } from "./Availability.ts"
 import { Sessions } from "./Sessions.ts"
+
+const unavailable = HttpServerResponse.jsonUnsafe(Schema.encodeSync(Unavailable)(new Unavailable()), { status: 503 })
 
 export const layer = Layer.effect(
   Admin,
@@ -16,9 +19,11 @@ export const layer = Layer.effect(
     return Admin.of({
       session: Effect.fnUntraced(function*(handler, { credential }) {
         if (Redacted.value(credential) === "") return yield* new NotSignedIn()
-        const session = yield* orUnavailable(sessions.find(credential))
-        if (Option.isNone(session)) return yield* new NotSignedIn()
-        const { expiresAt, id, name } = session.value
+        const session = yield* Effect.result(orUnavailable(sessions.find(credential)))
+        // an answer: after a failure the token is asked for, and what is told is that nobody is signed in
+        if (Result.isFailure(session)) return unavailable
+        if (Option.isNone(session.success)) return yield* new NotSignedIn()
+        const { expiresAt, id, name } = session.success.value
         return yield* Effect.provideService(handler, CurrentAdmin, { name, session: { id, expiresAt } })
       }),
       token: Effect.fnUntraced(function*(handler, { credential }) {

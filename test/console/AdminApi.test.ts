@@ -3,6 +3,7 @@ import { assert, beforeAll, describe, it } from "@effect/vitest"
 import OpenAI from "openai"
 import { ConsoleClient } from "../fixture/ConsoleClient.ts"
 import { eventually } from "../fixture/Eventually.ts"
+import { Gateway } from "../fixture/Gateway.ts"
 import { sharedGateway } from "../fixture/SharedGateway.ts"
 
 interface Key {
@@ -156,4 +157,23 @@ describe("the admin API", () => {
     )
     assert.containsAllKeys(body.paths, ["/api/session", "/api/keys", "/api/keys/{id}", "/api/key-changes"])
   })
+})
+
+describe("while NATS does not answer, the admin API", { timeout: 60_000 }, () => {
+  it.live("says so to whoever is signed in, instead of sending them to sign in again", () =>
+    Gateway.run({ workers: 0 }, async (gateway) => {
+      const { port } = await gateway.startConsole()
+      const client = await ConsoleClient.signedIn(port, "Ada")
+      gateway.nats.freeze()
+      const strangers = new ConsoleClient(port)
+      const answers = await Promise.all([
+        client.send<object>("GET", "/api/session"),
+        client.send<object>("GET", "/api/keys"),
+        strangers.send<object>("GET", "/api/keys")
+      ])
+      gateway.nats.thaw()
+      assert.deepStrictEqual(answers.map(({ status }) => status), [503, 503, 401])
+      assert.deepInclude(answers[0]?.body, { _tag: "Unavailable" })
+      await eventually(() => client.send("GET", "/api/session"), ({ status }) => status === 200, 20_000)
+    }))
 })
