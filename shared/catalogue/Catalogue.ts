@@ -83,6 +83,9 @@ export const defaultTimeouts = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 
 export const defaultRetry = Schema.decodeSync(Retry)({})
 export const defaultBreaker = Schema.decodeSync(Breaker)({})
 
+/** Whatever has the look of an address may still be none, as with a port above 65535. */
+const isBaseUrl = (text: string): boolean => /^https?:\/\/[^\s?#]+$/.test(text) && URL.canParse(text)
+
 export const Provider = Schema.Struct({
   protocol: Schema.Literals(protocols),
   /**
@@ -90,7 +93,7 @@ export const Provider = Schema.Struct({
    * does not, with `gemini` it ends in `/v1beta`.
    */
   baseUrl: Schema.optionalKey(
-    Schema.String.check(Schema.isPattern(/^https?:\/\/[^\s?#]+$/, { expected: "an http(s) URL without a query" }))
+    Schema.String.check(Schema.makeFilter(isBaseUrl, { expected: "an http(s) URL without a query" }))
   ),
   /** Where the key is: `${NAME}`, an environment variable, or `${file:/path}`. The key itself would do, but not in a file. */
   apiKey: Schema.optionalKey(
@@ -255,13 +258,15 @@ export class Catalogue extends Context.Service<Catalogue, {
     Catalogue,
     Effect.gen(function*() {
       const file = yield* Config.String("GATEWAY_CONFIG").pipe(Config.withDefault("deploy/local/gateway.yaml"))
-      let text = yield* read(file)
+      /** What was found at the last look; `undefined` where it could not be read. What is told of it is told once. */
+      let text: string | undefined = yield* read(file)
       let snapshot = yield* parse(file, text)
       const refresh = Effect.gen(function*() {
-        const now = yield* read(file)
+        const found = yield* Effect.result(read(file))
+        const now = Result.isSuccess(found) ? found.success : undefined
         if (now === text) return
         text = now
-        snapshot = yield* parse(file, now)
+        snapshot = yield* parse(file, yield* Effect.fromResult(found))
         yield* Effect.logInfo("catalogue reloaded", { file, models: snapshot.models.size })
       }).pipe(
         Effect.catchTag(

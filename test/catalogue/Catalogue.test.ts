@@ -114,6 +114,11 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
     ":3 providers.paid.baseUrl: must be an http(s) URL without a query"
   ],
   [
+    "an address that leads nowhere",
+    () => change("api.example.com", "api.example.com:80000"),
+    ":3 providers.paid.baseUrl: must be an http(s) URL"
+  ],
+  [
     "no address where one is needed",
     () => change("baseUrl: \"https://api.example.com/v1\", ", ""),
     ":3 providers.paid.baseUrl: is required"
@@ -227,6 +232,9 @@ it.effect.each(mistakes)("a catalogue is refused where it has %s", ([_, text, ..
     }
   }))
 
+/** Lets the time come at which a file is looked at again. */
+const look = TestClock.adjust("1 second").pipe(Effect.andThen(Effect.promise(() => new Promise(setImmediate))))
+
 /** A catalogue that follows a file, and the file. */
 const following = Effect.gen(function*() {
   const files = yield* FileSystem.FileSystem
@@ -257,12 +265,10 @@ const following = Effect.gen(function*() {
       ),
     remove: files.remove(file),
     log,
-    /** Lets the time come at which the file is looked at again, until the log says so. */
-    until: (word: string) =>
-      TestClock.adjust("1 second").pipe(
-        Effect.andThen(Effect.promise(() => new Promise(setImmediate))),
-        Effect.repeat({ until: () => log.some((line) => line.includes(word)) })
-      )
+    /** Looks at the file until the log says so. */
+    until: (word: string) => Effect.repeat(look, { until: () => log.some((line) => line.includes(word)) }),
+    /** The same so many times. */
+    looks: (times: number) => Effect.repeat(look, { times })
   }
 }).pipe(Effect.provide(NodeFileSystem.layer))
 
@@ -292,14 +298,17 @@ describe("a change of the file", () => {
 
   it.effect("that takes the file away changes nothing, and its return is noticed", () =>
     Effect.gen(function*() {
-      const { current, edit, models, remove, until } = yield* following
+      const { current, edit, log, looks, models, remove, until } = yield* following
       const before = current()
       yield* remove
       yield* until("cannot be read: is it a file, and may this user read it?")
+      yield* looks(50)
       assert.strictEqual(current(), before)
       yield* edit(change("small:", "tiny:"))
       yield* until("catalogue reloaded")
       assert.sameMembers(models(), ["tiny", "large"])
+      // a file that is away for an hour is not told of 3,600 times
+      assert.strictEqual(log.length, 2, log.join("\n"))
     }))
 
   it.effect("is seen behind a swapped link, as Kubernetes mounts it", () =>
