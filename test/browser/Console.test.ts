@@ -15,6 +15,7 @@ import { makeTracing } from "../../deploy/local/Tracing.ts"
 import { Nats } from "../../shared/bus/Nats.ts"
 import { chat } from "../fixture/ChatClient.ts"
 import { complaints, noBrowser, sharedBrowser } from "../fixture/Browser.ts"
+import { ConsoleClient } from "../fixture/ConsoleClient.ts"
 import { detours } from "../fixture/Detours.ts"
 import { eventually } from "../fixture/Eventually.ts"
 import { testAdminToken } from "../fixture/Gateway.ts"
@@ -202,6 +203,40 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       ["revoked", "edited", "enabled", "disabled", "created"]
     )
     assert.include(await log.first().innerText(), "by Ada")
+  })
+
+  it("changes what was changed in the form, and nothing that others have changed meanwhile or it cannot show", async () => {
+    const other = await ConsoleClient.signedIn(port, "Grace")
+    const made = await other.send<{ readonly key: { readonly id: string } }>("POST", "/api/keys", {
+      name: "edited by two",
+      expiresAt: "2099-01-31T12:34:56Z",
+      monthlyBudgetUsd: 0.005,
+      requestsPerMinute: 10
+    })
+    await goTo("/keys", "API Keys")
+    const row = page.getByRole("row").filter({ hasText: "edited by two" })
+    const open = async () => {
+      await row.getByRole("button", { name: "Actions for edited by two" }).click()
+      await page.getByRole("menuitem", { name: "Edit limits" }).click()
+    }
+    await open()
+    // it has leaked, and is stopped while the form is open
+    await other.send("PATCH", `/api/keys/${made.body.key.id}`, { disabled: true, requestsPerMinute: 1 })
+    await page.getByRole("dialog").getByLabel("Tokens per minute").fill("9000")
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click()
+    await row.getByText("9K tok/min").waitFor()
+    const { body } = await other.send<ReadonlyArray<object>>("GET", "/api/keys")
+    assert.deepInclude(body.find((key) => "name" in key && key.name === "edited by two"), {
+      disabled: true,
+      expiresAt: "2099-01-31T12:34:56.000Z",
+      monthlyBudgetUsd: 0.005,
+      requestsPerMinute: 1,
+      tokensPerMinute: 9_000
+    })
+    await open()
+    await page.getByRole("dialog").getByLabel("Requests per minute").fill("")
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click()
+    await row.getByText("1 req/min").waitFor({ state: "detached" })
   })
 
   it("is used by the keyboard alone: a dialog takes the focus, keeps it, and gives it back", async () => {

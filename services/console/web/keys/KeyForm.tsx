@@ -13,8 +13,8 @@ import {
   TextInput
 } from "@mantine/core"
 import { useForm } from "@mantine/form"
-import { DateTime, Option, Schema } from "effect"
-import { KeySettings } from "../../../../shared/keys/KeySettings.ts"
+import { DateTime, Equal, Option, Schema, Struct } from "effect"
+import { type KeyChanges, KeySettings } from "../../../../shared/keys/KeySettings.ts"
 import { useCatalogue } from "../Queries.ts"
 
 type Settings = KeySettings
@@ -75,6 +75,15 @@ const settingsOf = (values: Values, disabled: boolean): Settings => ({
   weight: Number(values.weight),
   monthlyBudgetUsd: orNull(values.monthlyBudgetUsd)
 })
+
+/**
+ * What of a key's settings the form has changed. What it was not asked to change may be otherwise by now, by somebody else,
+ * or be more than the form can show, as the hour of an expiry.
+ */
+export const changesOf = (before: Settings, after: Settings): KeyChanges => {
+  const shown = settingsOf(valuesOf(before), before.disabled)
+  return Struct.pick(after, Struct.keys(shown).filter((setting) => !Equal.equals(after[setting], shown[setting])))
+}
 
 export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
   readonly settings?: Settings

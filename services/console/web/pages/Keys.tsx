@@ -8,7 +8,7 @@ import type { KeyView } from "../../api/Keys.ts"
 import { ago, counted, moment } from "../Format.ts"
 import { KeyChanges } from "../keys/KeyChanges.tsx"
 import { KeyLastUse, KeyLimits, KeyName, KeySpend, KeyState } from "../keys/KeyFacts.tsx"
-import { KeyForm } from "../keys/KeyForm.tsx"
+import { changesOf, KeyForm } from "../keys/KeyForm.tsx"
 import { KeyMenu } from "../keys/KeyMenu.tsx"
 import { NewKey } from "../keys/NewKey.tsx"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
@@ -107,13 +107,16 @@ const Edit = ({ close, of }: { readonly of: KeyView; readonly close: () => void 
       submit="Save"
       isBusy={edit.isPending}
       onCancel={close}
-      onSubmit={(changes) =>
+      onSubmit={(settings) => {
+        const changes = changesOf(of, settings)
+        if (Object.keys(changes).length === 0) return close()
         edit.mutate({ id: of.id, changes }, {
-          onSuccess: () => {
+          onSuccess: ({ name }) => {
             close()
-            notifications.show({ color: "teal", message: `${changes.name} is changed, for every process at once` })
+            notifications.show({ color: "teal", message: `${name} is changed, for every process at once` })
           }
-        })}
+        })
+      }}
     />
   )
 }
