@@ -39,7 +39,9 @@ const keys = Command.make(
   {
     folder: Argument.String("folder").pipe(Argument.withDescription("Where the seeds are kept, readable by you alone")),
     rotate: Flag.Boolean("rotate").pipe(
-      Flag.withDescription("Make new keys; the old ones stay good until `--retire`"),
+      Flag.withDescription(
+        "Make new keys; the old ones stay good until `--retire`, and until then this makes no newer ones"
+      ),
       Flag.withDefault(false)
     ),
     retire: Flag.Boolean("retire").pipe(
@@ -55,7 +57,9 @@ const keys = Command.make(
     yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
     const keysOf = Effect.fnUntraced(function*(service: NatsService) {
       if (retire) yield* fs.remove(file(former(service)), { force: true })
-      if (rotate && (yield* fs.exists(file(current(service))))) {
+      // a change that has begun goes on: services may still use what the first go has replaced
+      const isChanging = yield* fs.exists(file(former(service)))
+      if (rotate && !isChanging && (yield* fs.exists(file(current(service))))) {
         yield* fs.rename(file(current(service)), file(former(service)))
       }
       if (!(yield* fs.exists(file(current(service))))) {

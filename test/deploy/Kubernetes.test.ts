@@ -287,6 +287,10 @@ it("what the admin's command makes of keys is what the manifests refer to", asyn
     await promisify(execFile)(process.execPath, [...words, "--rotate"])
     assert.includeMembers([...users()], [...first])
     assert.strictEqual(users().length, 2 * first.length)
+    // the first keys are in use until they are retired, however often it is rotated
+    const both = [...users()]
+    await promisify(execFile)(process.execPath, [...words, "--rotate"])
+    assert.deepStrictEqual([...users()], both)
     await promisify(execFile)(process.execPath, [...words, "--retire"])
     assert.strictEqual(users().length, first.length)
     assert.notIncludeMembers([...users()], [...first])
