@@ -8,6 +8,7 @@ import { CurrentAdmin } from "./api/Admin.ts"
 import { ConsoleApi } from "./api/Api.ts"
 import { KeyUnknown } from "./api/Keys.ts"
 import { orUnavailable } from "./Availability.ts"
+import { useOf } from "./KeyUse.ts"
 
 /** How far back it is looked for the last use of a key. */
 const lookedBackDays = 90
@@ -30,18 +31,10 @@ export const layer = HttpApiBuilder.group(
       const from = DateTime.formatIsoDateUtc(DateTime.subtract(now, { days: lookedBackDays }))
       const keys = yield* store.list
       const rows = yield* counters.query({ from, to, by: ["key", "day"] })
+      const use = useOf(rows, to)
       return keys
         .toSorted((a, b) => b.createdAt.epochMilliseconds - a.createdAt.epochMilliseconds)
-        .map((key) => {
-          const days = rows.filter((row) => row.key === key.id)
-          const month = days.filter(({ day = "" }) => day.slice(0, 7) === to.slice(0, 7))
-          return {
-            ...key,
-            lastUsedOn: days.at(-1)?.day ?? null,
-            requestsThisMonth: month.reduce((sum, { requests }) => sum + requests, 0),
-            spentThisMonthUsd: month.reduce((sum, { costUsd }) => sum + costUsd, 0)
-          }
-        })
+        .map((key) => ({ ...key, ...use(key.id) }))
     })
 
     return handlers.handleAll({
