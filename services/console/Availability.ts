@@ -1,14 +1,18 @@
 /** What an administrator is told where NATS does not do what was asked. */
-import { Effect, Predicate } from "effect"
+import { type Duration, Effect, Predicate } from "effect"
 import type { JetStreamFailed } from "../../shared/bus/JobStreams.ts"
 import { Unavailable } from "./api/Errors.ts"
 
-/** The cause is for the log; a question that is never answered is the same as a refusal. */
+/** For what reads counters: there is a record for each key and day, and a few thousand are read in a second. */
+export const whileCounting: Duration.Input = "30 seconds"
+
+/** The cause is for the log; a question that is not answered in time is the same as a refusal. */
 export const orUnavailable = <A, E, R>(
-  effect: Effect.Effect<A, E | JetStreamFailed, R>
+  effect: Effect.Effect<A, E | JetStreamFailed, R>,
+  duration: Duration.Input = "5 seconds"
 ): Effect.Effect<A, Exclude<E, JetStreamFailed> | Unavailable, R> =>
   effect.pipe(
-    Effect.timeoutOrElse({ duration: "5 seconds", orElse: () => Effect.fail(new Unavailable()) }),
+    Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(new Unavailable()) }),
     Effect.catchIf(
       isJetStreamFailed,
       (error) =>

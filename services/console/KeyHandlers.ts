@@ -7,7 +7,7 @@ import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { CurrentAdmin } from "./api/Admin.ts"
 import { ConsoleApi } from "./api/Api.ts"
 import { KeyUnknown } from "./api/Keys.ts"
-import { orUnavailable } from "./Availability.ts"
+import { orUnavailable, whileCounting } from "./Availability.ts"
 import { useOf } from "./KeyUse.ts"
 
 /** How far back it is looked for the last use of a key. */
@@ -38,7 +38,7 @@ export const layer = HttpApiBuilder.group(
     })
 
     return handlers.handleAll({
-      list: () => orUnavailable(list),
+      list: () => orUnavailable(list, whileCounting),
       create: Effect.fnUntraced(function*({ payload }) {
         const { key, secret } = yield* orUnavailable(store.create(payload))
         yield* audit.created((yield* CurrentAdmin).name, key)

@@ -4,7 +4,7 @@ import { HttpEffect, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { ConsoleApi } from "./api/Api.ts"
-import { orUnavailable } from "./Availability.ts"
+import { orUnavailable, whileCounting } from "./Availability.ts"
 import { RequestLog } from "./RequestLog.ts"
 
 /** How many requests are shown. */
@@ -18,7 +18,7 @@ export const layer = HttpApiBuilder.group(
     const log = yield* RequestLog
 
     return handlers.handleAll({
-      query: ({ query }) => orUnavailable(counters.query(query)),
+      query: ({ query }) => orUnavailable(counters.query(query), whileCounting),
       csv: Effect.fnUntraced(function*({ query }) {
         yield* HttpEffect.appendPreResponseHandler((_, response) =>
           Effect.succeed(HttpServerResponse.setHeader(
@@ -27,7 +27,7 @@ export const layer = HttpApiBuilder.group(
             `attachment; filename="usage-${query.from}-${query.to}.csv"`
           ))
         )
-        return yield* orUnavailable(counters.csv(query))
+        return yield* orUnavailable(counters.csv(query), whileCounting)
       }),
       requests: () => orUnavailable(log.latest(shownRequests))
     })
