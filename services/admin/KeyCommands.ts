@@ -74,12 +74,21 @@ const change = (id: string, changes: KeyChanges) =>
     yield* Console.log(describe(key))
   }).pipe(Effect.provide(store))
 
+/** Somebody has forgotten the flags, and would take the key for changed. */
+class NothingGiven extends Schema.TaggedError<NothingGiven>()("NothingGiven", {}) {
+  override get message() {
+    return "Nothing is to be changed: say what, as in --weight 3"
+  }
+}
+
 const edit = Command.make(
   "edit",
   { id, name: name.pipe(Flag.optional), ...KeyFlags.flags },
   Effect.fn(
     function*({ id, ...given }) {
-      yield* change(id, yield* KeyFlags.settingsOf(given))
+      const changes = yield* KeyFlags.settingsOf(given)
+      if (Object.keys(changes).length === 0) return yield* new NothingGiven()
+      yield* change(id, changes)
     },
     failPlainly
   )

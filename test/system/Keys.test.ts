@@ -76,7 +76,8 @@ describe("keys", { timeout: 90_000 }, () => {
         [["--weight", "0"], /--weight: must be a whole number from 1 to 100/],
         [["--class", "urgent"], /--class: must be "interactive", "standard" or "batch"/],
         [["--budget", "much"], /--budget: must be a number greater than 0/],
-        [["--models", "a*b"], /--models: must be a model's name/]
+        [["--models", "a*b"], /--models: must be a model's name/],
+        [[], /Nothing is to be changed/]
       ]
       for (const [flags, expected] of mistakes) {
         const failure = await gateway.admin("keys", "edit", id, ...flags).then(() => "accepted", String)
