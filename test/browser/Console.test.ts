@@ -47,7 +47,10 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
   const gateway = sharedGateway({
     services: ["images", "speech", "video"],
     environmentOf: (service) => tracing(service),
-    ...detours
+    ...detours,
+    providers: (baseUrl) =>
+      `${detours.providers(baseUrl)}
+  packaged: { protocol: ai-sdk, apiKey: provider-secret, options: { package: "@ai-sdk/openai" } }`
   })
   const open = sharedBrowser()
   let url = ""
@@ -477,6 +480,16 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       assert.include(curl, "authorization: Bearer $KEY")
       assert.notInclude(curl, "sk-gw-")
     })
+  })
+
+  it("says where a provider is reached, and which is none but the workers themselves", async () => {
+    await goTo("/models", "Models & Providers")
+    const provider = (name: string) => page.getByRole("region", { name: `Provider ${name}`, exact: true })
+    await provider("local").getByText("inside the workers").waitFor()
+    await provider("free").getByText(gateway().provider.baseUrl).waitFor()
+    await provider("packaged").getByText("as its package has it").waitFor()
+    await provider("packaged").getByText("from the catalogue").waitFor()
+    assert.notInclude(await page.content(), "provider-secret")
   })
 
   it("shows the processes as they come and go, and what happens to those that are frozen", async () => {

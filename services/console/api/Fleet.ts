@@ -35,7 +35,7 @@ export type ModelView = typeof ModelView.Type
 export const ProviderView = Schema.Struct({
   name: Schema.String,
   protocol: Schema.String,
-  /** Without whatever in it might be secret; `null` for built-in engines. */
+  /** Without whatever in it might be secret; `null` where the catalogue names none, as of built-in engines. */
   baseUrl: Schema.NullOr(Schema.String),
   hasApiKey: Schema.Boolean,
   /** `always` or `neverSent`; see the catalogue. */

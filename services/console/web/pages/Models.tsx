@@ -126,10 +126,14 @@ const Provider = ({ of }: { readonly of: ProviderView }) => {
         <Badge variant="default" tt="none" fw={500}>{of.protocol}</Badge>
       </Group>
       <Stack gap={6}>
-        {of.baseUrl === null
+        {of.protocol === "local"
           ? <Fact label="Runs" value="inside the workers" />
-          : <Fact label="Address" value={of.baseUrl} />}
-        {of.baseUrl === null ? null : <Fact label="Credentials" value={of.hasApiKey ? "from the catalogue" : "none"} />}
+          : (
+            <>
+              <Fact label="Address" value={of.baseUrl ?? "as its package has it"} />
+              <Fact label="Credentials" value={of.hasApiKey ? "from the catalogue" : "none"} />
+            </>
+          )}
         <Fact
           label="After a lost worker"
           value={of.redispatch === "always" ? "may be asked again" : "never asked twice"}
