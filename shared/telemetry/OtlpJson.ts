@@ -158,7 +158,7 @@ export const textOf = ({ endTime, outcome, span, startTime }: EndedSpan): string
 
 const comma = Buffer.from(",")
 
-/** The body of a request to a collector, of pieces that hold spans with commas between. */
+/** The body of a request to a collector, of pieces that hold spans with commas between, or nothing. */
 export const bodyOf = (
   resource: OtlpResource.Resource,
   scope: object,
@@ -167,6 +167,8 @@ export const bodyOf = (
   const head = `{"resourceSpans":[{"resource":${JSON.stringify(resource)},"scopeSpans":[{"scope":${
     JSON.stringify(scope)
   },"spans":[`
-  const between = pieces.flatMap((piece, index) => index === 0 ? [piece] : [comma, piece])
+  const between = pieces
+    .filter(({ length }) => length > 0)
+    .flatMap((piece, index) => index === 0 ? [piece] : [comma, piece])
   return Buffer.concat([Buffer.from(head), ...between, Buffer.from("]}]}]}")])
 }

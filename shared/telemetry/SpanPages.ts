@@ -48,7 +48,7 @@ export class SpanPage {
 export class SpanPages<Span> {
   /** So many pages are sent in one go. */
   static readonly maxAtOnce = 8
-  /** After so many nanoseconds a page that is not taken never will be. */
+  /** After so many nanoseconds a page that is not taken hardly ever will be. */
   readonly #patience: bigint
   readonly #textOf: (span: Span) => string
   readonly #onPage: (page: SpanPage) => void
@@ -57,7 +57,7 @@ export class SpanPages<Span> {
   #latest = 0n
   #unwritten: Array<Span> = []
 
-  /** `onPage` is given each page at its first span, and takes it within `everyMs` milliseconds or not at all. */
+  /** `onPage` is given each page at its first span, and takes it within `everyMs` milliseconds or, as a rule, not at all. */
   constructor(everyMs: number, textOf: (span: Span) => string, onPage: (page: SpanPage) => void) {
     this.#patience = BigInt(everyMs) * 2_000_000n
     this.#textOf = textOf
@@ -68,7 +68,8 @@ export class SpanPages<Span> {
   add(span: Span, at: bigint): void {
     this.#latest = at
     if (this.#page === undefined || this.#page.isTaken || at - this.#since >= this.#patience) {
-      this.#unwritten = []
+      // in a process that stood still it is taken late, and not never
+      if (this.#page?.isTaken === false) this.#write()
       this.#open(pageBytes)
     }
     this.#unwritten.push(span)

@@ -113,3 +113,21 @@ describe("a span as OTLP/JSON", () => {
     assert.notInclude(text, "secret")
   })
 })
+
+describe("the body of a request to a collector", () => {
+  it.each([
+    ["nothing before what it holds", ["", "1,2", "3"], [1, 2, 3]],
+    ["nothing between what it holds", ["1", "", "2"], [1, 2]],
+    ["nothing at all", [""], []]
+  ])("is JSON where there is %s", (_, pieces, spans) => {
+    const body = OtlpJson.bodyOf(
+      { attributes: [], droppedAttributesCount: 0 },
+      {},
+      pieces.map((text) => Buffer.from(text))
+    )
+    const { resourceSpans: [of] } = JSON.parse(Buffer.from(body).toString()) as {
+      readonly resourceSpans: ReadonlyArray<{ readonly scopeSpans: ReadonlyArray<{ readonly spans: unknown }> }>
+    }
+    assert.deepStrictEqual(of?.scopeSpans[0]?.spans, spans)
+  })
+})

@@ -27,12 +27,12 @@ describe("spans that gather", () => {
     assert.deepStrictEqual(pages.map(textOf), ["a", "b"])
   })
 
-  it("begin anew where nobody has taken the last ones in time: they were dropped", () => {
+  it("begin anew where nobody has taken the last ones in time, which whoever is late finds all the same", () => {
     const { pages, spans } = gathered()
     spans.add("a", 0n)
     spans.add("b", 199n * millisecond)
     spans.add("c", 200n * millisecond)
-    assert.deepStrictEqual(pages.map(textOf), ["", "c"])
+    assert.deepStrictEqual(pages.map(textOf), ["a,b", "c"])
   })
 
   it("are made text where they are taken, or when there are many", () => {
