@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { delimiter, dirname, join } from "node:path"
 import { parse } from "yaml"
 
 const project = join(import.meta.dirname, "../..")
@@ -11,6 +11,7 @@ const text = readFileSync(join(project, "deploy/compose.yaml"), "utf8")
 
 interface Service {
   readonly image: string
+  readonly entrypoint?: ReadonlyArray<string>
   readonly command?: ReadonlyArray<string>
   readonly ports?: ReadonlyArray<string>
   readonly read_only?: boolean
@@ -19,6 +20,18 @@ interface Service {
   readonly networks?: ReadonlyArray<string>
 }
 const { services } = parse(text, { merge: true }) as { readonly services: Readonly<Record<string, Service>> }
+
+/** The image's own, in which the first word behind it is `$0`. */
+const imageEntrypoint = JSON.parse(
+  /^ENTRYPOINT (.*)$/m.exec(readFileSync(join(project, "deploy/Dockerfile"), "utf8"))?.[1] ?? "[]"
+) as ReadonlyArray<string>
+
+/** Runs what a container of the service would with this command, and returns its exit code and what it said. */
+const runAs = (name: string, command: ReadonlyArray<string>) => {
+  const [program = "", ...words] = [...services[name]?.entrypoint ?? imageEntrypoint, ...command]
+  const PATH = [dirname(process.execPath), process.env["PATH"]].join(delimiter)
+  return spawnSync(program, words, { encoding: "utf8", cwd: project, env: { PATH } })
+}
 
 /** What the linter calls an error: what is not of the specification, or says two things at once. */
 const errors = (source: string): string => {
@@ -48,13 +61,21 @@ describe("the compose file", () => {
   it("runs each service of the gateway, named as its folder, on a root that cannot be written", () => {
     for (const name of readdirSync(join(project, "services"))) {
       const service = services[name] ?? assert.fail(`${name} is missing`)
-      assert.strictEqual(service.command?.[0], name)
+      if (name === "admin") assert.deepStrictEqual(service.entrypoint, ["node", "services/admin/main.ts"])
+      else assert.strictEqual(service.command?.[0], name)
       assert.isTrue(service.read_only, name)
       const measure = join(project, `deploy/kubernetes/base/${name}/measure.yaml`)
       const image = /^image: (.*)$/m.exec(readIfThere(measure))?.[1] ?? "model-gateway"
       assert.strictEqual(service.image, image, name)
       assert.strictEqual(service.build?.target, image === "model-gateway" ? "core" : "media", name)
     }
+  })
+
+  it("runs the administrator's command that its head shows", () => {
+    const [, name = "", words = ""] = /^# .* run --rm (\S+) (.+)$/m.exec(text) ?? assert.fail("there is none")
+    const { status, stderr, stdout } = runAs(name, [...words.split(" "), "--help"])
+    assert.strictEqual(status, 0, stderr)
+    assert.include(stdout, `admin ${words.split(" --")[0]}`)
   })
 
   it("opens ports on this machine alone, and NATS to nobody outside", () => {
