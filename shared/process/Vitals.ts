@@ -1,5 +1,6 @@
 /** How the process itself is: its event loop and its memory, read whenever metrics are asked for. */
 import { Effect, Layer } from "effect"
+import { totalmem } from "node:os"
 import { monitorEventLoopDelay, performance } from "node:perf_hooks"
 import * as Metrics from "../telemetry/Metrics.ts"
 
@@ -32,4 +33,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   })
   yield* Metrics.observe(Metrics.heapUsed(), () => process.memoryUsage().heapUsed)
   yield* Metrics.observe(Metrics.residentMemory(), () => process.memoryUsage.rss())
+  // without a limit the system says none, or one that no machine has
+  const limit = Math.min(process.constrainedMemory() || Infinity, totalmem())
+  yield* Metrics.observe(Metrics.memoryLimit(), () => limit)
 }))

@@ -266,6 +266,11 @@ export const eventLoopUtilization = gauge(
 )
 export const heapUsed = gauge("gateway_heap_used_bytes", [], "JavaScript heap in use")
 export const residentMemory = gauge("gateway_resident_memory_bytes", [], "Memory of the process")
+export const memoryLimit = gauge(
+  "gateway_memory_limit_bytes",
+  [],
+  "The most memory that the process may have: its container's limit, or what the machine has"
+)
 export const exportsFailed = counter(
   "gateway_telemetry_exports_failed_total",
   ["signal"],

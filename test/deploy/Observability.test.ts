@@ -31,7 +31,11 @@ const named = [
 
 interface Rules {
   readonly groups: ReadonlyArray<{
-    readonly rules: ReadonlyArray<{ readonly alert: string; readonly annotations: Record<string, string> }>
+    readonly rules: ReadonlyArray<{
+      readonly alert: string
+      readonly for: string
+      readonly annotations: Record<string, string>
+    }>
   }>
 }
 const alerts = (parse(read("prometheus", "rules.yaml")) as Rules).groups.flatMap(({ rules }) => rules)
@@ -74,6 +78,16 @@ describe("dashboards and alerts", () => {
   it("every service that serves requests or jobs is scraped", () => {
     const scraped = [...read("prometheus", "prometheus.yaml").matchAll(/"([a-z]+):\d+"/g)].map(([, name]) => name)
     assert.sameMembers(scraped, services.filter((name) => name !== "admin" && name !== "console"))
+  })
+
+  it("no pod that takes all the time it has to drain is taken for one that is down", () => {
+    const base = join(folder, "..", "kubernetes", "base")
+    const graces = readdirSync(base, { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".yaml"))
+      .flatMap((file) => [...readFileSync(join(base, file), "utf8").matchAll(/terminationGracePeriodSeconds: (\d+)/g)])
+      .map(([, seconds]) => Number(seconds))
+    const down = alerts.find(({ alert }) => alert === "GatewayProcessDown")
+    assert.isAbove(Number(/^(\d+)m$/.exec(down?.for ?? "")?.[1]) * 60, Math.max(...graces))
   })
 
   it("every alert says what to do, and is tested", () => {
