@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFile } from "node:child_process"
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
@@ -244,6 +244,42 @@ stage("the checks of schemas", () => {
   ])("find %s", async (_, from, to) => {
     const documents = broken((text) => text.replace(from, to))
     assert.strictEqual((await wrongValues(documents)).length, 1)
+  })
+})
+
+stage("a pool of its own, as one more folder", () => {
+  it("has pods of its own, with what its workload's have", () => {
+    const place = mkdtempSync(join(tmpdir(), "pool-"))
+    try {
+      cpSync(join(project, "deploy/kubernetes"), place, { recursive: true })
+      cpSync(join(place, "base/chat"), join(place, "base/chat-slow"), { recursive: true })
+      const edit = (file: string, from: string, to: string) => {
+        const text = readFileSync(join(place, file), "utf8")
+        assert.include(text, from)
+        writeFileSync(join(place, file), text.replace(from, to))
+      }
+      edit("base/chat-slow/measure.yaml", "name: chat\n", "name: chat-slow\n")
+      edit("base/chat-slow/measure.yaml", "pool: default\n", "pool: slow\n")
+      edit("base/kustomization.yaml", "  - chat\n", "  - chat\n  - chat-slow\n")
+      const documents = renderFolder(join(place, "overlays/minimal"))
+      const pods = Pods.of(documents)
+      const [chat, slow] = ["chat", "chat-slow"].map((name) => pods.find((pod) => pod.name === name))
+      assert.strictEqual(chat?.environment.get("WORKER_POOL"), "default")
+      assert.deepStrictEqual([...slow?.environment ?? []], [...new Map(chat?.environment).set("WORKER_POOL", "slow")])
+      assert.deepStrictEqual(slow?.container.args, ["chat"])
+      assert.deepStrictEqual(slow?.secrets, chat?.secrets)
+      assert.deepInclude(slow?.labels, { "app.kubernetes.io/component": "chat-slow" })
+      for (const kind of ["PodDisruptionBudget", "NetworkPolicy", "ServiceAccount"]) {
+        assert.lengthOf(documents.filter((one) => one.kind === kind && one.metadata.name === "chat-slow"), 1)
+      }
+      const scaled = documents.find((one): one is Pods.ScaledObject =>
+        one.kind === "ScaledObject" && one.metadata.name === "chat-slow"
+      )
+      assert.strictEqual(scaled?.spec.scaleTargetRef.name, "chat-slow")
+      assert.deepInclude(scaled?.spec.triggers[0]?.metadata, { stream: "JOBS_CHAT", consumer: "slow" })
+    } finally {
+      rmSync(place, { recursive: true })
+    }
   })
 })
 
