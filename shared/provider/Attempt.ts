@@ -108,7 +108,10 @@ export const make = Effect.gen(function*() {
   ): Effect.Effect<Usage | undefined, JobError | Passed> =>
     Effect.flatMap(health.admit(candidate), (admission) => {
       answer.queuedMs += permit.waitedMs
-      const made = Effect.matchEffect(
+      // before it is made: a call counts itself among the attempts
+      if (isRetry) Metrics.update(Metrics.retries(candidate.endpoint.name), 1)
+      else if (answer.attempts > 0) Metrics.update(Metrics.fallbacks(candidate.endpoint.name), 1)
+      return Effect.matchEffect(
         admission.probe
           ? probe(candidate, admission, request, answer, isRetry)
           : perform(candidate, request, answer, isRetry),
@@ -117,9 +120,6 @@ export const make = Effect.gen(function*() {
           onFailure: (error) => failed(candidate, admission, permit, error)
         }
       )
-      if (isRetry) Metrics.update(Metrics.retries(candidate.endpoint.name), 1)
-      else if (answer.attempts > 0) Metrics.update(Metrics.fallbacks(candidate.endpoint.name), 1)
-      return made
     })
 
   const attempt: Attempt = {

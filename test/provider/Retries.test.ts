@@ -1,7 +1,8 @@
 /** When a request is sent once more, after which pause, and how often at most: no bad day of a provider is made worse. */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Fiber } from "effect"
+import { Clock, Effect, Fiber, Metric } from "effect"
 import { TestClock } from "effect/testing"
+import * as Metrics from "../../shared/telemetry/Metrics.ts"
 import { answers, fallible, type Outcome, rateLimited, Scripted, status } from "./Scripted.ts"
 
 const provider = (name: string, settings = "") =>
@@ -179,5 +180,23 @@ describe("over a bad day", () => {
       scripted.behaveOnce("a/pair", status(500))
       scripted.behave("b/pair", answers(100_000))
       assert.strictEqual((yield* scripted.timed("pair")).outcome.kind, "answered")
+    }))
+})
+
+describe("the count of fallbacks", () => {
+  it.effect("has the calls that were made because another provider had failed the request, and no others", () =>
+    Effect.gen(function*() {
+      const counts = Effect.forEach(
+        ["a", "b"],
+        (name) => Effect.map(Metric.value(Metrics.fallbacks(name)), ({ count }) => Number(count))
+      )
+      const scripted = yield* Scripted.make(catalogue())
+      const before = yield* counts
+      yield* warm(scripted)
+      assert.deepStrictEqual(yield* counts, before)
+      scripted.behaveOnce("a/pair", status(500))
+      yield* scripted.timed("pair")
+      assert.deepStrictEqual(scripted.calls().slice(50), ["a/pair", "b/pair"])
+      assert.deepStrictEqual(yield* counts, [before[0]!, before[1]! + 1])
     }))
 })
