@@ -128,10 +128,10 @@ const works = (workload: Workload): ReadonlyArray<Right> => [
   reports(events.usage, workload)
 ]
 
-/** Makes and changes streams, consumers, buckets and stores: what no service may. */
+/** Makes and changes streams, consumers, buckets and stores, takes them away as files and back: what no service may. */
 const provisions: Right = {
-  does: "creates and changes every stream, consumer, bucket and store",
-  publish: ["$JS.API.>", "$JS.FC.>"]
+  does: "creates, changes, backs up and restores every stream, consumer, bucket and store",
+  publish: ["$JS.API.>", "$JS.FC.>", "$JS.SNAPSHOT.>"]
 }
 
 /** What each service does on NATS. */
