@@ -17,7 +17,7 @@ import * as ToolCalls from "./ToolCalls.ts"
 const Options = Schema.Struct({ thinking: Schema.optionalKey(Thinking) })
 type Options = typeof Options.Type
 
-const toRequest = (conversation: Conversation, { losses }: Target, options: Options): object => {
+const toRequest = (conversation: Conversation, { losses, model }: Target, options: Options): object => {
   const { choices, maxTokens, modalities, parallelToolCalls, sampling, seed, stop, tools, user } = conversation
   if (user !== undefined) losses.warnOf("user")
   if (parallelToolCalls === false && tools.length > 0) losses.refuseOf("parallelToolCalls")
@@ -26,7 +26,7 @@ const toRequest = (conversation: Conversation, { losses }: Target, options: Opti
   const system = toSystem(conversation.turns, losses)
   return {
     systemInstruction: system.length === 0 ? undefined : { parts: system },
-    contents: toContents(conversation.turns, losses, options),
+    contents: toContents(conversation.turns, losses, noSignatureOf(model, options)),
     ...(tools.length === 0 ? {} : {
       tools: [{
         functionDeclarations: tools.map(({ description, name, parameters }) => ({
@@ -75,7 +75,11 @@ interface Content {
 }
 
 /** Turns of one role make one content. Calls and responses belong together by the function's name. */
-const toContents = (turns: ReadonlyArray<Turn>, losses: Losses, options: Options): ReadonlyArray<Content> => {
+const toContents = (
+  turns: ReadonlyArray<Turn>,
+  losses: Losses,
+  noSignature: string | undefined
+): ReadonlyArray<Content> => {
   const contents: Array<Content> = []
   const names = new Map(turns.flatMap(({ toolCalls }) => toolCalls.map(({ id, name }) => [id, name])))
   const add = (role: Content["role"], parts: ReadonlyArray<object>) => {
@@ -98,7 +102,7 @@ const toContents = (turns: ReadonlyArray<Turn>, losses: Losses, options: Options
         add("user", turn.content.flatMap((part) => toParts(part, losses)))
         break
       case "assistant":
-        add("model", toModelParts(turn, losses, options))
+        add("model", toModelParts(turn, losses, noSignature))
         break
       case "tool": {
         const { content, path = "", toolCallId: id = "" } = turn
@@ -121,17 +125,18 @@ const toResponse = ({ content, failed }: Turn): object => {
   return Predicate.isReadonlyObject(value) ? value : { output: text }
 }
 
-/** What the provider says to put in the place of a signature where another model has called, or the client kept none. */
-const noSignature = "skip_thought_signature_validator"
-
 /**
- * A signature stands on the part that came after what was thought, first of all on a call. Newer models refuse calls whose
- * first has none.
+ * What the provider says to put in the place of a signature where another model has called, or the client kept none: models
+ * from Gemini 3 on refuse calls whose first has none. Those before know of no such word.
  */
+const noSignatureOf = (model: string, { thinking = "effort" }: Options): string | undefined =>
+  thinking === "budget" || /\bgemini-[12]\b/.test(model) ? undefined : "skip_thought_signature_validator"
+
+/** A signature stands on the part that came after what was thought, first of all on a call. */
 const toModelParts = (
   { content, toolCalls }: Turn,
   losses: Losses,
-  { thinking = "effort" }: Options
+  noSignature: string | undefined
 ): ReadonlyArray<object> => {
   const parts: Array<object> = []
   let signature: string | undefined
@@ -149,7 +154,7 @@ const toModelParts = (
   }
   const calls = toolCalls.map(({ arguments: json, id, name }, index) => ({
     functionCall: { id, name, args: ToolCalls.toObject(json) },
-    thoughtSignature: index > 0 ? undefined : signature ?? (thinking === "effort" ? noSignature : undefined)
+    thoughtSignature: index > 0 ? undefined : signature ?? noSignature
   }))
   if (calls.length === 0 && signature !== undefined) {
     parts.push({ ...parts.pop() ?? { text: "" }, thoughtSignature: signature })

@@ -174,8 +174,8 @@ describe("chat completions", () => {
   })
 
   it("to Gemini, with calls that it has not signed: each first one says so to models that want signatures", () => {
-    const partsOf = (options: typeof generateContentProvider.options.Type) => {
-      const { sent } = ask(chatCompletions, generateContentProvider, {
+    const partsOf = (options: typeof generateContentProvider.options.Type, model = "gemini-3-pro-preview") => {
+      const { sent: [sent] } = translate(chatCompletions, generateContentProvider, {
         model: "alias",
         messages: [
           { role: "user", content: "Go on" },
@@ -183,7 +183,7 @@ describe("chat completions", () => {
           { role: "tool", tool_call_id: "a", content: "cold" },
           { role: "tool", tool_call_id: "b", content: "hot" }
         ]
-      }, options)
+      }, { options, model })
       return (sent as { readonly contents: ReadonlyArray<{ readonly parts: unknown }> }).contents[1]?.parts
     }
     const functionCall = (id: string, city: string) => ({ functionCall: { id, name: "get_weather", args: { city } } })
@@ -193,6 +193,7 @@ describe("chat completions", () => {
       second
     ])
     assert.deepStrictEqual(partsOf({ thinking: "budget" }), [first, second])
+    assert.deepStrictEqual(partsOf({}, "models/gemini-2.5-flash"), [first, second])
   })
 
   it("with a picture by the common wrong name of its type, which providers do not know", () => {
