@@ -148,10 +148,19 @@ export const patiently = Schedule.min([Schedule.exponential("50 millis"), Schedu
   Schedule.jittered
 )
 
-/** For `Effect.retry`: as long as it is JetStream that fails. */
+/** What fails for a moment while leaders are elected is not worth a word: after so many tries a second or two have passed. */
+const toldAtTry = 6
+
+/** For `Effect.retry`: as long as it is JetStream that fails. Whoever still waits after a while says for what. */
 export const whileJetStreamFails = {
   while: (error: { readonly _tag: string }): boolean => error._tag === "JetStreamFailed",
-  schedule: patiently
+  schedule: patiently.pipe(
+    Schedule.tap(({ attempt, input }) =>
+      attempt === toldAtTry
+        ? Effect.logWarning("waiting for JetStream", { detail: input instanceof Error ? input.message : String(input) })
+        : Effect.void
+    )
+  )
 }
 
 /** Tried until it works: a server that has just come back may still be electing leaders. */

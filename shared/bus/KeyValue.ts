@@ -133,7 +133,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*(kept: KeptB
     delete: (key) => attempt(() => bucket.delete(key)),
     entries: matching(">"),
     matching,
-    watch: Stream.callback<WatchEvent, JetStreamFailed>((queue) => watchBucket(nats, bucket, queue)).pipe(
+    watch: Stream.callback<WatchEvent, JetStreamFailed>((queue) => watchBucket(nats, kept.name, bucket, queue)).pipe(
       Stream.retry(reopening),
       Stream.orDie
     )
@@ -142,6 +142,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*(kept: KeptB
 
 const watchBucket = (
   nats: Nats["Service"],
+  name: string,
   bucket: KV,
   queue: Queue.Queue<WatchEvent, JetStreamFailed | Cause.Done>
 ): Effect.Effect<unknown, JetStreamFailed, Scope.Scope> =>
@@ -172,7 +173,12 @@ const watchBucket = (
         forget()
         throw cause
       }
-    }),
+    }).pipe(
+      // that the server is away is told of elsewhere
+      Effect.tapError(({ detail }) =>
+        nats.isConnected() ? Effect.logWarning("waiting for JetStream", { bucket: name, detail }) : Effect.void
+      )
+    ),
     ({ forget, watcher }) =>
       Effect.sync(() => {
         forget()

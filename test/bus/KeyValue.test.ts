@@ -1,6 +1,6 @@
 /** A bucket keeps what it is given, and a watch of it misses nothing, also where the server goes away meanwhile. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option, Queue, Stream } from "effect"
+import { ConfigProvider, Deferred, Effect, Logger, Option, Queue, Stream } from "effect"
 import { type Bucket, openBucket, type WatchEvent } from "../../shared/bus/KeyValue.ts"
 import { Nats } from "../../shared/bus/Nats.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
@@ -36,6 +36,24 @@ describe("a bucket", () => {
       yield* bucket.delete("a")
       yield* bucket.delete("never.there")
       assert.isTrue(Option.isNone(yield* bucket.get("a")))
+    }))
+
+  it.live("that only others may make is waited for by its watch, which says so", () =>
+    Effect.gen(function*() {
+      const { nats } = yield* ingress((yield* NatsServer.make()).url)
+      const told = yield* Deferred.make<unknown>()
+      const open = openBucket({ name: "RECORDS" }).pipe(Effect.provideService(Nats, nats))
+      const bucket = yield* open.pipe(
+        Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ GATEWAY_PROVISION: "false" })))
+      )
+      const watch = yield* watching(bucket).pipe(
+        Effect.provide(Logger.layer([Logger.make(({ message }) => {
+          Deferred.doneUnsafe(told, Effect.succeed(message))
+        })]))
+      )
+      assert.include(JSON.stringify(yield* Deferred.await(told)), "RECORDS")
+      yield* open
+      yield* Effect.repeat(watch.next(1), { until: ([event]) => event === "loaded" })
     }))
 
   it.live("creates a record once, and again when it was deleted", () =>
