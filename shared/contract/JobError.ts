@@ -62,8 +62,10 @@ export class ProviderRateLimited extends Schema.TaggedError<ProviderRateLimited>
   }
 }
 
+const operatorsDuty = "whoever runs the gateway has to mend that"
+
 /**
- * The provider failed. `unreachable`: nothing was sent to it. `cut`: it broke off before its answer was whole.
+ * The provider failed. `credentials`: it does not serve the gateway's account, or no more. `unreachable`: nothing was sent to it. `cut`: it broke off before its answer was whole.
  * `unconfirmed`: it may have begun costly work that it never confirmed. `result`: it has done the work, but the result
  * cannot be fetched from where it says. `resting`: it has failed too often just now to be called at all.
  */
@@ -90,7 +92,9 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
       case "status":
         return `The provider '${this.provider}' failed with status ${this.status}`
       case "credentials":
-        return `The provider '${this.provider}' refused the gateway's credentials: whoever runs the gateway has to mend that`
+        return this.status === 402
+          ? `The gateway's account at the provider '${this.provider}' has no credit left: ${operatorsDuty}`
+          : `The provider '${this.provider}' refused the gateway's credentials: ${operatorsDuty}`
       case "cut":
         return `The provider '${this.provider}' broke off its answer: send the request again`
       case "malformed":

@@ -41,9 +41,12 @@ const retryDelay = (said: Json.Fields): number | null => {
   return seconds === undefined ? null : Number(seconds) * 1_000
 }
 
+/** Statuses that are about the gateway's account at a provider. */
+const refused: ReadonlySet<number> = new Set([401, 402, 403])
+
 /**
- * A 4xx about the request keeps its status and message. Refused credentials are the gateway's fault, not the client's,
- * and what the provider says about them may quote a key: they become a 502 without its words.
+ * A 4xx about the request keeps its status and message. Refused credentials are the gateway's fault, not the client's, as is
+ * an account without credit, and what the provider says about them may quote a key: they become a 502 without its words.
  */
 export const fromAnswer = Effect.fnUntraced(function*(
   provider: string,
@@ -76,8 +79,8 @@ const describe = (
   secrets: ReadonlyArray<string>
 ): JobError | undefined => {
   if (status === 429) return new ProviderRateLimited({ provider, retryAfterMs })
-  // Google says 400 of a wrong key
-  if (status === 401 || status === 403 || detailOf(said, "ErrorInfo")["reason"] === "API_KEY_INVALID") {
+  // 402: the account has no credit; Google says 400 of a wrong key
+  if (refused.has(status) || detailOf(said, "ErrorInfo")["reason"] === "API_KEY_INVALID") {
     return new ProviderFailed({ provider, reason: "credentials", status, retryAfterMs: null })
   }
   if (status < 400 || status >= 500 || status === 408) return undefined
