@@ -65,9 +65,10 @@ export class ProviderRateLimited extends Schema.TaggedError<ProviderRateLimited>
 const operatorsDuty = "whoever runs the gateway has to mend that"
 
 /**
- * The provider failed. `credentials`: it does not serve the gateway's account, or no more. `unreachable`: nothing was sent to it. `cut`: it broke off before its answer was whole.
- * `unconfirmed`: it may have begun costly work that it never confirmed. `result`: it has done the work, but the result
- * cannot be fetched from where it says. `resting`: it has failed too often just now to be called at all.
+ * The provider failed. `credentials`: it does not serve the gateway's account, or no more. `unreachable`: nothing was
+ * sent to it. `cut`: it broke off before its answer was whole. `unconfirmed`: it may have begun costly work that it
+ * never confirmed. `result`: it has done the work, but the result cannot be fetched from where it says. `resting`: it
+ * has failed too often just now to be called at all.
  */
 export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("ProviderFailed", {
   provider: Schema.String,

@@ -186,8 +186,7 @@ const toTool = ({ description, name, parameters, path = "", strict }: ToolDefini
     function: {
       name,
       description,
-      // a function without parameters has none here, not an empty object
-      parameters: Object.keys(Json.fields(parameters)).length === 0 ? undefined : parameters,
+      parameters: ToolCalls.parametersOrNone(parameters),
       ...(isStrict ? { strict } : {})
     }
   }

@@ -32,8 +32,7 @@ const toRequest = (conversation: Conversation, { losses, model }: Target, option
         functionDeclarations: tools.map(({ description, name, parameters }) => ({
           name,
           description,
-          // a function without parameters has none here, not an empty object
-          parametersJsonSchema: Object.keys(Json.fields(parameters)).length === 0 ? undefined : parameters
+          parametersJsonSchema: ToolCalls.parametersOrNone(parameters)
         }))
       }],
       toolConfig: toToolConfig(conversation.toolChoice)

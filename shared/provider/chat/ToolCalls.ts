@@ -1,4 +1,4 @@
-/** What dialects differ in about tool calls: whether arguments are JSON text or an object, and who gives ids. */
+/** What dialects differ in about tools: arguments as JSON text or as an object, who gives ids, what no parameters are. */
 import { Predicate } from "effect"
 import { randomUUID } from "node:crypto"
 import * as Json from "../Json.ts"
@@ -12,3 +12,7 @@ export const toObject = (text: string): { readonly [key: string]: unknown } => {
 
 /** For a call to which its provider gives none. */
 export const newId = (): string => `call_${randomUUID().replaceAll("-", "").slice(0, 24)}`
+
+/** The schema of a function's parameters, for dialects where a function without any has none, not an empty one. */
+export const parametersOrNone = (parameters: unknown): unknown =>
+  Object.keys(Json.fields(parameters)).length === 0 ? undefined : parameters

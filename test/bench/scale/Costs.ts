@@ -9,7 +9,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { eventually } from "../../fixture/Eventually.ts"
 import { NatsServer } from "../../fixture/NatsServer.ts"
-import { rows } from "../Rows.ts"
+import { firstRow } from "../Stacks.ts"
 
 /** Microseconds of CPU time. */
 export interface Costs {
@@ -109,7 +109,7 @@ const measureInBulk = async () => {
 }
 
 /** The row of the benchmark's page about the gateway's CPU time under load: ingress, worker, NATS. */
-const rowPattern = new RegExp(String.raw`^\| ${rows[0]?.name} \| gateway \| (\d+) \| (\d+) \| (\d+) \|`, "m")
+const rowPattern = new RegExp(String.raw`^\| ${firstRow.name} \| gateway \| (\d+) \| (\d+) \| (\d+) \|`, "m")
 
 export const measure = async (): Promise<Costs> => {
   const page = readFileSync(join(import.meta.dirname, "../results/latest.md"), "utf8")
