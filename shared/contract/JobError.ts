@@ -65,10 +65,10 @@ export class ProviderRateLimited extends Schema.TaggedError<ProviderRateLimited>
 const operatorsDuty = "whoever runs the gateway has to mend that"
 
 /**
- * The provider failed. `credentials`: it does not serve the gateway's account, or no more. `unreachable`: nothing was
- * sent to it. `cut`: it broke off before its answer was whole. `unconfirmed`: it may have begun costly work that it
- * never confirmed. `result`: it has done the work, but the result cannot be fetched from where it says. `resting`: it
- * has failed too often just now to be called at all.
+ * The provider failed. `credentials`: it does not serve the gateway's account. `credit`: nor while that is without credit.
+ * `unreachable`: nothing was sent to it. `cut`: it broke off before its answer was whole. `unconfirmed`: it may have begun
+ * costly work that it never confirmed. `result`: it has done the work, but the result cannot be fetched from where it
+ * says. `resting`: it has failed too often just now to be called at all.
  */
 export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("ProviderFailed", {
   provider: Schema.String,
@@ -76,6 +76,7 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
     "unreachable",
     "status",
     "credentials",
+    "credit",
     "cut",
     "malformed",
     "error",
@@ -93,9 +94,9 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
       case "status":
         return `The provider '${this.provider}' failed with status ${this.status}`
       case "credentials":
-        return this.status === 402
-          ? `The gateway's account at the provider '${this.provider}' has no credit left: ${operatorsDuty}`
-          : `The provider '${this.provider}' refused the gateway's credentials: ${operatorsDuty}`
+        return `The provider '${this.provider}' refused the gateway's credentials: ${operatorsDuty}`
+      case "credit":
+        return `The gateway's account at the provider '${this.provider}' has no credit left: ${operatorsDuty}`
       case "cut":
         return `The provider '${this.provider}' broke off its answer: send the request again`
       case "malformed":
@@ -210,7 +211,7 @@ export const isTransient = (error: JobError): boolean =>
   (Predicate.isTagged(error, "ProviderFailed") && !finalReasons.includes(error.reason))
 
 /** What will be no better at another attempt, or must not be paid for twice. */
-const finalReasons: ReadonlyArray<ProviderFailed["reason"]> = ["credentials", "unconfirmed", "result"]
+const finalReasons: ReadonlyArray<ProviderFailed["reason"]> = ["credentials", "credit", "unconfirmed", "result"]
 
 /** Whether it is the provider's own failure, which another provider need not share. */
 export const isProviders = (error: JobError): boolean =>
@@ -222,4 +223,4 @@ export const isUnsent = (error: JobError): boolean =>
   (Predicate.isTagged(error, "ProviderTimeout") && error.phase === "connect") ||
   (Predicate.isTagged(error, "ProviderFailed") && (untouched.includes(error.reason) || error.status === 503))
 
-const untouched: ReadonlyArray<ProviderFailed["reason"]> = ["unreachable", "credentials", "resting"]
+const untouched: ReadonlyArray<ProviderFailed["reason"]> = ["unreachable", "credentials", "credit", "resting"]

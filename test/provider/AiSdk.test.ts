@@ -265,7 +265,7 @@ describe("a failure", () => {
   const cases: ReadonlyArray<readonly [status: number, headers: Record<string, string>, expected: object]> = [
     [400, {}, { _tag: "ProviderRejected", status: 400, message: "No [redacted] today", param: "prompt" }],
     [401, {}, { _tag: "ProviderFailed", reason: "credentials", status: 401 }],
-    [402, {}, { _tag: "ProviderFailed", reason: "credentials", status: 402 }],
+    [402, {}, { _tag: "ProviderFailed", reason: "credit", status: 402 }],
     [409, {}, { _tag: "ProviderFailed", reason: "status", status: 409 }],
     [429, { "retry-after": "7" }, { _tag: "ProviderRateLimited", retryAfterMs: 7_000 }],
     [503, { "retry-after": "2" }, { _tag: "ProviderFailed", reason: "status", status: 503, retryAfterMs: 2_000 }]

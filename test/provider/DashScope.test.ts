@@ -239,7 +239,7 @@ describe("an answer that is none", () => {
 
   const others: ReadonlyArray<readonly [status: number, code: string, expected: object]> = [
     [401, "InvalidApiKey", { _tag: "ProviderFailed", reason: "credentials" }],
-    [400, "Arrearage", { _tag: "ProviderFailed", reason: "credentials" }],
+    [400, "Arrearage", { _tag: "ProviderFailed", reason: "credit" }],
     [429, "Throttling.RateQuota", { _tag: "ProviderRateLimited" }],
     [500, "InternalError", { _tag: "ProviderFailed", reason: "status", status: 500 }],
     [200, "", { _tag: "ProviderFailed", reason: "malformed" }]

@@ -112,7 +112,7 @@ describe("a task", () => {
         const refusal = (call: VideoCall) => Effect.flip(Effect.asVoid(engine.start(call)))
         assert.deepInclude(yield* refusal(callOf({})), { reason: "status", status: 503 })
         assert.deepInclude(yield* refusal(callOf({})), { reason: "cut" })
-        assert.deepInclude(yield* refusal(callOf({})), { reason: "credentials" })
+        assert.deepInclude(yield* refusal(callOf({})), { reason: "credit" })
         assert.lengthOf(provider.requests, 3)
         const { endpoint, ...call } = callOf({})
         const nowhere = { ...endpoint.provider, baseUrl: "http://127.0.0.1:1" }

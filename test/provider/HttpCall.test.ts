@@ -368,6 +368,29 @@ describe("an error of the provider", () => {
       })
     }))
 
+  it.effect("is told as the gateway's where its account has no credit, whatever the status", () =>
+    Effect.gen(function*() {
+      const of = (type: string, code: string | null, message: string) => ({
+        error: { message, type, param: null, code }
+      })
+      const quota = "You exceeded your current quota, please check your plan and billing details."
+      const balance = "Your credit balance is too low to access the Anthropic API."
+      const failures = [
+        yield* failing(openAi, 429, of("insufficient_quota", "insufficient_quota", quota), { "retry-after": "1" }),
+        yield* failing(openAi, 429, of("insufficient_quota", null, quota)),
+        yield* failing(openAi, 400, of("invalid_request_error", "billing_hard_limit_reached", "Billing hard limit")),
+        yield* failing(anthropic, 400, { type: "error", error: { type: "invalid_request_error", message: balance } }),
+        yield* failing(anthropic, 402, { type: "error", error: { type: "billing_error", message: "No" } })
+      ]
+      for (const failure of failures) {
+        assert.deepInclude(failure, { _tag: "ProviderFailed", reason: "credit", retryAfterMs: null })
+        assert.include(failure.message, "has no credit left")
+      }
+      assert.deepInclude(yield* failing(openAi, 429, of("requests", "rate_limit_exceeded", "Rate limit reached")), {
+        _tag: "ProviderRateLimited"
+      })
+    }))
+
   it.effect("tells neither key nor address", () =>
     Effect.gen(function*() {
       const message = "s3cret is not welcome at https://provider.example/v1/messages"

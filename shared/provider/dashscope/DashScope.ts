@@ -16,7 +16,6 @@ import * as JsonExchange from "../JsonExchange.ts"
 import { type Call, type Perform, performByName } from "../Protocol.ts"
 import type { ResultStore } from "../ResultStore.ts"
 import type { Upstream } from "../Upstream.ts"
-import { described } from "./DashScopeError.ts"
 
 export interface Tools {
   readonly upstream: Upstream["Service"]
@@ -105,9 +104,7 @@ const model = (upstream: Upstream["Service"]): ImageModel => {
   const exchange = JsonExchange.make(upstream, Answer)
   return Effect.fnUntraced(function*(call, request) {
     const body = yield* toBody(call, request)
-    const answer = yield* exchange(call.endpoint, { path, authorize: JsonExchange.bearer, body }).pipe(
-      Effect.mapError(described)
-    )
+    const answer = yield* exchange(call.endpoint, { path, authorize: JsonExchange.bearer, body })
     return { pictures: yield* fromAnswer(answer, call), warnings: lost(request) }
   })
 }

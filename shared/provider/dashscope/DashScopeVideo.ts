@@ -12,7 +12,6 @@ import * as ProviderResult from "../ProviderResult.ts"
 import type { Upstream } from "../Upstream.ts"
 import * as VideoFile from "../video/VideoFile.ts"
 import { createWithinMs, type Video, type VideoCall, type VideoEngine } from "../VideoEngine.ts"
-import { described } from "./DashScopeError.ts"
 
 /** What the catalogue can set. */
 const optionsOf = Options.reader(Schema.Struct({
@@ -176,14 +175,13 @@ export const make = (
         headers: { "x-dashscope-async": "enable" },
         body: yield* toBody(call),
         withinMs: createWithinMs
-      }).pipe(Effect.mapError(described))
+      })
       return { id: output.task_id } satisfies typeof DashScopeTask.Type
     }),
     follow: Effect.fnUntraced(function*(call, task) {
       const { id } = yield* taskIn(task)
       const { pollIntervalMs = 5_000 } = yield* optionsOf(call.endpoint)
       const look = looking(call.endpoint, { path: taskOf(id), authorize }).pipe(
-        Effect.mapError(described),
         Effect.flatMap(({ output }) => endOf(call, output))
       )
       return yield* Polling.untilEnded(look, pollIntervalMs)

@@ -41,12 +41,28 @@ const retryDelay = (said: Json.Fields): number | null => {
   return seconds === undefined ? null : Number(seconds) * 1_000
 }
 
-/** Statuses that are about the gateway's account at a provider. */
-const refused: ReadonlySet<number> = new Set([401, 402, 403])
+/** Statuses that are about the gateway's credentials. Google says 400 of a wrong key. */
+const areCredentialsRefused = (status: number, said: Json.Fields): boolean =>
+  status === 401 || status === 403 || detailOf(said, "ErrorInfo")["reason"] === "API_KEY_INVALID"
 
 /**
- * A 4xx about the request keeps its status and message. Refused credentials are the gateway's fault, not the client's, as is
- * an account without credit, and what the provider says about them may quote a key: they become a 502 without its words.
+ * How providers call an account without credit: OpenAI with a 429, which no waiting ends, or a 400; Anthropic with a 400 of
+ * no name of its own, or a 402; DashScope with a 400. Cohere, DeepSeek and others have the status 402.
+ */
+const noCredit: ReadonlySet<unknown> = new Set([
+  "insufficient_quota",
+  "billing_hard_limit_reached",
+  "billing_error",
+  "Arrearage"
+])
+
+const isWithoutCredit = (status: number, { code, message, type }: Json.Fields): boolean =>
+  status === 402 || noCredit.has(code) || noCredit.has(type) ||
+  textOf(message)?.startsWith("Your credit balance is too low") === true
+
+/**
+ * A 4xx about the request keeps its status and message. Refused credentials and an account without credit are the gateway's
+ * fault, not the client's, and what the provider says about them may quote a key: they become a 502 without its words.
  */
 export const fromAnswer = Effect.fnUntraced(function*(
   provider: string,
@@ -78,11 +94,11 @@ const describe = (
   retryAfterMs: number | null,
   secrets: ReadonlyArray<string>
 ): JobError | undefined => {
+  const refused = (reason: "credentials" | "credit") =>
+    new ProviderFailed({ provider, reason, status, retryAfterMs: null })
+  if (isWithoutCredit(status, said)) return refused("credit")
   if (status === 429) return new ProviderRateLimited({ provider, retryAfterMs })
-  // 402: the account has no credit; Google says 400 of a wrong key
-  if (refused.has(status) || detailOf(said, "ErrorInfo")["reason"] === "API_KEY_INVALID") {
-    return new ProviderFailed({ provider, reason: "credentials", status, retryAfterMs: null })
-  }
+  if (areCredentialsRefused(status, said)) return refused("credentials")
   if (status < 400 || status >= 500 || status === 408) return undefined
   const message = redact(textOf(said["message"]) ?? `The provider '${provider}' rejected the request`, secrets)
   return new ProviderRejected({
