@@ -4,7 +4,8 @@
  */
 import { Clock, ConfigProvider, Context, Effect, Exit, Layer, Logger, Schedule, Scope } from "effect"
 import type { AnswerHead } from "../../shared/bus/Frame.ts"
-import { JobClient, type QueueDepth } from "../../shared/bus/JobClient.ts"
+import { JobClient } from "../../shared/bus/JobClient.ts"
+import type { QueueDepth } from "../../shared/bus/JobTracker.ts"
 import type { AnswerListener, JobHandle, JobRequest } from "../../shared/bus/JobRequest.ts"
 import type { ServedJob, ServeOptions } from "../../shared/bus/JobServer.ts"
 import { JobServer } from "../../shared/bus/JobServer.ts"
