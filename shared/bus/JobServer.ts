@@ -3,7 +3,7 @@
  * a job to it. What a job does is the caller's business.
  */
 import type { Msg } from "@nats-io/nats-core"
-import { Clock, Context, Effect, Fiber, Layer, type Scope } from "effect"
+import { Clock, Context, Effect, type Fiber, Layer, type Scope } from "effect"
 import type { AnswerLost } from "../contract/JobError.ts"
 import { Cancelled, WorkerLost } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
@@ -12,11 +12,11 @@ import { Claims } from "./Claims.ts"
 import type { Redispatch } from "./Frame.ts"
 import { decodeControl, encodeFrame } from "./Frame.ts"
 import { JobReply } from "./JobReply.ts"
-import type { PulledJob, Serving } from "./JobSource.ts"
+import type { PulledJob } from "./JobSource.ts"
 import { JobSource } from "./JobSource.ts"
-import { provisionPatiently } from "./JobStreams.ts"
 import * as Limits from "./Limits.ts"
 import { Nats } from "./Nats.ts"
+import * as PoolServer from "./PoolServer.ts"
 import * as Subjects from "./Subjects.ts"
 
 /** A job in the hands of this worker. */
@@ -69,7 +69,7 @@ export class JobServer extends Context.Service<JobServer, {
    * Serves a pool until the scope closes; then takes no more jobs and returns when those that run have ended. Waits with
    * the first pull until the queue exists.
    */
-  readonly serve: (options: ServeOptions) => Effect.Effect<Serving, never, Scope.Scope>
+  readonly serve: (options: ServeOptions) => Effect.Effect<PoolServer.Serving, never, Scope.Scope>
 }>()("shared/bus/JobServer") {
   static readonly layer = Layer.effect(
     JobServer,
@@ -79,24 +79,11 @@ export class JobServer extends Context.Service<JobServer, {
       const context = yield* Effect.context<Nats>()
       return JobServer.of({
         serve: (options) =>
-          Effect.gen(function*() {
+          Effect.suspend(() => {
             const server = new Server(nats, options, () => clock.currentTimeMillisUnsafe(), context)
-            yield* Effect.acquireRelease(
-              Effect.sync(() => server.listen()),
-              () => Effect.promise(() => server.close())
-            )
-            const provisioned = provisionPatiently(options.workload, options.pool).pipe(
-              Effect.orDie,
-              Effect.andThen(Effect.sync(() => server.pull()))
-            )
-            yield* Effect.forkScoped(provisioned)
-            nats.onReconnect(() => {
-              server.reconnected()
-              Effect.runForkWith(context)(provisioned)
-            })
-            return { isReady: () => server.isReady(), inFlight: () => server.inFlight() }
             // not the whole context: that holds the scope of this layer, and jobs end with the scope of the caller
-          }).pipe(Effect.provideService(Nats, nats))
+            return Effect.provideService(PoolServer.serve(options.workload, options.pool, server), Nats, nats)
+          })
       })
     })
   )
@@ -110,12 +97,12 @@ const agreed = (reply: JobReply, redispatch: Redispatch): Effect.Effect<void, Ca
 const committed = (reply: JobReply): Effect.Effect<void, Cancelled> =>
   Effect.suspend(() => reply.committed ? Effect.void : agreed(reply, "neverSent"))
 
-class Server {
+class Server implements PoolServer.PoolServer {
   readonly #nats: Nats["Service"]
   readonly #options: ServeOptions
   readonly #now: () => number
   readonly #fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
-  readonly #source: JobSource
+  readonly source: JobSource
   readonly #claims: Claims
   readonly #replies = new Map<string, { readonly reply: JobReply; readonly job: PulledJob }>()
   readonly #bodies = new BodyPull()
@@ -129,8 +116,6 @@ class Server {
   #looks: NodeJS.Timeout | undefined
   #lookedAt = performance.now()
   #heldUpAt = Number.NEGATIVE_INFINITY
-  #pulling = false
-  #closing = false
 
   constructor(nats: Nats["Service"], options: ServeOptions, now: () => number, context: Context.Context<never>) {
     this.#nats = nats
@@ -138,7 +123,7 @@ class Server {
     this.#now = now
     this.#fork = Effect.runForkWith(context)
     this.#claims = new Claims(nats.outbox, options.workload, nats.id)
-    this.#source = new JobSource({
+    this.source = new JobSource({
       nats,
       workload: options.workload,
       pool: options.pool,
@@ -148,15 +133,7 @@ class Server {
     })
   }
 
-  inFlight(): number {
-    return this.#source.inFlight
-  }
-
-  isReady(): boolean {
-    return this.#pulling && !this.#closing && this.#nats.isConnected()
-  }
-
-  listen(): void {
+  open(): void {
     const { id } = this.#nats
     this.#nats.subscribe(Subjects.controlInbox(this.#options.workload, id), (message) => this.#control(message))
     this.#nats.subscribe(Subjects.bodyInbox(this.#options.workload, id), (message) => this.#bodies.receive(message))
@@ -178,24 +155,13 @@ class Server {
     }, Limits.heartbeatMs)
   }
 
-  pull(): void {
-    if (this.#closing) return
-    this.#pulling = true
-    this.#source.start()
-  }
-
   reconnected(): void {
-    this.#pulling = false
     for (const { reply } of this.#replies.values()) reply.claimAgain()
   }
 
   async close(): Promise<void> {
-    this.#closing = true
-    await this.#source.stop()
-    const running = Promise.all([...this.#fibers].map((fiber) => Effect.runPromise(Fiber.await(fiber))))
-    await Promise.race([running, new Promise((resolve) => setTimeout(resolve, this.#options.graceMs).unref())])
-    for (const fiber of this.#fibers) fiber.interruptUnsafe()
-    await running
+    await this.source.stop()
+    await PoolServer.endWithin(this.#options.graceMs, [...this.#fibers])
     await this.#released()
     clearInterval(this.#heartbeats)
     clearInterval(this.#looks)

@@ -13,13 +13,6 @@ import type { Nats } from "./Nats.ts"
 import * as Subjects from "./Subjects.ts"
 import { header } from "./Subjects.ts"
 
-/** A pool that is being served. */
-export interface Serving {
-  readonly isReady: () => boolean
-  /** How many jobs of it are being worked on. */
-  readonly inFlight: () => number
-}
-
 /** What the queue says of a job. */
 interface Delivery {
   /** From 1: more than 1 where another worker had it before and did not finish. */
@@ -79,6 +72,8 @@ export class JobSource {
   #inFlight = 0
   #lastHeard = 0
   #scheduled = false
+  #pulling = false
+  #stopped = false
   #backOffUntil = 0
   #watchdog: NodeJS.Timeout | undefined
 
@@ -102,12 +97,30 @@ export class JobSource {
     ]
   }
 
-  get inFlight(): number {
+  /** How many jobs are being worked on. */
+  inFlight(): number {
     return this.#inFlight
   }
 
-  /** Begins to pull, or begins anew after the server has forgotten the requests that stood. */
+  /** Whether it pulls from a queue that is there, and a server hears it. */
+  isReady(): boolean {
+    return this.#pulling && this.#nats.isConnected()
+  }
+
+  /** Begins to pull from the queue, which is there by now. */
   start(): void {
+    if (this.#stopped) return
+    this.#pulling = true
+    this.#begin()
+  }
+
+  /** The server may be another, without the queue: it is to be started once more when that is there. */
+  forget(): void {
+    this.#pulling = false
+  }
+
+  /** Begins anew where the server has forgotten the requests that stood. */
+  #begin(): void {
     // a job may be on its way there; where the connection is gone, so is the job
     this.#subscription?.drain().catch(() => undefined)
     this.#outstanding = 0
@@ -120,6 +133,8 @@ export class JobSource {
 
   /** Stops pulling. What the server had already sent is given back to it. */
   async stop(): Promise<void> {
+    this.#stopped = true
+    this.#pulling = false
     clearInterval(this.#watchdog)
     for (const forget of this.#gauges) forget()
     const subscription = this.#subscription
@@ -210,7 +225,7 @@ export class JobSource {
   /** A consumer that does not exist swallows pull requests without a word: silence means to begin anew. */
   #watch(): void {
     if (!this.#nats.isConnected()) return
-    if (this.#outstanding > 0 && this.#now() - this.#lastHeard > silenceMs) return this.start()
+    if (this.#outstanding > 0 && this.#now() - this.#lastHeard > silenceMs) return this.#begin()
     this.#schedule()
   }
 }

@@ -10,7 +10,6 @@ import { Unavailable } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { BodyBudget } from "./BodyBudget.ts"
-import { confirm } from "./Confirmation.ts"
 import { decodeFrame, encodeControl, type Frame, isLast } from "./Frame.ts"
 import { JobPool, type PoolLimits } from "./JobPool.ts"
 import type { AnswerListener, JobHandle, JobRequest } from "./JobRequest.ts"
@@ -23,6 +22,7 @@ import { OpenJob } from "./OpenJob.ts"
 import type { Outbox } from "./Outbox.ts"
 import { encodeHeaders } from "./Outbox.ts"
 import { Present } from "./Present.ts"
+import { confirm } from "./Publication.ts"
 import * as Subjects from "./Subjects.ts"
 import { header } from "./Subjects.ts"
 import { type WorkerLink, WorkerLinks } from "./WorkerLinks.ts"
@@ -410,13 +410,13 @@ export class JobTracker {
     if (job.span !== undefined) this.#spans?.publishedAgain(job.span)
     const { publication, publishedAt } = job
     this.#number(job, this.#now())
-    void confirm(this.#outbox, job.toMessage(this.#nats.id, attempt), confirmTimeoutMs).then((confirmation) => {
+    void confirm(this.#outbox, job.toMessage(this.#nats.id, attempt), confirmTimeoutMs).then((verdict) => {
       if (job.state.state !== "Published" || job.state.attempt !== attempt) return
       // it lies where it lay before
-      if (confirmation === "duplicate") Object.assign(job, { publication, publishedAt })
-      if (confirmation === "full") return this.#apply(job, { event: "failed", error: job.pool.full(job.request) })
+      if (verdict === "duplicate") Object.assign(job, { publication, publishedAt })
+      if (verdict === "full") return this.#apply(job, { event: "failed", error: job.pool.full(job.request) })
       // the deadline bounds the tries
-      job.confirmAt = confirmation === "unknown" ? this.#now() + confirmAgainMs : undefined
+      job.confirmAt = verdict === "unknown" ? this.#now() + confirmAgainMs : undefined
     })
   }
 }

@@ -2,7 +2,7 @@
  * Queues of durable tasks: ingress submits a task once, workers take it, and it comes back to the queue until one of them
  * has ended it. Nobody waits for an answer; what a task is and how far it is stands in its record elsewhere.
  */
-import { Clock, Context, Effect, Exit, Fiber, Layer, Metric, type Scope } from "effect"
+import { Clock, Context, Effect, Exit, type Fiber, Layer, Metric, type Scope } from "effect"
 import { QueueFull, Unavailable } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
 import * as Attributes from "../telemetry/Attributes.ts"
@@ -10,11 +10,13 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import * as Span from "../telemetry/Span.ts"
 import * as TraceParent from "../telemetry/TraceParent.ts"
 import { encodeJob } from "./JobHeader.ts"
-import type { PulledJob, Serving } from "./JobSource.ts"
+import type { PulledJob } from "./JobSource.ts"
 import { JobSource } from "./JobSource.ts"
-import { JetStreamFailed, provisionPatiently, whileJetStreamFails } from "./JobStreams.ts"
+import { JetStreamFailed, whileJetStreamFails } from "./JobStreams.ts"
 import * as Limits from "./Limits.ts"
 import { Nats } from "./Nats.ts"
+import * as PoolServer from "./PoolServer.ts"
+import { verdictIn } from "./Publication.ts"
 import * as Subjects from "./Subjects.ts"
 
 /** What the queue holds of a task. */
@@ -57,7 +59,7 @@ export class TaskQueue extends Context.Service<TaskQueue, {
    */
   readonly submit: (task: SubmittedTask) => Effect.Effect<void, QueueFull | Unavailable>
   /** Serves a pool until the scope closes. Waits with the first pull until the queue exists. */
-  readonly serve: (options: ServeTasksOptions) => Effect.Effect<Serving, never, Scope.Scope>
+  readonly serve: (options: ServeTasksOptions) => Effect.Effect<PoolServer.Serving, never, Scope.Scope>
 }>()("shared/bus/TaskQueue") {
   static readonly layer = Layer.effect(
     TaskQueue,
@@ -82,28 +84,9 @@ export class TaskQueue extends Context.Service<TaskQueue, {
             )
           ),
         serve: (options) =>
-          Effect.gen(function*() {
+          Effect.suspend(() => {
             const server = new Server(nats, options, () => clock.currentTimeMillisUnsafe(), context)
-            yield* Effect.acquireRelease(
-              Effect.sync(() => server.start()),
-              () => Effect.promise(() => server.close())
-            )
-            const provisioned = provisionPatiently(options.workload, options.pool).pipe(
-              Effect.orDie,
-              Effect.andThen(Effect.sync(() => server.pull())),
-              Effect.provideService(Nats, nats)
-            )
-            yield* Effect.forkScoped(provisioned)
-            yield* Effect.acquireRelease(
-              Effect.sync(() =>
-                nats.onReconnect(() => {
-                  server.forgetPulls()
-                  Effect.runForkWith(context)(provisioned)
-                })
-              ),
-              (forget) => Effect.sync(forget)
-            )
-            return { isReady: () => server.isReady(), inFlight: () => server.inFlight() }
+            return Effect.provideService(PoolServer.serve(options.workload, options.pool, server), Nats, nats)
           })
       })
     })
@@ -127,32 +110,33 @@ const publish = (nats: Nats["Service"], task: SubmittedTask): Effect.Effect<void
     catch: (cause) => new JetStreamFailed({ detail: String(cause) })
   }).pipe(
     Effect.flatMap((answer): Effect.Effect<void, JetStreamFailed | QueueFull> => {
-      const { error, seq } = answer.json<
-        { readonly seq?: number; readonly error?: { readonly description?: string } }
-      >()
-      if (error === undefined && seq !== undefined) return Effect.void
-      const detail = error?.description ?? "an answer without a sequence"
-      return /maximum (messages|bytes)/.test(detail)
-        ? Effect.fail(new QueueFull({ retryAfterMs: laterMs }))
-        : Effect.fail(new JetStreamFailed({ detail }))
+      const { detail, verdict } = verdictIn(answer)
+      switch (verdict) {
+        case "stored":
+        case "duplicate":
+          return Effect.void
+        case "full":
+          return Effect.fail(new QueueFull({ retryAfterMs: laterMs }))
+        case "unknown":
+          return Effect.fail(new JetStreamFailed({ detail }))
+      }
     })
   )
 
-class Server {
+class Server implements PoolServer.PoolServer {
   readonly #nats: Nats["Service"]
   readonly #options: ServeTasksOptions
   readonly #fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
-  readonly #source: JobSource
+  readonly source: JobSource
   readonly #running = new Map<string, { readonly job: PulledJob; readonly fiber: Fiber.Fiber<Settlement> }>()
   #heartbeats: NodeJS.Timeout | undefined
-  #pulling = false
   #closing = false
 
   constructor(nats: Nats["Service"], options: ServeTasksOptions, now: () => number, context: Context.Context<never>) {
     this.#nats = nats
     this.#options = options
     this.#fork = Effect.runForkWith(context)
-    this.#source = new JobSource({
+    this.source = new JobSource({
       nats,
       workload: options.workload,
       pool: options.pool,
@@ -162,38 +146,16 @@ class Server {
     })
   }
 
-  inFlight(): number {
-    return this.#source.inFlight
-  }
-
-  isReady(): boolean {
-    return this.#pulling && !this.#closing && this.#nats.isConnected()
-  }
-
-  start(): void {
+  open(): void {
     this.#heartbeats = setInterval(() => {
       for (const { job } of this.#running.values()) job.working()
     }, Limits.heartbeatMs)
   }
 
-  pull(): void {
-    if (this.#closing) return
-    this.#pulling = true
-    this.#source.start()
-  }
-
-  forgetPulls(): void {
-    this.#pulling = false
-  }
-
   async close(): Promise<void> {
     this.#closing = true
-    await this.#source.stop()
-    const fibers = [...this.#running.values()].map(({ fiber }) => fiber)
-    const ended = Promise.all(fibers.map((fiber) => Effect.runPromise(Fiber.await(fiber))))
-    await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, this.#options.graceMs).unref())])
-    for (const fiber of fibers) fiber.interruptUnsafe()
-    await ended
+    await this.source.stop()
+    await PoolServer.endWithin(this.#options.graceMs, [...this.#running.values()].map(({ fiber }) => fiber))
     clearInterval(this.#heartbeats)
     this.#nats.outbox.flush()
     if (this.#nats.isConnected()) await this.#nats.connection.flush()

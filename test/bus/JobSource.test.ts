@@ -77,7 +77,7 @@ describe("a pull request", () => {
       assert.strictEqual(first.batch, 5)
       for (let count = 0; count < 3; count++) deliver(first.inbox)
       const [one, two, three] = yield* Queue.takeN(jobs, 3)
-      assert.strictEqual(source.inFlight, 3)
+      assert.strictEqual(source.inFlight(), 3)
       // two slots are free and asked for already
       yield* nothingElse(pulls)
       one!.acknowledge()
@@ -118,7 +118,7 @@ describe("a job", () => {
       job.acknowledge()
       job.working()
       assert.strictEqual(yield* Queue.take(words), "+ACK 1")
-      assert.strictEqual(source.inFlight, 0)
+      assert.strictEqual(source.inFlight(), 0)
       deliver(inbox)
       ;(yield* Queue.take(jobs)).giveBack()
       // nothing has come between
