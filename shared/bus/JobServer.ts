@@ -6,7 +6,6 @@ import type { Msg } from "@nats-io/nats-core"
 import { Clock, Context, Effect, type Fiber, Layer, type Scope } from "effect"
 import type { AnswerLost } from "../contract/JobError.ts"
 import { Cancelled, WorkerLost } from "../contract/JobError.ts"
-import type { Workload } from "../contract/Operation.ts"
 import { BodyPull } from "./BodyPull.ts"
 import { Claims } from "./Claims.ts"
 import type { Redispatch } from "./Frame.ts"
@@ -45,13 +44,7 @@ export interface ServedJob {
   readonly body: Effect.Effect<Uint8Array, AnswerLost>
 }
 
-export interface ServeOptions {
-  readonly workload: Workload
-  readonly pool: string
-  /** How many jobs run at once, at least 1. */
-  readonly slots: number
-  /** How long running jobs may take to finish once the scope closes, in milliseconds. */
-  readonly graceMs: number
+export interface ServeOptions extends PoolServer.PoolOptions {
   /** Runs one job to its end; it has to end the reply itself. Interrupted when ingress cancels the job. */
   readonly run: (job: ServedJob) => Effect.Effect<void>
 }
@@ -82,7 +75,7 @@ export class JobServer extends Context.Service<JobServer, {
           Effect.suspend(() => {
             const server = new Server(nats, options, () => clock.currentTimeMillisUnsafe(), context)
             // not the whole context: that holds the scope of this layer, and jobs end with the scope of the caller
-            return Effect.provideService(PoolServer.serve(options.workload, options.pool, server), Nats, nats)
+            return Effect.provideService(PoolServer.serve(options, server), Nats, nats)
           })
       })
     })
@@ -123,14 +116,7 @@ class Server implements PoolServer.PoolServer {
     this.#now = now
     this.#fork = Effect.runForkWith(context)
     this.#claims = new Claims(nats.outbox, options.workload, nats.id)
-    this.source = new JobSource({
-      nats,
-      workload: options.workload,
-      pool: options.pool,
-      slots: options.slots,
-      now,
-      onJob: (job) => this.#begin(job)
-    })
+    this.source = new JobSource({ ...options, nats, now, onJob: (job) => this.#begin(job) })
   }
 
   open(): void {

@@ -8,6 +8,15 @@ import { Nats } from "./Nats.ts"
 /** A pool that is being served. */
 export type Serving = Pick<JobSource, "isReady" | "inFlight">
 
+export interface PoolOptions {
+  readonly workload: Workload
+  readonly pool: string
+  /** How many jobs run at once, at least 1. */
+  readonly slots: number
+  /** How long running jobs may take to finish once the scope closes, in milliseconds; then they are interrupted. */
+  readonly graceMs: number
+}
+
 export interface PoolServer {
   readonly source: JobSource
   /** Listens, and keeps alive what it will have. */
@@ -20,8 +29,7 @@ export interface PoolServer {
 
 /** Serves a pool until the scope closes. Waits with the first pull until the queue exists. */
 export const serve = Effect.fnUntraced(function*(
-  workload: Workload,
-  pool: string,
+  { pool, workload }: PoolOptions,
   server: PoolServer
 ): Effect.fn.Return<Serving, never, Nats | Scope.Scope> {
   const nats = yield* Nats

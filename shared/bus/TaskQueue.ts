@@ -34,14 +34,8 @@ export interface SubmittedTask {
 /** `done`: the task has ended, for good or bad. `later`: somebody else has it, or what it needs is away. */
 export type Settlement = "done" | "later"
 
-export interface ServeTasksOptions {
-  readonly workload: Workload
-  readonly pool: string
-  /** How many tasks run at once, at least 1. */
-  readonly slots: number
-  /** How long running tasks may take to finish once the scope closes, in milliseconds; then they are given back. */
-  readonly graceMs: number
-  /** Interrupted when the process ends: whatever it has begun goes on elsewhere. */
+export interface ServeTasksOptions extends PoolServer.PoolOptions {
+  /** Interrupted when the process ends and the task is given back: whatever it has begun goes on elsewhere. */
   readonly run: (task: PulledJob) => Effect.Effect<Settlement>
 }
 
@@ -86,7 +80,7 @@ export class TaskQueue extends Context.Service<TaskQueue, {
         serve: (options) =>
           Effect.suspend(() => {
             const server = new Server(nats, options, () => clock.currentTimeMillisUnsafe(), context)
-            return Effect.provideService(PoolServer.serve(options.workload, options.pool, server), Nats, nats)
+            return Effect.provideService(PoolServer.serve(options, server), Nats, nats)
           })
       })
     })
@@ -136,14 +130,7 @@ class Server implements PoolServer.PoolServer {
     this.#nats = nats
     this.#options = options
     this.#fork = Effect.runForkWith(context)
-    this.source = new JobSource({
-      nats,
-      workload: options.workload,
-      pool: options.pool,
-      slots: options.slots,
-      now,
-      onJob: (job) => this.#begin(job)
-    })
+    this.source = new JobSource({ ...options, nats, now, onJob: (job) => this.#begin(job) })
   }
 
   open(): void {
