@@ -1,6 +1,7 @@
 /** The completions dialect of a client: from prompts to canonical conversations, from events to the texts that continue them. */
 import * as Contract from "../../contract/Completions.ts"
-import { settings, toSampling, toTokenUsage } from "./ChatCompletions.ts"
+import { toTokenUsage } from "./ChatCompletionsAnswer.ts"
+import { settings, toSampling } from "./ChatCompletionsRequest.ts"
 import type { Conversation, Turn } from "./Conversation.ts"
 import type { AnswerIdentity, ClientDialect } from "./Dialect.ts"
 import type { Fate, Losses } from "./Losses.ts"

@@ -665,8 +665,9 @@ const readme = (): string =>
 
 A client that speaks its provider's dialect is relayed: bytes pass, and nothing here matters. Any other pair is translated
 through the canonical conversation (\`Conversation.ts\`) and the canonical events of an answer (\`ModelEvent.ts\`), which
-the built-in engine speaks by itself. A dialect is two files: what clients of it say and get (\`Messages.ts\`), and what
-providers of it are told and answer (\`MessagesProvider.ts\`).
+the built-in engine speaks by itself. A dialect has four parts: what clients of it say (\`MessagesRequest.ts\`) and get
+(\`MessagesAnswer.ts\`), what providers of it are told (\`MessagesProviderRequest.ts\`) and answer
+(\`MessagesProviderAnswer.ts\`); \`Messages.ts\` and \`MessagesProvider.ts\` put them together.
 
 Nothing is dropped in silence. A field is **carried**; or it is a hint whose loss is named in the \`x-translation-warnings\`
 header of the answer (**warning**, with what became of it instead); or the answer would mean something else without it, and
