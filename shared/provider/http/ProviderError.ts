@@ -23,23 +23,28 @@ export const hasMessage = (body: string): boolean => textOf(saidIn(Json.parse(bo
 const detailOf = (said: Json.Fields, type: string): Json.Fields =>
   Json.list(said["details"]).map(Json.fields).find((detail) => Json.string(detail["@type"])?.endsWith(`.${type}`)) ?? {}
 
+/** Nobody means a longer one, in milliseconds: a day. */
+const longestRetryMs = 24 * 60 * 60 * 1_000
+
+/** A time that a provider names, of so many milliseconds a unit; `null` where it is no number of them. */
+const delayOf = (text: string | undefined, unitMs: number): number | null =>
+  /^\d+(?:\.\d+)?$/.test(text?.trim() ?? "") ? Math.min(Number(text) * unitMs, longestRetryMs) : null
+
 /** `retry-after-ms`, or `retry-after` in seconds or as a date; `null` where neither makes sense. In milliseconds. */
 export const retryAfter = Effect.fnUntraced(function*(headers: IncomingHttpHeaders) {
-  const milliseconds = Number(headers["retry-after-ms"] ?? Number.NaN)
-  if (milliseconds >= 0) return milliseconds
-  const value = headers["retry-after"]
-  if (value === undefined) return null
-  const seconds = Number(value)
-  if (seconds >= 0) return seconds * 1_000
-  const date = DateTime.make(value)
-  return Option.isNone(date) ? null : Math.max(0, DateTime.toEpochMillis(date.value) - (yield* Clock.currentTimeMillis))
+  const value = headers["retry-after"] ?? ""
+  const delay = delayOf(Json.string(headers["retry-after-ms"]), 1) ?? delayOf(value, 1_000)
+  if (delay !== null) return delay
+  // a date has the name of a month; a number that is none of seconds would be taken for one
+  const date = /[a-z]{3}/i.test(value) ? DateTime.make(value) : Option.none()
+  return Option.isNone(date)
+    ? null
+    : Math.min(Math.max(0, DateTime.toEpochMillis(date.value) - (yield* Clock.currentTimeMillis)), longestRetryMs)
 })
 
 /** `34.4s` */
-const retryDelay = (said: Json.Fields): number | null => {
-  const seconds = /^(\d+(?:\.\d+)?)s$/.exec(Json.string(detailOf(said, "RetryInfo")["retryDelay"]) ?? "")?.[1]
-  return seconds === undefined ? null : Number(seconds) * 1_000
-}
+const retryDelay = (said: Json.Fields): number | null =>
+  delayOf(/^(.+)s$/.exec(Json.string(detailOf(said, "RetryInfo")["retryDelay"]) ?? "")?.[1], 1_000)
 
 /** Statuses that are about the gateway's credentials. Google says 400 of a wrong key. */
 const areCredentialsRefused = (status: number, said: Json.Fields): boolean =>
