@@ -78,6 +78,14 @@ describe("pictures", () => {
       })
     ))
 
+  it.live("are generated where the client sets to null what it leaves out", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        yield* ask(imageGenerations, { model: "alias", prompt: "a boat", quality: null, background: null, size: null })
+        assert.notProperty(provider.requests[0]?.json, "quality")
+      })
+    ))
+
   it.live("of which the model makes but one at a time are all there", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {

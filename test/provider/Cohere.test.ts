@@ -180,6 +180,17 @@ describe("embeddings", () => {
       })
     ))
 
+  it.live("lose nothing where the client sets a field to null", () =>
+    bench(({ answers, ask, provider }) =>
+      Effect.gen(function*() {
+        answers(answerOf([[1]], 1))
+        const request = { model: "alias", input: "one", user: null, input_type: null, dimensions: null }
+        const { head } = yield* ask(embeddings, request)
+        assert.notProperty(head?.headers, "x-translation-warnings")
+        assert.deepInclude(provider.requests[0]?.json, { input_type: "search_document" })
+      })
+    ))
+
   it.live("of more texts than it takes at once are those of several calls, in the order of the texts", () =>
     Effect.gen(function*() {
       const waiting: Array<() => void> = []

@@ -78,7 +78,7 @@ describe("a task", () => {
     [
       "with more to say",
       "wan2.5-t2v-preview",
-      { metadata: { negative_prompt: "fog", style: "ink", prompt_extend: false, audio: true } },
+      { metadata: { negative_prompt: "fog", style: "ink", prompt_extend: false, audio: true, template: null } },
       { prompt: "a boat, ink", negative_prompt: "fog" },
       { prompt_extend: false, audio: true }
     ]

@@ -148,6 +148,21 @@ describe("changes that come as JSON", () => {
       ))
   }
 
+  it.live("have no word for what the client sets to null", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const image = toDataUrl(yield* stripes(8, 8, [[200, 0, 0]]))
+        yield* ask(imageEdits, { model: "alias", prompt: "mix", image, quality: null, n: null, style: "ink" })
+        const sent = provider.requests[0]?.body.toString("latin1") ?? ""
+        assert.deepStrictEqual(Array.from(sent.matchAll(/name="(\w+)"/g), ([, name]) => name), [
+          "style",
+          "model",
+          "prompt",
+          "image"
+        ])
+      })
+    ))
+
   it.live("with what is no picture are refused before the provider is asked", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {

@@ -9,6 +9,7 @@ import * as Options from "../Options.ts"
 import * as Polling from "../Polling.ts"
 import type { Endpoint } from "../Protocol.ts"
 import * as ProviderResult from "../ProviderResult.ts"
+import { unknownFields } from "../UnknownFields.ts"
 import type { Upstream } from "../Upstream.ts"
 import * as VideoFile from "../video/VideoFile.ts"
 import { createWithinMs, type Video, type VideoCall, type VideoEngine } from "../VideoEngine.ts"
@@ -69,9 +70,8 @@ const sizeOf = (request: VideoGenerationRequest, { tiered }: Family, hasPicture:
 }
 
 /** The request's own `metadata` but for what has a place elsewhere: parameters that only the model knows. */
-const known = ["negative_prompt", "style", "quality_level"]
-const ownParameters = ({ metadata }: VideoGenerationRequest) =>
-  Object.fromEntries(Object.entries(metadata ?? {}).filter(([name]) => !known.includes(name)))
+const known = new Set(["negative_prompt", "style", "quality_level"])
+const ownParameters = ({ metadata }: VideoGenerationRequest) => unknownFields(metadata, known)
 
 const toBody = Effect.fnUntraced(function*({ endpoint, request }: VideoCall) {
   const { duration, image, metadata, prompt, seed } = request
