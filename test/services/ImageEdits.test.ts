@@ -405,6 +405,14 @@ layer(engine, { excludeTestServices: true })((it) => {
           Effect.map(Effect.flip(edited(body)), (error) => (error as InvalidRequest).param)
         assert.strictEqual(yield* refused({ prompt: "blur", image: "no picture!" }), "image")
         assert.strictEqual(yield* refused({ prompt: "blur", image: toDataUrl(Buffer.from("text")) }), "image")
+        // less than a byte in base64, and a file of none
+        assert.strictEqual(yield* refused({ prompt: "blur", image: "A" }), "image")
+        const form = new FormData()
+        for (const [name, value] of [["model", "local-image"], ["prompt", "blur"], ["mask", good]] as const) {
+          form.set(name, value)
+        }
+        form.set("image", new File([], "nothing.png", { type: "image/png" }))
+        assert.strictEqual(yield* refused(form), "image")
         assert.strictEqual(yield* refused({ prompt: "blur", image: svg }), "image")
         assert.strictEqual(yield* refused({ prompt: "blur", image: [good, "http://127.0.0.1/a.png"] }), "image[1]")
         assert.strictEqual(yield* refused({ prompt: "blur", image: good, mask: "%%%" }), "mask")

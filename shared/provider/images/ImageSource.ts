@@ -29,15 +29,22 @@ const given = Effect.fnUntraced(function*(
   return Buffer.from(encoded, "base64")
 })
 
-/** The bytes of the file, fetched where the client gave a URL. */
+const fetched = (source: ImageSource, url: string, guard: GuardedFetch["Service"]) =>
+  Effect.mapBoth(guard.fetch(url), {
+    onSuccess: ({ bytes }) => bytes,
+    onFailure: ({ message }) => unusable(source, message)
+  })
+
+/** The bytes of the file, at least one, fetched where the client gave a URL. */
 export const bytesOf = Effect.fnUntraced(function*(
   source: ImageSource,
   guard: GuardedFetch["Service"]
 ): Effect.fn.Return<Uint8Array, InvalidRequest> {
   const { content } = source
-  if (typeof content !== "string" || !isUrl(content)) return yield* given(source)
-  const { bytes } = yield* Effect.mapError(guard.fetch(content), ({ message }) => unusable(source, message))
-  return bytes
+  const bytes = typeof content === "string" && isUrl(content)
+    ? yield* fetched(source, content, guard)
+    : yield* given(source)
+  return bytes.length > 0 ? bytes : yield* unusable(source, "must not be empty")
 })
 
 /** The picture for a provider that has to be told what it is. One that fetches URLs is not given those of clients either. */
