@@ -218,9 +218,14 @@ describe("embeddings", () => {
 
   it.live("are metered as nothing where the provider counts what cannot be", () =>
     bench(({ answers, ask }) =>
-      Effect.forEach([-3, 1.5, "many", null], (input_tokens) =>
+      Effect.forEach([
+        ...[-3, 1.5, "many", null].map((input_tokens) => ({ billed_units: { input_tokens } })),
+        { billed_units: null },
+        {},
+        null
+      ], (meta) =>
         Effect.gen(function*() {
-          answers({ embeddings: { float: [[1]] }, meta: { billed_units: { input_tokens } } })
+          answers({ embeddings: { float: [[1]] }, meta })
           const { usage } = yield* ask(embeddings, { model: "alias", input: "a" })
           assert.deepStrictEqual(usage, { inputTokens: 0, outputTokens: 0 })
         }))

@@ -111,6 +111,18 @@ describe("a request for a picture", () => {
       })
     ))
 
+  it.live("is answered with what there is beside what is null", () =>
+    bench(({ ask, picture, provider }) =>
+      Effect.gen(function*() {
+        const content = [{ image: toDataUrl(picture), text: null }, { image: null, text: "a red boat" }, { text: null }]
+        const pieces = [JSON.stringify({ output: { choices: [{ message: { content } }] } })]
+        provider.behaveOnce({ kind: "raw", pieces, headers: json })
+        assert.deepStrictEqual(dataOf(yield* ask(imageGenerations, messages)), [
+          { b64_json: picture.toString("base64"), revised_prompt: "a red boat" }
+        ])
+      })
+    ))
+
   it.live("by a prompt is brought into messages", () =>
     bench(({ ask, posted, provider, root }) =>
       Effect.gen(function*() {

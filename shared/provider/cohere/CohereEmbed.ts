@@ -43,12 +43,12 @@ const Vectors = Schema.declare((value): value is ReadonlyArray<ReadonlyArray<num
 
 const Answer = Schema.Struct({
   embeddings: Schema.Struct({ float: Vectors }),
-  meta: Schema.optionalKey(Schema.Struct({
-    billed_units: Schema.optionalKey(Schema.Struct({
-      input_tokens: Schema.optionalKey(Schema.Unknown)
-    }))
-  }))
+  // what is told of the bill is worth less than the vectors
+  meta: Schema.optionalKey(Schema.Unknown)
 })
+
+const tokensIn = (meta: unknown): number =>
+  Json.count(Json.fields(Json.fields(meta)["billed_units"])["input_tokens"]) ?? 0
 
 export const make = (upstream: Upstream["Service"]): EmbeddingModel => {
   const exchange = JsonExchange.make(upstream, Answer)
@@ -68,7 +68,7 @@ export const make = (upstream: Upstream["Service"]): EmbeddingModel => {
     })
     return {
       vectors: Stream.fromIterable(answers.map(({ embeddings }) => embeddings.float)),
-      tokens: answers.reduce((sum, { meta }) => sum + (Json.count(meta?.billed_units?.input_tokens) ?? 0), 0),
+      tokens: answers.reduce((sum, { meta }) => sum + tokensIn(meta), 0),
       warnings: lost.filter((name) => name in request.extra)
     }
   })

@@ -79,8 +79,8 @@ const Answer = Schema.Struct({
     choices: Schema.Array(Schema.Struct({
       message: Schema.Struct({
         content: Schema.Array(Schema.Struct({
-          image: Schema.optionalKey(Schema.String),
-          text: Schema.optionalKey(Schema.String)
+          image: Schema.optionalKey(Schema.NullOr(Schema.String)),
+          text: Schema.optionalKey(Schema.NullOr(Schema.String))
         }))
       })
     }))
@@ -89,7 +89,7 @@ const Answer = Schema.Struct({
 
 const fromAnswer = (answer: typeof Answer.Type, { endpoint }: Call): Effect.Effect<Made["pictures"], JobError> =>
   Effect.forEach(answer.output.choices, ({ message: { content } }) => {
-    const revisedPrompt = content.find(({ text }) => text !== undefined)?.text
+    const revisedPrompt = content.find(({ text }) => typeof text === "string")?.text ?? undefined
     return Effect.forEach(content.flatMap(({ image }) => image ?? []), (image) => {
       const at = contentAt(image)
       return at === undefined
