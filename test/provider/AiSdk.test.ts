@@ -257,12 +257,20 @@ describe("speech", () => {
       })
     ))
 
-  it.live("is none that is empty", () =>
+  it.live("is none that is empty, or text", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
-        provider.behaveOnce({ kind: "raw", pieces: [], headers: { "content-type": "audio/mpeg" } })
-        const error = yield* Effect.flip(ask(audioSpeech, { model: "alias", input: "Hello", voice: "nova" }))
-        assert.deepInclude(error, { _tag: "ProviderFailed", reason: "malformed" })
+        for (
+          const [type, pieces] of [
+            ["audio/mpeg", []],
+            ["application/json", [`{"error":{"message":"no voice"}}`]],
+            ["audio/mpeg", ["\n<html>"]]
+          ] as const
+        ) {
+          provider.behaveOnce({ kind: "raw", pieces, headers: { "content-type": type } })
+          const error = yield* Effect.flip(ask(audioSpeech, { model: "alias", input: "Hello", voice: "nova" }))
+          assert.deepInclude(error, { _tag: "ProviderFailed", reason: "malformed" }, type)
+        }
       })
     ))
 })

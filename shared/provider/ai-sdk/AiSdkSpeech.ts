@@ -1,5 +1,6 @@
 /** Speech by a package of the AI SDK. */
 import { Effect, Schema } from "effect"
+import { isUtf8 } from "node:buffer"
 import { AudioSpeechRequest, countCharacters, mediaTypes } from "../../contract/AudioSpeech.ts"
 import { optional } from "../../contract/Fields.ts"
 import { ProviderFailed } from "../../contract/JobError.ts"
@@ -27,6 +28,10 @@ const settings: Readonly<Record<string, string>> = { outputFormat: "response_for
 
 const isSound = (mediaType: string | undefined): mediaType is string => mediaType?.startsWith("audio/") === true
 
+/** Packages take whatever comes with a status of 200, a page or an error as well; only its bytes tell. */
+const isText = (sound: Uint8Array): boolean =>
+  isUtf8(sound) && /^\s*[{<]/.test(Buffer.from(sound.subarray(0, 64)).toString("latin1"))
+
 export const make = (open: Opener): Perform =>
   Effect.fnUntraced(function*(call, sink) {
     const { endpoint } = call
@@ -47,7 +52,7 @@ export const make = (open: Opener): Perform =>
         providerOptions: providerOptions(opened, model, unknownFields(json, known))
       }))
     const sound = typeof audio === "string" ? Buffer.from(audio, "base64") : audio
-    if (sound.length === 0) {
+    if (sound.length === 0 || isText(sound)) {
       return yield* new ProviderFailed({
         provider: endpoint.name,
         reason: "malformed",
