@@ -235,6 +235,38 @@ describe("reranking", () => {
         assert.deepInclude(provider.requests[0]?.json, { max_tokens_per_doc: 64 })
       })
     ))
+
+  const ranked = (provider: FakeProvider, ...scores: ReadonlyArray<readonly [index: number, score: number]>) => {
+    const results = scores.map(([index, relevance_score]) => ({ index, relevance_score }))
+    const headers = { "content-type": "application/json" }
+    provider.behaveOnce({ kind: "raw", pieces: [JSON.stringify({ id: "r", results, meta: {} })], headers })
+    return ask(rerank, { model: "alias", query: "bees", documents: ["a", "b", "c"], return_documents: true }, {
+      baseUrl: `${provider.root}/v2`,
+      options: { package: "@ai-sdk/cohere" }
+    })
+  }
+
+  it.live("has the most relevant first, whatever the provider's order", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        const { results } = read(yield* ranked(provider, [1, 0.2], [2, 0.9], [0, 0.5]))
+        assert.deepStrictEqual(results.map(({ document }: { readonly document: unknown }) => document), [
+          { text: "c" },
+          { text: "a" },
+          { text: "b" }
+        ])
+      })
+    ))
+
+  it.live("of a document that there is not is none", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        for (const index of [3, -1, 0.5]) {
+          const error = yield* Effect.flip(ranked(provider, [0, 0.9], [index, 0.5]))
+          assert.deepInclude(error, { _tag: "ProviderFailed", reason: "malformed" }, String(index))
+        }
+      })
+    ))
 })
 
 describe("speech", () => {

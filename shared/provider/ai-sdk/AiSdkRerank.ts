@@ -1,6 +1,7 @@
 /** Reranking by a package of the AI SDK. */
 import { Effect, Predicate } from "effect"
 import { randomUUID } from "node:crypto"
+import { ProviderFailed } from "../../contract/JobError.ts"
 import { RerankRequest } from "../../contract/Rerank.ts"
 import { usageIn } from "../cohere/RerankUsage.ts"
 import { reader } from "../RequestBody.ts"
@@ -30,10 +31,24 @@ export const make = (open: Opener): Perform =>
         ...(typeof top_n === "number" ? { topN: top_n } : {}),
         providerOptions: providerOptions(opened, model, unknownFields(json, known))
       }))
+    const isKnown = ({ index }: typeof ranking[number]) =>
+      values[index] !== undefined
+    if (!ranking.every(isKnown)) {
+      return yield* new ProviderFailed({
+        provider: endpoint.name,
+        reason: "malformed",
+        status: null,
+        retryAfterMs: null
+      })
+    }
+    // not every provider has the most relevant first
+    const ranked = ranking.toSorted((one, other) =>
+      other.relevanceScore - one.relevanceScore
+    )
     const usage = usageIn(response?.body)
     const answer = {
       id: response?.id ?? randomUUID(),
-      results: ranking.map(({ index, relevanceScore }) => ({
+      results: ranked.map(({ index, relevanceScore }) => ({
         index,
         relevance_score: relevanceScore,
         ...(return_documents === true ? { document: { text: values[index] } } : {})
@@ -45,8 +60,7 @@ export const make = (open: Opener): Perform =>
     sink.start({
       status: 200,
       contentType: "application/json",
-      headers: TranslationWarnings.toHeaders(lostFields(warnings, (feature) =>
-        feature))
+      headers: TranslationWarnings.toHeaders(lostFields(warnings, (feature) => feature))
     })
     sink.write(utf8.encode(JSON.stringify(answer)))
     return usage
