@@ -12,7 +12,8 @@ const names = {
 export const usageOf = (reported: unknown): Usage | undefined => {
   const usage = Json.fields(reported)
   const [input, output, inputDetails, outputDetails] = "prompt_tokens" in usage ? names.chat : names.others
-  const inputTokens = Json.count(usage[input])
+  // of embeddings Voyage tells but the total, which is all input
+  const inputTokens = Json.count(usage[input] ?? (usage[output] === undefined ? usage["total_tokens"] : undefined))
   const outputTokens = Json.count(usage[output] ?? 0)
   if (inputTokens === undefined || outputTokens === undefined) return undefined
   const { cache_write_tokens, cached_tokens } = Json.fields(usage[inputDetails])
