@@ -23,7 +23,7 @@ export const protocols = Effect.gen(function*() {
     cohere: Cohere.make(tools.upstream),
     dashscope: DashScope.make(tools),
     gemini: HttpCall.make(gemini, tools),
-    openai: OpenAiImages.around(HttpCall.make(openAi, tools), tools),
+    openai: Cohere.beside(OpenAiImages.around(HttpCall.make(openAi, tools), tools), tools.upstream, "/rerank"),
     local: Local.make(yield* Local.LocalEngines)
   }
   return performs

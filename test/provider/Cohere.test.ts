@@ -110,6 +110,23 @@ describe("rerank", () => {
       })
     ))
 
+  it.live("without results is none, whatever its status says", () =>
+    bench(({ answers, ask }) =>
+      Effect.gen(function*() {
+        for (const wrong of [{ message: "no credit" }, { error: { message: "no" } }, { id: "r", results: null }, {}]) {
+          answers(wrong)
+          const error = yield* Effect.flip(ask(rerank, request))
+          assert.deepInclude(error, { _tag: "ProviderFailed", reason: "error" }, JSON.stringify(wrong))
+        }
+        answers({ object: "error", message: "top_n: too large", type: "BadRequestError", code: 400 })
+        assert.deepInclude(yield* Effect.flip(ask(rerank, request)), {
+          _tag: "ProviderRejected",
+          status: 400,
+          message: "top_n: too large"
+        })
+      })
+    ))
+
   it.live("under an option that there is not is a mistake of the catalogue", () =>
     bench(({ ask, provider }) =>
       Effect.gen(function*() {

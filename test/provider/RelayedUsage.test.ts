@@ -6,6 +6,7 @@ import { embeddings } from "../../shared/contract/Embeddings.ts"
 import { imageEdits } from "../../shared/contract/ImageEdits.ts"
 import { imageGenerations } from "../../shared/contract/ImageGenerations.ts"
 import type { Operation } from "../../shared/contract/Operation.ts"
+import { rerank } from "../../shared/contract/Rerank.ts"
 import { FakeProvider } from "../fixture/FakeProvider.ts"
 import { callProvider } from "../fixture/ProtocolCall.ts"
 
@@ -127,4 +128,75 @@ describe("speech", () => {
       const error = yield* Effect.flip(ask(audioSpeech, request, page))
       assert.deepInclude(error, { _tag: "ProviderFailed", reason: "malformed" })
     }))
+})
+
+describe("vectors", () => {
+  const request = { model: "m", input: ["one", "two"] }
+  const data = [{ object: "embedding", index: 0, embedding: [1] }, { object: "embedding", index: 1, embedding: [2] }]
+
+  it.live("are metered by the total where nothing else is told", () =>
+    Effect.gen(function*() {
+      const { usage } = yield* ask(embeddings, request, {
+        pieces: [JSON.stringify({ data, usage: { total_tokens: 4 } })]
+      })
+      assert.deepStrictEqual(usage, { inputTokens: 4, outputTokens: 0 })
+    }))
+})
+
+describe("an answer of 200 without results", () => {
+  const asking = [
+    ["vectors", embeddings, { model: "m", input: "one" }],
+    ["pictures", imageGenerations, { model: "m", prompt: "a boat" }],
+    ["sound", audioSpeech, { model: "m", input: "Hello", voice: "nova" }]
+  ] as const
+
+  it.live.each(asking)("is none of %s", ([, operation, body]) =>
+    Effect.gen(function*() {
+      for (const wrong of [{}, { data: null }, { data: "" }, { data: "x".repeat(400_000) }, { message: "no" }]) {
+        const error = yield* Effect.flip(ask(operation, body, { pieces: [JSON.stringify(wrong)] }))
+        assert.deepInclude(error, { _tag: "ProviderFailed", reason: "error" })
+      }
+    }))
+
+  it.live.each(asking)(
+    "may say whose fault it is that there are none: %s",
+    ([, operation, body]) =>
+      Effect.gen(function*() {
+        // as vLLM had it
+        const said = { object: "error", message: "too long", type: "BadRequestError", param: null, code: 400 }
+        const error = yield* Effect.flip(ask(operation, body, { pieces: [JSON.stringify(said)] }))
+        assert.deepInclude(error, { _tag: "ProviderRejected", status: 400, message: "too long" })
+      })
+  )
+})
+
+describe("reranking", () => {
+  const request = { model: "m", query: "bees", documents: "a hive" }
+  const results = [{ index: 0, relevance_score: 0.5 }]
+
+  it.live("is metered by its tokens, and has an id, of a server of this dialect as well", () =>
+    Effect.gen(function*() {
+      const { bytes, usage } = yield* ask(rerank, request, {
+        pieces: [JSON.stringify({ model: "m", results, usage: { total_tokens: 9 } })]
+      })
+      const { id, ...rest } = JSON.parse(bytes.toString())
+      assert.match(id, /^[0-9a-f-]{36}$/)
+      assert.deepStrictEqual(rest, { model: "m", results, usage: { total_tokens: 9 } })
+      assert.deepStrictEqual(usage, { inputTokens: 9, outputTokens: 0 })
+    }))
+
+  it.live("of a text alone is one of a list of one", () =>
+    Effect.gen(function*() {
+      const provider = yield* FakeProvider.make()
+      provider.behaveOnce({ kind: "raw", pieces: [JSON.stringify({ id: "r", results })] })
+      yield* callProvider({
+        operation: rerank,
+        body: request,
+        name: "openai",
+        model: "m",
+        provider: { protocol: "openai", baseUrl: provider.baseUrl }
+      })
+      assert.strictEqual(provider.requests[0]?.path, "/v1/rerank")
+      assert.deepStrictEqual(provider.requests[0]?.json, { ...request, documents: ["a hive"] })
+    }).pipe(Effect.scoped))
 })

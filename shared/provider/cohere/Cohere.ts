@@ -3,10 +3,11 @@
  * version, as the official client takes it.
  *
  * Clients speak its rerank too and are relayed: the answer comes back as it is, but for the model's alias and for an id
- * where it has none. Embeddings are translated, in `CohereEmbed.ts`.
+ * where it has none. Servers of the OpenAI dialect rerank in the same way. Embeddings are translated, in `CohereEmbed.ts`.
  */
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
+import type { JobError } from "../../contract/JobError.ts"
 import { rerank } from "../../contract/Rerank.ts"
 import * as Embeddings from "../embeddings/Embeddings.ts"
 import type { AnswerGrammar } from "../http/AnswerGrammar.ts"
@@ -16,22 +17,33 @@ import { PassingAnswer } from "../http/PassingAnswer.ts"
 import * as RelayedBody from "../http/RelayedBody.ts"
 import { bearer } from "../JsonExchange.ts"
 import * as JsonText from "../JsonText.ts"
-import { type Call, type Perform, performByName } from "../Protocol.ts"
+import { type Call, type Endpoint, type Perform, performByName } from "../Protocol.ts"
 import type { Upstream } from "../Upstream.ts"
 import * as CohereEmbed from "./CohereEmbed.ts"
 import { optionsOf } from "./CohereOptions.ts"
 import { usageIn } from "./RerankUsage.ts"
 
 export const make = (upstream: Upstream["Service"]): Perform =>
-  performByName(new Map([...Embeddings.performs(CohereEmbed.make(upstream)), [rerank.name, relayed(upstream)]]))
+  performByName(
+    new Map([...Embeddings.performs(CohereEmbed.make(upstream)), [rerank.name, relayed(upstream, pathOf)]])
+  )
+
+/** Reranks at this path below `baseUrl`, and leaves everything else to others. */
+export const beside = (others: Perform, upstream: Upstream["Service"], path: string): Perform => {
+  const ranking = relayed(upstream, () => Effect.succeed(path))
+  return (call, sink) => (call.operation.name === rerank.name ? ranking : others)(call, sink)
+}
 
 // Path
 
 const defaultPath = "/v1/rerank"
 
+const pathOf = (endpoint: Endpoint): Effect.Effect<string, JobError> =>
+  Effect.map(optionsOf(endpoint), ({ rerankPath = defaultPath }) => rerankPath)
+
 // Request
 
-/** The client's body with the provider's name of the model. A string alone is one document, but not for Cohere. */
+/** The client's body with the provider's name of the model. A string alone is one document, but not for them. */
 const toBody = (call: Call): Uint8Array => {
   const { body, endpoint: { model } } = call
   const members = JsonText.members(body) ?? []
@@ -47,7 +59,9 @@ const toBody = (call: Call): Uint8Array => {
 const grammar: AnswerGrammar = {
   marks: [],
   modelPaths: [["model"]],
-  read: ({ meta = null, usage = null }) => ({ usage: usageIn({ meta, usage }) }),
+  // whatever has no results is no answer, and may say why
+  read: ({ meta = null, results, usage = null }) =>
+    Array.isArray(results) ? { usage: usageIn({ meta, usage }) } : { isError: true },
   // nothing of it is streamed
   isLast: () => true
 }
@@ -66,13 +80,17 @@ const withId = (body: Uint8Array): Uint8Array => {
     : JsonText.setMembers(body, members, new Map([["id", randomUUID()]]))
 }
 
-const relayed = (upstream: Upstream["Service"]): Perform => (call, sink) =>
-  Effect.flatMap(optionsOf(call.endpoint), ({ rerankPath = defaultPath }) =>
+const relayed = (
+  upstream: Upstream["Service"],
+  pathOf: (endpoint: Endpoint) => Effect.Effect<string, JobError>
+): Perform =>
+(call, sink) =>
+  Effect.flatMap(pathOf(call.endpoint), (path) =>
     exchange({
       upstream,
       authorize: bearer,
       call,
       sink,
-      request: { path: rerankPath, body: toBody(call), contentType: call.contentType, streams: false },
+      request: { path, body: toBody(call), contentType: call.contentType, streams: false },
       reader: (secrets) => new RankedAnswer({ call, grammar, showUsage: true, secrets })
     }))

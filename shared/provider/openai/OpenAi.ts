@@ -5,6 +5,7 @@
  */
 import { audioSpeech, countCharacters } from "../../contract/AudioSpeech.ts"
 import { chatCompletions } from "../../contract/ChatCompletions.ts"
+import { embeddings, engineEmbeddings } from "../../contract/Embeddings.ts"
 import { imageEdits } from "../../contract/ImageEdits.ts"
 import { imageGenerations } from "../../contract/ImageGenerations.ts"
 import { InvalidRequest } from "../../contract/JobError.ts"
@@ -27,10 +28,9 @@ export const imagePaths = { generations: "/images/generations", edits: "/images/
 const paths: ReadonlyMap<string, string> = new Map([
   [chatCompletions.name, chatPath],
   ["completions", "/completions"],
-  ["embeddings", "/embeddings"],
-  ["engines.embeddings", "/embeddings"],
+  [embeddings.name, "/embeddings"],
+  [engineEmbeddings.name, "/embeddings"],
   ["responses.compact", "/responses/compact"],
-  ["rerank", "/rerank"],
   ["audio.speech", "/audio/speech"],
   ["images.generations", imagePaths.generations],
   ["images.edits", imagePaths.edits]
@@ -55,12 +55,14 @@ const relayedForm = (call: Call, path: string): Relayed | InvalidRequest => {
 
 /** By what is billed that the dialect's usage does not tell: pictures, and the text that is read aloud. */
 const metering = ({ name }: Operation, valueOf: (field: string) => unknown): Pick<Relayed, "grammar" | "usage"> => {
-  if (pictureOperations.includes(name)) return { grammar: pictures }
-  if (name !== audioSpeech.name) return {}
-  const text = valueOf("input")
-  return typeof text !== "string"
-    ? {}
-    : { usage: { inputTokens: 0, outputTokens: 0, characters: countCharacters(text) } }
+  const grammar = grammars.get(name)
+  const text = name === audioSpeech.name ? valueOf("input") : undefined
+  return {
+    ...(grammar === undefined ? {} : { grammar }),
+    ...(typeof text === "string"
+      ? { usage: { inputTokens: 0, outputTokens: 0, characters: countCharacters(text) } }
+      : {})
+  }
 }
 
 /** The client's body with the provider's name of the model, and with usage asked for so that it can be metered. */
@@ -102,17 +104,33 @@ const grammar: AnswerGrammar = {
   isLast: ({ choices }) => Json.list(choices).some((choice) => typeof Json.fields(choice)["finish_reason"] === "string")
 }
 
-const pictureOperations: ReadonlyArray<string> = [imageGenerations.name, imageEdits.name]
+/** Answers with a list of results. Whatever has none is no answer, and may say why. */
+const results: AnswerGrammar = {
+  ...grammar,
+  read: (answer, before) => Array.isArray(answer["data"]) ? grammar.read(answer, before) : { isError: true }
+}
 
 /** Answers with pictures, which are counted: not every model tells of tokens. */
 const pictures: AnswerGrammar = {
-  ...grammar,
+  ...results,
   read: (answer, before) => {
-    const reading = grammar.read(answer, before)
+    const reading = results.read(answer, before)
     const usage = reading.usage ?? { inputTokens: 0, outputTokens: 0 }
     return reading.isError === true ? reading : { usage: { ...usage, images: Json.list(answer["data"]).length } }
   }
 }
+
+/** Sound is no JSON, whatever that says. */
+const sound: AnswerGrammar = { ...grammar, read: () => ({ isError: true }) }
+
+/** How the answers of operations read that have more to say, or less, than the dialect's others. */
+const grammars: ReadonlyMap<string, AnswerGrammar> = new Map([
+  [embeddings.name, results],
+  [engineEmbeddings.name, results],
+  [imageGenerations.name, pictures],
+  [imageEdits.name, pictures],
+  [audioSpeech.name, sound]
+])
 
 export const openAi: HttpProtocol<typeof chatCompletionsProvider.options.Type> = {
   authorize: (key) => ({ authorization: `Bearer ${key}` }),
