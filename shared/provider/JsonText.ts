@@ -24,7 +24,8 @@ const text = new TextDecoder("utf-8", { ignoreBOM: true })
 
 const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
-const skipSpace = (bytes: Uint8Array, from: number): number => {
+/** The index of what comes after white space. */
+export const skipSpace = (bytes: Uint8Array, from: number): number => {
   let at = from
   while (isSpace(bytes[at])) at++
   return at

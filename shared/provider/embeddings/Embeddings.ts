@@ -50,8 +50,8 @@ const perform = (model: EmbeddingModel, schema: Schema.Codec<Request, unknown>):
 
 const toNumbers = (vector: Vector): string => `[${Array.prototype.join.call(vector)}]`
 
-/** Little-endian floats of 32 bits. */
-const toBase64 = (vector: Vector): string => {
+/** Little-endian floats of 32 bits, as a JSON string. */
+export const toBase64 = (vector: Vector): string => {
   const bytes = Buffer.allocUnsafe(vector.length * 4)
   for (let at = 0; at < vector.length; at++) bytes.writeFloatLE(vector[at] as number, at * 4)
   return `"${bytes.toString("base64")}"`

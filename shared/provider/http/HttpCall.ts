@@ -28,8 +28,9 @@ export const make = <Options>(protocol: HttpProtocol<Options>, tools: Tools): Pe
     const request = protocol.relayed(call)
     if (request === undefined) return translations.get(call.operation.name)?.(call, sink) ?? notSupported(call)
     if (request instanceof InvalidRequest) return Effect.fail(request)
-    const { grammar = protocol.grammar, showUsage, usage } = request
-    const reader = (secrets: ReadonlyArray<string>) => new PassingAnswer({ call, grammar, showUsage, usage, secrets })
+    const { grammar = protocol.grammar, rewrite, showUsage, usage } = request
+    const reader = (secrets: ReadonlyArray<string>) =>
+      new PassingAnswer({ call, grammar, showUsage, usage, rewrite, secrets })
     return exchange({ upstream, authorize, call, sink, request, reader })
   }
 }

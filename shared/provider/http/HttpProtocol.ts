@@ -26,6 +26,8 @@ export interface Relayed extends Outgoing {
   readonly grammar?: AnswerGrammar
   /** What the request consumes of which the answer says nothing. */
   readonly usage?: Usage
+  /** A change to the answer, which comes in pieces and is no stream. */
+  readonly rewrite?: (piece: Uint8Array) => Uint8Array
 }
 
 export interface HttpProtocol<Options> {

@@ -18,6 +18,8 @@ export interface PassingAnswerOptions {
   readonly showUsage: boolean
   /** What is consumed where the answer says nothing of it. */
   readonly usage?: Usage | undefined
+  /** A change beside that of the model's name, to an answer that is no stream. */
+  readonly rewrite?: ((piece: Uint8Array) => Uint8Array) | undefined
   /** What no error may tell. */
   readonly secrets: ReadonlyArray<string>
 }
@@ -66,7 +68,9 @@ export class PassingAnswer implements AnswerReader {
     if (!this.#isText) return [chunk]
     const outline = this.#outline ??= new JsonOutline()
     outline.push(chunk)
-    return this.#alias === undefined ? [chunk] : this.#renamed(outline, chunk, this.#alias)
+    const pieces = this.#alias === undefined ? [chunk] : this.#renamed(outline, chunk, this.#alias)
+    const { rewrite } = this.#options
+    return rewrite === undefined ? pieces : pieces.map(rewrite).filter(({ length }) => length > 0)
   }
 
   passed(): JobError | undefined {
@@ -92,8 +96,9 @@ export class PassingAnswer implements AnswerReader {
   whole(body: Uint8Array): Read {
     const failure = this.#read(JsonText.parsed(body))
     if (failure !== undefined) return failure
-    const renamed = this.#alias === undefined ? undefined : rename(body, this.#options.grammar, this.#alias)
-    return [renamed ?? body]
+    const { grammar, rewrite } = this.#options
+    const renamed = this.#alias === undefined ? undefined : rename(body, grammar, this.#alias)
+    return [rewrite === undefined ? renamed ?? body : rewrite(renamed ?? body)]
   }
 
   usage(): Usage | undefined {

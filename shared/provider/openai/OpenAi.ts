@@ -1,7 +1,7 @@
 /**
  * The `openai` protocol: any server that speaks the OpenAI dialect. Clients that speak it too are relayed, with all their
  * operations: the request goes out byte for byte but for the model's name and `stream_options`, the answer comes back but
- * for the model's alias, and unknown fields pass in both directions.
+ * for the model's alias and for vectors in another encoding than was asked for, and unknown fields pass in both directions.
  */
 import { audioSpeech, countCharacters } from "../../contract/AudioSpeech.ts"
 import { chatCompletions } from "../../contract/ChatCompletions.ts"
@@ -17,10 +17,12 @@ import * as RelayedBody from "../http/RelayedBody.ts"
 import * as Json from "../Json.ts"
 import * as JsonText from "../JsonText.ts"
 import type { Call } from "../Protocol.ts"
+import * as Base64Vectors from "./Base64Vectors.ts"
 import * as MultipartText from "./MultipartText.ts"
 import { usageOf } from "./OpenAiUsage.ts"
 
 const chatPath = "/chat/completions"
+const embeddingsPath = "/embeddings"
 
 export const imagePaths = { generations: "/images/generations", edits: "/images/edits" } as const
 
@@ -28,8 +30,8 @@ export const imagePaths = { generations: "/images/generations", edits: "/images/
 const paths: ReadonlyMap<string, string> = new Map([
   [chatCompletions.name, chatPath],
   ["completions", "/completions"],
-  [embeddings.name, "/embeddings"],
-  [engineEmbeddings.name, "/embeddings"],
+  [embeddings.name, embeddingsPath],
+  [engineEmbeddings.name, embeddingsPath],
   ["responses.compact", "/responses/compact"],
   ["audio.speech", "/audio/speech"],
   ["images.generations", imagePaths.generations],
@@ -80,12 +82,14 @@ const relayedJson = (call: Call, path: string): Relayed => {
     if (!showUsage) changes.set("stream_options", { ...options, include_usage: true })
   }
   const history = operation.name === chatCompletions.name ? "messages" : undefined
+  const wantsBase64 = path === embeddingsPath && JsonText.valueOf(body, members, "encoding_format") === "base64"
   return {
     path,
     body: RelayedBody.edit(call, members, changes, history),
     contentType,
     streams,
     showUsage,
+    ...(wantsBase64 ? { rewrite: Base64Vectors.rewrite() } : {}),
     ...metering(operation, (field) => JsonText.valueOf(body, members, field))
   }
 }
