@@ -88,7 +88,8 @@ const isJson = (headers: Headers.Headers): boolean => {
   return type === undefined || /^application\/(?:[\w.+-]*\+)?json\s*(?:;|$)/i.test(type.trim())
 }
 
-const isForm = (headers: Headers.Headers): boolean => /^multipart\/form-data\s*;/i.test(headers["content-type"] ?? "")
+const isForm = (headers: Headers.Headers): boolean =>
+  /^multipart\/form-data\s*(?:;|$)/i.test(headers["content-type"] ?? "")
 
 /** Decodes and validates the body of an operation. `param` of the error is the path of the first mistake. */
 export const decode = (
@@ -103,12 +104,14 @@ export const decode = (
     : Effect.fromResult(decodeJson(decoder.json, bytes))
 }
 
+/** Who sets the header by hand forgets the boundary. */
+const notAForm = "The request body is not a valid form with the boundary that its Content-Type names"
+
 const decodeForm = (decoder: Decoder, contentType: string, bytes: Uint8Array) =>
   Effect.tryPromise({
     // the platform's own parser, which undici keeps
     try: () => new Response(bytes as Uint8Array<ArrayBuffer>, { headers: { "content-type": contentType } }).formData(),
-    catch: () =>
-      new InvalidRequest({ message: "The request body is not a valid form", param: null, code: "invalid_form" })
+    catch: () => new InvalidRequest({ message: notAForm, param: null, code: "invalid_form" })
   }).pipe(Effect.flatMap((form) => Effect.fromResult(validate(decoder, form))))
 
 type Decoded = Result.Result<Contract.RequestBody, InvalidRequest>

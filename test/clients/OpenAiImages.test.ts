@@ -265,6 +265,25 @@ describe("an address", () => {
   })
 })
 
+describe("a form", () => {
+  it("whose type names no boundary, or another one, is told so", async () => {
+    const form = new FormData()
+    form.append("model", model)
+    form.append("prompt", "blur")
+    const body = await new Response(form).arrayBuffer()
+    for (const type of ["multipart/form-data", "multipart/form-data; boundary=other"]) {
+      const headers = { "authorization": `Bearer ${shared().key}`, "content-type": type }
+      const response = await fetch(`${shared().url}/v1/images/edits`, { method: "POST", headers, body })
+      assert.strictEqual(response.status, 400)
+      const { error } = (await response.json()) as { readonly error: object }
+      assert.deepInclude(error, {
+        message: "The request body is not a valid form with the boundary that its Content-Type names",
+        code: "invalid_form"
+      })
+    }
+  })
+})
+
 describe("an OpenAI-compatible provider", () => {
   it("receives the form of an edit as it was sent, under its own name of the model", async () => {
     const file = await sheet(1, 2, 3)

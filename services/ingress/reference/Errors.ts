@@ -119,7 +119,7 @@ export const ofVersions: ReadonlyArray<RequestError> = [
 
 /** Where a request may be a form. */
 export const ofForms: ReadonlyArray<RequestError> = [
-  unreadable("The request body is not a valid form", "invalid_form")
+  unreadable("The request body is not a valid form with the boundary that its Content-Type names", "invalid_form")
 ]
 
 const provider = "openai"
