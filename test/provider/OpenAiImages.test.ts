@@ -102,6 +102,24 @@ describe("pictures by messages", () => {
       })
     ))
 
+  it.live("are there where no kind of part is named, and not made for a kind that there is not", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const of = (responseModalities: ReadonlyArray<string>) =>
+          ask(generateContent, {
+            contents: [{ parts: [{ text: "a boat" }] }],
+            generationConfig: { responseModalities }
+          })
+        const { candidates } = JSON.parse((yield* of([])).bytes.toString())
+        assert.lengthOf(candidates[0].content.parts, 1)
+        assert.deepInclude(yield* Effect.flip(of(["AUDIO"])), {
+          _tag: "InvalidRequest",
+          param: "generationConfig.responseModalities"
+        })
+        assert.lengthOf(provider.requests, 1)
+      })
+    ))
+
   it.live("that the provider refuses are refused with its words", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {

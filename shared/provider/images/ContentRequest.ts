@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { GenerateContentRequest, type imageSizes } from "../../contract/GenerateContent.ts"
 import type { Size } from "../../contract/ImageGenerations.ts"
+import { InvalidRequest } from "../../contract/JobError.ts"
 import { decoder } from "../RequestBody.ts"
 import type { Call } from "../Protocol.ts"
 import type { ImageRequest, ImageSetting } from "./ImageRequest.ts"
@@ -66,9 +67,15 @@ export const readContent = Effect.fnUntraced(function*(call: Call) {
     extra: {},
     pathOf: (setting) => `generationConfig.${paths[setting] ?? setting}`
   }
-  const modalities = config?.responseModalities
-  return {
-    picture,
-    wants: { text: modalities?.includes("TEXT") !== false, image: modalities?.includes("IMAGE") !== false }
-  } satisfies ContentRequest
+  const modalities = config?.responseModalities ?? []
+  const isLeftOpen = modalities.length === 0
+  const wants = {
+    text: isLeftOpen || modalities.includes("TEXT"),
+    image: isLeftOpen || modalities.includes("IMAGE")
+  }
+  // whoever makes the picture would be paid for nothing
+  if (!wants.text && !wants.image) {
+    return yield* InvalidRequest.at("generationConfig.responseModalities", "must hold TEXT or IMAGE for this model")
+  }
+  return { picture, wants } satisfies ContentRequest
 })
