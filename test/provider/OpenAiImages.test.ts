@@ -202,4 +202,67 @@ describe("requests of the dialect itself", () => {
         assert.deepStrictEqual(provider.requests[0]?.json, { ...request, model: "gpt-image" })
       })
     ))
+
+  it.live("have no address of the provider's own in their answers", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const picture = yield* stripes(8, 8, [[200, 0, 0]])
+        const elsewhere = { url: "https://pictures.example/a.png" }
+        const answer = { created: 1, data: [{ url: `${provider.root}/a.png`, own: 1 }, elsewhere], id: "x" }
+        const form = new FormData()
+        for (const [name, value] of [["model", "alias"], ["prompt", "mix"], ["response_format", "url"]] as const) {
+          form.set(name, value)
+        }
+        form.set("image", new File([Uint8Array.from(picture)], "a.png"))
+        const inBase64 = { own: 1, b64_json: picture.toString("base64") }
+        const kept = { own: 1, url: "http://files.test/picture.png" }
+        for (
+          const [operation, body, item] of [
+            [imageGenerations, { model: "alias", prompt: "a boat" }, inBase64],
+            [imageGenerations, { model: "alias", prompt: "a boat", response_format: "url" }, kept],
+            [imageEdits, form, kept]
+          ] as const
+        ) {
+          provider.behave({ kind: "raw", pieces: [picture] })
+          provider.behaveOnce({
+            kind: "raw",
+            pieces: [JSON.stringify(answer)],
+            headers: { "content-type": "application/json" }
+          })
+          const { bytes, usage } = yield* ask(operation, body)
+          assert.deepStrictEqual(JSON.parse(bytes.toString()), { ...answer, data: [item, elsewhere] })
+          assert.deepInclude(usage, { images: 2 })
+        }
+      })
+    ))
+
+  it.live("fail where the provider has no picture at the address that it gives", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const answer = { created: 1, data: [{ url: `${provider.root}/a.png` }] }
+        provider.behave({ kind: "raw", pieces: ["<html>"], headers: { "content-type": "text/html" } })
+        provider.behaveOnce({
+          kind: "raw",
+          pieces: [JSON.stringify(answer)],
+          headers: { "content-type": "application/json" }
+        })
+        const error = yield* Effect.flip(ask(imageGenerations, { model: "alias", prompt: "a boat" }))
+        assert.deepInclude(error, { _tag: "ProviderFailed", reason: "malformed" })
+      })
+    ))
+
+  it.live("are answered as the provider does, however much that is", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        for (const size of [10, 70_000, 3_000_000]) {
+          const text = JSON.stringify({ created: 1, data: [{ b64_json: "A".repeat(size) }], usage: null })
+          const pieces = Array.from({ length: Math.ceil(text.length / 40_000) }, (_, at) =>
+            text.slice(at * 40_000, (at + 1) * 40_000))
+          provider.behaveOnce({ kind: "raw", pieces, headers: { "content-type": "application/json" } })
+          const { bytes, head } = yield* ask(imageGenerations, { model: "alias", prompt: "a boat" })
+          assert.strictEqual(bytes.toString(), text)
+          assert.strictEqual(head?.status, 200)
+        }
+      })
+    ))
 })

@@ -29,7 +29,7 @@ const malformed = ({ endpoint: { name: provider } }: Call) =>
 const bounds = { maximumBytes: 20 * 1024 * 1024, withinMs: 60_000 }
 
 /** The file of a picture, wherever the provider has it. */
-const fileOf = Effect.fnUntraced(function*({ content }: Picture, call: Call, { guard }: Means) {
+export const fileOf = Effect.fnUntraced(function*({ content }: Picture, call: Call, { guard }: Means) {
   const bytes = content instanceof URL ? yield* ProviderResult.fetch(guard, call.endpoint, content, bounds) : content
   const kind = pictureKind(bytes)
   return kind === undefined ? yield* malformed(call) : { bytes, kind }

@@ -18,6 +18,7 @@ import type { Call, Endpoint, Perform } from "../Protocol.ts"
 import type { Upstream } from "../Upstream.ts"
 import { imagePaths } from "./OpenAi.ts"
 import { usageOf } from "./OpenAiUsage.ts"
+import * as OwnAddresses from "./OwnAddresses.ts"
 
 export interface Tools extends Means {
   readonly upstream: Upstream["Service"]
@@ -26,14 +27,18 @@ export interface Tools extends Means {
 /** Serves what the relay cannot. */
 export const around = (relay: Perform, { guard, results, upstream }: Tools): Perform => {
   const translations = Images.performs(model(upstream, guard), { guard, results })
-  return (call, sink) => (isOther(call) ? translations.get(call.operation.name) ?? relay : relay)(call, sink)
+  const pictures = OwnAddresses.around(relay, { guard, results })
+  const performOf = (call: Call): Perform => {
+    if (call.workload !== "images") return relay
+    return isOther(call) ? translations.get(call.operation.name) ?? pictures : pictures
+  }
+  return (call, sink) => performOf(call)(call, sink)
 }
 
-const isOther = (call: Call): boolean => {
-  if (call.workload !== "images" || isForm(call)) return false
-  return call.operation.name !== imageGenerations.name ||
-    JsonText.members(call.body)?.some(({ name }) => name === "input") === true
-}
+const isOther = (call: Call): boolean =>
+  !isForm(call) &&
+  (call.operation.name !== imageGenerations.name ||
+    JsonText.members(call.body)?.some(({ name }) => name === "input") === true)
 
 // Request
 
