@@ -1,7 +1,7 @@
 /** Editing a field of a form without touching its files. */
 import { assert, describe, it } from "@effect/vitest"
 import { randomBytes } from "node:crypto"
-import { setField } from "../../shared/provider/openai/MultipartText.ts"
+import { names, setField } from "../../shared/provider/openai/MultipartText.ts"
 
 const encoded = async (form: FormData) => {
   const response = new Response(form)
@@ -39,6 +39,16 @@ describe("a form", () => {
     assert.strictEqual(Buffer.from(changed ?? []).toString(), parts("a b").replace("alias", "x"))
     const other = setField(Buffer.from(parts("zz")), "multipart/form-data;charset=utf-8; boundary=zz", "model", "")
     assert.strictEqual(Buffer.from(other ?? []).toString(), parts("zz").replace("alias", ""))
+  })
+
+  it("has names of fields that are no files", async () => {
+    const form = new FormData()
+    form.append("image[]", "data:image/png;base64,AAAA")
+    form.append("image[]", new File(["x"], "a.png"))
+    form.append("model", "x")
+    const { body, type } = await encoded(form)
+    assert.deepStrictEqual(names(body, type), ["image[]", "model"])
+    assert.isEmpty(names(body, "multipart/form-data"))
   })
 
   it("without the field, or without a boundary, is not edited", async () => {

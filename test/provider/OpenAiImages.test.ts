@@ -181,6 +181,27 @@ describe("changes that come as JSON", () => {
       })
     ))
 
+  it.live("and those of a form with pictures as texts go out as files", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const picture = yield* stripes(8, 8, [[200, 0, 0]])
+        const file = new File([Uint8Array.from(picture)], "a.png")
+        for (
+          const [image, mask] of [[toDataUrl(picture), undefined], [file, picture.toString("base64")]] as const
+        ) {
+          const form = new FormData()
+          form.set("model", "alias")
+          form.set("prompt", "mix")
+          form.set("image", image)
+          if (mask !== undefined) form.set("mask", mask)
+          assert.lengthOf(dataOf(yield* ask(imageEdits, form)), 1)
+          const sent = provider.requests.at(-1)?.body.toString("latin1") ?? ""
+          const parts = sent.split(picture.toString("latin1")).length - 1
+          assert.strictEqual(parts, mask === undefined ? 1 : 2)
+        }
+      })
+    ))
+
   it.live("with what is no picture are refused before the provider is asked", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {

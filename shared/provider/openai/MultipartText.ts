@@ -1,5 +1,6 @@
 /**
- * Edits one field of a `multipart/form-data` body and leaves every other byte as it was, the files above all.
+ * Looks at the fields of a `multipart/form-data` body that are no files, and edits one, leaving every other byte as it was,
+ * the files above all.
  *
  * The body has been read as a form before; here only the places of its parts are looked for.
  */
@@ -48,6 +49,14 @@ const fieldsOf = (body: Buffer, boundary: string): ReadonlyArray<Field> => {
   }
 }
 
+const bufferOf = (body: Uint8Array): Buffer => Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+
+/** The names of its fields that are no files. */
+export const names = (body: Uint8Array, contentType: string): ReadonlyArray<string> => {
+  const boundary = boundaryOf(contentType)
+  return boundary === undefined ? [] : fieldsOf(bufferOf(body), boundary).flatMap(({ name }) => name ?? [])
+}
+
 /** Replaces the value of every field of that name; `undefined` where there is none. */
 export const setField = (
   body: Uint8Array,
@@ -57,7 +66,7 @@ export const setField = (
 ): Uint8Array | undefined => {
   const boundary = boundaryOf(contentType)
   if (boundary === undefined) return undefined
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const bytes = bufferOf(body)
   const fields = fieldsOf(bytes, boundary).filter((field) => field.name === name)
   if (fields.length === 0) return undefined
   const pieces: Array<Uint8Array> = []

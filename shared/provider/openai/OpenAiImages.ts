@@ -1,6 +1,6 @@
 /**
  * Pictures by the OpenAI dialect for requests that are not of it: those in messages, changes that come as JSON where it
- * takes a form, and generated content. All others are relayed.
+ * takes a form, or with pictures as texts where it takes files, and generated content. All others are relayed.
  */
 import { Effect, Schema } from "effect"
 import { imageGenerations } from "../../contract/ImageGenerations.ts"
@@ -16,6 +16,7 @@ import * as JsonExchange from "../JsonExchange.ts"
 import * as JsonText from "../JsonText.ts"
 import type { Call, Endpoint, Perform } from "../Protocol.ts"
 import type { Upstream } from "../Upstream.ts"
+import * as MultipartText from "./MultipartText.ts"
 import { imagePaths } from "./OpenAi.ts"
 import { usageOf } from "./OpenAiUsage.ts"
 import * as OwnAddresses from "./OwnAddresses.ts"
@@ -35,10 +36,15 @@ export const around = (relay: Perform, { guard, results, upstream }: Tools): Per
   return (call, sink) => performOf(call)(call, sink)
 }
 
-const isOther = (call: Call): boolean =>
-  !isForm(call) &&
-  (call.operation.name !== imageGenerations.name ||
-    JsonText.members(call.body)?.some(({ name }) => name === "input") === true)
+const isOther = (call: Call): boolean => {
+  if (isForm(call)) return hasPictureAsText(call)
+  return call.operation.name !== imageGenerations.name ||
+    JsonText.members(call.body)?.some(({ name }) => name === "input") === true
+}
+
+/** The dialect has files in forms, and nothing else for pictures. */
+const hasPictureAsText = ({ body, contentType }: Call): boolean =>
+  MultipartText.names(body, contentType).some((name) => /^(?:image|mask)(?:\[|$)/.test(name))
 
 // Request
 
