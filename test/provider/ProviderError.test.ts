@@ -43,3 +43,27 @@ describe("a time to wait", () => {
       assert.deepInclude(yield* told("s"), { retryAfterMs: null })
     }))
 })
+
+describe("a list of mistakes, as FastAPI has it,", () => {
+  const rejected = (body: object) => ProviderError.fromAnswer("p", 422, {}, JSON.stringify(body), ["s3cret"])
+
+  it.effect("is told by its first one", () =>
+    Effect.gen(function*() {
+      const missing = { type: "missing", loc: ["body", "documents", 0, "text"], msg: "Field required", input: {} }
+      const cases: ReadonlyArray<readonly [detail: unknown, message: string, param: string | null]> = [
+        [[missing, { ...missing, msg: "no" }], "documents[0].text: Field required", "documents[0].text"],
+        [[{ ...missing, loc: ["body"] }], "The request: Field required", null],
+        [[{ ...missing, loc: ["query", "key"] }], "The request: Field required", null],
+        [[{ msg: "Not with s3cret" }], "The request: Not with [redacted]", null],
+        ["top_n: too large", "top_n: too large", "top_n"],
+        [[], "The provider 'p' rejected the request", null],
+        [["no"], "The provider 'p' rejected the request", null]
+      ]
+      for (const [detail, message, param] of cases) {
+        assert.deepInclude(yield* rejected({ detail }), { _tag: "ProviderRejected", status: 422, message, param })
+      }
+      assert.deepInclude(yield* rejected({ detail: ["no"], error: "top_n: too large" }), {
+        message: "top_n: too large"
+      })
+    }))
+})

@@ -3,17 +3,31 @@ import { Clock, DateTime, Effect, Option, Predicate } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
 import type { JobError } from "../../contract/JobError.ts"
 import { ProviderFailed, ProviderRateLimited, ProviderRejected } from "../../contract/JobError.ts"
+import * as Mistake from "../../contract/Mistake.ts"
 import * as Json from "../Json.ts"
 
 /** As much of an error's body as is read. */
 export const maxErrorBytes = 64 * 1024
 
+const isKey = (part: unknown): part is string | number => typeof part === "string" || typeof part === "number"
+
+/** The first of the list in which FastAPI, on which most self-hosted servers stand, says what is wrong with a request. */
+const firstMistakeIn = (detail: unknown): Json.Fields => {
+  const { loc, msg } = Json.fields(Json.list(detail)[0])
+  const [root, ...path] = Json.list(loc).filter(isKey)
+  if (typeof msg !== "string") return {}
+  const mistake = { message: msg, path: root === "body" ? path : [] }
+  return { message: Mistake.line(mistake, "The request:"), param: Mistake.place(mistake.path) || null }
+}
+
 /** What a provider says of its error: OpenAI and those after it below `error`, Cohere and DashScope at the top. */
 const saidIn = (body: unknown): Json.Fields => {
   // Google's stream of JSON is a list
   const top = Json.fields(Array.isArray(body) ? body[0] : body)
-  const { error } = top
-  return Predicate.isReadonlyObject(error) ? error : { ...top, message: top["message"] ?? error ?? top["detail"] }
+  const { detail, error } = top
+  if (Predicate.isReadonlyObject(error)) return error
+  const mistake = firstMistakeIn(detail)
+  return { ...top, ...mistake, message: top["message"] ?? error ?? mistake["message"] ?? detail }
 }
 
 /** Whether an error's body says something that a client can read. */
