@@ -1,10 +1,11 @@
 /** One exchange of JSON with a provider whose dialect is not the client's: sent whole, and read whole before it is looked at. */
-import { Effect, Option, Redacted, Schema } from "effect"
+import { Effect, Option, Predicate, Redacted, Schema } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
 import { type JobError, ProviderFailed } from "../contract/JobError.ts"
 import * as TraceParent from "../telemetry/TraceParent.ts"
 import * as Endpoint from "./Endpoint.ts"
 import * as ProviderError from "./http/ProviderError.ts"
+import * as Json from "./Json.ts"
 import type * as Protocol from "./Protocol.ts"
 import type { Upstream } from "./Upstream.ts"
 
@@ -93,10 +94,16 @@ export const make = <Answer>(
     }))
     const text = Buffer.concat(pieces, size).toString()
     const { headers: answered, status } = head ?? { headers: {}, status: 0 }
+    const secrets = [Option.getOrElse(key, () => ""), endpoint.provider.baseUrl ?? ""]
     if (status < 200 || status >= 300) {
-      const secrets = [Option.getOrElse(key, () => ""), endpoint.provider.baseUrl ?? ""]
       return yield* yield* ProviderError.fromAnswer(endpoint.name, status, answered, text, secrets)
     }
-    return yield* Effect.mapError(Effect.fromOption(decode(text)), malformed)
+    return yield* Effect.mapError(Effect.fromOption(decode(text)), () => {
+      // some providers say 200 and mean it not
+      const body = Json.parse(text)
+      return Predicate.hasProperty(body, "error") && Predicate.isReadonlyObject(body.error)
+        ? ProviderError.inAnswer(endpoint.name, body, secrets)
+        : malformed()
+    })
   })
 }

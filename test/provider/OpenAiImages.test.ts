@@ -129,6 +129,15 @@ describe("pictures by messages", () => {
           message: "no boats",
           param: "prompt"
         })
+        // with a status that says otherwise
+        const error = { message: "no boats", type: "invalid_request_error", param: "prompt", code: "c" }
+        const headers = { "content-type": "application/json" }
+        provider.behaveOnce({ kind: "raw", pieces: [JSON.stringify({ error })], headers })
+        assert.deepInclude(yield* Effect.flip(ask(imageGenerations, message)), {
+          _tag: "ProviderRejected",
+          message: "no boats",
+          param: "prompt"
+        })
       })
     ))
 })
