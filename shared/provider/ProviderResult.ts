@@ -5,22 +5,32 @@ import { originOf } from "./Endpoint.ts"
 import type { FetchOptions, FetchRefused, GuardedFetch } from "./GuardedFetch.ts"
 import type { Endpoint } from "./Protocol.ts"
 
-/** The work is done and paid for: it is worth some more tries. */
-const again = Schedule.exponential("500 millis").pipe(
-  Schedule.jittered,
-  Schedule.upTo({ times: 3 }),
-  Schedule.setInputType<FetchRefused>(),
-  Schedule.while(({ input }) => ["time", "status", "unreachable"].includes(input.reason))
-)
+export interface Bounds extends Required<Pick<FetchOptions, "maximumBytes" | "withinMs">> {
+  /** How often it is tried again where the host is away. The work is done and paid for. */
+  readonly tries: number
+}
+
+/** A host that says that there is nothing may not know of it yet, but soon will. */
+const triesOfStatus = 3
+
+const again = (tries: number) =>
+  Schedule.exponential("500 millis").pipe(
+    Schedule.jittered,
+    Schedule.upTo({ times: tries }),
+    Schedule.setInputType<FetchRefused>(),
+    Schedule.while(({ attempt, input }) =>
+      input.reason === "status" ? attempt <= triesOfStatus : ["time", "unreachable"].includes(input.reason)
+    )
+  )
 
 export const fetch = (
   guard: GuardedFetch["Service"],
   endpoint: Endpoint,
   url: URL,
-  bounds: Required<Pick<FetchOptions, "maximumBytes" | "withinMs">>
+  { tries, ...bounds }: Bounds
 ): Effect.Effect<Uint8Array, ProviderFailed> =>
   guard.fetch(url.href, { ...bounds, trusted: originOf(endpoint) }).pipe(
-    Effect.retry(again),
+    Effect.retry(again(tries)),
     Effect.map(({ bytes }) => bytes),
     Effect.tapError(({ reason }) =>
       Effect.logWarning("a result cannot be fetched", { provider: endpoint.name, host: url.host, reason })

@@ -26,7 +26,7 @@ const malformed = ({ endpoint: { name: provider } }: Call) =>
   new ProviderFailed({ provider, reason: "malformed", status: null, retryAfterMs: null })
 
 /** A provider's picture may take its time, but not that of the whole request. */
-const bounds = { maximumBytes: 20 * 1024 * 1024, withinMs: 60_000 }
+const bounds = { maximumBytes: 20 * 1024 * 1024, withinMs: 60_000, tries: 3 }
 
 /** The file of a picture, wherever the provider has it. */
 export const fileOf = Effect.fnUntraced(function*({ content }: Picture, call: Call, { guard }: Means) {

@@ -6,8 +6,8 @@ import type { VideoMetadata } from "../../contract/VideoGenerations.ts"
 import type { Endpoint } from "../Protocol.ts"
 import type { Video } from "../VideoEngine.ts"
 
-/** A provider's video may be large, and come slowly. */
-export const bounds = { maximumBytes: 128 * 1024 * 1024, withinMs: 5 * 60_000 }
+/** A provider's video may be large, and come slowly, and nobody waits for it on a socket: two minutes of an outage. */
+export const bounds = { maximumBytes: 128 * 1024 * 1024, withinMs: 5 * 60_000, tries: 8 }
 
 interface Told {
   /** `null` where the provider does not tell. */
