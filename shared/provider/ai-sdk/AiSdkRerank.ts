@@ -31,9 +31,10 @@ export const make = (open: Opener): Perform =>
         ...(typeof top_n === "number" ? { topN: top_n } : {}),
         providerOptions: providerOptions(opened, model, unknownFields(json, known))
       }))
-    const isKnown = ({ index }: typeof ranking[number]) =>
+    const isKnown = ranking.every(({ index }) =>
       values[index] !== undefined
-    if (!ranking.every(isKnown)) {
+    )
+    if (!isKnown) {
       return yield* new ProviderFailed({
         provider: endpoint.name,
         reason: "malformed",
@@ -42,9 +43,7 @@ export const make = (open: Opener): Perform =>
       })
     }
     // not every provider has the most relevant first
-    const ranked = ranking.toSorted((one, other) =>
-      other.relevanceScore - one.relevanceScore
-    )
+    const ranked = ranking.toSorted((one, other) => other.relevanceScore - one.relevanceScore)
     const usage = usageIn(response?.body)
     const answer = {
       id: response?.id ?? randomUUID(),
