@@ -3,7 +3,7 @@ import { type Duration, Effect, Predicate } from "effect"
 import type { JetStreamFailed } from "../../shared/bus/JobStreams.ts"
 import { Unavailable } from "./api/Errors.ts"
 
-/** For what reads counters: there is a record for each key and day, and a few thousand are read in a second. */
+/** For what reads counters: there is a record for each key and day, and some ten thousand are read in a second. */
 export const whileCounting: Duration.Input = "30 seconds"
 
 /** The cause is for the log; a question that is not answered in time is the same as a refusal. */

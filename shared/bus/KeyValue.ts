@@ -1,18 +1,13 @@
 /** Named buckets of small records in JetStream, read and watched by many, written by few. */
-import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream"
+import { JetStreamApiError } from "@nats-io/jetstream"
 import type { KV, KvEntry } from "@nats-io/kv"
 import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { Cause, type Config, Effect, Option, Queue, Schedule, type Scope, Stream } from "effect"
+import { entriesOf, type Entry } from "./BucketEntries.ts"
 import { attempt, JetStreamFailed, mayCreate, replicas } from "./JobStreams.ts"
 import { Nats } from "./Nats.ts"
-import type { KeptBucket } from "./Storage.ts"
-
-export interface Entry {
-  readonly key: string
-  /** Empty where the key was deleted. */
-  readonly value: Option.Option<string>
-}
+import { bucketStream, type KeptBucket } from "./Storage.ts"
 
 /** A value as it stood at one moment. */
 export interface Revision {
@@ -39,7 +34,7 @@ export interface Bucket {
   readonly delete: (key: string) => Effect.Effect<void, JetStreamFailed>
   readonly entries: Effect.Effect<ReadonlyArray<Entry>, JetStreamFailed>
   /** The entries whose key a filter matches, in which `*` stands for what is between two dots, and `>` for any end. */
-  readonly matching: (filter: string) => Effect.Effect<ReadonlyArray<Entry>, JetStreamFailed>
+  readonly matching: (filter: string) => Stream.Stream<Entry, JetStreamFailed>
   /** Never ends. Starts anew from `"loading"` when the connection was lost, so that no change is missed. */
   readonly watch: Stream.Stream<WatchEvent>
 }
@@ -61,9 +56,6 @@ const lostTo = (cause: unknown): boolean => cause instanceof JetStreamApiError &
 /** How servers say that a write came too late: with the sequence that they expected, or without. */
 const wrongLastSequence = [10_071, 10_164]
 
-/** How many entries are asked for at the same time. */
-const atOnce = 256
-
 export const createBucket = (connection: NatsConnection, { name, ttlMs = 0 }: KeptBucket, replicas: number) =>
   new Kvm(connection).create(name, { replicas, history: 1, ttl: ttlMs })
 
@@ -79,21 +71,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*(kept: KeptB
   const bucket: KV = yield* attempt(() =>
     creates ? createBucket(nats.connection, kept, copies) : new Kvm(nats.connection).open(kept.name)
   )
-  const manager = yield* attempt(() => jetstreamManager(nats.connection))
-  const prefix = `$KV.${kept.name}.`
-  // the client's own list of keys reads the bucket by a consumer, and may wait for ever where others write meanwhile
-  const matching = (filter: string) =>
-    attempt(async () => {
-      const { state } = await manager.streams.info(`KV_${kept.name}`, { subjects_filter: prefix + filter })
-      const keys = Object.keys(state.subjects ?? {}).map((subject) => subject.slice(prefix.length))
-      const found: Array<Entry> = []
-      for (let at = 0; at < keys.length; at += atOnce) {
-        for (const entry of await Promise.all(keys.slice(at, at + atOnce).map((key) => bucket.get(key)))) {
-          if (entry?.operation === "PUT") found.push(toEntry(entry))
-        }
-      }
-      return found
-    })
+  const matching = (filter: string) => entriesOf(nats, bucketStream(kept), `$KV.${kept.name}.`, filter)
 
   return {
     get: (key) =>
@@ -131,7 +109,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*(kept: KeptB
         }
       }),
     delete: (key) => attempt(() => bucket.delete(key)),
-    entries: matching(">"),
+    entries: Stream.runCollect(matching(">")),
     matching,
     watch: Stream.callback<WatchEvent, JetStreamFailed>((queue) => watchBucket(nats, kept.name, bucket, queue)).pipe(
       Stream.retry(reopening),

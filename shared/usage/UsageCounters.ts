@@ -1,10 +1,10 @@
 /** What has been used, as sums by key, model, operation and day. */
-import { Context, Effect, Layer, Option } from "effect"
+import { Context, Effect, Layer, Option, Stream } from "effect"
 import type { JetStreamFailed } from "../bus/JobStreams.ts"
 import { openBucket } from "../bus/KeyValue.ts"
 import { project } from "./Projector.ts"
 import { aboutOf, days } from "./Tally.ts"
-import { type Cell, csvOf, monthsOf, rowsOf, type UsageQuery, type UsageRow } from "./UsageTable.ts"
+import { csvOf, Groups, monthsOf, type UsageQuery, type UsageRow } from "./UsageTable.ts"
 
 export class UsageCounters extends Context.Service<UsageCounters, {
   /** A row for every group in which there was anything, in the order of what they are grouped by. */
@@ -18,19 +18,23 @@ export class UsageCounters extends Context.Service<UsageCounters, {
     Effect.gen(function*() {
       const bucket = yield* openBucket(days.bucket)
 
-      const cells = Effect.fnUntraced(function*(query: UsageQuery) {
-        const found: Array<Cell> = []
-        for (const month of monthsOf(query)) {
-          for (const { key, value } of yield* bucket.matching(`${month}.*.${query.key ?? "*"}`)) {
-            const record = Option.flatMap(value, days.decode)
-            if (Option.isNone(record)) continue
-            for (const row of record.value.value) found.push({ ...row, ...aboutOf(key) })
-          }
-        }
-        return found
-      })
       const query = Effect.fn("UsageCounters.query")(function*(query: UsageQuery) {
-        return rowsOf(query, yield* cells(query))
+        const groups = new Groups(query)
+        for (const month of monthsOf(query)) {
+          // taken one by one: there is a record for each key and day
+          yield* Stream.runForEach(
+            bucket.matching(`${month}.*.${query.key ?? "*"}`),
+            ({ key, value }) =>
+              Effect.sync(() => {
+                const about = aboutOf(key)
+                if (about.day < query.from || about.day > query.to) return
+                const record = Option.flatMap(value, days.decode)
+                if (Option.isNone(record)) return
+                for (const row of record.value.value) groups.add({ ...row, ...about })
+              })
+          )
+        }
+        return groups.rows
       })
       return UsageCounters.of({
         query,

@@ -65,23 +65,32 @@ export interface Cell {
 
 const dimensionsOf = ({ by }: UsageQuery): ReadonlyArray<Dimension> => typeof by === "string" ? [by] : [...new Set(by)]
 
-/** Groups the cells that a query is about, in the order of what they are grouped by. */
-export const rowsOf = (query: UsageQuery, cells: Iterable<Cell>): ReadonlyArray<UsageRow> => {
-  const dimensions = dimensionsOf(query)
-  const groups = new Map<string, UsageRow>()
-  for (const { counters, ...about } of cells) {
-    if (about.day < query.from || about.day > query.to) continue
-    if (filters.some((name) => query[name] !== undefined && query[name] !== about[name])) continue
-    const values = dimensions.map((dimension) => about[dimension])
+/** Groups cells of the days that a query is about, one after another, in the order of what they are grouped by. */
+export class Groups {
+  readonly #query: UsageQuery
+  readonly #dimensions: ReadonlyArray<Dimension>
+  readonly #rows = new Map<string, UsageRow>()
+
+  constructor(query: UsageQuery) {
+    this.#query = query
+    this.#dimensions = dimensionsOf(query)
+  }
+
+  add({ counters, ...about }: Cell): void {
+    if (filters.some((name) => this.#query[name] !== undefined && this.#query[name] !== about[name])) return
+    const values = this.#dimensions.map((dimension) => about[dimension])
     const id = values.join("\0")
-    const group = groups.get(id)
-    groups.set(id, {
+    const group = this.#rows.get(id)
+    this.#rows.set(id, {
       ...(group === undefined
-        ? { ...counters, ...Object.fromEntries(dimensions.map((dimension) => [dimension, about[dimension]])) }
+        ? { ...counters, ...Object.fromEntries(this.#dimensions.map((dimension) => [dimension, about[dimension]])) }
         : { ...group, ...plus(group, counters) })
     })
   }
-  return [...groups].toSorted(([a], [b]) => a < b ? -1 : 1).map(([, row]) => row)
+
+  get rows(): ReadonlyArray<UsageRow> {
+    return [...this.#rows].toSorted(([a], [b]) => a < b ? -1 : 1).map(([, row]) => row)
+  }
 }
 
 const filters = ["key", "model", "operation"] as const

@@ -1,6 +1,6 @@
 /** A bucket keeps what it is given, and a watch of it misses nothing, also where the server goes away meanwhile. */
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Deferred, Effect, Logger, Option, Queue, Stream } from "effect"
+import { ConfigProvider, Deferred, Effect, Logger, Option, Queue, Schedule, Stream } from "effect"
 import { type Bucket, openBucket, type WatchEvent } from "../../shared/bus/KeyValue.ts"
 import { Nats } from "../../shared/bus/Nats.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
@@ -101,6 +101,47 @@ describe("a bucket", () => {
       yield* bucket.delete("a")
       yield* bucket.delete("c")
       assert.deepStrictEqual(yield* bucket.entries, [])
+    }))
+
+  it.live("of five thousand records is listed by as many requests as one of two, and finds those that are asked for", () =>
+    Effect.gen(function*() {
+      const { bucket, nats } = yield* bucketOf(yield* NatsServer.make())
+      const sentFor = Effect.fnUntraced(function*(filter: string) {
+        const before = nats.connection.stats().outMsgs
+        const found = yield* Stream.runCollect(bucket.matching(filter))
+        return { found: found.map(text), sent: nats.connection.stats().outMsgs - before }
+      })
+      yield* Effect.forEach(["few.1", "few.2"], (key) => bucket.put(key, "x"))
+      const { found: few, sent } = yield* sentFor("few.*")
+      assert.sameMembers(few, ["few.1: x", "few.2: x"])
+      const keys = Array.from({ length: 5_000 }, (_, index) => `many.${index}`)
+      yield* Effect.forEach(keys, (key) => bucket.put(key, key), { concurrency: 200, discard: true })
+      yield* bucket.put("many.7", "again")
+      yield* bucket.delete("many.8")
+      const many = yield* sentFor("many.*")
+      assert.strictEqual(many.sent, sent)
+      const expected = keys.map((key) => `${key}: ${key === "many.7" ? "again" : key}`)
+      assert.sameMembers(many.found, expected.filter((entry) => entry !== "many.8: many.8"))
+    }))
+
+  it.live("that was being listed when the connection was lost says so, and is listed whole afterwards", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const { bucket } = yield* bucketOf(server)
+      const keys = Array.from({ length: 200 }, (_, index) => `${index}`)
+      // more than is on its way at once
+      yield* Effect.forEach(keys, (key) => bucket.put(key, "x".repeat(64_000)), { concurrency: 10, discard: true })
+      let isFirst = true
+      const lost = yield* Stream.runForEach(bucket.matching(">"), () =>
+        Effect.promise(async () => {
+          if (!isFirst) return
+          isFirst = false
+          await server.kill()
+          await server.restart()
+        })).pipe(Effect.flip)
+      assert.strictEqual(lost._tag, "JetStreamFailed")
+      const listed = yield* bucket.entries.pipe(Effect.retry(Schedule.spaced("50 millis")))
+      assert.sameMembers(listed.map(({ key }) => key), keys)
     }))
 })
 
