@@ -23,6 +23,7 @@ import * as Files from "./Files.ts"
 import * as OpenApi from "./OpenApi.ts"
 import * as Operations from "./Operations.ts"
 import { RequestLog } from "./RequestLog.ts"
+import * as TaskCounts from "./TaskCounts.ts"
 import * as Tasks from "./Tasks.ts"
 import * as UnreadableRequest from "./UnreadableRequest.ts"
 
@@ -92,7 +93,7 @@ export const layer = onRelease.pipe(
     // each request has a span of our own, which lasts until the last byte of its answer
     Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)
   ]),
-  Layer.provide(queues),
+  Layer.provide([queues, TaskCounts.layer]),
   Layer.provide([KeyRing.layer, Admission.layer, JobClient.layer, ResultFiles.layer, Tasks.services, Drain.layer]),
   Layer.provide([Limits.layer, Spending.layer]),
   Layer.provide(Presence.layer),

@@ -27,23 +27,34 @@ const orMissing = <A>(promise: Promise<A>): Promise<A | null> =>
     throw cause
   })
 
+/** How many are in a pool's queue; `null` where nobody has made it yet. */
+export const queueCounts = (
+  workload: Workload,
+  pool: string
+): Effect.Effect<Omit<QueueState, "oldestAt"> | null, JetStreamFailed, Nats> =>
+  Effect.flatMap(Nats, (nats) => attempt(() => countsOf(nats, workload, pool)))
+
 /** `null` where nobody has made the queue yet. */
 export const queueState = (workload: Workload, pool: string): Effect.Effect<QueueState | null, JetStreamFailed, Nats> =>
   Effect.flatMap(Nats, (nats) =>
     attempt(async () => {
-      const manager = await jetstreamManager(nats.connection, { checkAPI: false, timeout: 3_000 })
-      const stream = jobStream(workload)
-      const consumer = await orMissing(manager.consumers.info(stream, pool))
-      if (consumer === null) return null
-      const isEmpty = consumer.num_pending + consumer.num_ack_pending === 0
-      return {
-        pending: consumer.num_pending,
-        ackPending: consumer.num_ack_pending,
-        redelivered: consumer.num_redelivered,
-        asked: consumer.num_waiting,
-        oldestAt: isEmpty ? null : await oldestAt(nats, stream, jobSubject(workload, pool))
-      }
+      const counts = await countsOf(nats, workload, pool)
+      if (counts === null) return null
+      const isEmpty = counts.pending + counts.ackPending === 0
+      const oldest = isEmpty ? null : await oldestAt(nats, jobStream(workload), jobSubject(workload, pool))
+      return { ...counts, oldestAt: oldest }
     }))
+
+const countsOf = async (nats: Nats["Service"], workload: Workload, pool: string) => {
+  const manager = await jetstreamManager(nats.connection, { checkAPI: false, timeout: 3_000 })
+  const consumer = await orMissing(manager.consumers.info(jobStream(workload), pool))
+  return consumer === null ? null : {
+    pending: consumer.num_pending,
+    ackPending: consumer.num_ack_pending,
+    redelivered: consumer.num_redelivered,
+    asked: consumer.num_waiting
+  }
+}
 
 /** The client's own way to read a message cannot ask for the first of a subject. */
 const oldestAt = async (nats: Nats["Service"], stream: string, subject: string): Promise<number | null> => {

@@ -154,6 +154,11 @@ export const queueJobs = gauge(
   ["workload", "pool", "state"],
   "Jobs of this ingress: waiting for their turn here, unclaimed in the stream, or running at a worker"
 )
+export const queueTasks = gauge(
+  "gateway_queue_tasks",
+  ["workload", "pool", "state"],
+  "Tasks in the queue, waiting for a worker or given to one: of the whole gateway, as each ingress reads it every 5 s"
+)
 export const queueWait = histogram(
   "gateway_queue_wait_seconds",
   ["workload", "pool"],
