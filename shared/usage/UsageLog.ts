@@ -11,6 +11,17 @@ import type { UsageEvent } from "./UsageEvent.ts"
 /** How long a worker that ends waits until what it has written is stored, in milliseconds. */
 const closeWithinMs = 5_000
 
+/** Whom it is for, and what it has cost. */
+const counted = ({ costUsd, key, model, usage }: UsageEvent): void => {
+  if (usage !== null) {
+    Metrics.update(Metrics.keyTokens(key, "input"), usage.inputTokens)
+    Metrics.update(Metrics.keyTokens(key, "output"), usage.outputTokens)
+  }
+  if (costUsd === null) return
+  Metrics.update(Metrics.cost(model), costUsd)
+  Metrics.update(Metrics.keyCost(key), costUsd)
+}
+
 export class UsageLog extends Context.Service<UsageLog, {
   /**
    * Takes an event and returns at once; it leaves behind whatever was published before it. `onStored` runs when it is
@@ -48,8 +59,10 @@ export class UsageLog extends Context.Service<UsageLog, {
           )
       )
       return UsageLog.of({
-        write: (workload, event, onStored) =>
+        write: (workload, event, onStored) => {
+          counted(event)
           writer.write(`usage.${workload}`, event.id, Buffer.from(JSON.stringify(event)), onStored)
+        }
       })
     })
   )

@@ -71,16 +71,6 @@ const decoded = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<
       })
   })
 
-/** Whom it is for, and what it has cost. */
-const counted = (means: Means, { pulled: { model, tenant } }: ServedJob, usage: Usage): void => {
-  Metrics.update(Metrics.keyTokens(tenant, "input"), usage.inputTokens)
-  Metrics.update(Metrics.keyTokens(tenant, "output"), usage.outputTokens)
-  const cost = means.cost(model, usage)
-  if (cost === null) return
-  Metrics.update(Metrics.cost(model), cost)
-  Metrics.update(Metrics.keyCost(tenant), cost)
-}
-
 /** Whether a provider may have been asked for it: where it was not, it is somebody else's to count. */
 const mayBeSent = ({ performer }: Means, { pulled, reply }: ServedJob): boolean =>
   reply.committed || performer.redispatch(pulled.model) === "always"
@@ -103,10 +93,9 @@ const failed = (means: Means, job: ServedJob, meter: Meter, cause: Cause.Cause<J
   )
 }
 
-const ended = (means: Means, job: ServedJob, meter: Meter, usage: Usage | undefined): void => {
+const ended = (job: ServedJob, meter: Meter, usage: Usage | undefined): void => {
   job.reply.end(usage)
   meter.ended(usage)
-  if (usage !== undefined) counted(means, job, usage)
   Metrics.update(Metrics.jobs(job.pulled.operation, "Done"), 1)
 }
 
@@ -148,7 +137,7 @@ export const live = (means: Means, job: ServedJob): Effect.Effect<void> =>
         ...TraceParent.asParent(job.pulled.traceparent)
       }, Attributes.pulled(job.pulled)),
       Effect.matchCauseEffect({
-        onSuccess: (usage) => Effect.sync(() => ended(means, job, meter, usage)),
+        onSuccess: (usage) => Effect.sync(() => ended(job, meter, usage)),
         onFailure: (cause) => failed(means, job, meter, cause)
       }),
       Effect.onInterrupt(() => interrupted(means, job, meter))

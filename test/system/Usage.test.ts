@@ -4,13 +4,16 @@ import { Context, DateTime, Effect } from "effect"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import type { UsageRow } from "../../shared/usage/UsageTable.ts"
 import { begun, chat, outcomeOf } from "../fixture/ChatClient.ts"
+import { eventually } from "../fixture/Eventually.ts"
 import { Gateway, type GatewayOptions } from "../fixture/Gateway.ts"
 import { untilNoJobs } from "../fixture/JobStream.ts"
 import { rowsAt, storedEvents, total, usageProcess } from "../fixture/UsageEvents.ts"
+import { small, VideoClient } from "../fixture/VideoClient.ts"
 
 const options = {
   models: `
-  priced-chat: { workload: chat, targets: [{ provider: paid }], price: { inputPerMillion: 2, outputPerMillion: 8, perRequest: 0.001 } }`
+  priced-chat: { workload: chat, targets: [{ provider: paid }], price: { inputPerMillion: 2, outputPerMillion: 8, perRequest: 0.001 } }
+  priced-video: { workload: video, targets: [{ provider: local }], price: { perSecond: 0.5 } }`
 }
 
 /** A test over a gateway with prices, and a look at its counters: by model, once so many requests have been counted. */
@@ -70,6 +73,26 @@ describe("usage", { timeout: 120_000 }, () => {
       const [event] = (await gateway.admin("usage", "--by", "model,key", "--csv")).trim().split("\r\n").slice(1)
       assert.match(event ?? "", /^free-chat,key_\w+,2,1,1,0,0,/)
     }))
+
+  it.live("is in the metrics by what it has cost, of answers and of videos", () =>
+    run(async (gateway, counted) => {
+      await outcomeOf(gateway.request(chat("priced-chat")))
+      const videos = new VideoClient(gateway)
+      await videos.ended(await videos.create({ ...small, model: "priced-video" }))
+      const rows = await counted(2)
+      const costs = await eventually(
+        async () => {
+          const answers = await Promise.all(gateway.processes.map(({ url }) => fetch(`${url}/metrics`)))
+          const texts = await Promise.all(answers.map((answer) => answer.text()))
+          const found = texts.join("\n").matchAll(/^gateway_cost_usd_total\{model="([\w-]+)"\} (.+)$/gm)
+          return [...found].map(([, model, usd]) => ({ model, costUsd: Number(usd) }))
+        },
+        (costs) => costs.length === rows.length,
+        5_000
+      )
+      assert.sameDeepMembers(costs, rows.map(({ costUsd, model }) => ({ model, costUsd })))
+      assert.deepInclude(costs, { model: "priced-video", costUsd: 0.5 })
+    }, { services: ["video"] }))
 
   it.live("is counted of every answer, however soon after it its worker is killed", () =>
     run(async (gateway, counted) => {
