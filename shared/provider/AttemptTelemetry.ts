@@ -16,12 +16,12 @@ export const outcomeOf = (exit: Exit.Exit<unknown, { readonly _tag: string }>): 
 }
 
 const countTokens = (provider: string, model: string, usage: Usage): void => {
+  const { cacheWriteTokens, cachedTokens, reasoningTokens } = usage
   Metrics.update(Metrics.tokens(provider, model, "input"), usage.inputTokens)
   Metrics.update(Metrics.tokens(provider, model, "output"), usage.outputTokens)
-  if (usage.cachedTokens !== undefined) Metrics.update(Metrics.tokens(provider, model, "cached"), usage.cachedTokens)
-  if (usage.reasoningTokens !== undefined) {
-    Metrics.update(Metrics.tokens(provider, model, "reasoning"), usage.reasoningTokens)
-  }
+  if (cachedTokens !== undefined) Metrics.update(Metrics.tokens(provider, model, "cached"), cachedTokens)
+  if (cacheWriteTokens !== undefined) Metrics.update(Metrics.tokens(provider, model, "cache_write"), cacheWriteTokens)
+  if (reasoningTokens !== undefined) Metrics.update(Metrics.tokens(provider, model, "reasoning"), reasoningTokens)
 }
 
 /** For a call to this endpoint, within its span. `model` is what clients call it. */

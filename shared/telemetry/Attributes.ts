@@ -17,6 +17,7 @@ export const name = {
   inputTokens: "gen_ai.usage.input_tokens",
   outputTokens: "gen_ai.usage.output_tokens",
   cachedTokens: "gen_ai.usage.cache_read.input_tokens",
+  cacheWriteTokens: "gen_ai.usage.cache_creation.input_tokens",
   reasoningTokens: "gen_ai.usage.reasoning.output_tokens",
   httpMethod: "http.request.method",
   httpRoute: "http.route",
@@ -137,12 +138,14 @@ export const usage = (usage: {
   readonly inputTokens: number
   readonly outputTokens: number
   readonly cachedTokens?: number
+  readonly cacheWriteTokens?: number
   readonly reasoningTokens?: number
 }): Description =>
 (span) => {
   span.attribute(name.inputTokens, usage.inputTokens)
   span.attribute(name.outputTokens, usage.outputTokens)
   if (usage.cachedTokens !== undefined) span.attribute(name.cachedTokens, usage.cachedTokens)
+  if (usage.cacheWriteTokens !== undefined) span.attribute(name.cacheWriteTokens, usage.cacheWriteTokens)
   if (usage.reasoningTokens !== undefined) span.attribute(name.reasoningTokens, usage.reasoningTokens)
 }
 

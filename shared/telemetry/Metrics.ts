@@ -226,7 +226,7 @@ export const providerWait = histogram(
 export const tokens = counter(
   "gateway_tokens_total",
   ["provider", "model", "type"],
-  "Tokens by type: input, output, cached (part of input), reasoning (part of output); model as clients name it"
+  "Tokens by type: input, output, cached and cache_write (parts of input), reasoning (part of output); model as clients name it"
 )
 export const keyTokens = counter(
   "gateway_key_tokens_total",
