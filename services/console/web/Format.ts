@@ -4,7 +4,13 @@ import { DateTime } from "effect"
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 })
 const whole = new Intl.NumberFormat("en")
 const dollars = new Intl.NumberFormat("en", { style: "currency", currency: "USD" })
-const cents = new Intl.NumberFormat("en", { style: "currency", currency: "USD", maximumFractionDigits: 4 })
+const cents = new Intl.NumberFormat("en", {
+  style: "currency",
+  currency: "USD",
+  maximumFractionDigits: 4,
+  maximumSignificantDigits: 2,
+  roundingPriority: "morePrecision"
+})
 const dateAndTime = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" })
 const date = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" })
 const dayAndMonth = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" })
