@@ -28,6 +28,8 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string>>
   /** The client's body as it came, already validated. */
   readonly body: Uint8Array
+  /** Hears what an answer had consumed, as far as its provider has said so, that had begun and came to no good end. */
+  readonly onCut?: (usage: Usage) => void
   readonly endpoint: Endpoint
 }
 

@@ -25,7 +25,7 @@ export const UsageEvent = Schema.Struct({
   /** The provider that was last asked, and the model's name there; `null` where that is not known any more. */
   provider: Schema.NullOr(Schema.String),
   providerModel: Schema.NullOr(Schema.String),
-  /** `null` where nobody knows it, as for most requests that failed or were cancelled. */
+  /** `null` where nobody knows it. Of an answer that was cut or cancelled it is what its provider had said until then. */
   usage: Schema.NullOr(Usage),
   /** By the catalogue's prices at the time, in US dollars; `null` where there is no price or no usage. */
   costUsd: Schema.NullOr(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))),

@@ -30,6 +30,8 @@ export interface Work {
   readonly queuedMs: number
   /** Hears of every call to a provider before it is made. */
   readonly onCall: Meter["called"]
+  /** Hears what an answer had consumed that came to no good end. */
+  readonly onCut: Meter["cut"]
   /** Comes before whatever must not be done twice, however often a worker is lost. */
   readonly commit: ServedJob["commit"]
 }
@@ -67,6 +69,7 @@ const decoded = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<
         deadline,
         queuedMs,
         onCall: (endpoint) => meter.called(endpoint),
+        onCut: (usage) => meter.cut(usage),
         commit: job.commit
       })
   })

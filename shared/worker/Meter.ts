@@ -34,6 +34,8 @@ export class Meter {
   #calls = 0
   #provider: string | null = null
   #providerModel: string | null = null
+  /** Of the last call, where that is all that is known of it. */
+  #cut: Usage | undefined
   #isWritten = false
 
   constructor(metering: Metering, job: ServedJob) {
@@ -45,6 +47,12 @@ export class Meter {
     this.#calls++
     this.#provider = endpoint.name
     this.#providerModel = endpoint.model
+    this.#cut = undefined
+  }
+
+  /** What its provider had said until then of the consumption of an answer that was not brought to its end. */
+  cut(usage: Usage): void {
+    this.#cut = usage
   }
 
   ended(usage: Usage | undefined): void {
@@ -52,11 +60,11 @@ export class Meter {
   }
 
   failed(error: string): void {
-    if (this.#calls > 0) this.#write({ outcome: "failure", error, usage: undefined })
+    if (this.#calls > 0) this.#write({ outcome: "failure", error, usage: this.#cut })
   }
 
   cancelled(): void {
-    if (this.#calls > 0) this.#write({ outcome: "cancelled", error: null, usage: undefined })
+    if (this.#calls > 0) this.#write({ outcome: "cancelled", error: null, usage: this.#cut })
   }
 
   /** By a worker before this one. Where that one could write its event, this one is not counted beside it. */

@@ -5,16 +5,21 @@ import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import type { UsageRow } from "../../shared/usage/UsageTable.ts"
 import { begun, chat, outcomeOf } from "../fixture/ChatClient.ts"
 import { eventually } from "../fixture/Eventually.ts"
-import { Gateway, type GatewayOptions } from "../fixture/Gateway.ts"
+import { Gateway, type GatewayOptions, plain } from "../fixture/Gateway.ts"
 import { untilNoJobs } from "../fixture/JobStream.ts"
 import { rowsAt, storedEvents, total, usageProcess } from "../fixture/UsageEvents.ts"
 import { small, VideoClient } from "../fixture/VideoClient.ts"
 
-const options = {
+const options: GatewayOptions = {
+  providers: (baseUrl) =>
+    `  messages: { protocol: anthropic, baseUrl: "${new URL(baseUrl).origin}", apiKey: provider-secret, ${plain} }`,
   models: `
   priced-chat: { workload: chat, targets: [{ provider: paid }], price: { inputPerMillion: 2, outputPerMillion: 8, perRequest: 0.001 } }
+  priced-message: { workload: chat, targets: [{ provider: messages }], price: { inputPerMillion: 2, outputPerMillion: 8 } }
   priced-video: { workload: video, targets: [{ provider: local }], price: { perSecond: 0.5 } }`
 }
+
+const version = { "anthropic-version": "2023-06-01" }
 
 /** A test over a gateway with prices, and a look at its counters: by model, once so many requests have been counted. */
 const run = (
@@ -72,6 +77,28 @@ describe("usage", { timeout: 120_000 }, () => {
 
       const [event] = (await gateway.admin("usage", "--by", "model,key", "--csv")).trim().split("\r\n").slice(1)
       assert.match(event ?? "", /^free-chat,key_\w+,2,1,1,0,0,/)
+    }))
+
+  it.live("is what the provider had said of it until then, of a stream that was cancelled or cut", () =>
+    run(async (gateway, counted) => {
+      const stream = chat("priced-message", { stream: true, max_tokens: 100 })
+      const hangingUp = new AbortController()
+      gateway.provider.behaveOnce({ kind: "hold", after: 3 })
+      const cancelled = await gateway.request(stream, {
+        path: "/v1/messages",
+        signal: hangingUp.signal,
+        headers: version
+      })
+      await cancelled.body!.getReader().read()
+      hangingUp.abort()
+      await counted(1)
+      gateway.provider.behaveOnce({ kind: "cut", after: 3 })
+      await (await gateway.request(stream, { path: "/v1/messages", headers: version })).text()
+
+      const [row] = await counted(2)
+      assert.deepInclude(row, { requests: 2, cancelled: 1, errors: { ProviderFailed: 1 } })
+      assert.strictEqual(row?.usage.inputTokens, 2 * words)
+      assert.closeTo(row?.costUsd ?? 0, (2 * words * 2 + (row?.usage.outputTokens ?? 0) * 8) / 1_000_000, 1e-12)
     }))
 
   it.live("is in the metrics by what it has cost, of answers and of videos", () =>

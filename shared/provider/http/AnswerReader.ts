@@ -27,7 +27,7 @@ export interface AnswerReader {
   readonly passed: () => JobError | undefined
   /** How much of an answer of that kind is held until it is whole, in bytes. */
   readonly holdBytes: (contentType: string) => number
-  /** What was consumed, once the answer has ended. */
+  /** What was consumed, as far as what has come says so. */
   readonly usage: () => Usage | undefined
   /** The pieces of the answer, parsed, in which it says of itself what `Ending.ts` tells, once it has ended. */
   readonly ends: () => ReadonlyArray<unknown>

@@ -2,7 +2,7 @@
  * One exchange with a provider, fed to a reader: errors by their status, streams as they come, anything else once it is
  * whole, at the pace at which the client takes it.
  */
-import { Effect, type Fiber, Option, Redacted, Tracer } from "effect"
+import { Effect, Exit, type Fiber, Option, Redacted, Tracer } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
 import type { JobError } from "../../contract/JobError.ts"
 import { ProviderFailed } from "../../contract/JobError.ts"
@@ -39,7 +39,7 @@ export const exchange = (options: ExchangeOptions): Effect.Effect<Usage | undefi
 const exchangeIn = (
   fiber: Fiber.Fiber<unknown, unknown>,
   key: string | undefined,
-  { authorize, call: { endpoint }, reader: makeReader, request, sink, upstream }: ExchangeOptions
+  { authorize, call: { endpoint, onCut }, reader: makeReader, request, sink, upstream }: ExchangeOptions
 ): Effect.Effect<Usage | undefined, JobError> => {
   const secrets = [key ?? "", endpoint.provider.baseUrl ?? ""]
   const reader = makeReader(secrets)
@@ -58,12 +58,19 @@ const exchangeIn = (
     body: request.body,
     ...Endpoint.timeoutsOf(endpoint)
   }, (control) => answer.receiver(control))
-  return Effect.map(Effect.flatMap(exchanged, () => answer.finish(secrets)), () => {
+  const whole = Effect.map(Effect.flatMap(exchanged, () => answer.finish(secrets)), () => {
     // only for those who listen
     if (span?._tag === "Span" && fiber.getRef(Tracer.Tracer) !== Tracer.nativeTracer) {
       Ending.tell(span, reader.ends())
     }
     return reader.usage()
+  })
+  if (onCut === undefined) return whole
+  return Effect.onExitPrimitive(whole, (exit) => {
+    if (Exit.isSuccess(exit) || !answer.hasBegun) return undefined
+    const usage = reader.usage()
+    if (usage !== undefined) onCut(usage)
+    return undefined
   })
 }
 
@@ -84,6 +91,11 @@ class Answer {
     this.#provider = provider
     this.#sink = sink
     this.#reader = reader
+  }
+
+  /** Whether something of it has come that is given on before it is whole. */
+  get hasBegun(): boolean {
+    return this.#kind === "stream" || this.#kind === "passing"
   }
 
   receiver(control: ExchangeControl): Receiver {

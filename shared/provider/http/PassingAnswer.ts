@@ -102,7 +102,7 @@ export class PassingAnswer implements AnswerReader {
   }
 
   usage(): Usage | undefined {
-    return this.#usage
+    return this.#usage ?? this.#stream.usage
   }
 
   ends(): ReadonlyArray<unknown> {
