@@ -30,8 +30,8 @@ export const layer = HttpApiBuilder.group(
       const to = DateTime.formatIsoDateUtc(now)
       const from = DateTime.formatIsoDateUtc(DateTime.subtract(now, { days: lookedBackDays }))
       const keys = yield* store.list
-      const rows = yield* counters.query({ from, to, by: ["key", "day"] })
-      const use = useOf(rows, to)
+      const thisMonth = yield* counters.query({ from: `${to.slice(0, 7)}-01`, to, by: "key" })
+      const use = useOf(thisMonth, yield* counters.lastDays({ from, to }))
       return keys
         .toSorted((a, b) => b.createdAt.epochMilliseconds - a.createdAt.epochMilliseconds)
         .map((key) => ({ ...key, ...use(key.id) }))

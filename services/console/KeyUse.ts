@@ -1,21 +1,22 @@
-/** How much each key has been used, from rows of usage by key and day. */
+/** How much each key has been used, from this month's rows of usage by key and the last day on which each was used. */
 import type { UsageRow } from "../../shared/usage/UsageTable.ts"
 import type { KeyView } from "./api/Keys.ts"
 
 export type KeyUse = Pick<KeyView, "lastUsedOn" | "requestsThisMonth" | "spentThisMonthUsd">
 
-/** By the key's id; `today` is a day in UTC, and the rows are in the order of their days. */
-export const useOf = (rows: ReadonlyArray<UsageRow>, today: string): (id: string) => KeyUse => {
-  const month = today.slice(0, 7)
-  // once for all keys: there may be thousands, with a row for each of ninety days
-  const byKey = Map.groupBy(rows, ({ key }) => key)
+/** By the key's id. */
+export const useOf = (
+  thisMonth: ReadonlyArray<UsageRow>,
+  lastDays: ReadonlyMap<string, string>
+): (id: string) => KeyUse => {
+  // once for all keys: there may be thousands
+  const rows = new Map(thisMonth.map((row) => [row.key, row]))
   return (id) => {
-    const days = byKey.get(id) ?? []
-    const thisMonth = days.filter(({ day = "" }) => day.startsWith(month))
+    const row = rows.get(id)
     return {
-      lastUsedOn: days.at(-1)?.day ?? null,
-      requestsThisMonth: thisMonth.reduce((sum, { requests }) => sum + requests, 0),
-      spentThisMonthUsd: thisMonth.reduce((sum, { costUsd }) => sum + costUsd, 0)
+      lastUsedOn: lastDays.get(id) ?? null,
+      requestsThisMonth: row?.requests ?? 0,
+      spentThisMonthUsd: row?.costUsd ?? 0
     }
   }
 }

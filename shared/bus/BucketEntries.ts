@@ -18,6 +18,24 @@ const answerWithinMs = 5_000
 
 const isDeleted = (operation: string | undefined): boolean => operation === "DEL" || operation === "PURGE"
 
+const subjectsOf = Effect.fnUntraced(function*(nats: Nats["Service"], stream: string, filter: string) {
+  const manager = yield* attempt(() => jetstreamManager(nats.connection, { checkAPI: false, timeout: answerWithinMs }))
+  const { state } = yield* attempt(() => manager.streams.info(stream, { subjects_filter: filter }))
+  return Object.keys(state.subjects ?? {})
+})
+
+/** The keys that the filter matches, of records that may be deleted by now. */
+export const keysOf = (
+  nats: Nats["Service"],
+  stream: string,
+  prefix: string,
+  filter: string
+): Effect.Effect<ReadonlyArray<string>, JetStreamFailed> =>
+  Effect.map(
+    subjectsOf(nats, stream, prefix + filter),
+    (subjects) => subjects.map((subject) => subject.slice(prefix.length))
+  )
+
 /**
  * Every record that is there at this moment and whose key the filter matches, once each. Which these are is asked first: the
  * server's own count of what is still to come is wrong where others write meanwhile.
@@ -29,11 +47,7 @@ export const entriesOf = (
   filter: string
 ): Stream.Stream<Entry, JetStreamFailed> =>
   Stream.unwrap(Effect.gen(function*() {
-    const manager = yield* attempt(() =>
-      jetstreamManager(nats.connection, { checkAPI: false, timeout: answerWithinMs })
-    )
-    const { state } = yield* attempt(() => manager.streams.info(stream, { subjects_filter: prefix + filter }))
-    const awaited = new Set(Object.keys(state.subjects ?? {}))
+    const awaited = new Set(yield* subjectsOf(nats, stream, prefix + filter))
     if (awaited.size === 0) return Stream.empty
     const { messages } = yield* Effect.acquireRelease(
       attempt(async () => {

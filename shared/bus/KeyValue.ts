@@ -4,7 +4,7 @@ import type { KV, KvEntry } from "@nats-io/kv"
 import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { Cause, type Config, Effect, Option, Queue, Schedule, type Scope, Stream } from "effect"
-import { entriesOf, type Entry } from "./BucketEntries.ts"
+import { entriesOf, type Entry, keysOf } from "./BucketEntries.ts"
 import { attempt, JetStreamFailed, mayCreate, replicas } from "./JobStreams.ts"
 import { Nats } from "./Nats.ts"
 import { bucketStream, type KeptBucket } from "./Storage.ts"
@@ -35,6 +35,8 @@ export interface Bucket {
   readonly entries: Effect.Effect<ReadonlyArray<Entry>, JetStreamFailed>
   /** The entries whose key a filter matches, in which `*` stands for what is between two dots, and `>` for any end. */
   readonly matching: (filter: string) => Stream.Stream<Entry, JetStreamFailed>
+  /** The keys of these alone, and of such as were deleted. */
+  readonly keys: (filter: string) => Effect.Effect<ReadonlyArray<string>, JetStreamFailed>
   /** Never ends. Starts anew from `"loading"` when the connection was lost, so that no change is missed. */
   readonly watch: Stream.Stream<WatchEvent>
 }
@@ -71,7 +73,8 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*(kept: KeptB
   const bucket: KV = yield* attempt(() =>
     creates ? createBucket(nats.connection, kept, copies) : new Kvm(nats.connection).open(kept.name)
   )
-  const matching = (filter: string) => entriesOf(nats, bucketStream(kept), `$KV.${kept.name}.`, filter)
+  const prefix = `$KV.${kept.name}.`
+  const matching = (filter: string) => entriesOf(nats, bucketStream(kept), prefix, filter)
 
   return {
     get: (key) =>
@@ -111,6 +114,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*(kept: KeptB
     delete: (key) => attempt(() => bucket.delete(key)),
     entries: Stream.runCollect(matching(">")),
     matching,
+    keys: (filter) => keysOf(nats, bucketStream(kept), prefix, filter),
     watch: Stream.callback<WatchEvent, JetStreamFailed>((queue) => watchBucket(nats, kept.name, bucket, queue)).pipe(
       Stream.retry(reopening),
       Stream.orDie

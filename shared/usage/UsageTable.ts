@@ -16,8 +16,16 @@ export const Day = Schema.String.check(
 /** The how manieth month a day is in. */
 const numberOf = (day: string): number => Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7)) - 1
 
+/** Days from a first to a last one. */
+export interface DayRange {
+  readonly from: string
+  readonly to: string
+}
+
+export const isWithin = ({ from, to }: DayRange, day: string): boolean => from <= day && day <= to
+
 /** The months of a range of days. */
-export const monthsOf = ({ from, to }: { readonly from: string; readonly to: string }): ReadonlyArray<string> => {
+export const monthsOf = ({ from, to }: DayRange): ReadonlyArray<string> => {
   const months: Array<string> = []
   for (let at = numberOf(from); at <= numberOf(to) && months.length <= maxMonths; at++) {
     months.push(`${String(Math.floor(at / 12)).padStart(4, "0")}-${String(at % 12 + 1).padStart(2, "0")}`)

@@ -30,7 +30,10 @@ const clientOver = (readingMs: number) =>
         Layer.provide([
           Layer.mock(KeyStore)({ list: Effect.succeed([]) }),
           Layer.mock(KeyAudit)({ latest: () => Effect.never }),
-          Layer.mock(UsageCounters)({ query: () => Effect.as(Effect.sleep(readingMs), []) }),
+          Layer.mock(UsageCounters)({
+            query: () => Effect.as(Effect.sleep(readingMs), []),
+            lastDays: () => Effect.succeed(new Map())
+          }),
           Layer.mock(RequestLog)({})
         ]),
         Layer.provideMerge([signedIn, Problems.layer, HttpServer.layerServices])

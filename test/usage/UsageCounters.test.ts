@@ -61,6 +61,10 @@ describe("counters", () => {
 
       const byDay = yield* rowsAt(counters, 2, { from: "2026-11-21", to: "2026-12-31", by: "day" })
       assert.deepStrictEqual(byDay.map(({ day, requests }) => [day, requests]), [["2026-11-21", 1], ["2026-12-01", 1]])
+      assert.deepStrictEqual(
+        [...yield* counters.lastDays({ from: "2026-09-15", to: "2026-11-30" })].toSorted(),
+        [["key_a", "2026-11-21"], ["key_b", "2026-11-20"]]
+      )
       assert.deepStrictEqual((yield* counters.csv({ ...november, by: "model" })).split("\r\n"), [
         "model,requests,errors,cancelled,inputTokens,outputTokens,cachedTokens,cacheWriteTokens,reasoningTokens,characters," +
         "searchUnits,images,seconds,costUsd,meanDurationMs,meanFirstByteMs",
