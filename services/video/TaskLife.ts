@@ -66,13 +66,20 @@ const requestOf = (means: Means, task: VideoTask) =>
     Effect.catchTag("SchemaError", () => Effect.fail(new InternalError()))
   )
 
-/** Tells of what is done at a provider: in a span, and by how it ended. */
+/** Tells of what is done at a provider: in a span, by how it ended and how long it took. */
 const calling = ({ endpoint }: VideoCall, step: "start" | "follow") =>
 <A, E extends { readonly _tag: string }>(
   call: Effect.Effect<A, E>
 ): Effect.Effect<A, E> =>
-  call.pipe(
-    Effect.onExit((exit) => Metric.update(Metrics.attempts(endpoint.name, AttemptTelemetry.outcomeOf(exit)), 1)),
+  Effect.flatMap(
+    Clock.currentTimeMillis,
+    (begun) =>
+      Effect.onExit(call, (exit) =>
+        Effect.map(Clock.currentTimeMillis, (ended) => {
+          Metrics.update(Metrics.attempts(endpoint.name, AttemptTelemetry.outcomeOf(exit)), 1)
+          Metrics.update(Metrics.attemptDuration(endpoint.name, endpoint.model), (ended - begun) / 1_000)
+        }))
+  ).pipe(
     Span.around(`video.generations ${endpoint.model}`, {
       kind: "client"
     }, Attributes.videoStep(endpoint, step))
@@ -98,10 +105,18 @@ const stoppedAt = ({ call, provider, task }: Started) =>
   )
 
 /** Gives the task to a provider and stores its name for it. */
-const submitted = (owned: OwnedTask, call: VideoCall, provider: VideoProvider): Effect.Effect<Started, Failure> => {
+const submitted = (
+  { asked, owned }: Work,
+  call: VideoCall,
+  provider: VideoProvider
+): Effect.Effect<Started, Failure> => {
   const { model, name } = call.endpoint
   return Effect.andThen(
-    owned.record({ event: "starting", provider: name, model }),
+    Effect.map(owned.record({ event: "starting", provider: name, model }), () => {
+      if (asked.has(name)) Metrics.update(Metrics.retries(name), 1)
+      else if (asked.size > 0) Metrics.update(Metrics.fallbacks(name), 1)
+      asked.add(name)
+    }),
     // what has been begun is ended even if the task is cancelled in the meantime or the worker told to end, so that no task
     // at a provider is without its name here
     provider.engine.start(call).pipe(
@@ -126,6 +141,8 @@ interface Work {
   readonly owned: OwnedTask
   readonly request: VideoGenerationRequest
   readonly report: (progress: number) => void
+  /** The providers that were asked, by their names. */
+  readonly asked: Set<string>
 }
 
 /** From the provider's name for the task to the stored video. */
@@ -165,7 +182,7 @@ const doneBy = (provider: VideoProvider, work: Work, until: number) => {
   const call = { id: owned.current().id, request, endpoint: provider.endpoint }
   const begun = provider.begin({
     until,
-    submit: submitted(owned, call, provider),
+    submit: submitted(work, call, provider),
     failureOf: (error) => isOfStore(error) ? undefined : error,
     goOn: (started) => followed(work, started)
   })
@@ -218,7 +235,7 @@ const done = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<void, Fai
 /** From the request to the stored video. */
 const worked = Effect.fnUntraced(function*(means: Means, owned: OwnedTask, report: (progress: number) => void) {
   if (owned.current().claims > maxClaims) return yield* new WorkerLost()
-  const work: Work = { means, owned, request: yield* requestOf(means, owned.current()), report }
+  const work: Work = { means, owned, request: yield* requestOf(means, owned.current()), report, asked: new Set() }
   const started = yield* taken(work)
   yield* started === undefined ? done(work) : followed(work, started)
 })

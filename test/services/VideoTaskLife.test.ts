@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Kvm } from "@nats-io/kv"
 import { connect } from "@nats-io/transport-node"
 import { ConfigProvider, Deferred, Effect, Exit, Fiber, Layer, Option, Schedule, Scope } from "effect"
+import { PrometheusMetrics } from "effect/observability"
 import * as TaskLife from "../../services/video/TaskLife.ts"
 import { Nats } from "../../shared/bus/Nats.ts"
 import { type Settlement, TaskQueue } from "../../shared/bus/TaskQueue.ts"
@@ -160,6 +161,13 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
     }).pipe(Effect.scoped, Effect.provide(layer))
   }).pipe(Effect.scoped)
 
+/** What a metric has come to in this process. */
+const told = (series: string) =>
+  Effect.map(PrometheusMetrics.format(), (text) => {
+    const line = text.split("\n").find((line) => line.startsWith(`${series} `))
+    return Number(line?.slice(series.length) ?? 0)
+  })
+
 describe("a task", () => {
   it.live("that another worker goes on with is not submitted to its provider again", () =>
     bench(false, ({ provider, tasks, until, worker }) =>
@@ -214,9 +222,11 @@ describe("a task", () => {
         const { start } = provider
         const busy = new ProviderRateLimited({ provider: "upstream", retryAfterMs: null })
         provider.start = Effect.suspend(() => provider.started === 1 ? Effect.fail(busy) : start)
+        const before = yield* told("gateway_provider_retries_total{provider=\"upstream\"}")
         yield* worker("first")
         assert.strictEqual((yield* until(({ status }) => VideoTask.hasEnded(status))).status, "completed")
         assert.strictEqual(provider.started, 2)
+        assert.strictEqual(yield* told("gateway_provider_retries_total{provider=\"upstream\"}"), before + 1)
       })))
 
   it.live("that its provider refuses for the gateway's key is submitted to another", () =>
@@ -234,6 +244,10 @@ describe("a task", () => {
         const task = yield* until(({ status }) => VideoTask.hasEnded(status))
         assert.deepInclude(task, { status: "completed", error: null })
         assert.strictEqual(task.providerTask?.provider, "another")
+        assert.strictEqual(yield* told("gateway_provider_fallbacks_total{provider=\"another\"}"), 1)
+        // it is begun there, and followed
+        const timed = "gateway_provider_attempt_duration_seconds_count{provider=\"another\",model=\"m\"}"
+        assert.strictEqual(yield* told(timed), 2)
       })))
 
   it.live("whose provider is busy or rests is submitted to another", () =>
