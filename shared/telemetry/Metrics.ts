@@ -245,6 +245,11 @@ export const usageLost = counter(
   [],
   "Usage events of this worker that were lost, because NATS did not take them for too long"
 )
+export const usageDelay = gauge(
+  "gateway_usage_delay_seconds",
+  [],
+  "For how long the oldest usage event that this process has in hand could not be counted; budgets do not know of it"
+)
 
 // the bus
 

@@ -6,11 +6,12 @@
  * it and taken by those that had not. Only when all records have been written is it remembered from where to go on. So
  * several projectors at the same time do no harm: of two that count the same, the second finds it counted.
  */
-import { Cause, Effect, Option, Schema, Stream } from "effect"
+import { Cause, Clock, Effect, Option, Schema, Stream } from "effect"
 import { openEvents, readEvents, type StoredEvent } from "../bus/EventStream.ts"
 import { JetStreamFailed, whileJetStreamFails } from "../bus/JobStreams.ts"
 import { type Bucket, openBucket } from "../bus/KeyValue.ts"
 import { events } from "../bus/Storage.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import { days, months, Place, type Tally } from "./Tally.ts"
 import { UsageEvent } from "./UsageEvent.ts"
 
@@ -86,8 +87,13 @@ const decoded = Effect.fnUntraced(function*(stored: ReadonlyArray<StoredEvent>) 
   return events
 })
 
+/** When the first event ended that is not counted yet, as far as one has been read. */
+interface Backlog {
+  since: number | undefined
+}
+
 /** Goes on from where counting was left, until something fails. */
-const pass = Effect.gen(function*() {
+const pass = Effect.fnUntraced(function*(backlog: Backlog) {
   const { created: stream } = yield* openEvents(events.usage)
   const counters = yield* openBucket(days.bucket)
   const spending = yield* openBucket(months.bucket)
@@ -99,22 +105,36 @@ const pass = Effect.gen(function*() {
       const first = stored[0]?.sequence ?? next
       if (first > next) yield* Effect.logError("usage was forgotten before it was counted", { events: first - next })
       const events = yield* decoded(stored)
+      backlog.since ??= events[0]?.event.time
       yield* countAll(days, counters, stream, events)
       yield* countAll(months, spending, stream, events)
       const last = stored.at(-1)?.sequence ?? first
       yield* counters.put(checkpointKey, encodePlace({ stream, sequence: last }))
       next = last + 1
+      backlog.since = undefined
     }))
   )
 })
 
+/** Begins anew where something has failed. */
+const passes = (backlog: Backlog) =>
+  Effect.suspend(() => pass(backlog)).pipe(
+    Effect.tapError((error) => Effect.logWarning("usage is not counted just now", { detail: error.message })),
+    Effect.retry(whileJetStreamFails),
+    Effect.tapCause((cause) =>
+      Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("usage is not counted any more", cause)
+    )
+  )
+
 /** Counts for as long as it runs. */
-export const project = pass.pipe(
-  Effect.tapError((error) => Effect.logWarning("usage is not counted just now", { detail: error.message })),
-  Effect.retry(whileJetStreamFails),
-  Effect.tapCause((cause) =>
-    Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("usage is not counted any more", cause)
-  ),
+export const project = Effect.gen(function*() {
+  const clock = yield* Clock.Clock
+  const backlog: Backlog = { since: undefined }
+  const delayMs = () => backlog.since === undefined ? 0 : Math.max(0, clock.currentTimeMillisUnsafe() - backlog.since)
+  yield* Metrics.observe(Metrics.usageDelay(), () => delayMs() / 1_000)
+  return yield* passes(backlog)
+}).pipe(
+  Effect.scoped,
   // a trace for every look would drown those of requests
   Effect.withTracerEnabled(false)
 )

@@ -1,6 +1,7 @@
 /** Usage events are counted exactly once, and the counters can be asked by anything that they are about. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Option, Schedule } from "effect"
+import { PrometheusMetrics } from "effect/observability"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
@@ -179,6 +180,29 @@ describe("a crash of who counts", { timeout: 60_000 }, () => {
       const rows = yield* rowsAt(Context.get(last, UsageCounters), rounds * each, byKey)
       assert.strictEqual(total(rows, ({ requests }) => requests), rounds * each)
       assert.strictEqual(total(rows, ({ usage }) => usage.inputTokens), rounds * each * 10)
+    }))
+
+  it.live("is not needed for events to remain uncounted: for how long is told, and they are counted afterwards", () =>
+    Effect.gen(function*() {
+      const context = yield* counting(yield* NatsServer.make())
+      const delay = PrometheusMetrics.format().pipe(
+        Effect.map((text) => Number(/^gateway_usage_delay_seconds (.*)$/m.exec(text)?.[1])),
+        Effect.provideContext(context)
+      )
+      const told = (holds: (seconds: number) => boolean) =>
+        Effect.repeat(delay, { until: holds, schedule: Schedule.spaced("20 millis") })
+      yield* told((seconds) => seconds === 0)
+      const bucket = yield* openBucket(days.bucket).pipe(Effect.provideContext(context))
+      yield* bucket.put("2020-01.01.key_a", "of a newer gateway")
+      yield* store([usageEvent({ id: "1", time: Date.UTC(2020, 0, 1) })]).pipe(Effect.provideContext(context))
+      const first = yield* told((seconds) => seconds > 0)
+      assert.isAbove(first, 365 * 24 * 3_600)
+      assert.isAbove(yield* told((seconds) => seconds > first), first)
+      yield* bucket.delete("2020-01.01.key_a")
+      yield* told((seconds) => seconds === 0)
+      const range = { from: "2020-01-01", to: "2020-01-31", by: "key" } as const
+      const rows = yield* Context.get(context, UsageCounters).query(range)
+      assert.deepStrictEqual(rows.map(({ requests }) => requests), [1])
     }))
 
   it.live("of NATS itself interrupts counting, and nothing else", () =>
