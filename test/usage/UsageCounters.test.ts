@@ -123,9 +123,12 @@ describe("a crash of who counts", { timeout: 60_000 }, () => {
           const context = yield* counting(server)
           yield* store(manyEvents(from, until)).pipe(Effect.provideContext(context))
           yield* rowsAt(Context.get(context, UsageCounters), until, byKey)
-          // the last write
+          // the last write: what is read after it is all that was written
+          const isLast = ({ key, value }: { readonly key: string; readonly value: string }) =>
+            key === "checkpoint" && value.includes(`"sequence":${until}}`)
           return yield* everything.pipe(
-            Effect.repeat({ until: (stored) => stored.some(({ value }) => value.includes(`"sequence":${until}}`)) }),
+            Effect.repeat({ until: (stored) => stored.some(isLast) }),
+            Effect.andThen(everything),
             Effect.provideContext(onlooker)
           )
         }))
