@@ -13,7 +13,7 @@ import { buckets, bucketStream, stores, storeStream } from "../../shared/bus/Sto
 import { workloads } from "../../shared/contract/Operation.ts"
 import { eventually } from "../fixture/Eventually.ts"
 import { FakeProvider } from "../fixture/FakeProvider.ts"
-import { Gateway } from "../fixture/Gateway.ts"
+import { Gateway, testAdminToken } from "../fixture/Gateway.ts"
 import { SecureNats } from "../fixture/SecureNats.ts"
 import { small, VideoClient } from "../fixture/VideoClient.ts"
 
@@ -101,6 +101,17 @@ describe("a service with the rights of its own and no others", { timeout: 90_000
     await gateway.admin("keys", "revoke", listed.split(" ")[0] ?? "")
     const models = () => fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })
     await eventually(async () => (await models()).status, (status) => status === 401, 5_000)
+  })
+
+  it("counts what is used, and lists keys with their use, as the console", async () => {
+    const { url } = await gateway.startConsole()
+    const keys = async () => {
+      const answer = await fetch(`${url}/api/keys`, { headers: { authorization: `Bearer ${testAdminToken}` } })
+      return await answer.json() as ReadonlyArray<{ readonly name: string; readonly requestsThisMonth: number }>
+    }
+    const isCounted = ({ name, requestsThisMonth }: Awaited<ReturnType<typeof keys>>[number]) =>
+      name === "test" && requestsThisMonth > 0
+    await eventually(keys, (keys) => keys.some(isCounted), 30_000)
   })
 
   // the last of these tests: it looks back at all of them
