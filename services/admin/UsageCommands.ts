@@ -11,6 +11,15 @@ const decode = flagDecoder(UsageQuery)
 
 const text = (name: string, description: string) => Flag.String(name).pipe(Flag.withDescription(description))
 
+/** Small sums keep the digits that make them more than nothing. */
+const dollars = new Intl.NumberFormat("en", {
+  useGrouping: false,
+  minimumFractionDigits: 4,
+  maximumFractionDigits: 4,
+  maximumSignificantDigits: 2,
+  roundingPriority: "morePrecision"
+})
+
 const describe = (row: UsageRow): string => {
   const { costUsd, day, key, model, operation, requests, usage } = row
   const used = Object.entries(usage).filter(([, units]) => units > 0).map(([unit, units]) => `${unit} ${units}`)
@@ -19,7 +28,7 @@ const describe = (row: UsageRow): string => {
     `requests ${requests}`,
     `errors ${errorsOf(row)}`,
     ...used,
-    `USD ${costUsd.toFixed(4)}`
+    `USD ${dollars.format(costUsd)}`
   ].join("  ")
 }
 

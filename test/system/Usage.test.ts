@@ -99,6 +99,9 @@ describe("usage", { timeout: 120_000 }, () => {
       assert.deepInclude(row, { requests: 2, cancelled: 1, errors: { ProviderFailed: 1 } })
       assert.strictEqual(row?.usage.inputTokens, 2 * words)
       assert.closeTo(row?.costUsd ?? 0, (2 * words * 2 + (row?.usage.outputTokens ?? 0) * 8) / 1_000_000, 1e-12)
+      const [, usd] = /priced-message .* USD ([\d.]+)$/m.exec(await gateway.admin("usage")) ?? []
+      assert.closeTo(Number(usd), row?.costUsd ?? 0, 1e-6)
+      assert.isAbove(Number(usd), 0)
     }))
 
   it.live("is in the metrics by what it has cost, of answers and of videos", () =>
