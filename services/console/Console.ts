@@ -10,6 +10,7 @@ import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
 import { closeIdle } from "../../shared/process/Connections.ts"
+import { answerWhileStarting } from "../../shared/process/Starting.ts"
 import * as Health from "../../shared/telemetry/Health.ts"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { AdminToken } from "./AdminToken.ts"
@@ -42,7 +43,7 @@ const server = Layer.unwrap(Effect.gen(function*() {
   const port = yield* Config.Port("PORT").pipe(Config.withDefault(8090))
   const host = yield* Config.String("HOST").pipe(Config.withDefault("127.0.0.1"))
   return NodeHttpServer.layer(
-    () => closeIdle(createServer({ headersTimeout: 10_000, requestTimeout: 120_000 })),
+    () => answerWhileStarting(closeIdle(createServer({ headersTimeout: 10_000, requestTimeout: 120_000 }))),
     { port, host, gracefulShutdownTimeout: "5 seconds" }
   )
 }))
@@ -65,13 +66,12 @@ const routes = Layer.mergeAll(adminApi, GatewayProxy.layer, TraceIntake.layer, W
 export const layer = HttpRouter.serve(routes, { disableLogger: true, disableListenLog: true }).pipe(
   // what an administrator looks at is no request of a client's
   Layer.provide([
-    server,
     Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
     Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes))
   ]),
   Layer.provide([Sessions.layer, Attempts.layer, KeyStore.layer, KeyAudit.layer, Fleet.layer, UsageCounters.layer]),
-  // until it has routes a server answers nobody: whatever takes time is built before it listens
   Layer.provide([RequestLog.layer, Traces.layer, WebApp.WebFiles.layer]),
-  Layer.provide([AdminToken.layer, Nats.layer, Catalogue.layer]),
-  Layer.provide(NodeFileSystem.layer)
+  Layer.provide([AdminToken.layer, Nats.layerPatient, Catalogue.layer]),
+  // listens first: probes are answered while it waits for NATS
+  Layer.provide([server, NodeFileSystem.layer])
 )

@@ -14,6 +14,7 @@ import { ResultFiles } from "../../shared/files/ResultFiles.ts"
 import { KeyRing } from "../../shared/keys/KeyRing.ts"
 import { Limits } from "../../shared/limits/Limits.ts"
 import { closeIdle } from "../../shared/process/Connections.ts"
+import { answerWhileStarting } from "../../shared/process/Starting.ts"
 import * as Health from "../../shared/telemetry/Health.ts"
 import { Spending } from "../../shared/usage/Spending.ts"
 import { Admission } from "./Admission.ts"
@@ -68,14 +69,14 @@ const server = Layer.unwrap(Effect.gen(function*() {
   return NodeHttpServer.layer(
     // a request's head has 10 s to arrive and its body 120 s
     () =>
-      closeIdle(UnreadableRequest.handle(
+      answerWhileStarting(closeIdle(UnreadableRequest.handle(
         createServer({
           headersTimeout: 10_000,
           requestTimeout: 120_000,
           connectionsCheckingInterval: 1_000,
           keepAliveTimeout: 65_000
         })
-      )),
+      ))),
     { port, host, gracefulShutdownTimeout: graceMs }
   )
 }))
@@ -88,15 +89,13 @@ export const routes = Layer.mergeAll(Operations.layer, Tasks.layer, Files.layer,
 
 export const layer = onRelease.pipe(
   Layer.provideMerge(HttpRouter.serve(routes, { disableLogger: true, routerConfig: { maxParamLength: 512 } })),
-  Layer.provide([
-    server,
-    // each request has a span of our own, which lasts until the last byte of its answer
-    Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)
-  ]),
+  // each request has a span of our own, which lasts until the last byte of its answer
+  Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
   Layer.provide([queues, TaskCounts.layer]),
   Layer.provide([KeyRing.layer, Admission.layer, JobClient.layer, ResultFiles.layer, Tasks.services, Drain.layer]),
   Layer.provide([Limits.layer, Spending.layer]),
   Layer.provide(Presence.layer),
-  Layer.provide([Nats.layer, Catalogue.layer]),
-  Layer.provide(NodeFileSystem.layer)
+  Layer.provide([Nats.layerPatient, Catalogue.layer]),
+  // listens first: probes are answered while it waits for NATS
+  Layer.provide([server, NodeFileSystem.layer])
 )

@@ -23,6 +23,7 @@ import { Performer } from "../worker/JobLife.ts"
 import { Preparation } from "../worker/Preparation.ts"
 import { Worker } from "../worker/Worker.ts"
 import { closeIdle } from "./Connections.ts"
+import { answerWhileStarting } from "./Starting.ts"
 
 const health = Layer.unwrap(Effect.map(Worker, (worker) => Health.routes(worker.isReady)))
 
@@ -30,7 +31,11 @@ const health = Layer.unwrap(Effect.map(Worker, (worker) => Health.routes(worker.
 const healthServer = Layer.unwrap(Effect.gen(function*() {
   const port = yield* Config.Port("HEALTH_PORT").pipe(Config.withDefault(8081))
   const host = yield* Config.String("HEALTH_HOST").pipe(Config.withDefault("127.0.0.1"))
-  return NodeHttpServer.layer(() => closeIdle(createServer()), { port, host, gracefulShutdownTimeout: "1 second" })
+  return NodeHttpServer.layer(() => answerWhileStarting(closeIdle(createServer())), {
+    port,
+    host,
+    gracefulShutdownTimeout: "1 second"
+  })
 }))
 
 /** Limits of providers hold over all workers of all workloads. */
@@ -58,11 +63,12 @@ const performer = (workload: Workload) =>
 export const around = <E>(worker: Layer.Layer<Worker, E, Nats | Catalogue | Presence>) =>
   HttpRouter.serve(health, { disableLogger: true, disableListenLog: true }).pipe(
     // probes and scrapes are no work
-    Layer.provide([healthServer, Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)]),
+    Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
     Layer.provide(worker),
     Layer.provide(Presence.layer),
-    Layer.provide([Nats.layer, Catalogue.layer]),
-    Layer.provide(NodeFileSystem.layer)
+    Layer.provide([Nats.layerPatient, Catalogue.layer]),
+    // listens first: probes are answered while it waits for NATS
+    Layer.provide([healthServer, NodeFileSystem.layer])
   )
 
 /** A worker whose jobs are answered. */
