@@ -21,6 +21,7 @@ import { authenticate } from "./Authentication.ts"
 import * as ErrorEnvelope from "./ErrorEnvelope.ts"
 import type { RequestError } from "./IngressError.ts"
 import * as PathTemplate from "./PathTemplate.ts"
+import { ReadingRoom } from "./ReadingRoom.ts"
 import * as RequestBody from "./RequestBody.ts"
 import * as RouteTemplate from "./RouteTemplate.ts"
 import { CurrentRequest, type RequestRecord } from "./RequestRecord.ts"
@@ -73,6 +74,7 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
   const keys = yield* KeyRing
   const catalogue = yield* Catalogue
   const admission = yield* Admission
+  const { bodies } = yield* JobClient
 
   /** What needs no waiting is done at once: the steps of a fiber would cost more than it does. */
   const handle = (
@@ -108,7 +110,10 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
       Effect.flatMapEager((key) => {
         record.authenticated(key.id)
         record.answerHeaders = admission.headers(key, operation.dialect)
-        return Effect.flatMap(RequestBody.read(operation, request, headers), (body) => perform(key, body))
+        return Effect.flatMap(
+          RequestBody.read(operation, request, headers, new ReadingRoom(bodies, key.id)),
+          (body) => perform(key, body)
+        )
       })
     )
   }

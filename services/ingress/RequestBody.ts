@@ -3,11 +3,12 @@ import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequ
 import { ByteSize, Effect, Result, Schema } from "effect"
 import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effect/http"
 import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
-import { InvalidRequest } from "../../shared/contract/JobError.ts"
+import { InvalidRequest, type QueueFull } from "../../shared/contract/JobError.ts"
 import * as Mistake from "../../shared/contract/Mistake.ts"
 import type * as Contract from "../../shared/contract/Operation.ts"
 import { operations } from "../../shared/contract/operations.ts"
 import { BodyTooLarge, MediaTypeUnsupported } from "./IngressError.ts"
+import { noRoom, type ReadingRoom } from "./ReadingRoom.ts"
 
 /** The largest body that is read: 32 MiB. */
 export const maxBodyBytes = 32 * 1024 * 1024
@@ -37,37 +38,47 @@ const decoders = new Map(
 export const read = (
   operation: Contract.Operation,
   request: HttpServerRequest.HttpServerRequest,
-  headers: Headers.Headers
-): Effect.Effect<Uint8Array, BodyTooLarge | MediaTypeUnsupported> => {
+  headers: Headers.Headers,
+  room: ReadingRoom
+): Effect.Effect<Uint8Array, BodyTooLarge | MediaTypeUnsupported | QueueFull> => {
   if (!isJson(headers) && !(operation.form !== undefined && isForm(headers))) {
     return Effect.fail(new MediaTypeUnsupported())
   }
-  if (Number(headers["content-length"] ?? 0) > maxBodyBytes) return tooLarge
-  // whoever waits to be told to go on is told by the platform's reader
-  return headers["expect"] === undefined ? collect(request) : readByPlatform(request)
+  const told = Number(headers["content-length"] ?? 0)
+  if (told > maxBodyBytes) return tooLarge
+  // whoever waits to be told to go on is told by the platform's reader, of which nobody hears how far it is
+  return headers["expect"] === undefined ? collect(request, room) : readByPlatform(request, told || maxBodyBytes, room)
 }
 
 const tooLarge = Effect.fail(new BodyTooLarge({ limitBytes: maxBodyBytes }))
 
 /** Plain listeners: the platform's reader costs a fiber and a stream per request. */
-const collect = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Uint8Array, BodyTooLarge> =>
-  Effect.callback<Uint8Array, BodyTooLarge>((resume) => {
+const collect = (
+  request: HttpServerRequest.HttpServerRequest,
+  room: ReadingRoom
+): Effect.Effect<Uint8Array, BodyTooLarge | QueueFull> =>
+  Effect.callback<Uint8Array, BodyTooLarge | QueueFull>((resume) => {
     const source = NodeHttpServerRequest.toIncomingMessage(request)
     const pieces: Array<Uint8Array> = []
     let size = 0
     const onData = (piece: Uint8Array) => {
       pieces.push(piece)
       size += piece.length
-      if (size <= maxBodyBytes) return
+      const refusal = size > maxBodyBytes ? tooLarge : room.hasRoomFor(size) ? undefined : Effect.fail(noRoom)
+      if (refusal === undefined) return
       stop()
       source.pause()
-      resume(tooLarge)
+      resume(refusal)
     }
     const onEnd = () => {
+      room.leave()
       const [first] = pieces
       resume(Effect.succeed(pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces, size)))
     }
-    const stop = () => source.off("data", onData).off("end", onEnd)
+    const stop = () => {
+      room.leave()
+      source.off("data", onData).off("end", onEnd)
+    }
     // of a client that goes away the server hears, and interrupts this; the listener only keeps it from being thrown
     source.on("data", onData).on("end", onEnd).on("error", ignore)
     return Effect.sync(stop)
@@ -75,13 +86,20 @@ const collect = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Ui
 
 const ignore = (): void => {}
 
-const readByPlatform = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Uint8Array, BodyTooLarge> =>
-  request.arrayBuffer.pipe(
+const readByPlatform = (
+  request: HttpServerRequest.HttpServerRequest,
+  size: number,
+  room: ReadingRoom
+): Effect.Effect<Uint8Array, BodyTooLarge | QueueFull> => {
+  if (!room.hasRoomFor(size)) return Effect.fail(noRoom)
+  return request.arrayBuffer.pipe(
     Effect.map((buffer) => new Uint8Array(buffer)),
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes)),
     // the only way for this to fail but for a client that went away, to whom nothing can be said
-    Effect.catch(() => tooLarge)
+    Effect.catch(() => tooLarge),
+    Effect.ensuring(Effect.sync(() => room.leave()))
   )
+}
 
 const isJson = (headers: Headers.Headers): boolean => {
   const type = headers["content-type"]

@@ -1,7 +1,16 @@
-/** How much memory the bodies of an ingress's open jobs may hold together, and those of one tenant: half of it. */
-import type { JobRequest } from "./JobRequest.ts"
+/** How much memory the bodies of an ingress's requests may hold together, and those of one tenant: half of it. */
 
-type Body = Pick<JobRequest, "body" | "tenant">
+const mebibyte = 1024 * 1024
+
+/** A tenant's half has room for the largest body there is. */
+const least = 64 * mebibyte
+const most = 512 * mebibyte
+
+/**
+ * What there is for bodies in a process that may have so much memory: a quarter of it. What of them has been read and is not
+ * needed any more, and everything else, has the rest.
+ */
+export const bodyBytesWithin = (memory: number): number => Math.max(least, Math.min(most, Math.floor(memory / 4)))
 
 export class BodyBudget {
   readonly #bytes: number
@@ -12,22 +21,19 @@ export class BodyBudget {
     this.#bytes = bytes
   }
 
-  hasRoomFor({ body, tenant }: Body): boolean {
+  /** Sets so much aside; `false` where there is no room for it. */
+  take(tenant: string, bytes: number): boolean {
     const own = this.#usedBy.get(tenant) ?? 0
-    return body.length <= Math.min(this.#bytes - this.#used, this.#bytes / 2 - own)
-  }
-
-  add(job: Body): void {
-    this.#count(job.tenant, job.body.length)
-  }
-
-  remove(job: Body): void {
-    this.#count(job.tenant, -job.body.length)
-  }
-
-  #count(tenant: string, bytes: number): void {
+    if (bytes > Math.min(this.#bytes - this.#used, this.#bytes / 2 - own)) return false
     this.#used += bytes
-    const own = (this.#usedBy.get(tenant) ?? 0) + bytes
+    this.#usedBy.set(tenant, own + bytes)
+    return true
+  }
+
+  /** Gives back what was taken. */
+  give(tenant: string, bytes: number): void {
+    this.#used -= bytes
+    const own = (this.#usedBy.get(tenant) ?? 0) - bytes
     if (own === 0) this.#usedBy.delete(tenant)
     else this.#usedBy.set(tenant, own)
   }

@@ -2,9 +2,12 @@
 import { Clock, Config, Context, Effect, Layer, Tracer } from "effect"
 import { atLeast } from "../contract/Fields.ts"
 import type { Workload } from "../contract/Operation.ts"
+import { BodyBudget, bodyBytesWithin } from "./BodyBudget.ts"
 import type { AnswerListener, JobHandle, JobRequest } from "./JobRequest.ts"
 import { JobSpans } from "./JobSpans.ts"
-import { JobTracker, type QueueDepth, type TrackerLimits } from "./JobTracker.ts"
+import type { PoolLimits } from "./JobPool.ts"
+import { JobTracker, type QueueDepth } from "./JobTracker.ts"
+import { memoryLimit } from "./MemoryLimit.ts"
 import { Nats } from "./Nats.ts"
 
 /** What has waited for so many milliseconds in its class moves up to the next. */
@@ -14,12 +17,14 @@ export class JobClient extends Context.Service<JobClient, {
   /** Never throws; a refusal comes through `listener.onError`, at the earliest in the next turn. */
   readonly submit: (request: JobRequest, listener: AnswerListener) => JobHandle
   readonly depth: (workload: Workload, pool: string) => QueueDepth
+  /** What the bodies of all its jobs are counted in, and those that are still being read. */
+  readonly bodies: BodyBudget
 }>()("shared/bus/JobClient") {
   /**
    * Reads `GATEWAY_QUEUE_LIMIT` (jobs that may wait per pool in this process, default 2,000), `GATEWAY_TENANT_QUEUE_LIMIT`
    * (of these, jobs of one key, default half), `GATEWAY_QUEUE_BYTES` (bodies of jobs in any state over all pools, of which
-   * one key may have half, default 512 MiB) and `GATEWAY_WINDOW` (the most jobs per pool that may lie unclaimed in the
-   * stream, default 64).
+   * one key may have half; default: see `BodyBudget.ts`) and `GATEWAY_WINDOW` (the most jobs per pool that may lie
+   * unclaimed in the stream, default 64).
    */
   static readonly layer = Layer.effect(
     JobClient,
@@ -31,20 +36,24 @@ export class JobClient extends Context.Service<JobClient, {
         ? undefined
         : new JobSpans(tracer, () => clock.currentTimeNanosUnsafe())
       const items = yield* Config.schema(atLeast(0), "GATEWAY_QUEUE_LIMIT").pipe(Config.withDefault(2_000))
-      const limits: TrackerLimits = {
+      const bytes = yield* Config.schema(atLeast(1), "GATEWAY_QUEUE_BYTES").pipe(
+        Config.withDefault(bodyBytesWithin(memoryLimit()))
+      )
+      const bodies = new BodyBudget(bytes)
+      const limits: PoolLimits = {
         items,
         itemsPerTenant: yield* Config.schema(atLeast(0), "GATEWAY_TENANT_QUEUE_LIMIT").pipe(
           Config.withDefault(Math.ceil(items / 2))
         ),
-        bytes: yield* Config.schema(atLeast(1), "GATEWAY_QUEUE_BYTES").pipe(Config.withDefault(512 * 1024 * 1024)),
         window: yield* Config.schema(atLeast(1), "GATEWAY_WINDOW").pipe(Config.withDefault(64)),
         ageingMs
       }
       const tracker = yield* Effect.acquireRelease(
-        Effect.sync(() => new JobTracker(nats, () => clock.currentTimeMillisUnsafe(), spans, limits)),
+        Effect.sync(() => new JobTracker(nats, () => clock.currentTimeMillisUnsafe(), spans, limits, bodies)),
         (tracker) => Effect.sync(() => tracker.close())
       )
       return JobClient.of({
+        bodies,
         submit: (request, listener) => tracker.submit(request, listener),
         depth: (workload, pool) => tracker.depth(workload, pool)
       })

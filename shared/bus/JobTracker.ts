@@ -9,7 +9,7 @@ import type { JobError } from "../contract/JobError.ts"
 import { Unavailable } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { BodyBudget } from "./BodyBudget.ts"
+import type { BodyBudget } from "./BodyBudget.ts"
 import { decodeFrame, encodeControl, type Frame, isLast } from "./Frame.ts"
 import { JobPool, type PoolLimits } from "./JobPool.ts"
 import type { AnswerListener, JobHandle, JobRequest } from "./JobRequest.ts"
@@ -31,11 +31,6 @@ export interface QueueDepth {
   readonly waiting: number
   readonly unclaimed: number
   readonly running: number
-}
-
-export interface TrackerLimits extends PoolLimits {
-  /** The bodies of all jobs together, in bytes. */
-  readonly bytes: number
 }
 
 /** When clients should come to another ingress, in milliseconds. */
@@ -72,14 +67,20 @@ export class JobTracker {
   #lastTick: number
   #closed = false
 
-  constructor(nats: Nats["Service"], now: () => number, spans: JobSpans | undefined, limits: TrackerLimits) {
+  constructor(
+    nats: Nats["Service"],
+    now: () => number,
+    spans: JobSpans | undefined,
+    limits: PoolLimits,
+    bodies: BodyBudget
+  ) {
     this.#nats = nats
     this.#outbox = nats.outbox
     this.#now = now
     this.#links = new WorkerLinks(now)
     this.#spans = spans
     this.#limits = limits
-    this.#bodies = new BodyBudget(limits.bytes)
+    this.#bodies = bodies
     nats.subscribe(Subjects.replyInbox(nats.id), (message) => this.#receive(message))
     nats.onReconnect(() => this.#reconnected())
     this.#lastTick = now()
@@ -94,7 +95,6 @@ export class JobTracker {
       setImmediate(() => listener.onError(refusal))
     } else {
       this.#jobs.add(job)
-      this.#bodies.add(request)
       this.#beginSpan(job, 1)
       this.#admit(job.pool)
     }
@@ -136,9 +136,12 @@ export class JobTracker {
 
   #refusal(job: OpenJob): JobError | undefined {
     if (this.#closed) return new Unavailable({ retryAfterMs: closedRetryMs })
-    if (!this.#bodies.hasRoomFor(job.request)) return job.pool.full(job.request)
+    const { body, deadline, tenant } = job.request
+    if (!this.#bodies.take(tenant, body.length)) return job.pool.full(job.request)
     const now = this.#now()
-    return job.pool.enter(job, job.request, job.request.deadline - now, now)
+    const refusal = job.pool.enter(job, job.request, deadline - now, now)
+    if (refusal !== undefined) this.#bodies.give(tenant, body.length)
+    return refusal
   }
 
   /** Lets waiting jobs go while the window has room. */
@@ -168,7 +171,7 @@ export class JobTracker {
       this.#endSpan(job, commands)
       this.#links.unlink(job)
       this.#jobs.delete(job)
-      this.#bodies.remove(job.request)
+      this.#bodies.give(job.request.tenant, job.request.body.length)
       job.pool.ended()
     }
     // last, because a listener may act upon what it hears before it returns

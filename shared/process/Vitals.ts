@@ -1,7 +1,7 @@
 /** How the process itself is: its event loop and its memory, read whenever metrics are asked for. */
 import { Effect, Layer } from "effect"
-import { totalmem } from "node:os"
 import { monitorEventLoopDelay, performance } from "node:perf_hooks"
+import { memoryLimit } from "../bus/MemoryLimit.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 
 /** How often timers are looked at, and over how long delays are told of, in milliseconds. */
@@ -33,7 +33,6 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   })
   yield* Metrics.observe(Metrics.heapUsed(), () => process.memoryUsage().heapUsed)
   yield* Metrics.observe(Metrics.residentMemory(), () => process.memoryUsage.rss())
-  // without a limit the system says none, or one that no machine has
-  const limit = Math.min(process.constrainedMemory() || Infinity, totalmem())
+  const limit = memoryLimit()
   yield* Metrics.observe(Metrics.memoryLimit(), () => limit)
 }))
