@@ -49,7 +49,7 @@ export class JobClient extends Context.Service<JobClient, {
         ageingMs
       }
       const tracker = yield* Effect.acquireRelease(
-        Effect.sync(() => new JobTracker(nats, () => clock.currentTimeMillisUnsafe(), spans, limits, bodies)),
+        Effect.sync(() => new JobTracker(nats, clock, spans, limits, bodies)),
         (tracker) => Effect.sync(() => tracker.close())
       )
       return JobClient.of({

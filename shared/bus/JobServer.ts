@@ -16,6 +16,7 @@ import { JobSource } from "./JobSource.ts"
 import * as Limits from "./Limits.ts"
 import { Nats } from "./Nats.ts"
 import * as PoolServer from "./PoolServer.ts"
+import { steady } from "./Steady.ts"
 import * as Subjects from "./Subjects.ts"
 
 /** A job in the hands of this worker. */
@@ -33,8 +34,10 @@ export interface ServedJob {
    * another. Fails where ingress refuses, or is silent for 5 s. May be run again, and by several at once.
    */
   readonly commit: Effect.Effect<void, Cancelled>
-  /** When it came, in epoch milliseconds. */
+  /** When it came, by the clock of `now`. */
   readonly takenAt: number
+  /** A clock that nobody sets: see `Steady.ts`. */
+  readonly now: () => number
   /**
    * Keeps the job unacknowledged, without its slot, after its end until the function that it returns is called: were this
    * worker to die before that, another would be given the job.
@@ -73,7 +76,7 @@ export class JobServer extends Context.Service<JobServer, {
       return JobServer.of({
         serve: (options) =>
           Effect.suspend(() => {
-            const server = new Server(nats, options, () => clock.currentTimeMillisUnsafe(), context)
+            const server = new Server(nats, options, clock, context)
             // not the whole context: that holds the scope of this layer, and jobs end with the scope of the caller
             return Effect.provideService(PoolServer.serve(options, server), Nats, nats)
           })
@@ -93,6 +96,7 @@ const committed = (reply: JobReply): Effect.Effect<void, Cancelled> =>
 class Server implements PoolServer.PoolServer {
   readonly #nats: Nats["Service"]
   readonly #options: ServeOptions
+  readonly #clock: Clock.Clock
   readonly #now: () => number
   readonly #fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
   readonly source: JobSource
@@ -110,13 +114,14 @@ class Server implements PoolServer.PoolServer {
   #lookedAt = performance.now()
   #heldUpAt = Number.NEGATIVE_INFINITY
 
-  constructor(nats: Nats["Service"], options: ServeOptions, now: () => number, context: Context.Context<never>) {
+  constructor(nats: Nats["Service"], options: ServeOptions, clock: Clock.Clock, context: Context.Context<never>) {
     this.#nats = nats
     this.#options = options
-    this.#now = now
+    this.#clock = clock
+    this.#now = steady(clock)
     this.#fork = Effect.runForkWith(context)
     this.#claims = new Claims(nats.outbox, options.workload, nats.id)
-    this.source = new JobSource({ ...options, nats, now, onJob: (job) => this.#begin(job) })
+    this.source = new JobSource({ ...options, nats, now: this.#now, onJob: (job) => this.#begin(job) })
   }
 
   open(): void {
@@ -172,8 +177,6 @@ class Server implements PoolServer.PoolServer {
   }
 
   #begin(job: PulledJob): void {
-    // who had it before may have begun it in time, and is gone without having said what became of it
-    if (this.#now() > job.deadline && job.delivery === 1) return job.acknowledge()
     const key = Subjects.attemptKey(job.id, job.attempt)
     // the same attempt, given out again while it is still here
     if (this.#replies.has(key) || this.#held.has(key)) return job.acknowledge()
@@ -204,6 +207,7 @@ class Server implements PoolServer.PoolServer {
       pulled: job,
       reply,
       takenAt: this.#now(),
+      now: this.#now,
       hold: () => {
         isHeld = true
         return () => {
@@ -236,7 +240,9 @@ class Server implements PoolServer.PoolServer {
   }
 
   #claim(job: PulledJob, reply: JobReply, redispatch: Redispatch): Effect.Effect<void, Cancelled> {
-    const hasWaited = job.delivery > 1 || this.#now() - job.publishedAt > Limits.waitedLongMs
+    // clocks differ: that a job seems to be old is a reason to ask whether it is wanted, and none to leave it
+    const now = this.#clock.currentTimeMillisUnsafe()
+    const hasWaited = job.delivery > 1 || now - job.publishedAt > Limits.waitedLongMs || now > job.deadline
     return redispatch === "neverSent" || hasWaited || this.#wasHeldUp()
       ? agreed(reply, redispatch)
       : Effect.sync(() => reply.claim(redispatch))

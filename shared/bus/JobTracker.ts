@@ -5,6 +5,7 @@
  * `JobState.ts` decides, this file carries out.
  */
 import type { Msg } from "@nats-io/nats-core"
+import type { Clock } from "effect"
 import type { JobError } from "../contract/JobError.ts"
 import { Unavailable } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
@@ -23,6 +24,7 @@ import type { Outbox } from "./Outbox.ts"
 import { encodeHeaders } from "./Outbox.ts"
 import { Present } from "./Present.ts"
 import { confirm } from "./Publication.ts"
+import { steady } from "./Steady.ts"
 import * as Subjects from "./Subjects.ts"
 import { header } from "./Subjects.ts"
 import { type WorkerLink, WorkerLinks } from "./WorkerLinks.ts"
@@ -55,6 +57,7 @@ const isOver = (state: JobState): boolean =>
 export class JobTracker {
   readonly #nats: Nats["Service"]
   readonly #outbox: Outbox
+  readonly #clock: Clock.Clock
   readonly #now: () => number
   readonly #spans: JobSpans | undefined
   readonly #limits: PoolLimits
@@ -69,26 +72,29 @@ export class JobTracker {
 
   constructor(
     nats: Nats["Service"],
-    now: () => number,
+    clock: Clock.Clock,
     spans: JobSpans | undefined,
     limits: PoolLimits,
     bodies: BodyBudget
   ) {
     this.#nats = nats
     this.#outbox = nats.outbox
-    this.#now = now
-    this.#links = new WorkerLinks(now)
+    this.#clock = clock
+    this.#now = steady(clock)
+    this.#links = new WorkerLinks(this.#now)
     this.#spans = spans
     this.#limits = limits
     this.#bodies = bodies
     nats.subscribe(Subjects.replyInbox(nats.id), (message) => this.#receive(message))
     nats.onReconnect(() => this.#reconnected())
-    this.#lastTick = now()
+    this.#lastTick = this.#now()
     this.#timer = setInterval(() => this.#tick(), Limits.tickMs)
   }
 
   submit(request: JobRequest, listener: AnswerListener): JobHandle {
-    const job = new OpenJob(request, listener, this.#pool(request.workload, request.pool))
+    const patienceMs = request.deadline - this.#clock.currentTimeMillisUnsafe()
+    const pool = this.#pool(request.workload, request.pool)
+    const job = new OpenJob(request, listener, pool, this.#now() + patienceMs)
     const refusal = this.#refusal(job)
     if (refusal !== undefined) {
       job.state = { state: "Failed" }
@@ -136,10 +142,10 @@ export class JobTracker {
 
   #refusal(job: OpenJob): JobError | undefined {
     if (this.#closed) return new Unavailable({ retryAfterMs: closedRetryMs })
-    const { body, deadline, tenant } = job.request
+    const { body, tenant } = job.request
     if (!this.#bodies.take(tenant, body.length)) return job.pool.full(job.request)
     const now = this.#now()
-    const refusal = job.pool.enter(job, job.request, deadline - now, now)
+    const refusal = job.pool.enter(job, job.request, job.expiresAt - now, now)
     if (refusal !== undefined) this.#bodies.give(tenant, body.length)
     return refusal
   }
@@ -350,7 +356,7 @@ export class JobTracker {
     if (this.#nats.isSettled() && !heldUp) this.#watchWorkers()
     for (const job of this.#jobs) {
       if (job.state.state === "Queued" || job.state.state === "Published") {
-        if (now >= job.request.deadline) {
+        if (now >= job.expiresAt) {
           this.#apply(job, { event: "deadline", retryAfterMs: job.pool.retryAfterMs(job.request) })
         } else if (job.confirmAt !== undefined && now >= job.confirmAt) this.#confirm(job)
         else if (this.#isOvertaken(job, now)) this.#apply(job, { event: "overtaken" })

@@ -13,6 +13,7 @@ import { connect, type NatsUnavailable, patiently } from "./Connect.ts"
 import * as Credentials from "./Credentials.ts"
 import * as Limits from "./Limits.ts"
 import { Outbox } from "./Outbox.ts"
+import { steady } from "./Steady.ts"
 import { inboxPrefix } from "./Subjects.ts"
 
 export class Nats extends Context.Service<Nats, {
@@ -63,7 +64,7 @@ const make = <E>(
       { interruptible: true }
     )
 
-    const clock = yield* Clock.Clock
+    const now = steady(yield* Clock.Clock)
     let awaySince: number | undefined
     let backSince = Number.NEGATIVE_INFINITY
     const isConnected = () => awaySince === undefined && !connection.isClosed()
@@ -85,12 +86,12 @@ const make = <E>(
       Stream.runForEach((status) => {
         switch (status.type) {
           case "disconnect":
-            awaySince ??= clock.currentTimeMillisUnsafe()
+            awaySince ??= now()
             outbox.hold()
             return Effect.logWarning("NATS connection lost")
           case "reconnect":
             awaySince = undefined
-            backSince = clock.currentTimeMillisUnsafe()
+            backSince = now()
             outbox.releaseAfter(Limits.holdMs)
             Metrics.update(Metrics.natsReconnects(), 1)
             for (const listener of reconnected) listener()
@@ -109,8 +110,8 @@ const make = <E>(
       outbox,
       id: nuid.next(),
       isConnected,
-      isSettled: () => awaySince === undefined && clock.currentTimeMillisUnsafe() - backSince > settlingMs,
-      awayForMs: () => awaySince === undefined ? 0 : clock.currentTimeMillisUnsafe() - awaySince,
+      isSettled: () => awaySince === undefined && now() - backSince > settlingMs,
+      awayForMs: () => awaySince === undefined ? 0 : now() - awaySince,
       inbox: () => createInbox(inboxPrefix(service)),
       subscribe: (subject, receive) =>
         connection.subscribe(subject, {

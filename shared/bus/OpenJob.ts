@@ -15,6 +15,8 @@ export class OpenJob {
   readonly request: JobRequest
   readonly listener: AnswerListener
   readonly pool: JobPool<OpenJob>
+  /** When nobody waits any more for a worker to take it. */
+  readonly expiresAt: number
   state: JobState = initial
   worker: WorkerLink<OpenJob> | undefined
   /** The number that the next frame of this attempt must have. */
@@ -32,10 +34,11 @@ export class OpenJob {
   /** Of the attempt that waits for a worker, or the last one that did. */
   span: Tracer.Span | undefined
 
-  constructor(request: JobRequest, listener: AnswerListener, pool: JobPool<OpenJob>) {
+  constructor(request: JobRequest, listener: AnswerListener, pool: JobPool<OpenJob>, expiresAt: number) {
     this.request = request
     this.listener = listener
     this.pool = pool
+    this.expiresAt = expiresAt
   }
 
   /** As a message to the stream, whose answer comes to this ingress. */

@@ -17,6 +17,7 @@ import * as Limits from "./Limits.ts"
 import { Nats } from "./Nats.ts"
 import * as PoolServer from "./PoolServer.ts"
 import { verdictIn } from "./Publication.ts"
+import { steady } from "./Steady.ts"
 import * as Subjects from "./Subjects.ts"
 
 /** What the queue holds of a task. */
@@ -79,7 +80,7 @@ export class TaskQueue extends Context.Service<TaskQueue, {
           ),
         serve: (options) =>
           Effect.suspend(() => {
-            const server = new Server(nats, options, () => clock.currentTimeMillisUnsafe(), context)
+            const server = new Server(nats, options, steady(clock), context)
             return Effect.provideService(PoolServer.serve(options, server), Nats, nats)
           })
       })

@@ -4,6 +4,7 @@ import { openEvents } from "../bus/EventStream.ts"
 import { EventWriter } from "../bus/EventWriter.ts"
 import { whileJetStreamFails } from "../bus/JobStreams.ts"
 import { Nats } from "../bus/Nats.ts"
+import { steady } from "../bus/Steady.ts"
 import { events } from "../bus/Storage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import type { UsageEvent } from "./UsageEvent.ts"
@@ -48,9 +49,7 @@ export class UsageLog extends Context.Service<UsageLog, {
         Effect.forkScoped
       )
       const writer = yield* Effect.acquireRelease(
-        Effect.sync(() =>
-          new EventWriter({ nats, now: () => clock.currentTimeMillisUnsafe(), onLost: () => void run(lost) })
-        ),
+        Effect.sync(() => new EventWriter({ nats, now: steady(clock), onLost: () => void run(lost) })),
         (writer) =>
           Effect.flatMap(
             Effect.promise(() => writer.close(closeWithinMs)),

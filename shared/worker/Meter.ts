@@ -76,7 +76,7 @@ export class Meter {
     if (this.#isWritten) return
     this.#isWritten = true
     const { cost, log, now, workload } = this.#metering
-    const { pulled, reply, takenAt } = this.#job
+    const { now: elapsed, pulled, reply, takenAt } = this.#job
     const time = now()
     const traceId = TraceParent.traceIdOf(pulled.traceparent)
     log.write(
@@ -93,8 +93,8 @@ export class Meter {
         costUsd: cost(pulled.model, outcome === "success" ? usage ?? nothing : usage),
         outcome,
         error,
-        durationMs: Math.max(0, time - takenAt),
-        firstByteMs: reply.startedAt === undefined ? null : Math.max(0, reply.startedAt - takenAt),
+        durationMs: Math.round(elapsed() - takenAt),
+        firstByteMs: reply.startedAt === undefined ? null : Math.round(reply.startedAt - takenAt),
         attempts: this.#calls,
         ...(traceId === undefined ? {} : { traceId })
       },

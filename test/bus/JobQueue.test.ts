@@ -347,7 +347,12 @@ describe("a job's deadline", () => {
       assert.deepStrictEqual(face.depth(), { waiting: 0, unclaimed: 0, running: 0 })
       let ran = 0
       yield* worker(server.url, {
-        run: (job) => Effect.andThen(Effect.sync(() => ran++), reply(job))
+        run: (job) =>
+          job.claim("always").pipe(
+            Effect.andThen(Effect.sync(() => ran++)),
+            Effect.andThen(reply(job)),
+            Effect.ignore
+          )
       })
       yield* Effect.promise(() => untilNoJobs(server))
       assert.strictEqual(ran, 0)

@@ -28,20 +28,27 @@ const build = <A, E>(url: string, layer: Layer.Layer<A, E>, scope: Scope.Scope, 
 /** A scope that ends with the test's, or before. */
 const ownScope = Effect.acquireRelease(Scope.make(), (scope) => Scope.close(scope, Exit.void))
 
-const clockOf = (clock: Clock.Clock, now: () => number): Clock.Clock =>
-  Object.create(clock, { currentTimeMillisUnsafe: { value: now } })
+const clockOf = (clock: Clock.Clock, now: () => number, steady: () => bigint): Clock.Clock =>
+  Object.create(clock, { currentTimeMillisUnsafe: { value: now }, monotonicTimeNanosUnsafe: { value: steady } })
 
 /** A clock that goes `ms` milliseconds ahead of the real one. */
 const clockAhead = (ms: number): Effect.Effect<Clock.Clock> =>
-  Effect.map(Clock.Clock, (clock) => clockOf(clock, () => clock.currentTimeMillisUnsafe() + ms))
+  Effect.map(
+    Clock.Clock,
+    (clock) => clockOf(clock, () => clock.currentTimeMillisUnsafe() + ms, () => clock.monotonicTimeNanosUnsafe())
+  )
 
 /** A clock that can be stopped, for what has to happen before time is up, however busy the machine is. */
 export const stoppableClock = Effect.map(Clock.Clock, (clock) => {
-  let stoppedAt: number | undefined
+  let stopped: { readonly at: number; readonly steady: bigint } | undefined
   return {
-    clock: clockOf(clock, () => stoppedAt ?? clock.currentTimeMillisUnsafe()),
+    clock: clockOf(
+      clock,
+      () => stopped?.at ?? clock.currentTimeMillisUnsafe(),
+      () => stopped?.steady ?? clock.monotonicTimeNanosUnsafe()
+    ),
     stop: () => {
-      stoppedAt = clock.currentTimeMillisUnsafe()
+      stopped = { at: clock.currentTimeMillisUnsafe(), steady: clock.monotonicTimeNanosUnsafe() }
     }
   }
 })
