@@ -7,10 +7,12 @@ const least = 64 * mebibyte
 const most = 512 * mebibyte
 
 /**
- * What there is for bodies in a process that may have so much memory: a quarter of it. What of them has been read and is not
- * needed any more, and everything else, has the rest.
+ * What there is for bodies in a process that may have so much memory. Ingress keeps them as they came, and a quarter of its
+ * memory is for them: what has been read and is not needed any more has as much. A worker decodes them and writes them
+ * anew, for which it is an eighth.
  */
-export const bodyBytesWithin = (memory: number): number => Math.max(least, Math.min(most, Math.floor(memory / 4)))
+export const bodyBytesWithin = (memory: number, part: 4 | 8): number =>
+  Math.max(least, Math.min(most, Math.floor(memory / part)))
 
 export class BodyBudget {
   readonly #bytes: number

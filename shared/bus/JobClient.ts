@@ -37,7 +37,7 @@ export class JobClient extends Context.Service<JobClient, {
         : new JobSpans(tracer, () => clock.currentTimeNanosUnsafe())
       const items = yield* Config.schema(atLeast(0), "GATEWAY_QUEUE_LIMIT").pipe(Config.withDefault(2_000))
       const bytes = yield* Config.schema(atLeast(1), "GATEWAY_QUEUE_BYTES").pipe(
-        Config.withDefault(bodyBytesWithin(memoryLimit()))
+        Config.withDefault(bodyBytesWithin(memoryLimit(), 4))
       )
       const bodies = new BodyBudget(bytes)
       const limits: PoolLimits = {

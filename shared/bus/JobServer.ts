@@ -3,9 +3,11 @@
  * a job to it. What a job does is the caller's business.
  */
 import type { Msg } from "@nats-io/nats-core"
-import { Clock, Context, Effect, type Fiber, Layer, type Scope } from "effect"
+import { Clock, Config, Context, Effect, type Fiber, Layer, type Scope } from "effect"
+import { atLeast } from "../contract/Fields.ts"
 import type { AnswerLost } from "../contract/JobError.ts"
 import { Cancelled, WorkerLost } from "../contract/JobError.ts"
+import { bodyBytesWithin } from "./BodyBudget.ts"
 import { BodyPull } from "./BodyPull.ts"
 import { Claims } from "./Claims.ts"
 import type { Redispatch } from "./Frame.ts"
@@ -14,6 +16,7 @@ import { JobReply } from "./JobReply.ts"
 import type { PulledJob } from "./JobSource.ts"
 import { JobSource } from "./JobSource.ts"
 import * as Limits from "./Limits.ts"
+import { memoryLimit } from "./MemoryLimit.ts"
 import { Nats } from "./Nats.ts"
 import * as PoolServer from "./PoolServer.ts"
 import { steady } from "./Steady.ts"
@@ -67,16 +70,20 @@ export class JobServer extends Context.Service<JobServer, {
    */
   readonly serve: (options: ServeOptions) => Effect.Effect<PoolServer.Serving, never, Scope.Scope>
 }>()("shared/bus/JobServer") {
+  /** Reads `WORKER_BODY_BYTES`: how much the bodies of large requests that are worked on may have together. */
   static readonly layer = Layer.effect(
     JobServer,
     Effect.gen(function*() {
+      const bodyBytes = yield* Config.schema(atLeast(1), "WORKER_BODY_BYTES").pipe(
+        Config.withDefault(bodyBytesWithin(memoryLimit(), 8))
+      )
       const nats = yield* Nats
       const clock = yield* Clock.Clock
       const context = yield* Effect.context<Nats>()
       return JobServer.of({
         serve: (options) =>
           Effect.suspend(() => {
-            const server = new Server(nats, options, clock, context)
+            const server = new Server(nats, { ...options, bodyBytes }, clock, context)
             // not the whole context: that holds the scope of this layer, and jobs end with the scope of the caller
             return Effect.provideService(PoolServer.serve(options, server), Nats, nats)
           })
@@ -95,7 +102,7 @@ const committed = (reply: JobReply): Effect.Effect<void, Cancelled> =>
 
 class Server implements PoolServer.PoolServer {
   readonly #nats: Nats["Service"]
-  readonly #options: ServeOptions
+  readonly #options: ServeOptions & { readonly bodyBytes: number }
   readonly #clock: Clock.Clock
   readonly #now: () => number
   readonly #fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
@@ -106,6 +113,10 @@ class Server implements PoolServer.PoolServer {
   readonly #fibers = new Set<Fiber.Fiber<void>>()
   /** Ingresses on whose subjects nobody listens, and since when. */
   readonly #missingSince = new Map<string, number>()
+  /** Taken, and not begun: there is no room for their bodies. In their order. */
+  readonly #waiting = new Map<string, PulledJob>()
+  /** The bodies that were fetched, or are being fetched. */
+  #bodyBytes = 0
   /** Ended, but held. */
   readonly #held = new Map<string, PulledJob>()
   #onReleased: (() => void) | undefined
@@ -114,7 +125,12 @@ class Server implements PoolServer.PoolServer {
   #lookedAt = performance.now()
   #heldUpAt = Number.NEGATIVE_INFINITY
 
-  constructor(nats: Nats["Service"], options: ServeOptions, clock: Clock.Clock, context: Context.Context<never>) {
+  constructor(
+    nats: Nats["Service"],
+    options: ServeOptions & { readonly bodyBytes: number },
+    clock: Clock.Clock,
+    context: Context.Context<never>
+  ) {
     this.#nats = nats
     this.#options = options
     this.#clock = clock
@@ -142,6 +158,7 @@ class Server implements PoolServer.PoolServer {
       for (const [ingress, since] of this.#missingSince) {
         if (now - since > Limits.heartbeatMs) this.#missingSince.delete(ingress)
       }
+      for (const job of this.#waiting.values()) job.working()
       for (const job of this.#held.values()) job.working()
     }, Limits.heartbeatMs)
   }
@@ -152,6 +169,8 @@ class Server implements PoolServer.PoolServer {
 
   async close(): Promise<void> {
     await this.source.stop()
+    for (const job of this.#waiting.values()) job.giveBack()
+    this.#waiting.clear()
     await PoolServer.endWithin(this.#options.graceMs, [...this.#fibers])
     await this.#released()
     clearInterval(this.#heartbeats)
@@ -179,7 +198,24 @@ class Server implements PoolServer.PoolServer {
   #begin(job: PulledJob): void {
     const key = Subjects.attemptKey(job.id, job.attempt)
     // the same attempt, given out again while it is still here
-    if (this.#replies.has(key) || this.#held.has(key)) return job.acknowledge()
+    if (this.#replies.has(key) || this.#held.has(key) || this.#waiting.has(key)) return job.acknowledge()
+    if (job.body !== undefined) return this.#run(key, job)
+    this.#waiting.set(key, job)
+    this.#admit()
+  }
+
+  /** Begins jobs that wait while there is room for their bodies: until then another worker may claim them. */
+  #admit(): void {
+    for (const [key, job] of this.#waiting) {
+      // one that is larger than all the room there is goes alone
+      if (this.#bodyBytes > 0 && this.#bodyBytes + job.bodySize > this.#options.bodyBytes) return
+      this.#waiting.delete(key)
+      this.#bodyBytes += job.bodySize
+      this.#run(key, job)
+    }
+  }
+
+  #run(key: string, job: PulledJob): void {
     let fiber: Fiber.Fiber<void> | undefined
     let isHeld = false
     let hasEnded = false
@@ -224,6 +260,10 @@ class Server implements PoolServer.PoolServer {
     }))
     const ended = () => {
       this.#replies.delete(key)
+      if (job.body === undefined) {
+        this.#bodyBytes -= job.bodySize
+        this.#admit()
+      }
       // whatever became of the work, ingress is told
       if (!reply.over) reply.fail(new WorkerLost())
       if (fiber !== undefined) this.#fibers.delete(fiber)

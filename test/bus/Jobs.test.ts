@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Queue } from "effect"
 import { hash, randomFillSync } from "node:crypto"
+import type { ServedJob } from "../../shared/bus/JobServer.ts"
 import { frameBytes, inlineBodyBytes, windowBytes } from "../../shared/bus/Limits.ts"
 import { InvalidRequest, ProviderFailed, WorkerLost } from "../../shared/contract/JobError.ts"
 import { untilJobs, untilNoJobs } from "../fixture/JobStream.ts"
@@ -161,6 +162,40 @@ describe("the client's pace", () => {
 })
 
 describe("a request's body", () => {
+  it.live("waits where a worker has no room for it, unclaimed, so that another may have it", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const face = yield* ingress(server.url)
+      const begun = yield* Queue.unbounded<string>()
+      const goOn = yield* Deferred.make<void>()
+      const run = (job: ServedJob) =>
+        Effect.gen(function*() {
+          yield* job.claim("always")
+          yield* Queue.offer(begun, job.pulled.id)
+          const { length } = yield* job.body
+          yield* Deferred.await(goOn)
+          job.reply.start(head)
+          job.reply.end({ inputTokens: length, outputTokens: 0 })
+        }).pipe(Effect.ignore)
+      const settings = { WORKER_BODY_BYTES: String(5 * 1024 * 1024) }
+      yield* worker(server.url, { slots: 4, run, settings })
+      const large = 2 * 1024 * 1024
+      const answers = [...[1, 2, 3].map(() => face.submit({ body: random(large) })), face.submit()]
+      const ids = answers.map(({ job }) => job.id)
+      // the third has to wait, and what came behind it has not
+      const first = yield* Effect.all([Queue.take(begun), Queue.take(begun), Queue.take(begun)])
+      assert.sameMembers(first, [ids[0], ids[1], ids[3]])
+      yield* Effect.forEach(answers.filter(({ job }) => job.id !== ids[2]), ({ claimed }) => claimed)
+      assert.deepInclude(face.depth(), { unclaimed: 1, running: 3 })
+      // it is more than the whole room of another worker, which takes it all the same
+      yield* worker(server.url, { slots: 4, run, settings: { WORKER_BODY_BYTES: "1" } })
+      assert.strictEqual(yield* Queue.take(begun), ids[2])
+      yield* Deferred.succeed(goOn, undefined)
+      const lengths = yield* Effect.forEach(answers, ({ usage }) => Effect.map(usage, (used) => used?.inputTokens))
+      assert.deepStrictEqual(lengths, [large, large, large, "{}".length])
+      yield* Effect.promise(() => untilNoJobs(server))
+    }))
+
   it.live("reaches the worker whole; a large one is fetched by it and does not lie in the queue", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()

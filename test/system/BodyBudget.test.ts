@@ -10,7 +10,7 @@ const mebibyte = 1024 * 1024
 
 describe("the budget of bodies", () => {
   it("is a quarter of what the process may have, within bounds", () => {
-    const budgets = [128, 512, 1_024, 64_000].map((memory) => bodyBytesWithin(memory * mebibyte) / mebibyte)
+    const budgets = [128, 512, 1_024, 64_000].map((memory) => bodyBytesWithin(memory * mebibyte, 4) / mebibyte)
     assert.deepStrictEqual(budgets, [64, 128, 256, 512])
   })
 
