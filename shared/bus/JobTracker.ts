@@ -43,6 +43,9 @@ const confirmAfterMs = 300
 const confirmAgainMs = 1_000
 const confirmTimeoutMs = 2_000
 
+/** A server that has not answered for this long holds everybody up, and silence says nothing about workers. */
+const stalledMs = 1_000
+
 /** For how long later jobs must have been claimed before an earlier one. */
 const overtakenForMs = 500
 
@@ -68,6 +71,8 @@ export class JobTracker {
   readonly #timer: NodeJS.Timeout
   readonly #bodies: BodyBudget
   #lastTick: number
+  /** When the server was asked whether it lives, and has not answered yet. */
+  #askedAt: number | undefined
   #closed = false
 
   constructor(
@@ -353,21 +358,22 @@ export class JobTracker {
     // while NATS is away nothing is served, which says nothing of what workers can do
     if (this.#nats.isSettled()) { for (const pool of this.#pools.values()) pool.tick(now, sinceMs) }
     if (heldUp) this.#links.forgive()
-    if (this.#nats.isSettled() && !heldUp) this.#watchWorkers()
+    const isStalled = this.#askedAt !== undefined && now - this.#askedAt > stalledMs
+    if (this.#nats.isSettled() && !heldUp && !isStalled) this.#watchWorkers()
+    const silenceMs = this.#nats.isConnected() && !isStalled ? Limits.jobSilenceMs : Limits.awaySilenceMs
     for (const job of this.#jobs) {
       if (job.state.state === "Queued" || job.state.state === "Published") {
         if (now >= job.expiresAt) {
           this.#apply(job, { event: "deadline", retryAfterMs: job.pool.retryAfterMs(job.request) })
         } else if (job.confirmAt !== undefined && now >= job.confirmAt) this.#confirm(job)
         else if (this.#isOvertaken(job, now)) this.#apply(job, { event: "overtaken" })
-      } else if (now - job.lastSeen > (this.#nats.isConnected() ? Limits.jobSilenceMs : Limits.awaySilenceMs)) {
-        this.#apply(job, { event: "workerLost" })
-      }
+      } else if (now - job.lastSeen > silenceMs) this.#apply(job, { event: "workerLost" })
     }
   }
 
   #watchWorkers(): void {
     for (const [link, isLost] of this.#links.silent()) {
+      this.#askServer()
       if (isLost) this.#workerLost(link)
       else {
         // again at every look: a ping on its way when the worker died is never answered, only the next one gets a 503
@@ -379,6 +385,18 @@ export class JobTracker {
         )
       }
     }
+  }
+
+  /** Where all are silent it may be the server that stands still: then everybody's time begins anew when it goes on. */
+  #askServer(): void {
+    if (this.#askedAt !== undefined) return
+    const askedAt = this.#now()
+    const answered = () => {
+      this.#askedAt = undefined
+      if (this.#now() - askedAt > stalledMs) this.#links.forgive()
+    }
+    this.#askedAt = askedAt
+    this.#nats.connection.flush().then(answered, answered)
   }
 
   #reconnected(): void {

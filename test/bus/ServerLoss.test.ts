@@ -1,12 +1,23 @@
 /** Jobs whose server is killed and comes back without its memory: what can go on goes on, and nothing hangs. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import { windowBytes } from "../../shared/bus/Limits.ts"
 import type { ServedJob } from "../../shared/bus/JobServer.ts"
+import { pingAfterMs, pongWithinMs, windowBytes } from "../../shared/bus/Limits.ts"
 import { untilNoJobs } from "../fixture/JobStream.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
 import { Cable } from "../fixture/Cable.ts"
 import { connected, disconnected, head, ingress, piece, reply, worker } from "./Sides.ts"
+
+/** Answers in two pieces, the second when it may. */
+const inTwo = (goOn: Deferred.Deferred<void>) => (job: ServedJob) =>
+  Effect.gen(function*() {
+    yield* Effect.orDie(job.claim("neverSent"))
+    job.reply.start(head)
+    job.reply.write(piece("one, "))
+    yield* Deferred.await(goOn)
+    job.reply.write(piece("two"))
+    job.reply.end(undefined)
+  })
 
 // each waits for clocks of the protocol, and none for another
 describe.concurrent("a server that is killed and comes back empty", () => {
@@ -187,17 +198,7 @@ describe.concurrent("a server that is killed and comes back empty", () => {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
       const back = yield* Deferred.make<void>()
-      const side = yield* worker(server.url, {
-        run: (job) =>
-          Effect.gen(function*() {
-            yield* Effect.orDie(job.claim("neverSent"))
-            job.reply.start(head)
-            job.reply.write(piece("one, "))
-            yield* Deferred.await(back)
-            job.reply.write(piece("two"))
-            job.reply.end(undefined)
-          })
-      })
+      const side = yield* worker(server.url, { run: inTwo(back) })
       const answer = face.submit()
       yield* answer.receivedBytes("one, ".length)
       yield* Effect.promise(() => server.kill())
@@ -251,5 +252,24 @@ describe.concurrent("a server that is killed and comes back empty", () => {
       yield* Effect.promise(() => server.restart())
       assert.deepStrictEqual(yield* paid.usage, { inputTokens: 0, outputTokens: 1 })
       assert.deepStrictEqual(yield* free.usage, { inputTokens: 0, outputTokens: 1 })
+    }))
+})
+
+describe("a server that stands still", () => {
+  it.live("for longer than a worker may be silent costs no answer", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const face = yield* ingress(server.url)
+      const goOn = yield* Deferred.make<void>()
+      yield* worker(server.url, { run: inTwo(goOn) })
+      const answer = face.submit()
+      yield* answer.receivedBytes("one, ".length)
+      server.freeze()
+      // not to wait for anything: this is for how long it stands still
+      yield* Effect.sleep(2 * (pingAfterMs + pongWithinMs))
+      server.thaw()
+      yield* Deferred.succeed(goOn, undefined)
+      yield* answer.usage
+      assert.strictEqual(answer.bytes.toString(), "one, two")
     }))
 })
