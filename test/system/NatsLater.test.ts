@@ -1,10 +1,12 @@
 /** Services that are started before NATS, as a cluster and a composition do it: they live, wait, and serve when it comes. */
 import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { chat, outcomeOf } from "../fixture/ChatClient.ts"
 import { eventually } from "../fixture/Eventually.ts"
 import { Gateway, testAdminToken, testSecret } from "../fixture/Gateway.ts"
+import { randomPort } from "../fixture/NatsServer.ts"
 import { freePort, ServiceProcess } from "../fixture/ServiceProcess.ts"
 
 /** Each by the variable that says where it listens. */
@@ -79,5 +81,24 @@ describe("a service that is started before NATS", { timeout: 60_000 }, () => {
         assert.strictEqual(await service.terminate(), 0, name)
         assert.isBelow(performance.now() - told, 2_000, name)
       }
+    }))
+})
+
+describe("a command without NATS", { timeout: 60_000 }, () => {
+  it.live("waits for nothing, and says what is missing", () =>
+    Effect.promise(async () => {
+      const url = `nats://127.0.0.1:${randomPort()}`
+      const command = await ServiceProcess.start({
+        name: "admin",
+        nats: { url },
+        words: ["keys", "list"],
+        environment: { NATS_WAIT_MS: "600000" },
+        port: 0
+      })
+      assert.strictEqual(await command.exited, 1)
+      assert.strictEqual(
+        command.log,
+        `NATS at ${url} cannot be used (connection refused): start a server there, or name another in NATS_URL\n`
+      )
     }))
 })
