@@ -58,6 +58,8 @@ export interface ServeOptions extends PoolServer.PoolOptions {
 /** This process was held up where it looks at the clock so much later than it meant to, in milliseconds. */
 const lookMs = 250
 const heldUpMs = 500
+/** Longer than ingress waits for a worker that has fallen silent, in milliseconds. */
+const rememberedMs = 60_000
 /** How long to wait for ingress's word on a claim. */
 const answerWithinMs = 5_000
 /** How long the last words of a server that closes may take to leave, in milliseconds. */
@@ -117,6 +119,13 @@ class Server implements PoolServer.PoolServer {
   readonly #waiting = new Map<string, PulledJob>()
   /** The bodies that were fetched, or are being fetched. */
   #bodyBytes = 0
+  /**
+   * Jobs that nobody may do again, and that have ended of late. Where the end and the acknowledgement were lost on their way
+   * one is given out once more, and its ingress, which still believes that it is being done here, would agree to it.
+   */
+  #ended = new Set<string>()
+  #endedBefore = new Set<string>()
+  #forgottenAt = performance.now()
   /** Ended, but held. */
   readonly #held = new Map<string, PulledJob>()
   #onReleased: (() => void) | undefined
@@ -199,6 +208,7 @@ class Server implements PoolServer.PoolServer {
     const key = Subjects.attemptKey(job.id, job.attempt)
     // the same attempt, given out again while it is still here
     if (this.#replies.has(key) || this.#held.has(key) || this.#waiting.has(key)) return job.acknowledge()
+    if (this.#ended.has(key) || this.#endedBefore.has(key)) return job.acknowledge()
     if (job.body !== undefined) return this.#run(key, job)
     this.#waiting.set(key, job)
     this.#admit()
@@ -264,6 +274,7 @@ class Server implements PoolServer.PoolServer {
         this.#bodyBytes -= job.bodySize
         this.#admit()
       }
+      if (reply.committed) this.#remember(key)
       // whatever became of the work, ingress is told
       if (!reply.over) reply.fail(new WorkerLost())
       if (fiber !== undefined) this.#fibers.delete(fiber)
@@ -277,6 +288,16 @@ class Server implements PoolServer.PoolServer {
     if (fiber.pollUnsafe() !== undefined) return ended()
     this.#fibers.add(fiber)
     fiber.addObserver(ended)
+  }
+
+  #remember(key: string): void {
+    const now = performance.now()
+    if (now - this.#forgottenAt > rememberedMs) {
+      this.#endedBefore = this.#ended
+      this.#ended = new Set()
+      this.#forgottenAt = now
+    }
+    this.#ended.add(key)
   }
 
   #claim(job: PulledJob, reply: JobReply, redispatch: Redispatch): Effect.Effect<void, Cancelled> {

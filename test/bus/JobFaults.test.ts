@@ -159,6 +159,43 @@ describe.concurrent("a worker that freezes", () => {
     }))
 })
 
+describe.concurrent("a paid call whose answer is lost with the wire", () => {
+  it.live("is not made again by the worker that made it, which is given the job once more", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(server.url)
+      const claimed = yield* Deferred.make<void>()
+      const held = yield* Deferred.make<void>()
+      let calls = 0
+      const only = yield* worker(cable.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(job.claim("neverSent"))
+            calls++
+            yield* Deferred.succeed(claimed, undefined)
+            yield* Deferred.await(held)
+            job.reply.start(head)
+            job.reply.end(undefined)
+          })
+      })
+      const answer = face.submit({})
+      yield* Deferred.await(claimed)
+      const spoken = cable.holdAt(() => "before")
+      yield* Deferred.succeed(held, undefined)
+      yield* Effect.promise(() => spoken)
+      // the acknowledgement too
+      yield* Effect.promise(() => new Promise<void>((resolve) => only.nats.outbox.afterFlush(resolve)))
+      cable.cut()
+      yield* disconnected(only)
+      cable.mend()
+      yield* connected(only)
+      yield* answer.error
+      yield* Effect.promise(() => untilNoJobs(server))
+      assert.strictEqual(calls, 1)
+    }))
+})
+
 describe.concurrent("an ingress that dies", () => {
   it.live("has its jobs interrupted, whatever they are about", () =>
     Effect.gen(function*() {
