@@ -87,6 +87,10 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
   status: Schema.NullOr(Schema.Int),
   retryAfterMs: Schema.NullOr(Schema.Finite)
 }) {
+  /** Its answer makes no sense. */
+  static readonly malformed = (provider: string) =>
+    new ProviderFailed({ provider, reason: "malformed", status: null, retryAfterMs: null })
+
   override get message() {
     switch (this.reason) {
       case "unreachable":

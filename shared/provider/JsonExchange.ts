@@ -60,8 +60,7 @@ export const make = <Answer>(
   ): Effect.fn.Return<Answer, JobError> {
     const key = Option.map(yield* Endpoint.keyOf(endpoint), Redacted.value)
     const traceparent = yield* TraceParent.current
-    const malformed = () =>
-      new ProviderFailed({ provider: endpoint.name, reason: "malformed", status: null, retryAfterMs: null })
+    const malformed = () => ProviderFailed.malformed(endpoint.name)
     const timeouts = Endpoint.timeoutsOf(endpoint)
     const pieces: Array<Uint8Array> = []
     let size = 0

@@ -109,7 +109,7 @@ const fromStatus = Effect.fnUntraced(function*(
   // where the package has made more of the body than can be seen here, its words are taken
   const body = ProviderError.hasMessage(textOf(responseBody)) ? textOf(responseBody) : JSON.stringify({ message })
   if (status >= 200 && status < 300) {
-    return new ProviderFailed({ provider, reason: "malformed", status: null, retryAfterMs: null })
+    return ProviderFailed.malformed(provider)
   }
   const failure = yield* ProviderError.fromAnswer(provider, status, headers, body, secrets)
   return failure._tag === "ProviderRejected" && isRetryable === true

@@ -35,7 +35,7 @@ export const make = (open: Opener): EmbeddingModel =>
           providerOptions: providerOptions(opened, model, extra)
         })).pipe(Effect.filterOrFail(
           ({ embeddings }) => embeddings.length === values.length,
-          () => new ProviderFailed({ provider: endpoint.name, reason: "malformed", status: null, retryAfterMs: null })
+          () => ProviderFailed.malformed(endpoint.name)
         ))
     const answers = yield* Effect.forEach(Array.chunksOf(texts, Math.min(most ?? Infinity, texts.length)), vectorsOf, {
       concurrency: parallel ? callsAtOnce : 1

@@ -34,14 +34,7 @@ export const make = (open: Opener): Perform =>
     const isKnown = ranking.every(({ index }) =>
       values[index] !== undefined
     )
-    if (!isKnown) {
-      return yield* new ProviderFailed({
-        provider: endpoint.name,
-        reason: "malformed",
-        status: null,
-        retryAfterMs: null
-      })
-    }
+    if (!isKnown) return yield* ProviderFailed.malformed(endpoint.name)
     // not every provider has the most relevant first
     const ranked = ranking.toSorted((one, other) => other.relevanceScore - one.relevanceScore)
     const usage = usageIn(response?.body)

@@ -53,12 +53,7 @@ export const make = (open: Opener): Perform =>
       }))
     const sound = typeof audio === "string" ? Buffer.from(audio, "base64") : audio
     if (sound.length === 0 || isText(sound)) {
-      return yield* new ProviderFailed({
-        provider: endpoint.name,
-        reason: "malformed",
-        status: null,
-        retryAfterMs: null
-      })
+      return yield* ProviderFailed.malformed(endpoint.name)
     }
     const told = response.headers?.["content-type"]
     sink.start({

@@ -61,7 +61,7 @@ export const make = (upstream: Upstream["Service"]): EmbeddingModel => {
         body: toBody(endpoint.model, texts, inputType, request)
       }).pipe(Effect.filterOrFail(
         ({ embeddings }) => embeddings.float.length === texts.length,
-        () => new ProviderFailed({ provider: endpoint.name, reason: "malformed", status: null, retryAfterMs: null })
+        () => ProviderFailed.malformed(endpoint.name)
       ))
     const answers = yield* Effect.forEach(Array.chunksOf(request.texts, textsPerCall), vectorsOf, {
       concurrency: callsAtOnce

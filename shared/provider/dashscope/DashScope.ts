@@ -94,7 +94,7 @@ const fromAnswer = (answer: typeof Answer.Type, { endpoint }: Call): Effect.Effe
       const at = contentAt(image)
       return at === undefined
         ? Effect.fail(
-          new ProviderFailed({ provider: endpoint.name, reason: "malformed", status: null, retryAfterMs: null })
+          ProviderFailed.malformed(endpoint.name)
         )
         : Effect.succeed({ content: at, revisedPrompt })
     })

@@ -22,8 +22,7 @@ export interface Means {
   readonly results: ResultStore["Service"]
 }
 
-const malformed = ({ endpoint: { name: provider } }: Call) =>
-  new ProviderFailed({ provider, reason: "malformed", status: null, retryAfterMs: null })
+const malformed = ({ endpoint: { name: provider } }: Call) => ProviderFailed.malformed(provider)
 
 /** A provider's picture may take its time, but not that of the whole request. */
 const bounds = { maximumBytes: 20 * 1024 * 1024, withinMs: 60_000, tries: 3 }

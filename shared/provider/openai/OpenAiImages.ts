@@ -105,7 +105,7 @@ const toPicture = (
 ): Effect.Effect<Picture, JobError> => {
   const content = typeof base64 === "string" ? Buffer.from(base64, "base64") : contentAt(url ?? "")
   return content === undefined
-    ? Effect.fail(new ProviderFailed({ provider, reason: "malformed", status: null, retryAfterMs: null }))
+    ? Effect.fail(ProviderFailed.malformed(provider))
     : Effect.succeed({ content, revisedPrompt: revisedPrompt ?? undefined })
 }
 

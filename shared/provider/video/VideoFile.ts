@@ -46,7 +46,5 @@ export const read = (
     Effect.tapError(({ cause }) =>
       Effect.logWarning("a provider's video cannot be read", { provider: endpoint.name, cause: String(cause) })
     ),
-    Effect.mapError(() =>
-      new ProviderFailed({ provider: endpoint.name, reason: "malformed", status: null, retryAfterMs: null })
-    )
+    Effect.mapError(() => ProviderFailed.malformed(endpoint.name))
   )
