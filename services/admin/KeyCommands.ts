@@ -2,7 +2,7 @@
 import { Config, Console, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { userInfo } from "node:os"
-import { Nats } from "../../shared/bus/Nats.ts"
+import { ControlNats } from "../../shared/bus/Nats.ts"
 import type { ApiKey } from "../../shared/keys/ApiKey.ts"
 import { secretPattern } from "../../shared/keys/ApiKey.ts"
 import type { KeyChanges } from "../../shared/keys/KeySettings.ts"
@@ -11,7 +11,7 @@ import { KeyStore } from "../../shared/keys/KeyStore.ts"
 import * as KeyFlags from "./KeyFlags.ts"
 import { failPlainly } from "./Plainly.ts"
 
-const store = Layer.merge(KeyStore.layer, KeyAudit.layer).pipe(Layer.provide(Nats.layer))
+const store = Layer.merge(KeyStore.layer, KeyAudit.layer).pipe(Layer.provide(ControlNats.layer))
 
 /** Who it is, for the log of changes. */
 const by = Effect.sync(() => `${userInfo().username} at the command line`)

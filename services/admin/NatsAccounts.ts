@@ -1,21 +1,27 @@
 /**
- * The accounts of a NATS server as its configuration says them: the gateway's, with a user for each service and no more
- * rights for it than `Access.ts` lists, and the server's own for monitoring.
+ * The accounts of a NATS server as its configuration says them: the gateway's two, with a user for each service that is in
+ * them and no more rights for it than `Access.ts` lists, and the server's own for monitoring.
  */
-import { type NatsService, permissionsOf } from "../../shared/bus/Access.ts"
+import { type Identity, permissionsOf } from "../../shared/bus/Access.ts"
+import { type Account, accounts } from "../../shared/bus/Storage.ts"
 
-/** The public keys of each service: more than one while a key is being changed. */
-export type PublicKeys = ReadonlyMap<NatsService, ReadonlyArray<string>>
+/** The public keys of each identity: more than one while a key is being changed. */
+export type PublicKeys = ReadonlyMap<Identity, ReadonlyArray<string>>
 
-/** The account that all of the gateway is in. Autoscaling and dashboards name it. */
-export const accountName = "GATEWAY"
+/** What the accounts are called. Autoscaling and dashboards name that of the jobs. */
+export const accountNames: Readonly<Record<Account, string>> = { data: "GATEWAY", control: "GATEWAY_CONTROL" }
+
+export interface AccountOptions {
+  /** Whether processes of the version that knew one account are still in use: see `formerRights` in `Access.ts`. */
+  readonly withFormer: boolean
+}
 
 const list = (subjects: ReadonlyArray<string>, indent: string): string =>
   `[\n${subjects.map((subject) => `${indent}  "${subject}"`).join("\n")}\n${indent}]`
 
-const user = (service: NatsService, key: string): string => {
-  const { answers, publish, subscribe } = permissionsOf(service)
-  return `      # ${service}
+const user = (identity: Identity, key: string, options: AccountOptions): string => {
+  const { answers, publish, subscribe } = permissionsOf(identity, options)
+  return `      # ${identity.name}
       {
         nkey: ${key}
         permissions {
@@ -30,16 +36,22 @@ const user = (service: NatsService, key: string): string => {
       }`
 }
 
-/** For `include` in the configuration of a server. Public keys are no secret. */
-export const renderAccounts = (keys: PublicKeys): string =>
-  `# Made by \`admin nats keys\`: not to be edited.
-accounts {
-  ${accountName} {
+const account = (account: Account, keys: PublicKeys, options: AccountOptions): string => {
+  const users = [...keys].filter(([identity]) => identity.account === account)
+    .flatMap(([identity, its]) => its.map((key) => user(identity, key, options)))
+  return `  ${accountNames[account]} {
     jetstream: enabled
     users = [
-${[...keys].flatMap(([service, its]) => its.map((key) => user(service, key))).join("\n")}
+${users.join("\n")}
     ]
-  }
+  }`
+}
+
+/** For `include` in the configuration of a server. Public keys are no secret. */
+export const renderAccounts = (keys: PublicKeys, options: AccountOptions): string =>
+  `# Made by \`admin nats keys\`: not to be edited.
+accounts {
+${accounts.map((one) => account(one, keys, options)).join("\n")}
   SYS {}
 }
 system_account: SYS

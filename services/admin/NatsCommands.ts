@@ -1,19 +1,28 @@
 /**
- * `nats keys FOLDER`: an identity for each service on NATS, and what a server has to know of them.
+ * `nats keys FOLDER`: an identity for each service in each account of NATS that it is in, and what a server has to know of
+ * them.
  *
- * The folder is the truth: `<service>.nk` holds a seed, `<service>.old.nk` the one before it while it is being changed, and
- * from these `accounts.conf` is written, for the server, and `kustomization.yaml`, by which `kubectl apply -k` hands each
- * service its own.
+ * The folder is the truth: `<identity>.nk` holds a seed, `<identity>.old.nk` the one before it while it is being changed,
+ * and from these `accounts.conf` is written, for the server, and `kustomization.yaml`, by which `kubectl apply -k` hands
+ * each service its own. `former-rights` is there while processes that know one account only are being replaced.
  */
 import { Console, Effect, FileSystem, Path, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { type NatsService, natsServices } from "../../shared/bus/Access.ts"
+import { identities, type Identity, natsServices } from "../../shared/bus/Access.ts"
 import { generate, publicKeyOf } from "../../shared/bus/Credentials.ts"
 import { type PublicKeys, renderAccounts } from "./NatsAccounts.ts"
 import { failPlainly } from "./Plainly.ts"
 
-const current = (service: NatsService): string => `${service}.nk`
-const former = (service: NatsService): string => `${service}.old.nk`
+/** The mark in the folder. */
+const formerRights = "former-rights"
+
+const current = ({ name }: Identity): string => `${name}.nk`
+const former = ({ name }: Identity): string => `${name}.old.nk`
+
+/** The files of a service's Secret: a seed for each account that it is in. */
+const filesOf = (service: string): ReadonlyArray<string> =>
+  identities.filter((identity) => identity.service === service)
+    .map((identity) => `${identity.account === "data" ? "seed" : "control-seed"}=${current(identity)}`)
 
 /** Secrets and a ConfigMap under the names that the manifests expect. */
 const kustomization =
@@ -29,7 +38,7 @@ configMapGenerator:
 secretGenerator:
 ${
     natsServices.map((service) =>
-      `  - name: nats-${service}\n    namespace: model-gateway\n    files: [seed=${current(service)}]`
+      `  - name: nats-${service}\n    namespace: model-gateway\n    files: [${filesOf(service).join(", ")}]`
     ).join("\n")
   }
 `
@@ -45,7 +54,7 @@ const keys = Command.make(
       Flag.withDefault(false)
     ),
     retire: Flag.Boolean("retire").pipe(
-      Flag.withDescription("Forget the keys that `--rotate` has replaced"),
+      Flag.withDescription("Forget the keys that `--rotate` has replaced, and rights that only a former version needs"),
       Flag.withDefault(false)
     )
   },
@@ -55,25 +64,31 @@ const keys = Command.make(
     const file = (name: string) => path.join(folder, name)
     const seedIn = (name: string) => Effect.map(fs.readFileString(file(name)), Redacted.make<string>)
     yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
-    const keysOf = Effect.fnUntraced(function*(service: NatsService) {
-      if (retire) yield* fs.remove(file(former(service)), { force: true })
+    // seeds of a version that knew one account: its processes go on with their rights until they are replaced
+    const known = yield* Effect.filter(identities, (identity) => fs.exists(file(current(identity))))
+    const isUpgrade = known.length > 0 && known.every(({ account }) => account === "data")
+    if (isUpgrade) yield* fs.writeFileString(file(formerRights), "")
+    if (retire) yield* fs.remove(file(formerRights), { force: true })
+    const keysOf = Effect.fnUntraced(function*(identity: Identity) {
+      if (retire) yield* fs.remove(file(former(identity)), { force: true })
       // a change that has begun goes on: services may still use what the first go has replaced
-      const isChanging = yield* fs.exists(file(former(service)))
-      if (rotate && !isChanging && (yield* fs.exists(file(current(service))))) {
-        yield* fs.rename(file(current(service)), file(former(service)))
+      const isChanging = yield* fs.exists(file(former(identity)))
+      if (rotate && !isChanging && (yield* fs.exists(file(current(identity))))) {
+        yield* fs.rename(file(current(identity)), file(former(identity)))
       }
-      if (!(yield* fs.exists(file(current(service))))) {
+      if (!(yield* fs.exists(file(current(identity))))) {
         const seed = yield* generate
-        yield* fs.writeFileString(file(current(service)), Redacted.value(seed), { mode: 0o600, flag: "wx" })
+        yield* fs.writeFileString(file(current(identity)), Redacted.value(seed), { mode: 0o600, flag: "wx" })
       }
-      const seeds = [yield* seedIn(current(service))]
-      if (yield* fs.exists(file(former(service)))) seeds.push(yield* seedIn(former(service)))
-      return [service, yield* Effect.forEach(seeds, publicKeyOf)] as const
+      const seeds = [yield* seedIn(current(identity))]
+      if (yield* fs.exists(file(former(identity)))) seeds.push(yield* seedIn(former(identity)))
+      return [identity, yield* Effect.forEach(seeds, (seed) => publicKeyOf(seed))] as const
     })
-    const all: PublicKeys = new Map(yield* Effect.forEach(natsServices, keysOf))
-    yield* fs.writeFileString(file("accounts.conf"), renderAccounts(all))
+    const all: PublicKeys = new Map(yield* Effect.forEach(identities, keysOf))
+    const withFormer = yield* fs.exists(file(formerRights))
+    yield* fs.writeFileString(file("accounts.conf"), renderAccounts(all, { withFormer }))
     yield* fs.writeFileString(file("kustomization.yaml"), kustomization)
-    for (const [service, its] of all) yield* Console.log(`${service}: ${its.join(", ")}`)
+    for (const [{ name }, its] of all) yield* Console.log(`${name}: ${its.join(", ")}`)
   }, failPlainly)
 ).pipe(Command.withDescription("Make what is missing of the services' keys, and the server's accounts from them"))
 

@@ -1,7 +1,7 @@
 /** `provision`: makes the streams, consumers, buckets and stores that the services need, where they may not do so. */
 import { Config, Console, Effect } from "effect"
 import { Command } from "effect/cli"
-import { Nats } from "../../shared/bus/Nats.ts"
+import { layerBoth } from "../../shared/bus/Nats.ts"
 import { provisionAll } from "../../shared/bus/Provision.ts"
 import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
 import { failPlainly } from "./Plainly.ts"
@@ -15,7 +15,7 @@ export const provision = Command.make(
       const pools = Catalogue.poolsOf(yield* Catalogue.load(file))
       for (const { name, outcome } of yield* provisionAll(pools)) yield* Console.log(`${name}: ${outcome}`)
     },
-    Effect.provide(Nats.layer),
+    Effect.provide(layerBoth),
     failPlainly
   )
 ).pipe(

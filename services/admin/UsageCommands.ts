@@ -1,7 +1,7 @@
 /** `usage`: what has been used, from the counters in the NATS that `NATS_URL` names. */
 import { Console, DateTime, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { Nats } from "../../shared/bus/Nats.ts"
+import { ControlNats, layerBoth } from "../../shared/bus/Nats.ts"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { errorsOf, UsageQuery, type UsageRow } from "../../shared/usage/UsageTable.ts"
 import { flagDecoder } from "./FlagDecoder.ts"
@@ -64,7 +64,7 @@ export const usage = Command.make(
       if (rows.length === 0) yield* Console.error(`Nothing was used from ${query.from} to ${query.to}`)
       for (const row of rows) yield* Console.log(describe(row))
     },
-    Effect.provide(UsageCounters.layerQuery.pipe(Layer.provide(Nats.layer))),
+    Effect.provide(UsageCounters.layerQuery.pipe(Layer.provide(ControlNats.layer))),
     failPlainly
   )
 ).pipe(Command.withDescription("What has been used, by key, model, operation or day"))
@@ -73,7 +73,7 @@ export const usage = Command.make(
 export const countUsage = Command.make(
   "count-usage",
   {},
-  () => Layer.launch(UsageCounters.layer).pipe(Effect.provide(Nats.layer), failPlainly)
+  () => Layer.launch(UsageCounters.layer).pipe(Effect.provide(layerBoth), failPlainly)
 ).pipe(
   Command.withDescription("Count what is used, until it is stopped: budgets and `usage` are about what was counted")
 )

@@ -5,7 +5,7 @@ import { ByteSize, Config, Effect, Layer } from "effect"
 import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { createServer } from "node:http"
-import { Nats } from "../../shared/bus/Nats.ts"
+import { ControlNats, layerBothPatient, Nats } from "../../shared/bus/Nats.ts"
 import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
@@ -33,7 +33,11 @@ import { Traces } from "./Traces.ts"
 import * as UsageHandlers from "./UsageHandlers.ts"
 import * as WebApp from "./WebApp.ts"
 
-const health = Layer.unwrap(Effect.map(Nats, (nats) => Health.routes(nats.isConnected)))
+const health = Layer.unwrap(Effect.gen(function*() {
+  const nats = yield* Nats
+  const control = yield* ControlNats
+  return Health.routes(() => nats.isConnected() && control.isConnected())
+}))
 
 /** The largest request to the admin API, in bytes. */
 const maxBodyBytes = 64 * 1024
@@ -71,7 +75,7 @@ export const layer = HttpRouter.serve(routes, { disableLogger: true, disableList
   ]),
   Layer.provide([Sessions.layer, Attempts.layer, KeyStore.layer, KeyAudit.layer, Fleet.layer, UsageCounters.layer]),
   Layer.provide([RequestLog.layer, Traces.layer, WebApp.WebFiles.layer]),
-  Layer.provide([AdminToken.layer, Nats.layerPatient, Catalogue.layer]),
+  Layer.provide([AdminToken.layer, layerBothPatient, Catalogue.layer]),
   // listens first: probes are answered while it waits for NATS
   Layer.provide([server, NodeFileSystem.layer])
 )

@@ -7,7 +7,7 @@ import { createServer } from "node:http"
 import { atLeast } from "../../shared/contract/Fields.ts"
 import { JobClient } from "../../shared/bus/JobClient.ts"
 import { provisionPatiently } from "../../shared/bus/JobStreams.ts"
-import { Nats } from "../../shared/bus/Nats.ts"
+import { layerBothPatient, Nats } from "../../shared/bus/Nats.ts"
 import { Presence } from "../../shared/bus/Presence.ts"
 import { Catalogue, poolsOf } from "../../shared/catalogue/Catalogue.ts"
 import { ResultFiles } from "../../shared/files/ResultFiles.ts"
@@ -93,9 +93,9 @@ export const layer = onRelease.pipe(
   Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
   Layer.provide([queues, TaskCounts.layer]),
   Layer.provide([KeyRing.layer, Admission.layer, JobClient.layer, ResultFiles.layer, Tasks.services, Drain.layer]),
-  Layer.provide([Limits.layer, Spending.layer]),
+  Layer.provide([Limits.layerKeys, Spending.layer]),
   Layer.provide(Presence.layer),
-  Layer.provide([Nats.layerPatient, Catalogue.layer]),
+  Layer.provide([layerBothPatient, Catalogue.layer]),
   // listens first: probes are answered while it waits for NATS
   Layer.provide([server, NodeFileSystem.layer])
 )

@@ -1,11 +1,15 @@
 /**
  * Who may do what on NATS: the one table from which the server's permissions, its documentation and its test are made.
  *
- * Each service has one identity. It may publish and hear what its rights need and nothing else; in particular a worker
- * serves its own workload only, cannot make jobs, and cannot read keys or the answers of others.
+ * Each service has one identity in each account that it is in (`Account` in `Storage.ts`). It may publish and hear what its
+ * rights there need and nothing else; in particular a worker serves its own workload only, cannot make jobs, and cannot
+ * read keys or the answers of others. Permissions do not hold for the reply subjects that JetStream answers to, which is
+ * why workers are not in the control account.
  */
 import { type Workload, workloads } from "../contract/Operation.ts"
 import {
+  type Account,
+  accounts,
   buckets,
   bucketStream,
   events,
@@ -20,6 +24,8 @@ import { inboxPrefix, jobStream, jobStreamSubjects, presenceSubject, pullSubject
 /** One thing that a service does, and the subjects that it takes. */
 export interface Right {
   readonly does: string
+  /** Where; absent: in the data account. */
+  readonly account?: Account
   readonly publish: ReadonlyArray<string>
   readonly subscribe?: ReadonlyArray<string>
   /** Whether it may answer, once, whoever asked it. */
@@ -70,11 +76,13 @@ const looksUp = (stream: string): ReadonlyArray<string> => [
 
 const watches = (bucket: KeptBucket): Right => ({
   does: `reads and watches all of ${bucket.name}`,
+  account: bucket.account,
   publish: [...looksUp(bucketStream(bucket)), ...consumes(bucketStream(bucket))]
 })
 
 const writes = (bucket: KeptBucket): Right => ({
   does: `reads and writes ${bucket.name}`,
+  account: bucket.account,
   publish: [...looksUp(bucketStream(bucket)), `$KV.${bucket.name}.>`]
 })
 
@@ -95,8 +103,9 @@ const reports = ({ name, subjects }: KeptEvents, about: string): Right => ({
 })
 
 /** Stores events and reads them, by their places or from one place on. */
-const records = ({ name, subjects }: KeptEvents): Right => ({
+const records = ({ account, name, subjects }: KeptEvents): Right => ({
   does: `stores and reads the events of ${name}`,
+  account,
   publish: [...looksUp(name), subjects]
 })
 
@@ -124,7 +133,7 @@ const oversees: Right = {
 const works = (workload: Workload): ReadonlyArray<Right> => [
   serves(workload),
   tells,
-  writes(buckets.limits),
+  writes(buckets.providerLimits),
   reports(events.usage, workload)
 ]
 
@@ -133,6 +142,7 @@ const provisions: Right = {
   does: "creates, changes, backs up and restores every stream, consumer, bucket and store",
   publish: ["$JS.API.>", "$JS.FC.>", "$JS.SNAPSHOT.>"]
 }
+const provisionsControl: Right = { ...provisions, account: "control" }
 
 /** What each service does on NATS. */
 export const rights = {
@@ -141,7 +151,7 @@ export const rights = {
     tells,
     watches(buckets.apiKeys),
     watches(buckets.usageSpend),
-    writes(buckets.limits),
+    writes(buckets.keyLimits),
     writes(buckets.videoTasks),
     fetches(stores.results),
     keeps(stores.videoContent)
@@ -163,12 +173,51 @@ export const rights = {
     writes(buckets.usageSpend),
     oversees
   ],
-  admin: [provisions, writes(buckets.apiKeys), records(events.keyChanges)]
+  admin: [provisions, provisionsControl, writes(buckets.apiKeys), records(events.keyChanges)]
 } satisfies Record<Workload, ReadonlyArray<Right>> & Record<string, ReadonlyArray<Right>>
 
 /** A service with an identity of its own on NATS. */
 export type NatsService = keyof typeof rights
 export const natsServices = Object.keys(rights) as ReadonlyArray<NatsService>
+
+/** A service in one of the accounts that it is in. */
+export interface Identity {
+  readonly service: NatsService
+  readonly account: Account
+  /** Such as `ingress` and `ingress-control`. */
+  readonly name: string
+}
+
+const rightsIn = (all: ReadonlyArray<Right>, account: Account): ReadonlyArray<Right> =>
+  all.filter((right) => (right.account ?? "data") === account)
+
+/** What a service does in an account. */
+export const rightsOf = (service: NatsService, account: Account): ReadonlyArray<Right> =>
+  rightsIn(rights[service], account)
+
+export const identities: ReadonlyArray<Identity> = natsServices.flatMap((service) =>
+  accounts
+    .filter((account) => rightsOf(service, account).length > 0)
+    .map((account) => ({ service, account, name: account === "data" ? service : `${service}-${account}` }))
+)
+
+/** A bucket as versions kept it that knew no control account. */
+const inData = ({ name }: KeptBucket): KeptBucket => ({ name, account: "data" })
+
+/**
+ * What processes of such a version do in the data account until they are replaced. Keys can be read there, but no longer
+ * changed: provisioning has moved them, and a change would be lost.
+ */
+const formerRights: Partial<Record<NatsService, ReadonlyArray<Right>>> = {
+  ingress: [watches(inData(buckets.apiKeys)), watches(inData(buckets.usageSpend)), writes(buckets.providerLimits)],
+  console: [
+    watches(inData(buckets.apiKeys)),
+    writes(inData(buckets.consoleSessions)),
+    watches(inData(buckets.usageCounters)),
+    writes(inData(buckets.usageCounters)),
+    writes(inData(buckets.usageSpend))
+  ]
+}
 
 export interface Permissions {
   readonly publish: ReadonlyArray<string>
@@ -176,9 +225,13 @@ export interface Permissions {
   readonly answers: boolean
 }
 
-/** The subjects that its rights come to, and the inbox for its answers. */
-export const permissionsOf = (service: NatsService): Permissions => {
-  const all: ReadonlyArray<Right> = rights[service]
+/** The subjects that its rights in an account come to, if need be with those of the former version, and its inbox. */
+export const permissionsOf = (
+  { account, service }: Pick<Identity, "account" | "service">,
+  options: { readonly withFormer: boolean } = { withFormer: false }
+): Permissions => {
+  const former = options.withFormer ? rightsIn(formerRights[service] ?? [], account) : []
+  const all = [...rightsOf(service, account), ...former]
   return {
     publish: [...new Set(all.flatMap(({ publish }) => publish))],
     subscribe: [`${inboxPrefix(service)}.>`, ...new Set(all.flatMap(({ subscribe = [] }) => subscribe))],

@@ -12,7 +12,7 @@ import {
 import { nanos } from "@nats-io/nats-core"
 import { Effect, Stream } from "effect"
 import { attempt, ensureStream, JetStreamFailed, mayCreate, type NamedStream, replicas } from "./JobStreams.ts"
-import { Nats } from "./Nats.ts"
+import { Nats, natsOf } from "./Nats.ts"
 import type { KeptEvents } from "./Storage.ts"
 
 /** An event in its place. */
@@ -38,8 +38,8 @@ export const eventConfig = (stream: KeptEvents, replicas: number): NamedStream =
  * Makes sure that the stream exists, see `mayCreate`, and returns when it was made: a stream that was removed and made again
  * counts its events anew.
  */
-export const openEvents = Effect.fn("EventStream.openEvents")(function*(stream: KeptEvents) {
-  const nats = yield* Nats
+export const openEvents = Effect.fn("EventStream.openEvents")(function*<K extends KeptEvents>(stream: K) {
+  const nats = yield* natsOf(stream)
   const creates = yield* mayCreate
   const copies = yield* replicas
   return yield* attempt(async () => {

@@ -3,7 +3,7 @@ import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { openEvents } from "./EventStream.ts"
 import { attempt, type JetStreamFailed } from "./JobStreams.ts"
-import { Nats } from "./Nats.ts"
+import { natsOf } from "./Nats.ts"
 import type { KeptEvents } from "./Storage.ts"
 
 export interface Journal {
@@ -17,8 +17,8 @@ export interface Journal {
 const fetchedAtOnce = 50
 
 /** Opens the stream, creating it where this process may; see `openEvents`. */
-export const openJournal = Effect.fn("Journal.openJournal")(function*(stream: KeptEvents) {
-  const nats = yield* Nats
+export const openJournal = Effect.fn("Journal.openJournal")(function*<K extends KeptEvents>(stream: K) {
+  const nats = yield* natsOf(stream)
   yield* openEvents(stream)
   const manager = yield* attempt(() => jetstreamManager(nats.connection, { checkAPI: false, timeout: 3_000 }))
   const publisher = jetstream(nats.connection, { timeout: 3_000 })

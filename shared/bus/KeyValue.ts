@@ -6,7 +6,7 @@ import type { NatsConnection } from "@nats-io/nats-core"
 import { Cause, type Config, Effect, Option, Queue, Schedule, type Scope, Stream } from "effect"
 import { entriesOf, type Entry, keysOf } from "./BucketEntries.ts"
 import { attempt, JetStreamFailed, mayCreate, replicas } from "./JobStreams.ts"
-import { Nats } from "./Nats.ts"
+import { type Nats, type NatsOf, natsOf } from "./Nats.ts"
 import { bucketStream, type KeptBucket } from "./Storage.ts"
 
 /** A value as it stood at one moment. */
@@ -62,12 +62,12 @@ export const createBucket = (connection: NatsConnection, { name, ttlMs = 0 }: Ke
   new Kvm(connection).create(name, { replicas, history: 1, ttl: ttlMs })
 
 /** Opens a bucket, creating it where this process may: see `mayCreate`. */
-export const openBucket = Effect.fn("KeyValue.openBucket")(function*(kept: KeptBucket): Effect.fn.Return<
+export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends KeptBucket>(kept: K): Effect.fn.Return<
   Bucket,
   JetStreamFailed | Config.ConfigError,
-  Nats
+  NatsOf<K>
 > {
-  const nats = yield* Nats
+  const nats = yield* natsOf(kept)
   const creates = yield* mayCreate
   const copies = yield* replicas
   const bucket: KV = yield* attempt(() =>

@@ -1,12 +1,12 @@
 /**
- * The connection of a process to NATS: one connection, one outbox, one identity on the bus.
+ * The connections of a process to NATS, one for each account that it is in: `Nats` for jobs and all that workers write,
+ * `ControlNats` for keys, limits of keys, spending and sessions, which workers must not reach.
  *
- * It reconnects for ever; while it is away, `connected` is false and whoever needs it has to bear that within its own
- * deadline.
+ * Each reconnects for ever; while it is away, `isConnected` is false and its users bear that within their own deadlines.
  */
 import type { Msg, NatsConnection, Subscription } from "@nats-io/nats-core"
 import { createInbox, nuid } from "@nats-io/nats-core"
-import { Clock, Config, Context, Effect, Layer, Stream } from "effect"
+import { Clock, Config, Context, Effect, identity, Layer, Stream } from "effect"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { ServiceName } from "../telemetry/ServiceName.ts"
 import { connect, type NatsUnavailable, patiently } from "./Connect.ts"
@@ -14,6 +14,7 @@ import * as Credentials from "./Credentials.ts"
 import * as Limits from "./Limits.ts"
 import { Outbox } from "./Outbox.ts"
 import { steady } from "./Steady.ts"
+import type { Account, InAccount } from "./Storage.ts"
 import { inboxPrefix } from "./Subjects.ts"
 
 export class Nats extends Context.Service<Nats, {
@@ -43,20 +44,46 @@ export class Nats extends Context.Service<Nats, {
    * For a command, which fails where no server answers. Reads `NATS_URL` (several servers, separated by commas), and what
    * `Credentials.ts` reads.
    */
-  static readonly layer = Layer.effect(Nats, Effect.suspend(() => make((once) => once)))
+  static readonly layer = Layer.effect(Nats, Effect.suspend(() => make("data", (once) => once)))
 
   /** For a service, which waits for a server: see `Connect.ts`. */
-  static readonly layerPatient = Layer.effect(Nats, Effect.suspend(() => make(patiently)))
+  static readonly layerPatient = Layer.effect(Nats, Effect.suspend(() => make("data", patiently)))
 }
 
+/** The connection to the control account. Where the server knows no accounts it reaches the same as `Nats` does. */
+export class ControlNats extends Context.Service<ControlNats, Nats["Service"]>()("shared/bus/ControlNats") {
+  /** For a command. Reads `NATS_URL`, and what `Credentials.ts` reads for the control account. */
+  static readonly layer = Layer.effect(ControlNats, Effect.suspend(() => make("control", (once) => once)))
+
+  /** For a service. */
+  static readonly layerPatient = Layer.effect(ControlNats, Effect.suspend(() => make("control", patiently)))
+}
+
+/** Both connections of a command. */
+export const layerBoth = ControlNats.layer.pipe(Layer.provideMerge(Nats.layer))
+
+/** Both connections of a service, one after the other, so that it waits for NATS, and says so, once. */
+export const layerBothPatient = ControlNats.layerPatient.pipe(Layer.provideMerge(Nats.layerPatient))
+
+/** The connection to the account that something is kept in. */
+export type NatsOf<K extends InAccount> = { readonly data: Nats; readonly control: ControlNats }[K["account"]]
+
+export const natsOf = <K extends InAccount>({ account }: K): Effect.Effect<Nats["Service"], never, NatsOf<K>> =>
+  // the type says for each account which service this asks for
+  (account === "control" ? ControlNats : Nats) as unknown as Effect.Effect<Nats["Service"], never, NatsOf<K>>
+
 const make = <E>(
+  account: Account,
   getting: (once: Effect.Effect<NatsConnection, NatsUnavailable>) => Effect.Effect<NatsConnection, E>
 ) =>
   Effect.gen(function*() {
     const servers = yield* Config.String("NATS_URL").pipe(Config.withDefault("nats://127.0.0.1:4222"))
-    const credentials = yield* Credentials.options
+    const credentials = yield* Credentials.options(account)
     const service = yield* ServiceName
     const run = Effect.runForkWith(yield* Effect.context<never>())
+    const connected = Metrics.natsConnected(account)
+    const reconnects = Metrics.natsReconnects(account)
+    const errors = Metrics.natsErrors(account)
 
     const connection = yield* Effect.acquireRelease(
       getting(connect(servers, { ...credentials, name: service, inboxPrefix: inboxPrefix(service) })),
@@ -68,10 +95,10 @@ const make = <E>(
     let awaySince: number | undefined
     let backSince = Number.NEGATIVE_INFINITY
     const isConnected = () => awaySince === undefined && !connection.isClosed()
-    yield* Metrics.observe(Metrics.natsConnected(), () => isConnected() ? 1 : 0)
+    yield* Metrics.observe(connected, () => isConnected() ? 1 : 0)
     // what has not happened yet is 0, so that the first time is seen
-    Metrics.update(Metrics.natsReconnects(), 0)
-    Metrics.update(Metrics.natsErrors(), 0)
+    Metrics.update(reconnects, 0)
+    Metrics.update(errors, 0)
     for (const request of ["provision", "confirm", "submit"]) Metrics.update(Metrics.jetStreamErrors(request), 0)
     const reconnected = new Set<() => void>()
     const outbox = new Outbox(connection, (subject, cause) => {
@@ -93,11 +120,11 @@ const make = <E>(
             awaySince = undefined
             backSince = now()
             outbox.releaseAfter(Limits.holdMs)
-            Metrics.update(Metrics.natsReconnects(), 1)
+            Metrics.update(reconnects, 1)
             for (const listener of reconnected) listener()
             return Effect.logInfo("NATS connection is back")
           case "error":
-            Metrics.update(Metrics.natsErrors(), 1)
+            Metrics.update(errors, 1)
             return Effect.logWarning("NATS reported an error", { error: status.error.message })
           default:
             return Effect.void
@@ -129,7 +156,7 @@ const make = <E>(
         return () => void reconnected.delete(listener)
       }
     })
-  })
+  }).pipe(account === "data" ? identity : Effect.annotateLogs({ account }))
 
 /** Everyone is back within this many milliseconds of a server's return: many times `reconnectMs`. */
 const settlingMs = 3_000

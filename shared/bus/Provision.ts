@@ -3,7 +3,8 @@
  * jobs, streams of events, buckets, object stores.
  *
  * A local start needs none of this: there each process makes what it lacks. In production services have no right to, and
- * an administrator runs this before them, again after every upgrade. Nothing is ever deleted.
+ * an administrator runs this before them, again after every upgrade. Nothing is ever deleted; what a former version kept in
+ * another account is moved first (`Move.ts`).
  */
 import type { ConsumerConfig, JetStreamManager, StreamConfig } from "@nats-io/jetstream"
 import { jetstreamManager } from "@nats-io/jetstream"
@@ -13,9 +14,10 @@ import { type Workload, workloads } from "../contract/Operation.ts"
 import { eventConfig } from "./EventStream.ts"
 import { attempt, consumerConfig, isMissing, isOtherKind, otherKind, replicas, streamConfig } from "./JobStreams.ts"
 import { createBucket } from "./KeyValue.ts"
-import { Nats } from "./Nats.ts"
+import { moveAll } from "./Move.ts"
+import { Nats, natsOf } from "./Nats.ts"
 import { createStore } from "./ObjectStore.ts"
-import { buckets, bucketStream, events, stores, storeStream } from "./Storage.ts"
+import { buckets, bucketStream, events, type InAccount, stores, storeStream } from "./Storage.ts"
 import { jobStream } from "./Subjects.ts"
 
 /** A queue that models of the catalogue use. */
@@ -27,7 +29,7 @@ export interface Pool {
 /** What was done to one thing. */
 export interface Provisioned {
   readonly name: string
-  readonly outcome: "created" | "changed" | "unchanged"
+  readonly outcome: "moved" | "created" | "changed" | "unchanged"
 }
 
 /** The fields of a configuration that are not as they should be. */
@@ -86,14 +88,23 @@ export const provisionAll = Effect.fn("Provision.all")(function*(pools: Readonly
   const { connection } = yield* Nats
   const num_replicas = yield* replicas
   const manager = yield* attempt(() => jetstreamManager(connection))
-  const done: Array<Provisioned> = []
+  /** The connection to where something is kept. */
+  const placeOf = <K extends InAccount>(kept: K) =>
+    Effect.flatMap(
+      natsOf(kept),
+      ({ connection }) =>
+        Effect.map(attempt(() => jetstreamManager(connection)), (manager) => ({ connection, manager }))
+    )
+  const done: Array<Provisioned> = (yield* moveAll).map((name) => ({ name, outcome: "moved" }))
   const note = (run: () => Promise<Provisioned>) => Effect.map(attempt(run), (one) => void done.push(one))
 
-  const configs = [
-    ...workloads.map((workload) => streamConfig(workload, num_replicas)),
-    ...Object.values(events).map((kept) => eventConfig(kept, num_replicas))
-  ]
-  for (const config of configs) {
+  for (const workload of workloads) {
+    const config = streamConfig(workload, num_replicas)
+    yield* note(() => stream(manager, config.name, () => manager.streams.add(config), config))
+  }
+  for (const kept of Object.values(events)) {
+    const { manager } = yield* placeOf(kept)
+    const config = eventConfig(kept, num_replicas)
     yield* note(() => stream(manager, config.name, () => manager.streams.add(config), config))
   }
   const all = new Map(
@@ -102,6 +113,7 @@ export const provisionAll = Effect.fn("Provision.all")(function*(pools: Readonly
   )
   for (const pool of all.values()) yield* note(() => consumer(manager, pool))
   for (const kept of Object.values(buckets)) {
+    const { connection, manager } = yield* placeOf(kept)
     yield* note(() =>
       stream(manager, bucketStream(kept), () => createBucket(connection, kept, num_replicas), {
         num_replicas,

@@ -5,8 +5,20 @@
 
 const hourMs = 60 * 60_000
 
+/**
+ * The NATS account that something is kept in. Workers are in `data` and not in `control`: JetStream sends its answers to any
+ * reply subject, with rights of its own, so that whoever is in an account can overwrite what is kept in it.
+ */
+export type Account = "data" | "control"
+export const accounts: ReadonlyArray<Account> = ["data", "control"]
+
+/** A thing that is kept in one of them. */
+export interface InAccount {
+  readonly account: Account
+}
+
 /** A bucket of small records. */
-export interface KeptBucket {
+export interface KeptBucket extends InAccount {
   readonly name: string
   /** What was not written for so many milliseconds is gone. Absent: it is kept for good. */
   readonly ttlMs?: number
@@ -19,7 +31,7 @@ export interface KeptStore {
 }
 
 /** A stream of events. */
-export interface KeptEvents {
+export interface KeptEvents extends InAccount {
   readonly name: string
   readonly subjects: string
   /** Events that are older, or more, are forgotten. */
@@ -30,13 +42,14 @@ export interface KeptEvents {
 }
 
 export const buckets = {
-  apiKeys: { name: "API_KEYS" },
-  consoleSessions: { name: "CONSOLE_SESSIONS", ttlMs: 12 * hourMs },
-  // longer than any window: a ledger that nobody has written for so long says nothing any more
-  limits: { name: "LIMITS", ttlMs: hourMs },
-  usageCounters: { name: "USAGE_COUNTERS", ttlMs: 400 * 24 * hourMs },
-  usageSpend: { name: "USAGE_SPEND", ttlMs: 400 * 24 * hourMs },
-  videoTasks: { name: "VIDEO_TASKS", ttlMs: 24 * hourMs }
+  apiKeys: { name: "API_KEYS", account: "control" },
+  consoleSessions: { name: "CONSOLE_SESSIONS", account: "control", ttlMs: 12 * hourMs },
+  // longer than any window: a ledger that no replica has written for so long says nothing any more
+  keyLimits: { name: "KEY_LIMITS", account: "control", ttlMs: hourMs },
+  providerLimits: { name: "LIMITS", account: "data", ttlMs: hourMs },
+  usageCounters: { name: "USAGE_COUNTERS", account: "control", ttlMs: 400 * 24 * hourMs },
+  usageSpend: { name: "USAGE_SPEND", account: "control", ttlMs: 400 * 24 * hourMs },
+  videoTasks: { name: "VIDEO_TASKS", account: "data", ttlMs: 24 * hourMs }
 } satisfies Record<string, KeptBucket>
 
 export const stores = {
@@ -49,6 +62,7 @@ export const events = {
   /** Who changed which API key. */
   keyChanges: {
     name: "KEY_CHANGES",
+    account: "control",
     subjects: "keychanges.>",
     maxAgeMs: 400 * 24 * hourMs,
     maxBytes: 64 * 1024 ** 2,
@@ -57,6 +71,7 @@ export const events = {
   /** Where usage waits to be counted, and can be read for a month. */
   usage: {
     name: "USAGE",
+    account: "data",
     subjects: "usage.>",
     maxAgeMs: 30 * 24 * hourMs,
     maxBytes: 1024 ** 3,

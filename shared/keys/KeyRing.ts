@@ -5,7 +5,7 @@
 import { Clock, Context, DateTime, Deferred, Effect, Layer, Option, Schema, Stream } from "effect"
 import { openBucket } from "../bus/KeyValue.ts"
 import { whileJetStreamFails } from "../bus/JobStreams.ts"
-import { Nats } from "../bus/Nats.ts"
+import { ControlNats } from "../bus/Nats.ts"
 import { buckets } from "../bus/Storage.ts"
 import * as ApiKey from "./ApiKey.ts"
 import { decodeRecord } from "./KeyStore.ts"
@@ -21,13 +21,13 @@ const staleAfterMs = 10 * 60_000
 export class KeyRing extends Context.Service<KeyRing, {
   /** Whose key this is, looked up at the call. `unverifiable` where the copy is too old to be trusted. */
   readonly authenticate: (secret: string) => Effect.Effect<ApiKey.ApiKey, KeyRefused>
-  /** Whether the first copy is complete. */
+  /** Whether there is a complete copy that can be trusted. */
   readonly isLoaded: () => boolean
 }>()("shared/keys/KeyRing") {
   static readonly layer = Layer.effect(
     KeyRing,
     Effect.gen(function*() {
-      const nats = yield* Nats
+      const nats = yield* ControlNats
       const clock = yield* Clock.Clock
       const bucket = yield* openBucket(buckets.apiKeys).pipe(
         Effect.retry(whileJetStreamFails)
@@ -36,6 +36,7 @@ export class KeyRing extends Context.Service<KeyRing, {
       let keys = new Map<string, ApiKey.ApiKey>()
       let loading: Map<string, ApiKey.ApiKey> | undefined
       let isLoaded = false
+      const isStale = () => nats.awayForMs() > staleAfterMs
 
       yield* bucket.watch.pipe(
         Stream.runForEach((event) => {
@@ -62,7 +63,7 @@ export class KeyRing extends Context.Service<KeyRing, {
 
       // done at the call, not when the effect is run: every request passes here
       const authenticate = (secret: string): Effect.Effect<ApiKey.ApiKey, KeyRefused> => {
-        if (nats.awayForMs() > staleAfterMs) return Effect.fail(new KeyRefused({ reason: "unverifiable" }))
+        if (isStale()) return Effect.fail(new KeyRefused({ reason: "unverifiable" }))
         const key = keys.get(ApiKey.fingerprint(secret))
         if (key === undefined) return Effect.fail(new KeyRefused({ reason: "unknown" }))
         if (key.disabled) return Effect.fail(new KeyRefused({ reason: "disabled" }))
@@ -71,7 +72,7 @@ export class KeyRing extends Context.Service<KeyRing, {
         }
         return Effect.succeed(key)
       }
-      return KeyRing.of({ authenticate, isLoaded: () => isLoaded })
+      return KeyRing.of({ authenticate, isLoaded: () => isLoaded && !isStale() })
     })
   )
 }

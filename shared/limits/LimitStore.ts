@@ -2,8 +2,8 @@
 import { Context, Effect, Layer, Option } from "effect"
 import { type Bucket, openBucket, type Revision } from "../bus/KeyValue.ts"
 import { JetStreamFailed } from "../bus/JobStreams.ts"
-import { Nats } from "../bus/Nats.ts"
-import { buckets } from "../bus/Storage.ts"
+import type { NatsOf } from "../bus/Nats.ts"
+import { buckets, type KeptBucket } from "../bus/Storage.ts"
 
 /** How long an answer is waited for, in milliseconds: somebody waits for the limit. */
 const answerMs = 2_000
@@ -13,35 +13,11 @@ export class LimitStore extends Context.Service<LimitStore, {
   readonly create: Bucket["create"]
   readonly update: Bucket["update"]
 }>()("shared/limits/LimitStore") {
-  /** Opens the bucket `LIMITS` when it is first needed: most catalogues have no limits. */
-  static readonly layer = Layer.effect(
-    LimitStore,
-    Effect.gen(function*() {
-      const nats = yield* Nats
-      let opened: Bucket | undefined
-      const bucket = Effect.suspend(() =>
-        opened === undefined
-          ? openBucket(buckets.limits).pipe(
-            Effect.provideService(Nats, nats),
-            Effect.catchTag("ConfigError", (error) => new JetStreamFailed({ detail: error.message })),
-            Effect.tap((bucket) => Effect.sync(() => void (opened = bucket)))
-          )
-          : Effect.succeed(opened)
-      )
-      const ask = <A>(question: (bucket: Bucket) => Effect.Effect<A, JetStreamFailed>) =>
-        Effect.flatMap(bucket, question).pipe(
-          Effect.timeoutOrElse({
-            duration: answerMs,
-            orElse: () => Effect.fail(new JetStreamFailed({ detail: `no answer within ${answerMs} ms` }))
-          })
-        )
-      return LimitStore.of({
-        getRevision: (key) => ask((bucket) => bucket.getRevision(key)),
-        create: (key, value) => ask((bucket) => bucket.create(key, value)),
-        update: (key, value, revision) => ask((bucket) => bucket.update(key, value, revision))
-      })
-    })
-  )
+  /** Limits of keys, which ingress writes: workers do not reach them. */
+  static readonly layerKeys = Layer.effect(LimitStore, Effect.suspend(() => make(buckets.keyLimits)))
+
+  /** Limits of providers, which workers write. */
+  static readonly layerProviders = Layer.effect(LimitStore, Effect.suspend(() => make(buckets.providerLimits)))
 
   static readonly layerMemory = Layer.sync(LimitStore, () => {
     const entries = new Map<string, Revision>()
@@ -63,3 +39,30 @@ export class LimitStore extends Context.Service<LimitStore, {
     })
   })
 }
+
+/** Opens the bucket when it is first needed: most catalogues have no limits. */
+const make = Effect.fnUntraced(function*<K extends KeptBucket>(kept: K) {
+  const context = yield* Effect.context<NatsOf<K>>()
+  let opened: Bucket | undefined
+  const bucket = Effect.suspend(() =>
+    opened === undefined
+      ? openBucket(kept).pipe(
+        Effect.provideContext(context),
+        Effect.catchTag("ConfigError", (error) => new JetStreamFailed({ detail: error.message })),
+        Effect.tap((bucket) => Effect.sync(() => void (opened = bucket)))
+      )
+      : Effect.succeed(opened)
+  )
+  const ask = <A>(question: (bucket: Bucket) => Effect.Effect<A, JetStreamFailed>) =>
+    Effect.flatMap(bucket, question).pipe(
+      Effect.timeoutOrElse({
+        duration: answerMs,
+        orElse: () => Effect.fail(new JetStreamFailed({ detail: `no answer within ${answerMs} ms` }))
+      })
+    )
+  return LimitStore.of({
+    getRevision: (key) => ask((bucket) => bucket.getRevision(key)),
+    create: (key, value) => ask((bucket) => bucket.create(key, value)),
+    update: (key, value, revision) => ask((bucket) => bucket.update(key, value, revision))
+  })
+})

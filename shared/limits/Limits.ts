@@ -64,7 +64,8 @@ export class Limits extends Context.Service<Limits, {
   readonly state: (limit: Limit) => LimitState
 }>()("shared/limits/Limits") {
   static readonly layerNoDeps: Layer.Layer<Limits, never, LimitStore> = Layer.effect(Limits, Effect.suspend(() => make))
-  static readonly layer = Limits.layerNoDeps.pipe(Layer.provide(LimitStore.layer))
+  static readonly layerKeys = Limits.layerNoDeps.pipe(Layer.provide(LimitStore.layerKeys))
+  static readonly layerProviders = Limits.layerNoDeps.pipe(Layer.provide(LimitStore.layerProviders))
   static readonly layerMemory = Limits.layerNoDeps.pipe(Layer.provide(LimitStore.layerMemory))
 }
 

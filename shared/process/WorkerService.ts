@@ -39,7 +39,7 @@ const healthServer = Layer.unwrap(Effect.gen(function*() {
 }))
 
 /** Limits of providers hold over all workers of all workloads. */
-export const sharedLimits = Layer.effect(SharedLimits, Limits).pipe(Layer.provide(Limits.layer))
+export const sharedLimits = Layer.effect(SharedLimits, Limits).pipe(Layer.provide(Limits.layerProviders))
 
 /** What providers can do is what this worker does, with requests that were prepared for them. */
 const performer = (workload: Workload) =>

@@ -253,9 +253,21 @@ export const usageDelay = gauge(
 
 // the bus
 
-export const natsConnected = gauge("gateway_nats_connected", [], "1 while the connection to NATS stands, else 0")
-export const natsReconnects = counter("gateway_nats_reconnects_total", [], "Returns of a lost connection to NATS")
-export const natsErrors = counter("gateway_nats_errors_total", [], "Errors that NATS reported on the connection")
+export const natsConnected = gauge(
+  "gateway_nats_connected",
+  ["account"],
+  "1 while the connection to this account of NATS stands, else 0"
+)
+export const natsReconnects = counter(
+  "gateway_nats_reconnects_total",
+  ["account"],
+  "Returns of a lost connection to NATS"
+)
+export const natsErrors = counter(
+  "gateway_nats_errors_total",
+  ["account"],
+  "Errors that NATS reported on the connection"
+)
 export const jetStreamErrors = counter(
   "gateway_jetstream_errors_total",
   ["request"],

@@ -16,7 +16,7 @@ export interface Counted<A> {
 
 /** A kind of records. */
 export interface Tally<A> {
-  readonly bucket: KeptBucket
+  readonly bucket: KeptBucket & { readonly account: "control" }
   /** The record that an event is counted into; `undefined` where it changes none. */
   readonly keyOf: (event: UsageEvent) => string | undefined
   readonly zero: A

@@ -5,7 +5,7 @@
 import { ConfigProvider, Effect, Exit, FileSystem, Layer, Path, Redacted } from "effect"
 import { HttpClientRequest } from "effect/http"
 import type { Workload } from "../../shared/contract/Operation.ts"
-import { Nats } from "../../shared/bus/Nats.ts"
+import { ControlNats } from "../../shared/bus/Nats.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
 import type { Running } from "./Processes.ts"
 import { answers, freePort, start, startNode } from "./Processes.ts"
@@ -109,7 +109,7 @@ const limits = { requestsPerMinute: 1_000_000_000, tokensPerMinute: 1_000_000_00
 /** So many new keys, each with limits. */
 const createKeys = Effect.fn("Stacks.createKeys")(function*(natsUrl: string, count: number) {
   const store = KeyStore.layer.pipe(
-    Layer.provide(Nats.layer),
+    Layer.provide(ControlNats.layer),
     Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: natsUrl })))
   )
   return yield* Effect.flatMap(KeyStore, ({ create }) =>

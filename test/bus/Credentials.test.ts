@@ -2,9 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Redacted } from "effect"
 import * as Credentials from "../../shared/bus/Credentials.ts"
+import type { Account } from "../../shared/bus/Storage.ts"
 
-const reading = (environment: Record<string, string>) =>
-  Credentials.options.pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(environment))))
+const reading = (environment: Record<string, string>, account: Account = "data") =>
+  Credentials.options(account).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(environment))))
 
 const mistakes: ReadonlyArray<readonly [Record<string, string>, string]> = [
   [{ NATS_NKEY_SEED: "SUA-nothing" }, "NATS_NKEY_SEED is not an nkey seed"],
@@ -23,6 +24,21 @@ describe("credentials", () => {
   it.effect("are none where nothing is said", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* reading({}), {})
+      assert.deepStrictEqual(yield* reading({}, "control"), {})
+    }))
+
+  it.effect("of the control account are its own, and never taken from those of the other", () =>
+    Effect.gen(function*() {
+      const user = { NATS_USER: "ingress", NATS_PASSWORD: "one" }
+      const { message } = yield* Effect.flip(reading(user, "control"))
+      assert.match(message, /^NATS_CONTROL_USER is missing: NATS_USER is for the account of the workers/)
+      const { authenticator } = yield* reading(
+        { ...user, NATS_CONTROL_USER: "keys", NATS_CONTROL_PASSWORD: "two" },
+        "control"
+      )
+      assert.deepStrictEqual([authenticator].flat().map((sign) => sign?.()), [{ user: "keys", pass: "two" }])
+      const wrong = yield* Effect.flip(reading({ NATS_CONTROL_NKEY_SEED: "SUA-nothing" }, "control"))
+      assert.strictEqual(wrong.message, "NATS_CONTROL_NKEY_SEED is not an nkey seed")
     }))
 
   it.effect("have one public key for a seed, whatever white space a file put around it", () =>

@@ -9,7 +9,8 @@ import type { KeptEvents } from "../../shared/bus/Storage.ts"
 import { eventually } from "../fixture/Eventually.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
 
-const stream: KeptEvents = {
+const stream: KeptEvents & { readonly account: "data" } = {
+  account: "data",
   name: "EVENTS",
   subjects: "events.>",
   maxAgeMs: 60_000,

@@ -8,7 +8,10 @@ import { ingress } from "./Sides.ts"
 
 const bucketOf = Effect.fnUntraced(function*(server: NatsServer) {
   const { nats } = yield* ingress(server.url)
-  return { nats, bucket: yield* openBucket({ name: "RECORDS" }).pipe(Effect.provideService(Nats, nats)) }
+  return {
+    nats,
+    bucket: yield* openBucket({ name: "RECORDS", account: "data" }).pipe(Effect.provideService(Nats, nats))
+  }
 })
 
 const text = (event: WatchEvent): string =>
@@ -42,7 +45,7 @@ describe("a bucket", () => {
     Effect.gen(function*() {
       const { nats } = yield* ingress((yield* NatsServer.make()).url)
       const told = yield* Deferred.make<unknown>()
-      const open = openBucket({ name: "RECORDS" }).pipe(Effect.provideService(Nats, nats))
+      const open = openBucket({ name: "RECORDS", account: "data" }).pipe(Effect.provideService(Nats, nats))
       const bucket = yield* open.pipe(
         Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ GATEWAY_PROVISION: "false" })))
       )

@@ -6,13 +6,13 @@ import { TestClock } from "effect/testing"
 import { AdminToken } from "../../services/console/AdminToken.ts"
 import { Attempts } from "../../services/console/Attempts.ts"
 import { lifetimeMs, Sessions } from "../../services/console/Sessions.ts"
-import { Nats } from "../../shared/bus/Nats.ts"
+import { ControlNats } from "../../shared/bus/Nats.ts"
 import { testAdminToken, testSecret } from "../fixture/Gateway.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
 
 /** What a console with these settings knows of sessions. */
 const sessionsOf = (server: NatsServer, settings: Record<string, string> = {}) =>
-  Layer.build(Layer.fresh(Sessions.layer.pipe(Layer.provide([AdminToken.layer, Nats.layer])))).pipe(
+  Layer.build(Layer.fresh(Sessions.layer.pipe(Layer.provide([AdminToken.layer, ControlNats.layer])))).pipe(
     Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({
       NATS_URL: server.url,
       GATEWAY_SECRET: testSecret,

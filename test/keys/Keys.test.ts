@@ -15,7 +15,7 @@ import {
 } from "effect"
 import { TestClock } from "effect/testing"
 import { openBucket } from "../../shared/bus/KeyValue.ts"
-import { Nats } from "../../shared/bus/Nats.ts"
+import { ControlNats } from "../../shared/bus/Nats.ts"
 import { buckets } from "../../shared/bus/Storage.ts"
 import * as ApiKey from "../../shared/keys/ApiKey.ts"
 import { KeyChanges, type KeySettings } from "../../shared/keys/KeySettings.ts"
@@ -24,9 +24,9 @@ import { KeyNotFound, KeyStore } from "../../shared/keys/KeyStore.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
 
 /** What an administrator's process has: a connection of its own and the store. */
-const administrator = (server: NatsServer) => build(server, KeyStore.layer.pipe(Layer.provideMerge(Nats.layer)))
+const administrator = (server: NatsServer) => build(server, KeyStore.layer.pipe(Layer.provideMerge(ControlNats.layer)))
 /** What an ingress process has. */
-const ingress = (server: NatsServer) => build(server, KeyRing.layer.pipe(Layer.provideMerge(Nats.layer)))
+const ingress = (server: NatsServer) => build(server, KeyRing.layer.pipe(Layer.provideMerge(ControlNats.layer)))
 
 const build = <A, E>(server: NatsServer, layer: Layer.Layer<A, E>) =>
   Layer.build(Layer.fresh(layer)).pipe(
@@ -43,7 +43,7 @@ const both = Effect.gen(function*() {
   const face = yield* ingress(server)
   return {
     server,
-    nats: Context.get(face, Nats),
+    nats: Context.get(face, ControlNats),
     bucket: yield* openBucket(buckets.apiKeys).pipe(Effect.provideContext(admin)),
     store: Context.get(admin, KeyStore),
     ring: Context.get(face, KeyRing)

@@ -9,7 +9,7 @@ import { NatsServer } from "../fixture/NatsServer.ts"
 import { Log } from "./Replicas.ts"
 
 const replica = (server: NatsServer) =>
-  Layer.build(Layer.fresh(Limits.layer.pipe(Layer.provideMerge(Nats.layer)))).pipe(
+  Layer.build(Layer.fresh(Limits.layerProviders.pipe(Layer.provideMerge(Nats.layer)))).pipe(
     Effect.provide([
       ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: server.url })),
       // a lost connection is what one of these tests is about

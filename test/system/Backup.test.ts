@@ -19,7 +19,7 @@ beforeAll(async () => {
   connection = await connect({
     servers: nats.server.url,
     tls: { caFile: join(nats.folder, "ca.pem") },
-    authenticator: nkeyAuthenticator(new TextEncoder().encode(nats.seedOf("admin"))),
+    authenticator: nkeyAuthenticator(new TextEncoder().encode(nats.seedOf("admin", "control"))),
     inboxPrefix: inboxPrefix("admin")
   })
 }, 60_000)

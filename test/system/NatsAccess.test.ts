@@ -8,7 +8,7 @@ import { nkeyAuthenticator, nkeys, PermissionViolationError } from "@nats-io/nat
 import { connect } from "@nats-io/transport-node"
 import { join } from "node:path"
 import { afterAll, beforeAll } from "vitest"
-import { type NatsService, natsServices, permissionsOf } from "../../shared/bus/Access.ts"
+import { identities, type Identity, type NatsService, natsServices, permissionsOf } from "../../shared/bus/Access.ts"
 import { buckets, bucketStream, stores, storeStream } from "../../shared/bus/Storage.ts"
 import { workloads } from "../../shared/contract/Operation.ts"
 import { eventually } from "../fixture/Eventually.ts"
@@ -129,8 +129,10 @@ describe("provisioning", () => {
   })
 })
 
-/** What each service must be refused. It is enough to ask: the server checks before anything is done. */
-const forbidden = (service: NatsService): { publish: ReadonlyArray<string>; subscribe: ReadonlyArray<string> } => {
+/** What each identity must be refused. It is enough to ask: the server checks before anything is done. */
+const forbidden = (
+  identity: Pick<Identity, "account" | "service">
+): { publish: ReadonlyArray<string>; subscribe: ReadonlyArray<string> } => {
   const all = {
     publish: [
       ...workloads.flatMap((workload) => [
@@ -170,7 +172,7 @@ const forbidden = (service: NatsService): { publish: ReadonlyArray<string>; subs
       ">"
     ]
   }
-  const { publish, subscribe } = permissionsOf(service)
+  const { publish, subscribe } = permissionsOf(identity)
   const unless = (allowed: ReadonlyArray<string>) => (subject: string) => !allowed.some((one) => covers(one, subject))
   return { publish: all.publish.filter(unless(publish)), subscribe: all.subscribe.filter(unless(subscribe)) }
 }
@@ -183,11 +185,11 @@ const covers = (pattern: string, subject: string): boolean => {
   ) && (wide.at(-1) === ">" || wide.length === narrow.length)
 }
 
-const connectAs = (service: NatsService): Promise<NatsConnection> =>
+const connectAs = ({ account, service }: Identity): Promise<NatsConnection> =>
   connect({
     servers: nats.server.url,
     tls: { caFile: join(nats.folder, "ca.pem") },
-    authenticator: nkeyAuthenticator(new TextEncoder().encode(nats.seedOf(service))),
+    authenticator: nkeyAuthenticator(new TextEncoder().encode(nats.seedOf(service, account))),
     inboxPrefix: `_INBOX.${service}`,
     reconnect: false
   })
@@ -211,10 +213,10 @@ const refused = async (connection: NatsConnection, { publish, subscribe }: Retur
 }
 
 describe("the server refuses", { timeout: 60_000 }, () => {
-  it.each(natsServices)("what is no work of %s", async (service) => {
-    const wanted = forbidden(service)
+  it.each(identities)("what is no work of $name", async (identity) => {
+    const wanted = forbidden(identity)
     assert.isAbove(wanted.subscribe.length, 10)
-    assert.deepStrictEqual(await refused(await connectAs(service), wanted), wanted)
+    assert.deepStrictEqual(await refused(await connectAs(identity), wanted), wanted)
     await eventually(async () => nats.server.log, (log) => violation.test(log), 5_000)
   })
 
@@ -226,13 +228,30 @@ describe("the server refuses", { timeout: 60_000 }, () => {
       ["chat", "$JS.API.STREAM.MSG.GET.KV_API_KEYS"],
       ["chat", "r.images.anyone.job.1"],
       ["ingress", "$KV.API_KEYS.any"],
+      ["ingress", "$KV.LIMITS.any"],
+      ["chat", "$KV.KEY_LIMITS.any"],
       ["ingress", "$JS.API.CONSUMER.MSG.NEXT.JOBS_CHAT.default"],
       ["ingress", "$JS.API.STREAM.CREATE.OTHER"],
       ["video", "$KV.API_KEYS.any"],
       ["admin", "jobs.chat.default"]
     ] satisfies ReadonlyArray<readonly [NatsService, string]>
   )("%s to publish %s", (service, subject) => {
-    assert.include(forbidden(service).publish, subject)
+    assert.include(forbidden({ service, account: "data" }).publish, subject)
+  })
+  it.each(
+    [
+      ["ingress", "$KV.API_KEYS.any"],
+      ["ingress", "$KV.USAGE_SPEND.any"],
+      ["ingress", "jobs.chat.default"],
+      ["console", "$KV.KEY_LIMITS.any"],
+      ["admin", "$KV.USAGE_SPEND.any"]
+    ] satisfies ReadonlyArray<readonly [NatsService, string]>
+  )("%s to publish %s in the control account", (service, subject) => {
+    assert.include(forbidden({ service, account: "control" }).publish, subject)
+  })
+  it("any worker an identity in the control account", () => {
+    const services = identities.filter(({ account }) => account === "control").map(({ service }) => service)
+    assert.deepStrictEqual(services, ["ingress", "console", "admin"])
   })
   it.each(
     [
@@ -243,7 +262,7 @@ describe("the server refuses", { timeout: 60_000 }, () => {
       ["admin", "r.>"]
     ] satisfies ReadonlyArray<readonly [NatsService, string]>
   )("%s to hear %s", (service, subject) => {
-    assert.include(forbidden(service).subscribe, subject)
+    assert.include(forbidden({ service, account: "data" }).subscribe, subject)
   })
 
   it("an identity that it does not know, and a connection without TLS", async () => {

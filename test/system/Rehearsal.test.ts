@@ -69,10 +69,10 @@ stage("a rolling update of every service under traffic", { timeout: 120_000 }, (
         OTEL_SDK_DISABLED: "true",
         GATEWAY_BOOTSTRAP_KEY: testKey
       }),
-      secret: (name) =>
+      secret: (name, key) =>
         name === "gateway-secret"
           ? "a secret of more than thirty-two characters"
-          : nats.seedOf(name.replace(/^nats-/, "") as NatsService),
+          : nats.seedOf(name.replace(/^nats-/, "") as NatsService, key === "control-seed" ? "control" : "data"),
       secrets: (name) => name === "providers-chat" ? { OPENAI_API_KEY: "provider-secret" } : {}
     }
     const provision = podOf("provision")

@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { openBucket } from "../../shared/bus/KeyValue.ts"
-import { Nats } from "../../shared/bus/Nats.ts"
+import { layerBoth } from "../../shared/bus/Nats.ts"
 import { Spending } from "../../shared/usage/Spending.ts"
 import { months } from "../../shared/usage/Tally.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
@@ -15,7 +15,7 @@ const until = (holds: () => boolean) =>
 it.effect("what was spent is known at once and as it changes, and counts until the month ends", () =>
   Effect.gen(function*() {
     const server = yield* NatsServer.make()
-    const process = Layer.build(Layer.fresh(Spending.layer.pipe(Layer.provideMerge(Nats.layer)))).pipe(
+    const process = Layer.build(Layer.fresh(Spending.layer.pipe(Layer.provideMerge(layerBoth)))).pipe(
       Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: server.url })))
     )
     yield* TestClock.setTime(Date.UTC(2026, 10, 30, 23, 59))
