@@ -8,7 +8,9 @@ import type { NodeConnectionOptions } from "@nats-io/transport-node"
 import { connect as dial } from "@nats-io/transport-node"
 import { Config, Effect, Predicate, Schedule, Schema } from "effect"
 import { atLeast } from "../contract/Fields.ts"
+import { variables } from "./Credentials.ts"
 import * as Limits from "./Limits.ts"
+import type { Account } from "./Storage.ts"
 
 /** No server can be used: none answers, or the one that does refuses, cannot be trusted or is too old. */
 export class NatsUnavailable extends Schema.TaggedError<NatsUnavailable>()("NatsUnavailable", {
@@ -25,17 +27,18 @@ export class NatsUnavailable extends Schema.TaggedError<NatsUnavailable>()("Nats
   }
 }
 
-/** One try at every server. `servers` are separated by commas. */
+/** One try at every server. `servers` are separated by commas; the account is that of the credentials in `options`. */
 export const connect = (
   servers: string,
-  options: NodeConnectionOptions
+  options: NodeConnectionOptions,
+  account: Account = "data"
 ): Effect.Effect<NatsConnection, NatsUnavailable> =>
   Effect.callback<NatsConnection, NatsUnavailable>((resume) => {
     let isWanted = true
     const all = { ...behaviour, ...options, servers: servers.split(",").map((server) => server.trim()) }
     dial(all).then(
       (connection) => isWanted ? resume(Effect.succeed(connection)) : void connection.close(),
-      (cause) => resume(new NatsUnavailable({ servers, ...whyOf(cause) }))
+      (cause) => resume(new NatsUnavailable({ servers, ...whyOf(cause, account) }))
     )
     return Effect.sync(() => {
       isWanted = false
@@ -103,11 +106,12 @@ const behaviour = {
 
 const start = "start a server there, or name another in NATS_URL"
 
-const whyOf = (cause: unknown): Pick<NatsUnavailable, "detail" | "advice" | "mayPass"> => {
+const whyOf = (cause: unknown, account: Account): Pick<NatsUnavailable, "detail" | "advice" | "mayPass"> => {
   const detail = cause instanceof Error ? cause.message : "cannot connect"
   const code = codeOf(cause)
   if (cause instanceof errors.AuthorizationError) {
-    const advice = "is it the identity, NATS_NKEY_SEED, NATS_CREDS or NATS_USER, that this server knows?"
+    const { creds, seed, user } = variables[account]
+    const advice = `is it the identity, ${seed}, ${creds} or ${user}, that this server knows?`
     // a server that has much to do says this of credentials that it has not come to
     return { detail, advice, mayPass: /timeout/i.test(detail) }
   }

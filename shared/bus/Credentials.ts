@@ -38,8 +38,8 @@ export const publicKeyOf = (
     )
   )
 
-/** What says who the process is in each account. */
-const variables = {
+/** The variables that say who the process is in each account. */
+export const variables = {
   data: { seed: "NATS_NKEY_SEED", creds: "NATS_CREDS", user: "NATS_USER", password: "NATS_PASSWORD" },
   control: {
     seed: "NATS_CONTROL_NKEY_SEED",

@@ -86,7 +86,7 @@ const make = <E>(
     const errors = Metrics.natsErrors(account)
 
     const connection = yield* Effect.acquireRelease(
-      getting(connect(servers, { ...credentials, name: service, inboxPrefix: inboxPrefix(service) })),
+      getting(connect(servers, { ...credentials, name: service, inboxPrefix: inboxPrefix(service) }, account)),
       (connection) => Effect.promise(() => connection.close()).pipe(Effect.timeoutOption("2 seconds")),
       { interruptible: true }
     )

@@ -7,24 +7,32 @@ import { execFile } from "node:child_process"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll } from "vitest"
+import type { Account } from "../../shared/bus/Storage.ts"
 import { inboxPrefix } from "../../shared/bus/Subjects.ts"
 import { SecureNats } from "../fixture/SecureNats.ts"
 
 let nats: SecureNats
-let connection: NatsConnection
+/** The administrator in the account that keys are in, and in that of the jobs. */
+let control: NatsConnection
+let data: NatsConnection
+
+const connectTo = (account: Account) =>
+  connect({
+    servers: nats.server.url,
+    tls: { caFile: join(nats.folder, "ca.pem") },
+    authenticator: nkeyAuthenticator(new TextEncoder().encode(nats.seedOf("admin", account))),
+    inboxPrefix: inboxPrefix("admin")
+  })
 
 beforeAll(async () => {
   nats = await SecureNats.start()
   await nats.provision()
-  connection = await connect({
-    servers: nats.server.url,
-    tls: { caFile: join(nats.folder, "ca.pem") },
-    authenticator: nkeyAuthenticator(new TextEncoder().encode(nats.seedOf("admin", "control"))),
-    inboxPrefix: inboxPrefix("admin")
-  })
+  control = await connectTo("control")
+  data = await connectTo("data")
 }, 60_000)
 afterAll(async () => {
-  await connection?.close()
+  await control?.close()
+  await data?.close()
   await nats?.remove()
 })
 
@@ -38,7 +46,7 @@ const decodeAnswer = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struc
   deliver_subject: Schema.optionalKey(Schema.String)
 })))
 
-const ask = async (word: string, question: object = {}) => {
+const ask = async (connection: NatsConnection, word: string, question: object = {}) => {
   const answer = await connection.request(`$JS.API.STREAM.${word}.${stream}`, JSON.stringify(question))
   const decoded = decodeAnswer(answer.string())
   if (decoded.error !== undefined) assert.fail(`${word}: ${decoded.error.description}`)
@@ -50,7 +58,7 @@ const backUp = async () => {
   const inbox = `${inboxPrefix("admin")}.backup`
   const pieces: Array<Uint8Array> = []
   const whole = new Promise<void>((resolve) =>
-    connection.subscribe(inbox, {
+    control.subscribe(inbox, {
       callback: (_, message) => {
         if (message.data.length === 0) return resolve()
         pieces.push(message.data)
@@ -58,14 +66,17 @@ const backUp = async () => {
       }
     })
   )
-  const { config, state } = await ask("SNAPSHOT", { deliver_subject: inbox, chunk_size: 128 * 1024 })
+  const { config, state } = await ask(control, "SNAPSHOT", { deliver_subject: inbox, chunk_size: 128 * 1024 })
   await whole
   return { config, state, pieces }
 }
 
 /** As `nats stream restore` does it. */
-const restore = async ({ config, pieces, state }: Awaited<ReturnType<typeof backUp>>) => {
-  const { deliver_subject: to = "" } = await ask("RESTORE", { config, state })
+const restore = async (
+  connection: NatsConnection,
+  { config, pieces, state }: Awaited<ReturnType<typeof backUp>>
+) => {
+  const { deliver_subject: to = "" } = await ask(connection, "RESTORE", { config, state })
   for (const piece of pieces) await connection.request(to, piece)
   const { error } = decodeAnswer((await connection.request(to)).string())
   assert.isUndefined(error)
@@ -83,8 +94,18 @@ describe("the bucket of keys", { timeout: 30_000 }, () => {
     const listed = await keys("list")
     assert.include(listed, "kept")
     const backup = await backUp()
-    await ask("DELETE")
-    await restore(backup)
+    await ask(control, "DELETE")
+    await restore(control, backup)
+    assert.strictEqual(await keys("list"), listed)
+    assert.notMatch(nats.server.log, /violation/i)
+  })
+
+  it("is moved from the account of the jobs, where a former version kept it, with the rights of `admin`", async () => {
+    const listed = await keys("list")
+    const backup = await backUp()
+    await ask(control, "DELETE")
+    await restore(data, backup)
+    assert.include(await nats.provision(), `${stream}: moved`)
     assert.strictEqual(await keys("list"), listed)
     assert.notMatch(nats.server.log, /violation/i)
   })
