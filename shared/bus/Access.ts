@@ -212,6 +212,7 @@ const formerRights: Partial<Record<NatsService, ReadonlyArray<Right>>> = {
   ingress: [watches(inData(buckets.apiKeys)), watches(inData(buckets.usageSpend)), writes(buckets.providerLimits)],
   console: [
     watches(inData(buckets.apiKeys)),
+    { does: `reads the events of ${events.keyChanges.name}`, publish: looksUp(events.keyChanges.name) },
     writes(inData(buckets.consoleSessions)),
     watches(inData(buckets.usageCounters)),
     writes(inData(buckets.usageCounters)),

@@ -315,6 +315,17 @@ it("what the admin's command makes of keys is what the manifests refer to", asyn
       made.filter(({ kind }) => kind === "Secret").map(({ metadata }) => metadata.name),
       referred.filter((name) => name.startsWith("nats-"))
     )
+    const keysOf = (secret: string) => {
+      const found = made.find(({ kind, metadata }) => kind === "Secret" && metadata.name === secret)
+      return Object.keys((found as { readonly data?: object } | undefined)?.data ?? {})
+    }
+    const pods = missing === undefined ? Pods.of(render("overlays/production")) : []
+    for (const { container } of pods) {
+      for (const { valueFrom } of container.env ?? []) {
+        const { key = "", name = "" } = valueFrom?.secretKeyRef ?? {}
+        if (name.startsWith("nats-")) assert.include(keysOf(name), key, name)
+      }
+    }
     const seeds = () => readdirSync(folder).filter((file) => file.endsWith(".nk"))
     for (const file of seeds()) assert.strictEqual(statSync(join(folder, file)).mode & 0o777, 0o600)
 
@@ -331,6 +342,38 @@ it("what the admin's command makes of keys is what the manifests refer to", asyn
     assert.strictEqual(users().length, first.length)
     assert.notIncludeMembers([...users()], [...first])
     assert.strictEqual(seeds().length, first.length)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+it("seeds of the version with one account keep what their processes need until it is retired, and cannot change keys", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "nats-keys-"))
+  try {
+    const words = [join(project, "services/admin/main.ts"), "nats", "keys", folder]
+    const run = async (...more: ReadonlyArray<string>) => {
+      await promisify(execFile)(process.execPath, [...words, ...more])
+      const text = readFileSync(join(folder, "accounts.conf"), "utf8")
+      const [data = "", control = ""] = text.slice(text.indexOf("  GATEWAY {")).split("  GATEWAY_CONTROL {")
+      return { data, control }
+    }
+    const reads = "$JS.API.CONSUMER.CREATE.KV_API_KEYS"
+    const writes = "$KV.API_KEYS."
+    const fresh = await run()
+    assert.notInclude(fresh.data, reads)
+    assert.include(fresh.control, reads)
+    for (const file of readdirSync(folder)) if (file.endsWith("-control.nk")) rmSync(join(folder, file))
+    const seeds = readdirSync(folder).filter((file) => file.endsWith(".nk"))
+    assert.isAbove(seeds.length, 0)
+    // said twice, as by whoever is not sure
+    for (const { control, data } of [await run(), await run()]) {
+      assert.include(data, reads)
+      assert.notInclude(data, writes)
+      assert.include(control, writes)
+    }
+    const retired = await run("--retire")
+    assert.notInclude(retired.data, reads)
+    assert.strictEqual(retired.data, fresh.data)
   } finally {
     rmSync(folder, { recursive: true })
   }
