@@ -137,7 +137,7 @@ describe("an upgrade from the version with one account", () => {
       assert.strictEqual((yield* sessions.entries).length, sessionCount)
       // processes that are still to be replaced find theirs
       assert.deepStrictEqual(yield* listed(server, "former"), keys)
-    }), 60_000)
+    }), 180_000)
 
   it.live(
     "is made once: what was changed since is never overwritten, and what was revoked stays so",
@@ -178,7 +178,7 @@ describe("an upgrade from the version with one account", () => {
       })
       assert.deepStrictEqual(movedIn((yield* admin(server, "present", "provision")).lines), rest)
       assert.deepStrictEqual(yield* listed(server, "present"), keys)
-    }), 60_000)
+    }), 180_000)
 
   it.live("counts every event once, though the former version counts on meanwhile", () =>
     Effect.gen(function*() {
@@ -203,7 +203,7 @@ describe("an upgrade from the version with one account", () => {
         value._tag === "Some" ? (JSON.parse(value.value) as { readonly value: number }).value : 0
       )
       assert.deepStrictEqual(values, [5, 5, 5, 5])
-    }), 60_000)
+    }), 180_000)
 })
 
 describe("a server that knows no accounts", () => {
@@ -216,5 +216,5 @@ describe("a server that knows no accounts", () => {
       assert.deepStrictEqual(movedIn(first.stdout.split("\n")), [])
       const second = yield* Effect.promise(provision)
       assert.deepStrictEqual(second.stdout.trim().split("\n").filter((line) => !line.endsWith(": unchanged")), [])
-    }), 60_000)
+    }), 180_000)
 })
