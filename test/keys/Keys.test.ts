@@ -308,7 +308,10 @@ describe("ingress", () => {
       yield* Effect.promise(() => new Promise(setImmediate)).pipe(Effect.repeat({ until: () => !nats.isConnected() }))
       yield* TestClock.adjust("10 minutes")
       assert.strictEqual((yield* ring.authenticate(text)).name, "old")
+      assert.isTrue(ring.isLoaded())
       yield* TestClock.adjust(1)
+      // ingress is not ready either
+      assert.isFalse(ring.isLoaded())
       assert.deepStrictEqual(yield* Effect.flip(ring.authenticate(text)), new KeyRefused({ reason: "unverifiable" }))
     }))
 })
