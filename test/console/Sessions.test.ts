@@ -1,6 +1,6 @@
 /** The rules of signing in that are about time. */
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Context, Effect, Layer, Option, Redacted } from "effect"
+import { Clock, ConfigProvider, Context, Effect, Fiber, Layer, Option, Redacted, Result } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { TestClock } from "effect/testing"
 import { AdminToken } from "../../services/console/AdminToken.ts"
@@ -88,39 +88,81 @@ const from = (address: string) =>
 describe("guessing", () => {
   const fresh = Effect.map(Layer.build(Layer.fresh(Attempts.layer)), (context) => Context.get(context, Attempts))
 
-  it.effect("is over for an address after five wrong tokens in a minute, for the right one too", () =>
+  /** Compares a wrong token. Resolves with the answer and the time that it took, in milliseconds of the test's clock. */
+  const guess = (judge: Attempts["Service"]["judge"], address: string) =>
+    Effect.gen(function*() {
+      const began = yield* Clock.currentTimeMillis
+      const answer = yield* Effect.forkChild(Effect.result(from(address)(judge(() => false))))
+      yield* TestClock.adjust(0)
+      while (answer.pollUnsafe() === undefined) yield* TestClock.adjust("100 millis")
+      const result = yield* Fiber.join(answer)
+      const said = Result.match(result, { onSuccess: String, onFailure: ({ _tag }) => _tag })
+      return [said, (yield* Clock.currentTimeMillis) - began] as const
+    })
+
+  it.effect("is throttled for an address after five wrong tokens in a minute, and the right one still passes", () =>
     Effect.gen(function*() {
       const { judge } = yield* fresh
-      for (let wrong = 0; wrong < 5; wrong++) assert.isFalse(yield* from("10.0.0.1")(judge(() => false)))
-      let compared = false
-      const refused = yield* Effect.flip(from("10.0.0.1")(judge(() => compared = true)))
-      assert.strictEqual(refused._tag, "TooManyAttempts")
-      assert.isFalse(compared)
-      assert.isTrue(yield* from("10.0.0.2")(judge(() => true)))
-      yield* TestClock.adjust(refused.retryAfterMs)
-      assert.isTrue(yield* from("10.0.0.1")(judge(() => true)))
+      for (let wrong = 0; wrong < 5; wrong++) assert.deepStrictEqual(yield* guess(judge, "10.0.0.1"), ["false", 0])
+      for (let wrong = 0; wrong < 3; wrong++) {
+        assert.deepStrictEqual(yield* guess(judge, "10.0.0.1"), ["TooManyAttempts", 1_000])
+        const before = yield* Clock.currentTimeMillis
+        assert.isTrue(yield* from("10.0.0.1")(judge(() => true)))
+        assert.strictEqual(yield* Clock.currentTimeMillis, before)
+      }
+      assert.deepStrictEqual(yield* guess(judge, "10.0.0.2"), ["false", 0])
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(yield* guess(judge, "10.0.0.1"), ["false", 0])
     }))
 
   it.effect("counts the addresses of one IPv6 network as one", () =>
     Effect.gen(function*() {
       const { judge } = yield* fresh
-      for (let wrong = 0; wrong < 5; wrong++) yield* from(`2001:db8::${wrong}`)(judge(() => false))
-      assert.strictEqual((yield* Effect.flip(from("2001:db8:0:0:ffff::1")(judge(() => true))))._tag, "TooManyAttempts")
-      assert.isTrue(yield* from("2001:db8:0:1::1")(judge(() => true)))
+      for (let wrong = 0; wrong < 5; wrong++) yield* guess(judge, `2001:db8::${wrong}`)
+      assert.strictEqual((yield* guess(judge, "2001:db8:0:0:ffff::1"))[0], "TooManyAttempts")
+      assert.strictEqual((yield* guess(judge, "2001:db8:0:1::1"))[0], "false")
     }))
 
-  it.effect("is over for everybody after a hundred wrong tokens in a minute", () =>
+  it.effect("is throttled for all after a hundred wrong tokens in a minute", () =>
     Effect.gen(function*() {
       const { judge } = yield* fresh
-      for (let wrong = 0; wrong < 100; wrong++) yield* from(`10.0.0.${wrong}`)(judge(() => false))
-      assert.strictEqual((yield* Effect.flip(from("10.1.0.1")(judge(() => true))))._tag, "TooManyAttempts")
+      for (let wrong = 0; wrong < 100; wrong++) yield* guess(judge, `10.0.0.${wrong}`)
+      assert.strictEqual((yield* guess(judge, "10.1.0.1"))[0], "TooManyAttempts")
+      assert.isTrue(yield* from("10.1.0.2")(judge(() => true)))
       yield* TestClock.adjust("1 minute")
-      assert.isTrue(yield* from("10.1.0.1")(judge(() => true)))
+      assert.strictEqual((yield* guess(judge, "10.1.0.1"))[0], "false")
+    }))
+
+  it.effect("holds back ten answers of an address and a hundred of all at one time, however many ask", () =>
+    Effect.gen(function*() {
+      const { judge } = yield* fresh
+      const flood = (addresses: number, each: number) =>
+        Effect.forEach(
+          Array.from({ length: addresses * each }, (_, at) => `10.2.${Math.floor(at / each)}.1`),
+          (address) => Effect.forkChild(Effect.result(from(address)(judge(() => false))))
+        )
+      const waiting = (fibers: ReadonlyArray<Fiber.Fiber<unknown>>) =>
+        fibers.filter((fiber) => fiber.pollUnsafe() === undefined).length
+      const own = yield* flood(1, 1_000)
+      yield* TestClock.adjust(0)
+      assert.strictEqual(waiting(own), 10)
+      const others = yield* flood(100, 20)
+      yield* TestClock.adjust(0)
+      assert.strictEqual(waiting(own) + waiting(others), 100)
+      assert.isTrue(yield* from("10.2.0.1")(judge(() => true)))
+      // a client that leaves makes room
+      yield* Effect.forEach(own, Fiber.interrupt)
+      const next = yield* flood(1, 20)
+      yield* TestClock.adjust(0)
+      assert.strictEqual(waiting(next), 10)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(waiting([...others, ...next]), 0)
     }))
 
   it.effect("by right tokens is no guessing", () =>
     Effect.gen(function*() {
       const { judge } = yield* fresh
       for (let right = 0; right < 200; right++) assert.isTrue(yield* from("10.0.0.1")(judge(() => true)))
+      assert.deepStrictEqual(yield* guess(judge, "10.0.0.1"), ["false", 0])
     }))
 })

@@ -18,9 +18,9 @@ export class TokenWrong extends Schema.TaggedError<TokenWrong>()(
   { httpApiStatus: 401 }
 ) {}
 
-/** Somebody may be guessing: nothing is compared until then. */
+/** One more wrong token after too many. The right one is never answered with this. */
 export class TooManyAttempts extends Schema.TaggedError<TooManyAttempts>()("TooManyAttempts", {
-  ...saying("Too many wrong tokens: wait a minute, then try again"),
+  ...saying("This is not the admin token, and too many wrong ones were sent: the right one is accepted at any time"),
   retryAfterMs: Schema.Finite
 }, { httpApiStatus: 429 }) {}
 
