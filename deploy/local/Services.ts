@@ -43,7 +43,7 @@ export const startServices = Effect.fn("Services.start")(function*(shared: Share
   const { catalogue, collector, consolePort, data, port, publicUrl, services } = yield* Settings
   const address = `http://127.0.0.1:${port}`
 
-  /** The ports that people know; every other service listens for probes alone. */
+  /** The ports that people know. Every service has one of its own for health and metrics, which its log names. */
   const ports: Readonly<Record<string, number>> = { [ingress]: port, [consoleService]: consolePort }
 
   const tracing = hasConsole && Option.isNone(collector) ? makeTracing(consolePort) : () => ({})
@@ -52,12 +52,15 @@ export const startServices = Effect.fn("Services.start")(function*(shared: Share
     name,
     stopWithin: "10 seconds",
     launch: Effect.gen(function*() {
-      const own = ports[name] ?? (yield* freePort())
+      const port = ports[name]
+      const healthPort = yield* freePort()
       return {
         command: process.execPath,
         args: [path.join(services, name, "main.ts")],
         environment: {
-          [name in ports ? "PORT" : "HEALTH_PORT"]: String(own),
+          PORT: port === undefined ? undefined : String(port),
+          HEALTH_PORT: String(healthPort),
+          HEALTH_HOST: "127.0.0.1",
           HOST: "127.0.0.1",
           NATS_URL: natsUrl,
           GATEWAY_CONFIG: catalogue,
@@ -72,7 +75,7 @@ export const startServices = Effect.fn("Services.start")(function*(shared: Share
           ...tracing(name)
         },
         endsWithInput: true,
-        isReady: probe(client, own)
+        isReady: probe(client, healthPort)
       }
     })
   })

@@ -10,8 +10,8 @@ import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
 import { closeIdle } from "../../shared/process/Connections.ts"
-import { answerWhileStarting } from "../../shared/process/Starting.ts"
-import * as Health from "../../shared/telemetry/Health.ts"
+import { HealthServer } from "../../shared/process/HealthServer.ts"
+import { refuseWhileStarting } from "../../shared/process/Starting.ts"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { AdminToken } from "./AdminToken.ts"
 import { ConsoleApi } from "./api/Api.ts"
@@ -21,6 +21,7 @@ import { Fleet } from "./Fleet.ts"
 import * as FleetHandlers from "./FleetHandlers.ts"
 import * as GatewayProxy from "./GatewayProxy.ts"
 import * as KeyHandlers from "./KeyHandlers.ts"
+import * as NotYet from "./NotYet.ts"
 import * as Problems from "./Problems.ts"
 import { RequestLog } from "./RequestLog.ts"
 import * as SameOrigin from "./SameOrigin.ts"
@@ -33,10 +34,11 @@ import { Traces } from "./Traces.ts"
 import * as UsageHandlers from "./UsageHandlers.ts"
 import * as WebApp from "./WebApp.ts"
 
-const health = Layer.unwrap(Effect.gen(function*() {
+/** Ready while it serves and reaches NATS. */
+const readiness = Layer.effectDiscard(Effect.gen(function*() {
   const nats = yield* Nats
   const control = yield* ControlNats
-  return Health.routes(() => nats.isConnected() && control.isConnected())
+  yield* (yield* HealthServer).report(() => nats.isConnected() && control.isConnected())
 }))
 
 /** The largest request to the admin API, in bytes. */
@@ -47,7 +49,11 @@ const server = Layer.unwrap(Effect.gen(function*() {
   const port = yield* Config.Port("PORT").pipe(Config.withDefault(8090))
   const host = yield* Config.String("HOST").pipe(Config.withDefault("127.0.0.1"))
   return NodeHttpServer.layer(
-    () => answerWhileStarting(closeIdle(createServer({ headersTimeout: 10_000, requestTimeout: 120_000 }))),
+    () =>
+      refuseWhileStarting(
+        closeIdle(createServer({ headersTimeout: 10_000, requestTimeout: 120_000 })),
+        NotYet.refuse
+      ),
     { port, host, gracefulShutdownTimeout: "5 seconds" }
   )
 }))
@@ -63,11 +69,12 @@ const adminApi = HttpApiBuilder.layer(ConsoleApi, { openapiPath: "/api/openapi.j
   Layer.provide([Authorization.layer, Problems.layer])
 )
 
-const routes = Layer.mergeAll(adminApi, GatewayProxy.layer, TraceIntake.layer, WebApp.layer, health).pipe(
+const routes = Layer.mergeAll(adminApi, GatewayProxy.layer, TraceIntake.layer, WebApp.layer).pipe(
   Layer.provide([SecurityHeaders.layer, SameOrigin.layer])
 )
 
-export const layer = HttpRouter.serve(routes, { disableLogger: true, disableListenLog: true }).pipe(
+export const layer = readiness.pipe(
+  Layer.provideMerge(HttpRouter.serve(routes, { disableLogger: true, disableListenLog: true })),
   // what an administrator looks at is no request of a client's
   Layer.provide([
     Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
@@ -76,6 +83,7 @@ export const layer = HttpRouter.serve(routes, { disableLogger: true, disableList
   Layer.provide([Sessions.layer, Attempts.layer, KeyStore.layer, KeyAudit.layer, Fleet.layer, UsageCounters.layer]),
   Layer.provide([RequestLog.layer, Traces.layer, WebApp.WebFiles.layer]),
   Layer.provide([AdminToken.layer, layerBothPatient, Catalogue.layer]),
-  // listens first: probes are answered while it waits for NATS
-  Layer.provide([server, NodeFileSystem.layer])
+  // listens first: pages are asked to come back while it waits for NATS
+  Layer.provide([server, NodeFileSystem.layer]),
+  Layer.provide(HealthServer.layer(8091))
 )

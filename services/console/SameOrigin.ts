@@ -26,9 +26,6 @@ const comesFromElsewhere = (headers: Headers.Headers, hosts: ReadonlyArray<strin
   return host === undefined || !(host === headers["host"] || hosts.includes(host))
 }
 
-/** Paths that probes ask for by whatever address, and that say nothing of anybody's. */
-const open = ["/healthz", "/readyz", "/metrics"]
-
 export const layer = HttpRouter.middleware(
   Effect.gen(function*() {
     const hosts = (yield* PublicAddress.configured).map(({ host }) => host)
@@ -36,7 +33,6 @@ export const layer = HttpRouter.middleware(
     return (handler) =>
       Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers, method, url }) => {
         const path = url.split("?")[0] ?? ""
-        if (open.includes(path)) return handler
         if (!isOurs(headers["host"] ?? "")) {
           return Effect.succeed(refused("The console is not known by this name: set CONSOLE_PUBLIC_URL to its address"))
         }

@@ -7,6 +7,7 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse, Mime } from "effect/
 import { randomBytes } from "node:crypto"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
+import { isHealthPath } from "../../shared/telemetry/Health.ts"
 import { contentSecurityPolicy, notFound } from "./SecurityHeaders.ts"
 
 /** There is no built web app in the folder. */
@@ -85,8 +86,8 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
           headers: fileHeaders(zipped !== undefined)
         }))
       }
-      // a page's path is a word, which the app itself understands
-      if (/^\/[a-z-]*$/.test(name)) return page(html)
+      // a page's path is a word, which the app itself understands; a probe at this port must not take it for health
+      if (/^\/[a-z-]*$/.test(name) && !isHealthPath(name)) return page(html)
       return Effect.succeed(notFound)
     })
   )

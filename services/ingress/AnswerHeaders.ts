@@ -9,7 +9,7 @@ import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
 import { Drain } from "./Drain.ts"
 import * as ErrorEnvelope from "./ErrorEnvelope.ts"
 import { RequestLog } from "./RequestLog.ts"
-import { CurrentRequest, isProbe, RequestRecord } from "./RequestRecord.ts"
+import { CurrentRequest, RequestRecord } from "./RequestRecord.ts"
 import * as RouteTemplate from "./RouteTemplate.ts"
 import * as ServerSpan from "./ServerSpan.ts"
 
@@ -73,7 +73,7 @@ export const layer = HttpRouter.middleware<{ provides: CurrentRequest }>()(
           Effect.provideService(CurrentRequest, record),
           Effect.provideService(Tracer.ParentSpan, record.span)
         )
-        return isProbe(request) ? answered : Effect.andThen(follow(record, Context.get(context, Scope.Scope)), answered)
+        return Effect.andThen(follow(record, Context.get(context, Scope.Scope)), answered)
       })
   }),
   { global: true }

@@ -14,13 +14,14 @@ import { ResultFiles } from "../../shared/files/ResultFiles.ts"
 import { KeyRing } from "../../shared/keys/KeyRing.ts"
 import { Limits } from "../../shared/limits/Limits.ts"
 import { closeIdle } from "../../shared/process/Connections.ts"
-import { answerWhileStarting } from "../../shared/process/Starting.ts"
-import * as Health from "../../shared/telemetry/Health.ts"
+import { HealthServer } from "../../shared/process/HealthServer.ts"
+import { refuseWhileStarting } from "../../shared/process/Starting.ts"
 import { Spending } from "../../shared/usage/Spending.ts"
 import { Admission } from "./Admission.ts"
 import * as AnswerHeaders from "./AnswerHeaders.ts"
 import { Drain, onRelease } from "./Drain.ts"
 import * as Files from "./Files.ts"
+import * as NotYet from "./NotYet.ts"
 import * as OpenApi from "./OpenApi.ts"
 import * as Operations from "./Operations.ts"
 import { RequestLog } from "./RequestLog.ts"
@@ -28,7 +29,8 @@ import * as TaskCounts from "./TaskCounts.ts"
 import * as Tasks from "./Tasks.ts"
 import * as UnreadableRequest from "./UnreadableRequest.ts"
 
-const health = Layer.unwrap(Effect.gen(function*() {
+/** Ready while it serves, knows the keys, reaches NATS and does not drain. */
+const readiness = Layer.effectDiscard(Effect.gen(function*() {
   const nats = yield* Nats
   const keys = yield* KeyRing
   const drain = yield* Drain
@@ -40,7 +42,7 @@ const health = Layer.unwrap(Effect.gen(function*() {
     isReady: isReady(),
     queues: poolsOf(catalogue.current()).map((pool) => ({ ...pool, ...jobs.depth(pool.workload, pool.pool) }))
   }))
-  return Health.routes(isReady)
+  yield* (yield* HealthServer).report(isReady)
 }))
 
 /** The queues of every model in the catalogue, there before the first job is published and again after a reconnect. */
@@ -69,25 +71,28 @@ const server = Layer.unwrap(Effect.gen(function*() {
   return NodeHttpServer.layer(
     // a request's head has 10 s to arrive and its body 120 s
     () =>
-      answerWhileStarting(closeIdle(UnreadableRequest.handle(
-        createServer({
-          headersTimeout: 10_000,
-          requestTimeout: 120_000,
-          connectionsCheckingInterval: 1_000,
-          keepAliveTimeout: 65_000
-        })
-      ))),
+      refuseWhileStarting(
+        closeIdle(UnreadableRequest.handle(
+          createServer({
+            headersTimeout: 10_000,
+            requestTimeout: 120_000,
+            connectionsCheckingInterval: 1_000,
+            keepAliveTimeout: 65_000
+          })
+        )),
+        NotYet.refuse
+      ),
     { port, host, gracefulShutdownTimeout: graceMs }
   )
 }))
 
-/** Whatever is served. */
-export const routes = Layer.mergeAll(Operations.layer, Tasks.layer, Files.layer, OpenApi.layer, health).pipe(
+/** All routes of the public port. */
+export const routes = Layer.mergeAll(Operations.layer, Tasks.layer, Files.layer, OpenApi.layer).pipe(
   Layer.provide(AnswerHeaders.layer),
   Layer.provide(RequestLog.layer)
 )
 
-export const layer = onRelease.pipe(
+export const layer = Layer.merge(readiness, onRelease).pipe(
   Layer.provideMerge(HttpRouter.serve(routes, { disableLogger: true, routerConfig: { maxParamLength: 512 } })),
   // each request has a span of our own, which lasts until the last byte of its answer
   Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
@@ -96,6 +101,7 @@ export const layer = onRelease.pipe(
   Layer.provide([Limits.layerKeys, Spending.layer]),
   Layer.provide(Presence.layer),
   Layer.provide([layerBothPatient, Catalogue.layer]),
-  // listens first: probes are answered while it waits for NATS
-  Layer.provide([server, NodeFileSystem.layer])
+  // listens first: clients are asked to come back while it waits for NATS
+  Layer.provide([server, NodeFileSystem.layer]),
+  Layer.provide(HealthServer.layer(8081))
 )

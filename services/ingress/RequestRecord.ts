@@ -14,11 +14,6 @@ import type { ServerSpans } from "./ServerSpan.ts"
 /** Stands for what a request has not, or what is not known of it. */
 const none = "none"
 
-/** Probes and scrapes are no requests. */
-const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"])
-
-export const isProbe = ({ url }: { readonly url: string }): boolean => probes.has(url)
-
 let inProgress = 0
 Metrics.observeUnsafe(Metrics.inProgress(), () => inProgress)
 

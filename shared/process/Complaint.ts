@@ -26,17 +26,17 @@ const Refusal = Schema.Struct({
 type Refusal = typeof Refusal.Type
 const decodeRefusal = Schema.decodeUnknownOption(Refusal)
 
-/** The ingress and the console read `PORT` and `HOST`, workers `HEALTH_PORT` and `HEALTH_HOST`. */
+/** Every service reads `HEALTH_PORT` and `HEALTH_HOST`; the ingress and the console read `PORT` and `HOST`, too. */
 const ofListening = (cause: unknown): string => {
   const { address, code = "", hostname, port } = Option.getOrElse(decodeRefusal(cause), (): Partial<Refusal> => ({}))
   const where = `cannot listen at ${hostname ?? address}${port === undefined ? "" : `:${port}`}`
   switch (code) {
     case "EADDRINUSE":
-      return `${where}: another program has this port; end it, or set PORT (of a worker: HEALTH_PORT) to another`
+      return `${where}: this port is taken; end the program that has it, or set PORT or HEALTH_PORT to another`
     case "EACCES":
-      return `${where}: this user may not use this port; set PORT (of a worker: HEALTH_PORT) to one above 1023`
+      return `${where}: this user may not use this port; set PORT or HEALTH_PORT to one above 1023`
     default:
-      return `${where} (${code}): HOST (of a worker: HEALTH_HOST) must be an address of this machine`
+      return `${where} (${code}): HOST and HEALTH_HOST must be addresses of this machine`
   }
 }
 

@@ -1,23 +1,13 @@
-/**
- * What a service says that listens already and cannot serve yet, because NATS or something in it is not there: that it
- * lives, to whoever would else start it again, and to everybody else to come back later.
- */
-import type { IncomingMessage, Server, ServerResponse } from "node:http"
+/** Lets a server that listens already refuse requests until the service can handle them: NATS, or something in it, is missing. */
+import type { RequestListener, Server } from "node:http"
 
-const answer = ({ url }: IncomingMessage, response: ServerResponse): void => {
-  const isAlive = url === "/healthz"
-  response.writeHead(isAlive ? 200 : 503, {
-    "content-type": "text/plain",
-    connection: "close",
-    ...!isAlive && { "retry-after": "1" }
-  })
-  response.end(isAlive ? "ok\n" : "starting\n")
-}
+/** Asks clients to come back on another connection: load balancers then choose another server. */
+export const retryHeaders = { connection: "close", "retry-after": "1" }
 
-/** Answers until somebody else does. */
-export const answerWhileStarting = <S extends Server>(server: S): S => {
+/** Answers requests by `refuse` until the service's own handler is added. */
+export const refuseWhileStarting = <S extends Server>(server: S, refuse: RequestListener): S => {
   const giveWay = (event: string | symbol) => {
-    if (event === "request") server.off("request", answer).off("newListener", giveWay)
+    if (event === "request") server.off("request", refuse).off("newListener", giveWay)
   }
-  return server.on("request", answer).on("newListener", giveWay)
+  return server.on("request", refuse).on("newListener", giveWay)
 }

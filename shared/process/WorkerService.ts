@@ -1,9 +1,6 @@
 /** A whole worker process but for the engines that its workload brings. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Config, Effect, Layer } from "effect"
-import { HttpMiddleware, HttpRouter } from "effect/http"
-import { createServer } from "node:http"
+import { Effect, Layer } from "effect"
 import { JobServer } from "../bus/JobServer.ts"
 import { Nats } from "../bus/Nats.ts"
 import { Presence } from "../bus/Presence.ts"
@@ -17,25 +14,15 @@ import { Providers } from "../provider/Providers.ts"
 import { ResultStore } from "../provider/ResultStore.ts"
 import { SharedLimits } from "../provider/SharedLimits.ts"
 import { Upstream } from "../provider/Upstream.ts"
-import * as Health from "../telemetry/Health.ts"
 import { UsageLog } from "../usage/UsageLog.ts"
 import { Performer } from "../worker/JobLife.ts"
 import { Preparation } from "../worker/Preparation.ts"
 import { Worker } from "../worker/Worker.ts"
-import { closeIdle } from "./Connections.ts"
-import { answerWhileStarting } from "./Starting.ts"
+import { HealthServer } from "./HealthServer.ts"
 
-const health = Layer.unwrap(Effect.map(Worker, (worker) => Health.routes(worker.isReady)))
-
-/** Reads `HEALTH_PORT` (default 8081) and `HEALTH_HOST` (default 127.0.0.1). */
-const healthServer = Layer.unwrap(Effect.gen(function*() {
-  const port = yield* Config.Port("HEALTH_PORT").pipe(Config.withDefault(8081))
-  const host = yield* Config.String("HEALTH_HOST").pipe(Config.withDefault("127.0.0.1"))
-  return NodeHttpServer.layer(() => answerWhileStarting(closeIdle(createServer())), {
-    port,
-    host,
-    gracefulShutdownTimeout: "1 second"
-  })
+const readiness = Layer.effectDiscard(Effect.gen(function*() {
+  const { isReady } = yield* Worker
+  yield* (yield* HealthServer).report(isReady)
 }))
 
 /** Limits of providers hold over all workers of all workloads. */
@@ -61,14 +48,12 @@ const performer = (workload: Workload) =>
 
 /** The process of any worker: its health, the bus and the catalogue around it. */
 export const around = <E>(worker: Layer.Layer<Worker, E, Nats | Catalogue | Presence>) =>
-  HttpRouter.serve(health, { disableLogger: true, disableListenLog: true }).pipe(
-    // probes and scrapes are no work
-    Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
+  readiness.pipe(
     Layer.provide(worker),
     Layer.provide(Presence.layer),
     Layer.provide([Nats.layerPatient, Catalogue.layer]),
-    // listens first: probes are answered while it waits for NATS
-    Layer.provide([healthServer, NodeFileSystem.layer])
+    // first, so that it answers probes while the worker waits for NATS and while it drains
+    Layer.provide([HealthServer.layer(8081), NodeFileSystem.layer])
   )
 
 /** A worker whose jobs are answered. */

@@ -1,20 +1,25 @@
-/** `/healthz`, `/readyz` and `/metrics`, the same for every service. */
+/** `/healthz`, `/readyz` and `/metrics`, the same for every service, on the port of `HealthServer`. */
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { PrometheusMetrics } from "effect/observability"
 
+const paths = { live: "/healthz", ready: "/readyz", metrics: "/metrics" } as const
+
+/** Whether probes or scrapes ask for this path. */
+export const isHealthPath = (path: string): boolean => Object.values<string>(paths).includes(path)
+
 /** Alive means that the process answers; ready, that requests or jobs sent to it would be served. */
 export const routes = (isReady: () => boolean): Layer.Layer<never, never, HttpRouter.HttpRouter> =>
   Layer.mergeAll(
-    HttpRouter.add("GET", "/healthz", HttpServerResponse.text("ok\n")),
+    HttpRouter.add("GET", paths.live, HttpServerResponse.text("ok\n")),
     HttpRouter.add(
       "GET",
-      "/readyz",
+      paths.ready,
       Effect.sync(() =>
         isReady()
           ? HttpServerResponse.text("ready\n")
           : HttpServerResponse.text("not ready\n", { status: 503 })
       )
     ),
-    PrometheusMetrics.layerHttp()
+    PrometheusMetrics.layerHttp({ path: paths.metrics })
   )

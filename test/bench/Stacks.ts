@@ -226,11 +226,13 @@ export const startGateway = Effect.fn("Stacks.startGateway")(function*(
     yield* answers(collector, HttpClientRequest.get(`http://127.0.0.1:${collectorPort}/`))
     collectors.push(collector.pid)
   }
+  const healthPort = yield* freePort
   const ingress = yield* startNode(ground.logs, `${name}-ingress`, "services/ingress/main.ts", {
     ...env,
-    PORT: `${port}`
+    PORT: `${port}`,
+    HEALTH_PORT: `${healthPort}`
   })
-  yield* isReady(ingress, port)
+  yield* isReady(ingress, healthPort)
   const workers = new Map<Workload, Array<number>>()
   const addWorker = (workload: Workload) => {
     const beside = workers.get(workload) ?? []

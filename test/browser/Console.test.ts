@@ -552,7 +552,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     const keysBefore = await keys()
     // another port of this very host, which is the same site to the browser: the hardest case
     const elsewhere = await context.newPage()
-    await elsewhere.goto(`${gateway().url}/healthz`)
+    await elsewhere.goto(`${gateway().url}/openapi.json`)
     const outcomes = await elsewhere.evaluate(async (console) => {
       const outcomeOf = (request: Promise<Response>) => request.then(({ type }) => type, () => "blocked")
       const body = JSON.stringify({ name: "made by another site" })

@@ -198,7 +198,7 @@ describe("messages", () => {
   })
 
   it("with a picture on this machine are refused: it is none of the client's business", async () => {
-    const content = [{ image: `${shared().url}/healthz` }, { text: "blur" }]
+    const content = [{ image: `${shared().url}/openapi.json` }, { text: "blur" }]
     const response = await post("/v1/images/edits", { model, input: { messages: [{ role: "user", content }] } })
     assert.strictEqual(response.status, 400)
     const { error } = (await response.json()) as {

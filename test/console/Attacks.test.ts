@@ -306,6 +306,24 @@ describe("no path leads out", () => {
   })
 })
 
+describe("health and metrics", () => {
+  it("are not at the port that browsers reach, and pages are not at the other", async () => {
+    const { healthUrl, url } = gateway().processes.find(({ name, port: own }) => name === "console" && own === port)
+      ?? assert.fail("no console")
+    for (const path of ["/healthz", "/readyz", "/metrics"]) {
+      const answer = await fetch(`${url}${path}`)
+      assert.deepStrictEqual([answer.status, await answer.json()], [404, {
+        _tag: "NotFound",
+        message: "There is nothing here"
+      }])
+      assert.strictEqual((await fetch(`${healthUrl}${path}`)).status, 200, path)
+    }
+    for (const path of ["/", "/keys", "/api/keys", "/api/openapi.json"]) {
+      assert.strictEqual((await fetch(`${healthUrl}${path}`)).status, 404, path)
+    }
+  })
+})
+
 describe("every answer", () => {
   it("tells browsers to run nothing else, frame nothing, guess nothing and keep nothing", async () => {
     const answers = await Promise.all([

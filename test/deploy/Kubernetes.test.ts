@@ -133,12 +133,28 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
   })
 
   it("asks every service whether it is alive without regard to NATS, and whether it is ready with it", () => {
-    for (const { container, name } of pods.filter(({ name }) => name !== "provision")) {
+    for (const { container, environment, name } of pods.filter(({ name }) => name !== "provision")) {
       assert.strictEqual(container.livenessProbe?.httpGet.path, "/healthz", name)
       assert.strictEqual(container.startupProbe?.httpGet.path, "/healthz", name)
       assert.strictEqual(container.readinessProbe?.httpGet.path, "/readyz", name)
-      const [port] = container.ports ?? []
-      assert.strictEqual(container.readinessProbe?.httpGet.port, port?.name, name)
+      const [port] = container.ports?.filter(({ name }) => name === "health") ?? []
+      assert.strictEqual(String(port?.containerPort), environment.get("HEALTH_PORT"), name)
+      for (const probe of [container.livenessProbe, container.startupProbe, container.readinessProbe]) {
+        assert.strictEqual(probe?.httpGet.port, "health", name)
+      }
+    }
+  })
+
+  it("leads clients to no port of health and metrics", () => {
+    for (const { metadata, spec } of ofKind<Pods.Selecting>("Service")) {
+      assert.deepStrictEqual(spec.ports?.map(({ targetPort }) => targetPort), ["http"], metadata.name)
+    }
+    const open = ofKind<Pods.NetworkPolicy>("NetworkPolicy").flatMap(({ spec }) => spec.ingress ?? [])
+    for (const { from, ports } of open) {
+      assert.deepStrictEqual(ports?.map(({ port }) => port), [from === undefined ? 8080 : 8081])
+    }
+    for (const { spec } of ofKind<Pods.PodMonitor>("PodMonitor")) {
+      assert.deepStrictEqual(spec.podMetricsEndpoints.map(({ port }) => port), ["health"])
     }
   })
 

@@ -76,7 +76,9 @@ describe("dashboards and alerts", () => {
   })
 
   it("every service is scraped", () => {
-    const scraped = [...read("prometheus", "prometheus.yaml").matchAll(/"([a-z]+):\d+"/g)].map(([, name]) => name)
+    const targets = [...read("prometheus", "prometheus.yaml").matchAll(/"([a-z]+):(\d+)"/g)]
+    const scraped = targets.map(([, name]) => name)
+    assert.deepStrictEqual([...new Set(targets.map(([, , port]) => port))], ["8081"])
     assert.sameMembers(scraped, services.filter((name) => name !== "admin"))
   })
 
@@ -125,7 +127,7 @@ describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometh
     Gateway.run(detours, (gateway) =>
       Effect.runPromise(Effect.scoped(Effect.gen(function*() {
         const console = yield* Effect.promise(() => gateway.startConsole())
-        const ports = [gateway.ingress, ...gateway.workers, console].map(({ port }) => port)
+        const ports = [gateway.ingress, ...gateway.workers, console].map(({ healthPort }) => healthPort)
         const api = yield* Prometheus.scraping(ports, rulesFile)
         yield* Effect.promise(async () => {
           await (await gateway.request(chat("free-chat", { stream: true }))).text()

@@ -55,14 +55,23 @@ export interface Selecting extends Document {
   readonly spec: {
     readonly selector?: { readonly matchLabels?: Readonly<Record<string, string>> } & Readonly<Record<string, unknown>>
     readonly podSelector?: { readonly matchLabels?: Readonly<Record<string, string>> }
+    readonly ports?: ReadonlyArray<{ readonly targetPort: string }>
   }
+}
+
+/** What Prometheus scrapes. */
+export interface PodMonitor extends Document {
+  readonly spec: { readonly podMetricsEndpoints: ReadonlyArray<{ readonly port: string }> }
 }
 
 export interface NetworkPolicy extends Document {
   readonly spec: {
     readonly podSelector: { readonly matchLabels?: Readonly<Record<string, string>> }
     readonly policyTypes: ReadonlyArray<string>
-    readonly ingress?: ReadonlyArray<{ readonly from?: ReadonlyArray<unknown> }>
+    readonly ingress?: ReadonlyArray<{
+      readonly from?: ReadonlyArray<unknown>
+      readonly ports?: ReadonlyArray<{ readonly port: number }>
+    }>
     readonly egress?: ReadonlyArray<{
       readonly to?: ReadonlyArray<{
         readonly ipBlock?: { readonly cidr: string; readonly except: ReadonlyArray<string> }

@@ -58,13 +58,14 @@ describe.runIf(process.env["GATEWAY_IMAGE_TEST"] === "1")("the image (npm run im
   /** A service in a container, ready. */
   const serve = async (target: Target, service: string) => {
     const port = await freePort()
-    const own = { ...environment, PORT: String(port), HEALTH_PORT: String(port) }
+    const healthPort = await freePort()
+    const own = { ...environment, PORT: String(port), HEALTH_PORT: String(healthPort) }
     const child = containers[target].start([service], own, catalogue)
     let log = ""
     child.stdout?.on("data", (text: Buffer) => log += text.toString())
     child.stderr?.on("data", (text: Buffer) => log += text.toString())
     running.push(child)
-    const ready = () => fetch(`http://127.0.0.1:${port}/readyz`).then(({ ok }) => ok, () => false)
+    const ready = () => fetch(`http://127.0.0.1:${healthPort}/readyz`).then(({ ok }) => ok, () => false)
     await eventually(ready, (ok) => ok || child.exitCode !== null, 60_000)
     assert.isNull(child.exitCode, log)
     return { child, own, port }

@@ -45,8 +45,8 @@ describe("complaint", () => {
       )
       assert.strictEqual(
         complaint(error),
-        `cannot listen at 127.0.0.1:${port}: another program has this port; end it, or set PORT (of a worker: ` +
-          "HEALTH_PORT) to another"
+        `cannot listen at 127.0.0.1:${port}: this port is taken; end the program that has it, or set PORT or ` +
+          "HEALTH_PORT to another"
       )
     }))
 

@@ -1,5 +1,6 @@
 /** What every answer of ingress carries, and the answers that it gives to those who watch over it. */
 import { assert, describe, it } from "@effect/vitest"
+import type { ServiceProcess } from "../fixture/Gateway.ts"
 import { eventually } from "../fixture/Eventually.ts"
 import { sendRaw } from "../fixture/RawHttp.ts"
 import { sharedGateway } from "../fixture/SharedGateway.ts"
@@ -22,9 +23,6 @@ describe("an answer", () => {
     ["to a caller without a key", 401, get("/v1/models")],
     ["about nothing", 404, get("/nowhere")],
     ["about a path that cannot be read", 404, get("/%zz")],
-    ["to one who asks whether it lives", 200, get("/healthz")],
-    ["to one who asks whether it is ready", 200, get("/readyz")],
-    ["with its metrics", 200, get("/metrics")],
     ["with its description", 200, get("/openapi.json")]
   ]
 
@@ -61,16 +59,16 @@ describe("ingress and worker", () => {
     await (await gateway.request(valid)).text()
     await (await gateway.request({})).text()
     const { ingress, workers: [worker] } = gateway
-    const textOf = async (port: number, path: string) => {
-      const response = await fetch(`http://127.0.0.1:${port}${path}`)
+    const textOf = async ({ healthUrl }: ServiceProcess, path: string) => {
+      const response = await fetch(`${healthUrl}${path}`)
       assert.strictEqual(response.status, 200)
       return response.text()
     }
-    for (const port of [ingress.port, worker!.port]) {
-      assert.strictEqual(await textOf(port, "/healthz"), "ok\n")
-      assert.strictEqual(await textOf(port, "/readyz"), "ready\n")
+    for (const service of [ingress, worker!]) {
+      assert.strictEqual(await textOf(service, "/healthz"), "ok\n")
+      assert.strictEqual(await textOf(service, "/readyz"), "ready\n")
     }
-    const counted = await textOf(ingress.port, "/metrics")
+    const counted = await textOf(ingress, "/metrics")
     assert.match(
       counted,
       /^gateway_requests_total\{operation="chat.completions",model="free-chat",outcome="success"\} [1-9]/m
@@ -80,9 +78,22 @@ describe("ingress and worker", () => {
       /^gateway_requests_total\{operation="chat.completions",model="none",outcome="InvalidRequest"\} [1-9]/m
     )
     assert.match(
-      await textOf(worker!.port, "/metrics"),
+      await textOf(worker!, "/metrics"),
       /^gateway_jobs_total\{operation="chat.completions",outcome="Done"\} [1-9]/m
     )
+  })
+
+  it("show health and metrics at their health port alone", async () => {
+    for (const path of ["/healthz", "/readyz", "/metrics", "/metrics/", "/metrics?a=b"]) {
+      const answer = await fetch(`${shared().url}${path}`)
+      assert.strictEqual(answer.status, 404, path)
+      const { error } = await answer.json() as { readonly error: object }
+      assert.deepInclude(error, { type: "not_found_error", code: "route_not_found" })
+    }
+    // nor does anything else answer there
+    for (const path of ["/v1/models", "/openapi.json", "/"]) {
+      assert.strictEqual((await fetch(`${shared().ingress.healthUrl}${path}`)).status, 404, path)
+    }
   })
 
   it("a client whose base URL lacks its end hears where the path is", async () => {

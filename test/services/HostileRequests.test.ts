@@ -222,6 +222,9 @@ describe("a path", () => {
       ["GET", "/v1/chat/completions"],
       ["PUT", "/v1/chat/completions"],
       ["POST", "/v1/chat/completions/../models"],
+      ["GET", "/healthz"],
+      ["GET", "/readyz"],
+      ["GET", "/metrics"],
       ["POST", "/healthz"],
       ["OPTIONS", "*"],
       ["GET", "http://other.example/x"],
@@ -362,8 +365,8 @@ describe("after all that", () => {
     for (const model of ["free-chat", "local-chat"]) {
       assert.strictEqual((await post(JSON.stringify({ ...valid, model }))).status, 200)
     }
-    for (const { port } of [ingress, ...workers]) {
-      assert.strictEqual((await fetch(`http://127.0.0.1:${port}/readyz`)).status, 200)
+    for (const { healthUrl } of [ingress, ...workers]) {
+      assert.strictEqual((await fetch(`${healthUrl}/readyz`)).status, 200)
     }
     assert.notMatch(log, /"level":"(?:ERROR|FATAL)"/)
   })

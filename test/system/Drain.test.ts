@@ -19,8 +19,28 @@ const beginStreams = (gateway: Gateway, count: number) => {
 const outcomesOf = async (streams: Awaited<ReturnType<typeof beginStreams>>) =>
   tally(await Promise.all(streams.map((stream) => stream.outcome())))
 
-const untilReadiness = (process: ServiceProcess, wanted: 503 | "refused") =>
-  eventually(() => process.readiness(), (answer) => answer === wanted, 5_000)
+const untilNotReady = (process: ServiceProcess) =>
+  eventually(() => process.readiness(), (answer) => answer === 503, 5_000)
+
+/** Resolves once it takes no connection at its public port any more. */
+const untilClosed = ({ url }: ServiceProcess) =>
+  eventually(
+    () => fetch(url).then(async ({ body }) => body?.cancel(), () => "refused"),
+    (answer) => answer === "refused",
+    5_000
+  )
+
+/** Checks that it says at its health port that it lives and is not ready, and shows its metrics. */
+const isDraining = async ({ healthUrl }: ServiceProcess) => {
+  const statuses = await Promise.all(
+    ["/healthz", "/readyz", "/metrics"].map(async (path) => {
+      const { body, status } = await fetch(`${healthUrl}${path}`)
+      await body?.cancel()
+      return status
+    })
+  )
+  assert.deepStrictEqual(statuses, [200, 503, 200])
+}
 
 describe("a worker that is told to end", { timeout: 90_000 }, () => {
   it.live("finishes its hundred streams, leaves new jobs to others, and ends by itself", () =>
@@ -28,7 +48,8 @@ describe("a worker that is told to end", { timeout: 90_000 }, () => {
       const [worker] = gateway.workers
       const streams = await beginStreams(gateway, 100)
       const exit = worker!.terminate()
-      await untilReadiness(worker!, "refused")
+      await untilNotReady(worker!)
+      await isDraining(worker!)
       const late = outcomeOf(gateway.request(chat("free-chat")))
       await gateway.startWorker()
       gateway.provider.behave({ kind: "answer" })
@@ -65,7 +86,8 @@ describe("an ingress that is told to end", { timeout: 90_000 }, () => {
       const whole = Array.from({ length: 10 }, () => outcomeOf(gateway.request(chat("paid-chat"))))
       await gateway.provider.until(() => gateway.provider.requests.length === 60)
       const exit = gateway.ingress.terminate()
-      await untilReadiness(gateway.ingress, "refused")
+      await untilClosed(gateway.ingress)
+      await isDraining(gateway.ingress)
       gateway.provider.release()
       assert.deepStrictEqual(await outcomesOf(streams), { whole: 50 })
       assert.deepStrictEqual(tally(await Promise.all(whole)), { whole: 10 })
@@ -81,7 +103,7 @@ describe("an ingress that is told to end", { timeout: 90_000 }, () => {
   it.live("is not ready at once, but serves on while load balancers take notice, without keeping connections", () =>
     Gateway.run({ environment: { DRAIN_DELAY_MS: "1500" } }, async (gateway) => {
       const exit = gateway.ingress.terminate()
-      await untilReadiness(gateway.ingress, 503)
+      await untilNotReady(gateway.ingress)
       const response = await gateway.request(chat("local-chat"))
       assert.strictEqual(response.headers.get("connection"), "close")
       assert.deepStrictEqual(await outcomeOf(response), { kind: "whole" })

@@ -9,8 +9,7 @@ import { Gateway, testAdminToken, testSecret } from "../fixture/Gateway.ts"
 import { randomPort } from "../fixture/NatsServer.ts"
 import { freePort, ServiceProcess } from "../fixture/ServiceProcess.ts"
 
-/** Each by the variable that says where it listens. */
-const services = { ingress: "PORT", chat: "HEALTH_PORT", console: "PORT" } as const
+const services = ["ingress", "chat", "console"] as const
 
 /** What the console takes for its web app: any page will do. */
 const pageOf = (gateway: Gateway): string => {
@@ -20,14 +19,17 @@ const pageOf = (gateway: Gateway): string => {
   return folder
 }
 
-const start = async (gateway: Gateway, name: keyof typeof services): Promise<ServiceProcess> => {
-  const port = await freePort()
+const start = async (gateway: Gateway, name: typeof services[number]): Promise<ServiceProcess> => {
+  const healthPort = await freePort()
+  const port = name === "chat" ? healthPort : await freePort()
   const started = await ServiceProcess.start({
     name,
     nats: gateway.nats,
     port,
+    healthPort,
     environment: {
-      [services[name]]: String(port),
+      PORT: String(port),
+      HEALTH_PORT: String(healthPort),
       GATEWAY_CONFIG: gateway.catalogueFile,
       GATEWAY_SECRET: testSecret,
       CONSOLE_ADMIN_TOKEN: testAdminToken,
@@ -40,14 +42,26 @@ const start = async (gateway: Gateway, name: keyof typeof services): Promise<Ser
 
 const waits = ({ log }: ServiceProcess) => log.includes("waiting for NATS")
 
-/** Whether a service that waits lives, and says so to nobody but who asks for that. */
-const answers = async ({ url }: ServiceProcess) => {
+/** Checks that a service that waits says so at its health port, where its metrics are, too. */
+const isAlive = async ({ healthUrl }: ServiceProcess) => {
   const ask = async (path: string) => {
-    const answer = await fetch(`${url}${path}`)
-    return `${answer.status} ${(await answer.text()).trim()} ${answer.headers.get("retry-after")}`
+    const answer = await fetch(`${healthUrl}${path}`)
+    return [answer.status, await answer.text()] as const
   }
-  assert.strictEqual(await ask("/healthz"), "200 ok null")
-  for (const path of ["/readyz", "/v1/models", "/"]) assert.strictEqual(await ask(path), "503 starting 1", path)
+  assert.deepStrictEqual(await ask("/healthz"), [200, "ok\n"])
+  assert.deepStrictEqual(await ask("/readyz"), [503, "not ready\n"])
+  const [status, metrics] = await ask("/metrics")
+  assert.strictEqual(status, 200)
+  assert.include(metrics, "gateway_resident_memory_bytes")
+}
+
+/** Checks that a service that waits sends clients to another one: with 503, and its own kind of error. */
+const refuses = async ({ url }: ServiceProcess, path: string, expected: object) => {
+  const answer = await fetch(`${url}${path}`)
+  assert.strictEqual(answer.status, 503, path)
+  assert.strictEqual(answer.headers.get("retry-after"), "1")
+  assert.strictEqual(answer.headers.get("connection"), "close")
+  assert.containSubset(await answer.json(), expected)
 }
 
 describe("a service that is started before NATS", { timeout: 60_000 }, () => {
@@ -55,18 +69,27 @@ describe("a service that is started before NATS", { timeout: 60_000 }, () => {
     Gateway.run({}, async (gateway) => {
       await Promise.all([gateway.ingress.terminate(), ...gateway.workers.map((worker) => worker.terminate())])
       await gateway.nats.stop()
-      const started = await Promise.all([
-        start(gateway, "ingress"),
-        start(gateway, "chat"),
-        start(gateway, "console")
-      ])
+      const started = await Promise.all(
+        [
+          start(gateway, "ingress"),
+          start(gateway, "chat"),
+          start(gateway, "console")
+        ] as const
+      )
       for (const service of started) {
         await eventually(() => Promise.resolve(waits(service)), Boolean, 20_000)
-        await answers(service)
+        await isAlive(service)
       }
+      const [ingress, , console] = started
+      const error = { type: "overloaded_error", code: "unavailable" }
+      for (const path of ["/v1/chat/completions", "/v1/models", "/healthz", "/metrics", "/"]) {
+        await refuses(ingress, path, { error })
+      }
+      await refuses(ingress, "/v1/messages", { type: "error", error })
+      await refuses(ingress, "/v1beta/models/local-chat:generateContent", { error: { status: "UNAVAILABLE" } })
+      for (const path of ["/", "/api/keys", "/healthz"]) await refuses(console, path, { _tag: "Unavailable" })
       await gateway.nats.restart()
       await Promise.all(started.map((service) => service.ready()))
-      const [ingress] = started
       assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"), { ingress })), { kind: "whole" })
       for (const { log } of started) assert.lengthOf(log.match(/waiting for NATS/g) ?? [], 1)
     }))
@@ -74,7 +97,7 @@ describe("a service that is started before NATS", { timeout: 60_000 }, () => {
   it.live("ends well on SIGTERM while it waits", () =>
     Gateway.run({}, async (gateway) => {
       await gateway.nats.stop()
-      for (const name of ["ingress", "chat", "console"] as const) {
+      for (const name of services) {
         const service = await start(gateway, name)
         await eventually(() => Promise.resolve(waits(service)), Boolean, 20_000)
         const told = performance.now()

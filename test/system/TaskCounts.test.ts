@@ -5,8 +5,8 @@ import { Gateway, type ServiceProcess } from "../fixture/Gateway.ts"
 import { long, VideoClient } from "../fixture/VideoClient.ts"
 
 /** What an ingress tells of the tasks. */
-const told = async ({ url }: ServiceProcess): Promise<string> =>
-  [...(await (await fetch(`${url}/metrics`)).text()).matchAll(/^gateway_queue_tasks\{(.*)\} (\d+)$/gm)]
+const told = async ({ healthUrl }: ServiceProcess): Promise<string> =>
+  [...(await (await fetch(`${healthUrl}/metrics`)).text()).matchAll(/^gateway_queue_tasks\{(.*)\} (\d+)$/gm)]
     .map(([, labels, count]) => `${labels} ${count}`).toSorted().join("\n")
 
 const counts = (running: number, waiting: number): string =>

@@ -112,7 +112,7 @@ describe("usage", { timeout: 120_000 }, () => {
       const rows = await counted(2)
       const costs = await eventually(
         async () => {
-          const answers = await Promise.all(gateway.processes.map(({ url }) => fetch(`${url}/metrics`)))
+          const answers = await Promise.all(gateway.processes.map(({ healthUrl }) => fetch(`${healthUrl}/metrics`)))
           const texts = await Promise.all(answers.map((answer) => answer.text()))
           const found = texts.join("\n").matchAll(/^gateway_cost_usd_total\{model="([\w-]+)"\} (.+)$/gm)
           return [...found].map(([, model, usd]) => ({ model, costUsd: Number(usd) }))

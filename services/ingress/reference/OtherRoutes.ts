@@ -1,4 +1,4 @@
-/** What the reference says of the routes that are no operation: models, files, and those for whoever runs the gateway. */
+/** What the reference says of the routes that are no operation: models, files, and this description. */
 import { Schema } from "effect"
 import { filesPath } from "../../../shared/files/SignedUrl.ts"
 import * as Errors from "./Errors.ts"
@@ -21,8 +21,6 @@ const ModelList = Schema.Struct({
 export const schemas = { Model, ModelList }
 
 const model = { id: "local-chat", object: "model", created: 0, owned_by: "model-gateway" }
-
-const text = (type: string, example: string) => ({ [type]: { schema: { type: "string" }, example } })
 
 const required = (name: string, place: "path" | "query", description: string): Parameter => ({
   name,
@@ -100,31 +98,6 @@ export const routes: ReadonlyArray<Route> = [
       }
     },
     errors: [...Errors.ofFiles, ...Errors.ofAll]
-  },
-  {
-    ...service,
-    path: "/healthz",
-    operationId: "health.live",
-    summary: "Ask whether the process lives",
-    responses: { 200: { description: "It does", content: text("text/plain", "ok\n") } }
-  },
-  {
-    ...service,
-    path: "/readyz",
-    operationId: "health.ready",
-    summary: "Ask whether requests would be served",
-    responses: {
-      200: { description: "They would", content: text("text/plain", "ready\n") },
-      503: { description: "Not now", content: text("text/plain", "not ready\n") }
-    }
-  },
-  {
-    ...service,
-    path: "/metrics",
-    operationId: "metrics",
-    summary: "Read the metrics",
-    description: "In the text format of Prometheus.",
-    responses: { 200: { description: "The metrics", content: text("text/plain", "gateway_requests_total 1\n") } }
   },
   {
     ...service,

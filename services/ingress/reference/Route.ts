@@ -13,7 +13,7 @@ export const tags = [
   { name: "Speech", description: "Text read aloud." },
   { name: "Search", description: "Texts as vectors, and documents by relevance." },
   { name: "Catalogue", description: "The models, and files with results." },
-  { name: "Service", description: "For whoever runs the gateway. No key is needed." }
+  { name: "Service", description: "This description. No key is needed." }
 ] as const
 
 export interface Parameter {

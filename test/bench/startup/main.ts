@@ -49,17 +49,17 @@ const npmStart = Effect.fn("startup.npmStart")(function*(logs: string) {
 
 const service = Effect.fn("startup.service")(function*(logs: string, natsUrl: string, name: string) {
   const port = `${yield* freePort}`
+  const healthPort = `${yield* freePort}`
   const program = yield* startNode(logs, name, `services/${name}/main.ts`, {
     NATS_URL: natsUrl,
     GATEWAY_CONFIG: "deploy/local/gateway.yaml",
     GATEWAY_SECRET: "only for this measurement, on this machine",
     CONSOLE_ADMIN_TOKEN: "only for this measurement",
     CONSOLE_GATEWAY_URL: "http://127.0.0.1:8080",
-    // what faces clients listens on the one, what only works on the other
     PORT: port,
-    HEALTH_PORT: port
+    HEALTH_PORT: healthPort
   })
-  yield* answers(program, HttpClientRequest.get(`http://127.0.0.1:${port}/readyz`), every)
+  yield* answers(program, HttpClientRequest.get(`http://127.0.0.1:${healthPort}/readyz`), every)
   return program.pid
 })
 

@@ -1,0 +1,47 @@
+/**
+ * Serves health and metrics on a port of their own, which only probes and scrapes need to reach. A service opens it first and
+ * closes it last, so that it answers while the service waits for NATS and while it drains.
+ */
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Config, Context, Effect, Layer, type Scope } from "effect"
+import { HttpMiddleware, HttpRouter } from "effect/http"
+import { createServer } from "node:http"
+import * as Health from "../telemetry/Health.ts"
+
+export class HealthServer extends Context.Service<HealthServer, {
+  /** Says whether the service is ready, for as long as the scope is open. Without it, the service is not. */
+  readonly report: (isReady: () => boolean) => Effect.Effect<void, never, Scope.Scope>
+}>()("shared/process/HealthServer") {
+  /** Reads `HEALTH_PORT` (default: the one given) and `HEALTH_HOST` (default 127.0.0.1). */
+  static readonly layer = (defaultPort: number) =>
+    Layer.effect(
+      HealthServer,
+      Effect.gen(function*() {
+        const port = yield* Config.Port("HEALTH_PORT").pipe(Config.withDefault(defaultPort))
+        const host = yield* Config.String("HEALTH_HOST").pipe(Config.withDefault("127.0.0.1"))
+        const node = createServer({ headersTimeout: 10_000, requestTimeout: 10_000 })
+        const server = yield* NodeHttpServer.make(() => node, { port, host, disablePreemptiveShutdown: true })
+        // a probe that is cut off is asked again, and must not keep the process
+        yield* Effect.addFinalizer(() => Effect.sync(() => node.closeAllConnections()))
+        const none = () => false
+        let isReady = none
+        yield* server.serve(yield* HttpRouter.toHttpEffect(Health.routes(() => isReady())))
+        yield* Effect.logInfo("health and metrics are served", { host, port })
+        return HealthServer.of({
+          report: (reported) =>
+            Effect.acquireRelease(
+              Effect.sync(() => {
+                isReady = reported
+              }),
+              () =>
+                Effect.sync(() => {
+                  isReady = none
+                })
+            )
+        })
+      }).pipe(
+        // probes and scrapes are no requests to trace
+        Effect.provideService(HttpMiddleware.TracerDisabledWhen, () => true)
+      )
+    )
+}
