@@ -1,10 +1,14 @@
 /**
- * Runs a script of this project on a machine that has nothing but git, npm and some Node: installs what is missing,
- * then starts the script on the Node that the project asks for.
+ * Runs a script of this project on a machine that has nothing but git, npm and some Node: installs the npm packages, then
+ * starts the script on the Node that the project asks for.
  *
- *     node deploy/local/run.js                           installs the dependencies, no more
- *     node deploy/local/run.js <script> [arguments]      installs nats-server too, unless NATS_URL names a server, and
- *                                                        Chromium for the tests that need a browser
+ *     node deploy/local/run.js                           installs the npm packages, no more
+ *     node deploy/local/run.js <script> [arguments]      also needs nats-server, unless NATS_URL names a server, and for
+ *                                                        the tests Chromium and promtool
+ *
+ * Programs of the system are installed only with consent: it prints what is missing and the command that installs it, and
+ * asks on a terminal. Without a terminal it installs them as root, as CI and containers do, or with GATEWAY_INSTALL=1.
+ * GATEWAY_INSTALL=0 refuses in any case.
  *
  * The one plain JavaScript file here: it has to run before anything is installed, on any Node from 20 on. The exit code
  * is the script's own, or 1 with one line that says what is missing.
@@ -13,6 +17,7 @@ import { spawn, spawnSync } from "node:child_process"
 import { accessSync, constants, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { constants as os } from "node:os"
 import { delimiter, dirname, join } from "node:path"
+import { createInterface } from "node:readline/promises"
 import { fileURLToPath } from "node:url"
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
@@ -20,27 +25,23 @@ const oldestNode = 20
 const projectNode = 24
 const natsFolder = join(root, ".gateway", "nats-server")
 
-/** Where a nats-server may lie outside PATH: Debian's is in /usr/sbin, which the PATH of an ordinary user leaves out. */
-const serverFolders = [
-  "/usr/local/sbin",
-  "/usr/sbin",
-  "/usr/local/bin",
-  "/opt/homebrew/bin",
-  join(natsFolder, "usr/sbin")
-]
+/** Where programs may lie outside PATH: Debian's nats-server is in /usr/sbin, which the PATH of an ordinary user leaves out. */
+const systemFolders = ["/usr/local/sbin", "/usr/sbin", "/usr/local/bin", "/usr/bin", "/opt/homebrew/bin"]
 
 class Missing extends Error {}
 
 /** The full path of a program, or undefined. */
-const which = (program, folders = []) =>
-  [...(process.env.PATH ?? "").split(delimiter), ...folders].map((folder) => join(folder, program)).find((file) => {
-    try {
-      accessSync(file, constants.X_OK)
-      return true
-    } catch {
-      return false
-    }
-  })
+const which = (program) =>
+  [...(process.env.PATH ?? "").split(delimiter), ...systemFolders, join(natsFolder, "usr/sbin")]
+    .map((folder) => join(folder, program))
+    .find((file) => {
+      try {
+        accessSync(file, constants.X_OK)
+        return true
+      } catch {
+        return false
+      }
+    })
 
 /**
  * Runs a program to its end while a line says what is being done and for how long: rewritten in place on a terminal,
@@ -182,55 +183,141 @@ const unpackNatsServer = async () => {
   rmSync(join(natsFolder, "cache"), { recursive: true })
 }
 
-/** As root, or as one who becomes it without being asked for a password; undefined for anybody else. */
-const aptGet = () => {
-  const isRoot = process.getuid?.() === 0
-  if (!isRoot && spawnSync("sudo", ["-n", "true"], { stdio: "ignore" }).status !== 0) return undefined
-  return [...(isRoot ? [] : ["sudo", "-n"]), "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
+const isRoot = process.getuid?.() === 0
+const isTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true
+
+/** The words before a command that only root may run, or undefined where this user cannot become root. */
+const asRoot = () => {
+  if (isRoot) return []
+  if (which("sudo") === undefined) return undefined
+  // without a terminal there is nobody to type a password
+  return isTerminal ? ["sudo"] : ["sudo", "-n"]
 }
 
-const installByApt = async (apt, name) => {
-  const install = [...apt, "-o", "DPkg::Lock::Timeout=60", "install", "-y", "--no-install-recommends", name]
-  // a machine that has never asked for the package lists, or not for long, does not know the package
-  if ((await attempt(`Installing ${name}`, install)).succeeded) return
-  await attempt("Updating the package lists", [...apt, "update"])
-  await attempt(`Installing ${name}`, install)
-}
-
-const installNatsServer = async () => {
-  if (which("apt-get") !== undefined) {
-    const apt = aptGet()
-    if (apt !== undefined) await installByApt(apt, "nats-server")
-    else if (which("dpkg-deb") !== undefined) await unpackNatsServer()
-  } else if (which("brew") !== undefined) {
-    await attempt("Installing nats-server", ["brew", "install", "nats-server"])
+const byApt = (name, prefix) => {
+  // no questions, and no daemon started
+  const apt = [
+    ...prefix,
+    "env",
+    "DEBIAN_FRONTEND=noninteractive",
+    "RUNLEVEL=1",
+    "apt-get",
+    "-o",
+    "DPkg::Lock::Timeout=60"
+  ]
+  const command = [...apt, "install", "-y", "--no-install-recommends", name]
+  return {
+    says: command.join(" "),
+    run: async () => {
+      // asks for the password before a line shows the progress in its place
+      if (isTerminal && prefix.length > 0) spawnSync("sudo", ["-v"], { stdio: "inherit" })
+      // a machine that has never asked for the package lists, or not for long, does not know the package
+      if ((await attempt(`Installing ${name}`, command)).succeeded) return
+      await attempt("Updating the package lists", [...apt, "update"])
+      await attempt(`Installing ${name}`, command)
+    }
   }
 }
 
-/** Are these the words that run the tests of the web app, among others or alone? */
-const includesBrowserTests = ([script = "", ...words]) => {
+/** How this machine gets a program: the command as text, and what runs it. Undefined where only its user knows. */
+const installerOf = ({ apt, brew, program }) => {
+  if (which("apt-get") !== undefined) {
+    const prefix = asRoot()
+    const canUnpack = program === "nats-server" && !isRoot && which("dpkg-deb") !== undefined
+    if (prefix !== undefined) {
+      const { run, says } = byApt(apt, prefix)
+      return {
+        says,
+        run: () => run().then(() => canUnpack && which(program) === undefined ? unpackNatsServer() : undefined)
+      }
+    }
+    if (!canUnpack) return undefined
+    return {
+      says: `apt-get download nats-server && dpkg-deb -x nats-server_*.deb ${natsFolder}`,
+      run: unpackNatsServer
+    }
+  }
+  if (brew === undefined || which("brew") === undefined) return undefined
+  const command = ["brew", "install", brew]
+  return { says: command.join(" "), run: () => attempt(`Installing ${brew}`, command) }
+}
+
+/** Asks on the terminal. What is not a clear yes is a no. */
+const asks = async (question) => {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  // Ctrl-C, and the end of the input
+  const ended = new Promise((resolve) => terminal.once("close", () => resolve("")))
+  try {
+    return /^y(es)?$/i.test((await Promise.race([terminal.question(question), ended])).trim())
+  } finally {
+    terminal.close()
+  }
+}
+
+const consents = () => {
+  switch (process.env.GATEWAY_INSTALL) {
+    case "1":
+      return true
+    case "0":
+      return false
+    default:
+      return isTerminal ? asks("Install now? [y/N] ") : isRoot
+  }
+}
+
+/** Prints what is missing with the command that installs it, and runs the commands if that is wanted. */
+const install = async (missing) => {
+  const planned = missing.map((program) => ({ ...program, installer: installerOf(program) }))
+  for (const { installer, title } of planned) {
+    process.stderr.write(
+      `${title} is missing${installer === undefined ? "" : `. To install it:\n  ${installer.says}`}\n`
+    )
+  }
+  const possible = planned.filter(({ installer }) => installer !== undefined)
+  if (possible.length === 0) return
+  if (await consents()) { for (const { installer } of possible) await installer.run() }
+  else if (!isTerminal) {
+    process.stderr.write("Nothing was installed: run the command, or set GATEWAY_INSTALL=1 to allow it\n")
+  }
+}
+
+const natsServer = { program: "nats-server", title: "nats-server", apt: "nats-server", brew: "nats-server" }
+
+/** What some tests need. They say themselves that they were left out where it is not there. */
+const testPrograms = [
+  { program: "chromium", title: "Chromium, for the tests in a browser,", apt: "chromium", tests: "test/browser" },
+  {
+    program: "promtool",
+    title: "Prometheus, for the tests of alerts,",
+    apt: "prometheus",
+    tests: "test/deploy/Observability"
+  }
+]
+
+/** Whether these words run tests, and those of this file or folder among them or alone. */
+const runsTests = ([script = "", ...words], tests) => {
   if (!script.endsWith("vitest.mjs")) return false
   const filters = words.filter((word) => word !== "run" && !word.startsWith("-"))
-  return filters.length === 0 || filters.some((filter) => filter.includes("browser") || "test/browser".includes(filter))
+  const name = tests.split("/").at(-1)
+  return filters.length === 0 || filters.some((filter) => filter.includes(name) || tests.includes(filter))
 }
 
-/** Tests of the web app need a browser. They say themselves that they were left out where there is none. */
-const ensureChromium = async () => {
-  if (process.env.CHROMIUM || which("chromium", ["/usr/bin"]) !== undefined) return
-  const apt = which("apt-get") === undefined ? undefined : aptGet()
-  if (apt !== undefined) await installByApt(apt, "chromium")
-  if (which("chromium", ["/usr/bin"]) !== undefined) return
-  process.stderr.write("Chromium could not be installed unattended: the tests that need a browser are left out\n")
-}
-
-/** The folder of the nats-server to use. */
-const ensureNatsServer = async () => {
-  if (which("nats-server", serverFolders) === undefined) await installNatsServer()
-  const server = which("nats-server", serverFolders)
+/** Sees to it that the script finds what it needs, as far as it may; fails without nats-server. */
+const ensurePrograms = async (args) => {
+  const wanted = [
+    ...(process.env.NATS_URL ? [] : [natsServer]),
+    ...testPrograms.filter(({ program, tests }) =>
+      runsTests(args, tests) && !(program === "chromium" && process.env.CHROMIUM)
+    )
+  ]
+  const missing = wanted.filter(({ program }) => which(program) === undefined)
+  if (missing.length > 0) await install(missing)
+  if (process.env.NATS_URL) return undefined
+  const server = which("nats-server")
   if (server !== undefined) return dirname(server)
   throw new Missing(
-    "nats-server is not installed and could not be installed unattended: install it (on Debian: sudo apt-get install "
-      + "nats-server; elsewhere: https://nats.io/download), or set NATS_URL to a NATS server with JetStream"
+    "nats-server is needed: install it as above (elsewhere: https://nats.io/download), or set NATS_URL to a NATS server with "
+      + "JetStream"
   )
 }
 
@@ -259,9 +346,8 @@ const main = async () => {
   const node = findNode()
   const args = process.argv.slice(2)
   if (args.length === 0) return
-  const folders = [process.env.PATH]
-  if (!process.env.NATS_URL) folders.push(await ensureNatsServer())
-  if (includesBrowserTests(args)) await ensureChromium()
+  const natsServerFolder = await ensurePrograms(args)
+  const folders = [process.env.PATH, ...(natsServerFolder === undefined ? [] : [natsServerFolder])]
   // the second start of each process finds its modules compiled, which saves it a third of its time
   const cache = join(root, "node_modules", ".cache", "compiled")
   run(node, args, { NODE_COMPILE_CACHE: cache, ...process.env, PATH: folders.join(delimiter) })
