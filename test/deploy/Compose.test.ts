@@ -86,9 +86,9 @@ describe("the compose file", () => {
     assert.isUndefined(services["nats"]?.ports)
   })
 
-  it("fixes the version of every image that is not its own", () => {
+  it("pins every image that is not its own by version and digest", () => {
     for (const { build, image } of Object.values(services)) {
-      if (build === undefined) assert.match(image, /:v?\d+\.\d+\.\d+(-\w+)?$/)
+      if (build === undefined) assert.match(image, /:v?\d+\.\d+\.\d+(-\w+)?@sha256:[0-9a-f]{64}$/)
     }
   })
 })

@@ -14,9 +14,14 @@ describe("the Dockerfile", () => {
     assert.deepStrictEqual(validate(text), [])
   })
 
-  it("fixes the version of what it is based on", () => {
+  it("pins what it is based on by version and digest, and is based on nothing else", () => {
     const image = instructions.find((one) => one.getInstruction() === "ARG")?.getArgumentsContent()
-    assert.match(image ?? "", /^NODE_IMAGE=docker\.io\/library\/node:\d+\.\d+\.\d+-/)
+    assert.match(image ?? "", /^NODE_IMAGE=docker\.io\/library\/node:\d+\.\d+\.\d+-[\w-]+@sha256:[0-9a-f]{64}$/)
+    const bases = instructions.filter((one) => one.getInstruction() === "FROM").map((one) =>
+      one.getArgumentsContent() ?? ""
+    )
+    const stages = bases.flatMap((base) => / AS (\S+)$/.exec(base)?.[1] ?? [])
+    for (const base of bases) assert.include(["${NODE_IMAGE}", ...stages], base.replace(/ AS .*$/, ""))
   })
 
   it("copies from the project only what .dockerignore lets through", () => {

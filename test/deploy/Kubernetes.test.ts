@@ -228,6 +228,13 @@ stage("what the overlays differ in", () => {
       assert.strictEqual(environment.get("NATS_CA"), "/etc/nats-ca/ca.crt")
     }
   })
+  it("the one for production deploys every image by digest", () => {
+    const pods = Pods.of(render("overlays/production"))
+    assert.isAbove(pods.length, services.length)
+    for (const { container, name } of pods) {
+      assert.match(container.image, /^registry\.example\.com\/model-gateway(-media)?@sha256:[0-9a-f]{64}$/, name)
+    }
+  })
   it("and NATS's certificate there is good for the address that the guide gives for a forwarded port", () => {
     const [, host] = /NATS_URL=nats:\/\/([\w.-]+):4222 NATS_CA=/.exec(
       readFileSync(join(project, "deploy/README.md"), "utf8")
@@ -239,6 +246,16 @@ stage("what the overlays differ in", () => {
     const documents = renderWith("ingress-controller")
     assert.isTrue(documents.some(({ kind }) => kind === "Ingress"))
     assert.deepStrictEqual([...await wrongValues(documents), ...unknownFields(documents)], [])
+  })
+})
+
+describe("the values of NATS's chart", () => {
+  it.each(["values.yaml", "values-minimal.yaml"])("%s pins the server by version and digest", (file) => {
+    const { image } = parse(readFileSync(join(project, "deploy/nats", file), "utf8")).container
+    assert.match(
+      `${image.repository}:${image.tag}`,
+      /^docker\.io\/library\/nats:\d+\.\d+\.\d+-alpine@sha256:[0-9a-f]{64}$/
+    )
   })
 })
 
