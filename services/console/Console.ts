@@ -74,7 +74,9 @@ const routes = Layer.mergeAll(adminApi, GatewayProxy.layer, TraceIntake.layer, W
 )
 
 export const layer = readiness.pipe(
-  Layer.provideMerge(HttpRouter.serve(routes, { disableLogger: true, disableListenLog: true })),
+  Layer.provideMerge(
+    HttpRouter.serve(routes, { disableLogger: true, disableListenLog: true, routerConfig: { maxParamLength: 4_096 } })
+  ),
   // what an administrator looks at is no request of a client's
   Layer.provide([
     Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),

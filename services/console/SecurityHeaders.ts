@@ -2,8 +2,9 @@
  * What every answer tells browsers: run nothing but our own files, be framed by nobody, keep nothing, guess nothing.
  * Requests that no handler answers are answered here, so that this holds for them too.
  */
-import { Cause, Effect } from "effect"
+import { Cause, Effect, Schema } from "effect"
 import { HttpRouter, HttpServerError, HttpServerResponse } from "effect/http"
+import { NotFound } from "./api/Errors.ts"
 
 /** `nonce` lets those `<style>` elements through that our own scripts add with it. */
 export const contentSecurityPolicy = (nonce?: string): string =>
@@ -35,7 +36,7 @@ const defaults = { "content-security-policy": contentSecurityPolicy(), "cache-co
 const plain = (status: number, _tag: string, message: string) =>
   HttpServerResponse.jsonUnsafe({ _tag, message }, { status })
 
-export const notFound = plain(404, "NotFound", "There is nothing here")
+export const notFound = HttpServerResponse.jsonUnsafe(Schema.encodeSync(NotFound)(new NotFound()), { status: 404 })
 
 const unreadable = plain(400, "Unreadable", "The request cannot be read, or is too large")
 

@@ -9,6 +9,7 @@ import { JobClient } from "../../shared/bus/JobClient.ts"
 import { Catalogue, type Model } from "../../shared/catalogue/Catalogue.ts"
 import { InvalidRequest, ModelNotFound } from "../../shared/contract/JobError.ts"
 import type { Dialect, Operation, Workload } from "../../shared/contract/Operation.ts"
+import { versionPattern } from "../../shared/contract/Messages.ts"
 import { operations } from "../../shared/contract/operations.ts"
 import { strictTranslation, translationHeader } from "../../shared/contract/Translation.ts"
 import type { PriorityClass } from "../../shared/contract/PriorityClass.ts"
@@ -185,7 +186,6 @@ const relayed = Effect.gen(function*() {
 const modelMissing = { message: "model: is required", param: "model", code: "invalid_value" }
 
 /** A version is a date. Which ones there are is the provider's business. */
-const versionPattern = /^\d{4}-\d{2}-\d{2}$/
 
 const checkHeaders = (operation: Operation, headers: Headers.Headers): Effect.Effect<void, InvalidRequest> => {
   const translation = headers[translationHeader]

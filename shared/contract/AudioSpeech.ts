@@ -33,7 +33,11 @@ export const AudioSpeechRequest = Schema.Struct({
   input: Schema.NonEmptyString.check(
     Schema.makeFilter(
       (text) => text.length <= 2 * maxCharacters && countCharacters(text) <= maxCharacters,
-      { expected: `a string of 1 to ${maxCharacters} characters` }
+      {
+        expected: `a string of 1 to ${maxCharacters} characters`,
+        // JSON Schema counts code points, too
+        toJsonSchema: () => ({ maxLength: maxCharacters })
+      }
     )
   ).annotateKey({ description: "The text to say: 1 to 4,096 characters." }),
   voice: Schema.Literals(voices).annotateKey({ description: "Who says it." }),

@@ -5,7 +5,7 @@
  * Clients send `null` for what they leave out, so every optional field takes it.
  */
 import { Schema } from "effect"
-import { atLeast, between, JsonObject, ModelName, optional } from "./Fields.ts"
+import { atLeast, between, JsonObject, ModelName, neededIf, optional } from "./Fields.ts"
 import { CompactionItem } from "./CompactionItem.ts"
 import type { Operation } from "./Operation.ts"
 import { translationHeader } from "./Translation.ts"
@@ -68,16 +68,21 @@ export const Message = Schema.Struct({
   }),
   refusal: optional(Schema.String).annotateKey({ description: "What an assistant refused with." })
 }).check(
-  Schema.makeFilter((message) =>
-    message.role === "assistant" || (message.content !== undefined && message.content !== null)
-      ? undefined
-      : { path: ["content"], issue: `is required for a message of the role ${message.role}` }
+  Schema.makeFilter(
+    (message) =>
+      message.role === "assistant" || (message.content !== undefined && message.content !== null)
+        ? undefined
+        : { path: ["content"], issue: `is required for a message of the role ${message.role}` },
+    {
+      toJsonSchema: () => neededIf({ properties: { role: { not: { enum: ["assistant"] } } } }, "content")
+    }
   ),
   Schema.makeFilter((message) =>
     message.role !== "tool" || typeof message.tool_call_id === "string"
       ? undefined
-      : { path: ["tool_call_id"], issue: "is required for a message of the role tool" }
-  )
+      : { path: ["tool_call_id"], issue: "is required for a message of the role tool" }, {
+    toJsonSchema: () => neededIf({ properties: { role: { enum: ["tool"] } } }, "tool_call_id")
+  })
 )
 export type Message = typeof Message.Type
 

@@ -5,7 +5,7 @@
  * A conversation is written as messages of chat completions or as items of the responses format, or as both.
  */
 import { Schema } from "effect"
-import { ModelName, optional } from "./Fields.ts"
+import { ModelName, neededIf, optional } from "./Fields.ts"
 import { TokenUsage, ToolCall } from "./ChatCompletions.ts"
 import { CompactionItem } from "./CompactionItem.ts"
 import type { Operation } from "./Operation.ts"
@@ -31,10 +31,14 @@ const MessageItem = Schema.Struct({
   content: optional(Content),
   tool_calls: optional(Schema.Array(ToolCall))
 }).check(
-  Schema.makeFilter((message) =>
-    message.role === "assistant" || (message.content !== undefined && message.content !== null)
-      ? undefined
-      : { path: ["content"], issue: `is required for a message of the role ${message.role}` }
+  Schema.makeFilter(
+    (message) =>
+      message.role === "assistant" || (message.content !== undefined && message.content !== null)
+        ? undefined
+        : { path: ["content"], issue: `is required for a message of the role ${message.role}` },
+    {
+      toJsonSchema: () => neededIf({ properties: { role: { not: { enum: ["assistant"] } } } }, "content")
+    }
   )
 )
 export type MessageItem = typeof MessageItem.Type

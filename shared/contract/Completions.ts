@@ -30,7 +30,9 @@ export const CompletionRequest = Schema.Struct({
   top_p: optional(between(0, 1)).annotateKey({
     description: "Choose only among the most likely tokens whose probabilities add up to this. Default 1."
   }),
-  n: optional(integer(1, maxTexts)).annotateKey({ description: "Texts for each prompt. Default 1." }),
+  n: optional(integer(1, maxTexts)).annotateKey({
+    description: `Texts for each prompt. Default 1. At most ${maxChoices} texts for all prompts together.`
+  }),
   stream: optional(Schema.Boolean).annotateKey({
     description: "Send the texts as server-sent events while they are made. Default false."
   }),

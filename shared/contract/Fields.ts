@@ -16,6 +16,12 @@ export const atLeast = (minimum: number) => Schema.Int.check(Schema.isGreaterTha
 /** An object whose inside is the provider's business. */
 export const JsonObject = Schema.Record(Schema.String, Schema.Unknown)
 
+/** For JSON Schema: the field is there and not `null`. */
+export const given = (name: string) => ({ required: [name], properties: { [name]: { not: { type: "null" } } } })
+
+/** For JSON Schema: the field is needed in objects of which the condition holds. */
+export const neededIf = (condition: object, name: string) => ({ if: condition, then: given(name) })
+
 /** Names the model that is to serve the request. */
 export const ModelName = Schema.NonEmptyString.annotateKey({
   description: "A model of the gateway: `GET /v1/models` lists them."

@@ -71,7 +71,7 @@ const GenerationConfig = Schema.Struct({
   }),
   imageConfig: optional(Schema.Struct({
     aspectRatio: optional(
-      Schema.String.check(Schema.isPattern(/^[1-9]\d?:[1-9]\d?$/, { expected: "an aspect ratio such as 16:9" }))
+      Schema.String.check(Schema.isPattern(/^[1-9]\d?:[1-9]\d?$/u, { expected: "an aspect ratio such as 16:9" }))
     ).annotateKey({ description: "`<w>:<h>`, whole numbers from 1 to 99." }),
     imageSize: optional(Schema.Literals(imageSizes)).annotateKey({
       description: "The longer side of a picture: 512, 1,024, 2,048 or 4,096 pixels."

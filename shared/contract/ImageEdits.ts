@@ -6,7 +6,7 @@
  */
 import { Schema } from "effect"
 import { hasPrompt, imageRequestFields, ImageResult, imageSettings, type Input, Prompt } from "./ImageGenerations.ts"
-import { ModelName } from "./Fields.ts"
+import { given, ModelName } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
 
 /** How many pictures one request may bring. */
@@ -38,6 +38,11 @@ const hasImage = Schema.makeFilter(({ image, input }: Pictures) => {
   return length > 0 && length <= maximumImages
     ? undefined
     : { path: ["input", "messages"], issue: `must hold from 1 to ${maximumImages} images` }
+}, {
+  toJsonSchema: () => ({
+    anyOf: ["image", "input"].map(given),
+    properties: { image: { maxItems: maximumImages } }
+  })
 })
 
 export const ImageEditRequest = Schema.Struct({

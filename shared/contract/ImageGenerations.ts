@@ -6,7 +6,7 @@
  * place. Clients send `null` for what they leave out, so every optional field takes it.
  */
 import { Schema } from "effect"
-import { integer, ModelName, optional } from "./Fields.ts"
+import { given, integer, ModelName, optional } from "./Fields.ts"
 import type { Operation } from "./Operation.ts"
 
 /** The shortest and the longest side of a picture, in pixels. */
@@ -38,10 +38,14 @@ export const imageSettings = {
   n: integer(1, 10).annotate({
     description: "How many pictures, no two alike."
   }),
-  size: Schema.String.annotate({ description: "`1024x1024`, `1024*1024`, or `auto`: what the model takes by itself." })
+  size: Schema.String.annotate({
+    description: "`1024x1024`, `1024*1024`, or `auto`: what the model takes by itself. " +
+      `Each side has ${minimumSide} to ${maximumSide} pixels.`
+  })
     .check(
       Schema.makeFilter(isSize, {
-        expected: `<width>x<height> or <width>*<height>, each side from ${minimumSide} to ${maximumSide}, or auto`
+        expected: `<width>x<height> or <width>*<height>, each side from ${minimumSide} to ${maximumSide}, or auto`,
+        toJsonSchema: () => ({ pattern: `^auto$|${sizePattern.source}` })
       })
     ),
   seed: integer(0, Number.MAX_SAFE_INTEGER).annotate({
@@ -71,8 +75,11 @@ const Content = Schema.Struct({
   text: optional(Prompt),
   image: optional(Schema.NonEmptyString)
 }).check(
-  Schema.makeFilter(({ image, text }) =>
-    (typeof text === "string") !== (typeof image === "string") || "must hold either text or image"
+  Schema.makeFilter(
+    ({ image, text }) => (typeof text === "string") !== (typeof image === "string") || "must hold either text or image",
+    {
+      toJsonSchema: () => ({ oneOf: ["text", "image"].map(given) })
+    }
   )
 )
 
@@ -129,7 +136,7 @@ export const hasPrompt = Schema.makeFilter((
   return textsOf(messages).length > 0
     ? undefined
     : { path: ["input", "messages"], issue: "must hold a text in a message of the role user" }
-})
+}, { toJsonSchema: () => ({ oneOf: ["prompt", "input"].map(given) }) })
 
 export const ImageGenerationRequest = Schema.Struct(imageRequestFields).check(hasPrompt)
 export type ImageGenerationRequest = typeof ImageGenerationRequest.Type

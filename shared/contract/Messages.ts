@@ -210,6 +210,9 @@ export const MessageAnswer = Schema.Struct({
 })
 export type MessageAnswer = typeof MessageAnswer.Type
 
+/** What a header that names the version of the format must look like. */
+export const versionPattern = /^\d{4}-\d{2}-\d{2}$/
+
 export const messages = {
   name: "messages",
   summary: "Create a model response in the messages format",

@@ -10,7 +10,7 @@ export type Workload = typeof workloads[number]
 
 /** A part of a workload with a queue and workers of its own. A token of a NATS subject. */
 export const PoolName = Schema.String.check(
-  Schema.isPattern(/^[a-z0-9-]{1,32}$/, { expected: "lower case letters, digits and -, at most 32 of them" })
+  Schema.isPattern(/^[a-z0-9-]{1,32}$/u, { expected: "lower case letters, digits and -, at most 32 of them" })
 )
 
 /** Whose conventions a client of the operation expects: the shape of errors and of keep-alive frames. */

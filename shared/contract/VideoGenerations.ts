@@ -21,7 +21,10 @@ const maximumSide = 1920
 /** A side of the picture in pixels: H.264 codes colours by blocks of two. */
 const Side = Schema.Int.check(
   Schema.isBetween({ minimum: minimumSide, maximum: maximumSide }),
-  Schema.makeFilter((pixels) => pixels % 2 === 0, { expected: `an even number from ${minimumSide} to ${maximumSide}` })
+  Schema.makeFilter((pixels) => pixels % 2 === 0, {
+    expected: `an even number from ${minimumSide} to ${maximumSide}`,
+    toJsonSchema: () => ({ multipleOf: 2 })
+  })
 )
 
 const Metadata = Schema.StructWithRest(
@@ -78,7 +81,8 @@ export const VideoGenerationRequest = Schema.Struct({
     description: "A picture to begin with: an http(s) URL, a data URL, or base64."
   }),
   duration: optional(between(1, 20)).annotateKey({
-    description: "Seconds. Default 4."
+    description: `Seconds. Default ${videoDefaults.duration}. All frames together may have ` +
+      `${maximumPixels.toLocaleString("en")} pixels: duration × fps × width × height.`
   }),
   width: optional(Side).annotateKey({ description: "Pixels, an even number. Default 640." }),
   height: optional(Side).annotateKey({ description: "Pixels, an even number. Default 360." }),

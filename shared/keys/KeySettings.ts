@@ -13,7 +13,7 @@ const Limit = Schema.NullOr(atLeast(1))
 
 /** A model's name, or the beginning of names and a star. */
 const ModelPattern = Schema.String.check(
-  Schema.isPattern(/^[^\s*]+\*?$|^\*$/, { expected: "a model's name, or the beginning of one and a *" })
+  Schema.isPattern(/^[^\s*]+\*?$|^\*$/u, { expected: "a model's name, or the beginning of one and a *" })
 )
 
 /** A day that there is, and a time of it where one is given. */
@@ -27,7 +27,9 @@ const isMoment = (text: string): boolean => {
 const aMoment = { expected: "a date such as 2027-01-31 or 2027-01-31T12:00:00Z" }
 
 /** The platform reads much more than this as a date: `12` is in 2001, the 31st of February in March. */
-const Moment = Schema.String.check(Schema.makeFilter(isMoment, aMoment)).pipe(
+const Moment = Schema.String.check(
+  Schema.makeFilter(isMoment, { ...aMoment, toJsonSchema: () => ({ pattern: day.source }) })
+).pipe(
   Schema.decodeTo(Schema.DateTimeUtcFromString.annotate(aMoment))
 )
 

@@ -4,7 +4,7 @@ import { integer } from "../contract/Fields.ts"
 import { Usage } from "../contract/Usage.ts"
 
 /** Such as `key_4fJ2…`: a token of a NATS subject. */
-export const KeyId = Schema.String.check(Schema.isPattern(/^[\w-]+$/, { expected: "letters, digits, _ and -" }))
+export const KeyId = Schema.String.check(Schema.isPattern(/^[\w-]+$/u, { expected: "letters, digits, _ and -" }))
 
 /** The last moment of the year 9999. */
 const endOfTime = 253_402_300_799_999

@@ -10,7 +10,7 @@ export type Dimension = typeof Dimension.Type
 
 /** A day in UTC. */
 export const Day = Schema.String.check(
-  Schema.isPattern(/^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/, { expected: "a date such as 2026-11-30" })
+  Schema.isPattern(/^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/u, { expected: "a date such as 2026-11-30" })
 )
 
 /** The how manieth month a day is in. */

@@ -1,4 +1,5 @@
 /** The admin API for keys: what it does is what a running ingress then does. */
+import { Ajv2020 } from "ajv/dist/2020.js"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import OpenAI from "openai"
 import { ConsoleClient } from "../fixture/ConsoleClient.ts"
@@ -156,6 +157,52 @@ describe("the admin API", () => {
       "/api/openapi.json"
     )
     assert.containsAllKeys(body.paths, ["/api/session", "/api/keys", "/api/keys/{id}", "/api/key-changes"])
+  })
+
+  it("describes the patterns that it checks, and answers as its description says, where nothing is found, too", async () => {
+    interface Operation {
+      readonly parameters?: ReadonlyArray<{ readonly name: string; readonly schema: { readonly pattern?: string } }>
+      readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, object>> }>>
+    }
+    const { body: document } = await client.send<{
+      readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+      readonly components: object
+    }>("GET", "/api/openapi.json")
+    const ajv = new Ajv2020({ strict: false, validateFormats: false })
+    const patternOf = (path: string, name: string) =>
+      new RegExp(
+        document.paths[path]?.["get"]?.parameters?.find((one) => one.name === name)?.schema.pattern
+          ?? assert.fail(`${path}: ${name} has no pattern`)
+      )
+    for (const name of ["from", "to", "key"]) {
+      const pattern = patternOf("/api/usage", name)
+      const given: Record<string, string> = { from: "2026-11-01", to: "2026-11-30", by: "day", key: "key_0" }
+      assert.match(given[name] ?? "", pattern)
+      assert.notMatch("not/this", pattern)
+      const query = new URLSearchParams({ ...given, [name]: "not/this" })
+      assert.strictEqual((await client.send("GET", `/api/usage?${query}`)).status, 400, name)
+    }
+    const isDescribed = async (method: string, path: string, asked: string) => {
+      const { body, status } = await client.send<object>(method, asked, method === "PATCH" ? {} : undefined)
+      const [content] = Object.values(document.paths[path]?.[method.toLowerCase()]?.responses[status]?.content ?? {})
+      const { schema } = content as { readonly schema?: object } ?? {}
+      const validate = ajv.compile({
+        ...(schema ?? assert.fail(`${method} ${asked}: ${status}`)),
+        components: document.components
+      })
+      assert.isTrue(validate(body), `${method} ${asked}: ${status} ${JSON.stringify(body)}`)
+      return status
+    }
+    const ids = ["key_0", "nothing", "", "a/b", "not%20this", "a".repeat(129), "a".repeat(5_000)]
+    for (const method of ["PATCH", "DELETE"]) {
+      const statuses: Array<number> = []
+      for (const id of ids) statuses.push(await isDescribed(method, "/api/keys/{id}", `/api/keys/${id}`))
+      assert.deepStrictEqual(statuses, [404, 404, 404, 404, 400, 400, 404], method)
+    }
+    for (const id of ["nothing", "a/b", "a".repeat(5_000)]) {
+      assert.strictEqual(await isDescribed("GET", "/api/traces/{id}", `/api/traces/${id}`), 404)
+    }
+    assert.strictEqual(await isDescribed("GET", "/api/traces/{id}", `/api/traces/${"a".repeat(129)}`), 400)
   })
 })
 

@@ -1,6 +1,9 @@
 /** What the admin API can refuse, with the status of each. */
 import { Effect, Schema } from "effect"
 
+/** The longest id in a path. The router takes much longer ones, so that they are refused by name. */
+export const maxIdLength = 128
+
 /** The message of an error, which is the same for every one of its kind. */
 export const saying = (text: string) => ({
   message: Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed(text)))
@@ -23,6 +26,13 @@ export class TooManyAttempts extends Schema.TaggedError<TooManyAttempts>()("TooM
   ...saying("This is not the admin token, and too many wrong ones were sent: the right one is accepted at any time"),
   retryAfterMs: Schema.Finite
 }, { httpApiStatus: 429 }) {}
+
+/** No route has this path. An id that is empty or holds a slash leads nowhere, too. */
+export class NotFound extends Schema.TaggedError<NotFound>()(
+  "NotFound",
+  saying("There is nothing here"),
+  { httpApiStatus: 404 }
+) {}
 
 /** What the console shows lies in NATS, which does not answer. */
 export class Unavailable extends Schema.TaggedError<Unavailable>()(

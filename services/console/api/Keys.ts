@@ -3,8 +3,9 @@ import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyChange } from "../../../shared/keys/KeyChange.ts"
 import { KeyChanges, KeySettings } from "../../../shared/keys/KeySettings.ts"
+import { KeyId } from "../../../shared/usage/UsageEvent.ts"
 import { Admin } from "./Admin.ts"
-import { saying, Unavailable } from "./Errors.ts"
+import { maxIdLength, NotFound, saying, Unavailable } from "./Errors.ts"
 
 export class KeyUnknown extends Schema.TaggedError<KeyUnknown>()("KeyUnknown", {
   ...saying("There is no such key, or not any more"),
@@ -34,7 +35,7 @@ const NewKey = Schema.Struct({
   secret: Schema.String
 })
 
-const byId = { params: { id: Schema.String } }
+const byId = { params: { id: KeyId.check(Schema.isMaxLength(maxIdLength)) } }
 
 export class KeysApi extends HttpApiGroup.make("keys")
   .add(
@@ -53,11 +54,11 @@ export class KeysApi extends HttpApiGroup.make("keys")
       ...byId,
       payload: KeyChanges,
       success: KeyRecord,
-      error: [KeyUnknown, Unavailable]
+      error: [KeyUnknown, NotFound, Unavailable]
     }).annotate(OpenApi.Summary, "Change some settings of a key, at once for every process")
   )
   .add(
-    HttpApiEndpoint.delete("revoke", "/api/keys/:id", { ...byId, error: [KeyUnknown, Unavailable] })
+    HttpApiEndpoint.delete("revoke", "/api/keys/:id", { ...byId, error: [KeyUnknown, NotFound, Unavailable] })
       .annotate(OpenApi.Summary, "End a key for good")
   )
   .add(

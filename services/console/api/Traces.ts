@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { StoredSpan } from "../../../shared/telemetry/StoredSpan.ts"
 import { Admin } from "./Admin.ts"
-import { saying } from "./Errors.ts"
+import { maxIdLength, NotFound, saying } from "./Errors.ts"
 
 /** What the attributes of spans are called. */
 export { name as attribute } from "../../../shared/telemetry/Attributes.ts"
@@ -26,9 +26,9 @@ export class TracesElsewhere extends Schema.TaggedError<TracesElsewhere>()(
 export class TracesApi extends HttpApiGroup.make("traces")
   .add(
     HttpApiEndpoint.get("find", "/api/traces/:id", {
-      params: { id: Schema.String.check(Schema.isMaxLength(128)) },
+      params: { id: Schema.String.check(Schema.isMaxLength(maxIdLength)) },
       success: Schema.Array(StoredSpan),
-      error: [TraceUnknown, TracesElsewhere]
+      error: [TraceUnknown, TracesElsewhere, NotFound]
     }).annotate(
       OpenApi.Summary,
       "The spans of a request, by its x-request-id or the id of its usage event, or of a whole trace by its id"

@@ -1,4 +1,5 @@
 /** The headers of answers and requests, each described once. */
+import { versionPattern } from "../../../shared/contract/Messages.ts"
 import { strictTranslation, translationHeader } from "../../../shared/contract/Translation.ts"
 import type { Parameter } from "./Route.ts"
 
@@ -109,12 +110,14 @@ const descriptions: Readonly<Record<string, readonly [description: string, examp
 export const request = (name: string): Parameter =>
   parameter(name, ...(descriptions[name] ?? ["Passed on to the provider.", ""]))
 
-const version = { type: "string", format: "date" }
+const version = { type: "string", pattern: versionPattern.source }
 
 /** One of several headers that name the version of the format, of which the first is the usual one. */
 export const versionOf = (name: string, index: number, all: ReadonlyArray<string>): Parameter => {
   const others = all.filter((other) => other !== name).join(" or ")
-  const description = `The version of the format. Needed, unless ${others} is there.`
+  const description =
+    `The version of the format, as a date. Required, unless ${others} is sent: without any of them the ` +
+    "request is refused with 400, `invalid_version`."
   const example = "2023-06-01"
   return { ...parameter(name, description, example, version), ...(index === 0 ? { example } : {}) }
 }
