@@ -20,6 +20,7 @@ export const JsonObject = Schema.Record(Schema.String, Schema.Unknown)
 export const given = (name: string) => ({ required: [name], properties: { [name]: { not: { type: "null" } } } })
 
 /** For JSON Schema: the field is needed in objects of which the condition holds. */
+// oxlint-disable-next-line unicorn/no-thenable -- `then` is a keyword of JSON Schema
 export const neededIf = (condition: object, name: string) => ({ if: condition, then: given(name) })
 
 /** Names the model that is to serve the request. */

@@ -73,7 +73,8 @@ const isApproximate = (
 /** What a check that no bounds can tell of says of itself. */
 const wordsOf = (check: Filter): string | undefined => {
   const fragment = fragmentOf(check, "string") ?? {}
-  return Object.keys(fragment).length === 0 ? textAt(check.annotations, "expected") : undefined
+  const isBound = Object.keys(fragment).some((key) => key === "type" || /^(exclusive)?m(in|ax)/i.test(key))
+  return isBound ? undefined : textAt(check.annotations, "expected")
 }
 
 interface Bounds {
