@@ -19,7 +19,16 @@ import {
   stores,
   storeStream
 } from "./Storage.ts"
-import { inboxPrefix, jobStream, jobStreamSubjects, presenceSubject, pullSubject } from "./Subjects.ts"
+import {
+  inboxPrefix,
+  jobStream,
+  jobStreamSubjects,
+  occupancyInbox,
+  presenceSubject,
+  pullSubject,
+  slotsInbox,
+  slotsSubjects
+} from "./Subjects.ts"
 
 /** One thing that a service does, and the subjects that it takes. */
 export interface Right {
@@ -58,6 +67,19 @@ const serves = (workload: Workload): Right => ({
     `r.${workload}.>`
   ],
   subscribe: [`ctl.${workload}.>`, `in.${workload}.>`]
+})
+
+/** Shares slots between tenants, together with every other ingress. */
+const sharesSlots: Right = {
+  does: "tells other ingresses what tenants have and want of the slots, and hears the slots of workers",
+  publish: [occupancyInbox],
+  subscribe: [occupancyInbox, slotsInbox]
+}
+
+/** Lets ingress know how many jobs it works on at once. */
+const announcesSlots = (workload: Workload): Right => ({
+  does: `announces its slots of ${workload}`,
+  publish: [slotsSubjects(workload)]
 })
 
 /** Reads a stream from its beginning on, by a consumer of its own. */
@@ -132,6 +154,7 @@ const oversees: Right = {
 /** What every worker needs: its jobs, the ledger of what its providers may be asked, and where it says what was used. */
 const works = (workload: Workload): ReadonlyArray<Right> => [
   serves(workload),
+  announcesSlots(workload),
   tells,
   writes(buckets.providerLimits),
   reports(events.usage, workload)
@@ -148,6 +171,7 @@ const provisionsControl: Right = { ...provisions, account: "control" }
 export const rights = {
   ingress: [
     submitsJobs,
+    sharesSlots,
     tells,
     watches(buckets.apiKeys),
     watches(buckets.usageSpend),

@@ -8,7 +8,7 @@
  *
  * Turns are by virtual time, as in start-time fair queueing: a line's next turn comes `1 / weight` after its last one, and
  * the earliest is served. A line that has become empty is kept until its turn has passed, or its tenant would gain by
- * asking for one thing at a time.
+ * asking for one thing at a time. Which tenants may go at all, `FairShare.ts` decides.
  */
 import TinyQueue from "tinyqueue"
 import type { PriorityClass } from "../contract/PriorityClass.ts"
@@ -20,6 +20,8 @@ export interface QueueLimits {
   /** A class in which an item has waited for so many milliseconds has a share of the turns, whatever else is waiting. */
   readonly ageingMs: number
 }
+
+const always = () => true
 
 /** How many turns there are to one of a class that would otherwise have none. */
 const agedEvery = 8
@@ -91,21 +93,35 @@ class Rank<A> {
     this.#time = 0
   }
 
-  take(): Entry<A> | undefined {
+  /** The first entry of the first line that `mayGo`. */
+  take(mayGo: (claimant: Claimant) => boolean): Entry<A> | undefined {
+    const held: Array<Line<A>> = []
+    let taken: Entry<A> | undefined
     for (let line = this.#turns.pop(); line !== undefined; line = this.#turns.pop()) {
-      this.#time = line.turn
       const [entry] = line.entries
       if (entry === undefined) {
+        this.#time = Math.max(this.#time, line.turn)
         this.#lines.delete(line.tenant)
         continue
       }
-      line.turn += 1 / line.weight
+      if (!mayGo(entry.claimant)) {
+        held.push(line)
+        continue
+      }
+      this.#time = Math.max(this.#time, line.turn)
+      line.turn = this.#time + 1 / line.weight
       line.order = this.#order++
       this.#turns.push(line)
-      this.delete(entry)
-      return entry
+      taken = entry
+      break
     }
-    return undefined
+    for (const line of held) {
+      // a line that is held back keeps its place, but saves up no turns
+      line.turn = Math.max(line.turn, this.#time)
+      this.#turns.push(line)
+    }
+    if (taken !== undefined) this.delete(taken)
+    return taken
   }
 
   /** How many are served before the next item of this tenant would be. */
@@ -154,9 +170,14 @@ export class FairQueue<A> {
     return true
   }
 
-  take(now: number): A | undefined {
-    const entry = this.#turn(now)?.take()
+  /** The next item whose tenant `mayGo`; the lines of the others keep their places. */
+  take(now: number, mayGo: (claimant: Claimant) => boolean = always): A | undefined {
+    const aged = this.#aged(now)
+    const passed = aged === undefined ? this.#passed : (this.#passed + 1) % agedEvery
+    const first = aged !== undefined && passed === 0 ? aged.take(mayGo) : undefined
+    const entry = first ?? this.#mostUrgent(mayGo)
     if (entry === undefined) return undefined
+    this.#passed = passed
     this.#forget(entry)
     return entry.item
   }
@@ -180,8 +201,16 @@ export class FairQueue<A> {
     return ahead
   }
 
-  /** The class whose turn it is. */
-  #turn(now: number): Rank<A> | undefined {
+  #mostUrgent(mayGo: (claimant: Claimant) => boolean): Entry<A> | undefined {
+    for (const rank of this.#order) {
+      const entry = rank.size === 0 ? undefined : rank.take(mayGo)
+      if (entry !== undefined) return entry
+    }
+    return undefined
+  }
+
+  /** The class with the oldest item of those that have waited for too long behind a more urgent class. */
+  #aged(now: number): Rank<A> | undefined {
     const urgent = this.#order.find(({ size }) => size > 0)
     let aged: Rank<A> | undefined
     for (const rank of this.#order) {
@@ -189,9 +218,7 @@ export class FairQueue<A> {
       if (since === undefined || now - since < this.#limits.ageingMs) continue
       if (since < (aged?.oldest?.since ?? Number.POSITIVE_INFINITY)) aged = rank
     }
-    if (aged === undefined) return urgent
-    this.#passed = (this.#passed + 1) % agedEvery
-    return this.#passed === 0 ? aged : urgent
+    return aged
   }
 
   #forget({ claimant: { tenant }, item }: Entry<A>): void {

@@ -2,6 +2,7 @@
 import { QueueFull, QueueTimeout } from "../contract/JobError.ts"
 import { DrainRate } from "./DrainRate.ts"
 import { type Claimant, FairQueue, type QueueLimits } from "./FairQueue.ts"
+import { PoolOccupancy } from "./PoolOccupancy.ts"
 import { Window } from "./Window.ts"
 
 export interface PoolLimits extends QueueLimits {
@@ -22,13 +23,15 @@ export class JobPool<Job> {
   readonly #waiting: FairQueue<Job>
   readonly #window: Window
   readonly #drain = new DrainRate()
+  readonly #occupancy: PoolOccupancy
   #unclaimed = 0
   #jobs = 0
   /** How many publications there were, and up to which of them a claim has come. */
   #publications = 0
   #claimedUpTo = 0
 
-  constructor(limits: PoolLimits) {
+  constructor(limits: PoolLimits, occupancy: PoolOccupancy = new PoolOccupancy()) {
+    this.#occupancy = occupancy
     this.#waiting = new FairQueue(limits)
     this.#window = new Window(limits.window)
   }
@@ -53,10 +56,11 @@ export class JobPool<Job> {
    */
   enter(job: Job, claimant: Claimant, patienceMs: number, now: number): QueueFull | QueueTimeout | undefined {
     const mostMs = mostOfPatience * patienceMs
-    const waitMs = this.#waitMs(claimant, mostMs)
+    const waitMs = this.#mayGo(claimant, now) ? 0 : this.#waitMs(claimant, mostMs)
     if (waitMs !== undefined && waitMs > mostMs) return new QueueTimeout({ retryAfterMs: retryAfter(waitMs) })
     if (!this.#waiting.offer(job, claimant, now)) return this.full(claimant)
     this.#jobs++
+    this.#occupancy.entered(claimant)
     return undefined
   }
 
@@ -70,16 +74,24 @@ export class JobPool<Job> {
     return retryAfter(this.#waitMs(claimant, 0))
   }
 
-  /** The next job to be published, where there is one and the window has room. */
+  /** The next job to be published, where the window has room and there is one whose tenant may take a slot. */
   next(now: number): Job | undefined {
-    return this.#unclaimed < this.#window.size ? this.#waiting.take(now) : undefined
+    if (this.#unclaimed >= this.#window.size || this.#occupancy.isFull) return undefined
+    return this.#waiting.take(now, (claimant) => this.#occupancy.mayTake(claimant, now))
   }
 
   /** A job leaves while it waits. */
-  leave(job: Job): void {
+  leave(job: Job, claimant: Claimant): void {
     this.#waiting.remove(job)
+    this.#occupancy.left(claimant)
   }
 
+  /** A job that waited is published for the first time. */
+  admitted(claimant: Claimant): void {
+    this.#occupancy.took(claimant)
+  }
+
+  /** A job is unclaimed from now on. */
   published(): void {
     this.#unclaimed++
   }
@@ -89,9 +101,10 @@ export class JobPool<Job> {
     this.#unclaimed--
   }
 
-  /** A job has ended, for good or bad. */
-  ended(): void {
+  /** A job has ended, for good or bad; `wasAdmitted` where it did not wait any more. */
+  ended(claimant: Claimant, wasAdmitted: boolean): void {
     this.#jobs--
+    if (wasAdmitted) this.#occupancy.freed(claimant)
   }
 
   /** Numbers a publication: the stream gives them out in this order. */
@@ -105,7 +118,8 @@ export class JobPool<Job> {
   }
 
   /** A worker has claimed the publication of this number, with so many jobs left in the stream behind it. */
-  claimed(publication: number, behind: number): void {
+  claimed(worker: string, publication: number, behind: number, now: number): void {
+    this.#occupancy.claimedBy(worker, now)
     this.#claimedUpTo = Math.max(this.#claimedUpTo, publication)
     this.#drain.add()
     if (!Number.isNaN(behind)) this.#window.claimed(behind, this.#unclaimed - 1, this.#drain.perSecond)
@@ -114,10 +128,24 @@ export class JobPool<Job> {
   /** To be called now and then, `ms` milliseconds after the last time. */
   tick(now: number, ms: number): void {
     this.#drain.tick(now, ms, this.#waiting.size > 0)
+    this.#occupancy.tick(now, ms)
+  }
+
+  /** Whether a job of this claimant would be published at once, whatever waits for others. */
+  #mayGo(claimant: Claimant, now: number): boolean {
+    return this.#unclaimed < this.#window.size && this.#occupancy.slots !== undefined &&
+      !this.#occupancy.hasWaitingOf(claimant) && this.#occupancy.mayTake(claimant, now)
   }
 
   /** For how long a job of this claimant would wait; `undefined` where that is not known. Exact only beyond `fromMs`. */
   #waitMs(claimant: Claimant, fromMs: number): number | undefined {
+    const turnMs = this.#turnMs(claimant, fromMs)
+    const heldMs = this.#occupancy.waitMs(claimant)
+    return turnMs === undefined || heldMs === undefined ? turnMs ?? (heldMs || undefined) : Math.max(turnMs, heldMs)
+  }
+
+  /** The same as far as it depends on the turns of others. */
+  #turnMs(claimant: Claimant, fromMs: number): number | undefined {
     const { perSecond } = this.#drain
     if (perSecond === undefined) return this.#waiting.size === 0 ? 0 : undefined
     const most = 1_000 * this.#waiting.size / perSecond

@@ -18,6 +18,7 @@ import { JobSource } from "./JobSource.ts"
 import * as Limits from "./Limits.ts"
 import { memoryLimit } from "./MemoryLimit.ts"
 import { Nats } from "./Nats.ts"
+import { encodeSlots } from "./Occupancy.ts"
 import * as PoolServer from "./PoolServer.ts"
 import { steady } from "./Steady.ts"
 import * as Subjects from "./Subjects.ts"
@@ -131,6 +132,7 @@ class Server implements PoolServer.PoolServer {
   #onReleased: (() => void) | undefined
   #heartbeats: NodeJS.Timeout | undefined
   #looks: NodeJS.Timeout | undefined
+  #announcements: NodeJS.Timeout | undefined
   #lookedAt = performance.now()
   #heldUpAt = Number.NEGATIVE_INFINITY
 
@@ -158,6 +160,7 @@ class Server implements PoolServer.PoolServer {
       this.#lookedAt = performance.now()
       for (const { reply } of this.#replies.values()) reply.askAgain()
     }, lookMs)
+    this.#announcements = setInterval(() => this.#announce(), Limits.announcementMs.every)
     this.#heartbeats = setInterval(() => {
       for (const { job, reply } of this.#replies.values()) {
         reply.heartbeat()
@@ -172,18 +175,34 @@ class Server implements PoolServer.PoolServer {
     }, Limits.heartbeatMs)
   }
 
+  started(): void {
+    this.#announce()
+  }
+
+  /** Before its first claim of a job, and while it drains as many slots as it still uses. */
+  #announce(): void {
+    const { pool, slots, workload } = this.#options
+    const { id, isConnected, outbox } = this.#nats
+    if (!isConnected()) return
+    const open = this.source.isReady() ? slots : this.source.inFlight()
+    outbox.publish(Subjects.slotsSubject(workload, pool, id), encodeSlots(open))
+  }
+
   reconnected(): void {
     for (const { reply } of this.#replies.values()) reply.claimAgain()
   }
 
   async close(): Promise<void> {
     await this.source.stop()
+    this.#announce()
     for (const job of this.#waiting.values()) job.giveBack()
     this.#waiting.clear()
     await PoolServer.endWithin(this.#options.graceMs, [...this.#fibers])
     await this.#released()
     clearInterval(this.#heartbeats)
     clearInterval(this.#looks)
+    clearInterval(this.#announcements)
+    this.#announce()
     await this.#sent()
   }
 

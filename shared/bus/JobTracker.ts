@@ -19,9 +19,11 @@ import type { Command, JobEvent, JobState } from "./JobState.ts"
 import { step } from "./JobState.ts"
 import * as Limits from "./Limits.ts"
 import type { Nats } from "./Nats.ts"
+import { OccupancyExchange } from "./OccupancyExchange.ts"
 import { OpenJob } from "./OpenJob.ts"
 import type { Outbox } from "./Outbox.ts"
 import { encodeHeaders } from "./Outbox.ts"
+import type { PoolOccupancy } from "./PoolOccupancy.ts"
 import { Present } from "./Present.ts"
 import { confirm } from "./Publication.ts"
 import { steady } from "./Steady.ts"
@@ -66,6 +68,8 @@ export class JobTracker {
   readonly #limits: PoolLimits
   readonly #jobs = new Present<OpenJob>()
   readonly #pools = new Map<string, Pool>()
+  readonly #poolsByOccupancy = new Map<PoolOccupancy, Pool>()
+  readonly #exchange: OccupancyExchange
   readonly #links: WorkerLinks<OpenJob>
   readonly #gauges: Array<() => void> = []
   readonly #timer: NodeJS.Timeout
@@ -91,6 +95,10 @@ export class JobTracker {
     this.#limits = limits
     this.#bodies = bodies
     nats.subscribe(Subjects.replyInbox(nats.id), (message) => this.#receive(message))
+    this.#exchange = new OccupancyExchange(nats, this.#now, (occupancy) => {
+      const pool = this.#poolsByOccupancy.get(occupancy)
+      if (pool !== undefined) this.#admit(pool)
+    })
     nats.onReconnect(() => this.#reconnected())
     this.#lastTick = this.#now()
     this.#timer = setInterval(() => this.#tick(), Limits.tickMs)
@@ -127,6 +135,7 @@ export class JobTracker {
     clearInterval(this.#timer)
     for (const job of this.#jobs) this.#apply(job, { event: "shutdown" })
     for (const forget of this.#gauges) forget()
+    this.#exchange.close()
     this.#outbox.flush()
   }
 
@@ -134,7 +143,9 @@ export class JobTracker {
     const key = `${workload}.${name}`
     let pool = this.#pools.get(key)
     if (pool === undefined) {
-      pool = new JobPool(this.#limits)
+      const occupancy = this.#exchange.pool(workload, name)
+      pool = new JobPool(this.#limits, occupancy)
+      this.#poolsByOccupancy.set(occupancy, pool)
       Metrics.update(Metrics.redispatches(workload, name), 0)
       for (const state of queueStates) {
         const gauge = Metrics.queueJobs(workload, name, state)
@@ -172,7 +183,10 @@ export class JobTracker {
     const isUnclaimed = next.state === "Published"
     if (isUnclaimed && !wasUnclaimed) job.pool.published()
     if (wasUnclaimed && !isUnclaimed) job.pool.unpublished()
-    if (before.state === "Queued" && next.state !== "Published") job.pool.leave(job)
+    if (before.state === "Queued") {
+      if (isUnclaimed) job.pool.admitted(job.request)
+      else job.pool.leave(job, job.request)
+    }
     if (before.state === "Published" && next.state === "Claimed") {
       if (job.span !== undefined) this.#spans?.end(job.span, "claimed")
       this.#links.link(job, job.request.workload, next.worker)
@@ -183,11 +197,11 @@ export class JobTracker {
       this.#links.unlink(job)
       this.#jobs.delete(job)
       this.#bodies.give(job.request.tenant, job.request.body.length)
-      job.pool.ended()
+      job.pool.ended(job.request, before.state !== "Queued")
     }
     // last, because a listener may act upon what it hears before it returns
     for (const command of commands) this.#run(job, command, sender)
-    if (wasUnclaimed && !isUnclaimed) this.#admit(job.pool)
+    if ((wasUnclaimed && !isUnclaimed) || (isOver(next) && !isOver(before))) this.#admit(job.pool)
   }
 
   #run(job: OpenJob, command: Command, sender: string | undefined): void {
@@ -262,7 +276,7 @@ export class JobTracker {
       // the first frame stands for a claim that was lost on its way
       const redispatch = "redispatch" in frame ? frame.redispatch : "neverSent"
       const awaits = frame.type === "claim"
-      if (job.state.state === "Published") job.pool.claimed(job.publication, Number.NaN)
+      if (job.state.state === "Published") job.pool.claimed(worker, job.publication, Number.NaN, this.#now())
       this.#apply(job, { event: "claimed", attempt: Number(attempt), worker, redispatch, awaits }, sender)
       if (frame.type === "claim") return
     }
@@ -314,7 +328,7 @@ export class JobTracker {
       const sender = Subjects.controlSubject(workload, worker, id, attempt)
       const job = this.#jobs.get(id)
       if (job !== undefined && attemptOf(job.state) === attempt) {
-        if (job.state.state === "Published") job.pool.claimed(job.publication, behind)
+        if (job.state.state === "Published") job.pool.claimed(worker, job.publication, behind, this.#now())
         this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits: false }, sender)
       } else this.#outbox.publish(sender, undefined, encodeControl({ type: "no" }))
     }
@@ -346,6 +360,7 @@ export class JobTracker {
   }
 
   #workerLost(link: WorkerLink<OpenJob>): void {
+    this.#exchange.workerLost(link.id)
     for (const job of [...link.jobs]) this.#apply(job, { event: "workerLost" })
   }
 
@@ -357,8 +372,10 @@ export class JobTracker {
     this.#lastTick = now
     // while NATS is away nothing is served, which says nothing of what workers can do
     if (this.#nats.isSettled()) { for (const pool of this.#pools.values()) pool.tick(now, sinceMs) }
-    if (heldUp) this.#links.forgive()
     const isStalled = this.#askedAt !== undefined && now - this.#askedAt > stalledMs
+    if (heldUp || !this.#nats.isSettled()) this.#exchange.forgive()
+    else if (!isStalled) this.#exchange.expire()
+    if (heldUp) this.#links.forgive()
     if (this.#nats.isSettled() && !heldUp && !isStalled) this.#watchWorkers()
     const silenceMs = this.#nats.isConnected() && !isStalled ? Limits.jobSilenceMs : Limits.awaySilenceMs
     for (const job of this.#jobs) {
@@ -393,7 +410,9 @@ export class JobTracker {
     const askedAt = this.#now()
     const answered = () => {
       this.#askedAt = undefined
-      if (this.#now() - askedAt > stalledMs) this.#links.forgive()
+      if (this.#now() - askedAt <= stalledMs) return
+      this.#links.forgive()
+      this.#exchange.forgive()
     }
     this.#askedAt = askedAt
     this.#nats.connection.flush().then(answered, answered)

@@ -62,3 +62,9 @@ export const maxDeliveries = 4
 
 /** At most this many attempts at one job. */
 export const maxAttempts = 3
+
+/**
+ * How often workers and ingresses announce slots and occupancy although nothing has changed, in milliseconds, and after how much
+ * silence what they announced is forgotten.
+ */
+export const announcementMs = { every: 500, expires: 3_000 }

@@ -21,6 +21,8 @@ export interface PoolServer {
   readonly source: JobSource
   /** Listens, and keeps alive what it will have. */
   readonly open: () => void
+  /** It pulls from now on. */
+  readonly started?: () => void
   /** The connection is there again, perhaps to a server that knows nothing of what was. */
   readonly reconnected?: () => void
   /** Takes no more jobs, and returns when those that run have ended. */
@@ -40,7 +42,10 @@ export const serve = Effect.fnUntraced(function*(
     run(
       provisionPatiently(workload, pool).pipe(
         Effect.orDie,
-        Effect.andThen(Effect.sync(() => server.source.start()))
+        Effect.andThen(Effect.sync(() => {
+          server.source.start()
+          server.started?.()
+        }))
       )
     )
   }

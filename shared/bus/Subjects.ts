@@ -86,6 +86,23 @@ export const parseControl = (
 /** Where every process is asked what it is doing. */
 export const presenceSubject = "presence"
 
+/** Where a worker announces how many slots of a pool it has. */
+export const slotsSubject = (workload: Workload, pool: string, worker: string): string =>
+  `slots.${workload}.${pool}.${worker}`
+export const slotsSubjects = (workload: Workload): string => `slots.${workload}.>`
+export const slotsInbox = "slots.>"
+export const parseSlots = (
+  subject: string
+): { readonly workload: Workload; readonly pool: string; readonly worker: string } => {
+  const [, workload, pool = "", worker = ""] = subject.split(".")
+  return { workload: workload as Workload, pool, worker }
+}
+/** Where an ingress announces what each tenant has and wants of every pool. */
+export const occupancySubject = (ingress: string): string => `occupancy.${ingress}`
+export const occupancyInbox = "occupancy.*"
+/** Which ingress has announced it. */
+export const announcerOf = (subject: string): string => subject.slice(subject.indexOf(".") + 1)
+
 export const attemptKey = (job: string, attempt: number): string => `${job}.${attempt}`
 
 /** Where a service hears answers to what it asks. Each hears its own and no other's. */

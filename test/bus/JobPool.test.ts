@@ -92,7 +92,7 @@ describe("who cannot be served", () => {
     const pool = new JobPool<string>(limits)
     for (let job = 0; job < count; job++) assert.isUndefined(pool.enter(`n${job}`, claimant("n"), 60_000, 0))
     for (let tick = 1; tick <= 5; tick++) {
-      for (let taken = 0; taken < 10; taken++) pool.claimed(0, 0)
+      for (let taken = 0; taken < 10; taken++) pool.claimed("worker", 0, 0, 200 * tick)
       pool.tick(200 * tick, 200)
     }
     return pool
