@@ -24,6 +24,9 @@ interface Announcer {
 /** The shortest time between two announcements; each tenant in one makes it a millisecond longer. */
 const leastMs = 50
 
+/** Announcements of bursts between two others. */
+const maxHurried = 4
+
 /** What others announce is kept for so many ingresses, workers and pools. */
 const maxPeers = 256
 const maxWorkers = 10_000
@@ -43,7 +46,7 @@ export class OccupancyExchange {
   /** Whether a new ingress has to be told everything. */
   #hasNewPeer = false
   #isHurrying = false
-  #hasHurried = false
+  #hurried = 0
 
   constructor(nats: Nats["Service"], now: () => number, onChange: (occupancy: PoolOccupancy) => void) {
     this.#nats = nats
@@ -132,13 +135,13 @@ export class OccupancyExchange {
     return this.#pools.size < maxPools || this.#pools.has(`${workload}.${pool}`) ? this.pool(workload, pool) : undefined
   }
 
-  /** Another ingress learns at once of a burst, before it gives out the same slots; once between two announcements. */
+  /** Lets the others learn at once of a burst, before they give out the same slots. */
   #hurry(): void {
-    if (this.#isHurrying || this.#hasHurried) return
+    if (this.#isHurrying || this.#hurried >= maxHurried) return
     this.#isHurrying = true
     setImmediate(() => {
       this.#isHurrying = false
-      this.#hasHurried = true
+      this.#hurried++
       this.#announce(false)
     })
   }
@@ -146,7 +149,7 @@ export class OccupancyExchange {
   #exchange(): void {
     const now = this.#now()
     if (now < this.#nextAt || !this.#nats.isConnected()) return
-    this.#hasHurried = false
+    this.#hurried = 0
     this.#announce(this.#hasNewPeer || now - this.#saidAt >= Limits.announcementMs.every)
     const ingresses = this.#peers.size + 1
     for (const { occupancy } of this.#pools.values()) {
@@ -169,7 +172,7 @@ export class OccupancyExchange {
       pools.push({ workload, pool, tenants: own })
     }
     this.#saidAt = now
-    this.#nextAt = now + leastMs - 1 + tenants
+    this.#nextAt = now + leastMs / 2 + tenants
     this.#hasNewPeer = false
     this.#nats.outbox.publish(Subjects.occupancySubject(this.#nats.id), encodeOccupancy(pools))
   }

@@ -63,7 +63,9 @@ export class PoolOccupancy {
   #ingresses = 1
   /** How many more slots this ingress may take until it knows what the others have taken meanwhile. */
   #budget = Number.POSITIVE_INFINITY
-  #growthAt = Number.NEGATIVE_INFINITY
+  /** How many slots it has taken since the others were last told, and how many it may before they are told at once. */
+  #untold = 0
+  #mostUntold = Number.POSITIVE_INFINITY
 
   constructor(onGrowth: () => void = () => undefined) {
     this.#onGrowth = onGrowth
@@ -107,13 +109,15 @@ export class PoolOccupancy {
   took(claimant: Claimant): void {
     const tenant = this.#tenant(claimant)
     tenant.drain?.add()
+    this.#budget--
     this.#count(tenant, 1, -1)
-    if (--this.#budget === this.#growthAt) this.#onGrowth()
+    if (++this.#untold >= Math.max(1, this.#mostUntold)) this.#onGrowth()
   }
 
   /** A job that was with the workers has ended. */
   freed(claimant: Claimant): void {
     this.#budget++
+    this.#untold--
     this.#count(this.#tenant(claimant), -1, 0)
   }
 
@@ -174,14 +178,19 @@ export class PoolOccupancy {
     else this.#peers.set(peer, occupancy)
   }
 
-  /** Divides what is free anew among so many ingresses, of which each has just announced what it has. */
+  /** Divides what is free anew among so many ingresses, to be called when it has been announced what this one has. */
   divide(ingresses: number): void {
     this.#ingresses = ingresses
     const { slots } = this
-    const free = slots === undefined ? 0 : Math.max(0, roomOf(slots) - this.#taken)
-    const isShared = slots !== undefined && ingresses > 1
-    this.#budget = isShared ? Math.ceil(free / ingresses) : Number.POSITIVE_INFINITY
-    this.#growthAt = isShared ? Math.floor(this.#budget / 2) : Number.NEGATIVE_INFINITY
+    if (slots === undefined || ingresses === 1) {
+      this.#budget = this.#mostUntold = Number.POSITIVE_INFINITY
+      return
+    }
+    // the others may have taken about as many without having told as this one may
+    const untold = Number.isFinite(this.#mostUntold) ? (ingresses - 1) * this.#mostUntold : 0
+    const free = roomOf(slots) - this.#taken - untold
+    this.#budget = Math.max(0, Math.ceil(free / ingresses))
+    this.#mostUntold = Math.ceil(this.#budget / 4)
   }
 
   /** Whether what it has to announce is not as it was last announced. */
@@ -192,6 +201,7 @@ export class PoolOccupancy {
   /** What tenants have and want at this ingress, to be announced. */
   announced(): ReadonlyArray<TenantOccupancy> {
     this.#hasChanged = false
+    this.#untold = 0
     const own: Array<TenantOccupancy> = []
     let rest: Pick<TenantOccupancy, "weight" | "taken" | "waiting"> | undefined
     for (const { ownTaken: taken, ownWaiting: waiting, priority, tenant, weight } of this.#tenants.values()) {

@@ -12,6 +12,7 @@ import { askChat, Load } from "../../fixture/Load.ts"
 import { NatsCluster } from "../../fixture/NatsCluster.ts"
 import { chaos } from "../chaos/Chaos.ts"
 import { fairness } from "./Fairness.ts"
+import * as LongStreams from "./LongStreams.ts"
 import * as ManyStreams from "./ManyStreams.ts"
 import * as Overload from "./Overload.ts"
 import * as RollingDeploy from "./RollingDeploy.ts"
@@ -80,6 +81,19 @@ const quietTenants = Effect.map(fairness, ({ busy, p95 }): ReadonlyArray<Row> =>
   atMost("p95 wait of quiet tenants beside 900 queued jobs", p95, 200),
   ["share of the time in which slots were busy meanwhile", `${(100 * busy).toFixed(1)} %`, "≥ 95 %", busy >= 0.95]
 ])
+
+const longStreams = on(
+  { ingresses: 2, environment: LongStreams.environment },
+  async (gateway): Promise<ReadonlyArray<Row>> => {
+    const { asked, failed, most, open, p95 } = await LongStreams.longStreams(gateway, 45_000)
+    return [
+      atMost("p95 wait of a quiet tenant beside 500 streams of 30 s, 64 slots", p95, 500),
+      ["the longest of them", ms(most), "", true],
+      atMost(`requests of the quiet tenant that failed, of ${asked}`, failed, 0, count),
+      ["slots that the streams had at the end", `${open}`, "≥ 56", open >= 56]
+    ]
+  }
+)
 
 const oneSlower = Effect.map(slowWorker(6_000), ({ even, oneSlower }): ReadonlyArray<Row> => [
   ["p95 wait at 80 % load, four even workers", ms(even), "", true],
@@ -151,6 +165,7 @@ const figures: Readonly<Record<string, Effect.Effect<ReadonlyArray<Row>>>> = {
   randomDeaths,
   deploy,
   quietTenants: Effect.scoped(quietTenants),
+  longStreams,
   oneSlower,
   leader,
   abort,
