@@ -5,13 +5,13 @@
 import { Cause, Clock, Config, Context, Effect, Exit, Layer, Predicate } from "effect"
 import { atLeast } from "../../shared/contract/Fields.ts"
 import type { Dialect, Operation, RequestBody } from "../../shared/contract/Operation.ts"
-import { tokenEstimate } from "../../shared/contract/TokenEstimate.ts"
+import { type TokenDemand, tokenDemand } from "../../shared/contract/TokenEstimate.ts"
 import type { Usage } from "../../shared/contract/Usage.ts"
 import { allows, type ApiKey } from "../../shared/keys/ApiKey.ts"
 import { type Limit, Limits } from "../../shared/limits/Limits.ts"
 import type { Taken } from "../../shared/limits/Share.ts"
 import { Spending } from "../../shared/usage/Spending.ts"
-import { BudgetSpent, LimitReached, ModelNotAllowed } from "./IngressError.ts"
+import { BudgetSpent, LimitReached, ModelNotAllowed, TokensOverLimit } from "./IngressError.ts"
 import { limitHeaders } from "./LimitHeaders.ts"
 
 /**
@@ -30,7 +30,7 @@ export interface Asked {
 }
 
 type Kind = LimitReached["limit"]
-type Refusal = ModelNotAllowed | BudgetSpent | LimitReached
+type Refusal = ModelNotAllowed | BudgetSpent | LimitReached | TokensOverLimit
 
 export class Admission extends Context.Service<Admission, {
   /**
@@ -87,8 +87,11 @@ export class Admission extends Context.Service<Admission, {
         bounds: Bounds,
         { bytes, decoded, operation }: Asked,
         serve: (over: Over) => Effect.Effect<A, E, R>
-      ): Effect.Effect<A, E | LimitReached, R> => {
-        const holding = new Holding(bounds, tokenEstimate(operation, bytes, fieldOf(decoded)))
+      ): Effect.Effect<A, E | LimitReached | TokensOverLimit, R> => {
+        const demand = tokenDemand(operation, bytes, fieldOf(decoded))
+        const excess = excessOf(bounds, demand)
+        if (excess !== undefined) return Effect.fail(excess)
+        const holding = new Holding(bounds, demand.tokens)
         const over: Over = (consumed) => holding.over(consumed)
         // what was taken is given back whenever the client leaves; waiting for a limit can be interrupted all the same
         return Effect.onExitPrimitive(
@@ -210,6 +213,16 @@ class Holding {
       }
     }
   }
+}
+
+/**
+ * Of a request that states more than its key may ever have. What is only an estimate may be too high: a request that is over
+ * the limit by that is served alone, with the whole limit set aside for it.
+ */
+const excessOf = (bounds: Bounds, { stated }: TokenDemand): TokensOverLimit | undefined => {
+  const bound = bounds.find(({ kind }) => kind === "tokens")
+  if (bound === undefined || stated === undefined || stated.tokens <= bound.limit) return undefined
+  return new TokensOverLimit({ ...stated, most: bound.limit })
 }
 
 const fieldOf = (decoded: RequestBody) => (name: string): unknown =>

@@ -45,6 +45,8 @@ const describe = (error: RequestError): Description => {
         code: "rate_limit_exceeded",
         retryAfterMs: error.retryAfterMs
       }
+    case "TokensOverLimit":
+      return { status: 400, type: "invalid_request_error", code: "token_limit_exceeded", param: error.fields[0] }
     case "BudgetSpent":
       return {
         status: 429,

@@ -43,6 +43,21 @@ export class LimitReached extends Schema.TaggedError<LimitReached>()("LimitReach
   }
 }
 
+/** The request asks for more at once than the key may use in a minute, so waiting would not help. */
+export class TokensOverLimit extends Schema.TaggedError<TokensOverLimit>()("TokensOverLimit", {
+  /** Tokens that its answers may take, and the fields that say so. */
+  tokens: Schema.Finite,
+  fields: Schema.NonEmptyArray(Schema.String),
+  most: Schema.Int
+}) {
+  override get message() {
+    const fields = this.fields.map((field) => `'${field}'`).join(" and ")
+    const [allow, them] = this.fields.length === 1 ? ["allows", "it"] : ["allow", "them"]
+    return `${fields} ${allow} ${this.tokens} tokens, but the API key is limited to ${this.most} tokens per minute: ` +
+      `lower ${them}, or raise the key's limit`
+  }
+}
+
 /** The key has spent what it may spend in a month. */
 export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent", {
   budgetUsd: Schema.Finite,
@@ -153,6 +168,7 @@ export type RequestError =
   | KeyInactive
   | ModelNotAllowed
   | LimitReached
+  | TokensOverLimit
   | BudgetSpent
   | BodyTooLarge
   | MediaTypeUnsupported

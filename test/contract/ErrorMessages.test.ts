@@ -57,6 +57,12 @@ const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: Readon
   [new IngressError.LinkRefused({ reason: "expired" }), "link", "expired"],
   [new IngressError.LinkRefused({ reason: "forged" }), "link", "signature"],
   [new IngressError.FileNotFound(), "file"],
+  [
+    new IngressError.TokensOverLimit({ tokens: 8_000, fields: ["max_tokens", "n"], most: 3_000 }),
+    "'max_tokens' and 'n'",
+    "8000",
+    "3000 tokens per minute"
+  ],
   [new IngressError.TaskNotFound(), "task"],
   [new IngressError.TaskNotCompleted({ status: "queued" }), "task", "queued"],
   [new IngressError.IdempotencyKeyReused(), "idempotency key"],

@@ -7,6 +7,7 @@ import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { begun, chat, outcomeOf } from "../fixture/ChatClient.ts"
 import { eventually } from "../fixture/Eventually.ts"
 import { failureOf } from "../fixture/Failure.ts"
+import { echo } from "../fixture/provider/Answer.ts"
 import { sharedGateway } from "../fixture/SharedGateway.ts"
 import { usageProcess } from "../fixture/UsageEvents.ts"
 
@@ -15,8 +16,10 @@ const windowMs = Number(process.env["LIMITS_WINDOW_MS"] ?? 6_000)
 
 const shared = sharedGateway({
   ingresses: 4,
+  services: ["embeddings"],
   environment: { GATEWAY_LIMIT_WINDOW_MS: String(windowMs) },
   models: `
+  free-embedding: { workload: embeddings, targets: [{ provider: free }] }
   dear-chat: { workload: chat, targets: [{ provider: paid }], price: { perRequest: 0.4 } }`
 })
 
@@ -124,6 +127,109 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
     assert.deepInclude(await outcomeOf(ask(key, 0, big)), { kind: "refused", code: "rate_limit_exceeded" })
     // what was set aside at one ingress and not used is soon to be had at another
     await eventually(() => outcomeOf(ask(key, 1)), ({ kind }) => kind === "whole", windowMs / 2)
+  })
+
+  const stated = [
+    ["/v1/chat/completions", chat("free-chat", { n: 5, max_tokens: 500 })],
+    ["/v1/chat/completions", chat("free-chat", { max_completion_tokens: 5, max_tokens: 2_500 })],
+    ["/v1/chat/completions", chat("free-chat", { n: 5 })],
+    ["/v1/completions", { model: "free-chat", prompt: "one", best_of: 5, max_tokens: 500 }],
+    ["/v1/completions", { model: "free-chat", prompt: ["one", "two", "three", "four", "five"], max_tokens: 500 }],
+    ["/v1/messages", chat("free-chat", { max_tokens: 1_300, thinking: { type: "enabled", budget_tokens: 1_200 } })],
+    [
+      "/v1beta/models/free-chat:generateContent",
+      { contents: [{ parts: [{ text: "one" }] }], generationConfig: { candidateCount: 5, maxOutputTokens: 500 } }
+    ],
+    ["/v1/embeddings", { model: "free-embedding", input: Array.from({ length: 1_000 }, () => "ten bytes.") }]
+  ] as const
+
+  it.each(stated)("of tokens per minute sets aside what a request states: %s %j", async (path, body) => {
+    const { provider } = shared()
+    const { key } = await shared().createKeyWith("--tokens-per-minute", "3000")
+    const leaving = new AbortController()
+    const before = provider.requests.length
+    provider.behave({ kind: "silent" }, { model: body instanceof Object && "model" in body ? body.model : "free-chat" })
+    try {
+      const headers = { authorization: `Bearer ${key}`, "anthropic-version": "2023-06-01" }
+      const ingress = shared().ingresses[1]!
+      const first = shared().request(body, { path, headers, ingress, signal: leaving.signal })
+      const left = failureOf(first, Error)
+      await provider.until(() => provider.requests.length > before)
+      assert.deepInclude(await outcomeOf(ask(key, 2, chat("free-chat"), AbortSignal.timeout(windowMs / 2))), {
+        kind: "refused",
+        status: 429,
+        code: "rate_limit_exceeded"
+      })
+      leaving.abort()
+      await left
+    } finally {
+      provider.behave({ kind: "answer" })
+      provider.release()
+    }
+  })
+
+  it("of tokens per minute refuses what states more than it has at once, and says which field does", async () => {
+    const { provider } = shared()
+    const { key } = await shared().createKeyWith("--tokens-per-minute", "3000")
+    const before = provider.requests.length
+    const openai = new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: key })
+    const messages = [{ role: "user" as const, content: "one" }]
+    const refused = await failureOf(
+      openai.chat.completions.create({ model: "free-chat", messages, max_tokens: 1_000, n: 4 }),
+      OpenAI.BadRequestError
+    )
+    assert.deepInclude(refused, { code: "token_limit_exceeded", param: "max_tokens" })
+    assert.include(
+      refused.message,
+      "'max_tokens' and 'n' allow 4000 tokens, but the API key is limited to 3000 tokens per minute"
+    )
+    const anthropic = new Anthropic({ baseURL: shared().url, apiKey: key })
+    const long = anthropic.messages.create({ model: "free-chat", max_tokens: 3_001, messages })
+    assert.include((await failureOf(long, Anthropic.BadRequestError)).message, "'max_tokens' allows 3001 tokens")
+    assert.strictEqual(provider.requests.length, before)
+    // it has used nothing, and what is just an estimate refuses nothing
+    assert.strictEqual((await ask(key, 0, chat("free-chat", { n: 100 }))).status, 200)
+  })
+
+  it("of tokens per minute holds where many ask for several answers at the same time", async () => {
+    const [limit, words, n] = [3_000, 290, 3]
+    const { provider } = shared()
+    const { key } = await shared().createKeyWith("--tokens-per-minute", String(limit))
+    const used: Array<Served & { readonly tokens: number }> = []
+    const body = chat("free-chat", { max_tokens: words, n })
+    provider.say("word ".repeat(words))
+    provider.behave({ kind: "silent", forMs: 100 })
+    const keepUsing = async (ingress: number, until: number) => {
+      while (performance.now() < until) {
+        const asked = performance.now()
+        const response = await ask(key, ingress, body)
+        if (response.status === 200) {
+          const { usage } = (await response.json()) as { readonly usage: { readonly total_tokens: number } }
+          used.push({ asked, answered: performance.now(), tokens: usage.total_tokens })
+          continue
+        }
+        await response.body?.cancel()
+        assert.strictEqual(response.status, 429)
+        const waitMs = Number(response.headers.get("retry-after-ms"))
+        await new Promise((resolve) => setTimeout(resolve, Math.max(10, Math.min(waitMs, until - performance.now()))))
+      }
+    }
+    try {
+      const until = performance.now() + 2 * windowMs
+      await Promise.all(Array.from({ length: 40 }, (_, client) => keepUsing(client % 4, until)))
+    } finally {
+      provider.say(echo)
+      provider.behave({ kind: "answer" })
+    }
+    const within = (from: number) =>
+      used.filter(({ answered, asked }) => asked >= from && answered <= from + windowMs)
+        .reduce((sum, { tokens }) => sum + tokens, 0)
+    const most = Math.max(...used.map(({ asked }) => within(asked)))
+    const one = Math.max(...used.map(({ tokens }) => tokens))
+    console.log(`${used.length} requests of ${one} tokens, at most ${most} tokens in one window`)
+    assert.isAtLeast(one, n * words)
+    assert.isAtMost(most, limit + one)
+    assert.isAtLeast(used.length, 4)
   })
 
   it("is in the headers of every answer, as official clients show them", async () => {

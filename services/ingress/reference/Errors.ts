@@ -33,7 +33,8 @@ import {
   type RequestError,
   RequestUnreadable,
   TaskNotCompleted,
-  TaskNotFound
+  TaskNotFound,
+  TokensOverLimit
 } from "../IngressError.ts"
 import { maxBodyBytes } from "../RequestBody.ts"
 import * as Headers from "./Headers.ts"
@@ -105,6 +106,7 @@ export const ofRequests: ReadonlyArray<RequestError> = [
   new BodyTooLarge({ limitBytes: maxBodyBytes }),
   new MediaTypeUnsupported(),
   new LimitReached({ limit: "requests", most: 600, retryAfterMs: 2_000 }),
+  new TokensOverLimit({ tokens: 8_000, fields: ["max_tokens", "n"], most: 3_000 }),
   new BudgetSpent({ budgetUsd: 250, retryAfterMs: 864_000_000 })
 ]
 
