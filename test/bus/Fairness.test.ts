@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { fairness } from "../system/figures/Fairness.ts"
 
-it.live("quiet tenants wait a moment beside a noisy one, and no slot stays idle for it", () =>
+it.live("quiet tenants wait a moment beside a noisy one, and no slot but the reserve stays idle for it", () =>
   Effect.gen(function*() {
     const report = yield* fairness
     yield* Effect.logInfo(report)

@@ -1,5 +1,6 @@
 /** What tenants with few jobs wait beside one that has dumped nine hundred, and what it costs in throughput. */
 import { Effect } from "effect"
+import { reserveOf } from "../../../shared/bus/FairShare.ts"
 import { head, ingress, worker } from "../../bus/Sides.ts"
 import { untilNoJobs } from "../../fixture/JobStream.ts"
 import { NatsServer } from "../../fixture/NatsServer.ts"
@@ -51,7 +52,7 @@ export const fairness = Effect.gen(function*() {
   const all = Effect.forEach(noisy, (answer) => answer.usage, { concurrency: "unbounded" })
   yield* Effect.raceFirst(all, quiet)
   const tookMs = performance.now() - start
-  const busy = busyMs / (slots * tookMs)
+  const busy = busyMs / ((slots - reserveOf(slots)) * tookMs)
   yield* Effect.promise(() => untilNoJobs(server))
   return {
     quietJobs: waits.length,
@@ -59,7 +60,7 @@ export const fairness = Effect.gen(function*() {
     p95: percentile(waits, 0.95),
     most: Math.max(...waits),
     tookMs,
-    /** For which share of the time slots were busy. */
+    /** For which share of the time slots were busy, but for the reserve. */
     busy
   }
 })

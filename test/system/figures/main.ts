@@ -79,7 +79,12 @@ const deploy = on(
 
 const quietTenants = Effect.map(fairness, ({ busy, p95 }): ReadonlyArray<Row> => [
   atMost("p95 wait of quiet tenants beside 900 queued jobs", p95, 200),
-  ["share of the time in which slots were busy meanwhile", `${(100 * busy).toFixed(1)} %`, "≥ 95 %", busy >= 0.95]
+  [
+    "share of the time in which slots but the reserve were busy meanwhile",
+    `${(100 * busy).toFixed(1)} %`,
+    "≥ 95 %",
+    busy >= 0.95
+  ]
 ])
 
 const longStreams = on(
