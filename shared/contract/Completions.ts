@@ -33,6 +33,9 @@ export const CompletionRequest = Schema.Struct({
   n: optional(integer(1, maxTexts)).annotateKey({
     description: `Texts for each prompt. Default 1. At most ${maxChoices} texts for all prompts together.`
   }),
+  best_of: optional(integer(1, maxTexts)).annotateKey({
+    description: "Texts that the model makes for each prompt, of which the best `n` are the answer. Default `n`."
+  }),
   stream: optional(Schema.Boolean).annotateKey({
     description: "Send the texts as server-sent events while they are made. Default false."
   }),

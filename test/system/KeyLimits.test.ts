@@ -148,7 +148,8 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
     const { key } = await shared().createKeyWith("--tokens-per-minute", "3000")
     const leaving = new AbortController()
     const before = provider.requests.length
-    provider.behave({ kind: "silent" }, { model: body instanceof Object && "model" in body ? body.model : "free-chat" })
+    const model = { model: "model" in body ? body.model : "free-chat" }
+    provider.behave({ kind: "silent" }, model)
     try {
       const headers = { authorization: `Bearer ${key}`, "anthropic-version": "2023-06-01" }
       const ingress = shared().ingresses[1]!
@@ -163,7 +164,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
       leaving.abort()
       await left
     } finally {
-      provider.behave({ kind: "answer" })
+      provider.behave({ kind: "answer" }, model)
       provider.release()
     }
   })
