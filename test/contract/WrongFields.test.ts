@@ -123,6 +123,7 @@ const tables: ReadonlyArray<Table> = [
       temperature: [{ temperature: -0.1 }, { temperature: 2.1 }, { temperature: "1" }],
       top_p: [{ top_p: -0.1 }, { top_p: 1.1 }, { top_p: "1" }],
       n: [{ n: 0 }, { n: 129 }, { n: 1.5 }, { n: "1" }, { prompt: Array(17).fill("a"), n: 128 }],
+      best_of: [{ best_of: 0 }, { best_of: 129 }, { best_of: "1" }],
       stream: [{ stream: "true" }, { stream: 1 }],
       stream_options: [{ stream_options: true }],
       "stream_options.include_usage": [{ stream_options: { include_usage: 1 } }],
