@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { Sharp } from "sharp"
 import type { Size } from "../../shared/contract/ImageGenerations.ts"
 import type { InternalError, InvalidRequest } from "../../shared/contract/JobError.ts"
+import * as PictureFile from "../../shared/files/PictureFile.ts"
 import { sharp } from "../../shared/files/PixelFormats.ts"
 import type { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
 import { bytesOf, type ImageSource, unusable } from "../../shared/provider/images/ImageSource.ts"
@@ -20,8 +21,7 @@ export interface Loaded {
   readonly hasAlpha: boolean
 }
 
-/** The most pixels that are decoded, and the longest side that is worked with. */
-const maximumPixels = 64_000_000
+/** The longest side that is worked with. */
 const longestSide = 4096
 
 /** The most pixels of several pictures together: twice as many as the one has that is made of them. Each is four bytes. */
@@ -44,7 +44,7 @@ export const take = (pipeline: Sharp): Effect.Effect<Pixels, InternalError> =>
 /**
  * Loads a picture: PNG, JPEG, WebP, GIF (its first image), AVIF or TIFF, upright, in sRGB. One with a side longer than
  * 4096 is scaled down to that, and one of several (`among`) to its share of what they may have together. Fails with
- * `InvalidRequest` where it is none, or has more than 64 million pixels.
+ * `InvalidRequest` where it is none, or has more than 64 million pixels, which its header tells.
  */
 export const load = Effect.fn("Pixels.load")(function*(
   source: ImageSource,
@@ -52,13 +52,7 @@ export const load = Effect.fn("Pixels.load")(function*(
   among = 1
 ): Effect.fn.Return<Loaded, InvalidRequest> {
   const bytes = yield* bytesOf(source, guard)
-  const picture = sharp(bytes, { limitInputPixels: maximumPixels })
-  const metadata = yield* Effect.tryPromise(() => picture.metadata()).pipe(
-    Effect.mapError(() => unusable(source, "must be a PNG, JPEG, WebP, GIF, AVIF or TIFF image"))
-  )
-  if (metadata.width * metadata.height > maximumPixels) {
-    return yield* unusable(source, `must have at most ${maximumPixels / 1_000_000} million pixels`)
-  }
+  const { metadata, picture } = yield* Effect.mapError(PictureFile.open(bytes), (what) => unusable(source, what))
   const upright = picture.autoOrient()
   const longer = Math.max(metadata.width, metadata.height)
   const share = Math.sqrt(pixelsTogether / among / (metadata.width * metadata.height))

@@ -7,6 +7,7 @@ import type { InvalidRequest } from "../../shared/contract/JobError.ts"
 import { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
 import { decoded, edited, engine, type Picture, type Rgb, stripes, toDataUrl } from "../fixture/ImagesEngine.ts"
 import { longestTurn } from "../fixture/LocalCall.ts"
+import { pictureBomb } from "../fixture/PictureBomb.ts"
 
 const red: Rgb = [200, 40, 30]
 const green: Rgb = [40, 180, 60]
@@ -302,6 +303,23 @@ layer(engine, { excludeTestServices: true })((it) => {
         const other = (yield* done("invert", { mask: white })).picture
         near(other.at(left, 0.5), red, 0)
         near(other.at(right, 0.5), [225, 195, 45])
+      }))
+
+    it.effect("none that has too many pixels, in whichever field it is", () =>
+      Effect.gen(function*() {
+        const bomb = toDataUrl(pictureBomb(16_000, 16_000))
+        const image = toDataUrl(yield* stripes(8, 8, [red]))
+        const size = "must have at most 64,000,000 pixels: 16,000 × 16,000 are 256,000,000"
+        for (
+          const [param, request] of [
+            ["image", { image: bomb }],
+            ["image[1]", { image: [image, bomb] }],
+            ["mask", { image, mask: bomb }]
+          ] as const
+        ) {
+          const error = yield* Effect.flip(edited({ prompt: "make it gray", ...request }))
+          assert.deepInclude(error, { _tag: "InvalidRequest", param, message: `${param}: ${size}`, code: "invalid_image" })
+        }
       }))
 
     it.effect("several pictures no larger together than two of the largest", () =>

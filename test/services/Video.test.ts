@@ -16,6 +16,7 @@ import type { InvalidRequest } from "../../shared/contract/JobError.ts"
 import type { VideoGenerationRequest } from "../../shared/contract/VideoGenerations.ts"
 import { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
 import { LocalVideoEngine } from "../../shared/provider/VideoEngine.ts"
+import { pictureBomb } from "../fixture/PictureBomb.ts"
 import { inspect } from "../fixture/VideoFile.ts"
 
 type Wish = Partial<VideoGenerationRequest>
@@ -200,6 +201,16 @@ describe("a video of a given picture", () => {
       assert.isFalse(same((yield* videoOf({ image: png("#1020c0").toString("base64") })).bytes, videos[0]!.bytes))
       assert.strictEqual((yield* Effect.promise(() => inspect(videos[0]!.bytes))).frames, 5)
     }).pipe(Effect.scoped), 60_000)
+
+  it.live("is refused where the picture has too many pixels", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(videoOf({ image: pictureBomb(16_000, 16_000).toString("base64") }))
+      assert.deepInclude(error, {
+        _tag: "InvalidRequest",
+        param: "image",
+        message: "image: must have at most 64,000,000 pixels: 16,000 × 16,000 are 256,000,000"
+      })
+    }))
 
   it.live("is refused where the picture is none", () =>
     Effect.gen(function*() {
