@@ -85,11 +85,19 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
     "resting"
   ]),
   status: Schema.NullOr(Schema.Int),
-  retryAfterMs: Schema.NullOr(Schema.Finite)
+  retryAfterMs: Schema.NullOr(Schema.Finite),
+  /** What is wrong with an answer that is `malformed`, where there is more to say. */
+  detail: Schema.optionalKey(Schema.String)
 }) {
   /** Its answer makes no sense. */
-  static readonly malformed = (provider: string) =>
-    new ProviderFailed({ provider, reason: "malformed", status: null, retryAfterMs: null })
+  static readonly malformed = (provider: string, detail?: string) =>
+    new ProviderFailed({
+      provider,
+      reason: "malformed",
+      status: null,
+      retryAfterMs: null,
+      ...(detail === undefined ? {} : { detail })
+    })
 
   override get message() {
     switch (this.reason) {
@@ -104,7 +112,8 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
       case "cut":
         return `The provider '${this.provider}' broke off its answer: send the request again`
       case "malformed":
-        return `The provider '${this.provider}' sent an answer that cannot be understood`
+        return `The provider '${this.provider}' sent an answer that cannot be understood` +
+          (this.detail === undefined ? "" : `: ${this.detail}`)
       case "error":
         return `The provider '${this.provider}' reported an error in the middle of its answer`
       case "unconfirmed":

@@ -32,7 +32,10 @@ describe("a picture file", () => {
       const svg = Buffer.from("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"9\" height=\"9\"/>")
       const png = yield* stripes(8, 8, [[1, 2, 3]])
       for (const bytes of [svg, Buffer.from("hello"), png.subarray(0, 20)]) {
-        assert.match(yield* Effect.flip(PictureFile.open(bytes)), /^must be a PNG, JPEG, WebP, GIF, AVIF or TIFF image$/)
+        assert.match(
+          yield* Effect.flip(PictureFile.open(bytes)),
+          /^must be a PNG, JPEG, WebP, GIF, AVIF or TIFF image$/
+        )
       }
     }))
 })

@@ -111,6 +111,19 @@ describe("a request for a picture", () => {
       })
     ))
 
+  it.live("fails where the answer gives an address that no client should open", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        for (const url of ["javascript:alert(1)", "http://pictures.example/a.png", "file:///etc/passwd"]) {
+          provider.behaveOnce({ kind: "raw", pieces: [answerOf([url])], headers: json })
+          const parameters = { ...messages.parameters, response_format: "url" }
+          const error = yield* Effect.flip(ask(imageGenerations, { ...messages, parameters }))
+          assert.deepInclude(error, { _tag: "ProviderFailed", reason: "malformed" }, url)
+          assert.match(error.message, /neither a data URL nor https, nor of the provider's own origin/)
+        }
+      })
+    ))
+
   it.live("is answered with what there is beside what is null", () =>
     bench(({ ask, picture, provider }) =>
       Effect.gen(function*() {
@@ -273,11 +286,11 @@ describe("an answer that is none", () => {
         const other = yield* FakeProvider.make()
         other.behave({ kind: "raw", pieces: [picture] })
         for (
-          const at of [`http://127.0.0.1:${other.port}/a.png`, "http://169.254.169.254/latest", "file:///etc/passwd"]
+          const at of [`http://127.0.0.1:${other.port}/a.png`, "https://169.254.169.254/latest", "file:///etc/passwd"]
         ) {
           provider.behaveOnce({ kind: "raw", pieces: [answerOf([at])], headers: json })
           const error = yield* Effect.flip(ask(imageGenerations, prompt))
-          assert.deepInclude(error, { _tag: "ProviderFailed", reason: at.startsWith("file") ? "malformed" : "result" })
+          assert.deepInclude(error, { _tag: "ProviderFailed", reason: at.startsWith("https") ? "result" : "malformed" })
         }
         assert.isEmpty(other.requests)
         // what is there is no picture

@@ -39,6 +39,25 @@ const message = {
   user: "u-1"
 }
 
+/** Addresses that no client should be given. */
+const hostile = [
+  "javascript:alert(1)",
+  " JavaScript:alert(1)",
+  "data:text/html,<script>alert(1)</script>",
+  "file:///etc/passwd",
+  "http://pictures.example/a.png",
+  "//pictures.example/a.png",
+  "a.png"
+]
+
+const refusal = {
+  _tag: "ProviderFailed",
+  reason: "malformed",
+  message:
+    "The provider 'openai' sent an answer that cannot be understood: it gives an address for a picture that is " +
+    "neither a data URL nor https, nor of the provider's own origin"
+} as const
+
 describe("pictures by messages", () => {
   it.live("are asked for by a prompt, and what has no place in the dialect is told", () =>
     bench((provider, ask) =>
@@ -89,6 +108,10 @@ describe("pictures by messages", () => {
         ])
         answer({})
         assert.deepInclude(yield* Effect.flip(ask(imageGenerations, message)), { reason: "malformed" })
+        for (const url of hostile) {
+          answer({ url })
+          assert.deepInclude(yield* Effect.flip(ask(imageGenerations, wants("url"))), refusal, url)
+        }
       })
     ))
 
@@ -263,6 +286,31 @@ describe("requests of the dialect itself", () => {
           assert.deepStrictEqual(JSON.parse(bytes.toString()), { ...answer, data: [item, elsewhere] })
           assert.deepInclude(usage, { images: 2 })
         }
+      })
+    ))
+
+  it.live("fail where the answer gives an address that no client should open", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const headers = { "content-type": "application/json" }
+        const answers = (...data: ReadonlyArray<object>) =>
+          provider.behaveOnce({ kind: "raw", pieces: [JSON.stringify({ created: 1, data })], headers })
+        const generated = Effect.suspend(() => ask(imageGenerations, { model: "alias", prompt: "a boat" }))
+        for (const url of hostile) {
+          answers({ url: "https://pictures.example/a.png" }, { url, revised_prompt: "a boat" })
+          assert.deepInclude(yield* Effect.flip(generated), refusal, url)
+          // behind so much that the answer has begun
+          answers({ b64_json: "A".repeat(3_000_000) }, { url })
+          assert.deepInclude(yield* Effect.flip(generated), refusal, url)
+        }
+        const fine = [
+          { url: "https://pictures.example/a.png" },
+          { url: toDataUrl(yield* stripes(8, 8, [[200, 0, 0]])) },
+          { b64_json: "AAAA", url: "", revised_prompt: "url: javascript:" },
+          { b64_json: "AAAA", url: null }
+        ]
+        answers(...fine)
+        assert.deepStrictEqual(dataOf(yield* generated) as unknown, fine)
       })
     ))
 

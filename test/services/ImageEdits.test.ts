@@ -318,7 +318,12 @@ layer(engine, { excludeTestServices: true })((it) => {
           ] as const
         ) {
           const error = yield* Effect.flip(edited({ prompt: "make it gray", ...request }))
-          assert.deepInclude(error, { _tag: "InvalidRequest", param, message: `${param}: ${size}`, code: "invalid_image" })
+          assert.deepInclude(error, {
+            _tag: "InvalidRequest",
+            param,
+            message: `${param}: ${size}`,
+            code: "invalid_image"
+          })
         }
       }))
 

@@ -6,12 +6,13 @@
  * the pictures, which are good for a day.
  */
 import { Effect, Schema } from "effect"
-import { InvalidRequest, type JobError, ProviderFailed } from "../../contract/JobError.ts"
+import { InvalidRequest, type JobError } from "../../contract/JobError.ts"
 import type { GuardedFetch } from "../GuardedFetch.ts"
-import { contentAt, type ImageModel, type Made } from "../images/ImageModel.ts"
+import type { ImageModel, Made } from "../images/ImageModel.ts"
 import * as Images from "../images/Images.ts"
 import type { ImageRequest } from "../images/ImageRequest.ts"
 import { urlOf } from "../images/ImageSource.ts"
+import { contentAt } from "../images/PictureAddress.ts"
 import * as JsonExchange from "../JsonExchange.ts"
 import { type Call, type Perform, performByName } from "../Protocol.ts"
 import type { ResultStore } from "../ResultStore.ts"
@@ -90,14 +91,10 @@ const Answer = Schema.Struct({
 const fromAnswer = (answer: typeof Answer.Type, { endpoint }: Call): Effect.Effect<Made["pictures"], JobError> =>
   Effect.forEach(answer.output.choices, ({ message: { content } }) => {
     const revisedPrompt = content.find(({ text }) => typeof text === "string")?.text ?? undefined
-    return Effect.forEach(content.flatMap(({ image }) => image ?? []), (image) => {
-      const at = contentAt(image)
-      return at === undefined
-        ? Effect.fail(
-          ProviderFailed.malformed(endpoint.name)
-        )
-        : Effect.succeed({ content: at, revisedPrompt })
-    })
+    return Effect.forEach(
+      content.flatMap(({ image }) => image ?? []),
+      (image) => Effect.map(contentAt(image, endpoint), (content) => ({ content, revisedPrompt }))
+    )
   }).pipe(Effect.map((pictures) => pictures.flat()))
 
 const model = (upstream: Upstream["Service"]): ImageModel => {

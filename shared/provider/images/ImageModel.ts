@@ -22,12 +22,3 @@ export interface Made {
 
 /** Makes pictures, or changes those of the request where there are any. */
 export type ImageModel = (call: Call, request: ImageRequest) => Effect.Effect<Made, JobError>
-
-const dataUrl = /^data:[^,]{0,200};base64,/i
-
-/** What a provider says of where a picture is: an http(s) URL or a data URL. `undefined` for anything else. */
-export const contentAt = (address: string): Picture["content"] | undefined => {
-  if (dataUrl.test(address)) return Buffer.from(address.replace(dataUrl, ""), "base64")
-  const url = URL.parse(address)
-  return url !== null && /^https?:$/.test(url.protocol) ? url : undefined
-}

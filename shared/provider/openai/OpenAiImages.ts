@@ -7,10 +7,11 @@ import { imageGenerations } from "../../contract/ImageGenerations.ts"
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import type { GuardedFetch } from "../GuardedFetch.ts"
 import type { Means } from "../images/ImageAnswer.ts"
-import { contentAt, type ImageModel, type Picture } from "../images/ImageModel.ts"
+import type { ImageModel, Picture } from "../images/ImageModel.ts"
 import { type ImageRequest, isForm } from "../images/ImageRequest.ts"
 import * as Images from "../images/Images.ts"
 import { fileOf, type ImageSource } from "../images/ImageSource.ts"
+import { contentAt } from "../images/PictureAddress.ts"
 import { mediaTypeOf } from "../images/PictureKind.ts"
 import * as JsonExchange from "../JsonExchange.ts"
 import * as JsonText from "../JsonText.ts"
@@ -101,12 +102,14 @@ const Answer = Schema.Struct({
 
 const toPicture = (
   { b64_json: base64, revised_prompt: revisedPrompt, url }: typeof Answer.Type["data"][number],
-  { name: provider }: Endpoint
+  endpoint: Endpoint
 ): Effect.Effect<Picture, JobError> => {
-  const content = typeof base64 === "string" ? Buffer.from(base64, "base64") : contentAt(url ?? "")
-  return content === undefined
-    ? Effect.fail(ProviderFailed.malformed(provider))
-    : Effect.succeed({ content, revisedPrompt: revisedPrompt ?? undefined })
+  const content = typeof base64 === "string"
+    ? Effect.succeed(Buffer.from(base64, "base64"))
+    : typeof url === "string"
+    ? contentAt(url, endpoint)
+    : Effect.fail(ProviderFailed.malformed(endpoint.name))
+  return Effect.map(content, (content) => ({ content, revisedPrompt: revisedPrompt ?? undefined }))
 }
 
 const model = (upstream: Upstream["Service"], guard: GuardedFetch["Service"]): ImageModel => {

@@ -1,13 +1,16 @@
 /**
- * Pictures that a relayed answer only gives the provider's own address of, as LocalAI's do: nothing that a client should know,
- * or could reach. They are fetched, and given in the way that was asked for. All other answers pass as they come.
+ * The addresses of pictures in relayed answers. A provider's own, as LocalAI's are, is nothing that a client should know, or
+ * could reach: the picture is fetched, and given in the way that was asked for. One that no client should open fails the
+ * answer; see `PictureAddress.ts`. All other answers pass as they come.
  */
 import { Effect } from "effect"
 import { imageGenerations } from "../../contract/ImageGenerations.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import { originOf } from "../Endpoint.ts"
+import { AddressScan } from "../images/AddressScan.ts"
 import * as ImageAnswer from "../images/ImageAnswer.ts"
 import { readEdit, readGeneration } from "../images/ImageRequest.ts"
+import * as PictureAddress from "../images/PictureAddress.ts"
 import * as Json from "../Json.ts"
 import type { Call, Perform } from "../Protocol.ts"
 import type { Head, Sink } from "../Sink.ts"
@@ -15,15 +18,21 @@ import type { Head, Sink } from "../Sink.ts"
 /** An answer with nothing but addresses is smaller than any other with pictures. In bytes. */
 const holdBytes = 64 * 1024
 
-/** Holds an answer back until it is whole, or too large to be one of addresses. */
+/** Holds an answer back until it is whole, or too large to be one of addresses. Lets nothing pass behind a refused one. */
 class HeldAnswer implements Sink {
   readonly #sink: Sink
+  readonly #addresses: AddressScan
   #head: Head | undefined
   #held: Array<Uint8Array> = []
   #heldBytes = 0
 
-  constructor(sink: Sink) {
+  constructor(sink: Sink, isAcceptable: (address: string) => boolean) {
     this.#sink = sink
+    this.#addresses = new AddressScan(isAcceptable)
+  }
+
+  get isRefused(): boolean {
+    return this.#addresses.isRefused
   }
 
   get started(): boolean {
@@ -39,6 +48,8 @@ class HeldAnswer implements Sink {
   }
 
   write(bytes: Uint8Array): boolean {
+    this.#addresses.push(bytes)
+    if (this.isRefused) return true
     if (this.#sink.started) return this.#sink.write(bytes)
     this.#held.push(bytes)
     this.#heldBytes += bytes.length
@@ -96,8 +107,12 @@ const reachable = Effect.fnUntraced(function*(
 
 export const around = (relay: Perform, means: ImageAnswer.Means): Perform =>
   Effect.fnUntraced(function*(call, sink) {
-    const held = new HeldAnswer(sink)
+    const held = new HeldAnswer(sink, (address) => PictureAddress.isAcceptable(address, call.endpoint))
     const usage = yield* relay(call, held)
+    if (held.isRefused) {
+      if (sink.started && usage !== undefined) call.onCut?.(usage)
+      return yield* PictureAddress.refused(call.endpoint)
+    }
     if (!sink.started) held.release(yield* reachable(held.bytes, call, means))
     return usage
   })
