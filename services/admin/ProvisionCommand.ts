@@ -1,9 +1,11 @@
 /** `provision`: makes the streams, consumers, buckets and stores that the services need, where they may not do so. */
-import { Config, Console, Effect } from "effect"
+import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { layerBoth } from "../../shared/bus/Nats.ts"
 import { provisionAll } from "../../shared/bus/Provision.ts"
-import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
+import { configured } from "../../shared/catalogue/CatalogueFile.ts"
+import { poolsOf } from "../../shared/catalogue/Model.ts"
+import * as Models from "../../shared/catalogue/Models.ts"
 import { failPlainly } from "./Plainly.ts"
 
 export const provision = Command.make(
@@ -11,8 +13,7 @@ export const provision = Command.make(
   {},
   Effect.fn(
     function*() {
-      const file = yield* Config.String("GATEWAY_CONFIG").pipe(Config.withDefault("deploy/local/gateway.yaml"))
-      const pools = Catalogue.poolsOf(yield* Catalogue.load(file))
+      const pools = poolsOf(yield* Models.load(yield* configured))
       for (const { name, outcome } of yield* provisionAll(pools)) yield* Console.log(`${name}: ${outcome}`)
     },
     Effect.provide(layerBoth),

@@ -4,7 +4,8 @@ import { HttpApiBuilder } from "effect/http-api"
 import type { ProcessState } from "../../shared/bus/Presence.ts"
 import { Nats } from "../../shared/bus/Nats.ts"
 import { queueState } from "../../shared/bus/QueueState.ts"
-import { Catalogue, poolsOf, type Provider } from "../../shared/catalogue/Catalogue.ts"
+import { Catalogue, type Provider } from "../../shared/catalogue/Catalogue.ts"
+import { poolsOf } from "../../shared/catalogue/Model.ts"
 import { ConsoleApi } from "./api/Api.ts"
 import type { Circuits, ProcessView, ProviderView, QueueView } from "./api/Fleet.ts"
 import { orUnavailable } from "./Availability.ts"
@@ -40,17 +41,10 @@ const callsOf = (processes: ReadonlyArray<ProcessState>, provider: string): Prov
   return calls
 }
 
-/** An address may hold a user's name and password. */
-const shown = (baseUrl: string): string => {
-  if (!URL.canParse(baseUrl)) return baseUrl
-  const url = new URL(baseUrl)
-  return `${url.origin}${url.pathname}`
-}
-
 const providerView = (name: string, provider: Provider, processes: ReadonlyArray<ProcessState>): ProviderView => ({
   name,
   protocol: provider.protocol,
-  baseUrl: provider.baseUrl === undefined ? null : shown(provider.baseUrl),
+  baseUrl: provider.baseUrl ?? null,
   hasApiKey: provider.apiKey !== undefined,
   redispatch: provider.redispatch ?? (provider.protocol === "local" ? "always" : "neverSent"),
   limits: { ...provider.limits },

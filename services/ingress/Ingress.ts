@@ -9,7 +9,8 @@ import { JobClient } from "../../shared/bus/JobClient.ts"
 import { provisionPatiently } from "../../shared/bus/JobStreams.ts"
 import { layerBothPatient, Nats } from "../../shared/bus/Nats.ts"
 import { Presence } from "../../shared/bus/Presence.ts"
-import { Catalogue, poolsOf } from "../../shared/catalogue/Catalogue.ts"
+import { poolsOf } from "../../shared/catalogue/Model.ts"
+import { Models } from "../../shared/catalogue/Models.ts"
 import { ResultFiles } from "../../shared/files/ResultFiles.ts"
 import { KeyRing } from "../../shared/keys/KeyRing.ts"
 import { Limits } from "../../shared/limits/Limits.ts"
@@ -35,12 +36,12 @@ const readiness = Layer.effectDiscard(Effect.gen(function*() {
   const keys = yield* KeyRing
   const drain = yield* Drain
   const jobs = yield* JobClient
-  const catalogue = yield* Catalogue
+  const models = yield* Models
   const isReady = () => nats.isConnected() && keys.isLoaded() && !drain.isDraining()
   yield* (yield* Presence).tell(() => ({
     service: "ingress",
     isReady: isReady(),
-    queues: poolsOf(catalogue.current()).map((pool) => ({ ...pool, ...jobs.depth(pool.workload, pool.pool) }))
+    queues: poolsOf(models.current()).map((pool) => ({ ...pool, ...jobs.depth(pool.workload, pool.pool) }))
   }))
   yield* (yield* HealthServer).report(isReady)
 }))
@@ -48,10 +49,10 @@ const readiness = Layer.effectDiscard(Effect.gen(function*() {
 /** The queues of every model in the catalogue, there before the first job is published and again after a reconnect. */
 const queues = Layer.effectDiscard(Effect.gen(function*() {
   const nats = yield* Nats
-  const catalogue = yield* Catalogue
+  const models = yield* Models
   const run = Effect.runForkWith(yield* Effect.context<Nats>())
   const ensure = Effect.suspend(() => {
-    return Effect.forEach(poolsOf(catalogue.current()), ({ pool, workload }) => provisionPatiently(workload, pool), {
+    return Effect.forEach(poolsOf(models.current()), ({ pool, workload }) => provisionPatiently(workload, pool), {
       discard: true,
       concurrency: "unbounded"
     })
@@ -100,7 +101,7 @@ export const layer = Layer.merge(readiness, onRelease).pipe(
   Layer.provide([KeyRing.layer, Admission.layer, JobClient.layer, ResultFiles.layer, Tasks.services, Drain.layer]),
   Layer.provide([Limits.layerKeys, Spending.layer]),
   Layer.provide(Presence.layer),
-  Layer.provide([layerBothPatient, Catalogue.layer]),
+  Layer.provide([layerBothPatient, Models.layer]),
   // listens first: clients are asked to come back while it waits for NATS
   Layer.provide([server, NodeFileSystem.layer]),
   Layer.provide(HealthServer.layer(8081))

@@ -6,7 +6,7 @@ import { Clock, Config, Context, Effect, Layer } from "effect"
 import { type Headers, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { atLeast } from "../../shared/contract/Fields.ts"
 import { JobClient } from "../../shared/bus/JobClient.ts"
-import { Catalogue, type Model } from "../../shared/catalogue/Catalogue.ts"
+import { Models, type OfferedModel } from "../../shared/catalogue/Models.ts"
 import { InvalidRequest, ModelNotFound } from "../../shared/contract/JobError.ts"
 import type { Dialect, Operation, Workload } from "../../shared/contract/Operation.ts"
 import { versionPattern } from "../../shared/contract/Messages.ts"
@@ -73,7 +73,7 @@ type Answer = (
 /** Serves the operations behind one path of the router. */
 const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer: Answer) {
   const keys = yield* KeyRing
-  const catalogue = yield* Catalogue
+  const offered = yield* Models
   const admission = yield* Admission
   const { bodies } = yield* JobClient
 
@@ -99,7 +99,7 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
                 priority: key.priorityClass,
                 model: name,
                 workload: model.workload,
-                pool: model.pool ?? "default",
+                pool: model.pool,
                 body,
                 traceparent: TraceParent.format(record.span),
                 over
@@ -122,9 +122,9 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
   const findModel = (
     operation: Operation,
     name: string | null | undefined
-  ): Effect.Effect<{ readonly name: string; readonly model: Model }, InvalidRequest | ModelNotFound> => {
+  ): Effect.Effect<{ readonly name: string; readonly model: OfferedModel }, InvalidRequest | ModelNotFound> => {
     if (name === undefined || name === null) return Effect.fail(new InvalidRequest(modelMissing))
-    const model = catalogue.current().models.get(name)
+    const model = offered.current().models.get(name)
     return model === undefined || !operation.workloads.includes(model.workload)
       ? Effect.fail(new ModelNotFound({ model: name }))
       : Effect.succeed({ name, model })
@@ -230,10 +230,10 @@ const clientPatienceMs = (seconds: string | undefined): number => {
 /** The models that a key may use, as official clients list them. */
 const modelRoutes = Effect.gen(function*() {
   const keys = yield* KeyRing
-  const catalogue = yield* Catalogue
+  const offered = yield* Models
   const entry = (id: string) => ({ id, object: "model", created: 0, owned_by: "model-gateway" })
   const list = (key: ApiKey) => {
-    const models = [...catalogue.current().models.keys()].filter((model) => allows(key, model))
+    const models = [...offered.current().models.keys()].filter((model) => allows(key, model))
     return { object: "list", data: models.map(entry), has_more: false }
   }
   // the router adds the path without the star by itself; a model's name may hold slashes
@@ -248,7 +248,7 @@ const modelRoutes = Effect.gen(function*() {
           const { "*": encoded = "" } = yield* HttpRouter.params
           const id = PathTemplate.decodePath(encoded)
           if (id === "") return HttpServerResponse.jsonUnsafe(list(key))
-          if (!catalogue.current().models.has(id) || !allows(key, id)) return yield* new ModelNotFound({ model: id })
+          if (!offered.current().models.has(id) || !allows(key, id)) return yield* new ModelNotFound({ model: id })
           return HttpServerResponse.jsonUnsafe(entry(id))
         }))
   )

@@ -4,7 +4,8 @@
  */
 import { Effect, Layer, Option, Schedule } from "effect"
 import { queueCounts } from "../../shared/bus/QueueState.ts"
-import { Catalogue, poolsOf } from "../../shared/catalogue/Catalogue.ts"
+import { poolsOf } from "../../shared/catalogue/Model.ts"
+import { Models } from "../../shared/catalogue/Models.ts"
 import { operations } from "../../shared/contract/operations.ts"
 import * as Metrics from "../../shared/telemetry/Metrics.ts"
 
@@ -14,11 +15,11 @@ const everyMs = 5_000
 const taskWorkloads = new Set(operations.flatMap(({ kind, workloads }) => kind === "task" ? workloads : []))
 
 export const layer = Layer.effectDiscard(Effect.gen(function*() {
-  const catalogue = yield* Catalogue
+  const models = yield* Models
   let told: ReadonlyArray<() => void> = []
 
   const look = Effect.gen(function*() {
-    const pools = poolsOf(catalogue.current()).filter(({ workload }) => taskWorkloads.has(workload))
+    const pools = poolsOf(models.current()).filter(({ workload }) => taskWorkloads.has(workload))
     const counts = yield* Effect.forEach(pools, ({ pool, workload }) => Effect.option(queueCounts(workload, pool)), {
       concurrency: "unbounded"
     })

@@ -1,17 +1,16 @@
 /**
- * The catalogue: which models there are, which providers serve them, and how those are reached. One YAML file, read by
- * ingress (names, workloads and pools only) and by the workers.
+ * The catalogue: which models there are, which providers serve them, and how those are reached. One YAML file, read by the
+ * workers and the console as a whole, and by ingress in part: see `Models.ts`.
  *
  * It is read again when the file changes. An edit that does not decode is reported and changes nothing.
  */
-import { Config, Context, Effect, FileSystem, Layer, Result, Schedule, Schema } from "effect"
+import { Context, Effect, Layer, Result, Schema } from "effect"
 import { atLeast, between, integer } from "../contract/Fields.ts"
-import * as Mistake from "../contract/Mistake.ts"
-import { PoolName, type Workload, workloads } from "../contract/Operation.ts"
+import type { Workload } from "../contract/Operation.ts"
+import * as CatalogueFile from "./CatalogueFile.ts"
 import { inconsistencies } from "./Inconsistencies.ts"
-import { Price } from "./Price.ts"
+import { Model } from "./Model.ts"
 import * as SecretReference from "./SecretReference.ts"
-import * as YamlText from "./YamlText.ts"
 
 /** What `shared/provider/protocols.ts` can speak. */
 export const protocols = ["ai-sdk", "anthropic", "cohere", "dashscope", "gemini", "local", "openai"] as const
@@ -84,7 +83,10 @@ export const defaultRetry = Schema.decodeSync(Retry)({})
 export const defaultBreaker = Schema.decodeSync(Breaker)({})
 
 /** Whatever has the look of an address may still be none, as with a port above 65535. */
-const isBaseUrl = (text: string): boolean => /^https?:\/\/[^\s?#]+$/.test(text) && URL.canParse(text)
+const isBaseUrl = (text: string): boolean => {
+  const url = /^https?:\/\/[^\s?#]+$/.test(text) ? URL.parse(text) : null
+  return url !== null && url.username === "" && url.password === ""
+}
 
 export const Provider = Schema.Struct({
   protocol: Schema.Literals(protocols),
@@ -93,12 +95,14 @@ export const Provider = Schema.Struct({
    * does not, with `gemini` it ends in `/v1beta`.
    */
   baseUrl: Schema.optionalKey(
-    Schema.String.check(Schema.makeFilter(isBaseUrl, { expected: "an http(s) URL without a query" }))
+    Schema.String.check(
+      Schema.makeFilter(isBaseUrl, { expected: "an http(s) URL without user name, password or query" })
+    )
   ),
-  /** Where the key is: `${NAME}`, an environment variable, or `${file:/path}`. The key itself would do, but not in a file. */
+  /** Where the key is: `${NAME}`, an environment variable of the workers, or `${file:/path}`; never the key itself. */
   apiKey: Schema.optionalKey(
     Schema.String.check(
-      Schema.isPattern(SecretReference.pattern, { expected: "a reference such as ${NAME} or ${file:/path}" })
+      Schema.makeFilter((text) => SecretReference.parse(text) !== undefined, { expected: SecretReference.expected })
     )
   ),
   /**
@@ -115,35 +119,7 @@ export const Provider = Schema.Struct({
 })
 export type Provider = typeof Provider.Type
 
-export const Target = Schema.Struct({
-  provider: Schema.NonEmptyString,
-  /** The model's name at the provider, where it differs. */
-  model: Schema.optionalKey(Schema.NonEmptyString),
-  /** Share of the requests among the targets of one priority. Default 1. */
-  weight: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThan(0))),
-  /** Targets of priority 1 are tried only when those of priority 0 have failed, and so on. Default 0. */
-  priority: Schema.optionalKey(atLeast(0))
-})
-export type Target = typeof Target.Type
-
-export const Model = Schema.Struct({
-  workload: Schema.Literals(workloads),
-  /** A queue and workers of its own. Default `default`. */
-  pool: Schema.optionalKey(PoolName),
-  targets: Schema.NonEmptyArray(Target),
-  /**
-   * `user` sends all requests of one user (`user`, or `metadata.user_id` of messages) to the same target while it is well,
-   * for the sake of what the provider remembers of the last one. Default: every request is drawn by weight alone.
-   */
-  sticky: Schema.optionalKey(Schema.Literal("user")),
-  /** Models of the same workload that are tried in this order once every target has failed, with their own fallbacks. */
-  fallbacks: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
-  /** What it costs, whichever target serves it. Default: it is not known. */
-  price: Schema.optionalKey(Price)
-})
-export type Model = typeof Model.Type
-
-const CatalogueFile = Schema.Struct({
+const Whole = Schema.Struct({
   providers: Schema.Record(Schema.String, Provider),
   models: Schema.Record(Schema.String, Model)
 })
@@ -153,15 +129,6 @@ export interface Snapshot {
   readonly models: ReadonlyMap<string, Model>
 }
 
-/** The pools of all models, each once. */
-export const poolsOf = (
-  { models }: Snapshot
-): ReadonlyArray<{ readonly workload: Workload; readonly pool: string }> => [
-  ...new Map(
-    [...models.values()].map(({ pool = "default", workload }) => [`${workload}.${pool}`, { workload, pool }])
-  ).values()
-]
-
 /** Whether a model of this workload is answered by the engine that is built into the worker. */
 export const namesEngine = ({ models, providers }: Snapshot, workload: Workload): boolean =>
   models.values().some((model) =>
@@ -169,86 +136,40 @@ export const namesEngine = ({ models, providers }: Snapshot, workload: Workload)
     model.targets.some(({ provider }) => providers.get(provider)?.protocol === "local")
   )
 
-const Located = Schema.Struct({
-  /** `null` where it is the file as a whole that is wrong. */
-  line: Schema.NullOr(Schema.Int),
-  message: Schema.String
-})
-type Located = typeof Located.Type
-
-/** A mistake as a line of text, as compilers write them. */
-export const located = (file: string, { line, message }: Located): string =>
-  line === null ? `${file}: ${message}` : `${file}:${line} ${message}`
-
-/** The file cannot be read or does not say what a catalogue must. */
-export class CatalogueInvalid extends Schema.TaggedError<CatalogueInvalid>()("CatalogueInvalid", {
-  file: Schema.String,
-  mistakes: Schema.NonEmptyArray(Located)
-}) {
-  override get message() {
-    return this.mistakes.map((mistake) => located(this.file, mistake)).join("\n")
-  }
-}
-
-// a misspelt field would otherwise be a setting that silently does nothing
-const decodeFile = Schema.decodeUnknownResult(CatalogueFile, { errors: "all", onExcessProperty: "error" })
-
 /** A catalogue that decodes, and where in its file things stand. */
 export interface Loaded {
   readonly snapshot: Snapshot
-  /** What is wrong, or worth a word, at a place of the file. */
-  readonly at: (path: ReadonlyArray<PropertyKey>, message: string) => Located
+  readonly at: CatalogueFile.At
 }
 
-const decode = (text: string): Result.Result<Loaded, ReadonlyArray<Located>> =>
+const decodeFile = CatalogueFile.decoderOf(Whole)
+
+const decoder: CatalogueFile.Decoder<Snapshot> = (value) =>
   Result.gen(function*() {
-    const yaml = yield* YamlText.read(text)
-    const at: Loaded["at"] = (path, message) => ({
-      line: yaml.lineOf(path),
-      message: Mistake.line({ path, message }, "the file")
-    })
-    const decoded = yield* Result.mapError(
-      decodeFile(yaml.value),
-      ({ issue }) => Mistake.all(issue, yaml.value).map(({ message, path }) => at(path, message))
-    )
+    const decoded = yield* decodeFile(value)
     const snapshot: Snapshot = {
       providers: new Map(Object.entries(decoded.providers)),
       models: new Map(Object.entries(decoded.models))
     }
-    const mistakes = inconsistencies(snapshot).map(({ message, path }) => at(path, message))
-    return mistakes.length === 0 ? { snapshot, at } : yield* Result.fail(mistakes)
-  })
-
-const decodeFrom = (file: string, text: string): Effect.Effect<Loaded, CatalogueInvalid> =>
-  Effect.suspend(() => {
-    const decoded = decode(text)
-    if (Result.isSuccess(decoded)) return Effect.succeed(decoded.success)
-    const [first = { line: null, message: "it is not valid YAML" }, ...others] = decoded.failure
-    return Effect.fail(new CatalogueInvalid({ file, mistakes: [first, ...others] }))
+    const mistakes = inconsistencies(snapshot)
+    return mistakes.length === 0 ? snapshot : yield* Result.fail(mistakes)
   })
 
 /** Decodes a catalogue. Every mistake is named with its line and path. */
-export const parse = (file: string, text: string): Effect.Effect<Snapshot, CatalogueInvalid> =>
-  Effect.map(decodeFrom(file, text), ({ snapshot }) => snapshot)
-
-const unread = "cannot be read: is it a file, and may this user read it?"
-
-const read = Effect.fn("Catalogue.read")(function*(file: string) {
-  const fs = yield* FileSystem.FileSystem
-  return yield* fs.readFileString(file).pipe(
-    Effect.mapError(() => new CatalogueInvalid({ file, mistakes: [{ line: null, message: unread }] }))
-  )
-})
+export const parse = (file: string, text: string): Effect.Effect<Snapshot, CatalogueFile.CatalogueInvalid> =>
+  Effect.map(CatalogueFile.decodeText(file, text, decoder), ({ value }) => value)
 
 /** Reads and checks a file. */
 export const load = (file: string) => Effect.map(inspect(file), ({ snapshot }) => snapshot)
 
-/** The same, for whoever has more to say about the file. */
-export const inspect = (file: string) => Effect.flatMap(read(file), (text) => decodeFrom(file, text))
+/** The same, for a caller that has more to say about the file. */
+export const inspect = (file: string) =>
+  CatalogueFile.read(file).pipe(
+    Effect.flatMap((text) => CatalogueFile.decodeText(file, text, decoder)),
+    Effect.map(({ at, value }): Loaded => ({ snapshot: value, at }))
+  )
 
-/** How soon a change of the file is seen. Polling sees what a ConfigMap's swap of links hides from a watch. */
-const lookAgain = Schedule.spaced("1 second")
-
+/** The whole catalogue, for workers and for the console. Ingress reads `Models.ts` instead. */
 export class Catalogue extends Context.Service<Catalogue, {
   /** As it stands now. Hold on to it for the length of a request, not longer. */
   readonly current: () => Snapshot
@@ -256,27 +177,6 @@ export class Catalogue extends Context.Service<Catalogue, {
   /** Reads the file that `GATEWAY_CONFIG` names (default `deploy/local/gateway.yaml`) and follows its changes. */
   static readonly layer = Layer.effect(
     Catalogue,
-    Effect.gen(function*() {
-      const file = yield* Config.String("GATEWAY_CONFIG").pipe(Config.withDefault("deploy/local/gateway.yaml"))
-      /** What was found at the last look; `undefined` where it could not be read. What is told of it is told once. */
-      let text: string | undefined = yield* read(file)
-      let snapshot = yield* parse(file, text)
-      const refresh = Effect.gen(function*() {
-        const found = yield* Effect.result(read(file))
-        const now = Result.isSuccess(found) ? found.success : undefined
-        if (now === text) return
-        text = now
-        snapshot = yield* parse(file, yield* Effect.fromResult(found))
-        yield* Effect.logInfo("catalogue reloaded", { file, models: snapshot.models.size })
-      }).pipe(
-        Effect.catchTag(
-          "CatalogueInvalid",
-          (error) => Effect.logError("catalogue not reloaded, the old one stays", { detail: error.message })
-        )
-      )
-      // a trace for every look would drown those of requests
-      yield* refresh.pipe(Effect.withTracerEnabled(false), Effect.repeat(lookAgain), Effect.forkScoped)
-      return Catalogue.of({ current: () => snapshot })
-    })
+    Effect.map(CatalogueFile.follow(decoder), (current) => Catalogue.of({ current }))
   )
 }

@@ -1,5 +1,6 @@
 /** What is wrong with a catalogue whose every field is right by itself: names that lead nowhere, and values at odds. */
-import type { Model, Provider, Snapshot } from "./Catalogue.ts"
+import type { Provider, Snapshot } from "./Catalogue.ts"
+import type { Model } from "./Model.ts"
 
 /** Something about a place of the file. */
 export interface Remark {
@@ -8,7 +9,11 @@ export interface Remark {
 }
 
 /** The names of the models on the way from a model's fallback back to it; `undefined` where there is no such way. */
-const wayBack = (models: ReadonlyMap<string, Model>, from: string, to: string): ReadonlyArray<string> | undefined => {
+const wayBack = (
+  models: ReadonlyMap<string, Pick<Model, "fallbacks">>,
+  from: string,
+  to: string
+): ReadonlyArray<string> | undefined => {
   const seen = new Set<string>()
   const search = (name: string): ReadonlyArray<string> | undefined => {
     if (name === to) return [name]
@@ -45,6 +50,17 @@ export const inconsistencies = ({ models, providers }: Snapshot): ReadonlyArray<
         mistake(`there is no provider '${provider}'`, "models", name, "targets", index, "provider")
       }
     }
+  }
+  return [...mistakes, ...fallbackMistakes(models)]
+}
+
+/** Of models alone: fallbacks that are none, are of another workload, or lead back. */
+export const fallbackMistakes = (
+  models: ReadonlyMap<string, Pick<Model, "workload" | "fallbacks">>
+): ReadonlyArray<Remark> => {
+  const mistakes: Array<Remark> = []
+  const mistake = (message: string, ...path: ReadonlyArray<PropertyKey>) => mistakes.push({ path, message })
+  for (const [name, model] of models) {
     for (const [index, fallback] of (model.fallbacks ?? []).entries()) {
       const path = ["models", name, "fallbacks", index] as const
       const other = models.get(fallback)

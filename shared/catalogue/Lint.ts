@@ -1,7 +1,8 @@
 /** What in a catalogue works, but surely not as it was meant. */
 import { Effect } from "effect"
-import { defaultTimeouts, type Model, type Provider, type Snapshot } from "./Catalogue.ts"
+import { defaultTimeouts, type Provider, type Snapshot } from "./Catalogue.ts"
 import type { Remark } from "./Inconsistencies.ts"
+import type { Model } from "./Model.ts"
 import * as SecretReference from "./SecretReference.ts"
 
 /** What is around the catalogue on the machine where it is looked at. */
@@ -29,17 +30,13 @@ export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroun
 const secretRemark = ({ apiKey }: Provider, surroundings: Surroundings): Effect.Effect<string | undefined> => {
   if (apiKey === undefined) return Effect.undefined
   const reference = SecretReference.parse(apiKey)
-  switch (reference.kind) {
-    case "literal":
-      return Effect.succeed("holds the key itself: name it as ${NAME} or ${file:/path}")
-    case "variable":
-      return Effect.succeed(surroundings.hasVariable(reference.name) ? undefined : `${reference.name} is not set here`)
-    case "file":
-      return Effect.map(
-        surroundings.hasFile(reference.path),
-        (found) => found ? undefined : `${reference.path} cannot be read here`
-      )
-  }
+  if (reference === undefined) return Effect.undefined
+  return reference.kind === "variable"
+    ? Effect.succeed(surroundings.hasVariable(reference.name) ? undefined : `${reference.name} is not set here`)
+    : Effect.map(
+      surroundings.hasFile(reference.path),
+      (found) => found ? undefined : `${reference.path} cannot be read here`
+    )
 }
 
 const packageRemarks = (

@@ -12,6 +12,7 @@ import { GuardedFetch } from "../provider/GuardedFetch.ts"
 import { LocalEngines } from "../provider/Local.ts"
 import { Providers } from "../provider/Providers.ts"
 import { ResultStore } from "../provider/ResultStore.ts"
+import { Secrets } from "../provider/Secrets.ts"
 import { SharedLimits } from "../provider/SharedLimits.ts"
 import { Upstream } from "../provider/Upstream.ts"
 import { UsageLog } from "../usage/UsageLog.ts"
@@ -26,7 +27,15 @@ const readiness = Layer.effectDiscard(Effect.gen(function*() {
 }))
 
 /** Limits of providers hold over all workers of all workloads. */
-export const sharedLimits = Layer.effect(SharedLimits, Limits).pipe(Layer.provide(Limits.layerProviders))
+const sharedLimits = Layer.effect(SharedLimits, Limits).pipe(Layer.provide(Limits.layerProviders))
+
+/** What calls to providers are made with. */
+export const tools = Layer.mergeAll(
+  Upstream.layer,
+  GuardedFetch.layer,
+  Secrets.layer.pipe(Layer.provide(NodeFileSystem.layer)),
+  sharedLimits
+)
 
 /** What providers can do is what this worker does, with requests that were prepared for them. */
 const performer = (workload: Workload) =>
@@ -73,6 +82,6 @@ export const layer = <E>(options: {
       Layer.provide([performer(options.workload), JobServer.layer, UsageLog.layer]),
       Layer.provide([Providers.layer, options.preparation ?? Preparation.layerNone]),
       Layer.provide(options.engines),
-      Layer.provide([Upstream.layer, GuardedFetch.layer, options.results ?? ResultStore.layerNone, sharedLimits])
+      Layer.provide([tools, options.results ?? ResultStore.layerNone])
     )
   )

@@ -3,14 +3,17 @@ import { Effect, Option, type Redacted } from "effect"
 import { defaultTimeouts } from "../catalogue/Catalogue.ts"
 import { type JobError, ProviderFailed } from "../contract/JobError.ts"
 import type { Endpoint } from "./Protocol.ts"
-import * as Secret from "./Secret.ts"
+import type { Secrets } from "./Secrets.ts"
 
 /** The provider's key; `None` for one that needs none. Fails where there is nothing at the place that the catalogue names. */
-export const keyOf = (endpoint: Endpoint): Effect.Effect<Option.Option<Redacted.Redacted>, JobError> => {
+export const keyOf = (
+  endpoint: Endpoint,
+  secrets: Secrets["Service"]
+): Effect.Effect<Option.Option<Redacted.Redacted>, JobError> => {
   const { apiKey } = endpoint.provider
   if (apiKey === undefined) return Effect.succeedNone
   return Effect.filterOrFail(
-    Secret.resolve(apiKey),
+    secrets.resolve(apiKey),
     Option.isSome,
     () => new ProviderFailed({ provider: endpoint.name, reason: "credentials", status: null, retryAfterMs: null })
   )

@@ -7,7 +7,14 @@ import * as Endpoint from "./Endpoint.ts"
 import * as ProviderError from "./http/ProviderError.ts"
 import * as Json from "./Json.ts"
 import type * as Protocol from "./Protocol.ts"
+import type { Secrets } from "./Secrets.ts"
 import type { Upstream } from "./Upstream.ts"
+
+/** What an exchange needs. */
+export interface Tools {
+  readonly upstream: Upstream["Service"]
+  readonly secrets: Secrets["Service"]
+}
 
 export interface JsonRequest {
   /** Below the provider's `baseUrl`. */
@@ -50,7 +57,7 @@ const postedOf = ({ body, form }: Pick<JsonRequest, "body" | "form">): Effect.Ef
 
 /** Exchanges whose answer is of this schema. */
 export const make = <Answer>(
-  upstream: Upstream["Service"],
+  { secrets: keys, upstream }: Tools,
   schema: Schema.Codec<Answer, unknown>
 ) => {
   const decode = Schema.decodeUnknownOption(Schema.fromJsonString(schema))
@@ -58,7 +65,7 @@ export const make = <Answer>(
     endpoint: Protocol.Endpoint,
     { authorize, headers, path, withinMs = Infinity, ...content }: JsonRequest
   ): Effect.fn.Return<Answer, JobError> {
-    const key = Option.map(yield* Endpoint.keyOf(endpoint), Redacted.value)
+    const key = Option.map(yield* Endpoint.keyOf(endpoint, keys), Redacted.value)
     const traceparent = yield* TraceParent.current
     const malformed = () => ProviderFailed.malformed(endpoint.name)
     const timeouts = Endpoint.timeoutsOf(endpoint)

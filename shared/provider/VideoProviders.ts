@@ -15,6 +15,7 @@ import * as Health from "./Health.ts"
 import type { Passed } from "./Passed.ts"
 import { type Endpoint, notSupported } from "./Protocol.ts"
 import { type Candidate, inOrder, keyOf, mayRepeat, routeOf } from "./Route.ts"
+import { Secrets } from "./Secrets.ts"
 import { Upstream } from "./Upstream.ts"
 import { LocalVideoEngine, type VideoEngine } from "./VideoEngine.ts"
 
@@ -55,13 +56,12 @@ export class VideoProviders extends Context.Service<VideoProviders, {
     VideoProviders,
     Effect.gen(function*() {
       const catalogue = yield* Catalogue
-      const upstream = yield* Upstream
-      const guard = yield* GuardedFetch
+      const tools = { upstream: yield* Upstream, secrets: yield* Secrets, guard: yield* GuardedFetch }
       const gate = yield* Gate.make
       const health = yield* Health.make
       const engines: Partial<Record<Provider["protocol"], VideoEngine>> = {
-        "ai-sdk": AiSdkVideo.make(guard),
-        dashscope: DashScopeVideo.make({ upstream, guard }),
+        "ai-sdk": AiSdkVideo.make(tools),
+        dashscope: DashScopeVideo.make(tools),
         local: yield* LocalVideoEngine
       }
 

@@ -13,17 +13,23 @@ import { openAi } from "./openai/OpenAi.ts"
 import * as OpenAiImages from "./openai/OpenAiImages.ts"
 import type { Perform } from "./Protocol.ts"
 import { ResultStore } from "./ResultStore.ts"
+import { Secrets } from "./Secrets.ts"
 import { Upstream } from "./Upstream.ts"
 
 export const protocols = Effect.gen(function*() {
-  const tools = { upstream: yield* Upstream, guard: yield* GuardedFetch, results: yield* ResultStore }
+  const tools = {
+    upstream: yield* Upstream,
+    secrets: yield* Secrets,
+    guard: yield* GuardedFetch,
+    results: yield* ResultStore
+  }
   const performs: Record<Provider["protocol"], Perform> = {
     "ai-sdk": AiSdk.make(tools),
     anthropic: HttpCall.make(anthropic, tools),
-    cohere: Cohere.make(tools.upstream),
+    cohere: Cohere.make(tools),
     dashscope: DashScope.make(tools),
     gemini: HttpCall.make(gemini, tools),
-    openai: Cohere.beside(OpenAiImages.around(HttpCall.make(openAi, tools), tools), tools.upstream, "/rerank"),
+    openai: Cohere.beside(OpenAiImages.around(HttpCall.make(openAi, tools), tools), tools, "/rerank"),
     local: Local.make(yield* Local.LocalEngines)
   }
   return performs

@@ -137,7 +137,7 @@ export const catalogueOf = ({ providerUrl }: Ground, models: ReadonlyArray<Model
     `  ${name}: { workload: ${workload}, targets: [${targets(count).join(", ")}] }`
   return [
     "providers:",
-    `  mock: { protocol: openai, baseUrl: "${providerUrl}/v1", apiKey: x, redispatch: always }`,
+    `  mock: { protocol: openai, baseUrl: "${providerUrl}/v1", apiKey: "\${PROVIDER_KEY}", redispatch: always }`,
     "models:",
     ...models.map(model),
     ""
@@ -237,9 +237,10 @@ export const startGateway = Effect.fn("Stacks.startGateway")(function*(
   const addWorker = (workload: Workload) => {
     const beside = workers.get(workload) ?? []
     workers.set(workload, beside)
-    return startWorker(ground.logs, `${name}-${workload}-${beside.length}`, workload, env).pipe(
-      Effect.tap((pid) => Effect.sync(() => beside.push(pid)))
-    )
+    return startWorker(ground.logs, `${name}-${workload}-${beside.length}`, workload, { ...env, PROVIDER_KEY: "x" })
+      .pipe(
+        Effect.tap((pid) => Effect.sync(() => beside.push(pid)))
+      )
   }
   for (const workload of workloads) yield* addWorker(workload)
   const [key = ""] = yield* createKeys(nats.url, 1)

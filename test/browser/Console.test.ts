@@ -18,7 +18,7 @@ import { complaints, noBrowser, sharedBrowser } from "../fixture/Browser.ts"
 import { ConsoleClient } from "../fixture/ConsoleClient.ts"
 import { detours } from "../fixture/Detours.ts"
 import { eventually } from "../fixture/Eventually.ts"
-import { testAdminToken } from "../fixture/Gateway.ts"
+import { providerKey, testAdminToken } from "../fixture/Gateway.ts"
 import { sharedGateway } from "../fixture/SharedGateway.ts"
 import { store, usageEvent } from "../fixture/UsageEvents.ts"
 
@@ -50,7 +50,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     ...detours,
     providers: (baseUrl) =>
       `${detours.providers(baseUrl)}
-  packaged: { protocol: ai-sdk, apiKey: provider-secret, options: { package: "@ai-sdk/openai" } }`
+  packaged: { protocol: ai-sdk, apiKey: ${providerKey}, options: { package: "@ai-sdk/openai" } }`
   })
   const open = sharedBrowser()
   let url = ""

@@ -111,7 +111,12 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
   [
     "an address with a query",
     () => change("/v1", "/v1?a=b"),
-    ":3 providers.paid.baseUrl: must be an http(s) URL without a query"
+    ":3 providers.paid.baseUrl: must be an http(s) URL without user name, password or query"
+  ],
+  [
+    "an address with a user",
+    () => change("https://", "https://user@"),
+    ":3 providers.paid.baseUrl: must be an http(s) URL without user name, password or query"
   ],
   [
     "an address that leads nowhere",

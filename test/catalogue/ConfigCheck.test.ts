@@ -1,10 +1,12 @@
 /** `npm run config -- check FILE`: what it prints about a catalogue, line by line, and how it ends. */
 import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
 import { execFile } from "node:child_process"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll } from "vitest"
+import * as Models from "../../shared/catalogue/Models.ts"
 
 const root = join(import.meta.dirname, "..", "..")
 let folder = ""
@@ -15,16 +17,18 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
 /** What the command says of a file, whose name is cut to `FILE`. */
-const checkFile = (file: string) =>
+const checkFile = (file: string) => run("config", "check", file)
+
+const run = (...words: readonly [string, string, file: string]) =>
   new Promise<{ readonly code: unknown; readonly lines: ReadonlyArray<string> }>((resolve) =>
     execFile(
       process.execPath,
-      [join(root, "services", "admin", "main.ts"), "config", "check", file],
+      [join(root, "services", "admin", "main.ts"), ...words],
       { env: { PATH: process.env["PATH"], KNOWN_KEY: "secret", EMPTY_KEY: "" } },
       (error, stdout, stderr) =>
         resolve({
           code: error?.code ?? 0,
-          lines: (stdout + stderr).trimEnd().replaceAll(file, "FILE").replaceAll(folder, "FOLDER").split("\n")
+          lines: (stdout + stderr).trimEnd().replaceAll(words[2], "FILE").replaceAll(folder, "FOLDER").split("\n")
         })
     )
   )
@@ -53,7 +57,7 @@ models:
   it("warns of what works, but hardly as it was meant", async () => {
     const { code, lines } = await check(`
 providers:
-  literal: { protocol: openai, baseUrl: "http://a/v1", apiKey: sk-1234 }
+  known: { protocol: openai, baseUrl: "http://a/v1", apiKey: "\${KNOWN_KEY}" }
   unset:
     protocol: openai
     baseUrl: "http://b/v1"
@@ -75,13 +79,12 @@ models:
       - two
       - three
       - four
-    targets: [{ provider: literal }, { provider: unset, model: x }]
+    targets: [{ provider: known }, { provider: unset, model: x }]
   two: { workload: chat, targets: [{ provider: unset, model: x }] }
   three: { workload: chat, fallbacks: [four], targets: [{ provider: empty }] }
   four: { workload: chat, targets: [{ provider: gone }, { provider: slow }] }
 `)
     assert.deepStrictEqual(lines, [
-      "FILE:2 providers.literal.apiKey: warning: holds the key itself: name it as ${NAME} or ${file:/path}",
       "FILE:6 providers.unset.apiKey: warning: NOWHERE_KEY is not set here",
       "FILE:7 providers.empty.apiKey: warning: EMPTY_KEY is not set here",
       "FILE:8 providers.gone.apiKey: warning: FOLDER/none cannot be read here",
@@ -125,6 +128,28 @@ models:
     })
   })
 
+  it("prints the models' part, which ingress takes in place of the whole", async () => {
+    const file = join(folder, "whole.yaml")
+    const whole = `
+providers:
+  a: { protocol: openai, baseUrl: "http://a/v1", apiKey: "\${KNOWN_KEY}" }
+models:
+  one: { workload: chat, price: { perRequest: 1 }, targets: [{ provider: a }] }
+  "2: two": { workload: images, pool: gpu, targets: [{ provider: a }], fallbacks: [three] }
+  three: { workload: images, targets: [{ provider: a }] }
+`
+    await writeFile(file, whole)
+    const { code, lines } = await run("config", "models", file)
+    assert.strictEqual(code, 0)
+    const part = lines.join("\n")
+    assert.notMatch(part, /provider|KNOWN_KEY|http/)
+    const [models, ofWhole] = await Promise.all(
+      [part, whole].map((text) => Effect.runPromise(Models.parse("models.yaml", text)))
+    )
+    assert.deepStrictEqual(models, ofWhole)
+    assert.deepStrictEqual(models?.models.get("2: two"), { workload: "images", pool: "gpu" })
+  })
+
   it("names every mistake with its line and ends with 1", async () => {
     assert.deepStrictEqual(
       await check(`
@@ -142,6 +167,19 @@ models:
         ]
       }
     )
+  })
+
+  it("refuses a key that is written down, and does not repeat it", async () => {
+    const { code, lines } = await check(`
+providers:
+  a: { protocol: openai, baseUrl: "http://a/v1", apiKey: sk-1234 }
+models:
+  one: { workload: chat, targets: [{ provider: a }] }
+`)
+    assert.deepStrictEqual([code, ...lines], [
+      1,
+      "FILE:2 providers.a.apiKey: must be a reference such as ${NAME} or ${file:/path}, not the secret itself"
+    ])
   })
 
   it("says so where the file is not there", async () => {

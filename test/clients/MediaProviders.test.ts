@@ -6,6 +6,7 @@ import { CohereClient, CohereClientV2 } from "cohere-ai"
 import OpenAI from "openai"
 import OpenAI6 from "openai-6"
 import { pictureKind } from "../../shared/provider/images/PictureKind.ts"
+import { providerKey } from "../fixture/Gateway.ts"
 import { sharedGateway } from "../fixture/SharedGateway.ts"
 
 const target = (provider: string, model: string) => `[{ provider: ${provider}, model: ${model} }]`
@@ -15,7 +16,7 @@ const shared = sharedGateway({
   services: ["embeddings", "images", "rerank", "speech"],
   providers: (baseUrl) => {
     const { origin } = new URL(baseUrl)
-    const key = "apiKey: provider-secret"
+    const key = `apiKey: ${providerKey}`
     return [
       `  aliyun: { protocol: dashscope, baseUrl: "${origin}", ${key} }`,
       `  cohere: { protocol: cohere, baseUrl: "${origin}", ${key} }`,

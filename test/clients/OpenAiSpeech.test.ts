@@ -25,10 +25,11 @@ afterAll(() => {
 const shared = sharedGateway({
   workers: 0,
   services: ["speech"],
+  environment: { THEIR_KEY: "their-key" },
   providers: () => `
   elsewhere: { protocol: openai, baseUrl: "http://127.0.0.1:${
     (upstream.address() as AddressInfo).port
-  }/v1", apiKey: their-key }
+  }/v1", apiKey: "\${THEIR_KEY}" }
   nobody: { protocol: local, options: { language: xx } }
   unwell: { protocol: local, options: { language: "--help" } }`,
   models: `

@@ -12,9 +12,9 @@ import { JobClient } from "../../shared/bus/JobClient.ts"
 import { Nats } from "../../shared/bus/Nats.ts"
 import { Presence } from "../../shared/bus/Presence.ts"
 import { TaskQueue } from "../../shared/bus/TaskQueue.ts"
-import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
 import type { Parameter } from "../../services/ingress/reference/Route.ts"
 import { versionPattern } from "../../shared/contract/Messages.ts"
+import { Models } from "../../shared/catalogue/Models.ts"
 import { operations } from "../../shared/contract/operations.ts"
 import { ResultFiles } from "../../shared/files/ResultFiles.ts"
 import { SignedUrl } from "../../shared/files/SignedUrl.ts"
@@ -50,7 +50,7 @@ const untouched = <I, S>(service: Context.Service<I, S>) => Layer.succeed(servic
 const everything = routes.pipe(
   Layer.provide([
     untouched(Admission),
-    untouched(Catalogue),
+    untouched(Models),
     untouched(Drain),
     untouched(JobClient),
     untouched(KeyRing),

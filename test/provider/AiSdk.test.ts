@@ -15,6 +15,7 @@ import { pictureKind } from "../../shared/provider/images/PictureKind.ts"
 import { FakeProvider } from "../fixture/FakeProvider.ts"
 import { stripes, toDataUrl } from "../fixture/ImagesEngine.ts"
 import { type Answered, callProvider } from "../fixture/ProtocolCall.ts"
+import { keyReference } from "../fixture/ProviderKey.ts"
 import { jsonOf, serving } from "../fixture/Serving.ts"
 
 const key = "sk-of-the-package"
@@ -34,7 +35,8 @@ const ask = (
     name: "sdk",
     model: "alias",
     upstreamModel: "upstream-model",
-    provider: { protocol: "ai-sdk", apiKey: key, ...settings, options }
+    key,
+    provider: { protocol: "ai-sdk", apiKey: keyReference, ...settings, options }
   })
 
 /** A provider of the OpenAI dialect, asked through the package for it. */
@@ -431,18 +433,13 @@ describe("a package", () => {
   it.live("takes settings, of which some are secrets in the environment", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
-        yield* Effect.addFinalizer(() => Effect.sync(() => delete process.env["AI_SDK_TEST_SECRET"]))
-        process.env["AI_SDK_TEST_SECRET"] = "a secret of the environment"
-        const settings = { headers: { "x-team": "${AI_SDK_TEST_SECRET}", "x-plain": "plain" } }
+        const settings = { headers: { "x-team": keyReference, "x-plain": "plain" } }
         yield* ask(embeddings, request, { export: "createOpenAI", settings })
-        assert.deepInclude(provider.requests[0]?.headers, {
-          "x-team": "a secret of the environment",
-          "x-plain": "plain"
-        })
-        provider.behaveOnce({ kind: "status", status: 400, error: { message: "No a secret of the environment" } })
+        assert.deepInclude(provider.requests[0]?.headers, { "x-team": key, "x-plain": "plain" })
+        provider.behaveOnce({ kind: "status", status: 400, error: { message: `No ${key}` } })
         assert.deepInclude(yield* Effect.flip(ask(embeddings, request, { settings })), { message: "No [redacted]" })
-        delete process.env["AI_SDK_TEST_SECRET"]
-        assert.deepInclude(yield* Effect.flip(ask(embeddings, request, { settings })), { reason: "credentials" })
-      }).pipe(Effect.scoped)
+        const unset = { headers: { "x-team": "${ANOTHER_KEY}" } }
+        assert.deepInclude(yield* Effect.flip(ask(embeddings, request, { settings: unset })), { reason: "credentials" })
+      })
     ))
 })

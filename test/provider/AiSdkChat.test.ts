@@ -11,6 +11,7 @@ import type { Operation } from "../../shared/contract/Operation.ts"
 import { FakeProvider } from "../fixture/FakeProvider.ts"
 import { stripes, toDataUrl } from "../fixture/ImagesEngine.ts"
 import { type Answered, callProvider } from "../fixture/ProtocolCall.ts"
+import { keyReference } from "../fixture/ProviderKey.ts"
 
 const key = "sdk-secret"
 
@@ -46,10 +47,11 @@ const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
           name: "sdk",
           model: "alias",
           upstreamModel: "upstream-model",
+          key,
           provider: {
             protocol: "ai-sdk",
             baseUrl: `${provider.root}${base}`,
-            apiKey: key,
+            apiKey: keyReference,
             // what the openai-compatible one wants to be told
             options: { package: name, settings: { name: "fake", includeUsage: true } },
             ...settings

@@ -1,15 +1,20 @@
 /** Videos by a package of the AI SDK: started once, gone on with by whoever has the task, fetched under the guard. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import type { VideoGenerationRequest } from "../../shared/contract/VideoGenerations.ts"
 import * as AiSdkVideo from "../../shared/provider/ai-sdk/AiSdkVideo.ts"
 import { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
+import { Secrets } from "../../shared/provider/Secrets.ts"
 import type { VideoCall, VideoEngine } from "../../shared/provider/VideoEngine.ts"
 import { stripes, toDataUrl } from "../fixture/ImagesEngine.ts"
+import { keyReference, secretsWith } from "../fixture/ProviderKey.ts"
 import { serving } from "../fixture/Serving.ts"
 import { clip, done, type Veo, veo } from "../fixture/Veo.ts"
 
 const key = "google-secret"
+
+const tools = Effect.all({ guard: GuardedFetch, secrets: Secrets })
+const services = Layer.mergeAll(GuardedFetch.layer, secretsWith(key))
 
 interface Bench {
   readonly engine: VideoEngine
@@ -29,20 +34,20 @@ const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
         provider: {
           protocol: "ai-sdk",
           baseUrl: provider.baseUrl,
-          apiKey: key,
+          apiKey: keyReference,
           options: { package: "@ai-sdk/google", pollIntervalMs: 1, ...options }
         }
       }
     })
-    return yield* test({ provider, callOf, engine: AiSdkVideo.make(yield* GuardedFetch) })
-  }).pipe(Effect.scoped, Effect.provide(GuardedFetch.layer))
+    return yield* test({ provider, callOf, engine: AiSdkVideo.make(yield* tools) })
+  }).pipe(Effect.scoped, Effect.provide(services))
 
 /** By another worker, which knows nothing but what was stored. */
 const gone = (call: VideoCall, task: unknown) =>
-  Effect.flatMap(GuardedFetch, (guard) => {
+  Effect.flatMap(tools, (tools) => {
     const stored: unknown = JSON.parse(JSON.stringify(task))
-    return AiSdkVideo.make(guard).follow(call, stored, () => {})
-  }).pipe(Effect.provide(GuardedFetch.layer))
+    return AiSdkVideo.make(tools).follow(call, stored, () => {})
+  }).pipe(Effect.provide(services))
 
 describe("a video", () => {
   it.live("is started once, and gone on with by another worker", () =>

@@ -8,6 +8,7 @@ import type { Operation } from "../../shared/contract/Operation.ts"
 import { rerank } from "../../shared/contract/Rerank.ts"
 import { FakeProvider } from "../fixture/FakeProvider.ts"
 import { type Answered, callProvider } from "../fixture/ProtocolCall.ts"
+import { keyReference } from "../fixture/ProviderKey.ts"
 import { jsonOf, serving } from "../fixture/Serving.ts"
 
 const key = "cohere-secret"
@@ -36,7 +37,8 @@ const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
           name: "cohere",
           model: "alias",
           upstreamModel: "upstream-model",
-          provider: { protocol: "cohere", baseUrl, apiKey: key, ...(options === undefined ? {} : { options }) }
+          key,
+          provider: { protocol: "cohere", baseUrl, apiKey: keyReference, ...(options === undefined ? {} : { options }) }
         }),
       answers: (...answers) =>
         provider.behaveOnce(

@@ -9,6 +9,7 @@ import type { Operation } from "../../shared/contract/Operation.ts"
 import { FakeProvider } from "../fixture/FakeProvider.ts"
 import { stripes, toDataUrl } from "../fixture/ImagesEngine.ts"
 import { type Answered, callProvider } from "../fixture/ProtocolCall.ts"
+import { keyReference } from "../fixture/ProviderKey.ts"
 
 const key = "sk-dashscope-secret"
 const path = "/api/v1/services/aigc/multimodal-generation/generation"
@@ -60,7 +61,8 @@ const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
           name: "aliyun",
           model: "painter",
           upstreamModel: "qwen-image-plus",
-          provider: { protocol: "dashscope", baseUrl: root, apiKey: key }
+          key,
+          provider: { protocol: "dashscope", baseUrl: root, apiKey: keyReference }
         }),
       posted: () => provider.requests.findLast(({ method }) => method === "POST")?.json
     })

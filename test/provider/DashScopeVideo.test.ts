@@ -5,9 +5,11 @@ import type { JobError } from "../../shared/contract/JobError.ts"
 import type { VideoGenerationRequest } from "../../shared/contract/VideoGenerations.ts"
 import * as DashScopeVideo from "../../shared/provider/dashscope/DashScopeVideo.ts"
 import { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
+import { Secrets } from "../../shared/provider/Secrets.ts"
 import { Upstream } from "../../shared/provider/Upstream.ts"
 import type { VideoCall, VideoEngine } from "../../shared/provider/VideoEngine.ts"
 import { FakeProvider } from "../fixture/FakeProvider.ts"
+import { keyReference, secretsWith } from "../fixture/ProviderKey.ts"
 import { inspect } from "../fixture/VideoFile.ts"
 
 type Wish = Partial<VideoGenerationRequest>
@@ -23,7 +25,7 @@ interface Bench {
 const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
   Effect.gen(function*() {
     const provider = yield* FakeProvider.make({ apiKey: "secret" })
-    const engine = DashScopeVideo.make({ upstream: yield* Upstream, guard: yield* GuardedFetch })
+    const engine = DashScopeVideo.make(yield* Effect.all({ upstream: Upstream, guard: GuardedFetch, secrets: Secrets }))
     const callOf = (wish: Wish, model = "wan2.5-t2v-preview"): VideoCall => ({
       id: "task_1",
       request: { model: "video", prompt: "a boat", ...wish },
@@ -33,7 +35,7 @@ const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
         provider: {
           protocol: "dashscope",
           baseUrl: provider.root,
-          apiKey: "secret",
+          apiKey: keyReference,
           options: { pollIntervalMs: 1 }
         }
       }
@@ -51,7 +53,7 @@ const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
           return { input, parameters }
         })
     })
-  }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(Upstream.layer, GuardedFetch.layer)))
+  }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(Upstream.layer, GuardedFetch.layer, secretsWith("secret"))))
 
 const followed = ({ engine }: Bench, call: VideoCall) =>
   Effect.flatMap(engine.start(call), (task) => engine.follow(call, JSON.parse(JSON.stringify(task)), () => {}))

@@ -1,6 +1,6 @@
 /** Calls of the protocols over HTTP, with a provider's connection in the hands of the test. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Result } from "effect"
+import { Effect, Fiber, Redacted, Result } from "effect"
 import { chatCompletions } from "../../shared/contract/ChatCompletions.ts"
 import type { JobError } from "../../shared/contract/JobError.ts"
 import { messages } from "../../shared/contract/Messages.ts"
@@ -12,8 +12,10 @@ import * as HttpCall from "../../shared/provider/http/HttpCall.ts"
 import type { HttpProtocol } from "../../shared/provider/http/HttpProtocol.ts"
 import { openAi } from "../../shared/provider/openai/OpenAi.ts"
 import type { Call, Perform } from "../../shared/provider/Protocol.ts"
+import type { Secrets } from "../../shared/provider/Secrets.ts"
 import type { Head, Sink } from "../../shared/provider/Sink.ts"
 import type { ExchangeControl, Receiver, Upstream, UpstreamRequest } from "../../shared/provider/Upstream.ts"
+import { keyReference } from "../fixture/ProviderKey.ts"
 
 /** A connection whose other end is the test. */
 class Connection {
@@ -94,6 +96,8 @@ const guardWith = (fetch: GuardedFetch["Service"]["fetch"]): GuardedFetch["Servi
 
 const unfetched = guardWith(() => Effect.fail(new FetchRefused({ reason: "address" })))
 
+const secrets: Secrets["Service"] = { resolve: () => Effect.succeedSome(Redacted.make("s3cret")) }
+
 const start = <Options>(protocol: HttpProtocol<Options>, guard: GuardedFetch["Service"] = unfetched) => {
   const connections: Array<Connection> = []
   const upstream: Upstream["Service"] = {
@@ -102,7 +106,7 @@ const start = <Options>(protocol: HttpProtocol<Options>, guard: GuardedFetch["Se
         connections.push(new Connection(request, receiver, resume))
       })
   }
-  return { perform: HttpCall.make(protocol, { upstream, guard }), connections }
+  return { perform: HttpCall.make(protocol, { upstream, secrets, guard }), connections }
 }
 
 const call = (operation: Operation, body: object, options: object = {}): Call => ({
@@ -114,7 +118,12 @@ const call = (operation: Operation, body: object, options: object = {}): Call =>
   body: Buffer.from(JSON.stringify(body)),
   endpoint: {
     name: "p",
-    provider: { protocol: "anthropic", baseUrl: "https://provider.example", apiKey: "s3cret", options: { ...options } },
+    provider: {
+      protocol: "anthropic",
+      baseUrl: "https://provider.example",
+      apiKey: keyReference,
+      options: { ...options }
+    },
     model: "upstream"
   }
 })

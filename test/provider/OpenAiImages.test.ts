@@ -9,6 +9,7 @@ import type { Operation } from "../../shared/contract/Operation.ts"
 import { FakeProvider } from "../fixture/FakeProvider.ts"
 import { stripes, toDataUrl } from "../fixture/ImagesEngine.ts"
 import { type Answered, callProvider } from "../fixture/ProtocolCall.ts"
+import { keyReference } from "../fixture/ProviderKey.ts"
 
 type Ask = (operation: Operation, body: unknown) => Effect.Effect<Answered, JobError>
 
@@ -23,7 +24,8 @@ const bench = <A, E>(test: (provider: FakeProvider, ask: Ask) => Effect.Effect<A
         name: "openai",
         model: "alias",
         upstreamModel: "gpt-image",
-        provider: { protocol: "openai", baseUrl: provider.baseUrl, apiKey: "secret" }
+        key: "secret",
+        provider: { protocol: "openai", baseUrl: provider.baseUrl, apiKey: keyReference }
       }))
   }).pipe(Effect.scoped)
 

@@ -14,6 +14,7 @@ import { SharedLimits } from "../../shared/provider/SharedLimits.ts"
 import type { Head, Sink } from "../../shared/provider/Sink.ts"
 import { ResultStore } from "../../shared/provider/ResultStore.ts"
 import { Upstream } from "../../shared/provider/Upstream.ts"
+import { secretsIn } from "../fixture/ProviderKey.ts"
 
 /** A call that a provider got. */
 export interface Received {
@@ -79,6 +80,7 @@ export class Scripted {
       }),
       Layer.succeed(Upstream, { exchange: () => Effect.die("nobody is to be called over HTTP") }),
       GuardedFetch.layer,
+      secretsIn({}),
       ResultStore.layerNone,
       Layer.effect(SharedLimits, Limits).pipe(Layer.provide(Limits.layerMemory)),
       ConfigProvider.layer(ConfigProvider.fromUnknown({}))

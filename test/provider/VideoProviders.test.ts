@@ -10,6 +10,7 @@ import { SharedLimits } from "../../shared/provider/SharedLimits.ts"
 import { Upstream } from "../../shared/provider/Upstream.ts"
 import { LocalVideoEngine } from "../../shared/provider/VideoEngine.ts"
 import { VideoProviders } from "../../shared/provider/VideoProviders.ts"
+import { secretsIn } from "../fixture/ProviderKey.ts"
 
 /** One provider with these settings, and how often it was asked. */
 const bench = Effect.fnUntraced(function*(settings: string) {
@@ -23,6 +24,7 @@ const bench = Effect.fnUntraced(function*(settings: string) {
     Layer.succeed(LocalVideoEngine, { start: unused, follow: unused, cancel: unused }),
     Layer.succeed(Upstream, { exchange: unused }),
     GuardedFetch.layer,
+    secretsIn({}),
     Layer.effect(SharedLimits, Limits).pipe(Layer.provide(Limits.layerMemory)),
     ConfigProvider.layer(ConfigProvider.fromUnknown({}))
   ])))

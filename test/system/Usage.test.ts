@@ -5,14 +5,14 @@ import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import type { UsageRow } from "../../shared/usage/UsageTable.ts"
 import { begun, chat, outcomeOf } from "../fixture/ChatClient.ts"
 import { eventually } from "../fixture/Eventually.ts"
-import { Gateway, type GatewayOptions, plain } from "../fixture/Gateway.ts"
+import { Gateway, type GatewayOptions, plain, providerKey } from "../fixture/Gateway.ts"
 import { untilNoJobs } from "../fixture/JobStream.ts"
 import { rowsAt, storedEvents, total, usageProcess } from "../fixture/UsageEvents.ts"
 import { small, VideoClient } from "../fixture/VideoClient.ts"
 
 const options: GatewayOptions = {
   providers: (baseUrl) =>
-    `  messages: { protocol: anthropic, baseUrl: "${new URL(baseUrl).origin}", apiKey: provider-secret, ${plain} }`,
+    `  messages: { protocol: anthropic, baseUrl: "${new URL(baseUrl).origin}", apiKey: ${providerKey}, ${plain} }`,
   models: `
   priced-chat: { workload: chat, targets: [{ provider: paid }], price: { inputPerMillion: 2, outputPerMillion: 8, perRequest: 0.001 } }
   priced-message: { workload: chat, targets: [{ provider: messages }], price: { inputPerMillion: 2, outputPerMillion: 8 } }

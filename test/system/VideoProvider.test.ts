@@ -1,7 +1,7 @@
 /** Video tasks that a provider makes: one task there for each here, whatever dies while they run. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Gateway } from "../fixture/Gateway.ts"
+import { Gateway, providerKey } from "../fixture/Gateway.ts"
 import { untilNoJobs } from "../fixture/JobStream.ts"
 import { VideoClient } from "../fixture/VideoClient.ts"
 import { inspect } from "../fixture/VideoFile.ts"
@@ -71,7 +71,7 @@ describe("a video task at a provider", () => {
     () =>
       Effect.gen(function*() {
         const provider = yield* veo
-        const sdk = `{ protocol: ai-sdk, baseUrl: "${provider.baseUrl}", apiKey: provider-secret, ` +
+        const sdk = `{ protocol: ai-sdk, baseUrl: "${provider.baseUrl}", apiKey: ${providerKey}, ` +
           `options: { package: "@ai-sdk/google", pollIntervalMs: 20 } }`
         yield* Gateway.run({
           workers: 0,

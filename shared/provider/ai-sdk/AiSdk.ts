@@ -14,12 +14,12 @@ import { type Perform, performByName } from "../Protocol.ts"
 import * as AiSdkChat from "./AiSdkChat.ts"
 import * as AiSdkEmbed from "./AiSdkEmbed.ts"
 import * as AiSdkImages from "./AiSdkImages.ts"
-import { opener } from "./AiSdkPackage.ts"
+import { opener, type PackageTools } from "./AiSdkPackage.ts"
 import * as AiSdkRerank from "./AiSdkRerank.ts"
 import * as AiSdkSpeech from "./AiSdkSpeech.ts"
 
-export const make = (means: Means): Perform => {
-  const open = opener(means.guard)
+export const make = (means: Means & PackageTools): Perform => {
+  const open = opener(means)
   const chat = performByName(AiSdkChat.performs(open, means.guard))
   const media = performByName(
     new Map([

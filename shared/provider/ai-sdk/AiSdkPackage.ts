@@ -10,7 +10,7 @@ import { InternalError, type JobError, ProviderFailed } from "../../contract/Job
 import * as Endpoint from "../Endpoint.ts"
 import type { GuardedFetch } from "../GuardedFetch.ts"
 import type * as Protocol from "../Protocol.ts"
-import * as Secret from "../Secret.ts"
+import type { Secrets } from "../Secrets.ts"
 import { type AiSdkOptions, optionsOf } from "./AiSdkOptions.ts"
 
 export interface Opened {
@@ -23,13 +23,19 @@ export interface Opened {
 
 export type Opener = (endpoint: Protocol.Endpoint) => Effect.Effect<Opened, JobError>
 
+/** What a package is opened with. */
+export interface PackageTools {
+  readonly guard: GuardedFetch["Service"]
+  readonly secrets: Secrets["Service"]
+}
+
 /** The provider of a place in the catalogue. It is made once, and again where the catalogue or one of its secrets has changed. */
-export const opener = (guard: GuardedFetch["Service"]): Opener => {
+export const opener = ({ guard, secrets: keys }: PackageTools): Opener => {
   const opened = new WeakMap<Provider, Opened>()
   return Effect.fnUntraced(function*(endpoint: Protocol.Endpoint): Effect.fn.Return<Opened, JobError> {
     const options = yield* optionsOf(endpoint)
-    const key = Option.map(yield* Endpoint.keyOf(endpoint), Redacted.value)
-    const { secrets, settings } = yield* resolved(endpoint, options.settings ?? {})
+    const key = Option.map(yield* Endpoint.keyOf(endpoint, keys), Redacted.value)
+    const { secrets, settings } = yield* resolved(endpoint, options.settings ?? {}, keys)
     const { baseUrl } = endpoint.provider
     const hidden = [...Option.toArray(key), ...secrets, ...(baseUrl === undefined ? [] : [baseUrl])]
     const known = opened.get(endpoint.provider)
@@ -91,15 +97,19 @@ const factoryOf = (name: string, options: AiSdkOptions, loaded: object): Effect.
 }
 
 /** The settings with the secrets that they name in the places of their names. */
-const resolved = Effect.fnUntraced(function*({ name: provider }: Protocol.Endpoint, settings: object) {
+const resolved = Effect.fnUntraced(function*(
+  { name: provider }: Protocol.Endpoint,
+  settings: object,
+  keys: Secrets["Service"]
+) {
   const values = new Map<unknown, string>()
   const named = new Set<string>()
   JSON.stringify(settings, (_name, value: unknown) => {
-    if (typeof value === "string" && SecretReference.parse(value).kind !== "literal") named.add(value)
+    if (typeof value === "string" && SecretReference.parse(value) !== undefined) named.add(value)
     return value
   })
   for (const text of named) {
-    const secret = yield* Secret.resolve(text)
+    const secret = yield* keys.resolve(text)
     if (Option.isNone(secret)) {
       return yield* new ProviderFailed({ provider, reason: "credentials", status: null, retryAfterMs: null })
     }

@@ -12,7 +12,7 @@ import { createWithinMs, type VideoCall, type VideoEngine } from "../VideoEngine
 import { type Attempt, attempt } from "./AiSdkCall.ts"
 import { toFile } from "./AiSdkImages.ts"
 import { lostFields, modelOf, providerOptions } from "./AiSdkModel.ts"
-import { opener } from "./AiSdkPackage.ts"
+import { opener, type PackageTools } from "./AiSdkPackage.ts"
 
 // Request
 
@@ -61,8 +61,8 @@ const decodeTask = Schema.decodeUnknownEffect(AiSdkTask)
 const refusal = (provider: string, message: string) =>
   new ProviderRejected({ provider, status: 400, message, type: null, param: null, code: null })
 
-export const make = (guard: GuardedFetch["Service"]): VideoEngine => {
-  const open = opener(guard)
+export const make = ({ guard, secrets }: PackageTools): VideoEngine => {
+  const open = opener({ guard, secrets })
 
   const prepared = Effect.fnUntraced(function*({ endpoint, request }: VideoCall) {
     const opened = yield* open(endpoint)

@@ -15,22 +15,21 @@ import { isFailure, type Read } from "../http/AnswerReader.ts"
 import { exchange } from "../http/Exchange.ts"
 import { PassingAnswer } from "../http/PassingAnswer.ts"
 import * as RelayedBody from "../http/RelayedBody.ts"
-import { bearer } from "../JsonExchange.ts"
+import * as JsonExchange from "../JsonExchange.ts"
 import * as JsonText from "../JsonText.ts"
 import { type Call, type Endpoint, type Perform, performByName } from "../Protocol.ts"
-import type { Upstream } from "../Upstream.ts"
 import * as CohereEmbed from "./CohereEmbed.ts"
 import { optionsOf } from "./CohereOptions.ts"
 import { usageIn } from "./RerankUsage.ts"
 
-export const make = (upstream: Upstream["Service"]): Perform =>
+export const make = (tools: JsonExchange.Tools): Perform =>
   performByName(
-    new Map([...Embeddings.performs(CohereEmbed.make(upstream)), [rerank.name, relayed(upstream, pathOf)]])
+    new Map([...Embeddings.performs(CohereEmbed.make(tools)), [rerank.name, relayed(tools, pathOf)]])
   )
 
 /** Reranks at this path below `baseUrl`, and leaves everything else to others. */
-export const beside = (others: Perform, upstream: Upstream["Service"], path: string): Perform => {
-  const ranking = relayed(upstream, () => Effect.succeed(path))
+export const beside = (others: Perform, tools: JsonExchange.Tools, path: string): Perform => {
+  const ranking = relayed(tools, () => Effect.succeed(path))
   return (call, sink) => (call.operation.name === rerank.name ? ranking : others)(call, sink)
 }
 
@@ -81,14 +80,14 @@ const withId = (body: Uint8Array): Uint8Array => {
 }
 
 const relayed = (
-  upstream: Upstream["Service"],
+  tools: JsonExchange.Tools,
   pathOf: (endpoint: Endpoint) => Effect.Effect<string, JobError>
 ): Perform =>
 (call, sink) =>
   Effect.flatMap(pathOf(call.endpoint), (path) =>
     exchange({
-      upstream,
-      authorize: bearer,
+      ...tools,
+      authorize: JsonExchange.bearer,
       call,
       sink,
       request: { path, body: toBody(call), contentType: call.contentType, streams: false },

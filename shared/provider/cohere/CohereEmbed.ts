@@ -4,7 +4,6 @@ import { ProviderFailed } from "../../contract/JobError.ts"
 import type { EmbeddingModel, EmbeddingRequest } from "../embeddings/EmbeddingModel.ts"
 import * as Json from "../Json.ts"
 import * as JsonExchange from "../JsonExchange.ts"
-import type { Upstream } from "../Upstream.ts"
 import { optionsOf } from "./CohereOptions.ts"
 
 // Path
@@ -50,8 +49,8 @@ const Answer = Schema.Struct({
 const tokensIn = (meta: unknown): number =>
   Json.count(Json.fields(Json.fields(meta)["billed_units"])["input_tokens"]) ?? 0
 
-export const make = (upstream: Upstream["Service"]): EmbeddingModel => {
-  const exchange = JsonExchange.make(upstream, Answer)
+export const make = (tools: JsonExchange.Tools): EmbeddingModel => {
+  const exchange = JsonExchange.make(tools, Answer)
   return Effect.fnUntraced(function*({ endpoint }, request) {
     const { inputType = "search_document" } = yield* optionsOf(endpoint)
     const vectorsOf = (texts: ReadonlyArray<string>) =>

@@ -16,16 +16,13 @@ import { contentAt } from "../images/PictureAddress.ts"
 import * as JsonExchange from "../JsonExchange.ts"
 import { type Call, type Perform, performByName } from "../Protocol.ts"
 import type { ResultStore } from "../ResultStore.ts"
-import type { Upstream } from "../Upstream.ts"
 
-export interface Tools {
-  readonly upstream: Upstream["Service"]
+export interface Tools extends JsonExchange.Tools {
   readonly guard: GuardedFetch["Service"]
   readonly results: ResultStore["Service"]
 }
 
-export const make = ({ guard, results, upstream }: Tools): Perform =>
-  performByName(Images.performs(model(upstream), { guard, results }))
+export const make = (tools: Tools): Perform => performByName(Images.performs(model(tools), tools))
 
 // Paths
 
@@ -97,8 +94,8 @@ const fromAnswer = (answer: typeof Answer.Type, { endpoint }: Call): Effect.Effe
     )
   }).pipe(Effect.map((pictures) => pictures.flat()))
 
-const model = (upstream: Upstream["Service"]): ImageModel => {
-  const exchange = JsonExchange.make(upstream, Answer)
+const model = (tools: JsonExchange.Tools): ImageModel => {
+  const exchange = JsonExchange.make(tools, Answer)
   return Effect.fnUntraced(function*(call, request) {
     const body = yield* toBody(call, request)
     const answer = yield* exchange(call.endpoint, { path, authorize: JsonExchange.bearer, body })

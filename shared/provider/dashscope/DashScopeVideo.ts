@@ -10,7 +10,6 @@ import * as Polling from "../Polling.ts"
 import type { Endpoint } from "../Protocol.ts"
 import * as ProviderResult from "../ProviderResult.ts"
 import { unknownFields } from "../UnknownFields.ts"
-import type { Upstream } from "../Upstream.ts"
 import * as VideoFile from "../video/VideoFile.ts"
 import { createWithinMs, type Video, type VideoCall, type VideoEngine } from "../VideoEngine.ts"
 
@@ -134,11 +133,11 @@ const failureOf = (endpoint: Endpoint, { code, message }: typeof Looked.Type["ou
     })
 
 export const make = (
-  { guard, upstream }: { readonly guard: GuardedFetch["Service"]; readonly upstream: Upstream["Service"] }
+  { guard, ...tools }: JsonExchange.Tools & { readonly guard: GuardedFetch["Service"] }
 ): VideoEngine => {
-  const creating = JsonExchange.make(upstream, Created)
-  const looking = JsonExchange.make(upstream, Looked)
-  const cancelling = JsonExchange.make(upstream, Schema.Unknown)
+  const creating = JsonExchange.make(tools, Created)
+  const looking = JsonExchange.make(tools, Looked)
+  const cancelling = JsonExchange.make(tools, Schema.Unknown)
   const authorize = JsonExchange.bearer
 
   const fetched = Effect.fnUntraced(function*(call: VideoCall, address: string | null | undefined) {

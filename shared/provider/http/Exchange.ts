@@ -11,6 +11,7 @@ import * as TraceParent from "../../telemetry/TraceParent.ts"
 import * as Endpoint from "../Endpoint.ts"
 import type { Call } from "../Protocol.ts"
 import type { Sink } from "../Sink.ts"
+import type { Secrets } from "../Secrets.ts"
 import type { ExchangeControl, Receiver, Upstream } from "../Upstream.ts"
 import type { AnswerReader, Read } from "./AnswerReader.ts"
 import { isFailure } from "./AnswerReader.ts"
@@ -20,6 +21,7 @@ import * as ProviderError from "./ProviderError.ts"
 
 export interface ExchangeOptions {
   readonly upstream: Upstream["Service"]
+  readonly secrets: Secrets["Service"]
   readonly authorize: HttpProtocol<never>["authorize"]
   readonly call: Call
   readonly sink: Sink
@@ -31,7 +33,7 @@ export interface ExchangeOptions {
 /** Without a generator: every call to a provider comes through here. */
 export const exchange = (options: ExchangeOptions): Effect.Effect<Usage | undefined, JobError> =>
   Effect.flatMap(
-    Endpoint.keyOf(options.call.endpoint),
+    Endpoint.keyOf(options.call.endpoint, options.secrets),
     (key) =>
       Effect.withFiber((fiber) => exchangeIn(fiber, Option.getOrUndefined(Option.map(key, Redacted.value)), options))
   )

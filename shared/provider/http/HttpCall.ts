@@ -23,14 +23,14 @@ export const make = <Options>(protocol: HttpProtocol<Options>, tools: Tools): Pe
     translated(streamGenerateContent, protocol, tools)
   ])
   const { authorize } = protocol
-  const { upstream } = tools
+  const { secrets, upstream } = tools
   return (call, sink) => {
     const request = protocol.relayed(call)
     if (request === undefined) return translations.get(call.operation.name)?.(call, sink) ?? notSupported(call)
     if (request instanceof InvalidRequest) return Effect.fail(request)
     const { grammar = protocol.grammar, rewrite, showUsage, usage } = request
-    const reader = (secrets: ReadonlyArray<string>) =>
-      new PassingAnswer({ call, grammar, showUsage, usage, rewrite, secrets })
-    return exchange({ upstream, authorize, call, sink, request, reader })
+    const reader = (hidden: ReadonlyArray<string>) =>
+      new PassingAnswer({ call, grammar, showUsage, usage, rewrite, secrets: hidden })
+    return exchange({ upstream, secrets, authorize, call, sink, request, reader })
   }
 }

@@ -16,6 +16,7 @@ import * as ProviderOptions from "../Options.ts"
 import type { Perform } from "../Protocol.ts"
 import type { Sink } from "../Sink.ts"
 import * as TranslationWarnings from "../TranslationWarnings.ts"
+import type { Secrets } from "../Secrets.ts"
 import type { Upstream } from "../Upstream.ts"
 import { exchange } from "./Exchange.ts"
 import type { HttpProtocol } from "./HttpProtocol.ts"
@@ -24,6 +25,7 @@ import { TranslatedAnswer, TranslatedPart } from "./TranslatedAnswer.ts"
 
 export interface Tools {
   readonly upstream: Upstream["Service"]
+  readonly secrets: Secrets["Service"]
   readonly guard: GuardedFetch["Service"]
 }
 
@@ -36,7 +38,7 @@ const utf8 = new TextEncoder()
 export const translated = <Request, Options>(
   client: ClientDialect<Request>,
   { authorize, chat: { dialect, headers, path }, grammar }: HttpProtocol<Options>,
-  { guard, upstream }: Tools
+  { guard, secrets, upstream }: Tools
 ): readonly [string, Perform] => {
   const decode = ClientRequest.decoder(client, "ordinary")
   const optionsOf = ProviderOptions.reader(dialect.options)
@@ -76,6 +78,7 @@ export const translated = <Request, Options>(
     const usages = yield* each(requests, sink, ({ body, firstChoice }, sink) =>
       exchange({
         upstream,
+        secrets,
         authorize,
         call,
         sink,
@@ -86,14 +89,14 @@ export const translated = <Request, Options>(
           streams,
           ...(headers === undefined ? {} : { headers })
         },
-        reader: (secrets) =>
+        reader: (hidden) =>
           new TranslatedPart({
             answer,
             decoder: dialect.decoder(),
             grammar,
             firstChoice,
             provider: name,
-            secrets
+            secrets: hidden
           })
       })).pipe(Effect.mapError((error) => inClientsWords(error, dialect.settings, client.settings)))
     return usages.reduce<Usage | undefined>(

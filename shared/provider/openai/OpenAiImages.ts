@@ -16,20 +16,17 @@ import { mediaTypeOf } from "../images/PictureKind.ts"
 import * as JsonExchange from "../JsonExchange.ts"
 import * as JsonText from "../JsonText.ts"
 import type { Call, Endpoint, Perform } from "../Protocol.ts"
-import type { Upstream } from "../Upstream.ts"
 import * as MultipartText from "./MultipartText.ts"
 import { imagePaths } from "./OpenAi.ts"
 import { usageOf } from "./OpenAiUsage.ts"
 import * as OwnAddresses from "./OwnAddresses.ts"
 
-export interface Tools extends Means {
-  readonly upstream: Upstream["Service"]
-}
+export interface Tools extends Means, JsonExchange.Tools {}
 
 /** Serves what the relay cannot. */
-export const around = (relay: Perform, { guard, results, upstream }: Tools): Perform => {
-  const translations = Images.performs(model(upstream, guard), { guard, results })
-  const pictures = OwnAddresses.around(relay, { guard, results })
+export const around = (relay: Perform, tools: Tools): Perform => {
+  const translations = Images.performs(model(tools), tools)
+  const pictures = OwnAddresses.around(relay, tools)
   const performOf = (call: Call): Perform => {
     if (call.workload !== "images") return relay
     return isOther(call) ? translations.get(call.operation.name) ?? pictures : pictures
@@ -112,8 +109,8 @@ const toPicture = (
   return Effect.map(content, (content) => ({ content, revisedPrompt: revisedPrompt ?? undefined }))
 }
 
-const model = (upstream: Upstream["Service"], guard: GuardedFetch["Service"]): ImageModel => {
-  const exchange = JsonExchange.make(upstream, Answer)
+const model = ({ guard, ...tools }: Tools): ImageModel => {
+  const exchange = JsonExchange.make(tools, Answer)
   return Effect.fnUntraced(function*({ endpoint }, request) {
     const authorize = JsonExchange.bearer
     const { data, usage } = yield* request.images.length === 0

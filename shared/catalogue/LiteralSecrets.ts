@@ -1,0 +1,59 @@
+/**
+ * Finds secrets that are written into a catalogue where a reference belongs: keys of providers, and what settings and
+ * headers of packages authenticate with.
+ *
+ * It looks at the file before any schema does, so that a process that reads a part of the catalogue refuses them as well.
+ * What it says names the field and never the value.
+ */
+import { Predicate } from "effect"
+import type { Remark } from "./Inconsistencies.ts"
+import * as SecretReference from "./SecretReference.ts"
+
+/** `x-api-key`, `apiKey` and `API_KEY` are `api` and `key`. */
+const wordsOf = (name: string): ReadonlyArray<string> =>
+  name.replaceAll(/([a-z0-9])([A-Z])/g, "$1 $2").toLowerCase().split(/[^a-z0-9]+/).filter((word) => word !== "")
+
+/** Words at the end of a name that make its value a secret, each with the words before it that do not. */
+const secretWords: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
+  ["key", ["cache", "idempotency", "public", "partition", "primary", "routing", "sort"]],
+  ["token", ["stop", "start", "end", "eos", "bos", "pad", "sep", "mask", "unk", "max"]],
+  ...[
+    ["apikey", "accesskey", "secretkey", "privatekey", "secret", "password", "passphrase"],
+    ["authorization", "auth", "bearer", "credential", "credentials", "cookie"]
+  ].flat().map((word): readonly [string, ReadonlyArray<string>] => [word, []])
+])
+
+const isSecretName = (name: PropertyKey | undefined): boolean => {
+  if (typeof name !== "string") return false
+  const words = wordsOf(name)
+  const harmless = secretWords.get(words.at(-1) ?? "")
+  return harmless !== undefined && !harmless.includes(words.at(-2) ?? "")
+}
+
+/** Keys of well-known vendors, what a header authenticates with, private keys, and addresses with a password. */
+const secretValues = [
+  /^(?:sk|rk|xai|gsk|hf|r8|ghp|glpat)[-_][\w-]{12,}$/,
+  /^AIza[\w-]{20,}$/,
+  /^AKIA[A-Z0-9]{12,}$/,
+  /^(?:bearer|basic|token)\s+\S/i,
+  /^-----BEGIN /,
+  /^[a-z][a-z0-9+.-]*:\/\/[^\s/@]*:[^\s/@]+@/i
+]
+
+const isSecret = (path: ReadonlyArray<PropertyKey>, value: unknown): boolean => {
+  if (typeof value === "number") return isSecretName(path.at(-1))
+  if (typeof value !== "string" || value === "" || SecretReference.parse(value) !== undefined) return false
+  return isSecretName(path.at(-1)) || secretValues.some((pattern) => pattern.test(value))
+}
+
+const within = (path: ReadonlyArray<PropertyKey>, value: unknown): ReadonlyArray<Remark> => {
+  if (Array.isArray(value)) return value.flatMap((item, index) => within([...path, index], item))
+  if (Predicate.isReadonlyObject(value)) {
+    return Object.entries(value).flatMap(([name, inner]) => within([...path, name], inner))
+  }
+  return isSecret(path, value) ? [{ path, message: `must be ${SecretReference.expected}` }] : []
+}
+
+/** A remark for each secret in the providers of a catalogue's file. */
+export const literalSecrets = (file: unknown): ReadonlyArray<Remark> =>
+  within(["providers"], Predicate.hasProperty(file, "providers") ? file.providers : undefined)

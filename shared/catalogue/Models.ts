@@ -1,0 +1,66 @@
+/**
+ * The models' part of the catalogue, which is all that ingress reads: names, workloads and pools.
+ *
+ * It is in the file of the whole catalogue, whose providers are not decoded here, or in a file of its own without providers
+ * and targets, as `config models` prints it.
+ */
+import { Context, Effect, Layer, Predicate, Result, Schema } from "effect"
+import type { Workload } from "../contract/Operation.ts"
+import * as CatalogueFile from "./CatalogueFile.ts"
+import { fallbackMistakes } from "./Inconsistencies.ts"
+import { Model, Target } from "./Model.ts"
+
+/** What clients can ask for. */
+export interface OfferedModel {
+  readonly workload: Workload
+  readonly pool: string
+}
+
+export interface Offer {
+  readonly models: ReadonlyMap<string, OfferedModel>
+}
+
+const Part = Schema.Struct({
+  models: Schema.Record(
+    Schema.String,
+    Schema.Struct({ ...Model.fields, targets: Schema.optionalKey(Schema.NonEmptyArray(Target)) })
+  )
+})
+
+const decodePart = CatalogueFile.decoderOf(Part)
+
+const withoutProviders = (value: unknown): unknown => {
+  if (!Predicate.isReadonlyObject(value)) return value
+  const { providers: _providers, ...rest } = value
+  return rest
+}
+
+const decoder: CatalogueFile.Decoder<Offer> = (value) =>
+  Result.gen(function*() {
+    const models = new Map(Object.entries((yield* decodePart(withoutProviders(value))).models))
+    const mistakes = fallbackMistakes(models)
+    if (mistakes.length > 0) return yield* Result.fail(mistakes)
+    return {
+      models: new Map(
+        [...models].map(([name, { pool = "default", workload }]): [string, OfferedModel] => [name, { workload, pool }])
+      )
+    }
+  })
+
+/** Decodes the models' part of a catalogue. */
+export const parse = (file: string, text: string): Effect.Effect<Offer, CatalogueFile.CatalogueInvalid> =>
+  Effect.map(CatalogueFile.decodeText(file, text, decoder), ({ value }) => value)
+
+/** Reads and checks a file. */
+export const load = (file: string) => Effect.flatMap(CatalogueFile.read(file), (text) => parse(file, text))
+
+export class Models extends Context.Service<Models, {
+  /** As they stand now. Hold on to them for the length of a request, not longer. */
+  readonly current: () => Offer
+}>()("shared/catalogue/Models") {
+  /** Reads the file that `GATEWAY_CONFIG` names (default `deploy/local/gateway.yaml`) and follows its changes. */
+  static readonly layer = Layer.effect(
+    Models,
+    Effect.map(CatalogueFile.follow(decoder), (current) => Models.of({ current }))
+  )
+}
