@@ -1,6 +1,7 @@
 /** The NATS server of a local start: the one that `NATS_URL` names, or one of its own with JetStream. */
 import { Console, Effect, FileSystem, Option, Path, Schema } from "effect"
 import { connect } from "node:net"
+import { ofProgram } from "./Environment.ts"
 import { freePort } from "./Ports.ts"
 import { commandLine, endProcess } from "./Processes.ts"
 import { InvalidSetting, Settings } from "./Settings.ts"
@@ -114,7 +115,7 @@ export const natsServer = Effect.gen(function*() {
     launch: Effect.succeed({
       command: "nats-server",
       args,
-      environment: {},
+      environment: ofProgram(process.env),
       endsWithInput: false,
       isReady: isOurs
     })

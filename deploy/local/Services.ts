@@ -1,6 +1,8 @@
 /** The gateway's own processes: one for each folder of `services` that has a `main.ts`, except the admin's commands. */
 import { Effect, FileSystem, Option, Path, Scope } from "effect"
 import { HttpClient } from "effect/http"
+import type { Snapshot } from "../../shared/catalogue/Catalogue.ts"
+import * as Environment from "./Environment.ts"
 import { freePort } from "./Ports.ts"
 import { Settings } from "./Settings.ts"
 import { makeTracing } from "./Tracing.ts"
@@ -21,6 +23,8 @@ export interface Shared {
   /** What signs in to the console. */
   readonly adminToken: string
   readonly hasConsole: boolean
+  /** Which provider's variables are whose. */
+  readonly catalogue: Snapshot
 }
 
 /** Asks a service whether it is ready, for at most two seconds. */
@@ -35,7 +39,7 @@ const probe = (client: HttpClient.HttpClient, port: number) =>
  * stops first, so that what it has accepted is still worked on; then the workers, all at once.
  */
 export const startServices = Effect.fn("Services.start")(function*(shared: Shared) {
-  const { adminToken, hasConsole, natsUrl, secret } = shared
+  const { adminToken, catalogue: snapshot, hasConsole, natsUrl, secret } = shared
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const client = yield* HttpClient.HttpClient
@@ -58,20 +62,19 @@ export const startServices = Effect.fn("Services.start")(function*(shared: Share
         command: process.execPath,
         args: [path.join(services, name, "main.ts")],
         environment: {
-          PORT: port === undefined ? undefined : String(port),
-          HEALTH_PORT: String(healthPort),
-          HEALTH_HOST: "127.0.0.1",
+            ...Environment.ofService(name, snapshot, process.env),
+            PORT: port === undefined ? undefined : String(port),
+            HEALTH_PORT: String(healthPort),
+            HEALTH_HOST: "127.0.0.1",
           HOST: "127.0.0.1",
           NATS_URL: natsUrl,
           GATEWAY_CONFIG: catalogue,
           GATEWAY_DATA: data,
-          GATEWAY_SECRET: secret,
+          GATEWAY_SECRET: Environment.needsSecret(name) ? secret : undefined,
           GATEWAY_PUBLIC_URL: Option.getOrElse(publicUrl, () => address),
-          CONSOLE_GATEWAY_URL: address,
-          CONSOLE_ADMIN_TOKEN: name === consoleService ? adminToken : undefined,
+          ...(name === consoleService ? { CONSOLE_GATEWAY_URL: address, CONSOLE_ADMIN_TOKEN: adminToken } : {}),
           // to stop, as on SIGTERM, when the standard input ends
           GATEWAY_PARENT_PIPE: "1",
-          GATEWAY_BOOTSTRAP_KEY: undefined,
           ...tracing(name)
         },
         endsWithInput: true,

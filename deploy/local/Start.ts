@@ -46,7 +46,7 @@ const run = Effect.gen(function*() {
   const token = yield* adminToken
   if (hasConsole) yield* buildWebApp
   const natsUrl = yield* natsServer
-  const services = yield* startServices({ natsUrl, secret, adminToken: token, hasConsole })
+  const services = yield* startServices({ natsUrl, secret, adminToken: token, hasConsole, catalogue })
   yield* Console.log(`starting ${services.names.join(", ")}`)
   yield* Effect.all([services.ready, ensureKey(key, natsUrl)], { concurrency: "unbounded", discard: true })
   yield* Console.log(yield* banner(key, catalogue, hasConsole ? Option.some(token) : Option.none()))

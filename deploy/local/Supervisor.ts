@@ -31,6 +31,7 @@ import { Settings } from "./Settings.ts"
 export interface Launch {
   readonly command: string
   readonly args: ReadonlyArray<string>
+  /** All of it: nothing is inherited. */
   readonly environment: Record<string, string | undefined>
   readonly isReady: Effect.Effect<unknown, Error>
   /** Does the program stop by itself when its standard input ends? If not, a watcher ends it when this process dies. */
@@ -102,7 +103,7 @@ export class Supervisor extends Context.Service<Supervisor, {
           const child = yield* Effect.result(spawn(ChildProcess.make(command, args, {
             cwd: project,
             env: environment,
-            extendEnv: true,
+            extendEnv: false,
             stdin: { stream: "pipe", endOnDone: false },
             forceKillAfter: service.stopWithin
           })))

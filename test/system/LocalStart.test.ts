@@ -117,7 +117,7 @@ describe("npm start", () => {
   it.live("ends at once on a second Ctrl-C though a service refuses to stop", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
-      const started = yield* gateway({ ...place.environment, STUBBORN: "1" })
+      const started = yield* gateway({ ...place.environment, GATEWAY_STUBBORN: "1" })
       yield* started.line(/^ready/)
       const children = [...childrenOf(started.pid).values()]
       yield* started.signal("SIGINT")
@@ -221,6 +221,34 @@ describe("npm start", () => {
       assert.deepInclude(yield* told(given), { secret: given.GATEWAY_SECRET, publicUrl: given.GATEWAY_PUBLIC_URL })
       // what signs in to the console is for the console alone
       assert.notProperty(yield* told({ CONSOLE_ADMIN_TOKEN: "t".repeat(24) }), "token")
+    }))
+
+  it.live("gives the keys of providers to the workers that call them, and to nobody else", () =>
+    Effect.gen(function*() {
+      const place = yield* makePlace
+      const file = join(place.folder, "gateway.yaml")
+      writeFileSync(
+        file,
+        JSON.stringify({
+          providers: {
+            openai: { protocol: "openai", baseUrl: "http://127.0.0.1:1/v1", apiKey: "${A_CHAT_KEY}" },
+            painter: { protocol: "dashscope", baseUrl: "http://127.0.0.1:1", apiKey: "${AN_IMAGE_KEY}" }
+          },
+          models: {
+            chat: { workload: "chat", targets: [{ provider: "openai" }] },
+            image: { workload: "images", targets: [{ provider: "painter" }] }
+          }
+        })
+      )
+      const more = { GATEWAY_CONFIG: file, A_CHAT_KEY: "chat", AN_IMAGE_KEY: "image", SOME_OTHER_KEY: "other" }
+      const started = yield* gateway({ ...place.environment, ...more })
+      yield* started.line(/^stop/)
+      const of = (service: string): Record<string, string> => JSON.parse(read(place.data, `environment-${service}`))
+      assert.deepInclude(of("chat"), { A_CHAT_KEY: "chat", GATEWAY_CONFIG: file })
+      assert.notProperty(of("chat"), "AN_IMAGE_KEY")
+      const ingress = of("ingress")
+      assert.deepInclude(ingress, { GATEWAY_CONFIG: file, PATH: process.env["PATH"] ?? "" })
+      for (const name of ["A_CHAT_KEY", "AN_IMAGE_KEY", "SOME_OTHER_KEY"]) assert.notProperty(ingress, name)
     }))
 
   it.live("uses the server that NATS_URL names and does not stop it", () =>
