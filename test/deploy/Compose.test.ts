@@ -78,6 +78,18 @@ describe("the compose file", () => {
     assert.include(stdout, `admin ${words.split(" --")[0]}`)
   })
 
+  it("tells each container what it needs: no key of a provider, and the secret to those that sign or seal with it", () => {
+    const having = (variable: string) =>
+      Object.keys(services).filter((name) => services[name]?.environment?.[variable] !== undefined).toSorted()
+    assert.deepStrictEqual(having("GATEWAY_SECRET"), ["chat", "console", "images", "ingress"])
+    assert.deepStrictEqual(having("CONSOLE_ADMIN_TOKEN"), ["console"])
+    for (const [name, { environment = {} }] of Object.entries(services)) {
+      for (const variable of Object.keys(environment)) {
+        if (name !== "grafana" && name !== "jaeger") assert.notMatch(variable, /API_KEY/, name)
+      }
+    }
+  })
+
   it("opens ports on this machine alone, and NATS to nobody outside", () => {
     for (const { ports = [] } of Object.values(services)) {
       for (const port of ports) assert.match(port, /^127\.0\.0\.1:/)

@@ -8,6 +8,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { parse } from "yaml"
 import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
+import * as Models from "../../shared/catalogue/Models.ts"
 import { workloads } from "../../shared/contract/Operation.ts"
 import { jobStream } from "../../shared/bus/Subjects.ts"
 import {
@@ -201,6 +202,22 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
     const data = named<Pods.ConfigMap>("ConfigMap", "catalogue")?.data ?? {}
     const { providers } = await Effect.runPromise(Catalogue.parse("gateway.yaml", data["gateway.yaml"] ?? ""))
     for (const { apiKey } of providers.values()) if (apiKey !== undefined) assert.match(apiKey, /^\$\{\w+\}$/)
+  })
+
+  it("gives ingress the models of that catalogue and nothing of its providers", async () => {
+    const text = (name: string) => Object.values(named<Pods.ConfigMap>("ConfigMap", name)?.data ?? {})[0] ?? ""
+    const models = await Effect.runPromise(Models.parse("models.yaml", text("models")))
+    assert.deepStrictEqual(models, await Effect.runPromise(Models.parse("gateway.yaml", text("catalogue"))))
+    assert.isAbove(models.models.size, 0)
+    assert.notMatch(text("models"), /provider|apiKey|baseUrl|https?:/)
+    for (const { configMaps, environment, name, secrets } of pods) {
+      const isPart = name === "ingress" || name === "provision"
+      assert.strictEqual(configMaps.includes("catalogue"), !isPart, name)
+      assert.strictEqual(configMaps.includes("models"), isPart, name)
+      const file = isPart ? "/etc/gateway/models.yaml" : "/etc/gateway/gateway.yaml"
+      assert.strictEqual(environment.get("GATEWAY_CONFIG"), file, name)
+      if (isPart || name === "console") assert.isEmpty(secrets.filter((one) => one.startsWith("providers-")), name)
+    }
   })
 
   it("names ConfigMaps that exist", () => {
