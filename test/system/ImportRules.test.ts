@@ -139,7 +139,7 @@ const allowed: ReadonlyArray<Case> = [
   ["shared/process", "../telemetry/Telemetry.ts"],
   ["services/ingress", "../../shared/process/Service.ts"],
   ["services/ingress", "../../shared/bus/Subjects.ts"],
-  ["services/ingress", "../../shared/catalogue/Catalogue.ts"],
+  ["services/ingress", "../../shared/catalogue/Models.ts"],
   ["services/ingress", "../../shared/keys/Keys.ts"],
   ["services/ingress", "./Relay.ts"],
   ["services/ingress/reference", "../ErrorEnvelope.ts"],
