@@ -123,6 +123,14 @@ const describe = (error: RequestError): Description => {
       return { status: 503, type: "overloaded_error", code: "unavailable", retryAfterMs: error.retryAfterMs }
     case "WorkerLost":
       return { status: 502, type: "upstream_error", code: "worker_lost" }
+    case "PoisonJob":
+      // official clients repeat a 502 by themselves unless they are told not to
+      return {
+        status: 502,
+        type: "upstream_error",
+        code: "poison_request",
+        headers: { "x-should-retry": "false" }
+      }
     case "AnswerLost":
       return { status: 502, type: "upstream_error", code: "answer_lost" }
     case "Cancelled":

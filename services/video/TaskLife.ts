@@ -6,6 +6,7 @@
  * and everything that happens here for it stops.
  */
 import { Cause, Clock, Effect, Metric, Option, Schema } from "effect"
+import { maxLosses } from "../../shared/bus/Limits.ts"
 import type { PulledJob } from "../../shared/bus/JobSource.ts"
 import type { JetStreamFailed } from "../../shared/bus/JobStreams.ts"
 import type { Settlement } from "../../shared/bus/TaskQueue.ts"
@@ -15,9 +16,9 @@ import {
   isTransient,
   isUnsent,
   type JobError,
+  PoisonJob,
   ProviderFailed,
-  ProviderTimeout,
-  WorkerLost
+  ProviderTimeout
 } from "../../shared/contract/JobError.ts"
 import { VideoGenerationRequest } from "../../shared/contract/VideoGenerations.ts"
 import * as AttemptTelemetry from "../../shared/provider/AttemptTelemetry.ts"
@@ -43,9 +44,6 @@ type Failure = JobError | TaskRefused | JetStreamFailed
 
 /** How often the claim is renewed, in milliseconds; also how soon a cancelled task is noticed. */
 const renewEveryMs = 500
-
-/** A task that has been begun so often has brought down its workers, and is not given to another. */
-const maxClaims = 20
 
 /** For everything from the provider's name for the task to the video, in milliseconds. */
 const defaultTotalMs = 30 * 60_000
@@ -234,7 +232,11 @@ const done = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<void, Fai
 
 /** From the request to the stored video. */
 const worked = Effect.fnUntraced(function*(means: Means, owned: OwnedTask, report: (progress: number) => void) {
-  if (owned.current().claims > maxClaims) return yield* new WorkerLost()
+  if (owned.current().losses >= maxLosses) {
+    Metrics.update(Metrics.poisonJobs("video", owned.current().pool), 1)
+    yield* Effect.logError("task given up: it has ended two workers", { id: owned.current().id })
+    return yield* new PoisonJob()
+  }
   const work: Work = { means, owned, request: yield* requestOf(means, owned.current()), report, asked: new Set() }
   const started = yield* taken(work)
   yield* started === undefined ? done(work) : followed(work, started)

@@ -48,8 +48,12 @@ export class JobClient extends Context.Service<JobClient, {
         window: yield* Config.schema(atLeast(1), "GATEWAY_WINDOW").pipe(Config.withDefault(64)),
         ageingMs
       }
+      const fork = Effect.runForkWith(yield* Effect.context<never>())
+      const logPoison = (job: Readonly<Record<string, string>>): void => {
+        fork(Effect.logError("job given up: it has ended two workers", job))
+      }
       const tracker = yield* Effect.acquireRelease(
-        Effect.sync(() => new JobTracker(nats, clock, spans, limits, bodies)),
+        Effect.sync(() => new JobTracker(nats, clock, spans, limits, bodies, logPoison)),
         (tracker) => Effect.sync(() => tracker.close())
       )
       return JobClient.of({

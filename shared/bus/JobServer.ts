@@ -61,6 +61,8 @@ const lookMs = 250
 const heldUpMs = 500
 /** Longer than ingress waits for a worker that has fallen silent, in milliseconds. */
 const rememberedMs = 60_000
+/** The claim to a job with a body of up to this many bytes leaves with whatever else is sent. */
+const smallBodyBytes = 16 * 1024
 /** How long to wait for ingress's word on a claim. */
 const answerWithinMs = 5_000
 /** How long the last words of a server that closes may take to leave, in milliseconds. */
@@ -322,10 +324,21 @@ class Server implements PoolServer.PoolServer {
   #claim(job: PulledJob, reply: JobReply, redispatch: Redispatch): Effect.Effect<void, Cancelled> {
     // clocks differ: that a job seems to be old is a reason to ask whether it is wanted, and none to leave it
     const now = this.#clock.currentTimeMillisUnsafe()
-    const hasWaited = job.delivery > 1 || now - job.publishedAt > Limits.waitedLongMs || now > job.deadline
+    const hasWaited = job.delivery > 1 || job.attempt > 1 || now - job.publishedAt > Limits.waitedLongMs ||
+      now > job.deadline
     return redispatch === "neverSent" || hasWaited || this.#wasHeldUp()
       ? agreed(reply, redispatch)
-      : Effect.sync(() => reply.claim(redispatch))
+      : job.bodySize <= smallBodyBytes
+      ? Effect.sync(() => reply.claim(redispatch))
+      // work on a large body may hold this process up, or end it: ingress has to know by then who has the job
+      : Effect.andThen(
+        Effect.sync(() => {
+          reply.claim(redispatch)
+          this.#nats.outbox.flush()
+        }),
+        // the client writes in a microtask
+        Effect.yieldNow
+      )
   }
 
   /** What it has been given meanwhile is old, whatever its clock and the server's say. */

@@ -6,19 +6,26 @@
  * the job's own is answered with `no` or `cancel`, so that a worker which wakes from a freeze stops its stale work.
  */
 import type { JobError } from "../contract/JobError.ts"
-import { AnswerLost, QueueTimeout, Unavailable, WorkerLost } from "../contract/JobError.ts"
+import { AnswerLost, PoisonJob, QueueTimeout, Unavailable, WorkerLost } from "../contract/JobError.ts"
 import type { Redispatch } from "./Frame.ts"
-import { maxAttempts } from "./Limits.ts"
+import { maxAttempts, maxLosses } from "./Limits.ts"
 
+/** `losses` counts the workers that were lost over the job without a word: see `maxLosses`. */
 export type JobState =
   /** Waits at ingress for its turn. */
   | { readonly state: "Queued" }
   /** Is in the stream, or believed to be; no worker has claimed it. */
-  | { readonly state: "Published"; readonly attempt: number }
+  | { readonly state: "Published"; readonly attempt: number; readonly losses: number }
   /** A worker has it; nothing has reached the client. */
-  | { readonly state: "Claimed"; readonly attempt: number; readonly worker: string; readonly redispatch: Redispatch }
+  | {
+    readonly state: "Claimed"
+    readonly attempt: number
+    readonly losses: number
+    readonly worker: string
+    readonly redispatch: Redispatch
+  }
   /** Bytes have reached the client: from here on there is no other attempt. */
-  | { readonly state: "Streaming"; readonly attempt: number; readonly worker: string }
+  | { readonly state: "Streaming"; readonly attempt: number; readonly losses: number; readonly worker: string }
   | { readonly state: "Done" }
   | { readonly state: "Failed" }
   | { readonly state: "Cancelled" }
@@ -35,8 +42,8 @@ export type JobEvent =
   }
   /** Bytes were handed to the client's socket. */
   | { readonly event: "flushed" }
-  /** The worker is dead, frozen, or does not know the job. */
-  | { readonly event: "workerLost" }
+  /** The worker is dead, frozen, or does not know the job. `announced`: it said so itself, as one does that drains. */
+  | { readonly event: "workerLost"; readonly announced: boolean }
   /** Jobs that were published later have been claimed before it. */
   | { readonly event: "overtaken" }
   /** A frame is missing. */
@@ -90,7 +97,7 @@ export const step = (state: JobState, event: JobEvent): Step => {
     case "Queued":
       switch (event.event) {
         case "admitted":
-          return publish(1)
+          return publish(1, 0)
         case "clientGone":
           return cancelled()
         case "deadline":
@@ -106,10 +113,12 @@ export const step = (state: JobState, event: JobEvent): Step => {
     case "Published":
       switch (event.event) {
         case "claimed":
-          return event.attempt === state.attempt ? claim(event) : { next: state, commands: [{ command: "refuse" }] }
+          return event.attempt === state.attempt
+            ? claim(event, state.losses)
+            : { next: state, commands: [{ command: "refuse" }] }
         // whoever has it finds, should it wake, that its attempt is not the present one
         case "overtaken":
-          return state.attempt < maxAttempts ? publish(state.attempt + 1) : stay(state)
+          return state.attempt < maxAttempts ? publish(state.attempt + 1, state.losses) : stay(state)
         // its worker, when there is one, learns it from the answer to its claim
         case "clientGone":
           return cancelled()
@@ -127,12 +136,18 @@ export const step = (state: JobState, event: JobEvent): Step => {
       switch (event.event) {
         case "claimed":
           return event.attempt === state.attempt && event.worker === state.worker
-            ? claim(state.redispatch === "neverSent" ? { ...event, redispatch: "neverSent" } : event)
+            ? claim(state.redispatch === "neverSent" ? { ...event, redispatch: "neverSent" } : event, state.losses)
             : { next: state, commands: [{ command: "refuse" }] }
-        case "flushed":
-          return { next: { state: "Streaming", attempt: state.attempt, worker: state.worker }, commands: nothing }
-        case "workerLost":
-          return again(state, new WorkerLost())
+        case "flushed": {
+          const { attempt, losses, worker } = state
+          return { next: { state: "Streaming", attempt, losses, worker }, commands: nothing }
+        }
+        case "workerLost": {
+          const losses = lossesAfter(state, event)
+          return losses >= maxLosses
+            ? fail(new PoisonJob(), cancel(state))
+            : again({ ...state, losses }, new WorkerLost())
+        }
         case "frameLost":
           return again(state, new AnswerLost())
         case "ended":
@@ -154,7 +169,7 @@ export const step = (state: JobState, event: JobEvent): Step => {
             ? stay(state)
             : { next: state, commands: [{ command: "refuse" }] }
         case "workerLost":
-          return fail(new WorkerLost(), cancel(state))
+          return fail(lossesAfter(state, event) >= maxLosses ? new PoisonJob() : new WorkerLost(), cancel(state))
         case "frameLost":
           return fail(new AnswerLost(), cancel(state))
         case "ended":
@@ -176,17 +191,22 @@ export const step = (state: JobState, event: JobEvent): Step => {
   }
 }
 
-const publish = (attempt: number): Step => ({
-  next: { state: "Published", attempt },
+const publish = (attempt: number, losses: number): Step => ({
+  next: { state: "Published", attempt, losses },
   commands: [{ command: "publish", attempt }]
 })
 
-const claim = (event: Extract<JobEvent, { readonly event: "claimed" }>): Step => ({
-  next: { state: "Claimed", attempt: event.attempt, worker: event.worker, redispatch: event.redispatch },
+const claim = (event: Extract<JobEvent, { readonly event: "claimed" }>, losses: number): Step => ({
+  next: { state: "Claimed", attempt: event.attempt, losses, worker: event.worker, redispatch: event.redispatch },
   commands: event.awaits ? [{ command: "go", redispatch: event.redispatch }] : nothing
 })
 
 type Claimed = Extract<JobState, { readonly state: "Claimed" }>
+
+const lossesAfter = (
+  { losses }: { readonly losses: number },
+  { announced }: Extract<JobEvent, { readonly event: "workerLost" }>
+): number => announced ? losses : losses + 1
 
 /**
  * Another attempt where that is safe: nothing has reached the client, and a second call harms nobody or none was made, which
@@ -196,7 +216,7 @@ const again = (state: Claimed, error: JobError): Step => {
   if (state.redispatch === "neverSent" || state.attempt >= maxAttempts) return fail(error, cancel(state))
   const attempt = state.attempt + 1
   return {
-    next: { state: "Published", attempt },
+    next: { state: "Published", attempt, losses: state.losses },
     commands: [cancel(state), { command: "restart" }, { command: "publish", attempt }]
   }
 }

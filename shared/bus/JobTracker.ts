@@ -74,6 +74,7 @@ export class JobTracker {
   readonly #gauges: Array<() => void> = []
   readonly #timer: NodeJS.Timeout
   readonly #bodies: BodyBudget
+  readonly #onPoison: (job: Readonly<Record<string, string>>) => void
   #lastTick: number
   /** When the server was asked whether it lives, and has not answered yet. */
   #askedAt: number | undefined
@@ -84,7 +85,8 @@ export class JobTracker {
     clock: Clock.Clock,
     spans: JobSpans | undefined,
     limits: PoolLimits,
-    bodies: BodyBudget
+    bodies: BodyBudget,
+    onPoison: (job: Readonly<Record<string, string>>) => void
   ) {
     this.#nats = nats
     this.#outbox = nats.outbox
@@ -94,6 +96,7 @@ export class JobTracker {
     this.#spans = spans
     this.#limits = limits
     this.#bodies = bodies
+    this.#onPoison = onPoison
     nats.subscribe(Subjects.replyInbox(nats.id), (message) => this.#receive(message))
     this.#exchange = new OccupancyExchange(nats, this.#now, (occupancy) => {
       const pool = this.#poolsByOccupancy.get(occupancy)
@@ -147,6 +150,7 @@ export class JobTracker {
       pool = new JobPool(this.#limits, occupancy)
       this.#poolsByOccupancy.set(occupancy, pool)
       Metrics.update(Metrics.redispatches(workload, name), 0)
+      Metrics.update(Metrics.poisonJobs(workload, name), 0)
       for (const state of queueStates) {
         const gauge = Metrics.queueJobs(workload, name, state)
         this.#gauges.push(Metrics.observeUnsafe(gauge, () => this.depth(workload, name)[state]))
@@ -234,8 +238,14 @@ export class JobTracker {
         Metrics.update(Metrics.redispatches(job.request.workload, job.request.pool), 1)
         return job.listener.onRestart()
       case "fail":
+        if (command.error._tag === "PoisonJob") this.#poisoned(job)
         return job.listener.onError(command.error)
     }
+  }
+
+  #poisoned({ id, request: { operation, parent, pool, tenant, workload } }: OpenJob): void {
+    Metrics.update(Metrics.poisonJobs(workload, pool), 1)
+    this.#onPoison({ job: id, operation, tenant, ...(parent === undefined ? {} : { traceId: parent.traceId }) })
   }
 
   #beginSpan(job: OpenJob, attempt: number): void {
@@ -296,7 +306,9 @@ export class JobTracker {
       // a worker that shuts down over its job says so itself; there may be another
       return this.#apply(
         job,
-        frame.error._tag === "WorkerLost" ? { event: "workerLost" } : { event: "failed", error: frame.error }
+        frame.error._tag === "WorkerLost"
+          ? { event: "workerLost", announced: true }
+          : { event: "failed", error: frame.error }
       )
     }
     if (frame.head !== undefined) job.listener.onStart(frame.head)
@@ -361,7 +373,7 @@ export class JobTracker {
 
   #workerLost(link: WorkerLink<OpenJob>): void {
     this.#exchange.workerLost(link.id)
-    for (const job of [...link.jobs]) this.#apply(job, { event: "workerLost" })
+    for (const job of [...link.jobs]) this.#apply(job, { event: "workerLost", announced: false })
   }
 
   #tick(): void {
@@ -384,7 +396,7 @@ export class JobTracker {
           this.#apply(job, { event: "deadline", retryAfterMs: job.pool.retryAfterMs(job.request) })
         } else if (job.confirmAt !== undefined && now >= job.confirmAt) this.#confirm(job)
         else if (this.#isOvertaken(job, now)) this.#apply(job, { event: "overtaken" })
-      } else if (now - job.lastSeen > silenceMs) this.#apply(job, { event: "workerLost" })
+      } else if (now - job.lastSeen > silenceMs) this.#apply(job, { event: "workerLost", announced: false })
     }
   }
 

@@ -64,7 +64,13 @@ export const maxDeliveries = 4
 export const maxAttempts = 3
 
 /**
- * How often workers and ingresses announce slots and occupancy although nothing has changed, in milliseconds, and after how much
- * silence what they announced is forgotten.
+ * How often workers and ingresses announce slots and occupancy although nothing has changed, in milliseconds, and after how
+ * much silence what they announced is forgotten.
  */
 export const announcementMs = { every: 500, expires: 3_000 }
+
+/**
+ * A job over which this many workers were lost without a word is taken for the cause, and is given to no other. Draining
+ * workers say that they go, and do not count.
+ */
+export const maxLosses = 2

@@ -25,7 +25,10 @@ export class ModelNotFound extends Schema.TaggedError<ModelNotFound>()("ModelNot
   model: Schema.String
 }) {
   override get message() {
-    return `The model '${this.model}' does not exist or does not serve this operation: GET /v1/models lists the models`
+    // clients can write anything there
+    return `The model '${
+      this.model.slice(0, 200)
+    }' does not exist or does not serve this operation: GET /v1/models lists the models`
   }
 }
 
@@ -169,6 +172,14 @@ export class WorkerLost extends Schema.TaggedError<WorkerLost>()("WorkerLost", {
   }
 }
 
+/** Several workers died or hung over the same job, one after the other: it is most likely the cause, and is over for good. */
+export class PoisonJob extends Schema.TaggedError<PoisonJob>()("PoisonJob", {}) {
+  override get message() {
+    return "Two workers were lost one after the other while they worked on this request, so it was not given to a third. "
+      + "Do not send it again: the operator of the gateway can find it in the log by the id in the header x-request-id"
+  }
+}
+
 /** Frames of the answer were lost between worker and ingress. */
 export class AnswerLost extends Schema.TaggedError<AnswerLost>()("AnswerLost", {}) {
   override get message() {
@@ -210,6 +221,7 @@ export const JobError = Schema.Union([
   QueueFull,
   QueueTimeout,
   WorkerLost,
+  PoisonJob,
   AnswerLost,
   Cancelled,
   Unavailable,

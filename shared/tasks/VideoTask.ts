@@ -14,7 +14,7 @@
  * A worker owns a task by a claim that it has to renew. Each claim has the next number, which fences: what a worker with
  * an older number writes is refused, so one that was frozen and wakes cannot spoil the work of its successor.
  */
-import { type Option, Result, Schema } from "effect"
+import { Effect, type Option, Result, Schema } from "effect"
 import { buckets } from "../bus/Storage.ts"
 import { JobError } from "../contract/JobError.ts"
 import { TaskStatus, VideoMetadata } from "../contract/VideoGenerations.ts"
@@ -58,6 +58,8 @@ export const VideoTask = Schema.Struct({
   owner: Schema.NullOr(Owner),
   /** The number of the last claim; 0 where there was none. */
   claims: Schema.Int,
+  /** How many workers have let their claim run out without a word: died or frozen. Absent in records of older gateways. */
+  losses: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
   /** Epoch milliseconds until which the owner's claim holds. */
   leaseUntil: Schema.Finite,
   /** Set before the provider is asked, so that it is known whether it may have been. */
@@ -137,7 +139,9 @@ const apply = (record: VideoTask, event: TaskEvent, now: number): VideoTask | un
     case "claimed": {
       if (record.owner !== null && now < record.leaseUntil) return undefined
       const claim = record.claims + 1
-      return { ...record, owner: { worker: event.worker, claim }, claims: claim, leaseUntil }
+      // who lets go of a task is no owner any more
+      const losses = record.owner === null ? record.losses : record.losses + 1
+      return { ...record, owner: { worker: event.worker, claim }, claims: claim, losses, leaseUntil }
     }
     case "starting":
       return { ...record, providerTask: { provider: event.provider, model: event.model, task: null }, leaseUntil }
@@ -169,6 +173,7 @@ export const make = (
   progress: 0,
   owner: null,
   claims: 0,
+  losses: 0,
   leaseUntil: now,
   providerTask: null,
   result: null,

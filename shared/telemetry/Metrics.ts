@@ -169,6 +169,11 @@ export const redispatches = counter(
   ["workload", "pool"],
   "Jobs that were given to another worker because theirs was lost"
 )
+export const poisonJobs = counter(
+  "gateway_queue_poison_jobs_total",
+  ["workload", "pool"],
+  "Jobs that were given up because two workers were lost over them one after the other"
+)
 
 // workers
 

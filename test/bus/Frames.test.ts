@@ -74,6 +74,7 @@ describe("a message", () => {
       new JobError.QueueFull({ retryAfterMs: 1 }),
       new JobError.QueueTimeout({ retryAfterMs: 1 }),
       new JobError.WorkerLost(),
+      new JobError.PoisonJob(),
       new JobError.AnswerLost(),
       new JobError.Cancelled(),
       new JobError.Unavailable({ retryAfterMs: 1 }),

@@ -4,7 +4,7 @@ import { Arbitrary, Schema } from "effect"
 import type { Redispatch } from "../../shared/bus/Frame.ts"
 import type { Command, JobEvent, JobState, Step } from "../../shared/bus/JobState.ts"
 import { initial, step } from "../../shared/bus/JobState.ts"
-import { maxAttempts } from "../../shared/bus/Limits.ts"
+import { maxAttempts, maxLosses } from "../../shared/bus/Limits.ts"
 import { InternalError } from "../../shared/contract/JobError.ts"
 
 const claimed = (
@@ -23,7 +23,8 @@ const events = {
   "committed": claimed(1, "a", false, "neverSent"),
   "flushed": { event: "flushed" },
   "overtaken": { event: "overtaken" },
-  "workerLost": { event: "workerLost" },
+  "workerLost": { event: "workerLost", announced: false },
+  "workerLost, announced": { event: "workerLost", announced: true },
   "frameLost": { event: "frameLost" },
   "ended": { event: "ended" },
   "failed": { event: "failed", error: new InternalError() },
@@ -34,11 +35,11 @@ const events = {
 
 const states = {
   "Queued": initial,
-  "Published": { state: "Published", attempt: 1 },
-  "Claimed, repeatable": { state: "Claimed", attempt: 1, worker: "a", redispatch: "always" },
-  "Claimed, not yet sent": { state: "Claimed", attempt: 1, worker: "a", redispatch: "notYetSent" },
-  "Claimed, not repeatable": { state: "Claimed", attempt: 1, worker: "a", redispatch: "neverSent" },
-  "Streaming": { state: "Streaming", attempt: 1, worker: "a" },
+  "Published": { state: "Published", attempt: 1, losses: 0 },
+  "Claimed, repeatable": { state: "Claimed", attempt: 1, losses: 0, worker: "a", redispatch: "always" },
+  "Claimed, not yet sent": { state: "Claimed", attempt: 1, losses: 0, worker: "a", redispatch: "notYetSent" },
+  "Claimed, not repeatable": { state: "Claimed", attempt: 1, losses: 0, worker: "a", redispatch: "neverSent" },
+  "Streaming": { state: "Streaming", attempt: 1, losses: 0, worker: "a" },
   "Done": { state: "Done" },
   "Failed": { state: "Failed" },
   "Cancelled": { state: "Cancelled" }
@@ -102,6 +103,7 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "claimed for another attempt": "Claimed 1 by a (always), refuse",
     "flushed": "Streaming 1 by a",
     "workerLost": "Published 2, cancel 1 at a, restart, publish 2",
+    "workerLost, announced": "Published 2, cancel 1 at a, restart, publish 2",
     "frameLost": "Published 2, cancel 1 at a, restart, publish 2",
     "ended": "Done",
     "failed": "Failed, fail InternalError",
@@ -116,6 +118,7 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "claimed for another attempt": "Claimed 1 by a (notYetSent), refuse",
     "flushed": "Streaming 1 by a",
     "workerLost": "Published 2, cancel 1 at a, restart, publish 2",
+    "workerLost, announced": "Published 2, cancel 1 at a, restart, publish 2",
     "frameLost": "Published 2, cancel 1 at a, restart, publish 2",
     "ended": "Done",
     "failed": "Failed, fail InternalError",
@@ -128,6 +131,7 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "claimed for another attempt": "Claimed 1 by a (neverSent), refuse",
     "flushed": "Streaming 1 by a",
     "workerLost": "Failed, cancel 1 at a, fail WorkerLost",
+    "workerLost, announced": "Failed, cancel 1 at a, fail WorkerLost",
     "frameLost": "Failed, cancel 1 at a, fail AnswerLost",
     "ended": "Done",
     "failed": "Failed, fail InternalError",
@@ -138,6 +142,7 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "claimed by another": "Streaming 1 by a, refuse",
     "claimed for another attempt": "Streaming 1 by a, refuse",
     "workerLost": "Failed, cancel 1 at a, fail WorkerLost",
+    "workerLost, announced": "Failed, cancel 1 at a, fail WorkerLost",
     "frameLost": "Failed, cancel 1 at a, fail AnswerLost",
     "ended": "Done",
     "failed": "Failed, fail InternalError",
@@ -175,11 +180,50 @@ describe.each(Object.entries(states))("%s", (name, state) => {
 })
 
 it("gives up after the last attempt", () => {
-  const waiting: JobState = { state: "Published", attempt: maxAttempts }
+  const waiting: JobState = { state: "Published", attempt: maxAttempts, losses: 0 }
   assert.deepStrictEqual(step(waiting, events.overtaken), { next: waiting, commands: [] })
-  const last: JobState = { state: "Claimed", attempt: maxAttempts, worker: "a", redispatch: "always" }
+  const last: JobState = { state: "Claimed", attempt: maxAttempts, losses: 0, worker: "a", redispatch: "always" }
   assert.strictEqual(text(step(last, events.workerLost)), `Failed, cancel ${maxAttempts} at a, fail WorkerLost`)
   assert.strictEqual(text(step(last, events.frameLost)), `Failed, cancel ${maxAttempts} at a, fail AnswerLost`)
+})
+
+/** The states through which these events lead a job. */
+const after = (...happened: ReadonlyArray<JobEvent>): Step =>
+  happened.reduce<Step>((before, event) => step(before.next, event), { next: initial, commands: [] })
+
+describe("a job over which workers are lost", () => {
+  const { admitted, flushed, overtaken, workerLost } = events
+  const announced = events["workerLost, announced"]
+
+  it("is given up after the second that was lost without a word", () => {
+    assert.strictEqual(
+      text(after(admitted, claimed(1, "a", false), workerLost, claimed(2, "b", true), workerLost)),
+      "Failed, cancel 2 at b, fail PoisonJob"
+    )
+  })
+
+  it("is given up too where the second had begun to answer, or to pay", () => {
+    const once = [admitted, claimed(1, "a", false), workerLost]
+    assert.strictEqual(
+      text(after(...once, claimed(2, "b", true), flushed, workerLost)),
+      "Failed, cancel 2 at b, fail PoisonJob"
+    )
+    assert.strictEqual(
+      text(after(...once, claimed(2, "b", true, "neverSent"), workerLost)),
+      "Failed, cancel 2 at b, fail PoisonJob"
+    )
+  })
+
+  it("goes on where they said that they go, or had not begun", () => {
+    assert.strictEqual(
+      text(after(admitted, claimed(1, "a", false), announced, claimed(2, "b", true), workerLost)),
+      "Published 3, cancel 2 at b, restart, publish 3"
+    )
+    assert.strictEqual(
+      text(after(admitted, overtaken, claimed(2, "b", true), workerLost)),
+      "Published 3, cancel 2 at b, restart, publish 3"
+    )
+  })
 })
 
 /** What may happen next, the more often the more often it is here: a walk should get far before it ends. */
@@ -243,6 +287,14 @@ describe("in whatever order events come", () => {
     )
     assert.isAtMost(published.length, maxAttempts)
     assert.deepStrictEqual(published, published.map((_, index) => index + 1))
+  }, options)
+
+  it.prop("nothing is published after the second worker that was lost without a word", [sequences], ([sequence]) => {
+    let losses = 0
+    for (const { before, commands, event } of walk(sequence)) {
+      if (event.event === "workerLost" && !event.announced && "worker" in before) losses++
+      if (losses >= maxLosses) assert.notInclude(commands.map(({ command }) => command), "publish")
+    }
   }, options)
 
   it.prop("nothing is published or restarted once bytes have reached the client", [sequences], ([sequence]) => {

@@ -29,7 +29,7 @@ const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: Readon
   [new JobError.QueueFull({ retryAfterMs: 2_000 }), "waiting", "2 s"],
   [new JobError.QueueTimeout({ retryAfterMs: 2_000 }), "in time", "2 s"],
   [new JobError.WorkerLost(), "worker", "again"],
-
+  [new JobError.PoisonJob(), "Two workers", "Do not send it again", "x-request-id"],
   [new JobError.AnswerLost(), "answer", "again"],
   [new JobError.Cancelled(), "cancelled"],
   [new JobError.Unavailable({ retryAfterMs: 100 }), "gateway", "1 s"],

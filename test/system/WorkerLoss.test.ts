@@ -37,6 +37,33 @@ describe("a worker is killed", { timeout: 90_000 }, () => {
       })
   )
 
+  it.live("twice over the same request: that one is given up, and the third worker serves all others", () =>
+    Gateway.run({}, async (gateway) => {
+      gateway.provider.behave({ kind: "silent" })
+      const answer = gateway.request(chat("free-chat"))
+      for (let worker = 0; worker < 2; worker++) {
+        await gateway.provider.nextRequest()
+        await gateway.startWorker()
+        await gateway.workers[worker]!.kill()
+      }
+      const refused = await answer
+      assert.strictEqual(refused.headers.get("x-should-retry"), "false")
+      assert.deepInclude(await outcomeOf(Promise.resolve(refused)), {
+        kind: "refused",
+        status: 502,
+        code: "poison_request"
+      })
+      const [ingress] = gateway.ingresses
+      assert.include(ingress!.log, "it has ended two workers")
+      const metrics = await (await fetch(`${ingress!.url}/metrics`)).text()
+      assert.match(metrics, /^gateway_queue_poison_jobs_total\{[^}]*workload="chat"[^}]*\} 1$/m)
+      gateway.provider.behave({ kind: "answer" })
+      assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"))), { kind: "whole" })
+      // the stream gives the last attempt out again, and no worker begins it
+      await untilNoJobs(gateway.nats)
+      assert.lengthOf(gateway.provider.requests, 3)
+    }))
+
   it.live("before the first byte of a paid call: an error, and the call is not made twice", () =>
     Gateway.run({}, async (gateway) => {
       gateway.provider.behave({ kind: "silent" })

@@ -46,6 +46,23 @@ const after = (...happened: ReadonlyArray<VideoTask.TaskEvent>): VideoTask.Video
 
 const claimedByA = { event: "claimed", worker: "a" } as const
 
+describe("workers that are lost over a task", () => {
+  const claim = (task: VideoTask.VideoTask, worker: string, now: number) =>
+    Result.getOrThrow(VideoTask.transition(task, { event: "claimed", worker }, now))
+
+  it("are counted where their claim ran out, and not where they let go of it", () => {
+    const lost = claim(after(claimedByA), "b", VideoTask.leaseMs)
+    assert.deepInclude(lost, { claims: 2, losses: 1 })
+    assert.deepInclude(claim(lost, "c", 2 * VideoTask.leaseMs), { claims: 3, losses: 2 })
+    assert.deepInclude(claim(after(claimedByA, events.released), "b", 0), { claims: 2, losses: 0 })
+  })
+
+  it("are none in the record of an older gateway", () => {
+    const { losses: _losses, ...older } = named("task_1")
+    assert.deepStrictEqual(Option.getOrThrow(VideoTask.decode(JSON.stringify(older))), named("task_1"))
+  })
+})
+
 describe("the states of a task", () => {
   const states = {
     queued: after(),

@@ -5,6 +5,7 @@ import {
   InternalError,
   InvalidRequest,
   ModelNotFound,
+  PoisonJob,
   ProviderFailed,
   ProviderRateLimited,
   ProviderRejected,
@@ -161,6 +162,7 @@ export const ofJobs: ReadonlyArray<RequestError> = [
   new QueueFull({ retryAfterMs: 2_000 }),
   new ProviderFailed({ provider, reason: "unreachable", status: null, retryAfterMs: null }),
   new WorkerLost(),
+  new PoisonJob(),
   new AnswerLost(),
   new QueueTimeout({ retryAfterMs: 1_000 }),
   new ProviderTimeout({ provider, phase: "first byte" })
