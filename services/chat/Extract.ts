@@ -99,17 +99,20 @@ const weight = (passage: Passage): number => passage.origin === "assistant" ? 0.
 export const rankByQuestion = (passages: ReadonlyArray<Passage>, question: ReadonlyArray<string>): Ranking => {
   const wanted = new Set(question)
   const holders = new Map<string, number>()
+  /** How often each passage has which word of the question; only those that it has. */
+  const counts = new Map<Passage, ReadonlyMap<string, number>>()
   let length = 0
-  for (const { words } of passages) {
-    length += words.length
-    for (const word of new Set(words)) if (wanted.has(word)) holders.set(word, (holders.get(word) ?? 0) + 1)
+  for (const passage of passages) {
+    const times = new Map<string, number>()
+    for (const word of passage.words) if (wanted.has(word)) times.set(word, (times.get(word) ?? 0) + 1)
+    for (const word of times.keys()) holders.set(word, (holders.get(word) ?? 0) + 1)
+    counts.set(passage, times)
+    length += passage.words.length
   }
   const mean = length / Math.max(1, passages.length)
   return best(passages, (passage) => {
     let score = 0
-    for (const word of wanted) {
-      const times = passage.words.reduce((sum, other) => other === word ? sum + 1 : sum, 0)
-      if (times === 0) continue
+    for (const [word, times] of counts.get(passage) ?? []) {
       const held = holders.get(word) ?? 0
       const rarity = Math.log(1 + (passages.length - held + 0.5) / (held + 0.5))
       score += rarity * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * passage.words.length / mean))
@@ -134,6 +137,9 @@ const best = (passages: ReadonlyArray<Passage>, score: (passage: Passage) => num
     .filter(({ score }) => score > 0)
     .toSorted((a, b) => b.score - a.score || a.passage.order - b.passage.order)
 
+/** Passages that are looked at for those that say something new. */
+const mostLookedAt = 1_000
+
 /**
  * The best passages that come near the best one, at most `limit`, in the order of the text. `share` is how much of the
  * best score a passage must have, 0 to 1.
@@ -141,7 +147,7 @@ const best = (passages: ReadonlyArray<Passage>, score: (passage: Passage) => num
 export const choose = (ranking: Ranking, limit: number, share: number): ReadonlyArray<Passage> => {
   const top = ranking[0]?.score ?? 0
   const chosen: Array<Passage> = []
-  for (const { passage, score } of ranking) {
+  for (const { passage, score } of ranking.slice(0, mostLookedAt)) {
     if (chosen.length === limit || score < top * share) break
     if (!chosen.some(({ text }) => text.includes(passage.text) || passage.text.includes(text))) chosen.push(passage)
   }

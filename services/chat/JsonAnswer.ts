@@ -10,7 +10,7 @@ import { Effect, Predicate } from "effect"
 import type { Facts } from "./Facts.ts"
 import { fieldWords } from "./Facts.ts"
 import { stringOfFormat } from "./Formats.ts"
-import { combine, type Constraints, isSame, SchemaDocument, typeOf } from "./JsonSchema.ts"
+import { combine, type Constraints, keyOf, keysOf, SchemaDocument, typeOf } from "./JsonSchema.ts"
 import { samplePatterns } from "./Patterns.ts"
 import { clip } from "./Sentences.ts"
 
@@ -87,7 +87,8 @@ class Maker {
     const { facts, variant } = this.#substance
     const mentioned = facts.mentioned(allowed.filter((value) => typeof value === "string"))
     if (mentioned !== undefined && index === 0) return mentioned
-    const sample = constraints.samples.find((sample) => allowed.some((value) => isSame(value, sample)))
+    const keys = keysOf(allowed)
+    const sample = constraints.samples.find((sample) => keys.has(keyOf(sample)))
     if (sample !== undefined && index === 0 && variant === 0) return sample
     return allowed[(variant + index) % Math.max(1, allowed.length)] ?? null
   }
@@ -169,8 +170,10 @@ class Maker {
   #object(constraints: Constraints, depth: number): unknown {
     const { additional, least, most, properties, required } = constraints
     const entries: Array<readonly [string, unknown]> = []
+    const made = new Set<string>()
     const add = (name: string, schema: unknown): void => {
       entries.push([name, this.make(schema, name, 0, depth + 1)])
+      made.add(name)
     }
     for (const [name, schema] of properties) {
       if (required.has(name) || (entries.length < most.properties && this.#isWanted(name, schema, depth))) {
@@ -179,14 +182,15 @@ class Maker {
     }
     for (const name of required) if (!properties.has(name)) add(name, additional)
     for (const [name, schema] of properties) {
-      if (entries.length < least.properties && !entries.some(([made]) => made === name)) add(name, schema)
+      if (entries.length < least.properties && !made.has(name)) add(name, schema)
     }
     for (let extra = 1; entries.length < Math.min(least.properties, maxValues); extra++) {
       if (!properties.has(`field${extra}`)) add(`field${extra}`, additional)
     }
     // Over `maxProperties` may stand only what is demanded.
-    const spare = entries.filter(([name]) => !required.has(name)).slice(0, Math.max(0, most.properties - required.size))
-    return Object.fromEntries(entries.filter((entry) => required.has(entry[0]) || spare.includes(entry)))
+    const room = Math.max(0, most.properties - required.size)
+    const spare = new Set(entries.filter(([name]) => !required.has(name)).slice(0, room))
+    return Object.fromEntries(entries.filter((entry) => required.has(entry[0]) || spare.has(entry)))
   }
 
   #isWanted(name: string, schema: unknown, depth: number): boolean {

@@ -129,7 +129,7 @@ export class SchemaDocument {
     const { least, most, types } = constraints
     const type = typeOf(value)
     if (types !== undefined && !types.has(type) && !(type === "integer" && types.has("number"))) return false
-    if (constraints.values !== undefined && !constraints.values.some((other) => isSame(value, other))) return false
+    if (constraints.values !== undefined && !keysOf(constraints.values).has(keyOf(value))) return false
     const fits = (schema: unknown, inner: unknown): boolean =>
       schema === undefined || this.obeys(this.constraints(schema), inner, depth + 1)
     const within = (bound: Bound, size: number): boolean => size >= least[bound] && size <= most[bound]
@@ -275,8 +275,8 @@ export const combine = (a: Constraints, b: Constraints): Constraints => {
 }
 
 const common = (a: ReadonlyArray<unknown>, b: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
-  const held = new Set(b.map(canonical))
-  return a.filter((value) => held.has(canonical(value)))
+  const held = keysOf(b)
+  return a.filter((value) => held.has(keyOf(value)))
 }
 
 const meet = (a: unknown, b: unknown): unknown => a === undefined ? b : b === undefined ? a : { allOf: [a, b] }
@@ -299,8 +299,21 @@ const leastCommonMultiple = (a: number, b: number): number => {
   return a * b / high
 }
 
-export const isSame = (a: unknown, b: unknown): boolean =>
-  a === b || (Predicate.isObjectOrArray(a) && Predicate.isObjectOrArray(b) && canonical(a) === canonical(b))
+/** Values that are the same in JSON have the same key. */
+export const keyOf = (value: unknown): unknown =>
+  Predicate.isObjectOrArray(value) ? `json ${canonical(value)}` : typeof value === "string" ? `text ${value}` : value
+
+const keys = new WeakMap<ReadonlyArray<unknown>, ReadonlySet<unknown>>()
+
+/** The keys of values, made once for each list of them. */
+export const keysOf = (values: ReadonlyArray<unknown>): ReadonlySet<unknown> => {
+  let known = keys.get(values)
+  if (known === undefined) {
+    known = new Set(values.map(keyOf))
+    keys.set(values, known)
+  }
+  return known
+}
 
 const canonical = (value: unknown): string | undefined =>
   JSON.stringify(value, (_, inner: unknown) =>

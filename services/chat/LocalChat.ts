@@ -5,7 +5,7 @@
  * has nothing to answer with. The same conversation gets the same answer. Because its pace and its failures can be set,
  * it is also what the gateway is loaded and broken with.
  */
-import { Clock, Context, Effect, Layer, Option, Random, Schema, Stream } from "effect"
+import { Clock, Context, Effect, Layer, Option, Predicate, Random, Schema, Stream } from "effect"
 import { atLeast, between, integer } from "../../shared/contract/Fields.ts"
 import type { JobError } from "../../shared/contract/JobError.ts"
 import { InvalidRequest, ProviderFailed } from "../../shared/contract/JobError.ts"
@@ -54,6 +54,38 @@ const tokensAtOnce = 512
 /** As many as OpenAI allows. All are made at once, so each costs memory. */
 const maxChoices = 128
 
+/**
+ * What is looked through again and again while an answer is made: as much as OpenAI takes of functions and of properties
+ * in a schema, and a few more stop sequences.
+ */
+const maxTools = 128
+const maxStops = 64
+const maxSchemaValues = 5_000
+
+const checkSize = ({ format, stop, tools }: Conversation): Effect.Effect<void, InvalidRequest> => {
+  const refuse = (param: string, what: string) => InvalidRequest.at(param, `${what} for this model`)
+  if (stop.length > maxStops) return Effect.fail(refuse("stop", `must hold at most ${maxStops} sequences`))
+  if (tools.length > maxTools) return Effect.fail(refuse("tools", `must hold at most ${maxTools} tools`))
+  const large = tools.find(({ parameters }) => !hasAtMost(parameters, maxSchemaValues))
+  if (large !== undefined) {
+    return Effect.fail(refuse(large.path ?? "tools", `must have a schema of at most ${maxSchemaValues} values`))
+  }
+  return format.type === "jsonSchema" && !hasAtMost(format.schema, maxSchemaValues)
+    ? Effect.fail(refuse("response_format", `must have a schema of at most ${maxSchemaValues} values`))
+    : Effect.void
+}
+
+/** Whether a JSON value holds no more values than that. */
+const hasAtMost = (json: unknown, most: number): boolean => {
+  const open: Array<unknown> = [json]
+  for (let seen = 0; open.length > 0; seen++) {
+    if (seen > most) return false
+    const next = open.pop()
+    if (Predicate.isObjectOrArray(next)) { for (const value of Object.values(next)) open.push(value) }
+  }
+  return true
+}
+
 export class LocalChat extends Context.Service<LocalChat, {
   /**
    * The events of the answer, choices taking turns token by token, one delta per word or mark.
@@ -77,6 +109,7 @@ const start = Effect.fnUntraced(function*(conversation: Conversation, options: L
   if (conversation.choices > maxChoices) {
     return yield* InvalidRequest.at("n", `must be at most ${maxChoices} for this model`)
   }
+  yield* checkSize(conversation)
   const startedAt = yield* Clock.currentTimeMillis
   const fault = yield* drawFault(options.fault, conversation.seed ?? request)
   const answers = yield* planAnswers(conversation, options.words)

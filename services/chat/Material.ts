@@ -130,21 +130,27 @@ const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unkno
 const jsonCharacters = 100_000
 const jsonLeaves = 60
 
+/** Deeper than this, nothing is told. */
+const jsonDepth = 32
+
 /** A JSON text as a list of its names and values; any other text as it is. */
 export const readable = (text: string): string => {
   if (text.length > jsonCharacters || !/^\s*[[{]/u.test(text)) return text
   const json = decodeJson(text)
-  return Option.isSome(json) ? leaves(json.value, "").slice(0, jsonLeaves).join("; ") : text
+  return Option.isSome(json) ? leaves(json.value, "", 0).slice(0, jsonLeaves).join("; ") : text
 }
 
-const leaves = (json: unknown, path: string): ReadonlyArray<string> => {
+const leaves = (json: unknown, path: string, depth: number): ReadonlyArray<string> => {
+  if (depth > jsonDepth) return []
   if (typeof json !== "object" || json === null) return [path === "" ? String(json) : `${path}: ${String(json)}`]
   if (Array.isArray(json)) {
     return json.every((item) => typeof item !== "object" || item === null)
       ? [path === "" ? json.join(", ") : `${path}: ${json.join(", ")}`]
-      : json.slice(0, jsonLeaves).flatMap((item, i) => leaves(item, `${path} ${i + 1}`.trim()))
+      : json.slice(0, jsonLeaves).flatMap((item, i) => leaves(item, `${path} ${i + 1}`.trim(), depth + 1))
   }
-  return Object.entries(json).slice(0, jsonLeaves).flatMap(([name, value]) => leaves(value, `${path} ${name}`.trim()))
+  return Object.entries(json).slice(0, jsonLeaves).flatMap(([name, value]) =>
+    leaves(value, `${path} ${name}`.trim(), depth + 1)
+  )
 }
 
 const numerals = ["No", "One", "Two", "Three", "Four", "Five"]

@@ -33,8 +33,13 @@ export type Operation =
 
 export type Arrangement = "row" | "column" | "grid" | "blend" | "inset"
 
+/** Characters that are read of an instruction, and of each of its clauses: what says more is no instruction, but a text. */
+const readCharacters = 4_000
+const clauseCharacters = 400
+
 /** How the pictures of a request that brings several are put together. */
-export const arrangementOf = (instruction: string): Arrangement => {
+export const arrangementOf = (text: string): Arrangement => {
+  const instruction = text.slice(0, readCharacters)
   if (/\b(grid|collage|mosaic of)\b/i.test(instruction)) return "grid"
   if (/\b(blend|overlay|double exposure|merge|mix|fade)\b/i.test(instruction)) return "blend"
   if (/\b(stack|vertical(ly)?|above|below|beneath|column|top of each other)\b/i.test(instruction)) return "column"
@@ -53,14 +58,15 @@ const separator = /[,;:!?\n，。；、]|\.(?!\d)|\b(?:then|and|also|afterwards|
 
 const clausesOf = (instruction: string): ReadonlyArray<Clause> => {
   const quotes: Array<string> = []
-  const text = instruction
+  const text = instruction.slice(0, readCharacters)
     .replaceAll(quotation, (_match, double: string | undefined, single: string | undefined) => {
       quotes.push(double ?? single ?? "")
       return ` ‹${quotes.length - 1}› `
     })
     .toLowerCase()
     .replaceAll(/black(?:\s*(?:and|&)\s*|-and-|-)white|\bb\s*&\s*w\b/g, "grayscale")
-  return text.split(separator).flatMap((part) => {
+  return text.split(separator).flatMap((clause) => {
+    const part = clause.slice(0, clauseCharacters)
     if (part.trim() === "") return []
     const quote = /‹(\d+)›/.exec(part)?.[1]
     return [{

@@ -4,20 +4,22 @@ import { ByteSize, Effect, Result, Schema } from "effect"
 import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effect/http"
 import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
 import { InvalidRequest, type QueueFull } from "../../shared/contract/JobError.ts"
+import { excessOf, JsonBounds } from "../../shared/contract/JsonBounds.ts"
 import * as Mistake from "../../shared/contract/Mistake.ts"
 import type * as Contract from "../../shared/contract/Operation.ts"
 import { operations } from "../../shared/contract/operations.ts"
+import { Turns } from "../../shared/contract/Turns.ts"
 import { BodyTooLarge, MediaTypeUnsupported } from "./IngressError.ts"
 import { noRoom, type ReadingRoom } from "./ReadingRoom.ts"
 
 /** The largest body that is read: 32 MiB. */
 export const maxBodyBytes = 32 * 1024 * 1024
 
-/** How deep arrays and objects may nest: deeper than any real request, and no strain on any recursive reader. */
-const maxDepth = 128
+/** A body of up to this many bytes is decoded in one go. */
+const smallBytes = 128 * 1024
 
-/** How many values a body may hold: several times a rerank of 10,000 documents, and decoded in a fraction of a second. */
-const maxValues = 250_000
+/** Of a larger one, what is looked through in one turn of the event loop: a few milliseconds. In bytes. */
+const lookedThroughBytes = 2 * 1024 * 1024
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
@@ -119,14 +121,37 @@ export const decode = (
   if (decoder === undefined) return Effect.die(new Error(`no decoder for ${operation.name}`))
   return decoder.form !== undefined && isForm(headers)
     ? decodeForm(decoder.form, headers["content-type"] ?? "", bytes)
-    : Effect.fromResult(decodeJson(decoder.json, bytes))
+    : bytes.length <= smallBytes
+    ? Effect.fromResult(decodeJson(decoder.json, bytes))
+    : decodeInSteps(decoder.json, bytes)
 }
 
 /** Who sets the header by hand forgets the boundary. */
 const notAForm = "The request body is not a valid form with the boundary that its Content-Type names"
 
+/** Pictures, a mask and settings: far more than any model takes. */
+const maxParts = 1_000
+
+const tooManyParts = new InvalidRequest({
+  message: `The request body holds more than ${maxParts} parts`,
+  param: null,
+  code: "invalid_form"
+})
+
+/** Every part begins in a line of its own with two hyphens. */
+const partMark = Buffer.from("\r\n--")
+
+const hasTooManyParts = (bytes: Uint8Array): boolean => {
+  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  let parts = 0
+  for (let at = body.indexOf(partMark); at !== -1; at = body.indexOf(partMark, at + partMark.length)) {
+    if (++parts > maxParts) return true
+  }
+  return false
+}
+
 const decodeForm = (decoder: Decoder, contentType: string, bytes: Uint8Array) =>
-  Effect.tryPromise({
+  hasTooManyParts(bytes) ? Effect.fail(tooManyParts) : Effect.tryPromise({
     // the platform's own parser, which undici keeps
     try: () => new Response(bytes as Uint8Array<ArrayBuffer>, { headers: { "content-type": contentType } }).formData(),
     catch: () => new InvalidRequest({ message: notAForm, param: null, code: "invalid_form" })
@@ -134,17 +159,44 @@ const decodeForm = (decoder: Decoder, contentType: string, bytes: Uint8Array) =>
 
 type Decoded = Result.Result<Contract.RequestBody, InvalidRequest>
 
-const decodeJson = (decoder: Decoder, bytes: Uint8Array): Decoded => {
-  const excess = excessOf(bytes)
-  if (excess !== undefined) return invalid(null, `The request body ${excess}`, "invalid_json")
-  let value: unknown
-  try {
-    value = JSON.parse(utf8.decode(bytes))
-  } catch (cause) {
-    const what = cause instanceof TypeError ? "is not valid UTF-8" : "is not valid JSON"
-    return invalid(null, `The request body ${what}`, "invalid_json")
+const decodeJson = (decoder: Decoder, bytes: Uint8Array): Decoded =>
+  excessive(excessOf(bytes)) ??
+    Result.flatMap(textOf(bytes), (text) => Result.flatMap(parse(text), (value) => validate(decoder, value)))
+
+/** The same with a turn of the event loop for each step: a large body holds up no other request. */
+const decodeInSteps = Effect.fnUntraced(function*(decoder: Decoder, bytes: Uint8Array) {
+  const turn = yield* Turns
+  const bounds = new JsonBounds()
+  for (let at = 0; at < bytes.length; at += lookedThroughBytes) {
+    yield* turn.next
+    const excess = excessive(bounds.push(bytes.subarray(at, at + lookedThroughBytes)))
+    if (excess !== undefined) return yield* Effect.fromResult(excess)
   }
-  return validate(decoder, value)
+  yield* turn.next
+  const text = yield* Effect.fromResult(textOf(bytes))
+  yield* turn.next
+  const value = yield* Effect.fromResult(parse(text))
+  yield* turn.next
+  return yield* Effect.fromResult(validate(decoder, value))
+})
+
+const excessive = (excess: string | undefined) =>
+  excess === undefined ? undefined : invalid(null, `The request body ${excess}`, "invalid_json")
+
+const textOf = (bytes: Uint8Array): Result.Result<string, InvalidRequest> => {
+  try {
+    return Result.succeed(utf8.decode(bytes))
+  } catch {
+    return invalid(null, "The request body is not valid UTF-8", "invalid_json")
+  }
+}
+
+const parse = (text: string): Result.Result<unknown, InvalidRequest> => {
+  try {
+    return Result.succeed(JSON.parse(text))
+  } catch {
+    return invalid(null, "The request body is not valid JSON", "invalid_json")
+  }
 }
 
 const validate = (decoder: Decoder, value: unknown): Decoded =>
@@ -157,42 +209,5 @@ const validate = (decoder: Decoder, value: unknown): Decoded =>
     })
   })
 
-const invalid = (param: string | null, message: string, code: string): Decoded =>
+const invalid = (param: string | null, message: string, code: string): Result.Result<never, InvalidRequest> =>
   Result.fail(new InvalidRequest({ message, param, code }))
-
-/** What of a body is more than is read, found before anything of it is built. */
-const excessOf = (bytes: Uint8Array): string | undefined => {
-  let depth = 0
-  let values = 0
-  for (let at = 0; at < bytes.length; at++) {
-    switch (bytes[at]) {
-      case 0x22:
-        at = endOfString(bytes, at)
-        if (at === -1) return undefined
-        break
-      case 0x2c:
-        if (++values > maxValues) return `holds more than ${maxValues} values`
-        break
-      case 0x5b:
-      case 0x7b:
-        if (++depth > maxDepth) return `nests deeper than ${maxDepth} levels`
-        break
-      case 0x5d:
-      case 0x7d:
-        depth--
-    }
-  }
-  return undefined
-}
-
-/** The index of the closing quote, or -1 where the string does not end. */
-const endOfString = (bytes: Uint8Array, from: number): number => {
-  let at = from
-  for (;;) {
-    at = bytes.indexOf(0x22, at + 1)
-    if (at === -1) return -1
-    let escapes = at - 1
-    while (bytes[escapes] === 0x5c) escapes--
-    if ((at - escapes) % 2 === 1) return at
-  }
-}

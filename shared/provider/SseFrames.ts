@@ -12,13 +12,17 @@ export class SseFrames {
   /** The bytes of the frame that is not complete, as they came: joined only where it may have ended. */
   #rest: Array<Uint8Array> = []
   #restBytes = 0
+  /** The last two of them. */
+  readonly #tail = new Uint8Array(2)
 
   /** The frames that are complete now, each with the blank line that ends it. */
   push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
     const searched = this.#restBytes
+    const endsOne = this.#endsFrame(chunk)
     this.#rest.push(chunk)
     this.#restBytes += chunk.length
-    if (!chunk.includes(newline)) return []
+    this.#note(chunk)
+    if (!endsOne) return []
     const bytes = this.#rest.length === 1 ? chunk : Buffer.concat(this.#rest, this.#restBytes)
     const frames: Array<Uint8Array> = []
     let start = 0
@@ -33,6 +37,22 @@ export class SseFrames {
     this.#rest = start === bytes.length ? [] : [bytes.subarray(start)]
     this.#restBytes = bytes.length - start
     return frames
+  }
+
+  /** Whether a frame ends in a chunk. To join what came before for every newline would take the square of its length. */
+  #endsFrame(chunk: Uint8Array): boolean {
+    const byteAt = (at: number) => at < 0 ? this.#tail[at + 2] : chunk[at]
+    for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, at + 1)) {
+      const before = byteAt(at - 1) === carriageReturn ? at - 2 : at - 1
+      if (before < -this.#restBytes || byteAt(before) === newline) return true
+    }
+    return false
+  }
+
+  #note(chunk: Uint8Array): void {
+    if (chunk.length === 0) return
+    this.#tail[0] = chunk.at(-2) ?? this.#tail[1] ?? 0
+    this.#tail[1] = chunk.at(-1) ?? 0
   }
 
   /** What has come after the last whole frame. */

@@ -1,13 +1,19 @@
-/** Tells a client what of its request could not be carried over, in a header of the answer. */
+/** Lists for the client, in a header of the answer, the parts of its request that could not be carried over. */
 
-/** What more there is would only make the header longer, and is counted. */
+/** The rest is counted. Servers and proxies refuse headers of more than 8 KiB, and few readers want more than a page. */
 const maxWarnings = 20
+const maxCharacters = 2_048
 
 /** Each warning names the path of a field. Plain ASCII, and nothing that a client could have chosen. */
-export const toHeaders = (warnings: ReadonlyArray<string>): Readonly<Record<string, string>> =>
-  warnings.length === 0 ? {} : {
-    "x-translation-warnings": [
-      ...warnings.slice(0, maxWarnings),
-      ...(warnings.length > maxWarnings ? [`and ${warnings.length - maxWarnings} more`] : [])
-    ].join("; ")
+export const toHeaders = (warnings: ReadonlyArray<string>): Readonly<Record<string, string>> => {
+  if (warnings.length === 0) return {}
+  const listed: Array<string> = []
+  let characters = 0
+  for (const warning of warnings) {
+    characters += warning.length
+    if (listed.length === maxWarnings || characters > maxCharacters) break
+    listed.push(warning)
   }
+  const more = warnings.length - listed.length
+  return { "x-translation-warnings": [...listed, ...(more > 0 ? [`and ${more} more`] : [])].join("; ") }
+}

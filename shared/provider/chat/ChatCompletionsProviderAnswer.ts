@@ -9,8 +9,10 @@ import type { FinishReason, ModelEvent } from "./ModelEvent.ts"
 import * as ToolCalls from "./ToolCalls.ts"
 
 interface Choice {
-  /** The calls so far by the provider's number and id, where it gave them; the last is open. */
-  readonly calls: Array<{ readonly index: unknown; readonly id: string }>
+  /** The ids of the calls so far, where the provider gave them; the last is open. */
+  readonly calls: Array<string>
+  /** The place of the last call that has the provider's number, where it gave one. */
+  readonly places: Map<unknown, number>
   /** Reasoning was the last that was said. */
   thinking: boolean
   refused: boolean
@@ -105,7 +107,8 @@ export class Decoder implements AnswerDecoder {
     const delta = Predicate.isReadonlyObject(json) ? JSON.stringify(json) : Json.string(json) ?? ""
     if (at === -1) {
       if (name === "") return false
-      choice.calls.push({ index, id })
+      choice.places.set(index, choice.calls.length)
+      choice.calls.push(id)
       events.push({
         type: "toolCall",
         choice: number,
@@ -130,7 +133,14 @@ export class Decoder implements AnswerDecoder {
   #of(index: number): Choice {
     let choice = this.#choices.get(index)
     if (choice === undefined) {
-      choice = { calls: [], thinking: false, refused: false, finish: undefined, stopSequence: undefined }
+      choice = {
+        calls: [],
+        places: new Map(),
+        thinking: false,
+        refused: false,
+        finish: undefined,
+        stopSequence: undefined
+      }
       this.#choices.set(index, choice)
     }
     return choice
@@ -150,13 +160,13 @@ const textIn = (parts: ReadonlyArray<unknown>): string =>
   parts.map((part) => Json.string(Json.fields(part)["text"]) ?? "").join("")
 
 /** Where it stands among the calls so far; -1 where it begins one. */
-const placeOf = ({ calls }: Choice, index: unknown, id: string, name: string): number => {
+const placeOf = ({ calls, places }: Choice, index: unknown, id: string, name: string): number => {
   // some servers do not number their calls: what has a name begins one
   const isNumbered = index !== undefined && index !== null
   if (!isNumbered && name !== "") return -1
-  const at = isNumbered ? calls.findLastIndex((call) => call.index === index) : calls.length - 1
+  const at = isNumbered ? places.get(index) ?? -1 : calls.length - 1
   // others give all of them the same number
-  const known = calls[at]?.id ?? ""
+  const known = calls[at] ?? ""
   return name !== "" && id !== "" && known !== "" && id !== known ? -1 : at
 }
 

@@ -216,8 +216,8 @@ const isClosed = (schema: unknown): boolean => {
   if (!Predicate.isReadonlyObject(schema)) return true
   if (schema["type"] === "object" || schema["properties"] !== undefined) {
     const names = Object.keys(Json.fields(schema["properties"]))
-    const required = Json.list(schema["required"])
-    if (schema["additionalProperties"] !== false || !names.every((name) => required.includes(name))) return false
+    const required = new Set(Json.list(schema["required"]))
+    if (schema["additionalProperties"] !== false || !names.every((name) => required.has(name))) return false
   }
   return Object.values(schema).every(isClosed)
 }

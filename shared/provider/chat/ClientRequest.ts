@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { InvalidRequest } from "../../contract/JobError.ts"
 import { strictTranslation, translationHeader } from "../../contract/Translation.ts"
-import { reader } from "../RequestBody.ts"
+import { reader, turnFor } from "../RequestBody.ts"
 import type { Call } from "../Protocol.ts"
 import type { Conversation } from "./Conversation.ts"
 import type { ClientDialect } from "./Dialect.ts"
@@ -22,10 +22,14 @@ export const decoder = <Request>(
 ): (call: Call) => Effect.Effect<ClientRequest<Request>, InvalidRequest> => {
   const read = reader(dialect.request)
   return (call) =>
-    Effect.map(read(call), ({ json, request }) => {
+    Effect.flatMap(read(call), ({ json, request }) => {
       const isStrict = call.headers?.[translationHeader] === strictTranslation
       const losses = new Losses(isStrict ? "strict" : tolerance, dialect.settings)
-      losses.note(json, dialect.fates)
-      return { request, conversations: [dialect.toConversation(request, losses)].flat(), losses }
+      const turn = turnFor(call)
+      return turn.pipe(
+        Effect.andThen(Effect.sync(() => losses.note(json, dialect.fates))),
+        Effect.andThen(turn),
+        Effect.map(() => ({ request, conversations: [dialect.toConversation(request, losses)].flat(), losses }))
+      )
     })
 }

@@ -78,7 +78,7 @@ const toContents = (
   const add = (role: Content["role"], parts: ReadonlyArray<object>) => {
     const last = contents.at(-1)
     if (parts.length === 0) return
-    if (last?.role === role) last.parts.push(...parts)
+    if (last?.role === role) { for (const part of parts) last.parts.push(part) }
     else contents.push({ role, parts: [...parts] })
   }
   /** Pictures that tools gave, until all their responses are through. */
@@ -114,7 +114,7 @@ const toContents = (
 const toResponse = ({ content, failed }: Turn): object => {
   const text = content.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n\n")
   if (failed === true) return { error: text }
-  const value = text.startsWith("{") ? Json.parse(text) : undefined
+  const value = text.startsWith("{") ? Json.parseBounded(text) : undefined
   return Predicate.isReadonlyObject(value) ? value : { output: text }
 }
 

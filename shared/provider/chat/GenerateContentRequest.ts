@@ -135,21 +135,36 @@ const turn = (role: Turn["role"], content: ReadonlyArray<ContentPart>): Turn => 
  * without an id is for the earliest call of its function that has got no response.
  */
 class CallIds {
-  readonly #open = new Map<string, Array<string>>()
+  readonly #byName = new Map<string, Calls>()
   #made = 0
 
   ofCall(id: string | null | undefined, name: string): string {
     const given = id || `call_${name.slice(0, 24)}_${this.#made++}`
-    this.#open.set(name, [...this.#open.get(name) ?? [], given])
+    let calls = this.#byName.get(name)
+    if (calls === undefined) {
+      calls = { ids: [], earliest: 0, open: new Set() }
+      this.#byName.set(name, calls)
+    }
+    calls.ids.push(given)
+    calls.open.add(given)
     return given
   }
 
   ofResponse(id: string | null | undefined, name: string): string {
-    const open = this.#open.get(name) ?? []
-    const given = id || open[0] || name
-    this.#open.set(name, open.filter((other) => other !== given))
+    const calls = this.#byName.get(name)
+    if (calls === undefined) return id || name
+    while (calls.earliest < calls.ids.length && !calls.open.has(calls.ids[calls.earliest] ?? "")) calls.earliest++
+    const given = id || calls.ids[calls.earliest] || name
+    calls.open.delete(given)
     return given
   }
+}
+
+/** The calls of one function in their order, of which those before `earliest` have their responses. */
+interface Calls {
+  readonly ids: Array<string>
+  earliest: number
+  readonly open: Set<string>
 }
 
 const toTurns = (
@@ -251,10 +266,10 @@ const toMedia = (
 /** Where one of some functions must be called, the others might as well not be there. */
 const toTools = ({ toolConfig, tools }: Contract.GenerateContentRequest): Conversation["tools"] => {
   const { allowedFunctionNames, mode } = toolConfig?.functionCallingConfig ?? {}
-  const allowed = allowedFunctionNames && (mode === "ANY" || mode === "VALIDATED") ? allowedFunctionNames : []
+  const allowed = new Set(mode === "ANY" || mode === "VALIDATED" ? allowedFunctionNames : [])
   return (tools ?? []).flatMap(({ functionDeclarations }, at) =>
     (functionDeclarations ?? []).flatMap((tool, index) =>
-      allowed.length > 0 && !allowed.includes(tool.name) ? [] : [{
+      allowed.size > 0 && !allowed.has(tool.name) ? [] : [{
         name: tool.name,
         description: tool.description ?? undefined,
         parameters: tool.parametersJsonSchema ?? toJsonSchema(tool.parameters ?? {}),

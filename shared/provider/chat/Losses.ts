@@ -20,8 +20,7 @@ export const noSuchTool = "is a tool that the provider of this model does not ha
 const plain = /^[\w-]{1,64}$/
 
 export class Losses {
-  /** Paths with what became of each, in plain ASCII: they become a header. */
-  readonly warnings: Array<string> = []
+  readonly #warnings = new Set<string>()
   readonly #mode: "strict" | "ordinary" | "lenient"
   readonly #settings: SettingNames
   #refusal: InvalidRequest | undefined
@@ -37,15 +36,20 @@ export class Losses {
     this.#refusal === undefined ? Effect.void : Effect.fail(this.#refusal)
   )
 
+  /** Paths with what became of each, in plain ASCII: they become a header. Each stands there once. */
+  get warnings(): ReadonlyArray<string> {
+    return [...this.#warnings]
+  }
+
   /** A hint gets lost. `what` tells what became of the field, as in `was lowered to 1`. */
   warn(path: string, what = "is not carried over"): void {
     if (this.#mode === "strict") this.#refuse(path, what)
-    else this.#note(`${path} ${what}`)
+    else this.#warnings.add(`${path} ${what}`)
   }
 
   /** The answer would not be what was asked for. */
   refuse(path: string, what = "cannot be carried over to the provider of this model"): void {
-    if (this.#mode === "lenient") this.#note(`${path} is not carried over`)
+    if (this.#mode === "lenient") this.#warnings.add(`${path} is not carried over`)
     else this.#refuse(path, what)
   }
 
@@ -78,11 +82,6 @@ export class Losses {
         path === "" ? name : `${path}.${name}`
       )
     }
-  }
-
-  /** What is lost for several reasons is told once. */
-  #note(warning: string): void {
-    if (!this.warnings.includes(warning)) this.warnings.push(warning)
   }
 
   #refuse(path: string, what: string): void {

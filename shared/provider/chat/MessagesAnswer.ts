@@ -53,15 +53,23 @@ interface Thinking {
   signature: string | undefined
 }
 
+interface ToolBlock {
+  readonly kind: "tool"
+  readonly id: string
+  readonly name: string
+  text: string
+}
+
 type OpenBlock =
   | Thinking
+  | ToolBlock
   | { readonly kind: "text"; text: string }
-  | { readonly kind: "tool"; readonly call: number; readonly id: string; readonly name: string; text: string }
   | { readonly kind: "whole"; readonly block: Contract.AnswerBlock }
 
 /** What the events add up to, block by block in their order. */
 const toBlocks = (events: ReadonlyArray<ModelEvent>): ReadonlyArray<Contract.AnswerBlock> => {
   const blocks: Array<OpenBlock> = []
+  const calls = new Map<number, ToolBlock>()
   const thinking = (): Thinking => {
     const last = blocks.at(-1)
     if (last?.kind === "thinking" && last.signature === undefined) return last
@@ -90,12 +98,15 @@ const toBlocks = (events: ReadonlyArray<ModelEvent>): ReadonlyArray<Contract.Ans
       case "media":
         blocks.push({ kind: "whole", block: toImage(event.mediaType, event.data) })
         break
-      case "toolCall":
-        blocks.push({ kind: "tool", call: event.call, id: event.id, name: event.name, text: "" })
+      case "toolCall": {
+        const block: ToolBlock = { kind: "tool", id: event.id, name: event.name, text: "" }
+        calls.set(event.call, block)
+        blocks.push(block)
         break
+      }
       case "toolArguments": {
-        const block = blocks.find((block) => block.kind === "tool" && block.call === event.call)
-        if (block?.kind === "tool") block.text += event.delta
+        const block = calls.get(event.call)
+        if (block !== undefined) block.text += event.delta
       }
     }
   }

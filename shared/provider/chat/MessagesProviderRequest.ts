@@ -91,7 +91,7 @@ const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<M
   const add = (role: Message["role"], content: ReadonlyArray<object>) => {
     const last = messages.at(-1)
     if (content.length === 0) return
-    if (last?.role === role) last.content.push(...content)
+    if (last?.role === role) { for (const block of content) last.content.push(block) }
     else messages.push({ role, content: [...content] })
   }
   /** What only a message of the user can hold, until the results of tools are through. */

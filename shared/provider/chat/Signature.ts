@@ -6,6 +6,7 @@
  * that origin; any other provider would refuse the request for it and is not shown it.
  */
 import { Option, Schema } from "effect"
+import * as Json from "../Json.ts"
 
 export type Origin = "openai" | "anthropic" | "gemini"
 
@@ -23,13 +24,13 @@ const prefix = "gw-sig"
 const wrappedPrefix = Buffer.from(prefix).toString("base64")
 const wrappedBytes = Buffer.from(wrappedPrefix)
 
-const Wrapped = Schema.fromJsonString(Schema.Struct({
+const Wrapped = Schema.Struct({
   origin: Schema.Literals(["openai", "anthropic", "gemini"]),
   value: Schema.String,
   redacted: Schema.optionalKey(Schema.Boolean)
-}))
+})
 const decodeWrapped = Schema.decodeUnknownOption(Wrapped)
-const encodeWrapped = Schema.encodeSync(Wrapped)
+const encodeWrapped = Schema.encodeSync(Schema.fromJsonString(Wrapped))
 
 /** As a client of that dialect gets it. */
 export const toClient = (signature: Signature, dialect: Origin): string =>
@@ -40,7 +41,7 @@ export const toClient = (signature: Signature, dialect: Origin): string =>
 /** As a client of that dialect hands it back: one that is not wrapped is of the dialect itself. */
 export const fromClient = (text: string, dialect: Origin): Signature => {
   if (!text.startsWith(wrappedPrefix)) return { origin: dialect, value: text }
-  const json = Buffer.from(text, "base64").subarray(prefix.length).toString()
+  const json = Json.parseBounded(Buffer.from(text, "base64").subarray(prefix.length).toString())
   return Option.getOrElse(decodeWrapped(json), (): Signature => ({ origin: dialect, value: text }))
 }
 

@@ -5,7 +5,7 @@ import * as Json from "../Json.ts"
 
 /** The arguments as an object. What is none cannot be handed on as one, and is wrapped in one. */
 export const toObject = (text: string): { readonly [key: string]: unknown } => {
-  const value = Json.parse(text === "" ? "{}" : text)
+  const value = Json.parseBounded(text === "" ? "{}" : text)
   if (Predicate.isReadonlyObject(value)) return { ...value }
   return value === undefined ? { invalid_json: text } : { value }
 }

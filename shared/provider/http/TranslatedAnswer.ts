@@ -56,7 +56,7 @@ export class TranslatedAnswer {
 
   take(events: ReadonlyArray<ModelEvent>): ReadonlyArray<Uint8Array> {
     if (!this.#options.streams) {
-      this.#events.push(...events)
+      for (const event of events) this.#events.push(event)
       return []
     }
     let frames = ""
@@ -177,7 +177,7 @@ export class TranslatedPart implements AnswerReader {
     if (isError(json)) return ProviderError.inAnswer(provider, json, secrets)
     const decoded = decoder.frame(json)
     if (decoded === undefined) return this.#failed("malformed")
-    events.push(...this.#numbered(decoded))
+    for (const event of this.#numbered(decoded)) events.push(event)
     return undefined
   }
 

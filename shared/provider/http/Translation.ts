@@ -15,6 +15,7 @@ import type { GuardedFetch } from "../GuardedFetch.ts"
 import * as ProviderOptions from "../Options.ts"
 import type { Perform } from "../Protocol.ts"
 import type { Sink } from "../Sink.ts"
+import { turnFor } from "../RequestBody.ts"
 import * as TranslationWarnings from "../TranslationWarnings.ts"
 import type { Secrets } from "../Secrets.ts"
 import type { Upstream } from "../Upstream.ts"
@@ -54,11 +55,17 @@ export const translated = <Request, Options>(
       losses.refuseOf("choices", `no more than ${maxExchanges} answers can be asked of this model at once`)
     }
     yield* losses.verdict
+    const turn = turnFor(call)
     const requests: Array<Part> = []
     let firstChoice = 0
     for (const conversation of conversations) {
       const inlined = yield* InlineMedia.inline(conversation, dialect.needsInline, guard)
-      const body = utf8.encode(JSON.stringify(dialect.toRequest(inlined, { model, streams, losses }, options)))
+      yield* turn
+      const request = dialect.toRequest(inlined, { model, streams, losses }, options)
+      yield* turn
+      const json = JSON.stringify(request)
+      yield* turn
+      const body = utf8.encode(json)
       const times = dialect.takesChoices ? 1 : conversation.choices
       for (let choice = 0; choice < times; choice++) requests.push({ body, firstChoice: firstChoice + choice })
       firstChoice += conversation.choices

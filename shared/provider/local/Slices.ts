@@ -7,9 +7,11 @@
 export function* slices(text: string, size: number): Generator<string> {
   let start = 0
   while (text.length - start > size) {
-    const floor = start + size * 0.75
-    let end = text.lastIndexOf("\n", start + size)
-    if (end < floor) end = text.lastIndexOf(" ", start + size)
+    // searched as a text of its own: in the whole text a search that finds nothing goes back to the very beginning
+    const floor = start + Math.ceil(size * 0.75)
+    const last = text.slice(floor, start + size + 1)
+    let end = floor + last.lastIndexOf("\n")
+    if (end < floor) end = floor + last.lastIndexOf(" ")
     if (end < floor) end = isLowSurrogate(text.charCodeAt(start + size)) ? start + size - 1 : start + size
     yield text.slice(start, end)
     start = end

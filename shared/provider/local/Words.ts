@@ -46,7 +46,7 @@ export function* words(text: string): Generator<Word> {
 export const contentWords = (text: string): ReadonlyArray<string> => {
   const found: Array<string> = []
   for (const { isUnspaced, text: word } of words(text)) {
-    if (isUnspaced) found.push(...pairs(word))
+    if (isUnspaced) { for (const pair of pairs(word)) found.push(pair) }
     else if (!isFunctionWord(word)) found.push(stem(word))
   }
   return found

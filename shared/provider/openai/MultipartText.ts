@@ -38,12 +38,14 @@ const fieldsOf = (body: Buffer, boundary: string): ReadonlyArray<Field> => {
   for (;;) {
     const next = body.indexOf(delimiter, at)
     if (next === -1) return fields
-    // headers begin after the delimiter's line
-    const line = body.indexOf(crlf, at)
-    const blank = body.indexOf(`${crlf}${crlf}`, line)
-    if (line !== -1 && blank !== -1 && blank < next) {
-      const start = blank + 4
-      fields.push({ name: nameIn(body.toString("latin1", line + 2, blank)), start, end: Math.max(start, next) })
+    // headers begin after the delimiter's line; the first line of the next delimiter may end them
+    const part = body.subarray(at, next + 4)
+    const line = part.indexOf(crlf)
+    const blank = part.indexOf(`${crlf}${crlf}`, line)
+    if (line !== -1 && blank !== -1 && at + blank < next) {
+      const start = at + blank + 4
+      const headers = part.toString("latin1", line + 2, blank)
+      fields.push({ name: nameIn(headers), start, end: Math.max(start, next) })
     }
     at = next + delimiter.length
   }
