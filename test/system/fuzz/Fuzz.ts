@@ -1,10 +1,11 @@
 /**
- * Requests for every operation that were spoilt in many ways: each is served or refused with a clear error, within a time,
- * and the same processes serve afterwards.
+ * Requests for every operation that were spoilt in many ways, or hold very many of something: each is served or refused with
+ * a clear error, within a time, and the same processes serve afterwards.
  */
 import type { Gateway } from "../../fixture/Gateway.ts"
 import { mutations } from "../../fixture/Mutations.ts"
 import { type SampleRequest, sampleRequests } from "../../fixture/Requests.ts"
+import { type Shape, shapes } from "../../fixture/Shapes.ts"
 
 export interface FuzzOptions {
   readonly seed: number
@@ -25,8 +26,30 @@ export interface FuzzReport {
   /** How often there was which status, by operation. */
   readonly statuses: Readonly<Record<string, Readonly<Record<string, number>>>>
   readonly findings: ReadonlyArray<Finding>
+  /** The answers to large bodies that took longest, the slowest first. */
+  readonly slowest: ReadonlyArray<Timed>
   /** Processes that have ended, and mistakes of ours in their logs. */
   readonly broken: ReadonlyArray<string>
+}
+
+/** A large body, and how long its answer took. */
+export interface Timed {
+  readonly operation: string
+  readonly shape: string
+  readonly bytes: number
+  readonly status: Answered["status"]
+  readonly milliseconds: number
+}
+
+/** The size of a large body, and the time within which one is answered or refused, in milliseconds. */
+const largeBytes = 2_000_000
+const answeredWithinMs = 1_000
+
+/** As much of the shape as comes to a large body. */
+const largeBody = (shape: Shape): Buffer => {
+  const some = 2_000
+  const perElement = Buffer.byteLength(JSON.stringify(shape.body(some))) / some
+  return Buffer.from(JSON.stringify(shape.body(Math.floor(largeBytes / perElement))))
 }
 
 /** What the services need for it: a request that waits for its turn among so many does not hang. */
@@ -73,11 +96,44 @@ export const fuzz = async (gateway: Gateway, { clients, log, requests, seed }: F
     }
     log(`${sample.operation.padEnd(24)} ${JSON.stringify(own)}`)
   }
+  // one after the other, so that each is timed by itself; the best of three, since the machine may be busy with something else
+  const timed: Array<Timed> = []
+  for (const shape of shapes) {
+    const { name, sample: { headers, operation, path } } = shape
+    const body = largeBody(shape)
+    const tries: Array<Timed> = []
+    do {
+      const begun = performance.now()
+      const answer = await answered(gateway, path, headers, body)
+      const { status, text } = answer
+      tries.push({
+        operation,
+        shape: name,
+        bytes: body.length,
+        status,
+        milliseconds: Math.round(performance.now() - begun)
+      })
+      const problem = problemOf(answer)
+      if (problem !== undefined) findings.push({ operation, body: `${body.length} bytes: ${name}`, answer: problem })
+      const task = /"task_id":"(\w+)"/.exec(text)?.[1]
+      if (task !== undefined) await cancelled(gateway, `${path}/${task}`)
+    } while (tries.length < 3 && tries.every(({ milliseconds }) => milliseconds > answeredWithinMs))
+    timed.push(...tries.slice(-1))
+  }
+  const slowest = timed.toSorted((one, other) => other.milliseconds - one.milliseconds).slice(0, 10)
+  log(`${timed.length} shapes of 2 MB; the slowest answers:`)
+  for (const { milliseconds, operation, shape, status } of slowest) {
+    log(`${String(milliseconds).padStart(6)} ms  ${status}  ${operation}: ${shape}`)
+  }
+  for (const { milliseconds, operation, shape } of timed) {
+    if (milliseconds <= answeredWithinMs) continue
+    findings.push({ operation, body: shape, answer: `took ${milliseconds} ms, more than ${answeredWithinMs}` })
+  }
   const broken = gateway.processes.flatMap(({ hasExited, log, name }) => [
     ...(hasExited ? [`${name} has ended`] : []),
     ...log.split("\n").filter((line) => mistake.test(line)).map((line) => `${name}: ${line}`)
   ])
-  return { statuses, findings, broken }
+  return { statuses, findings, slowest, broken }
 }
 
 interface Answered {

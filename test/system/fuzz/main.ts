@@ -1,6 +1,7 @@
 /**
  * `npm run fuzz`: FUZZ_REQUESTS (default 100,000) spoilt requests over all operations, the same for the same FUZZ_SEED
- * (default 1), FUZZ_CLIENTS (16) at the same time. The exit code says whether each was answered as it should be.
+ * (default 1), FUZZ_CLIENTS (16) at the same time; then bodies of 2 MB that hold very many of something, one by one, of which
+ * the slowest are reported. The exit code says whether each was answered as it should be, a large one within a second.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Config, Console, Effect, Schema } from "effect"
