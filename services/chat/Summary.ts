@@ -1,11 +1,14 @@
 /** Summarises a whole conversation in its own sentences, for whoever goes on with it. */
 import { Effect } from "effect"
 import type { Origin, Passage, Ranking, Source } from "./Extract.ts"
-import { choose, rankByCentrality, rankByQuestion, readPassages } from "./Extract.ts"
+import { choose, ends, rankByCentrality, rankByQuestion, readPassages } from "./Extract.ts"
 import { topicWords } from "./Sentences.ts"
 
 /** Characters of the conversation that are read: more than any model would be given at once. */
 const readCharacters = 1_000_000
+
+/** Characters that are read of the instructions. */
+const instructionCharacters = 20_000
 
 /** One sentence in so many is kept, but no fewer and no more than this. */
 const sentencesPerKept = 4
@@ -27,7 +30,7 @@ const heading = "Summary of the conversation up to here:"
 export const summarise = Effect.fnUntraced(function*(sources: ReadonlyArray<Source>, instructions: string) {
   const passages = (yield* readPassages(sources, readCharacters)).filter(({ text }) => text !== heading)
   const limit = Math.min(most, Math.max(fewest, Math.ceil(passages.length / sentencesPerKept)))
-  const chosen = choose(rank(passages, topicWords(instructions)), limit, 0)
+  const chosen = choose(rank(passages, topicWords(ends(instructions, instructionCharacters))), limit, 0)
   return [heading, ...chosen.map(({ text }) => `- ${text}`)].join("\n")
 })
 

@@ -32,10 +32,14 @@ interface Reading {
  * word counts depends on how many of them have it. Lets other work run every few milliseconds.
  */
 export const relevance = Effect.fnUntraced(function*(query: string, documents: ReadonlyArray<string>) {
-  const wanted = new Set(contentWords(query))
+  const pause = pacing()
+  const wanted = new Set<string>()
+  for (const slice of slices(query, charactersAtOnce)) {
+    for (const word of contentWords(slice)) wanted.add(word)
+    yield* pause(slice.length)
+  }
   const queryVector = yield* textVector(query, dimensions)
   const readings: Array<Reading> = []
-  const pause = pacing()
   for (const document of documents) {
     const counts = new Map<string, number>()
     let length = 0

@@ -15,6 +15,7 @@ const promisedMs = 250
 
 const room = maxBodyBytes - 1_000
 const filled = (piece: string) => piece.repeat(Math.floor(room / Buffer.byteLength(piece)))
+const half = "Bees dance in hives. ".repeat(Math.floor(room / 2 / 21))
 const list = (count: number, item: string) => Array.from({ length: Math.floor(count) }, () => item).join()
 const message = (content: string) => `"messages":[{"role":"user","content":${content}}]`
 
@@ -66,7 +67,7 @@ const watched = {
   providers: () => `  any: { protocol: openai, baseUrl: "http://127.0.0.1:${port}/v1", redispatch: always }`,
   services: ["rerank", "embeddings"],
   environment: {
-    NODE_OPTIONS: `--import ${join(import.meta.dirname, "..", "fixture", "LoopWatch.ts")}`,
+    NODE_OPTIONS: `--import ${join(import.meta.dirname, "..", "fixture", "loop-watch", "main.ts")}`,
     LOOP_WATCH_FILE: file
   }
 }
@@ -83,6 +84,10 @@ it.live(
           "documents": `"query":"bees","documents":[${list(maxValues - 20, "\"a\"")}]`,
           "a document": `"query":"bees","documents":["${filled("漢字")}"]`,
           "a query": `"query":"${filled("bees ")}","documents":["a"]`
+        },
+        "/v1/responses/compact local-chat": {
+          "a message and instructions": `"input":[{"role":"user","content":"${half}"}],"instructions":"${half}"`,
+          "items": `"input":[${list((maxValues - 20) / 3, "{\"role\":\"user\",\"content\":\"a\"}")}]`
         },
         "/v1/embeddings local-embedding": { "an input": `"input":"${filled("word ")}"` }
       }
