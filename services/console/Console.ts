@@ -4,13 +4,12 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { ByteSize, Config, Effect, Layer } from "effect"
 import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { createServer } from "node:http"
 import { ControlNats, layerBothPatient, Nats } from "../../shared/bus/Nats.ts"
 import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
-import { closeIdle } from "../../shared/process/Connections.ts"
 import { HealthServer } from "../../shared/process/HealthServer.ts"
+import * as HttpServer from "../../shared/process/HttpServer.ts"
 import { refuseWhileStarting } from "../../shared/process/Starting.ts"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { AdminToken } from "./AdminToken.ts"
@@ -49,11 +48,7 @@ const server = Layer.unwrap(Effect.gen(function*() {
   const port = yield* Config.Port("PORT").pipe(Config.withDefault(8090))
   const host = yield* Config.String("HOST").pipe(Config.withDefault("127.0.0.1"))
   return NodeHttpServer.layer(
-    () =>
-      refuseWhileStarting(
-        closeIdle(createServer({ headersTimeout: 10_000, requestTimeout: 120_000 })),
-        NotYet.refuse
-      ),
+    () => refuseWhileStarting(HttpServer.make({ headersTimeout: 10_000, requestTimeout: 120_000 }), NotYet.refuse),
     { port, host, gracefulShutdownTimeout: "5 seconds" }
   )
 }))

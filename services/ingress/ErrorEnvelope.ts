@@ -23,6 +23,7 @@ const defaultRetryMs = 1_000
 
 const unreadable = {
   syntax: { status: 400, code: "malformed_request" },
+  expectation: { status: 417, code: "expectation_failed" },
   headers: { status: 431, code: "headers_too_large" },
   extensions: { status: 413, code: "request_too_large" },
   timeout: { status: 408, code: "request_timeout" }

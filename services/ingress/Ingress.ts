@@ -3,7 +3,6 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Config, Effect, Layer } from "effect"
 import { HttpMiddleware, HttpRouter } from "effect/http"
-import { createServer } from "node:http"
 import { atLeast } from "../../shared/contract/Fields.ts"
 import { JobClient } from "../../shared/bus/JobClient.ts"
 import { provisionPatiently } from "../../shared/bus/JobStreams.ts"
@@ -14,8 +13,8 @@ import { Models } from "../../shared/catalogue/Models.ts"
 import { ResultFiles } from "../../shared/files/ResultFiles.ts"
 import { KeyRing } from "../../shared/keys/KeyRing.ts"
 import { Limits } from "../../shared/limits/Limits.ts"
-import { closeIdle } from "../../shared/process/Connections.ts"
 import { HealthServer } from "../../shared/process/HealthServer.ts"
+import * as HttpServer from "../../shared/process/HttpServer.ts"
 import { refuseWhileStarting } from "../../shared/process/Starting.ts"
 import { Spending } from "../../shared/usage/Spending.ts"
 import { Admission } from "./Admission.ts"
@@ -73,14 +72,15 @@ const server = Layer.unwrap(Effect.gen(function*() {
     // a request's head has 10 s to arrive and its body 120 s
     () =>
       refuseWhileStarting(
-        closeIdle(UnreadableRequest.handle(
-          createServer({
+        UnreadableRequest.handle(
+          HttpServer.make({
             headersTimeout: 10_000,
             requestTimeout: 120_000,
             connectionsCheckingInterval: 1_000,
-            keepAliveTimeout: 65_000
+            keepAliveTimeout: 65_000,
+            answerRejected: UnreadableRequest.answerRejected
           })
-        )),
+        ),
         NotYet.refuse
       ),
     { port, host, gracefulShutdownTimeout: graceMs }

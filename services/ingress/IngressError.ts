@@ -143,14 +143,19 @@ export class RangeNotSatisfiable extends Schema.TaggedError<RangeNotSatisfiable>
   }
 }
 
-/** What came is no whole HTTP request. */
+/** What came is not a whole HTTP request, or one that two readers could understand differently. */
 export class RequestUnreadable extends Schema.TaggedError<RequestUnreadable>()("RequestUnreadable", {
-  reason: Schema.Literals(["syntax", "headers", "extensions", "timeout"])
+  reason: Schema.Literals(["syntax", "expectation", "headers", "extensions", "timeout"]),
+  /** What is wrong, where more is known than the reason. */
+  detail: Schema.optionalKey(Schema.String)
 }) {
   override get message() {
+    if (this.detail !== undefined) return this.detail
     switch (this.reason) {
       case "syntax":
         return "What was sent is not a whole HTTP request"
+      case "expectation":
+        return "The Expect header must be '100-continue'"
       case "headers":
         return "The headers of the request are too large"
       case "extensions":

@@ -5,8 +5,8 @@
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Config, Context, Effect, Layer, type Scope } from "effect"
 import { HttpMiddleware, HttpRouter } from "effect/http"
-import { createServer } from "node:http"
 import * as Health from "../telemetry/Health.ts"
+import * as HttpServer from "./HttpServer.ts"
 
 export class HealthServer extends Context.Service<HealthServer, {
   /** Says whether the service is ready, for as long as the scope is open. Without it, the service is not. */
@@ -19,7 +19,7 @@ export class HealthServer extends Context.Service<HealthServer, {
       Effect.gen(function*() {
         const port = yield* Config.Port("HEALTH_PORT").pipe(Config.withDefault(defaultPort))
         const host = yield* Config.String("HEALTH_HOST").pipe(Config.withDefault("127.0.0.1"))
-        const node = createServer({ headersTimeout: 10_000, requestTimeout: 10_000 })
+        const node = HttpServer.make({ headersTimeout: 10_000, requestTimeout: 10_000 })
         const server = yield* NodeHttpServer.make(() => node, { port, host, disablePreemptiveShutdown: true })
         // a probe that is cut off is asked again, and must not keep the process
         yield* Effect.addFinalizer(() => Effect.sync(() => node.closeAllConnections()))

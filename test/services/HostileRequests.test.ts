@@ -10,36 +10,12 @@ import { mutations } from "../fixture/Mutations.ts"
 import type { Pieces, RawAnswer, RawOptions } from "../fixture/RawHttp.ts"
 import { sendRaw } from "../fixture/RawHttp.ts"
 import { sharedGateway } from "../fixture/SharedGateway.ts"
+import { assertRefused } from "./Refused.ts"
 import { everyField, wrongFields } from "./WrongFields.ts"
 
 const shared = sharedGateway()
 const valid = { model: "free-chat", messages: [{ role: "user", content: "hi" }] }
 const tooLarge = 33 * 1024 * 1024
-
-interface Expected {
-  readonly status?: number
-  readonly code?: string
-  readonly param?: string | null
-}
-
-/** An error of the usual form, with the request's id under both names. */
-const assertRefused = ({ body, headers, status }: RawAnswer, expected: Expected = {}) => {
-  const what = `${status}: ${body.slice(0, 500)}`
-  assert.isTrue(status >= 400 && status < 500, what)
-  assert.match(headers["x-request-id"] ?? "", /^req_[0-9a-f-]{36}$/, what)
-  assert.strictEqual(headers["request-id"], headers["x-request-id"])
-  assert.match(headers["content-type"] ?? "", /^application\/json/, what)
-  const { error } = JSON.parse(body) as { readonly error: Record<string, unknown> }
-  assert.hasAllKeys(error, ["message", "type", "param", "code"])
-  assert.isNotEmpty(error["message"])
-  assert.isNotEmpty(error["type"])
-  const { code = error["code"], param = error["param"] } = expected
-  assert.deepStrictEqual({ status, code: error["code"], param: error["param"] }, {
-    status: expected.status ?? status,
-    code,
-    param
-  }, what)
-}
 
 const post = async (
   body: string | Uint8Array<ArrayBuffer> | ReadableStream,
@@ -227,7 +203,7 @@ describe("a path", () => {
       ["GET", "/metrics"],
       ["POST", "/healthz"],
       ["OPTIONS", "*"],
-      ["GET", "http://other.example/x"],
+      ["GET", "http://x/y"],
       ["GET", "/v1/models/%zz"],
       ["GET", "/v1/models/%E0%A4%A"],
       ["GET", "/v1/models/__proto__"]
@@ -247,14 +223,7 @@ describe("a connection", () => {
     ["with HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
     ["with a method of its own", "EAT /v1/models HTTP/1.1\r\nhost: x\r\n\r\n"],
     ["with a NUL in a header", "GET / HTTP/1.1\r\nhost: x\r\na: \0\r\n\r\n"],
-    ["with a space in a header's name", "GET / HTTP/1.1\r\nhost: x\r\na b: c\r\n\r\n"],
-    ["with a negative length", "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n"],
-    ["with an endless length", `POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${"9".repeat(30)}\r\n\r\n`],
-    ["with two lengths", "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\na"],
-    [
-      "with a length and chunks",
-      "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"
-    ]
+    ["with a space in a header's name", "GET / HTTP/1.1\r\nhost: x\r\na b: c\r\n\r\n"]
   ]
 
   it.for(malformed)("%s is told so", async ([_, text]) => {
