@@ -19,10 +19,11 @@ import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
 import { Admission, type Over } from "./Admission.ts"
 import { relay } from "./AnswerRelay.ts"
 import { authenticate } from "./Authentication.ts"
+import { DecodeTurns } from "./DecodeTurns.ts"
 import * as ErrorEnvelope from "./ErrorEnvelope.ts"
 import type { RequestError } from "./IngressError.ts"
 import * as PathTemplate from "./PathTemplate.ts"
-import { ReadingRoom } from "./ReadingRoom.ts"
+import { freeBytes, ReadingRoom } from "./ReadingRoom.ts"
 import * as RequestBody from "./RequestBody.ts"
 import * as RouteTemplate from "./RouteTemplate.ts"
 import { CurrentRequest, type RequestRecord } from "./RequestRecord.ts"
@@ -76,6 +77,7 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
   const offered = yield* Models
   const admission = yield* Admission
   const { bodies } = yield* JobClient
+  const turns = yield* DecodeTurns
 
   /** What needs no waiting is done at once: the steps of a fiber would cost more than it does. */
   const handle = (
@@ -84,37 +86,55 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
   ) =>
   (record: RequestRecord) => {
     const { headers } = record
-    const perform = (key: ApiKey, body: Uint8Array) =>
-      Effect.flatMapEager(
-        RequestBody.decode(operation, headers, body),
+    const perform = (key: ApiKey, body: Uint8Array, room: ReadingRoom) => {
+      // not below the decoded body's closure: it would hold that, too, until the answer has ended
+      const serve = (name: string, { pool, workload }: OfferedModel) => (over: Over | undefined) => {
+        // from here on the job counts its body; a task has none
+        if (operation.kind !== "task") room.leave()
+        return answer({
+          operation,
+          headers,
+          tenant: key.id,
+          weight: key.weight,
+          priority: key.priorityClass,
+          model: name,
+          workload,
+          pool,
+          body,
+          traceparent: TraceParent.format(record.span),
+          over
+        }, record)
+      }
+      return Effect.flatMapEager(
+        turns.inTurn(key.id, body.length, () => RequestBody.decode(operation, headers, body)),
         (decoded) =>
           Effect.flatMapEager(findModel(operation, pathModel ?? decoded.model), ({ model, name }) => {
             record.accepted(operation, name)
-            return admission.through(key, { operation, model: name, decoded, bytes: body.length }, (over) =>
-              answer({
-                operation,
-                headers,
-                tenant: key.id,
-                weight: key.weight,
-                priority: key.priorityClass,
-                model: name,
-                workload: model.workload,
-                pool: model.pool,
-                body,
-                traceparent: TraceParent.format(record.span),
-                over
-              }, record))
+            return admission.through(
+              key,
+              { operation, model: name, decoded, bytes: body.length },
+              serve(name, model)
+            )
           })
       )
+    }
+    const readAndPerform = (key: ApiKey) => {
+      const room = new ReadingRoom(bodies, key.id)
+      const performed = Effect.flatMap(
+        RequestBody.read(operation, request, headers, room),
+        (body) => perform(key, body, room)
+      )
+      // most bodies are too small to take room
+      return Number(headers["content-length"]) < freeBytes
+        ? performed
+        : Effect.ensuring(performed, Effect.sync(() => room.leave()))
+    }
     return authenticate(keys, headers, operation.dialect).pipe(
       Effect.flatMapEager((key) => Effect.mapEager(checkHeaders(operation, headers), () => key)),
       Effect.flatMapEager((key) => {
         record.authenticated(key.id)
         record.answerHeaders = admission.headers(key, operation.dialect)
-        return Effect.flatMap(
-          RequestBody.read(operation, request, headers, new ReadingRoom(bodies, key.id)),
-          (body) => perform(key, body)
-        )
+        return readAndPerform(key)
       })
     )
   }
@@ -257,4 +277,4 @@ const modelRoutes = Effect.gen(function*() {
 export const layer = Layer.unwrap(Effect.gen(function*() {
   const routes = yield* serveAll(operations.filter(({ kind }) => kind !== "task"), yield* relayed)
   return HttpRouter.addAll([...routes, yield* modelRoutes])
-}))
+})).pipe(Layer.provide(DecodeTurns.layer))

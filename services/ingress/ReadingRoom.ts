@@ -5,8 +5,8 @@
 import type { BodyBudget } from "../../shared/bus/BodyBudget.ts"
 import { QueueFull } from "../../shared/contract/JobError.ts"
 
-/** A body is counted in steps of so many bytes: what most clients send is there at once and costs no counting. */
-const step = 256 * 1024
+/** The first bytes of a body are not counted: most clients send no more, and all at once. */
+export const freeBytes = 256 * 1024
 
 export class ReadingRoom {
   readonly #bodies: BodyBudget
@@ -20,7 +20,7 @@ export class ReadingRoom {
 
   /** Whether there is room for so many bytes in all. */
   hasRoomFor(bytes: number): boolean {
-    if (bytes < this.#taken + step) return true
+    if (bytes < freeBytes || bytes <= this.#taken) return true
     if (!this.#bodies.take(this.#tenant, bytes - this.#taken)) return false
     this.#taken = bytes
     return true

@@ -9,6 +9,7 @@ import * as Mistake from "../../shared/contract/Mistake.ts"
 import type * as Contract from "../../shared/contract/Operation.ts"
 import { operations } from "../../shared/contract/operations.ts"
 import { Turns } from "../../shared/contract/Turns.ts"
+import { BodyCollector } from "./BodyCollector.ts"
 import { BodyTooLarge, MediaTypeUnsupported } from "./IngressError.ts"
 import { noRoom, type ReadingRoom } from "./ReadingRoom.ts"
 
@@ -36,7 +37,10 @@ const decoders = new Map(
   })
 )
 
-/** The bytes of the body. Fails before reading where the client says that there are too many. */
+/**
+ * The bytes of the body, which stay in the room until the caller leaves it. Fails before reading where the client says that
+ * there are too many.
+ */
 export const read = (
   operation: Contract.Operation,
   request: HttpServerRequest.HttpServerRequest,
@@ -49,7 +53,9 @@ export const read = (
   const told = Number(headers["content-length"] ?? 0)
   if (told > maxBodyBytes) return tooLarge
   // whoever waits to be told to go on is told by the platform's reader, of which nobody hears how far it is
-  return headers["expect"] === undefined ? collect(request, room) : readByPlatform(request, told || maxBodyBytes, room)
+  return headers["expect"] === undefined
+    ? collect(request, told, room)
+    : readByPlatform(request, told || maxBodyBytes, room)
 }
 
 const tooLarge = Effect.fail(new BodyTooLarge({ limitBytes: maxBodyBytes }))
@@ -57,27 +63,22 @@ const tooLarge = Effect.fail(new BodyTooLarge({ limitBytes: maxBodyBytes }))
 /** Plain listeners: the platform's reader costs a fiber and a stream per request. */
 const collect = (
   request: HttpServerRequest.HttpServerRequest,
+  told: number,
   room: ReadingRoom
 ): Effect.Effect<Uint8Array, BodyTooLarge | QueueFull> =>
   Effect.callback<Uint8Array, BodyTooLarge | QueueFull>((resume) => {
     const source = NodeHttpServerRequest.toIncomingMessage(request)
-    const pieces: Array<Uint8Array> = []
-    let size = 0
+    const body = new BodyCollector(room, told, maxBodyBytes)
     const onData = (piece: Uint8Array) => {
-      pieces.push(piece)
-      size += piece.length
-      const refusal = size > maxBodyBytes ? tooLarge : room.hasRoomFor(size) ? undefined : Effect.fail(noRoom)
-      if (refusal === undefined) return
+      const isTooLarge = body.size + piece.length > maxBodyBytes
+      if (!isTooLarge && body.add(piece)) return
       stop()
       source.pause()
-      resume(refusal)
+      resume(isTooLarge ? tooLarge : Effect.fail(noRoom))
     }
-    const onEnd = () => {
-      room.leave()
-      const [first] = pieces
-      resume(Effect.succeed(pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces, size)))
-    }
+    const onEnd = () => resume(Effect.succeed(body.take()))
     const stop = () => {
+      body.drop()
       room.leave()
       source.off("data", onData).off("end", onEnd)
     }
@@ -98,8 +99,7 @@ const readByPlatform = (
     Effect.map((buffer) => new Uint8Array(buffer)),
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes)),
     // the only way for this to fail but for a client that went away, to whom nothing can be said
-    Effect.catch(() => tooLarge),
-    Effect.ensuring(Effect.sync(() => room.leave()))
+    Effect.catch(() => tooLarge)
   )
 }
 

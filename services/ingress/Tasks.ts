@@ -17,6 +17,7 @@ import { VideoTasks } from "../../shared/tasks/VideoTasks.ts"
 import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
 import { authenticate } from "./Authentication.ts"
 import * as ByteRange from "./ByteRange.ts"
+import { DecodeTurns } from "./DecodeTurns.ts"
 import * as ErrorEnvelope from "./ErrorEnvelope.ts"
 import {
   IdempotencyKeyReused,
@@ -251,4 +252,4 @@ const patienceMs = 5_000
 /** What the routes stand on. Built before the server listens: until it has routes a server never answers. */
 export const services = Layer.mergeAll(VideoTasks.layer({ patienceMs }), TaskQueue.layer, SignedUrl.layer)
 
-export const layer = Layer.unwrap(make)
+export const layer = Layer.unwrap(make).pipe(Layer.provide(DecodeTurns.layer))
