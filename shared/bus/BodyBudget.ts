@@ -8,7 +8,7 @@ const most = 512 * mebibyte
 
 /**
  * What there is for bodies in a process that may have so much memory. Ingress keeps them as they came, and a quarter of its
- * memory is for them: what has been read and is not needed any more has as much. A worker decodes them and writes them
+ * memory is for them: the one that is being decoded takes up to five times its size besides, and garbage as much. A worker decodes them and writes them
  * anew, for which it is an eighth.
  */
 export const bodyBytesWithin = (memory: number, part: 4 | 8): number =>
