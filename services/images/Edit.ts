@@ -1,162 +1,158 @@
-/** Changes pictures as an instruction says, and tells what was done. */
-import { createCanvas } from "@napi-rs/canvas"
+/** Changes pictures as an instruction says, and reports what was done. */
 import { Effect } from "effect"
-import { sharp } from "../../shared/files/PixelFormats.ts"
-import type { Size } from "../../shared/contract/ImageGenerations.ts"
 import { type InternalError, InvalidRequest } from "../../shared/contract/JobError.ts"
-import type { Painter } from "../../shared/painter/Painter.ts"
-import { drawWatermark } from "../../shared/painter/Watermark.ts"
+import type { Pixels } from "../../shared/files/InputPicture.ts"
+import { sharp } from "../../shared/files/PixelFormats.ts"
+import { Canvas } from "../../shared/painter/Canvas.ts"
+import { describe, writeMark } from "../../shared/painter/Painting.ts"
 import type { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
-import { arrange } from "./Arrange.ts"
 import type { Picture } from "../../shared/provider/images/ImageModel.ts"
+import { paint } from "./Generate.ts"
 import type { LocalRequest } from "./LocalRequest.ts"
-import { arrangementOf, describe, type Operation, readInstruction } from "./Instruction.ts"
-import { ownFault } from "./OwnFault.ts"
-import { apply } from "./PixelOperations.ts"
-import { encode, load, type Loaded, open, type Pixels, take } from "./Pixels.ts"
-
-export interface EditTools {
-  readonly guard: GuardedFetch["Service"]
-  readonly painter: Painter["Service"]
-}
+import { abilities, readInstruction, variation } from "./Operations.ts"
+import { encode, load, type Loaded, open, take } from "./Pixels.ts"
 
 /** The most changes that one instruction may ask for: each goes over all pixels of every picture. */
-const maxOperations = 50
+const maxSteps = 50
 
-/** What is added to a prompt that may be extended. */
-const enhancement: ReadonlyArray<Operation> = [
-  { kind: "contrast", factor: 1.08 },
-  { kind: "saturation", factor: 1.12 }
-]
+/** The longest side that a change may lead to. */
+const longestSide = 4096
 
-/** So that no two pictures of a request are alike: every next one is a little brighter or darker. */
-const variation = (index: number): ReadonlyArray<Operation> =>
-  index === 0 ? [] : [{ kind: "brightness", factor: 1 + (index % 2 === 0 ? -0.05 : 0.06) * Math.ceil(index / 2) }]
+/** Words about how several pictures are put together. */
+const combining = /\b(?:side by side|combin\w*|merge\w*|grid|collage|stack\w*|next to|together|above|below|beneath)\b/i
 
-/** Clauses about how pictures are put together are no operations on one. */
-const combining =
-  /\b(side by side|combin\w*|merge\w*|blend\w*|grid|collage|stack\w*|next to|together|above|below|inset|corner)\b/
+interface Arrangement {
+  readonly columns: number
+  readonly said: string
+}
+
+const arrangementOf = (instruction: string, count: number): Arrangement => {
+  const together = `put ${count} pictures together,`
+  if (/\b(?:grid|collage)\b/i.test(instruction)) {
+    return { columns: Math.ceil(Math.sqrt(count)), said: `${together} in a grid` }
+  }
+  return /\b(?:stack\w*|vertical(?:ly)?|above|below|beneath)\b/i.test(instruction)
+    ? { columns: 1, said: `${together} one below the other` }
+    : { columns: count, said: `${together} side by side` }
+}
 
 /** The pictures of a request, each changed as its instruction says, as files. */
 export const edit = Effect.fn("Edit.edit")(function*(
   request: LocalRequest,
-  { guard, painter }: EditTools
+  guard: GuardedFetch["Service"]
 ): Effect.fn.Return<ReadonlyArray<Picture>, InvalidRequest | InternalError> {
+  const { negativePrompt, prompt, promptParam, size } = request
+  const unwanted = new Set(readInstruction(negativePrompt).steps.map(({ operation }) => operation))
+  const read = readInstruction(prompt)
+  const steps = read.steps.filter(({ operation }) => !unwanted.has(operation))
+  if (steps.length > maxSteps) {
+    const what = `must ask for at most ${maxSteps} changes, not for ${steps.length}`
+    return yield* InvalidRequest.at(promptParam, what)
+  }
+  const isSeveral = request.images.length > 1
+  const isFilling = steps.length === 0 && request.mask !== undefined
+  if (steps.length === 0 && !isFilling && !(isSeveral && combining.test(prompt))) {
+    return yield* InvalidRequest.at(
+      promptParam,
+      `must name a change that this built-in engine can make, which is no model: ${abilities}; with a mask, what to ` +
+        "paint into it; with several pictures, side by side, stacked or in a grid"
+    )
+  }
   const images = yield* Effect.forEach(
     request.images,
     (image) => Effect.map(load(image, guard, request.images.length), ({ pixels }) => pixels)
   )
   const mask = request.mask === undefined ? undefined : yield* load(request.mask, guard)
-  const [first, ...others] = images
-  if (first === undefined) return yield* Effect.die(new Error("there is no picture"))
-  const arrangement = arrangementOf(request.prompt)
-  const { notUnderstood, operations } = readInstruction(request.prompt, request.negativePrompt)
-  if (operations.length > maxOperations) {
-    const what = `must ask for at most ${maxOperations} changes, not for ${operations.length}`
-    return yield* InvalidRequest.at(request.promptParam, what)
-  }
-  const unclear = others.length > 0 ? notUnderstood.filter((clause) => !combining.test(clause)) : notUnderstood
-  const isClear = operations.length > 0 || (others.length > 0 && unclear.length === 0)
+  const unclear = isFilling ? [] : read.unclear.filter((clause) => !(isSeveral && combining.test(clause)))
 
   return yield* Effect.forEach(
     Array.from({ length: request.n }, (_, index) => index),
-    (index) =>
-      Effect.gen(function*() {
-        const done: Array<string> = []
-        const paint = (prompt: string, { height, width }: Size, overlay: boolean) => {
-          const seed = request.seed + index
-          const { negativePrompt } = request
-          return painter.paint({ prompt, negativePrompt, width, height, seed, overlay }).pipe(
-            ownFault("a picture could not be painted over")
-          )
-        }
-        const all = [
-          ...operations,
-          ...(isClear || mask !== undefined ? [] : [{ kind: "grade", prompt: request.prompt } as const]),
-          ...(request.extend ? enhancement : []),
-          ...variation(index)
-        ]
-        const change = Effect.fnUntraced(function*(pixels: Pixels) {
-          let changed = pixels
-          for (const operation of all) {
-            changed = yield* apply(changed, operation, paint)
-            done.push(describe(operation))
-          }
-          return changed
-        })
+    Effect.fnUntraced(function*(index) {
+      const done: Array<string> = []
+      const arrangement = arrangementOf(prompt, images.length)
+      const [first] = images as [Pixels]
+      const original = mask === undefined && isSeveral ? yield* arrange(images, first, arrangement.columns) : first
+      if (mask === undefined && isSeveral) done.push(arrangement.said)
 
-        let result: Pixels
-        if (mask === undefined) {
-          const arranged = yield* arrange([first, ...others], arrangement)
-          if (arranged.how !== undefined) done.push(arranged.how)
-          result = yield* change(arranged.pixels)
-        } else {
-          // a mask that comes with words that are no operations asks for a picture of them in its place
-          const filled = isClear
-            ? first
-            : yield* Effect.flatMap(paint(request.prompt, first, false), (png) => take(sharp(png)))
-          if (!isClear) {
-            done.push(
-              `painted ${painter.describe({ prompt: request.prompt, ...first, seed: request.seed }).description}`
-            )
-          }
-          result = yield* within(first, yield* change(filled), mask)
-          done.push("only where the mask lets it")
-          const arranged = yield* arrange([result, ...others], arrangement)
-          if (arranged.how !== undefined) done.push(arranged.how)
-          result = arranged.pixels
+      let result = original
+      if (isFilling) {
+        result = yield* paint(request, original, index, false)
+        done.push(`filled with ${describe({ ...request, ...original }).replace(/^A/u, "a")}`)
+      }
+      for (const { apply, said } of isFilling ? [] : [...steps, ...variation(index)]) {
+        result = yield* fit(yield* take(apply(open(result), result)))
+        done.push(said)
+      }
+      if (mask !== undefined) {
+        result = yield* within(original, result, mask)
+        done.push("only where the mask lets it")
+        if (isSeveral) {
+          result = yield* arrange([result, ...images.slice(1)], result, arrangement.columns)
+          done.push(arrangement.said)
         }
-        if (
-          request.size !== undefined && (request.size.width !== result.width || request.size.height !== result.height)
-        ) {
-          result = yield* take(open(result).resize(request.size.width, request.size.height, { fit: "cover" }))
-          done.push(`fitted into ${request.size.width}x${request.size.height}`)
-        }
-        if (request.watermark) {
-          result = yield* marked(result)
-          done.push("marked as made by a machine")
-        }
-        return { content: yield* encode(open(result), request), revisedPrompt: report(done, isClear, unclear) }
-      })
+      }
+      if (size !== undefined && (result.width !== size.width || result.height !== size.height)) {
+        result = yield* take(open(result).resize(size.width, size.height, { fit: "cover" }))
+        done.push(`fitted into ${size.width}x${size.height}`)
+      }
+      if (request.watermark) {
+        const { buffer, byteLength, byteOffset } = result.data
+        writeMark(
+          new Canvas(result.width, result.height, new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength))
+        )
+        done.push("marked as made by a machine")
+      }
+      return { content: yield* encode(result, request), revisedPrompt: report(done, unclear) }
+    })
+  )
+})
+
+/** Scales a picture down that has become too large, as one that is turned does. */
+const fit = (pixels: Pixels): Effect.Effect<Pixels, InternalError> =>
+  Math.max(pixels.width, pixels.height) <= longestSide
+    ? Effect.succeed(pixels)
+    : take(open(pixels).resize(longestSide, longestSide, { fit: "inside" }))
+
+/** Several pictures as one, in cells of the shape of the first. */
+const arrange = Effect.fnUntraced(function*(images: ReadonlyArray<Pixels>, first: Pixels, columns: number) {
+  const rows = Math.ceil(images.length / columns)
+  const scale = Math.min(1, longestSide / (first.width * columns), longestSide / (first.height * rows))
+  const [width, height] = [first.width, first.height].map((side) => Math.max(1, Math.round(side * scale))) as [
+    number,
+    number
+  ]
+  const pieces = yield* Effect.forEach(
+    images,
+    (image, at) =>
+      Effect.map(take(open(image).resize(width, height, { fit: "contain", background: "#ffffff" })), ({ data }) => ({
+        input: data,
+        raw: { width, height, channels: 4 as const },
+        left: (at % columns) * width,
+        top: Math.floor(at / columns) * height
+      }))
+  )
+  return yield* take(
+    sharp({ create: { width: width * columns, height: height * rows, channels: 4, background: "#ffffff" } })
+      .composite(pieces)
   )
 })
 
 /** The changed picture where the mask is transparent or, without transparency, white; elsewhere the original. */
 const within = Effect.fnUntraced(function*(original: Pixels, changed: Pixels, { hasAlpha, pixels }: Loaded) {
   const { height, width } = original
-  const mask = open(pixels)
-  const editable = yield* Effect.promise(() =>
-    (hasAlpha ? mask.extractChannel(3).negate() : mask.removeAlpha().grayscale().extractChannel(0))
-      .resize(width, height, { fit: "fill" }).raw().toBuffer()
-  )
-  const stencil = yield* take(
-    sharp({ create: { width, height, channels: 3, background: "#000000" } })
-      .joinChannel(editable, { raw: { width, height, channels: 1 } })
-  )
-  const raw = { width, height, channels: 4 } as const
-  const cut = yield* take(open(changed).resize(width, height, { fit: "fill" }))
-  const piece = yield* take(open(cut).composite([{ input: stencil.data, raw, blend: "dest-in" }]))
-  return yield* take(open(original).composite([{ input: piece.data, raw }]))
+  const fitted = yield* take(open(pixels).resize(width, height, { fit: "fill" }))
+  const { data } = yield* take(open(changed).resize(width, height, { fit: "fill" }))
+  const piece = Buffer.from(data)
+  for (let at = 3; at < piece.length; at += 4) {
+    const open = hasAlpha ? 255 - fitted.data[at]! : fitted.data[at - 3]!
+    piece[at] = piece[at]! * open / 255
+    if (at % (width * 64 * 4) === 3) yield* Effect.yieldNow
+  }
+  return yield* take(open(original).composite([{ input: piece, raw: { width, height, channels: 4 } }]))
 })
 
-/** The mark is drawn on a strip of its own, for the whole picture may be large. */
-const marked = ({ data, height, width }: Pixels): Effect.Effect<Pixels, InternalError> => {
-  const strip = Math.min(height, Math.ceil(height * 0.2))
-  const context = createCanvas(width, strip).getContext("2d")
-  context.translate(0, strip - height)
-  drawWatermark(context, width, height)
-  const { data: mark } = context.getImageData(0, 0, width, strip)
-  const input = Buffer.from(mark.buffer, mark.byteOffset, mark.byteLength)
-  return take(
-    open({ data, height, width }).composite([
-      { input, raw: { width, height: strip, channels: 4 }, left: 0, top: height - strip }
-    ])
-  )
-}
-
-const report = (done: ReadonlyArray<string>, isClear: boolean, unclear: ReadonlyArray<string>): string => {
+const report = (done: ReadonlyArray<string>, unclear: ReadonlyArray<string>): string => {
   const what = `${done.join("; ")}.`
   const sentence = what.charAt(0).toUpperCase() + what.slice(1)
-  if (!isClear) return `The instruction names no operation of this engine. ${sentence}`
   return unclear.length === 0 ? sentence : `${sentence} Not understood, and left out: ${unclear.join("; ")}.`
 }

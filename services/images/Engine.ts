@@ -1,27 +1,27 @@
-/** Offers the built-in painter and the pixel operations to the `local` protocol. */
+/** Offers the built-in painter of placeholders and a few picture operations to the `local` protocol. */
 import { Effect, Layer } from "effect"
 import { generateContent, streamGenerateContent } from "../../shared/contract/GenerateContent.ts"
-import { Painter } from "../../shared/painter/Painter.ts"
 import { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
 import type { ImageModel, Picture } from "../../shared/provider/images/ImageModel.ts"
 import * as Images from "../../shared/provider/images/Images.ts"
 import { LocalEngines } from "../../shared/provider/Local.ts"
 import { loadTokenizer } from "../../shared/provider/local/Tokens.ts"
 import { ResultStore } from "../../shared/provider/ResultStore.ts"
-import { edit, type EditTools } from "./Edit.ts"
+import { edit } from "./Edit.ts"
 import { generate } from "./Generate.ts"
 import { settle } from "./LocalRequest.ts"
 
 /** Their answers tell the usage in tokens. */
 const countsTokens: ReadonlyArray<string> = [generateContent.name, streamGenerateContent.name]
 
-const model = (tools: EditTools): ImageModel =>
+const model = (guard: GuardedFetch["Service"]): ImageModel =>
   Effect.fnUntraced(function*({ operation }, request) {
-    const settled = yield* settle(request)
-    const pictures = yield* settled.images.length > 0 ? edit(settled, tools) : generate(settled, tools.painter)
+    const local = yield* settle(request)
+    const pictures = yield* local.images.length > 0 ? edit(local, guard) : generate(local)
     return {
       pictures,
-      usage: countsTokens.includes(operation.name) ? yield* counted(settled.prompt, pictures) : undefined
+      usage: countsTokens.includes(operation.name) ? yield* counted(local.prompt, pictures) : undefined,
+      warnings: request.extend === true ? [request.pathOf("prompt_extend")] : []
     }
   })
 
@@ -36,9 +36,8 @@ const counted = Effect.fnUntraced(function*(prompt: string, pictures: ReadonlyAr
 export const layer = Layer.effect(
   LocalEngines,
   Effect.gen(function*() {
-    const painter = yield* Painter
     const guard = yield* GuardedFetch
     const results = yield* ResultStore
-    return LocalEngines.of({ performs: Images.performs(model({ guard, painter }), { guard, results }) })
+    return LocalEngines.of({ performs: Images.performs(model(guard), { guard, results }) })
   })
-).pipe(Layer.provide(Painter.layer))
+)

@@ -1,36 +1,44 @@
-/** Paints pictures from a prompt, and tells what they show. */
+/** Paints placeholders from a prompt. */
 import { Effect } from "effect"
-import { sharp } from "../../shared/files/PixelFormats.ts"
+import type { Size } from "../../shared/contract/ImageGenerations.ts"
 import type { InternalError } from "../../shared/contract/JobError.ts"
-import type { Painter } from "../../shared/painter/Painter.ts"
+import type { Pixels } from "../../shared/files/InputPicture.ts"
+import { describe, steps } from "../../shared/painter/Painting.ts"
 import type { Picture } from "../../shared/provider/images/ImageModel.ts"
 import type { LocalRequest } from "./LocalRequest.ts"
-import { ownFault } from "./OwnFault.ts"
 import { encode } from "./Pixels.ts"
 
-const usualSide = 1024
+const usualSize: Size = { width: 1024, height: 1024 }
 
-/** As many pictures as were asked for, each from a seed of its own. */
+/** Paints the picture of a request, number `index` of several. Other work runs every few milliseconds. */
+export const paint = Effect.fnUntraced(function*(
+  { negativePrompt, prompt, seed }: LocalRequest,
+  { height, width }: Size,
+  index: number,
+  watermark: boolean
+): Effect.fn.Return<Pixels> {
+  const painted = steps({ prompt, negativePrompt, width, height, seed: seed + index, watermark }, 0)
+  for (;;) {
+    const { done, value } = painted.next()
+    if (done === true) return { data: Buffer.from(value.data.buffer), width, height }
+    yield* Effect.yieldNow
+  }
+})
+
+/** As many pictures as the request asks for, each from a seed of its own. */
 export const generate = Effect.fn("Generate.generate")(
-  function*(
-    request: LocalRequest,
-    painter: Painter["Service"]
-  ): Effect.fn.Return<ReadonlyArray<Picture>, InternalError> {
-    const { extend, negativePrompt, prompt, watermark } = request
-    const { height, width } = request.size ?? { width: usualSide, height: usualSide }
-    const seeds = Array.from({ length: request.n }, (_, index) => request.seed + index)
-    return yield* Effect.forEach(seeds, (seed) => {
-      const painting = { prompt, negativePrompt, width, height, seed, extend, watermark }
-      const { additions, description } = painter.describe(painting)
-      const added = additions.length === 0 ? "" : ` Added to the prompt: ${additions.join(", ")}.`
-      return painter.paint(painting).pipe(
-        ownFault("a picture could not be painted"),
-        Effect.filterOrElse(() => request.format === "png", (png) => encode(sharp(png), request)),
-        Effect.map((content): Picture => ({
-          content,
-          revisedPrompt: `Painted by rule, without a model: ${description}.${added}`
-        }))
-      )
-    }, { concurrency: 4 })
+  function*(request: LocalRequest): Effect.fn.Return<ReadonlyArray<Picture>, InternalError> {
+    const size = request.size ?? usualSize
+    const revisedPrompt = `${describe({ ...request, ...size })}.`
+    return yield* Effect.forEach(
+      Array.from({ length: request.n }, (_, index) => index),
+      (index) =>
+        paint(request, size, index, request.watermark).pipe(
+          Effect.flatMap((pixels) => encode(pixels, request)),
+          Effect.map((content): Picture => ({ content, revisedPrompt }))
+        ),
+      // one is painted while others are encoded
+      { concurrency: 4 }
+    )
   }
 )

@@ -16,7 +16,6 @@ export interface LocalRequest {
   readonly size: Size | undefined
   readonly seed: number
   readonly negativePrompt: string
-  readonly extend: boolean
   readonly watermark: boolean
   readonly format: PictureKind
   /** Percent. */
@@ -43,7 +42,6 @@ export const settle = (request: ImageRequest): Effect.Effect<LocalRequest, Inval
     size,
     seed: request.seed ?? 0,
     negativePrompt: request.negativePrompt ?? "",
-    extend: request.extend ?? false,
     watermark: request.watermark ?? false,
     format: request.format ?? "png",
     quality: request.quality ?? defaultQuality

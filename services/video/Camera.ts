@@ -1,53 +1,64 @@
-/** How the camera moves. Bits of the seed decide: in or out, to which side, up or down. */
-import { createCanvas, type SKRSContext2D } from "@napi-rs/canvas"
+/** Moves a camera over a still picture as the prompt says; where it says nothing, as bits of the seed decide. */
+import type { Canvas } from "../../shared/painter/Canvas.ts"
 
-/** Raw pixels, four bytes each: red, green, blue, opacity. */
-export interface Picture {
-  readonly width: number
-  readonly height: number
-  readonly pixels: Uint8Array
-}
-
-/** How much larger such a picture is than the frame that moves over it. */
+/** How much larger a picture is than the frame that moves over it. */
 export const room = 1.25
 
-interface Shot {
-  readonly width: number
-  readonly height: number
-  readonly seed: number
+/** Where the frame is at the beginning and at the end: its share of the picture, and its place in what is left, 0 to 1. */
+export interface Move {
+  readonly share: readonly [from: number, to: number]
+  readonly x: readonly [from: number, to: number]
+  readonly y: readonly [from: number, to: number]
 }
 
-const bit = (seed: number, index: number): boolean => Math.floor(seed / 2 ** index) % 2 === 1
+const whole = 1
+const near = 1 / room
+const centred = [0.5, 0.5] as const
 
-/** How much of a scene the camera leaves out at its nearest. */
-const closeness = 0.08
+const zoom =
+  /\b(?:zoom\w*|dolly|push\w*|pull\w*|mov\w*|camera)\s+(?:\w+\s+){0,2}?(in|into|closer|nearer|out|away|back)\b/i
+const pan = /\b(?:pan\w*|tilt\w*|mov\w*|slid\w*|scroll\w*|track\w*|camera)\s+(?:\w+\s+){0,2}?(left|right|up|down)\w*/i
 
-/** Sets the context so that what is painted on the whole canvas is seen from nearer and nearer, or less and less so. */
-export const closeIn = (context: SKRSContext2D, { height, seed, width }: Shot, along: number): void => {
-  const scale = 1 + closeness * (bit(seed, 0) ? 1 - along : along)
-  // the edges stay outside of the frame
-  const slack = (scale - 1) / 2
-  context.translate(-width * slack * (bit(seed, 1) ? 2 : 0), -height * slack)
-  context.scale(scale, scale)
+export const moveOf = (prompt: string, seed: number): Move => {
+  const zoomed = zoom.exec(prompt)?.[1]?.toLowerCase()
+  const side = pan.exec(prompt)?.[1]?.toLowerCase()
+  const bit = (index: number): boolean => Math.floor(seed / 2 ** index) % 2 === 1
+  const along = (forwards: boolean): readonly [number, number] => forwards ? [0, 1] : [1, 0]
+  if (zoomed !== undefined) {
+    const isIn = ["in", "into", "closer", "nearer"].includes(zoomed)
+    return { share: isIn ? [whole, near] : [near, whole], x: centred, y: centred }
+  }
+  if (side === "left" || side === "right") return { share: [near, near], x: along(side === "right"), y: centred }
+  if (side !== undefined) return { share: [near, near], x: centred, y: along(side === "down") }
+  return { share: bit(0) ? [whole, near] : [near, whole], x: along(bit(1)), y: along(bit(2)) }
 }
 
-/** Moves over a still picture, larger than the frame, at a constant pace. */
-export const over = ({ height, seed, width }: Shot, picture: Picture) => {
-  const still = createCanvas(picture.width, picture.height)
-  const stillContext = still.getContext("2d")
-  const image = stillContext.createImageData(picture.width, picture.height)
-  image.data.set(picture.pixels)
-  stillContext.putImageData(image, 0, 0)
+const at = ([from, to]: readonly [number, number], along: number): number => from + (to - from) * along
 
-  return (context: SKRSContext2D, _seconds: number, along: number): void => {
-    // all of the picture, or a part of it of the size of the frame
-    const nearness = bit(seed, 0) ? along : 1 - along
-    const share = 1 - (1 - 1 / room) * nearness
-    const seenWidth = picture.width * share
-    const seenHeight = picture.height * share
-    const x = (picture.width - seenWidth) * (bit(seed, 1) ? along : 1 - along)
-    const y = (picture.height - seenHeight) * (bit(seed, 2) ? along : 1 - along)
-    context.imageSmoothingQuality = "high"
-    context.drawImage(still, x, y, seenWidth, seenHeight, 0, 0, width, height)
+/** What the camera sees, `along` from 0 to 1 of the way: each pixel is mixed from the four of the picture around it. */
+export const shoot = (picture: Canvas, move: Move, along: number, frame: Canvas): void => {
+  const share = at(move.share, along)
+  const stepX = (picture.width - 1) * share / frame.width
+  const stepY = (picture.height - 1) * share / frame.height
+  const left = (picture.width - 1) * (1 - share) * at(move.x, along)
+  const top = (picture.height - 1) * (1 - share) * at(move.y, along)
+  const { data: source, width } = picture
+  const columns = Int32Array.from({ length: frame.width }, (_, x) => Math.floor((left + x * stepX) * 256))
+  let to = 0
+  for (let y = 0; y < frame.height; y++) {
+    const row = Math.floor((top + y * stepY) * 256)
+    const [first, lower] = [(row >> 8) * width, row & 255]
+    for (let x = 0; x < frame.width; x++) {
+      const column = columns[x]!
+      const right = column & 255
+      const from = (first + (column >> 8)) * 4
+      for (let channel = from; channel < from + 4; channel++) {
+        const below = channel + width * 4
+        const upper = source[channel]! * (256 - right) + source[channel + 4]! * right
+        frame.data[to++] =
+          (upper * (256 - lower) + (source[below]! * (256 - right) + source[below + 4]! * right) * lower)
+          >> 16
+      }
+    }
   }
 }

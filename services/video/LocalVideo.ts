@@ -1,17 +1,19 @@
 /**
- * The built-in video engine: paints a scene from the prompt, or moves over a given picture, and encodes it as H.264 in an
- * MP4 file. It shows what it was asked for by its own rules, not by a learned model.
+ * The built-in video engine, which is no model: it sets the placeholder of a prompt in motion, or moves a camera over a
+ * given picture, and encodes the frames as H.264 in an MP4 file.
  *
- * Its name for a task is the seed: whoever goes on with the task makes the same video from the beginning. Painting and
- * encoding happen in a thread of their own, for they take the processor whole.
+ * Its name for a task is the seed: a worker that takes the task over makes the same video from the beginning. A thread of
+ * its own paints and encodes, because that keeps a processor busy.
  */
 import { Effect, Layer, Random, Schema } from "effect"
 import { Worker } from "node:worker_threads"
 import { InternalError, InvalidRequest, type JobError } from "../../shared/contract/JobError.ts"
 import { extentOf, type VideoGenerationRequest } from "../../shared/contract/VideoGenerations.ts"
+import { decodePicture, openPicture } from "../../shared/files/InputPicture.ts"
 import { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
+import { bytesOf, unusable } from "../../shared/provider/images/ImageSource.ts"
 import { LocalVideoEngine, type Video, type VideoCall } from "../../shared/provider/VideoEngine.ts"
-import * as Picture from "./Picture.ts"
+import { room } from "./Camera.ts"
 import type { Rendered, RenderOrder } from "./Render.ts"
 
 const LocalTask = Schema.Struct({ seed: Schema.Int })
@@ -47,6 +49,21 @@ const render = (order: RenderOrder, report: (progress: number) => void): Effect.
     return Effect.promise(() => thread.terminate())
   })
 
+/** The picture that a video begins with, filling a frame of this size and the room that the camera moves in. */
+const load = Effect.fn("LocalVideo.load")(function*(image: string, width: number, height: number) {
+  const source = { content: image, param: "image" }
+  const bytes = yield* bytesOf(source, yield* GuardedFetch)
+  const { data, ...size } = yield* openPicture(bytes).pipe(
+    Effect.map(({ picture }) =>
+      picture.resize(Math.ceil(width * room), Math.ceil(height * room), { fit: "cover" })
+        .flatten({ background: "#ffffff" })
+    ),
+    Effect.flatMap(decodePicture),
+    Effect.mapError(({ what }) => unusable(source, what))
+  )
+  return { ...size, data: new Uint8Array(data) }
+})
+
 const follow = Effect.fn("LocalVideo.follow")(function*(
   { request }: VideoCall,
   task: unknown,
@@ -64,7 +81,7 @@ const follow = Effect.fn("LocalVideo.follow")(function*(
     quantization: yield* quantizationOf(request),
     prompt: typeof style === "string" ? `${request.prompt}, ${style}` : request.prompt,
     negativePrompt: request.metadata?.negative_prompt ?? "",
-    picture: typeof request.image === "string" ? yield* Picture.load(request.image, width, height) : undefined
+    picture: typeof request.image === "string" ? yield* load(request.image, width, height) : undefined
   }, report)
   return { bytes, format: "mp4", metadata: { duration: frames / fps, fps, width, height, seed } }
 })
@@ -78,7 +95,7 @@ export const layer = Layer.effect(
           ? Effect.succeed({ seed: request.seed })
           : Effect.map(Random.nextIntBetween(0, 2 ** 31 - 1), (seed) => ({ seed })),
       follow: (call, task, report) => follow(call, task, report).pipe(Effect.provideService(GuardedFetch, fetch)),
-      // nothing of it is left once nobody follows it
+      // the thread ends with the fiber that follows it
       cancel: () => Effect.void
     }))
 )

@@ -1,51 +1,47 @@
 /** The thread that paints the frames of one video and encodes them. Its order comes as `workerData`. */
-import { createCanvas, type SKRSContext2D } from "@napi-rs/canvas"
 import encoding from "h264-mp4-encoder"
 import { parentPort, workerData } from "node:worker_threads"
-import { compose } from "../../shared/painter/Scene.ts"
+import { Canvas } from "../../shared/painter/Canvas.ts"
+import { paint, type Painting } from "../../shared/painter/Painting.ts"
 import * as Camera from "./Camera.ts"
 import * as Mp4Times from "./Mp4Times.ts"
 
-export interface RenderOrder {
-  /** Pixels, even. */
-  readonly width: number
-  readonly height: number
+/** `width` and `height` are even. */
+export interface RenderOrder extends Painting {
   readonly fps: number
   /** How many, at least one. */
   readonly frames: number
-  readonly seed: number
   /** 10, the finest, to 51. */
   readonly quantization: number
-  readonly prompt: string
-  readonly negativePrompt: string
-  /** Where there is one, the video moves over it. */
-  readonly picture: Camera.Picture | undefined
+  /** Where there is one, the camera moves over it. */
+  readonly picture: Pick<Canvas, "width" | "height" | "data"> | undefined
 }
 
 /** The file. */
 export type Rendered = Uint8Array<ArrayBuffer>
 
 /** 0, the smallest file, to 10, the fastest. */
-const encoderSpeed = 6
+const encoderSpeed = 10
 
-/** Paints the moment at so many seconds, `along` from 0 to 1 of the whole, on the whole canvas. */
-type Paint = (context: SKRSContext2D, seconds: number, along: number) => void
+/** Paints the frame at so many seconds, `along` from 0 to 1 of the whole. */
+type Shoot = (seconds: number, along: number) => Uint8Array
 
-const scene = (order: RenderOrder): Paint => {
-  const { paint } = compose(order)
-  return (context, seconds, along) => {
-    context.save()
-    Camera.closeIn(context, order, along)
-    paint(context, seconds)
-    context.restore()
+const overPicture = (
+  { height, prompt, seed, width }: RenderOrder,
+  given: NonNullable<RenderOrder["picture"]>
+): Shoot => {
+  const picture = new Canvas(given.width, given.height, given.data)
+  const move = Camera.moveOf(prompt, seed)
+  const frame = new Canvas(width, height)
+  return (_seconds, along) => {
+    Camera.shoot(picture, move, along, frame)
+    return frame.data
   }
 }
 
 const render = async (order: RenderOrder, report: (progress: number) => void): Promise<Rendered> => {
-  const { fps, frames, height, width } = order
-  const context = createCanvas(width, height).getContext("2d")
-  const paint: Paint = order.picture === undefined ? scene(order) : Camera.over(order, order.picture)
-
+  const { fps, frames, height, picture, width } = order
+  const shoot: Shoot = picture === undefined ? (seconds) => paint(order, seconds).data : overPicture(order, picture)
   const encoder = await encoding.createH264MP4Encoder()
   encoder.width = width
   encoder.height = height
@@ -56,9 +52,7 @@ const render = async (order: RenderOrder, report: (progress: number) => void): P
   encoder.groupOfPictures = fps
   encoder.initialize()
   for (let frame = 0; frame < frames; frame++) {
-    paint(context, frame / fps, frames === 1 ? 0 : frame / (frames - 1))
-    const { buffer, byteLength, byteOffset } = context.getImageData(0, 0, width, height).data
-    encoder.addFrameRgba(new Uint8Array(buffer, byteOffset, byteLength))
+    encoder.addFrameRgba(shoot(frame / fps, frames === 1 ? 0 : frame / (frames - 1)))
     report(((frame + 1) / frames) * 100)
   }
   encoder.finalize()

@@ -52,7 +52,7 @@ layer(engine, { excludeTestServices: true })((it) => {
   describe("an instruction about colours", () => {
     it.effect("makes the picture gray", () =>
       Effect.gen(function*() {
-        for (const words of ["make it grayscale", "Turn this into a black and white photo", "把图片变成黑白"]) {
+        for (const words of ["make it grayscale", "Turn this into a black and white photo"]) {
           const { picture, said } = yield* done(words)
           for (const x of [left, middle, right]) assert.isTrue(isGray(picture.at(x, 0.5)), words)
           assert.include(said, "grayscale")
@@ -85,17 +85,11 @@ layer(engine, { excludeTestServices: true })((it) => {
         assert.isTrue(little < some && some < much)
       }))
 
-    it.effect("changes contrast and saturation in both directions", () =>
+    it.effect("changes the contrast in both directions", () =>
       Effect.gen(function*() {
         const plain = (yield* done("rotate by 360 degrees")).picture
         assert.isAbove((yield* done("more contrast")).picture.deviation[0], plain.deviation[0] + 5)
         assert.isBelow((yield* done("lower the contrast by 50%")).picture.deviation[0], plain.deviation[0] - 5)
-        const spread = ({ at }: Picture) => {
-          const [r, g, b] = at(left, 0.5)
-          return Math.max(r, g, b) - Math.min(r, g, b)
-        }
-        assert.isAbove(spread((yield* done("more vivid colours")).picture), spread(plain) + 10)
-        assert.isBelow(spread((yield* done("less saturated")).picture), spread(plain) - 10)
       }))
   })
 
@@ -134,17 +128,6 @@ layer(engine, { excludeTestServices: true })((it) => {
         near(half.picture.at(0.1, 0.5), red, 2)
         near(half.picture.at(0.9, 0.5), green, 2)
       }))
-
-    it.effect("frames and rounds", () =>
-      Effect.gen(function*() {
-        const framed = (yield* done("add a 10 px red border")).picture
-        assert.deepStrictEqual([framed.width, framed.height], [320, 220])
-        near(framed.at(0.005, 0.5), [215, 38, 61], 2)
-        near(framed.at(middle, 0.5), green, 2)
-        const rounded = (yield* done("rounded corners")).picture
-        assert.strictEqual(rounded.at(0, 0)[3], 0)
-        assert.strictEqual(rounded.at(0.5, 0.5)[3], 255)
-      }))
   })
 
   describe("an instruction about detail", () => {
@@ -167,47 +150,6 @@ layer(engine, { excludeTestServices: true })((it) => {
         const much = yield* rough("blur it very much")
         assert.isTrue(much < little && little < plain, `${much} ${little} ${plain}`)
         assert.isAbove(yield* rough("sharpen it"), plain)
-      }))
-
-    it.effect("pixelates, draws outlines, reduces colours, darkens the edges", () =>
-      Effect.gen(function*() {
-        const colours = ({ data }: Picture) =>
-          new Set(Array.from({ length: data.length / 4 }, (_, at) => data.readUInt32LE(at * 4))).size
-        assert.isAtMost(colours((yield* done("posterize it")).picture), 8)
-        assert.isBelow(colours((yield* done("pixelate")).picture), 200)
-        // white, with dark lines where one stripe meets the next
-        const outlines = (yield* done("as a pencil sketch")).picture
-        assert.isAbove(outlines.at(left, 0.5)[0], 240)
-        const line = Math.min(...Array.from({ length: 9 }, (_, at) => outlines.at((96 + at) / 299, 0.5)[0]))
-        assert.isBelow(line, 200)
-        const edges = (yield* done("add a vignette")).picture
-        assert.isBelow(edges.at(0, 0)[0], edges.at(left, 0.5)[0] - 60)
-      }))
-
-    it.effect("writes", () =>
-      Effect.gen(function*() {
-        const plain = (yield* done("rotate by 360 degrees")).picture
-        const { picture, said } = yield* done("write \"Hello, world\" at the top in white")
-        assert.include(said, "Hello, world")
-        const changed = (from: number, to: number): number => {
-          let count = 0
-          for (let at = Math.floor(from * 200) * 1200; at < Math.floor(to * 200) * 1200; at++) {
-            if (picture.data[at] !== plain.data[at]) count++
-          }
-          return count
-        }
-        assert.isAbove(changed(0, 0.3), 500)
-        assert.strictEqual(changed(0.35, 1), 0)
-      }))
-
-    it.effect("paints something over it", () =>
-      Effect.gen(function*() {
-        const plain = (yield* done("rotate by 360 degrees")).picture
-        const { picture, said } = yield* done("add a rainbow")
-        assert.include(said, "a rainbow")
-        assert.notDeepEqual(picture.data, plain.data)
-        assert.deepStrictEqual([picture.width, picture.height], [300, 200])
-        assert.include((yield* done("add hot-air balloons and birds")).said, "painted birds")
       }))
   })
 
@@ -234,23 +176,27 @@ layer(engine, { excludeTestServices: true })((it) => {
         assert.match(without, /mirrored/i)
       }))
 
-    it.effect("says what it did not understand", () =>
+    it.effect("is followed as far as it is understood, and the answer says what was left out", () =>
       Effect.gen(function*() {
         const { said } = yield* done("make it gray scale, exaggerate the melancholy")
         assert.include(said, "grayscale")
-        assert.include(said, "exaggerate the melancholy")
-        const plain = (yield* done("rotate by 360 degrees")).picture
-        const { picture, said: nothing } = yield* done("exaggerate the melancholy")
-        assert.match(nothing, /names no operation/)
-        assert.match(nothing, /colours/i)
-        assert.notDeepEqual(picture.data, plain.data)
+        assert.include(said, "left out: exaggerate the melancholy")
+      }))
+
+    it.effect("is refused where nothing of it is understood, with what the engine can do", () =>
+      Effect.gen(function*() {
+        for (const prompt of ["exaggerate the melancholy", "add a rainbow", "do not blur"]) {
+          const error = yield* Effect.flip(done(prompt))
+          assert.strictEqual((error as InvalidRequest).param, "prompt")
+          assert.match(error.message, /no model: grayscale, sepia, invert, blur, .*contrast.*side by side/)
+        }
       }))
 
     it.effect("gives the same picture again, and n different ones at once", () =>
       Effect.gen(function*() {
         const image = toDataUrl(yield* stripes(120, 80, [red, green, blue]))
-        const once = yield* edited({ prompt: "make it gray and add birds", image, n: 3 })
-        const again = yield* edited({ prompt: "make it gray and add birds", image, n: 3 })
+        const once = yield* edited({ prompt: "make it gray", image, n: 3 })
+        const again = yield* edited({ prompt: "make it gray", image, n: 3 })
         assert.deepStrictEqual(again, once)
         assert.strictEqual(new Set(once.map(({ bytes }) => bytes.toString("base64"))).size, 3)
       }))
@@ -273,12 +219,6 @@ layer(engine, { excludeTestServices: true })((it) => {
         }
       }))
 
-    it.effect("to extend the prompt", () =>
-      Effect.gen(function*() {
-        const { said } = yield* done("mirror it", { prompt_extend: true })
-        assert.match(said, /contrast.*saturation/)
-      }))
-
     it.effect("a mask: nothing changes where it is opaque", () =>
       Effect.gen(function*() {
         // the left half is transparent
@@ -297,7 +237,7 @@ layer(engine, { excludeTestServices: true })((it) => {
         const filled = yield* done("a starry night over the sea", { mask })
         near(filled.picture.at(right, 0.5), blue, 0)
         assert.isAbove(Math.abs(filled.picture.at(left, 0.1)[0] - red[0]), 60)
-        assert.include(filled.said, "a sea")
+        assert.include(filled.said, "a starry night over the sea")
         // without transparency, white is where it changes
         const white = toDataUrl(yield* stripes(300, 200, [[0, 0, 0], [255, 255, 255]]))
         const other = (yield* done("invert", { mask: white })).picture
@@ -345,7 +285,7 @@ layer(engine, { excludeTestServices: true })((it) => {
         assert.closeTo(width / height, 2, 0.01)
       }).pipe(Effect.provide(GuardedFetch.layer)))
 
-    it.effect("several pictures: side by side, below one another, in a grid, over one another", () =>
+    it.effect("several pictures: side by side, below one another, in a grid", () =>
       Effect.gen(function*() {
         const image = [
           toDataUrl(yield* stripes(100, 100, [red])),
@@ -358,20 +298,18 @@ layer(engine, { excludeTestServices: true })((it) => {
             return { picture: yield* decoded(result!.bytes), said: result!.said }
           })
         const row = yield* put("combine them", image)
-        assert.deepStrictEqual([row.picture.width, row.picture.height], [400, 100])
+        assert.deepStrictEqual([row.picture.width, row.picture.height], [300, 100])
         near(row.picture.at(0.1, 0.5), red, 2)
-        near(row.picture.at(0.4, 0.5), blue, 2)
+        near(row.picture.at(0.5, 0.5), blue, 2)
         near(row.picture.at(0.9, 0.5), green, 2)
+        // every cell has the shape of the first picture
+        near(row.picture.at(0.9, 0.1), [255, 255, 255], 2)
         assert.match(row.said, /3 pictures together, side by side/)
         const column = (yield* put("stack them and make it gray")).picture
         assert.deepStrictEqual([column.width, column.height], [100, 200])
         assert.isTrue(isGray(column.at(0.5, 0.2)))
         const grid = (yield* put("a collage of these", image)).picture
         assert.deepStrictEqual([grid.width, grid.height], [200, 200])
-        near((yield* put("blend the two")).picture.at(0.5, 0.5), [115, 50, 120], 3)
-        const inset = (yield* put("put the second one into the corner")).picture
-        near(inset.at(0.2, 0.2), red, 2)
-        near(inset.at(0.85, 0.85), blue, 2)
       }))
 
     it.effect("messages and a form in place of a prompt", () =>
@@ -462,7 +400,7 @@ layer(engine, { excludeTestServices: true })((it) => {
   it.effect("a large picture and many steps do not keep the process from answering", () =>
     Effect.gen(function*() {
       const image = toDataUrl(yield* stripes(1600, 1200, [red, green, blue]))
-      const prompt = "blur, sharpen, rotate by 10 degrees, write \"text\", add birds, pixelate"
+      const prompt = "blur, sharpen, rotate by 10 degrees, tint it blue, more contrast, double the size"
       const { milliseconds } = yield* longestTurn(edited({ prompt, image, watermark: true }))
       assert.isBelow(milliseconds, 50)
     }))

@@ -1,6 +1,5 @@
 /** The built-in video engine: what it makes, as a demuxer sees it. */
 import { assert, describe, it } from "@effect/vitest"
-import { createCanvas } from "@napi-rs/canvas"
 import { Effect, Fiber, Layer } from "effect"
 import { Buffer } from "node:buffer"
 import { spawnSync } from "node:child_process"
@@ -10,10 +9,12 @@ import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { performance } from "node:perf_hooks"
+import sharp from "sharp"
 import * as Camera from "../../services/video/Camera.ts"
 import * as LocalVideo from "../../services/video/LocalVideo.ts"
 import type { InvalidRequest } from "../../shared/contract/JobError.ts"
 import type { VideoGenerationRequest } from "../../shared/contract/VideoGenerations.ts"
+import { Canvas } from "../../shared/painter/Canvas.ts"
 import { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
 import { LocalVideoEngine } from "../../shared/provider/VideoEngine.ts"
 import { pictureBomb } from "../fixture/PictureBomb.ts"
@@ -46,13 +47,8 @@ const videoOf = (wish: Wish, report: (progress: number) => void = () => {}) =>
     Effect.flatMap(engine.start(callOf(wish)), (task) => engine.follow(callOf(wish), task, report))
   )
 
-const png = (colour: string, width = 40, height = 30): Buffer => {
-  const canvas = createCanvas(width, height)
-  const context = canvas.getContext("2d")
-  context.fillStyle = colour
-  context.fillRect(0, 0, width, height)
-  return canvas.toBuffer("image/png")
-}
+const png = (background: string, width = 40, height = 30): Promise<Buffer> =>
+  sharp({ create: { width, height, channels: 3, background } }).png().toBuffer()
 
 const same = (one: Uint8Array, other: Uint8Array): boolean => Buffer.from(one).equals(other)
 
@@ -183,7 +179,7 @@ describe("a video of the local engine", () => {
 describe("a video of a given picture", () => {
   it.live("is made from a data URL, from base64 and from an address alike", () =>
     Effect.gen(function*() {
-      const picture = png("#c01020")
+      const picture = yield* Effect.promise(() => png("#c01020"))
       const server = createServer((_request, response) => {
         response.writeHead(200, { "content-type": "image/png" }).end(picture)
       })
@@ -198,7 +194,8 @@ describe("a video of a given picture", () => {
         (image) => videoOf({ image })
       )
       for (const { bytes } of videos) assert.isTrue(same(bytes, videos[0]!.bytes))
-      assert.isFalse(same((yield* videoOf({ image: png("#1020c0").toString("base64") })).bytes, videos[0]!.bytes))
+      const other = (yield* Effect.promise(() => png("#1020c0"))).toString("base64")
+      assert.isFalse(same((yield* videoOf({ image: other })).bytes, videos[0]!.bytes))
       assert.strictEqual((yield* Effect.promise(() => inspect(videos[0]!.bytes))).frames, 5)
     }).pipe(Effect.scoped), 60_000)
 
@@ -221,30 +218,48 @@ describe("a video of a given picture", () => {
       }
     }))
 
+  /** Red on the left, blue on the right, green below. */
+  const picture = (() => {
+    const canvas = new Canvas(80, 60)
+    for (let y = 0; y < 60; y++) {
+      canvas.fill(y, 0, 40, y < 30 ? [255, 0, 0] : [255, 255, 0])
+      canvas.fill(y, 40, 80, y < 30 ? [0, 0, 255] : [0, 255, 255])
+    }
+    return canvas
+  })()
+
+  /** How much of a frame is red, and how much of it is green. */
+  const seen = (prompt: string, seed: number, along: number) => {
+    const frame = new Canvas(64, 48)
+    Camera.shoot(picture, Camera.moveOf(prompt, seed), along, frame)
+    const share = (channel: number) =>
+      frame.data.filter((_, at) => at % 4 === channel).reduce((sum, value) => sum + value, 0) / (64 * 48 * 255)
+    assert.strictEqual(share(3), 1, "the camera left the picture")
+    return { red: share(0), green: share(1) }
+  }
+
   it("moves over it, from its first frame to its last, and never leaves it", () => {
-    // red on the left, blue on the right
-    const [width, height] = [80, 60]
-    const pixels = new Uint8Array(width * height * 4)
-    for (let at = 0; at < pixels.length; at += 4) {
-      const isLeft = (at / 4) % width < width / 2
-      pixels.set([isLeft ? 255 : 0, 0, isLeft ? 0 : 255, 255], at)
-    }
-    const context = createCanvas(64, 48).getContext("2d")
-    /** How much of a frame is red. */
-    const redAt = (seed: number, along: number): number => {
-      context.clearRect(0, 0, 64, 48)
-      Camera.over({ width: 64, height: 48, seed }, { width, height, pixels })(context, 0, along)
-      const { data } = context.getImageData(0, 0, 64, 48)
-      let red = 0
-      for (let at = 0; at < data.length; at += 4) {
-        assert.strictEqual(data[at + 3], 255)
-        red += data[at]! / 255
-      }
-      return red / (64 * 48)
-    }
     for (let seed = 0; seed < 8; seed++) {
-      const shares = [0, 0.25, 0.5, 0.75, 1].map((along) => redAt(seed, along))
+      const shares = [0, 0.25, 0.5, 0.75, 1].map((along) => seen("a boat", seed, along).red)
       assert.isAbove(Math.max(...shares) - Math.min(...shares), 0.05, `seed ${seed}: ${shares.join(" ")}`)
+    }
+  })
+
+  it("moves as the prompt says, whatever the seed", () => {
+    const shareOf = (prompt: string, seed: number) => Camera.moveOf(prompt, seed).share
+    for (let seed = 0; seed < 8; seed++) {
+      for (const prompt of ["zoom in", "Slowly zooming in on the boat", "the camera moves closer", "push in"]) {
+        const [from, to] = shareOf(prompt, seed)
+        assert.isAbove(from, to, prompt)
+      }
+      for (const prompt of ["zoom out", "pull back", "camera moves away"]) {
+        const [from, to] = shareOf(prompt, seed)
+        assert.isBelow(from, to, prompt)
+      }
+      assert.isAbove(seen("pan to the left", seed, 1).red, seen("pan to the left", seed, 0).red)
+      assert.isBelow(seen("pan right", seed, 1).red, seen("pan right", seed, 0).red)
+      assert.isAbove(seen("tilt down", seed, 1).green, seen("tilt down", seed, 0).green)
+      assert.isBelow(seen("the camera tilts up", seed, 1).green, seen("the camera tilts up", seed, 0).green)
     }
   })
 })
