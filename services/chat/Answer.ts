@@ -1,19 +1,13 @@
 /** Plans what each choice says, and says it: as deltas of one word or mark, within stop sequences and token limits. */
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import { createHash } from "node:crypto"
+import { InvalidRequest } from "../../shared/contract/JobError.ts"
 import type { Conversation } from "../../shared/provider/chat/Conversation.ts"
 import type { FinishReason, ModelEvent } from "../../shared/provider/chat/ModelEvent.ts"
 import type { Tokenizer } from "../../shared/provider/local/Tokens.ts"
-import { choose } from "./Extract.ts"
-import { Facts } from "./Facts.ts"
-import type { Substance } from "./JsonAnswer.ts"
 import { jsonValue } from "./JsonAnswer.ts"
-import type { Material } from "./Material.ts"
-import { readMaterial } from "./Material.ts"
-import { clip, splitSentences } from "./Sentences.ts"
-import { differing, textAnswer } from "./TextAnswer.ts"
-import type { PlannedCall } from "./ToolUse.ts"
-import { planCalls } from "./ToolUse.ts"
+import { clip, type Last, readLast } from "./Text.ts"
+import { planCalls, type PlannedCall } from "./ToolUse.ts"
 
 export type Answer =
   | { readonly type: "text"; readonly text: string }
@@ -25,13 +19,22 @@ export interface Step {
   readonly tokens: number
 }
 
+/** Different ways to say what this is; the message follows. The seed selects the first one. */
+const leads = [
+  "This is the gateway's built-in echo, not a model. You wrote: ",
+  "The gateway's built-in echo, which is no model, has read: ",
+  "No model answers here, only the gateway's built-in echo. Your message: ",
+  "The built-in echo of the gateway, not a model, repeats: "
+]
+
+/** An order to say just this. */
+const order = /^(?:please )?(?:say|repeat|echo|reply with(?: exactly| only| just)?):?\s+["“]?(.+?)["”]?$/isu
+
 /** One answer for each choice. `words` sets the length of text answers. */
 export const planAnswers = Effect.fnUntraced(function*(conversation: Conversation, words: number | undefined) {
   const { choices, format, seed } = conversation
-  const material = yield* readMaterial(conversation)
-  // Neighbouring seeds begin with different wordings.
-  const first = Math.abs(Math.trunc(seed ?? 0)) % 1_000
-  const calls = yield* planCalls(conversation, material, first)
+  const last = readLast(conversation)
+  const calls = yield* planCalls(conversation, last)
   if (calls.length > 0) {
     const depth = conversation.turns.length
     return Array.from({ length: choices }, (_, choice): Answer => ({
@@ -39,57 +42,47 @@ export const planAnswers = Effect.fnUntraced(function*(conversation: Conversatio
       calls: calls.map((call, i) => ({ ...call, id: callId([depth, choice, i, call.name, call.arguments]) }))
     }))
   }
-  const write = (variant: number): Effect.Effect<string> => {
-    switch (format.type) {
-      case "text":
-        return Effect.sync(() => textAnswer(material, variant, words))
-      case "json":
-        return writeJson(schemaOfRequest(material.question), material, variant)
-      case "jsonSchema":
-        return writeJson(format.schema, material, variant)
-    }
-  }
-  const variants = Array.from({ length: choices }, (_, choice) => first + choice)
-  // Many choices or long answers take their time: others have their turn in between.
-  const texts = yield* Effect.forEach(variants, (variant) => Effect.andThen(Effect.yieldNow, write(variant)))
-  return (format.type === "text" ? differing(texts) : texts).map((text): Answer => ({ type: "text", text }))
+  const first = Math.abs(Math.trunc(seed ?? 0)) % 1_000
+  const texts = format.type === "text"
+    ? differing(Array.from({ length: choices }, (_, choice) => ofLength(echo(last, first + choice), words)))
+    : Array<string>(choices).fill(yield* json(format.type === "json" ? undefined : format.schema, last))
+  return texts.map((text): Answer => ({ type: "text", text }))
 })
 
-const writeJson = (schema: unknown, material: Material, variant: number): Effect.Effect<string> =>
-  Effect.map(jsonValue(schema, substanceOf(material, variant)), (value) => JSON.stringify(value))
+const echo = ({ results, said, unread }: Last, variant: number): string => {
+  if (results.length > 0) {
+    return results.map(({ text, tool }) => text === "" ? `${tool} returned nothing` : `${tool} returned: ${text}`)
+      .join("\n")
+  }
+  return (order.exec(said)?.[1] ?? `${leads[variant % leads.length]}${said === "" ? "nothing." : said}`) + unread
+}
+
+/** Numbers texts that are alike. */
+const differing = (texts: ReadonlyArray<string>): ReadonlyArray<string> =>
+  texts.map((text, i) => texts.indexOf(text) < i ? `${text} (${i + 1})` : text)
+
+/** Repeats or cuts a text to so many words. */
+const ofLength = (text: string, words: number | undefined): string => {
+  if (words === undefined) return text
+  const round = text.split(" ")
+  const all = [...round]
+  while (all.length < words) all.push(...round)
+  return all.slice(0, words).join(" ")
+}
+
+/** Without a schema an object with the message. */
+const json = (schema: unknown, { results, said }: Last): Effect.Effect<string, InvalidRequest> => {
+  const text = [...results.map(({ text }) => text), said].join("\n")
+  return schema === undefined
+    ? Effect.succeed(JSON.stringify({ echo: clip(text, 2_000) }))
+    : Result.match(jsonValue(schema, text), {
+      onFailure: (reason) => Effect.fail(InvalidRequest.at("response_format", `has a schema that ${reason}`)),
+      onSuccess: (value) => Effect.succeed(JSON.stringify(value))
+    })
+}
 
 const callId = (parts: ReadonlyArray<string | number>): string =>
   `call_${createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 24)}`
-
-const substanceOf = (material: Material, variant: number): Substance => {
-  const prose = textAnswer(material, variant, undefined)
-  const passages = choose(material.ranking, 20, 0).map(({ text }) => text)
-  const results = material.results.map(({ text }) => text.replaceAll("; ", "\n"))
-  return {
-    facts: new Facts([...results, clip(passages.join(" "), 4_000), material.said].join("\n").trim()),
-    prose,
-    sentences: passages.length > 0 ? passages.slice(0, 3) : splitSentences(prose),
-    sparing: false,
-    variant
-  }
-}
-
-const keysPhrase = /\b(?:keys?|fields?|properties|attributes)\b(?:\s+(?:named|called|of))?\s*:?\s*([^.!?:;\n]{1,200})/iu
-const numeric = /(?:^|_)(?:age|year|count|number|total|price|amount|quantity|score|population)$/iu
-
-/** An object with the keys that the request lists, as in “JSON with the keys name and age”; else with an answer. */
-const schemaOfRequest = (question: string): unknown => {
-  const listed = keysPhrase.exec(question)?.[1]?.split(/\s*,\s*(?:and\s+)?|\s+and\s+/u) ?? []
-  const keys = listed.map((key) => key.trim().replace(/^["'`]|["'`]$/gu, ""))
-  const end = keys.findIndex((key) => !/^\p{L}[\p{L}\p{N}_]{0,40}$/u.test(key))
-  const names = end === -1 ? keys : keys.slice(0, end)
-  const properties = names.length === 0 ? ["answer"] : names
-  return {
-    type: "object",
-    properties: Object.fromEntries(properties.map((key) => [key, { type: numeric.test(key) ? "number" : "string" }])),
-    required: properties
-  }
-}
 
 /** The events of one choice; the last one is its finish. `maxTokens` may be infinite. */
 export function* speak(

@@ -12,9 +12,7 @@ import { loadTokenizer } from "../../shared/provider/local/Tokens.ts"
 import type { Perform } from "../../shared/provider/Protocol.ts"
 import * as TranslationWarnings from "../../shared/provider/TranslationWarnings.ts"
 import type { Compactions } from "./Compactions.ts"
-import type { Origin, Source } from "./Extract.ts"
-import { readable } from "./Material.ts"
-import { summarise } from "./Summary.ts"
+import { type Source, summarise } from "./Summary.ts"
 
 const utf8 = new TextEncoder()
 const decode = decoder(Contract.CompactionRequest)
@@ -77,7 +75,7 @@ const textOf = (content: Content | null | undefined): string =>
     return "refusal" in part && typeof part.refusal === "string" ? [part.refusal] : []
   }).join("\n")
 
-const origins: { readonly [R in Contract.MessageItem["role"]]: Origin } = {
+const origins: { readonly [R in Contract.MessageItem["role"]]: Source["origin"] } = {
   system: "instructions",
   developer: "instructions",
   user: "user",
@@ -89,16 +87,16 @@ const toSource = (item: InputItem): ReadonlyArray<Source> => {
   if (isMessage(item)) {
     const calls = (item.tool_calls ?? []).map((call) => describeCall(call.function.name, call.function.arguments))
     const text = textOf(item.content)
-    const said = { text: item.role === "tool" ? readable(text) : text, origin: origins[item.role] }
+    const said = { text, origin: origins[item.role] }
     return [said, ...calls].filter(({ text }) => text !== "").map(wellFormed)
   }
   if (isCall(item)) return [wellFormed(describeCall(item.name, item.arguments))]
-  if (isCallOutput(item)) return [wellFormed({ text: readable(textOf(item.output)), origin: "tool" })]
+  if (isCallOutput(item)) return [wellFormed({ text: textOf(item.output), origin: "tool" })]
   return []
 }
 
 const describeCall = (name: string, json: string): Source => ({
-  text: `The assistant called ${name}${json === "" || json === "{}" ? "" : ` with ${readable(json)}`}.`,
+  text: `The assistant called ${name}${json === "" || json === "{}" ? "" : ` with ${json}`}.`,
   origin: "tool"
 })
 

@@ -21,7 +21,7 @@ const engineOf = (engine: LocalChat["Service"]): ChatEngine => ({
     Stream.unwrap(Effect.map(optionsOf(call.endpoint), (options) => engine.answer(conversation, options)))
 })
 
-const options = { fingerprint: "local-extractive", isLenient: true }
+const options = { fingerprint: "local-echo", isLenient: true }
 
 export const layer = Layer.effect(
   LocalEngines,

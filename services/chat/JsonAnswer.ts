@@ -1,297 +1,234 @@
 /**
- * Makes a value that is valid for a JSON Schema, filled from text where the text has something for a field.
+ * Makes a value that fits a JSON Schema, from the text of a message.
  *
- * The work is bounded: a schema that asks for more than 2,000 values, strings of more than 10,000 characters or of
- * 50,000 together, values nested deeper than 32 or patterns that cannot be generated gets a value that is not valid. So
- * does one that nothing can be valid for. `if`, `contains`, `patternProperties` and `dependentRequired` are ignored, and
- * `not` but for choosing among the options of an `anyOf` or `oneOf` or the values of an `enum`.
+ * It invents nothing. Numbers, enum values and strings of a format come from the text, a string without a format is the
+ * text itself. What the text lacks is left out, or null, or a default or example of the schema; where the schema demands
+ * a value nevertheless, it is the first or the emptiest one that fits, which says nothing: 0, false, `[]`. A schema that
+ * no such value fits is refused.
  */
-import { Effect, Predicate } from "effect"
-import type { Facts } from "./Facts.ts"
-import { fieldWords } from "./Facts.ts"
-import { stringOfFormat } from "./Formats.ts"
-import { combine, type Constraints, keyOf, keysOf, SchemaDocument, typeOf } from "./JsonSchema.ts"
-import { samplePatterns } from "./Patterns.ts"
-import { clip } from "./Sentences.ts"
+import { Predicate, Result } from "effect"
+import { canonical, formats, type Keywords, merge, Refusal, SchemaDocument } from "./JsonSchema.ts"
+import { clip } from "./Text.ts"
 
-/** What a value is made from. */
-export interface Substance {
-  readonly facts: Facts
-  /** What a field is filled with that holds prose. */
-  readonly prose: string
-  /** Sentences for a list of prose. */
-  readonly sentences: ReadonlyArray<string>
-  /** Whether fields that the schema does not demand are left out where the text has nothing for them. */
-  readonly sparing: boolean
-  /** Selects among what is equally good. */
-  readonly variant: number
+interface Made {
+  readonly value: unknown
+  /** Whether it comes from the text. */
+  readonly found: boolean
 }
 
-const maxValues = 2_000
-const maxDepth = 32
-const maxCharacters = 10_000
-const maxAllCharacters = 50_000
-const maxOptions = 16
-/** Deeper than this, only what is demanded is made. */
-const plentifulDepth = 4
+/** The longest string, and the most items, that are made. */
+const maxLength = 10_000
+const maxItems = 1_000
 
-export const jsonValue = Effect.fnUntraced(function*(schema: unknown, substance: Substance) {
-  const patterns = yield* samplePatterns(schema, substance.variant)
-  return new Maker(new SchemaDocument(schema), substance, patterns).make(schema, "", 0, 0)
-})
+/** The value, or why there is none, to follow the name of the schema's field. */
+export const jsonValue = (schema: unknown, said: string): Result.Result<unknown, string> => {
+  const document = new SchemaDocument(schema)
+  try {
+    const { value } = new Maker(document, said).make(schema, "", 0)
+    return document.fits(schema, value)
+      ? Result.succeed(value)
+      : Result.fail("holds constraints that the built-in engine, which is no model, cannot meet")
+  } catch (refusal) {
+    if (refusal instanceof Refusal) return Result.fail(refusal.reason)
+    // nested too deep for the stack
+    if (refusal instanceof RangeError) return Result.fail("is too large for this engine")
+    throw refusal
+  }
+}
 
-const proseFields =
-  /^(?:answer|summary|text|message|content|response|reply|explanation|reasoning|rationale|thought|description|conclusion|result|output|body|comment|details?|quote|evidence|caption|final_?answer|query|question|q|prompt|input|search|request|instructions?|statement|passage|note)$/u
+const types = ["object", "array", "integer", "number", "string", "boolean"]
 
 class Maker {
   readonly #document: SchemaDocument
-  readonly #substance: Substance
-  readonly #patterns: ReadonlyMap<string, string>
-  /** The referenced schemas whose values are being made. */
-  readonly #open = new Set<unknown>()
-  #made = 0
-  #characters = 0
+  readonly #said: string
+  /** The numbers of the text that no field has taken yet. */
+  readonly #numbers: Array<number>
+  /** The references whose values are being made: none needs to contain itself. */
+  readonly #open = new Set<string>()
 
-  constructor(document: SchemaDocument, substance: Substance, patterns: ReadonlyMap<string, string>) {
+  constructor(document: SchemaDocument, said: string) {
     this.#document = document
-    this.#substance = substance
-    this.#patterns = patterns
+    this.#said = said
+    this.#numbers = (said.match(/(?<![\w.-])-?\d{1,15}(?:\.\d{1,10})?(?![\w-])/gu) ?? []).map(Number)
   }
 
   /** `index` counts the items of a list, so that they differ. */
-  make(schema: unknown, field: string, index: number, depth: number): unknown {
-    return this.#fromConstraints(this.#document.constraints(schema), field, index, depth)
-  }
-
-  #fromConstraints(constraints: Constraints, field: string, index: number, depth: number): unknown {
-    if (this.#made++ > maxValues || depth > maxDepth) return null
-    const recursive = this.#isRecursive(constraints)
-    const opened = [...constraints.references].filter((reference) => !this.#open.has(reference))
+  make(schema: unknown, path: string, index: number, also: Keywords = {}): Made {
+    const references = new Set<string>()
+    const keywords = merge(also, this.#document.keywords(schema, references))
+    const opened = [...references]
+    if (opened.some((reference) => this.#open.has(reference))) throw new Refusal(`needs ${path} without an end`)
     for (const reference of opened) this.#open.add(reference)
-    const value = constraints.values !== undefined
-      ? this.#listed(constraints, constraints.values, index)
-      : constraints.unions.length > 0
-      ? this.#option(constraints, field, index, depth, recursive)
-      : this.#ofType(constraints, field, index, depth)
-    for (const reference of opened) this.#open.delete(reference)
-    return value
-  }
-
-  #isRecursive(constraints: Constraints): boolean {
-    return [...constraints.references].some((reference) => this.#open.has(reference))
-  }
-
-  #listed(constraints: Constraints, values: ReadonlyArray<unknown>, index: number): unknown {
-    const rest = { ...constraints, values: undefined }
-    const allowed = values.filter((value) => this.#document.obeys(rest, value))
-    const { facts, variant } = this.#substance
-    const mentioned = facts.mentioned(allowed.filter((value) => typeof value === "string"))
-    if (mentioned !== undefined && index === 0) return mentioned
-    const keys = keysOf(allowed)
-    const sample = constraints.samples.find((sample) => keys.has(keyOf(sample)))
-    if (sample !== undefined && index === 0 && variant === 0) return sample
-    return allowed[(variant + index) % Math.max(1, allowed.length)] ?? null
-  }
-
-  /** Takes the first option whose value obeys the whole schema. */
-  #option(constraints: Constraints, field: string, index: number, depth: number, recursive: boolean): unknown {
-    const [union, ...unions] = constraints.unions
-    const options = (union?.options ?? []).slice(0, maxOptions)
-      .map((option) => combine({ ...constraints, unions }, this.#document.constraints(option)))
-      .filter(({ types, values }) => types?.size !== 0 && values?.length !== 0)
-      .map((option) => ({ option, rank: this.#rank(option, recursive || depth > plentifulDepth) }))
-      .toSorted((a, b) => a.rank - b.rank)
-    let first: unknown = null
-    for (const [i, { option }] of options.entries()) {
-      const value = this.#fromConstraints(option, field, index, depth)
-      if (this.#document.obeys(constraints, value)) return value
-      if (i === 0) first = value
-    }
-    return first
-  }
-
-  /** What says least stands last: nothing at all, or what leads into a circle. */
-  #rank(option: Constraints, shallow: boolean): number {
-    const isNull = option.types?.size === 1 && option.types.has("null")
-    if (shallow) return isNull ? 0 : this.#height(option, 6)
-    const marker = [...option.properties].some(([, schema]) => {
-      const { values } = this.#document.constraints(schema)
-      return values?.length === 1 && this.#substance.facts.mentioned(values.filter((v) => typeof v === "string"))
-    })
-    return (this.#isRecursive(option) ? 4 : 0) + (isNull ? 2 : 0) + (marker ? 0 : 1)
-  }
-
-  /** How many values must nest inside one another, as far as `limit`. */
-  #height(constraints: Constraints, limit: number): number {
-    if (limit === 0 || this.#made++ > maxValues) return limit === 0 ? 0 : Infinity
-    if (constraints.values !== undefined) return 0
-    const inner = (schema: unknown): number => 1 + this.#height(this.#document.constraints(schema), limit - 1)
-    let height = 0
-    for (const { options } of constraints.unions) {
-      height = Math.max(height, Math.min(...options.slice(0, maxOptions).map(inner)))
-    }
-    for (const name of constraints.required) height = Math.max(height, inner(constraints.properties.get(name)))
-    return constraints.least.items > 0 ? Math.max(height, inner(constraints.items)) : height
-  }
-
-  #ofType(constraints: Constraints, field: string, index: number, depth: number): unknown {
-    switch (this.#chooseType(constraints)) {
-      case "object":
-        return this.#object(constraints, depth)
-      case "array":
-        return this.#array(constraints, field, depth)
-      case "integer":
-        return this.#number(constraints, field, index, true)
-      case "number":
-        return this.#number(constraints, field, index, false)
-      case "boolean":
-        return this.#substance.facts.boolean(field) ?? this.#sample(constraints, Predicate.isBoolean) ?? index % 2 === 1
-      case "string":
-        return this.#string(constraints, field, index)
-      default:
-        return null
+    try {
+      return this.#fromKeywords(keywords, path, index)
+    } finally {
+      for (const reference of opened) this.#open.delete(reference)
     }
   }
 
-  #chooseType({ format, items, least, most, pattern, prefix, properties, required, types }: Constraints): string {
-    if (types !== undefined) {
-      return ["object", "array", "string", "integer", "number", "boolean"].find((type) => types.has(type)) ?? "null"
+  #fromKeywords(keywords: Keywords, path: string, index: number): Made {
+    if (keywords.enum !== undefined) return this.#listed(keywords, path, index)
+    const [union, ...unions] = keywords.unions ?? []
+    if (union !== undefined) {
+      const ways = ("anyOf" in union ? union.anyOf : union.oneOf).map((option) => () => {
+        const made = this.make(option, path, index, { ...keywords, unions })
+        if (this.#document.fits(union, made.value)) return made
+        throw new Refusal(`allows no value${at(path)} that the built-in engine can find`)
+      })
+      return this.#first(ways, path)
     }
-    if (properties.size > 0 || required.size > 0 || least.properties > 0) return "object"
-    if (items !== undefined || prefix.length > 0 || least.items > 0) return "array"
-    if (format !== undefined || pattern !== undefined) return "string"
-    return Number.isFinite(least.value) || Number.isFinite(most.value) ? "number" : "string"
+    const named = keywords.type ?? [impliedType(keywords)]
+    const possible = [...types.filter((type) => named.includes(type)), ...named.includes("null") ? ["null"] : []]
+    const made = this.#first(possible.map((type) => () => this.#ofType(type, keywords, path, index)), path)
+    if (made.found || made.value === null) return made
+    const [given] = [keywords["default"], ...asList(keywords["examples"])].filter((value) =>
+      value !== undefined && this.#document.fits(keywords, value)
+    )
+    return given === undefined || index > 0 ? made : { value: given, found: false }
   }
 
-  #sample<A>(constraints: Constraints, is: (value: unknown) => value is A): A | undefined {
-    return constraints.samples.filter(is).find((value) => this.#document.obeys(constraints, value))
-  }
-
-  #object(constraints: Constraints, depth: number): unknown {
-    const { additional, least, most, properties, required } = constraints
-    const entries: Array<readonly [string, unknown]> = []
-    const made = new Set<string>()
-    const add = (name: string, schema: unknown): void => {
-      entries.push([name, this.make(schema, name, 0, depth + 1)])
-      made.add(name)
-    }
-    for (const [name, schema] of properties) {
-      if (required.has(name) || (entries.length < most.properties && this.#isWanted(name, schema, depth))) {
-        add(name, schema)
+  /** Of several ways the first that finds something in the text, else null, else the first that gives a value. */
+  #first(ways: ReadonlyArray<() => Made>, path: string): Made {
+    const made: Array<Made> = []
+    let refusal: unknown = new Refusal(`allows no value${at(path)}`)
+    for (const way of ways) {
+      try {
+        const one = way()
+        if (one.found) return one
+        made.push(one)
+      } catch (error) {
+        refusal = error
       }
     }
-    for (const name of required) if (!properties.has(name)) add(name, additional)
-    for (const [name, schema] of properties) {
-      if (entries.length < least.properties && !made.has(name)) add(name, schema)
+    const [first] = made
+    if (first === undefined) throw refusal
+    return made.find(({ value }) => value === null) ?? first
+  }
+
+  #listed({ enum: values = [], ...keywords }: Keywords, path: string, index: number): Made {
+    const allowed = values.filter((value) => this.#document.fits(keywords, value))
+    const text = this.#said.toLowerCase()
+    const mentioned = allowed.find((value) => typeof value === "string" && holds(text, value.toLowerCase()))
+    if (mentioned !== undefined && index === 0) return { value: mentioned, found: true }
+    if (allowed.length === 0) throw new Refusal(`allows no value${at(path)}`)
+    if (index === 0 && allowed.includes(null)) return { value: null, found: false }
+    const given = allowed.find((value) => canonical(value) === canonical(keywords["default"]))
+    return { value: index === 0 && given !== undefined ? given : allowed[index % allowed.length], found: false }
+  }
+
+  #ofType(type: string, keywords: Keywords, path: string, index: number): Made {
+    switch (type) {
+      case "object":
+        return this.#object(keywords, path)
+      case "array":
+        return this.#array(keywords, path)
+      case "integer":
+      case "number":
+        return this.#number({ ...keywords, type: [type] }, path, index)
+      case "string":
+        return this.#string(keywords, path, index)
+      case "boolean":
+        return { value: index % 2 === 1, found: false }
+      default:
+        return { value: null, found: false }
     }
-    for (let extra = 1; entries.length < Math.min(least.properties, maxValues); extra++) {
-      if (!properties.has(`field${extra}`)) add(`field${extra}`, additional)
+  }
+
+  #object(keywords: Keywords, path: string): Made {
+    const { additionalProperties, properties = {}, required = [] } = keywords
+    const value: Record<string, unknown> = Object.create(null)
+    let found = false
+    const fewest = Number(keywords["minProperties"] ?? 0)
+    const inner = (name: string): string => path === "" ? name : `${path}.${name}`
+    for (const name of [...required, ...Object.keys(properties).filter((name) => !required.includes(name))]) {
+      const schema = Object.hasOwn(properties, name) ? properties[name] : additionalProperties
+      const isNeeded = required.includes(name) || Object.keys(value).length < fewest
+      const made = isNeeded
+        ? Result.succeed(this.make(schema, inner(name), 0))
+        : Result.try(() => this.make(schema, inner(name), 0))
+      if (Result.isFailure(made) || !(isNeeded || made.success.found)) continue
+      value[name] = made.success.value
+      found ||= made.success.found
     }
-    // Over `maxProperties` may stand only what is demanded.
-    const room = Math.max(0, most.properties - required.size)
-    const spare = new Set(entries.filter(([name]) => !required.has(name)).slice(0, room))
-    return Object.fromEntries(entries.filter((entry) => required.has(entry[0]) || spare.has(entry)))
-  }
-
-  #isWanted(name: string, schema: unknown, depth: number): boolean {
-    const constraints = this.#document.constraints(schema)
-    if (constraints.types?.size === 0 || depth > plentifulDepth || this.#isRecursive(constraints)) return false
-    if (!this.#substance.sparing) return true
-    const { facts } = this.#substance
-    if (facts.labelled(name) !== undefined || facts.boolean(name) === true) return true
-    return facts.mentioned((constraints.values ?? []).filter((value) => typeof value === "string")) !== undefined
-  }
-
-  #array(constraints: Constraints, field: string, depth: number): unknown {
-    const { items, least, most, prefix, unique } = constraints
-    const inner = this.#document.constraints(items)
-    const made = prefix.map((schema, i) => this.make(schema, field, i, depth + 1))
-    const closed = inner.types?.size === 0
-    const strings =
-      closed || inner.values !== undefined || inner.unions.length > 0 || this.#chooseType(inner) !== "string" ||
-        inner.format !== undefined || inner.pattern !== undefined
-        ? []
-        : this.#strings(field)
-    const free = closed || this.#isRecursive(inner) || depth > plentifulDepth
-      ? prefix.length
-      : Math.max(1, strings.length)
-    const wanted = Math.min(Math.max(free, least.items), most.items, maxValues)
-    const seen = new Set(made.map((item) => JSON.stringify(item)))
-    for (let i = made.length; made.length < wanted && i < wanted * 3 + 20; i++) {
-      const text = strings[i]
-      const item = text === undefined ? this.make(items, field, i, depth + 1) : this.#fitLength(text, inner)
-      const key = JSON.stringify(item)
-      if (unique && seen.has(key)) continue
-      seen.add(key)
-      made.push(item)
+    if (fewest > maxItems) throw new Refusal(`demands too many properties${at(path)}`)
+    for (let extra = 1; Object.keys(value).length < fewest; extra++) {
+      value[`field${extra}`] = this.make(additionalProperties, inner(`field${extra}`), 0).value
     }
-    return made.slice(0, Math.max(wanted, 0))
+    // with a prototype, as JSON.parse would make it
+    return { value: Object.fromEntries(Object.entries(value)), found }
   }
 
-  #strings(field: string): ReadonlyArray<string> {
-    const { facts, sentences } = this.#substance
-    const listed = facts.list(field)
-    if (listed.length > 0) return listed
-    const names = facts.names()
-    return names.length > 0 && !proseFields.test(field.toLowerCase().replace(/s$/u, "")) ? names : sentences
+  #array(keywords: Keywords, path: string): Made {
+    const { items, prefixItems = [] } = keywords
+    const fewest = Number(keywords["minItems"] ?? 0)
+    if (fewest > maxItems) throw new Refusal(`demands too many items${at(path)}`)
+    const made: Array<Made> = []
+    while (made.length < fewest) {
+      const next = made.length
+      made.push(this.make(next < prefixItems.length ? prefixItems[next] : items, `${path}[${next}]`, next))
+    }
+    return { value: made.map(({ value }) => value), found: made.some(({ found }) => found) }
   }
 
-  #number(constraints: Constraints, field: string, index: number, whole: boolean): number {
-    const { aboveLeast, belowMost, least, most, multipleOf } = constraints
-    const is = (value: unknown): value is number => typeof value === "number" && (!whole || Number.isInteger(value))
-    const found = this.#substance.facts.number(field, (value) => is(value) && this.#document.obeys(constraints, value))
-    const sample = found ?? this.#sample(constraints, is)
-    if (sample !== undefined) return sample
-    const step = whole
-      ? Math.max(1, multipleOf ?? 1)
-      : multipleOf ?? (aboveLeast && belowMost ? (most.value - least.value) / 1_000 : 1)
-    const low = Number.isFinite(least.value)
-      ? least.value
-      : Math.min(0, Number.isFinite(most.value) ? most.value - 100 * step : 0)
-    let first = Math.ceil(low / step)
-    if (aboveLeast && first * step <= least.value) first++
-    let last = Number.isFinite(most.value) ? Math.floor(most.value / step) : first + 1_000
-    if (belowMost && last * step >= most.value) last--
-    const start = first <= 0 && last >= 0 ? 0 : first
-    const times = start + index <= last ? start + index : first + index % Math.max(1, last - first + 1)
-    const value = Number((times * step).toPrecision(12))
-    // Between narrow bounds no step may fall.
-    return multipleOf === undefined && !whole && last < first ? (least.value + most.value) / 2 : value
+  #number(keywords: Keywords, path: string, index: number): Made {
+    const fits = (value: number): boolean => Number.isFinite(value) && this.#document.fits(keywords, value)
+    const taken = this.#numbers.findIndex(fits)
+    if (taken !== -1) return { value: this.#numbers.splice(taken, 1)[0], found: true }
+    const limit = (name: string): number => Number(keywords[name] ?? Number.NaN)
+    const low = Math.max(...[limit("minimum"), limit("exclusiveMinimum")].filter((bound) => !Number.isNaN(bound)))
+    const high = Math.min(...[limit("maximum"), limit("exclusiveMaximum")].filter((bound) => !Number.isNaN(bound)))
+    const step = Number(keywords["multipleOf"] ?? 1)
+    const up = Math.ceil(low / step)
+    const down = Math.floor(high / step)
+    const between = low + (high - low) * (index + 1) / (index + 2)
+    const candidates = [index, up + index, up + index + 1, down - index, down - index - 1].map((times) => times * step)
+    const value = [...candidates, between].map((value) => Number(value.toPrecision(12))).find(fits)
+    if (value === undefined) throw new Refusal(`allows no number${at(path)} that the built-in engine can find`)
+    return { value: value === 0 ? 0 : value, found: false }
   }
 
-  #string(constraints: Constraints, field: string, index: number): string {
-    const { format, pattern } = constraints
-    const { facts, prose, sentences, variant } = this.#substance
-    const formatted = format === undefined ? undefined : stringOfFormat(format, facts, index)
-    if (formatted !== undefined) return formatted
-    const patterned = pattern === undefined ? undefined : this.#patterns.get(pattern)
-    if (patterned !== undefined) return patterned
-    return this.#fitLength(
-      facts.labelled(field) ?? this.#sample(constraints, Predicate.isString) ??
-        (field === "" || proseFields.test(field.toLowerCase())
-          ? index === 0 ? prose : sentences[index] ?? `${prose} ${index + 1}`
-          : facts.name(field) ?? this.#about(constraints, field) ?? sentences[(variant + index) % sentences.length] ??
-            prose),
-      constraints
-    )
-  }
-
-  /** In characters as JSON Schema counts them: code points. */
-  #fitLength(text: string, { least, most }: Constraints): string {
-    const max = Math.min(most.length, maxCharacters, Math.max(0, maxAllCharacters - this.#characters))
-    const clipped = text.length > max ? [...clip(text, max)].slice(0, max).join("") : text
-    const missing = Math.min(least.length, max) - [...clipped].length
-    const fitting = missing <= 0 ? clipped : clipped + " -".repeat(Math.ceil(missing / 2)).slice(0, missing)
-    this.#characters += fitting.length
-    return fitting
-  }
-
-  /** The sentence that speaks of the field. */
-  #about({ description }: Constraints, field: string): string | undefined {
-    const words = [...fieldWords(field), ...fieldWords(description)].filter((word) => word.length > 3)
-    return this.#substance.sentences.find((sentence) => words.some((word) => sentence.toLowerCase().includes(word)))
+  #string(keywords: Keywords, path: string, index: number): Made {
+    const { format, pattern } = keywords
+    const isOf = typeof format === "string" ? formats[format] : undefined
+    if (pattern !== undefined || format !== undefined) {
+      const words = this.#said.split(/[\s,;()<>"]+/u).map((word) => word.replace(/[.!?:]+$/u, ""))
+      const value = pattern === undefined ? words.filter((word) => isOf?.test(word) === true)[index] : undefined
+      if (value !== undefined && this.#document.fits(keywords, value)) return { value, found: true }
+      const what = pattern === undefined ? `of the format ${String(format)}` : "that matches its pattern"
+      throw new Refusal(
+        `demands a string${at(path)} ${what}, and the message holds none that the built-in engine finds`
+      )
+    }
+    const fewest = Number(keywords["minLength"] ?? 0)
+    const most = Math.min(Number(keywords["maxLength"] ?? maxLength), maxLength)
+    if (fewest > maxLength) throw new Refusal(`demands too long a string${at(path)}`)
+    const text = index === 0 ? this.#said : `${index + 1}: ${this.#said}`
+    const clipped = [...text].length > most ? [...clip(text, most)].slice(0, most).join("") : text
+    const missing = fewest - [...clipped].length
+    return { value: missing > 0 ? clipped + ".".repeat(missing) : clipped, found: false }
   }
 }
 
+const asList = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+
+const at = (path: string): string => path === "" ? "" : ` at ${path}`
+
+/** Whether a text holds a phrase as whole words. */
+const holds = (text: string, phrase: string): boolean => {
+  for (let from = text.indexOf(phrase); from !== -1 && phrase !== ""; from = text.indexOf(phrase, from + 1)) {
+    if (!/[\p{L}\p{N}_]/u.test(`${text[from - 1] ?? ""}${text[from + phrase.length] ?? ""}`)) return true
+  }
+  return false
+}
+
+const impliedType = (keywords: Keywords): string => {
+  const has = (...names: ReadonlyArray<string>): boolean => names.some((name) => keywords[name] !== undefined)
+  if (Object.keys(keywords.properties ?? {}).length > 0 || (keywords.required ?? []).length > 0) return "object"
+  if (has("minProperties", "additionalProperties")) return "object"
+  if (has("items", "prefixItems", "minItems")) return "array"
+  return has("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf") ? "number" : "string"
+}
+
 /** Whether a value can stand as the arguments of a tool. */
-export const isJsonObject = (value: unknown): value is Record<string, unknown> => typeOf(value) === "object"
+export const isJsonObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  Predicate.isReadonlyObject(value) && !Array.isArray(value)

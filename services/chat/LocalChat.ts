@@ -1,9 +1,8 @@
 /**
- * The engine of `local-chat`: answers a conversation from its own text, without a model.
+ * The engine of `local-chat`: an echo, not a model, that calls tools and follows JSON schemas.
  *
- * It picks the sentences that fit the last question, fills JSON schemas and calls tools by rule, and says so where it
- * has nothing to answer with. The same conversation gets the same answer. Because its pace and its failures can be set,
- * it is also what the gateway is loaded and broken with.
+ * The same conversation gets the same answer. Its pace and its faults can be set, so that it also simulates load and
+ * failures for tests and benchmarks.
  */
 import { Clock, Context, Effect, Layer, Option, Predicate, Random, Schema, Stream } from "effect"
 import { atLeast, between, integer } from "../../shared/contract/Fields.ts"
@@ -14,12 +13,12 @@ import type { ModelEvent } from "../../shared/provider/chat/ModelEvent.ts"
 import { loadTokenizer } from "../../shared/provider/local/Tokens.ts"
 import type { Step } from "./Answer.ts"
 import { planAnswers, speak } from "./Answer.ts"
-import { textOf } from "./Material.ts"
+import { textOf } from "./Text.ts"
 
 const Count = atLeast(0)
 const NotNegative = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** A failure that is acted out on purpose. */
+/** An injected fault. */
 const LocalChatFault = Schema.Struct({
   /** The engine reports an error; goes silent for ever; or breaks off. */
   kind: Schema.Literals(["error", "stall", "cut"]),
@@ -91,8 +90,8 @@ export class LocalChat extends Context.Service<LocalChat, {
    * The events of the answer, choices taking turns token by token, one delta per word or mark.
    *
    * Stops the text before the first stop sequence that would occur in it, and every choice at `maxTokens`. Fails with
-   * `InvalidRequest` where more than 128 choices or a tool call that cannot be made are demanded, and with
-   * `ProviderFailed` for an acted fault. Usage counts the text of all turns, tools and schemas; beyond 100,000
+   * `InvalidRequest` if the request asks for more than 128 choices, a tool call that cannot be made or JSON of a schema
+   * that cannot be followed, and with `ProviderFailed` for an injected fault. Usage counts the text of all turns, tools and schemas; beyond 100,000
    * characters it is estimated.
    */
   answer(conversation: Conversation, options: LocalChatOptions): Stream.Stream<ModelEvent, JobError>

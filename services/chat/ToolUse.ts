@@ -1,12 +1,10 @@
-/** Decides mechanically which tools the engine calls, and with what. */
-import { Effect } from "effect"
+/** Decides which tools the engine calls, and with what arguments. */
+import { Effect, Result } from "effect"
 import { InvalidRequest } from "../../shared/contract/JobError.ts"
 import type { Conversation, ToolDefinition } from "../../shared/provider/chat/Conversation.ts"
 import { contentWords } from "../../shared/provider/local/Words.ts"
-import { Facts, fieldWords } from "./Facts.ts"
 import { isJsonObject, jsonValue } from "./JsonAnswer.ts"
-import type { Material } from "./Material.ts"
-import { splitSentences, wordIndex } from "./Sentences.ts"
+import type { Last } from "./Text.ts"
 
 export interface PlannedCall {
   readonly name: string
@@ -15,102 +13,77 @@ export interface PlannedCall {
 }
 
 /**
- * The calls to answer with; none where the engine answers in words.
+ * The calls to answer with; none if the engine answers in words.
  *
- * A demanded call is made whatever the conversation holds. Left to choose, the engine calls the tools that the user
- * names or plainly asks for, each once: after its result is there, the engine answers from that. Fails where a call is
- * demanded of a tool that is not there.
+ * A required call is always made. Left to choose, the engine calls the tools that the user's message names, each once:
+ * when its result is there, the engine answers from that. Fails if a call is required of a tool that is not there, or if
+ * the engine cannot make the arguments of a call.
  */
-export const planCalls = Effect.fnUntraced(function*(conversation: Conversation, material: Material, variant: number) {
-  const tools = yield* chooseTools(conversation, material)
-  return yield* Effect.forEach(tools, (tool) => planCall(tool, material, variant))
+export const planCalls = Effect.fnUntraced(function*(conversation: Conversation, last: Last) {
+  const chosen = yield* chooseTools(conversation, last)
+  return yield* Effect.forEach(
+    conversation.parallelToolCalls === false ? chosen.slice(0, 1) : chosen,
+    (tool) => planCall(tool, last)
+  )
 })
 
 const chooseTools = (
   { toolChoice, tools }: Conversation,
-  material: Material
+  last: Last
 ): Effect.Effect<ReadonlyArray<ToolDefinition>, InvalidRequest> => {
+  const named = namedTools(tools, last)
   switch (toolChoice.type) {
     case "none":
       return Effect.succeed([])
+    case "auto":
+      return Effect.succeed(named)
+    case "required":
+      return tools.length === 0
+        ? Effect.fail(InvalidRequest.at("tool_choice", "requires a tool call, but the request has no tools"))
+        : Effect.succeed(named.length > 0 ? named : tools.slice(0, 1))
     case "tool": {
       const tool = tools.find(({ name }) => name === toolChoice.name)
       return tool === undefined
         ? Effect.fail(InvalidRequest.at("tool_choice", "names a tool that is not among the tools of the request"))
         : Effect.succeed([tool])
     }
-    case "required": {
-      const asked = askedTools(tools, material)
-      const [first] = byLikeness(tools, material).map(({ tool }) => tool)
-      return first === undefined
-        ? Effect.fail(InvalidRequest.at("tool_choice", "demands a tool call, but the request has no tools"))
-        : Effect.succeed(asked.length > 0 ? asked : [first])
-    }
-    case "auto":
-      return Effect.succeed(askedTools(tools, material))
   }
 }
 
-const planCall = Effect.fnUntraced(function*(tool: ToolDefinition, material: Material, variant: number) {
-  const said = material.said === "" ? "." : material.said
-  const value = yield* jsonValue(tool.parameters ?? {}, {
-    facts: new Facts(said),
-    prose: said,
-    sentences: splitSentences(said),
-    sparing: true,
-    variant
+const planCall = (
+  { name, parameters, path }: ToolDefinition,
+  { said }: Last
+): Effect.Effect<PlannedCall, InvalidRequest> => {
+  if (!isJsonObject(parameters)) return Effect.succeed({ name, arguments: "{}" })
+  return Result.match(jsonValue(parameters, said), {
+    onFailure: (reason) => Effect.fail(InvalidRequest.at(path ?? "tools", `has parameters whose schema ${reason}`)),
+    onSuccess: (value) => Effect.succeed({ name, arguments: JSON.stringify(isJsonObject(value) ? value : {}) })
   })
-  const call: PlannedCall = { name: tool.name, arguments: JSON.stringify(isJsonObject(value) ? value : {}) }
-  return call
-})
-
-/** The tools that the user names or plainly asks for and that gave nothing yet, in the order of their mention. */
-const askedTools = (tools: ReadonlyArray<ToolDefinition>, material: Material): ReadonlyArray<ToolDefinition> => {
-  const done = new Set(material.results.map(({ tool }) => tool))
-  const open = tools.filter(({ name }) => !done.has(name))
-  const named = open.map((tool) => ({ tool, at: mention(tool.name, material.said) })).filter(({ at }) => at !== -1)
-  if (named.length > 0) return named.toSorted((a, b) => a.at - b.at).map(({ tool }) => tool)
-  // Having the answer to one tool, the engine does not guess at further ones.
-  return done.size > 0 ? [] : byLikeness(open, material).filter(({ likeness }) => likeness >= 1).map(({ tool }) => tool)
 }
 
-const forbidding = /\b(?:do not|don't|never|without|avoid|not)\b/iu
-
-/** Where the text names the tool, as `get_weather`, `getWeather` or `get weather`; -1 where not, or to forbid it. */
-const mention = (name: string, text: string): number => {
-  const spaced = fieldWords(name).join(" ")
-  const lower = text.toLowerCase()
-  const at = Math.max(
-    wordIndex(lower, name.toLowerCase()),
-    // A name of one everyday word is no mention.
-    spaced.includes(" ") ? wordIndex(lower, spaced) : -1
-  )
-  if (at === -1 || forbidding.test(/[^.!?\n]{0,30}$/u.exec(text.slice(0, at))?.[0] ?? "")) return -1
-  const ordinary = !/[_\-.\d]|\p{Ll}\p{Lu}/u.test(name)
-  return ordinary && !callWords.test(text) ? -1 : at
+/** The tools that the message names and that have returned nothing yet, in the order of their mention. */
+const namedTools = (tools: ReadonlyArray<ToolDefinition>, { results, said }: Last): ReadonlyArray<ToolDefinition> => {
+  const done = new Set(results.map(({ tool }) => tool))
+  return tools.filter(({ name }) => !done.has(name))
+    .map((tool) => ({ tool, at: mention(tool.name, said) }))
+    .filter(({ at }) => at !== -1)
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ tool }) => tool)
 }
-
-const callWords = /\b(?:call|use|using|run|invoke|tool|function)\b|`/iu
 
 /** Verbs that tools' names begin with; they say nothing of what a tool is for. */
-const verbs = new Set(contentWords(
-  "get fetch find look lookup search query list show create make do run call compute calculate set update send check read retrieve return tool function"
-))
+const verbs = new Set(
+  contentWords("get fetch find look lookup search query list show create make do run call set read")
+)
 
-/** The tools with how far the user's words are theirs, closest first: from 1 on they plainly ask for the tool. */
-const byLikeness = (tools: ReadonlyArray<ToolDefinition>, { said }: Material) => {
-  const words = new Set(splitSentences(said).filter((sentence) => !forbidding.test(sentence)).flatMap(contentWords))
-  return tools.map((tool) => ({ tool, likeness: likeness(tool, words) })).toSorted((a, b) => b.likeness - a.likeness)
-}
-
-const likeness = ({ description, name }: ToolDefinition, words: ReadonlySet<string>): number => {
-  const ofName = new Set(contentWords(fieldWords(name).join(" ")))
-  const telling = [...ofName].filter((word) => !verbs.has(word))
-  const ofDescription = new Set(contentWords((description ?? "").slice(0, 500)).filter((word) => !verbs.has(word)))
-  const shared = (wanted: Iterable<string>): number => [...wanted].filter((word) => words.has(word)).length
-  const share = telling.length === 0 ? 0 : shared(telling) / telling.length
-  const described = shared(ofDescription)
-  if (share === 1) return 1 + described / 100
-  const wholeName = ofName.size > 1 && shared(ofName) === ofName.size
-  return wholeName || (share >= 0.5 && described >= 2) || described >= 3 ? 1 : (share + described / 100) / 2
+/** Where the text has the tool's name, or all the words that it is made of, such as `weather` of `get_weather`; or -1. */
+const mention = (name: string, text: string): number => {
+  const lower = text.toLowerCase()
+  const at = lower.indexOf(name.toLowerCase())
+  if (at !== -1) return at
+  const said = contentWords(text)
+  const parts = contentWords(name.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2").replaceAll(/[_.-]/gu, " "))
+  const telling = parts.filter((word) => !verbs.has(word))
+  const places = telling.map((word) => said.includes(word) ? lower.indexOf(word.slice(0, 4)) : -1)
+  return places.length === 0 || places.includes(-1) ? -1 : Math.min(...places)
 }

@@ -294,7 +294,7 @@ export const chatCompletions = {
           finish_reason: "stop"
         }],
         usage: { prompt_tokens: 19, completion_tokens: 9, total_tokens: 28 },
-        system_fingerprint: "local-extractive"
+        system_fingerprint: "local-echo"
       }
     },
     streamed: {

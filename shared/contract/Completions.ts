@@ -112,7 +112,7 @@ export const completions = {
         model: "local-chat",
         choices: [{ text: "The lighthouse was built in 1871.", index: 0, logprobs: null, finish_reason: "stop" }],
         usage: { prompt_tokens: 14, completion_tokens: 9, total_tokens: 23 },
-        system_fingerprint: "local-extractive"
+        system_fingerprint: "local-echo"
       }
     },
     several: {

@@ -43,10 +43,18 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     const { code, param, status, type } = error
     return { status, type, param, code }
   }
-  const ask = async (sealed: object, question: string) => {
-    const messages = [asMessage(sealed), { role: "user" as const, content: question }]
-    const answer = await make().chat.completions.create({ model, messages })
-    return answer.choices[0]?.message.content
+  /** What a provider reads in the place of the first of these items. */
+  const readBack = async (...items: ReadonlyArray<object>) => {
+    const messages = [...items.map(asMessage), { role: "user" as const, content: "And then?" }]
+    const { received, result } = await receivedBy(
+      shared(),
+      () => make().chat.completions.create({ model: "free-chat", messages })
+    )
+    await result
+    const sent = received.json as {
+      readonly messages: ReadonlyArray<{ readonly role: string; readonly content: string }>
+    }
+    return sent.messages.find(({ role }) => role === "system")?.content
   }
 
   it("keeps the user's messages and seals the rest", async () => {
@@ -94,14 +102,15 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
       { type: "input_text", text: "What is the weather?" },
       { type: "image_url", image_url: {} }
     ])
-    assert.include(await ask(sealedOf(answer), "Which sky was it?"), "clear and blue")
+    assert.include(await readBack(sealedOf(answer)), "clear and blue")
   })
 
   it("is accepted back in a chat, as what was said before", async () => {
     const { output } = await compact(story)
-    const messages = [...output.map(asMessage), { role: "user" as const, content: "What did the keeper keep?" }]
+    assert.include(await readBack(...output), "Anna Holm, kept bees")
+    const messages = [...output.map(asMessage), { role: "user" as const, content: "And then?" }]
     const answer = await make().chat.completions.create({ model, messages })
-    assert.include(answer.choices[0]?.message.content, "Anna Holm, kept bees")
+    assert.include(answer.choices[0]?.message.content, "And then?")
   })
 
   it("is accepted back in a compaction, which replaces it", async () => {
@@ -109,7 +118,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     const second = await compact([...first.output as Items, { role: "user", content: "Thank you for the story." }])
     assert.deepStrictEqual(second.output.map(({ type }) => type), ["message", "message", "message", "compaction"])
     assert.deepStrictEqual(second.output.slice(0, 2), first.output.slice(0, 2))
-    assert.include(await ask(sealedOf(second), "What did the keeper keep?"), "Anna Holm, kept bees")
+    assert.include(await readBack(sealedOf(second)), "Anna Holm, kept bees")
   })
 
   it("can be named by its id, with or without more to compact", async () => {
@@ -120,7 +129,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
       role: "user",
       content: [{ type: "input_text", text: "Thank you for the story." }]
     })
-    assert.include(await ask(sealedOf(more), "What did the keeper keep?"), "Anna Holm, kept bees")
+    assert.include(await readBack(sealedOf(more)), "Anna Holm, kept bees")
     const same = await make().responses.compact({ model, previous_response_id: first.id })
     assert.deepStrictEqual(same.output.slice(0, 2), first.output.slice(0, 2))
   })
@@ -130,10 +139,9 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     const long: Items = [
       { role: "assistant", content: [...facts, "The password of the vault is swordfish.", ...facts].join(" ") }
     ]
-    const question = "What is the vault's password?"
-    assert.notInclude(await ask(sealedOf(await compact(long)), question), "swordfish")
+    assert.notInclude(await readBack(sealedOf(await compact(long))), "swordfish")
     const steered = await compact(long, { instructions: "Keep everything about the vault and its password." })
-    assert.include(await ask(sealedOf(steered), question), "swordfish")
+    assert.include(await readBack(sealedOf(steered)), "swordfish")
   })
 
   it("refuses what was changed, in either place, and names it", async () => {

@@ -9,7 +9,7 @@ import { sharedGateway } from "../fixture/SharedGateway.ts"
 const shared = sharedGateway()
 
 const model = "local-chat"
-const lighthouse = "The lighthouse was built in 1871. Its keeper kept bees. When was the lighthouse built?"
+const lighthouse = "Say The lighthouse was built in 1871."
 const built = "The lighthouse was built in 1871."
 
 // What these tests use of the older client has the types of the newer one.
@@ -24,7 +24,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.deepInclude(answer, { object: "text_completion", model })
     assert.deepStrictEqual(answer.choices, [{ text: built, index: 0, logprobs: null, finish_reason: "stop" }])
     const { completion_tokens = 0, prompt_tokens = 0, total_tokens } = answer.usage ?? {}
-    assert.isTrue(prompt_tokens > 10 && completion_tokens > 5)
+    assert.isTrue(prompt_tokens > 8 && completion_tokens > 5)
     assert.strictEqual(total_tokens, prompt_tokens + completion_tokens)
   })
 

@@ -36,7 +36,7 @@ describe("the README", () => {
     // where its packages are found
     const options = { cwd: repository, env: { ...process.env, KEY: gateway().key }, timeout: 30_000 }
     const { stdout } = await promisify(execFile)(process.execPath, words, options)
-    assert.include(stdout, "built-in extractive engine")
+    assert.include(stdout, "built-in echo")
   })
 
   it.for(rows)("shows a request of $operation that is answered", async ({ body, operation, path }) => {

@@ -2,9 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { randomBytes } from "node:crypto"
-import type { Origin, Source } from "../../services/chat/Extract.ts"
 import * as Seal from "../../services/chat/Seal.ts"
-import { summarise } from "../../services/chat/Summary.ts"
+import { type Source, summarise } from "../../services/chat/Summary.ts"
 import { longestTurn } from "../fixture/LocalCall.ts"
 
 describe("a seal", () => {
@@ -54,7 +53,7 @@ describe("a seal", () => {
 })
 
 describe("a summary", () => {
-  const said = (origin: Origin, text: string): Source => ({ origin, text })
+  const said = (origin: Source["origin"], text: string): Source => ({ origin, text })
   const filler = (count: number) =>
     Array.from({ length: count }, (_, at) => `Report ${at} mentions ${at * 7} crates of fish.`)
 

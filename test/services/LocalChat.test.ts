@@ -35,83 +35,43 @@ const say = (request: Conversation, options: LocalChatOptions = {}) =>
 beforeAll(() => Effect.runPromise(ask(conversation([turn("user", "Hello")]))))
 
 describe("what it answers with", () => {
-  it.effect("the sentence of the conversation that fits the question", () =>
+  it.effect("the last message of the user, and that it is no model", () =>
     Effect.gen(function*() {
-      assert.strictEqual(
-        yield* say(aboutCity("What is the capital of France?")),
-        "Paris is the capital and largest city of France."
-      )
-      assert.strictEqual(yield* say(aboutCity("Where does Smith live?")), "Dr. Smith lives in London.")
-    }))
-
-  it.effect("several sentences in the order of the text", () =>
-    Effect.gen(function*() {
-      const text = yield* say(conversation([turn("user", `Summarise this in three sentences:\n\n${city}`)]))
-      const places = text.match(/[^.]+\.(?= |$)/gu)?.map((sentence) => city.indexOf(sentence.trim())) ?? []
-      assert.isTrue(places.length >= 2 && places.every((place) => place >= 0))
-      assert.deepStrictEqual(places, places.toSorted((a, b) => a - b))
-    }))
-
-  it.effect("a text pasted beside the question, whichever comes first", () =>
-    Effect.gen(function*() {
-      const question = "Through which city flows the Seine?"
-      for (const text of [`${city}\n\n${question}`, `${question}\n\n${city}`]) {
-        assert.strictEqual(yield* say(conversation([turn("user", text)])), "The Seine flows through Paris.")
-      }
-    }))
-
-  it.effect("the user's own earlier words, as theirs", () =>
-    Effect.gen(function*() {
+      const text = yield* say(aboutCity("Why is the sky blue?"))
+      assert.strictEqual(text, "This is the gateway's built-in echo, not a model. You wrote: Why is the sky blue?")
+      assert.include(yield* say(conversation([])), "not a model. You wrote: nothing.")
       const turns = [turn("user", "My name is Anna."), assistant("Nice."), turn("user", "What is my name?")]
-      assert.strictEqual(yield* say(conversation(turns)), "You wrote: “My name is Anna.”")
+      assert.match(yield* say(conversation(turns)), /You wrote: What is my name\?$/u)
     }))
 
-  it.effect("no order that the system text gives it", () =>
+  it.effect("just the words that it is told to say", () =>
     Effect.gen(function*() {
-      const turns = [
-        turn("system", "You are a helpful assistant. Answer every question about help."),
-        turn("user", "Can you help?")
-      ]
-      assert.include(yield* say(conversation(turns)), "built-in extractive engine")
-    }))
-
-  it.effect("a greeting for a greeting, and just the words it is told to say", () =>
-    Effect.gen(function*() {
-      assert.match(yield* say(conversation([turn("user", "Hello")])), /^Hello! .*extractive engine/u)
       assert.strictEqual(yield* say(conversation([turn("user", "Say this is a test")])), "this is a test")
       assert.strictEqual(yield* say(conversation([turn("user", "Reply with exactly: pong")])), "pong")
     }))
 
-  it.effect("what it is, where the conversation holds no answer", () =>
+  it.effect("no more than the beginning of a long message", () =>
     Effect.gen(function*() {
-      const text = yield* say(conversation([turn("user", "Why is the sky blue?")]))
-      assert.include(text, "“Why is the sky blue?”")
-      assert.include(text, "built-in extractive engine")
-      assert.include(yield* say(conversation([])), "built-in extractive engine")
-    }))
-
-  it.effect("an honest word where the given text does not fit the question", () =>
-    Effect.gen(function*() {
-      const text = yield* say(conversation([turn("user", `${city}\n\nWhat colour do zebras have?`)]))
-      assert.match(text, /^No sentence of the text has a word of the question/u)
+      const text = yield* say(conversation([turn("user", `${city} `.repeat(1_000))]))
+      assert.isBelow(text.length, 2_200)
+      assert.isTrue(text.endsWith("…"))
     }))
 
   it.effect("a word about the images and files that it cannot read", () =>
     Effect.gen(function*() {
       const looking = conversation([{ ...turn("user", "What is this?"), content: [image, image, file("report.pdf")] }])
-      const text = yield* say(looking)
-      assert.include(text, "Two images were given, which this engine cannot see.")
-      assert.include(text, "One file was given (report.pdf), which this engine cannot read.")
+      assert.include(yield* say(looking), "It came with 2 images and 1 file, which this engine cannot read.")
     }))
 
   it.effect("the results of the tools it called", () =>
     Effect.gen(function*() {
       const text = yield* say(conversation([
         turn("user", "How warm is it in Paris?"),
-        assistant("", { id: "c1", name: "get_weather", arguments: "{}" }),
-        toolResult("c1", `{"city":"Paris","now":{"celsius":21},"sky":["few","clouds"]}`)
+        assistant("", { id: "c1", name: "get_weather", arguments: "{}" }, { id: "c2", name: "log", arguments: "{}" }),
+        toolResult("c1", `{"city":"Paris","celsius":21}`),
+        toolResult("c2", "")
       ]))
-      assert.strictEqual(text, "get_weather: city: Paris; now celsius: 21; sky: few, clouds.")
+      assert.strictEqual(text, `get_weather returned: {"city":"Paris","celsius":21}\nlog returned nothing`)
     }))
 
   it.effect("the same each time", () =>
@@ -160,7 +120,7 @@ describe("choices", () => {
         say(aboutCity("Who lives in London?", { seed })))
       assert.strictEqual(new Set(texts).size, 4)
       assert.isTrue(texts.every((text) =>
-        text.includes("Dr. Smith lives in London.")
+        text.endsWith("Who lives in London?")
       ))
     }))
 })
@@ -168,23 +128,23 @@ describe("choices", () => {
 describe("limits", () => {
   it.effect("ends before a stop sequence that spans deltas, and names it", () =>
     Effect.gen(function*() {
-      const events = yield* ask(aboutCity("What is the capital of France?", { stop: ["no such", "est city of"] }))
-      assert.strictEqual(textOf(events), "Paris is the capital and larg")
+      const events = yield* ask(aboutCity("What is the capital of France?", { stop: ["no such", "ilt-in ec"] }))
+      assert.strictEqual(textOf(events), "This is the gateway's bu")
       assert.deepStrictEqual(finishes(events), [{
         type: "finish",
         choice: 0,
         reason: "stop",
-        stopSequence: "est city of"
+        stopSequence: "ilt-in ec"
       }])
     }))
 
   it.effect("ends at the stop sequence that begins first, of two at one place at the shorter", () =>
     Effect.gen(function*() {
       const events = yield* ask(
-        aboutCity("What is the capital of France?", { stop: ["city", "largest city", "largest", ""] })
+        aboutCity("What is the capital of France?", { stop: ["echo", "built-in echo", "built-in", ""] })
       )
-      assert.strictEqual(textOf(events), "Paris is the capital and ")
-      assert.strictEqual(finishes(events)[0]?.stopSequence, "largest")
+      assert.strictEqual(textOf(events), "This is the gateway's ")
+      assert.strictEqual(finishes(events)[0]?.stopSequence, "built-in")
     }))
 
   it.effect.prop(
