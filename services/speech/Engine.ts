@@ -7,7 +7,8 @@ import * as Options from "../../shared/provider/Options.ts"
 import type { Perform } from "../../shared/provider/Protocol.ts"
 import { decoder } from "../../shared/provider/RequestBody.ts"
 import { writeAll } from "../../shared/provider/Sink.ts"
-import { LocalSpeech } from "./LocalSpeech.ts"
+import * as TranslationWarnings from "../../shared/provider/TranslationWarnings.ts"
+import { LocalSpeech, speeds } from "./LocalSpeech.ts"
 
 /** What the catalogue can set for this engine. */
 const SpeechOptions = Schema.Struct({
@@ -26,11 +27,15 @@ const perform = (engine: LocalSpeech["Service"]): Perform =>
     const options = yield* optionsOf(endpoint)
     const request = yield* requestOf(call)
     const format = request.response_format ?? "mp3"
+    const speed = request.speed ?? 1
+    const isClamped = speed < speeds.slowest || speed > speeds.fastest
+    const range = `${speeds.slowest.toFixed(2)} to ${speeds.fastest.toFixed(2)}`
+    const headers = TranslationWarnings.toHeaders(isClamped ? [`speed is limited to ${range}`] : [])
     const encoded = engine.speak({
       text: request.input,
       voice: request.voice,
       format,
-      speed: request.speed ?? 1,
+      speed,
       language: options.language ?? "en"
     }).pipe(
       Stream.tapError((error) => Effect.logError(error.message)),
@@ -39,7 +44,7 @@ const perform = (engine: LocalSpeech["Service"]): Perform =>
       ),
       Stream.map((bytes) => {
         // not before the first sound: until then a failure can still be told by a status
-        if (!sink.started) sink.start({ status: 200, contentType: mediaTypes[format], headers: {} })
+        if (!sink.started) sink.start({ status: 200, contentType: mediaTypes[format], headers })
         return bytes
       })
     )

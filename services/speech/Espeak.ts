@@ -16,7 +16,7 @@ export interface Saying {
   readonly variant: string
   /** 0 to 99. */
   readonly pitch: number
-  /** 80 to 450: beyond, espeak-ng obeys no more. */
+  /** 80 to 450: espeak-ng's own range. */
   readonly wordsPerMinute: number
 }
 

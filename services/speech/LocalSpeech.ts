@@ -14,7 +14,6 @@ import * as EspeakWasm from "./EspeakWasm.ts"
 import { languageOf } from "./Languages.ts"
 import { Resampler } from "./Resampler.ts"
 import { toInt16 } from "./Samples.ts"
-import { TimeStretch } from "./TimeStretch.ts"
 import { utterancesOf } from "./Utterances.ts"
 import { espeakVoices } from "./Voices.ts"
 
@@ -22,7 +21,7 @@ export interface Speech {
   readonly text: string
   readonly voice: Voice
   readonly format: AudioFormat
-  /** 0.25 to 4. */
+  /** A multiple of the usual speed. Beyond `speeds`, espeak-ng speaks at the nearest that it can. */
   readonly speed: number
   /** Of what is written in Latin letters; other scripts say themselves what language they are. */
   readonly language: string
@@ -50,34 +49,25 @@ export class LocalSpeech extends Context.Service<LocalSpeech, {
 const sliceSamples = Math.round(espeakRate / 20)
 
 const usualWordsPerMinute = 175
-/** Within these espeak-ng speaks naturally and as fast as it is told; what is left to do is done by stretching its sound. */
-const slowest = 110
-const fastest = 350
+
+/** The slowest and the fastest speech that espeak-ng makes, as multiples of the usual speed. */
+export const speeds = { slowest: 80 / usualWordsPerMinute, fastest: 450 / usualWordsPerMinute }
 
 const sound = (espeak: Espeak["Service"], speech: Speech): Stream.Stream<Int16Array, EspeakFailed> => {
-  const wanted = usualWordsPerMinute * speech.speed
-  const wordsPerMinute = Math.round(Math.min(fastest, Math.max(slowest, wanted)))
+  const speed = Math.min(speeds.fastest, Math.max(speeds.slowest, speech.speed))
+  const wordsPerMinute = Math.round(usualWordsPerMinute * speed)
   const { english, pitch, variant } = espeakVoices[speech.voice]
   const resampler = new Resampler(espeakRate, AudioEncoder.sampleRate)
-  const tempo = wanted / wordsPerMinute
-  // rounding to whole words per minute is nothing to stretch for
-  const stretch = Math.abs(tempo - 1) < 0.01 ? undefined : new TimeStretch(tempo)
-  const stretched = (samples: Float32Array) => stretch === undefined ? samples : stretch.push(samples)
   let made = 0
 
   const say = (text: string) => {
     const language = languageOf(text, speech.language)
     return espeak.say({ text, language: language === "en" ? english : language, variant, pitch, wordsPerMinute })
   }
-  /** What is left in the filters, or a moment of silence where there was nothing to say. */
+  /** What is left in the filter, or a moment of silence if there was nothing to say. */
   const rest = Stream.suspend(() => {
-    const last = stretched(resampler.finish())
-    const end = stretch === undefined ? new Float32Array(0) : stretch.finish()
-    return Stream.make(
-      last,
-      end,
-      new Float32Array(made + last.length + end.length > 0 ? 0 : AudioEncoder.sampleRate / 10)
-    )
+    const last = resampler.finish()
+    return Stream.make(last, new Float32Array(made + last.length > 0 ? 0 : AudioEncoder.sampleRate / 10))
   })
 
   return Stream.fromIterable(utterancesOf(speech.text)).pipe(
@@ -85,7 +75,7 @@ const sound = (espeak: Espeak["Service"], speech: Speech): Stream.Stream<Int16Ar
     // the next one is made while this one is encoded
     Stream.buffer({ capacity: 1 }),
     Stream.flatMap((samples) => Stream.fromIterable(slicesOf(samples))),
-    Stream.mapEffect((slice) => Effect.map(Effect.yieldNow, () => stretched(resampler.push(slice)))),
+    Stream.mapEffect((slice) => Effect.map(Effect.yieldNow, () => resampler.push(slice))),
     Stream.concat(rest),
     Stream.filter((samples) => samples.length > 0),
     Stream.map((samples) => {

@@ -46,7 +46,9 @@ export const AudioSpeechRequest = Schema.Struct({
       "`mp3` unless said otherwise. `pcm` is 24 kHz, mono, 16 bits a sample, little-endian, without a header."
   }),
   speed: optional(between(0.25, 4)).annotateKey({
-    description: "How fast it is said, as a multiple of the usual; 1 unless said otherwise."
+    description:
+      "How fast it is said, as a multiple of the usual; 1 unless said otherwise. The built-in engine speaks at " +
+      "0.46 to 2.57: beyond, it goes as far as it can and `x-translation-warnings` names the field."
   }),
   stream_format: optional(Schema.Literal("audio")).annotateKey({
     description: "The answer is always the sound, sent as it is made; never server-sent events."

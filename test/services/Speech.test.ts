@@ -1,4 +1,4 @@
-/** The speech engine: six voices, any speed, spoken while it is listened to, by whichever espeak-ng there is. */
+/** The speech engine: six voices, many speeds, spoken while it is listened to, by whichever espeak-ng there is. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, Exit, Fiber, Latch, Layer, Stream } from "effect"
@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { Espeak, type Saying } from "../../services/speech/Espeak.ts"
 import * as EspeakProgram from "../../services/speech/EspeakProgram.ts"
 import * as EspeakWasm from "../../services/speech/EspeakWasm.ts"
-import { LocalSpeech, type Speech } from "../../services/speech/LocalSpeech.ts"
+import { LocalSpeech, type Speech, speeds } from "../../services/speech/LocalSpeech.ts"
 import { audioFormats, voices } from "../../shared/contract/AudioSpeech.ts"
 import { canDecode, decodeAudio } from "../fixture/AudioFile.ts"
 import { eventually } from "../fixture/Eventually.ts"
@@ -84,12 +84,18 @@ for (const { espeak, name, present } of drivers) {
         Effect.gen(function*() {
           const usual = yield* samples({})
           const usualPitch = pitch(usual, 24_000)
-          for (const speed of [0.25, 0.5, 0.75, 1.5, 2, 3, 4]) {
+          for (const speed of [0.5, 0.75, 1.5, 2, 2.5]) {
             const sound = yield* samples({ speed })
-            assert.closeTo(sound.length * speed / usual.length, 1, 0.12, `at ${speed}`)
+            assert.closeTo(sound.length * speed / usual.length, 1, 0.3, `at ${speed}`)
             assert.closeTo(pitch(sound, 24_000) / usualPitch, 1, 0.12, `at ${speed}`)
             assert.closeTo(rms(sound) / rms(usual), 1, 0.25, `at ${speed}`)
           }
+          // beyond its own range the synthesiser goes as far as it can
+          assert.strictEqual((yield* samples({ speed: 4 })).length, (yield* samples({ speed: speeds.fastest })).length)
+          assert.strictEqual(
+            (yield* samples({ speed: 0.25 })).length,
+            (yield* samples({ speed: speeds.slowest })).length
+          )
         }))
 
       it.effect("says the same in every format", () =>

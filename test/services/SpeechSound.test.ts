@@ -3,9 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { languageOf } from "../../services/speech/Languages.ts"
 import { Resampler } from "../../services/speech/Resampler.ts"
 import { fromLittleEndian, toInt16, toLittleEndian } from "../../services/speech/Samples.ts"
-import { TimeStretch } from "../../services/speech/TimeStretch.ts"
 import { utterancesOf } from "../../services/speech/Utterances.ts"
-import { pitch, rms } from "../fixture/Sound.ts"
+import { rms } from "../fixture/Sound.ts"
 
 const tone = (hertz: number, seconds: number, sampleRate: number): Float32Array =>
   Float32Array.from(
@@ -44,30 +43,6 @@ describe("Resampler", () => {
     for (const length of [1, 7, 160, 441]) {
       assert.deepStrictEqual(through(new Resampler(22_050, 24_000), sound, length), whole)
     }
-  })
-})
-
-describe("TimeStretch", () => {
-  for (const tempo of [0.4, 0.7, 1.5, 2.3]) {
-    it(`at tempo ${tempo} changes the duration and keeps pitch and loudness`, () => {
-      const sound = tone(150, 2, 24_000)
-      const made = through(new TimeStretch(tempo), sound, 2_400)
-      assert.strictEqual(made.length, Math.round(sound.length / tempo))
-      const middle = made.slice(2_400, -2_400)
-      assert.closeTo(pitch(middle, 24_000), 150, 2)
-      assert.closeTo(rms(middle) / rms(sound), 1, 0.05)
-    })
-  }
-
-  it("makes the same of a sound however it is cut", () => {
-    const sound = tone(150, 0.5, 24_000)
-    const whole = through(new TimeStretch(0.6), sound, sound.length)
-    for (const length of [100, 777, 5_000]) assert.deepStrictEqual(through(new TimeStretch(0.6), sound, length), whole)
-  })
-
-  it("makes a sound shorter than a piece as long as it should be", () => {
-    assert.lengthOf(through(new TimeStretch(0.5), tone(150, 0.01, 24_000), 100), 480)
-    assert.lengthOf(through(new TimeStretch(2), new Float32Array(0), 100), 0)
   })
 })
 
