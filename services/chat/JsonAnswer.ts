@@ -2,13 +2,16 @@
  * Makes a value that fits a JSON Schema, from the text of a message.
  *
  * It invents nothing. Numbers, enum values and strings of a format come from the text, a string without a format is the
- * text itself. What the text lacks is left out, or null, or a default or example of the schema; where the schema demands
- * a value nevertheless, it is the first or the emptiest one that fits, which says nothing: 0, false, `[]`. A schema that
- * no such value fits is refused.
+ * text itself. What the text lacks is left out, or null, or the schema's default. If the schema demands a value
+ * nevertheless, it is the first or the emptiest one that fits: 0, false, `[]`. A schema that no such value fits is refused.
+ *
+ * A client's pattern is a program that can run for ever, so none is run: no string fits one. Nor does any value fit a
+ * keyword that is not known here. The work is bounded.
  */
-import { Predicate, Result } from "effect"
-import { canonical, formats, type Keywords, merge, Refusal, SchemaDocument } from "./JsonSchema.ts"
+import { JsonPointer, Predicate, Result } from "effect"
 import { clip } from "./Text.ts"
+
+type Keywords = Readonly<Record<string, unknown>>
 
 interface Made {
   readonly value: unknown
@@ -16,219 +19,330 @@ interface Made {
   readonly found: boolean
 }
 
-/** The longest string, and the most items, that are made. */
-const maxLength = 10_000
-const maxItems = 1_000
-
-/** The value, or why there is none, to follow the name of the schema's field. */
-export const jsonValue = (schema: unknown, said: string): Result.Result<unknown, string> => {
-  const document = new SchemaDocument(schema)
-  try {
-    const { value } = new Maker(document, said).make(schema, "", 0)
-    return document.fits(schema, value)
-      ? Result.succeed(value)
-      : Result.fail("holds constraints that the built-in engine, which is no model, cannot meet")
-  } catch (refusal) {
-    if (refusal instanceof Refusal) return Result.fail(refusal.reason)
-    // nested too deep for the stack
-    if (refusal instanceof RangeError) return Result.fail("is too large for this engine")
-    throw refusal
+/** Why a schema cannot be followed. */
+class Refusal {
+  readonly reason: string
+  constructor(reason: string) {
+    this.reason = reason
   }
 }
 
-const types = ["object", "array", "integer", "number", "string", "boolean"]
+/** Schemas that are read for one value: references may multiply without end. A few milliseconds' worth. */
+const maxReads = 20_000
+/** The longest string, and the most items or properties, that are made. */
+const maxLength = 10_000
+const maxItems = 1_000
+
+const types = ["object", "array", "integer", "number", "string", "boolean", "null"]
+const unknown =
+  /^(?:if|contains|patternProperties|propertyNames|dependencies|dependent\w+|unevaluated\w+|additionalItems)$/u
+
+/** What strings of a format look like. A string of another format fits nothing. */
+const formats: Readonly<Record<string, RegExp>> = {
+  "date": /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/u,
+  "time": /^(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/u,
+  "date-time": /^\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/u,
+  "email": /^[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}$/u,
+  "uri": /^https?:\/\/[A-Za-z0-9.-]{1,253}(?::\d{1,5})?(?:\/[\w/~.%?&=#+-]{0,2000})?$/u,
+  "uuid": /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu
+}
+
+/** The value, or why there is none, to follow the name of the schema's field. */
+export const jsonValue = (schema: unknown, said: string): Result.Result<unknown, string> => {
+  try {
+    return Result.succeed(new Maker(schema, said).whole())
+  } catch (error) {
+    if (error instanceof Refusal) return Result.fail(error.reason)
+    // nested too deep for the stack
+    if (error instanceof RangeError) return Result.fail("is too large for the built-in engine")
+    throw error
+  }
+}
 
 class Maker {
-  readonly #document: SchemaDocument
+  readonly #root: unknown
   readonly #said: string
   /** The numbers of the text that no field has taken yet. */
   readonly #numbers: Array<number>
-  /** The references whose values are being made: none needs to contain itself. */
+  /** The references whose values are being made: a value needs none inside itself. */
   readonly #open = new Set<string>()
+  #reads = 0
 
-  constructor(document: SchemaDocument, said: string) {
-    this.#document = document
+  constructor(root: unknown, said: string) {
+    this.#root = root
     this.#said = said
     this.#numbers = (said.match(/(?<![\w.-])-?\d{1,15}(?:\.\d{1,10})?(?![\w-])/gu) ?? []).map(Number)
   }
 
-  /** `index` counts the items of a list, so that they differ. */
-  make(schema: unknown, path: string, index: number, also: Keywords = {}): Made {
-    const references = new Set<string>()
-    const keywords = merge(also, this.#document.keywords(schema, references))
-    const opened = [...references]
-    if (opened.some((reference) => this.#open.has(reference))) throw new Refusal(`needs ${path} without an end`)
+  whole(): unknown {
+    const { value } = this.#make([this.#root], "", 0)
+    if (this.#fits(this.#root, value)) return value
+    throw new Refusal("holds constraints that the built-in engine, which is no model, cannot meet")
+  }
+
+  #read(schema: unknown): Keywords {
+    if (this.#reads++ > maxReads) throw new Refusal("is too large for the built-in engine")
+    if (schema === true || schema === undefined) return {}
+    if (!Predicate.isReadonlyObject(schema)) throw new Refusal("allows no value")
+    return schema
+  }
+
+  #target(reference: string): unknown {
+    let target = this.#root
+    for (const key of JsonPointer.parseUriFragment(reference) ?? [""]) {
+      const isThere = Predicate.isObjectOrArray(target) && Object.hasOwn(target, key)
+      target = isThere ? (target as Keywords)[key] : undefined
+    }
+    if (target === undefined) throw new Refusal(`refers to ${reference}, which is not there`)
+    return target
+  }
+
+  #fits(schema: unknown, value: unknown): boolean {
+    if (schema === false) return false
+    const keywords = this.#read(schema)
+    const { $ref, additionalProperties, allOf, anyOf, format, items, not, oneOf, pattern, prefixItems } = keywords
+    const fits = (schema: unknown): boolean => this.#fits(schema, value)
+    const between = (size: number, noun: string): boolean =>
+      size >= bound(keywords, `min${noun}`, 0) && size <= bound(keywords, `max${noun}`, Infinity)
+    if (typeof $ref === "string" && !fits(this.#target($ref))) return false
+    if (
+      !list(allOf).every(fits) || (not !== undefined && fits(not)) || Object.keys(keywords).some((k) => unknown.test(k))
+    ) {
+      return false
+    }
+    if (Array.isArray(anyOf) && !anyOf.some(fits)) return false
+    if (Array.isArray(oneOf) && oneOf.filter(fits).length !== 1) return false
+    if (typesOf(keywords)?.some((type) => isOf(value, type)) === false) return false
+    if (valuesOf(keywords)?.some((allowed) => isSame(allowed, value)) === false) return false
+    if (typeof value === "string") {
+      return pattern === undefined && between([...value].length, "Length") &&
+        (typeof format !== "string" || formats[format]?.test(value) === true)
+    }
+    if (typeof value === "number") {
+      const times = value / bound(keywords, "multipleOf", 1e-12)
+      return value >= bound(keywords, "minimum", -Infinity) && value <= bound(keywords, "maximum", Infinity) &&
+        value > bound(keywords, "exclusiveMinimum", -Infinity) &&
+        value < bound(keywords, "exclusiveMaximum", Infinity) &&
+        (keywords["multipleOf"] === undefined || Math.abs(times - Math.round(times)) < 1e-9)
+    }
+    if (Array.isArray(value)) {
+      const first = list(prefixItems)
+      return between(value.length, "Items") &&
+        (keywords["uniqueItems"] !== true || new Set(value.map(canonical)).size === value.length) &&
+        value.every((item, at) => this.#fits(at < first.length ? first[at] : items, item))
+    }
+    if (!Predicate.isReadonlyObject(value)) return true
+    return between(Object.keys(value).length, "Properties") &&
+      list(keywords["required"]).every((name) => typeof name !== "string" || Object.hasOwn(value, name)) &&
+      Object.entries(value).every(([name, inner]) =>
+        this.#fits(propertyOf(keywords, name, additionalProperties), inner)
+      )
+  }
+
+  /** A value that fits all the schemas. `index` counts the items of a list, so that they differ. */
+  #make(schemas: ReadonlyArray<unknown>, path: string, index: number): Made {
+    const parts: Array<Keywords> = []
+    const opened: Array<string> = []
+    for (const queue = [...schemas]; queue.length > 0;) {
+      const { $ref, allOf, ...keywords } = this.#read(queue.shift())
+      parts.push(keywords)
+      queue.push(...list(allOf))
+      if (typeof $ref !== "string" || opened.includes($ref)) continue
+      if (this.#open.has($ref)) throw new Refusal(`contains itself${at(path)} without an end`)
+      opened.push($ref)
+      queue.push(this.#target($ref))
+    }
     for (const reference of opened) this.#open.add(reference)
     try {
-      return this.#fromKeywords(keywords, path, index)
+      return this.#fromParts(parts, path, index)
     } finally {
       for (const reference of opened) this.#open.delete(reference)
     }
   }
 
-  #fromKeywords(keywords: Keywords, path: string, index: number): Made {
-    if (keywords.enum !== undefined) return this.#listed(keywords, path, index)
-    const [union, ...unions] = keywords.unions ?? []
-    if (union !== undefined) {
-      const ways = ("anyOf" in union ? union.anyOf : union.oneOf).map((option) => () => {
-        const made = this.make(option, path, index, { ...keywords, unions })
-        if (this.#document.fits(union, made.value)) return made
-        throw new Refusal(`allows no value${at(path)} that the built-in engine can find`)
-      })
-      return this.#first(ways, path)
+  #fromParts(parts: ReadonlyArray<Keywords>, path: string, index: number): Made {
+    for (const [number, { anyOf, oneOf, ...rest }] of parts.entries()) {
+      const options = anyOf ?? oneOf
+      if (!Array.isArray(options)) continue
+      const others = parts.toSpliced(number, 1, anyOf === undefined ? rest : { ...rest, oneOf })
+      const union = anyOf === undefined ? { oneOf } : { anyOf }
+      return this.#first(options.map((option) => () => this.#make([...others, option], path, index)), path, union)
     }
-    const named = keywords.type ?? [impliedType(keywords)]
-    const possible = [...types.filter((type) => named.includes(type)), ...named.includes("null") ? ["null"] : []]
-    const made = this.#first(possible.map((type) => () => this.#ofType(type, keywords, path, index)), path)
-    if (made.found || made.value === null) return made
-    const [given] = [keywords["default"], ...asList(keywords["examples"])].filter((value) =>
-      value !== undefined && this.#document.fits(keywords, value)
+    const listing = parts.find((part) => valuesOf(part) !== undefined)
+    if (listing !== undefined) {
+      const { const: _value, enum: _values, ...rest } = listing
+      const others = [rest, ...parts.filter((part) => part !== listing)]
+      const values = valuesOf(listing)?.filter((value) => others.every((part) => this.#fits(part, value)))
+      return this.#listed(values ?? [], path, index)
+    }
+    const named = parts.map(typesOf).filter((types) => types !== undefined)
+    const possible = named.length === 0
+      ? [impliedType(parts)]
+      : types.filter((type) =>
+        named.every((some) => some.includes(type) || (type === "integer" && some.includes("number")))
+      )
+    const made = this.#first(possible.map((type) => () => this.#ofType(type, parts, path, index)), path)
+    const given = parts.map(({ default: given }) => given).find((given) =>
+      given !== undefined && parts.every((part) => this.#fits(part, given))
     )
-    return given === undefined || index > 0 ? made : { value: given, found: false }
+    return made.found || made.value === null || given === undefined || index > 0 ? made : { value: given, found: false }
   }
 
-  /** Of several ways the first that finds something in the text, else null, else the first that gives a value. */
-  #first(ways: ReadonlyArray<() => Made>, path: string): Made {
+  /** The first way that finds something in the text, else null, else the first that gives a value. */
+  #first(ways: ReadonlyArray<() => Made>, path: string, schema: unknown = true): Made {
     const made: Array<Made> = []
-    let refusal: unknown = new Refusal(`allows no value${at(path)}`)
+    let refusal: unknown = new Refusal(`allows no value${at(path)} that the built-in engine finds`)
     for (const way of ways) {
       try {
         const one = way()
+        if (!this.#fits(schema, one.value)) continue
         if (one.found) return one
         made.push(one)
       } catch (error) {
         refusal = error
       }
     }
-    const [first] = made
-    if (first === undefined) throw refusal
-    return made.find(({ value }) => value === null) ?? first
+    const best = made.find(({ value }) => value === null) ?? made[0]
+    if (best === undefined) throw refusal
+    return best
   }
 
-  #listed({ enum: values = [], ...keywords }: Keywords, path: string, index: number): Made {
-    const allowed = values.filter((value) => this.#document.fits(keywords, value))
-    const text = this.#said.toLowerCase()
-    const mentioned = allowed.find((value) => typeof value === "string" && holds(text, value.toLowerCase()))
+  #listed(values: ReadonlyArray<unknown>, path: string, index: number): Made {
+    const words = ` ${this.#said.toLowerCase().replace(/[^\p{L}\p{N}_]+/gu, " ")} `
+    const mentioned = values.find((value) => typeof value === "string" && words.includes(` ${value.toLowerCase()} `))
     if (mentioned !== undefined && index === 0) return { value: mentioned, found: true }
-    if (allowed.length === 0) throw new Refusal(`allows no value${at(path)}`)
-    if (index === 0 && allowed.includes(null)) return { value: null, found: false }
-    const given = allowed.find((value) => canonical(value) === canonical(keywords["default"]))
-    return { value: index === 0 && given !== undefined ? given : allowed[index % allowed.length], found: false }
+    if (values.length === 0) throw new Refusal(`allows no value${at(path)}`)
+    return { value: index === 0 && values.includes(null) ? null : values[index % values.length], found: false }
   }
 
-  #ofType(type: string, keywords: Keywords, path: string, index: number): Made {
-    switch (type) {
-      case "object":
-        return this.#object(keywords, path)
-      case "array":
-        return this.#array(keywords, path)
-      case "integer":
-      case "number":
-        return this.#number({ ...keywords, type: [type] }, path, index)
-      case "string":
-        return this.#string(keywords, path, index)
-      case "boolean":
-        return { value: index % 2 === 1, found: false }
-      default:
-        return { value: null, found: false }
-    }
+  #ofType(type: string, parts: ReadonlyArray<Keywords>, path: string, index: number): Made {
+    if (type === "object") return this.#object(parts, path)
+    if (type === "array") return this.#array(parts, path)
+    if (type === "string") return this.#string(parts, path, index)
+    if (type === "boolean") return { value: index % 2 === 1, found: false }
+    return type === "null" ? { value: null, found: false } : this.#number([...parts, { type }], path, index)
   }
 
-  #object(keywords: Keywords, path: string): Made {
-    const { additionalProperties, properties = {}, required = [] } = keywords
-    const value: Record<string, unknown> = Object.create(null)
-    let found = false
-    const fewest = Number(keywords["minProperties"] ?? 0)
-    const inner = (name: string): string => path === "" ? name : `${path}.${name}`
-    for (const name of [...required, ...Object.keys(properties).filter((name) => !required.includes(name))]) {
-      const schema = Object.hasOwn(properties, name) ? properties[name] : additionalProperties
-      const isNeeded = required.includes(name) || Object.keys(value).length < fewest
-      const made = isNeeded
-        ? Result.succeed(this.make(schema, inner(name), 0))
-        : Result.try(() => this.make(schema, inner(name), 0))
-      if (Result.isFailure(made) || !(isNeeded || made.success.found)) continue
-      value[name] = made.success.value
-      found ||= made.success.found
-    }
+  #object(parts: ReadonlyArray<Keywords>, path: string): Made {
+    const made = new Map<string, Made>()
+    const required = new Set(parts.flatMap(({ required }) => list(required)).filter(Predicate.isString))
+    const fewest = least(parts, "minProperties")
     if (fewest > maxItems) throw new Refusal(`demands too many properties${at(path)}`)
-    for (let extra = 1; Object.keys(value).length < fewest; extra++) {
-      value[`field${extra}`] = this.make(additionalProperties, inner(`field${extra}`), 0).value
+    const make = (name: string): Made => {
+      const schemas = parts.map((part) => propertyOf(part, name, part["additionalProperties"]))
+      return this.#make(schemas, path === "" ? name : `${path}.${name}`, 0)
     }
-    // with a prototype, as JSON.parse would make it
-    return { value: Object.fromEntries(Object.entries(value)), found }
+    for (const name of new Set([...required, ...parts.flatMap(({ properties }) => Object.keys(properties ?? {}))])) {
+      const isNeeded = required.has(name) || made.size < fewest
+      const one = isNeeded ? Result.succeed(make(name)) : Result.try(() => make(name))
+      if (Result.isSuccess(one) && (isNeeded || one.success.found)) made.set(name, one.success)
+    }
+    for (let extra = 1; made.size < fewest; extra++) made.set(`field${extra}`, make(`field${extra}`))
+    return {
+      value: Object.fromEntries(Array.from(made, ([name, { value }]) => [name, value])),
+      found: made.values().some(({ found }) => found)
+    }
   }
 
-  #array(keywords: Keywords, path: string): Made {
-    const { items, prefixItems = [] } = keywords
-    const fewest = Number(keywords["minItems"] ?? 0)
+  #array(parts: ReadonlyArray<Keywords>, path: string): Made {
+    const fewest = least(parts, "minItems")
     if (fewest > maxItems) throw new Refusal(`demands too many items${at(path)}`)
-    const made: Array<Made> = []
-    while (made.length < fewest) {
-      const next = made.length
-      made.push(this.make(next < prefixItems.length ? prefixItems[next] : items, `${path}[${next}]`, next))
-    }
+    const made = Array.from({ length: fewest }, (_, index) => {
+      const schemas = parts.map(({ items, prefixItems }) =>
+        index < list(prefixItems).length ? list(prefixItems)[index] : items
+      )
+      return this.#make(schemas, `${path}[${index}]`, index)
+    })
     return { value: made.map(({ value }) => value), found: made.some(({ found }) => found) }
   }
 
-  #number(keywords: Keywords, path: string, index: number): Made {
-    const fits = (value: number): boolean => Number.isFinite(value) && this.#document.fits(keywords, value)
+  #number(parts: ReadonlyArray<Keywords>, path: string, index: number): Made {
+    const fits = (value: number): boolean => parts.every((part) => this.#fits(part, value))
     const taken = this.#numbers.findIndex(fits)
     if (taken !== -1) return { value: this.#numbers.splice(taken, 1)[0], found: true }
-    const limit = (name: string): number => Number(keywords[name] ?? Number.NaN)
-    const low = Math.max(...[limit("minimum"), limit("exclusiveMinimum")].filter((bound) => !Number.isNaN(bound)))
-    const high = Math.min(...[limit("maximum"), limit("exclusiveMaximum")].filter((bound) => !Number.isNaN(bound)))
-    const step = Number(keywords["multipleOf"] ?? 1)
-    const up = Math.ceil(low / step)
-    const down = Math.floor(high / step)
-    const between = low + (high - low) * (index + 1) / (index + 2)
-    const candidates = [index, up + index, up + index + 1, down - index, down - index - 1].map((times) => times * step)
-    const value = [...candidates, between].map((value) => Number(value.toPrecision(12))).find(fits)
-    if (value === undefined) throw new Refusal(`allows no number${at(path)} that the built-in engine can find`)
-    return { value: value === 0 ? 0 : value, found: false }
+    const low = Math.max(least(parts, "minimum", -Infinity), least(parts, "exclusiveMinimum", -Infinity))
+    const high = Math.min(most(parts, "maximum"), most(parts, "exclusiveMaximum"))
+    const step = least(parts, "multipleOf", 0) || 1
+    const [up, down] = [Math.ceil(low / step) + index, Math.floor(high / step) - index]
+    const candidates = [index, up, up + 1, down, down - 1].map((times) => times * step)
+    const value = [...candidates, low + (high - low) * (index + 1) / (index + 2)]
+      .map((value) => Number(value.toPrecision(12))).find((value) => Number.isFinite(value) && fits(value))
+    if (value === undefined) throw new Refusal(`allows no number${at(path)} that the built-in engine finds`)
+    return { value: value + 0, found: false }
   }
 
-  #string(keywords: Keywords, path: string, index: number): Made {
-    const { format, pattern } = keywords
-    const isOf = typeof format === "string" ? formats[format] : undefined
-    if (pattern !== undefined || format !== undefined) {
+  #string(parts: ReadonlyArray<Keywords>, path: string, index: number): Made {
+    const special = parts.find(({ format, pattern }) => format !== undefined || pattern !== undefined)
+    if (special !== undefined) {
       const words = this.#said.split(/[\s,;()<>"]+/u).map((word) => word.replace(/[.!?:]+$/u, ""))
-      const value = pattern === undefined ? words.filter((word) => isOf?.test(word) === true)[index] : undefined
-      if (value !== undefined && this.#document.fits(keywords, value)) return { value, found: true }
-      const what = pattern === undefined ? `of the format ${String(format)}` : "that matches its pattern"
-      throw new Refusal(
-        `demands a string${at(path)} ${what}, and the message holds none that the built-in engine finds`
-      )
+      const value = words.filter((word) => parts.every((part) => this.#fits(part, word)))[index]
+      if (value !== undefined) return { value, found: true }
+      const what = special["pattern"] === undefined ? `of the format ${String(special["format"])}` : "with a pattern"
+      throw new Refusal(`demands a string${at(path)} ${what}, and the built-in engine finds none in the message`)
     }
-    const fewest = Number(keywords["minLength"] ?? 0)
-    const most = Math.min(Number(keywords["maxLength"] ?? maxLength), maxLength)
+    const fewest = least(parts, "minLength")
     if (fewest > maxLength) throw new Refusal(`demands too long a string${at(path)}`)
+    const longest = Math.min(most(parts, "maxLength"), maxLength)
     const text = index === 0 ? this.#said : `${index + 1}: ${this.#said}`
-    const clipped = [...text].length > most ? [...clip(text, most)].slice(0, most).join("") : text
-    const missing = fewest - [...clipped].length
-    return { value: missing > 0 ? clipped + ".".repeat(missing) : clipped, found: false }
+    const clipped = [...text].length > longest ? [...clip(text, longest)].slice(0, longest).join("") : text
+    return { value: clipped + ".".repeat(Math.max(0, fewest - [...clipped].length)), found: false }
   }
 }
 
-const asList = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+const list = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
 const at = (path: string): string => path === "" ? "" : ` at ${path}`
 
-/** Whether a text holds a phrase as whole words. */
-const holds = (text: string, phrase: string): boolean => {
-  for (let from = text.indexOf(phrase); from !== -1 && phrase !== ""; from = text.indexOf(phrase, from + 1)) {
-    if (!/[\p{L}\p{N}_]/u.test(`${text[from - 1] ?? ""}${text[from + phrase.length] ?? ""}`)) return true
-  }
-  return false
+/** Gemini writes some numbers as strings. */
+const bound = (keywords: Keywords, name: string, otherwise: number): number => Number(keywords[name] ?? otherwise)
+
+const least = (parts: ReadonlyArray<Keywords>, name: string, otherwise = 0): number =>
+  Math.max(...parts.map((part) => bound(part, name, otherwise)))
+
+const most = (parts: ReadonlyArray<Keywords>, name: string): number =>
+  Math.min(...parts.map((part) => bound(part, name, Infinity)))
+
+const propertyOf = ({ properties }: Keywords, name: string, otherwise: unknown): unknown =>
+  Predicate.isReadonlyObject(properties) && Object.hasOwn(properties, name) ? properties[name] : otherwise
+
+/** With OpenAPI's `nullable` and Gemini's capitals; `undefined` allows every type. */
+const typesOf = ({ nullable, type }: Keywords): ReadonlyArray<string> | undefined => {
+  const named = (Array.isArray(type) ? type : [type]).flatMap((name) =>
+    typeof name === "string" ? [name.toLowerCase()] : []
+  )
+  if (named.length === 0 || named[0] === "type_unspecified") return undefined
+  return nullable === true ? [...named, "null"] : named
 }
 
-const impliedType = (keywords: Keywords): string => {
-  const has = (...names: ReadonlyArray<string>): boolean => names.some((name) => keywords[name] !== undefined)
-  if (Object.keys(keywords.properties ?? {}).length > 0 || (keywords.required ?? []).length > 0) return "object"
-  if (has("minProperties", "additionalProperties")) return "object"
-  if (has("items", "prefixItems", "minItems")) return "array"
-  return has("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf") ? "number" : "string"
+const valuesOf = (keywords: Keywords): ReadonlyArray<unknown> | undefined =>
+  "const" in keywords ? [keywords["const"]] : Array.isArray(keywords["enum"]) ? keywords["enum"] : undefined
+
+const isOf = (value: unknown, type: string): boolean =>
+  type === "null"
+    ? value === null
+    : type === "array"
+    ? Array.isArray(value)
+    : type === "object"
+    ? isJsonObject(value)
+    : type === "integer"
+    ? Number.isInteger(value)
+    : typeof value === type
+
+const impliedType = (parts: ReadonlyArray<Keywords>): string => {
+  const names = parts.flatMap((part) => Object.keys(part)).join(" ")
+  if (/roperties|required/u.test(names)) return "object"
+  return /items/iu.test(names) ? "array" : /imum|multipleOf/u.test(names) ? "number" : "string"
 }
+
+const canonical = (value: unknown): string | undefined =>
+  JSON.stringify(
+    value,
+    (_, inner: unknown) =>
+      isJsonObject(inner) ? Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => a < b ? -1 : 1)) : inner
+  )
+
+const isSame = (a: unknown, b: unknown): boolean =>
+  a === b || (Predicate.isObjectOrArray(a) && Predicate.isObjectOrArray(b) && canonical(a) === canonical(b))
 
 /** Whether a value can stand as the arguments of a tool. */
-export const isJsonObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  Predicate.isReadonlyObject(value) && !Array.isArray(value)
+export const isJsonObject = (value: unknown): value is Keywords => Predicate.isReadonlyObject(value)

@@ -11,9 +11,9 @@ export interface Source {
 
 /** Characters of the conversation that are read, and of one sentence that are kept. */
 const readCharacters = 1_000_000
-const sliceCharacters = 16_384
 /** Characters of the instructions that are read. */
 const instructionCharacters = 20_000
+const sliceCharacters = 16_384
 const sentenceCharacters = 400
 
 /** One sentence in so many is kept, but no fewer and no more than this. */

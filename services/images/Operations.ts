@@ -39,27 +39,15 @@ const sizeIn = (clause: string): Size | undefined => {
   return width === undefined ? undefined : { width: within(Number(width)), height: within(Number(height)) }
 }
 
-/** Less for `darker`, `lower` or `reduce`; by so many percent, or as much as the words say. */
-const factorIn = (clause: string, usual: number): number => {
-  const part = (percentIn(clause) ?? usual * emphasis(clause)) / 100
-  return /\b(?:less|lower|reduce|decrease|dark\w*|dim\w*)\b/.test(clause)
-    ? Math.max(0.05, 1 - part)
-    : 1 + Math.min(part, 4)
-}
-
-const changed = (what: string, factor: number): string =>
-  `${factor >= 1 ? "raised" : "lowered"} the ${what} by ${Math.round(Math.abs(factor - 1) * 100)}%`
-
-/** Scales the colours around a middle value. */
-const scaled = (picture: Sharp, factor: number, middle: number): Sharp => {
-  const offset = middle * (1 - factor)
-  return picture.linear([factor, factor, factor, 1], [offset, offset, offset, 0])
-}
+/** A change of the brightness. */
+const brighten = (factor: number): Omit<Step, "operation"> => ({
+  said: `${factor >= 1 ? "brightened" : "darkened"} by ${Math.round(Math.abs(factor - 1) * 100)}%`,
+  apply: (picture) => picture.linear([factor, factor, factor, 1], [0, 0, 0, 0])
+})
 
 /** Not sharp's own `grayscale`, which leaves a single channel. */
 const luma: [number, number, number] = [0.299, 0.587, 0.114]
 const gray: Matrix3x3 = [luma, luma, luma]
-const sepia: Matrix3x3 = [[0.393, 0.769, 0.189], [0.349, 0.686, 0.168], [0.272, 0.534, 0.131]]
 
 const rotate: Read = (clause) => {
   const isLeft = /\bleft\b|counter-?\s?clockwise|anti-?\s?clockwise/.test(clause)
@@ -132,7 +120,6 @@ const operations: ReadonlyArray<readonly [name: string, words: RegExp, read: Rea
     said: "turned to grayscale",
     apply: (picture) => picture.recomb(gray)
   })],
-  ["sepia", /\bsepia\b|\bvintage\b/, () => ({ said: "toned in sepia", apply: (picture) => picture.recomb(sepia) })],
   ["invert", /\binvert\w*|\bnegative\b/, () => ({
     said: "inverted the colours",
     apply: (picture) => picture.negate({ alpha: false })
@@ -141,10 +128,6 @@ const operations: ReadonlyArray<readonly [name: string, words: RegExp, read: Rea
     const radius = Math.min(100, Math.max(0.5, numberIn(clause) ?? 8 * emphasis(clause)))
     return { said: `blurred by ${radius} px`, apply: (picture) => picture.blur(radius) }
   }],
-  ["sharpen", /\bsharp\w*/, (clause) => ({
-    said: "sharpened",
-    apply: (picture) => picture.sharpen({ sigma: 1.5 * emphasis(clause) })
-  })],
   ["rotate", /\brotat\w*|\bupside[- ]down\b|\bturn\b(?=.*(?:degree|°|clockwise))/, rotate],
   ["flip", /\bmirror\w*|\bflip\w*/, (clause) =>
     /vertical|upside|top to bottom/.test(clause)
@@ -157,12 +140,9 @@ const operations: ReadonlyArray<readonly [name: string, words: RegExp, read: Rea
     resize
   ],
   ["brighten or darken", /\bbright\w*|\blighte[nr]\w*|\bdark\w*|\bdim\w*/, (clause) => {
-    const factor = factorIn(clause, 30)
-    return { said: changed("brightness", factor), apply: (picture) => scaled(picture, factor, 0) }
-  }],
-  ["contrast", /\bcontrast\b/, (clause) => {
-    const factor = factorIn(clause, 35)
-    return { said: changed("contrast", factor), apply: (picture) => scaled(picture, factor, 128) }
+    const part = (percentIn(clause) ?? 30 * emphasis(clause)) / 100
+    const isLess = /\b(?:less|lower|reduce|decrease|dark\w*|dim\w*)\b/.test(clause)
+    return brighten(isLess ? Math.max(0.05, 1 - part) : 1 + Math.min(part, 4))
   }],
   ["tint with a colour", /\btint\w*|\bcolou?r\w*|\b(?:make|turn|paint|change)\b/, tint]
 ]
@@ -171,12 +151,10 @@ const operations: ReadonlyArray<readonly [name: string, words: RegExp, read: Rea
 export const abilities = operations.map(([name]) => name).join(", ")
 
 /** Makes each next picture of a request a little brighter or darker, so that no two are alike. */
-export const variation = (index: number): ReadonlyArray<Step> => {
-  const factor = 1 + (index % 2 === 0 ? -0.05 : 0.06) * Math.ceil(index / 2)
-  return index === 0
+export const variation = (index: number): ReadonlyArray<Step> =>
+  index === 0
     ? []
-    : [{ operation: "", said: changed("brightness", factor), apply: (picture) => scaled(picture, factor, 0) }]
-}
+    : [{ operation: "", ...brighten(1 + (index % 2 === 0 ? -0.05 : 0.06) * Math.ceil(index / 2)) }]
 
 /** Clauses end at punctuation and at words that join them. */
 const separator = /[,;:!?\n]|\.(?!\d)|\b(?:then|and|also|but)\b/

@@ -2,18 +2,14 @@
  * The engine of `local-speech`: reads a text aloud, utterance by utterance, and encodes what has been said while the next
  * is still being made.
  */
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Config, Context, Effect, Layer, Stream } from "effect"
 import { availableParallelism } from "node:os"
 import type { AudioFormat, Voice } from "../../shared/contract/AudioSpeech.ts"
 import { atLeast } from "../../shared/contract/Fields.ts"
 import * as AudioEncoder from "./AudioEncoder.ts"
-import { Espeak, type EspeakFailed, espeakRate } from "./Espeak.ts"
-import * as EspeakProgram from "./EspeakProgram.ts"
-import * as EspeakWasm from "./EspeakWasm.ts"
+import { Espeak, type EspeakFailed, espeakRate, layer as espeakLayer } from "./Espeak.ts"
 import { languageOf } from "./Languages.ts"
-import { Resampler } from "./Resampler.ts"
-import { toInt16 } from "./Samples.ts"
+import { Resampler } from "./Samples.ts"
 import { utterancesOf } from "./Utterances.ts"
 import { espeakVoices } from "./Voices.ts"
 
@@ -40,8 +36,11 @@ export class LocalSpeech extends Context.Service<LocalSpeech, {
   )
 
   static readonly layer = LocalSpeech.layerNoDeps.pipe(
-    Layer.provide(Layer.unwrap(espeakLayer())),
-    Layer.provide(NodeServices.layer)
+    // `SPEECH_PROCESSES`: how many utterances are made at once
+    Layer.provide(Layer.unwrap(Effect.map(
+      Config.schema(atLeast(1), "SPEECH_PROCESSES").pipe(Config.withDefault(Math.min(4, availableParallelism()))),
+      espeakLayer
+    )))
   )
 }
 
@@ -67,7 +66,7 @@ const sound = (espeak: Espeak["Service"], speech: Speech): Stream.Stream<Int16Ar
   /** What is left in the filter, or a moment of silence if there was nothing to say. */
   const rest = Stream.suspend(() => {
     const last = resampler.finish()
-    return Stream.make(last, new Float32Array(made + last.length > 0 ? 0 : AudioEncoder.sampleRate / 10))
+    return Stream.make(last, new Int16Array(made + last.length > 0 ? 0 : AudioEncoder.sampleRate / 10))
   })
 
   return Stream.fromIterable(utterancesOf(speech.text)).pipe(
@@ -78,30 +77,10 @@ const sound = (espeak: Espeak["Service"], speech: Speech): Stream.Stream<Int16Ar
     Stream.mapEffect((slice) => Effect.map(Effect.yieldNow, () => resampler.push(slice))),
     Stream.concat(rest),
     Stream.filter((samples) => samples.length > 0),
-    Stream.map((samples) => {
-      made += samples.length
-      return toInt16(samples)
-    })
+    Stream.tap((samples) => Effect.sync(() => made += samples.length))
   )
 }
 
 function* slicesOf(samples: Int16Array): Generator<Int16Array> {
   for (let at = 0; at < samples.length; at += sliceSamples) yield samples.subarray(at, at + sliceSamples)
-}
-
-/**
- * Reads `SPEECH_ESPEAK`, which espeak-ng is run: `program`, the one installed on the machine, `wasm`, the package that
- * comes with the gateway, or `auto` (the default), the first that is there; and `SPEECH_PROCESSES`, how many utterances
- * are made at once (default: as many as there are processors, at most 4).
- */
-function espeakLayer() {
-  return Effect.gen(function*() {
-    const wanted = yield* Config.Literals(["auto", "program", "wasm"], "SPEECH_ESPEAK").pipe(Config.withDefault("auto"))
-    const processes = yield* Config.schema(atLeast(1), "SPEECH_PROCESSES").pipe(
-      Config.withDefault(Math.min(4, availableParallelism()))
-    )
-    const choice = wanted !== "auto" ? wanted : (yield* EspeakProgram.isInstalled) ? "program" : "wasm"
-    yield* Effect.logInfo("speech is made by espeak-ng", { choice, processes })
-    return (choice === "program" ? EspeakProgram : EspeakWasm).layer(processes)
-  })
 }

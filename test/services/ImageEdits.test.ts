@@ -59,14 +59,9 @@ layer(engine, { excludeTestServices: true })((it) => {
         }
       }))
 
-    it.effect("inverts, tones in sepia, tints", () =>
+    it.effect("inverts and tints", () =>
       Effect.gen(function*() {
         near((yield* done("invert the colors")).picture.at(left, 0.5), [55, 215, 225])
-        const sepia = (yield* done("give it a vintage look")).picture
-        for (const x of [left, middle, right]) {
-          const [r, g, b] = sepia.at(x, 0.5)
-          assert.isTrue(r >= g && g >= b, "sepia is brown")
-        }
         const tinted = (yield* done("tint it blue")).picture
         const plain = (yield* done("rotate by 360 degrees")).picture
         assert.isAbove(tinted.mean[2], plain.mean[2] + 20)
@@ -83,13 +78,6 @@ layer(engine, { excludeTestServices: true })((it) => {
         const little = (yield* done("brighten it slightly")).picture.mean[0]
         const much = (yield* done("make it much brighter")).picture.mean[0]
         assert.isTrue(little < some && some < much)
-      }))
-
-    it.effect("changes the contrast in both directions", () =>
-      Effect.gen(function*() {
-        const plain = (yield* done("rotate by 360 degrees")).picture
-        assert.isAbove((yield* done("more contrast")).picture.deviation[0], plain.deviation[0] + 5)
-        assert.isBelow((yield* done("lower the contrast by 50%")).picture.deviation[0], plain.deviation[0] - 5)
       }))
   })
 
@@ -131,7 +119,7 @@ layer(engine, { excludeTestServices: true })((it) => {
   })
 
   describe("an instruction about detail", () => {
-    it.effect("blurs and sharpens", () =>
+    it.effect("blurs", () =>
       Effect.gen(function*() {
         const noisy = Buffer.alloc(160 * 120 * 3)
         for (let at = 0; at < noisy.length; at++) noisy[at] = (at * 7919) % 251
@@ -149,7 +137,6 @@ layer(engine, { excludeTestServices: true })((it) => {
         const little = yield* rough("blur it slightly")
         const much = yield* rough("blur it very much")
         assert.isTrue(much < little && little < plain, `${much} ${little} ${plain}`)
-        assert.isAbove(yield* rough("sharpen it"), plain)
       }))
   })
 
@@ -188,7 +175,7 @@ layer(engine, { excludeTestServices: true })((it) => {
         for (const prompt of ["exaggerate the melancholy", "add a rainbow", "do not blur"]) {
           const error = yield* Effect.flip(done(prompt))
           assert.strictEqual((error as InvalidRequest).param, "prompt")
-          assert.match(error.message, /no model: grayscale, sepia, invert, blur, .*contrast.*side by side/)
+          assert.match(error.message, /no model: grayscale, invert, blur, .*tint.*side by side/)
         }
       }))
 
@@ -400,7 +387,7 @@ layer(engine, { excludeTestServices: true })((it) => {
   it.effect("a large picture and many steps do not keep the process from answering", () =>
     Effect.gen(function*() {
       const image = toDataUrl(yield* stripes(1600, 1200, [red, green, blue]))
-      const prompt = "blur, sharpen, rotate by 10 degrees, tint it blue, more contrast, double the size"
+      const prompt = "blur, rotate by 10 degrees, tint it blue, brighten it, double the size"
       const { milliseconds } = yield* longestTurn(edited({ prompt, image, watermark: true }))
       assert.isBelow(milliseconds, 50)
     }))

@@ -1,14 +1,9 @@
-/** The speech engine: six voices, many speeds, spoken while it is listened to, by whichever espeak-ng there is. */
-import * as NodeServices from "@effect/platform-node/NodeServices"
+/** The speech engine: six voices, many speeds, spoken while it is listened to. */
 import { assert, describe, it, layer } from "@effect/vitest"
-import { ConfigProvider, Effect, Exit, Fiber, Latch, Layer, Stream } from "effect"
-import { execFileSync, spawnSync } from "node:child_process"
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { Effect, Exit, Fiber, Latch, Layer, Stream } from "effect"
+import { execFileSync } from "node:child_process"
+import * as Processes from "../../services/speech/Espeak.ts"
 import { Espeak, type Saying } from "../../services/speech/Espeak.ts"
-import * as EspeakProgram from "../../services/speech/EspeakProgram.ts"
-import * as EspeakWasm from "../../services/speech/EspeakWasm.ts"
 import { LocalSpeech, type Speech, speeds } from "../../services/speech/LocalSpeech.ts"
 import { audioFormats, voices } from "../../shared/contract/AudioSpeech.ts"
 import { canDecode, decodeAudio } from "../fixture/AudioFile.ts"
@@ -44,149 +39,137 @@ const counted = <E, R>(espeak: Layer.Layer<Espeak, E, R>) =>
           }
         }))
     )),
-    Layer.provideMerge(espeak),
-    Layer.provide(NodeServices.layer)
+    Layer.provideMerge(espeak)
   )
 
-const drivers = [
-  { name: "the WebAssembly package", espeak: EspeakWasm.layer(1), present: true },
-  {
-    name: "the installed program",
-    espeak: EspeakProgram.layer(2),
-    present: spawnSync("espeak-ng", ["--version"]).status === 0
-  }
-]
-
-for (const { espeak, name, present } of drivers) {
-  describe.skipIf(!present)(`with ${name}`, () => {
-    layer(counted(espeak), { excludeTestServices: true, timeout: "60 seconds" })((it) => {
-      it.effect("six voices sound like six speakers", () =>
-        Effect.gen(function*() {
-          const speakers = yield* Effect.forEach(voices, (voice) =>
-            Effect.map(samples({ voice }), (sound) => ({
-              voice,
-              pitch: pitch(sound, 24_000),
-              spectrum: spectrum(sound, 24_000),
-              loudness: rms(sound)
-            })))
-          for (const one of speakers) {
-            assert.isAbove(one.loudness, 500, one.voice)
-            for (const other of speakers) {
-              if (one === other) continue
-              const pair = `${one.voice} and ${other.voice}`
-              assert.isAbove(spectralDistance(one.spectrum, other.spectrum), 1.5, pair)
-              assert.isAbove(Math.abs(Math.log2(one.pitch / other.pitch)), 0.08, pair)
-            }
+describe("the engine", () => {
+  layer(counted(Processes.layer(1)), { excludeTestServices: true, timeout: "60 seconds" })((it) => {
+    it.effect("six voices sound like six speakers", () =>
+      Effect.gen(function*() {
+        const speakers = yield* Effect.forEach(voices, (voice) =>
+          Effect.map(samples({ voice }), (sound) => ({
+            voice,
+            pitch: pitch(sound, 24_000),
+            spectrum: spectrum(sound, 24_000),
+            loudness: rms(sound)
+          })))
+        for (const one of speakers) {
+          assert.isAbove(one.loudness, 500, one.voice)
+          for (const other of speakers) {
+            if (one === other) continue
+            const pair = `${one.voice} and ${other.voice}`
+            assert.isAbove(spectralDistance(one.spectrum, other.spectrum), 1.5, pair)
+            assert.isAbove(Math.abs(Math.log2(one.pitch / other.pitch)), 0.08, pair)
           }
-        }))
+        }
+      }))
 
-      it.effect("the speed changes the duration, not the pitch", () =>
-        Effect.gen(function*() {
-          const usual = yield* samples({})
-          const usualPitch = pitch(usual, 24_000)
-          for (const speed of [0.5, 0.75, 1.5, 2, 2.5]) {
-            const sound = yield* samples({ speed })
-            assert.closeTo(sound.length * speed / usual.length, 1, 0.3, `at ${speed}`)
-            assert.closeTo(pitch(sound, 24_000) / usualPitch, 1, 0.12, `at ${speed}`)
-            assert.closeTo(rms(sound) / rms(usual), 1, 0.25, `at ${speed}`)
-          }
-          // beyond its own range the synthesiser goes as far as it can
-          assert.strictEqual((yield* samples({ speed: 4 })).length, (yield* samples({ speed: speeds.fastest })).length)
-          assert.strictEqual(
-            (yield* samples({ speed: 0.25 })).length,
-            (yield* samples({ speed: speeds.slowest })).length
-          )
-        }))
+    it.effect("the speed changes the duration, not the pitch", () =>
+      Effect.gen(function*() {
+        const usual = yield* samples({})
+        const usualPitch = pitch(usual, 24_000)
+        for (const speed of [0.5, 0.75, 1.5, 2, 2.5]) {
+          const sound = yield* samples({ speed })
+          assert.closeTo(sound.length * speed / usual.length, 1, 0.3, `at ${speed}`)
+          assert.closeTo(pitch(sound, 24_000) / usualPitch, 1, 0.12, `at ${speed}`)
+          assert.closeTo(rms(sound) / rms(usual), 1, 0.25, `at ${speed}`)
+        }
+        // beyond its own range the synthesiser goes as far as it can
+        assert.strictEqual((yield* samples({ speed: 4 })).length, (yield* samples({ speed: speeds.fastest })).length)
+        assert.strictEqual(
+          (yield* samples({ speed: 0.25 })).length,
+          (yield* samples({ speed: speeds.slowest })).length
+        )
+      }))
 
-      it.effect("says the same in every format", () =>
-        Effect.gen(function*() {
-          const wanted = yield* samples({ voice: "nova" })
-          for (const format of audioFormats.filter(canDecode)) {
-            const bytes = yield* collect({ voice: "nova", format })
-            const sound = yield* Effect.promise(() => decodeAudio(format, bytes))
-            assert.closeTo(sound.length / wanted.length, 1, 0.03, format)
-            assert.isBelow(spectralDistance(spectrum(sound, 24_000), spectrum(wanted, 24_000)), 1.5, format)
-          }
-        }))
+    it.effect("says the same in every format", () =>
+      Effect.gen(function*() {
+        const wanted = yield* samples({ voice: "nova" })
+        for (const format of audioFormats.filter(canDecode)) {
+          const bytes = yield* collect({ voice: "nova", format })
+          const sound = yield* Effect.promise(() => decodeAudio(format, bytes))
+          assert.closeTo(sound.length / wanted.length, 1, 0.03, format)
+          assert.isBelow(spectralDistance(spectrum(sound, 24_000), spectrum(wanted, 24_000)), 1.5, format)
+        }
+      }))
 
-      it.effect("speaks 4,096 characters, and begins long before it has made them all", () =>
-        Effect.gen(function*() {
-          const { speak } = yield* LocalSpeech
-          const before = said.done
-          let atFirst: number | undefined
-          const bytes = yield* speak({ text: story, voice: "echo", format: "mp3", speed: 1, language: "en" }).pipe(
-            Stream.runFold(() => 0, (sum, chunk) => {
-              atFirst ??= said.done - before
-              return sum + chunk.length
-            })
-          )
-          const utterances = said.done - before
-          assert.isAbove(utterances, 10)
-          assert.isBelow(atFirst ?? utterances, utterances / 2)
-          // 64 kbit/s: at least three minutes
-          assert.isAbove(bytes, 180 * 8_000)
-        }), 60_000)
+    it.effect("speaks 4,096 characters, and begins long before it has made them all", () =>
+      Effect.gen(function*() {
+        const { speak } = yield* LocalSpeech
+        const before = said.done
+        let atFirst: number | undefined
+        const bytes = yield* speak({ text: story, voice: "echo", format: "mp3", speed: 1, language: "en" }).pipe(
+          Stream.runFold(() => 0, (sum, chunk) => {
+            atFirst ??= said.done - before
+            return sum + chunk.length
+          })
+        )
+        const utterances = said.done - before
+        assert.isAbove(utterances, 10)
+        assert.isBelow(atFirst ?? utterances, utterances / 2)
+        // 64 kbit/s: at least three minutes
+        assert.isAbove(bytes, 180 * 8_000)
+      }), 60_000)
 
-      it.effect("is no faster than its listener, and stops with him", () =>
-        Effect.gen(function*() {
-          const { speak } = yield* LocalSpeech
-          const begun = yield* Latch.make()
-          const before = said.asked
-          const fiber = yield* speak({ text: story, voice: "echo", format: "pcm", speed: 1, language: "en" }).pipe(
-            Stream.runForEach(() => Effect.andThen(begun.open, Effect.never)),
-            Effect.forkChild
-          )
-          yield* begun.await
-          yield* Fiber.interrupt(fiber)
-          // one that is listened to, one that waits in the buffer, one that waits for the buffer
-          const heard = said.asked - before
-          assert.isAtMost(heard, 4)
-          // others are served in turn: what had been begun for the first listener is over when this is
-          yield* collect({ text: "Next." })
-          assert.isAtMost(said.asked - before, heard + 1)
-        }))
+    it.effect("is no faster than its listener, and stops with him", () =>
+      Effect.gen(function*() {
+        const { speak } = yield* LocalSpeech
+        const begun = yield* Latch.make()
+        const before = said.asked
+        const fiber = yield* speak({ text: story, voice: "echo", format: "pcm", speed: 1, language: "en" }).pipe(
+          Stream.runForEach(() => Effect.andThen(begun.open, Effect.never)),
+          Effect.forkChild
+        )
+        yield* begun.await
+        yield* Fiber.interrupt(fiber)
+        // one that is listened to, one that waits in the buffer, one that waits for the buffer
+        const heard = said.asked - before
+        assert.isAtMost(heard, 4)
+        // others are served in turn: what had been begun for the first listener is over when this is
+        yield* collect({ text: "Next." })
+        assert.isAtMost(said.asked - before, heard + 1)
+      }))
 
-      it.effect("reads what could be taken for something else as it stands", () =>
-        Effect.gen(function*() {
-          // as phonemes this would be shorter than as letters, as markup it would be silent
-          for (
-            const text of ["[[h@l'oU]]", "<break time='9s'/>", "&amp; &lt; &#65;", "-s 400", "--help", "; rm -rf /"]
-          ) {
-            const duration = yield* seconds({ text })
-            assert.isTrue(duration > 0.6 && duration < 9, `${text}: ${duration} s`)
-          }
-          const [hello, more] = [yield* seconds({ text: "hello" }), yield* seconds({ text: "hello\u0000 hello hello" })]
-          assert.isAbove(more, hello * 1.5)
-        }))
+    it.effect("reads what could be taken for something else as it stands", () =>
+      Effect.gen(function*() {
+        // as phonemes this would be shorter than as letters, as markup it would be silent
+        for (
+          const text of ["[[h@l'oU]]", "<break time='9s'/>", "&amp; &lt; &#65;", "-s 400", "--help", "; rm -rf /"]
+        ) {
+          const duration = yield* seconds({ text })
+          assert.isTrue(duration > 0.6 && duration < 9, `${text}: ${duration} s`)
+        }
+        const [hello, more] = [yield* seconds({ text: "hello" }), yield* seconds({ text: "hello\u0000 hello hello" })]
+        assert.isAbove(more, hello * 1.5)
+      }))
 
-      it.effect("has something to send where there is nothing to say", () =>
-        Effect.gen(function*() {
-          for (const text of [" ", "\n", "...", "\u0000"]) {
-            for (const format of audioFormats) assert.isAbove((yield* collect({ text, format })).length, 0)
-          }
-        }))
+    it.effect("has something to send where there is nothing to say", () =>
+      Effect.gen(function*() {
+        for (const text of [" ", "\n", "...", "\u0000"]) {
+          for (const format of audioFormats) assert.isAbove((yield* collect({ text, format })).length, 0)
+        }
+      }))
 
-      it.effect("speaks the language that a text is written in", () =>
-        Effect.gen(function*() {
-          const { say } = yield* Espeak
-          const text = "Привет, как дела? Сегодня хорошая погода."
-          const saying = { text, variant: "f4", pitch: 25, wordsPerMinute: 175 }
-          const russian = yield* say({ ...saying, language: "ru" })
-          const spelt = yield* say({ ...saying, language: "en-us" })
-          const heard = yield* samples({ text })
-          assert.closeTo(heard.length / 24_000, russian.length / 22_050, 0.1)
-          assert.isAbove(spelt.length, russian.length * 1.2)
-        }))
+    it.effect("speaks the language that a text is written in", () =>
+      Effect.gen(function*() {
+        const { say } = yield* Espeak
+        const text = "Привет, как дела? Сегодня хорошая погода."
+        const saying = { text, variant: "f4", pitch: 25, wordsPerMinute: 175 }
+        const russian = yield* say({ ...saying, language: "ru" })
+        const spelt = yield* say({ ...saying, language: "en-us" })
+        const heard = yield* samples({ text })
+        assert.closeTo(heard.length / 24_000, russian.length / 22_050, 0.1)
+        assert.isAbove(spelt.length, russian.length * 1.2)
+      }))
 
-      it.effect("says so where there is no such language", () =>
-        Effect.gen(function*() {
-          const exit = yield* Effect.exit(collect({ language: "xx" }))
-          assert.isTrue(Exit.isFailure(exit))
-          assert.isAbove(yield* seconds({}), 3)
-        }))
-    })
+    it.effect("says so where there is no such language", () =>
+      Effect.gen(function*() {
+        const exit = yield* Effect.exit(collect({ language: "xx" }))
+        assert.isTrue(Exit.isFailure(exit))
+        assert.isAbove(yield* seconds({}), 3)
+      }))
   })
-}
+})
 
 /** Child processes of this one around espeak-ng. */
 const children = (): ReadonlyArray<number> =>
@@ -197,8 +180,8 @@ const children = (): ReadonlyArray<number> =>
 
 const saying: Saying = { text: "Hello.", language: "en-us", variant: "f4", pitch: 50, wordsPerMinute: 175 }
 
-describe("the WebAssembly package's processes", () => {
-  const inScope = <A, E>(effect: Effect.Effect<A, E, Espeak>) => Effect.provide(effect, EspeakWasm.layer(2))
+describe("its processes", () => {
+  const inScope = <A, E>(effect: Effect.Effect<A, E, Espeak>) => Effect.provide(effect, Processes.layer(2))
 
   it.live("one that was killed while idle is replaced", () =>
     inScope(Effect.gen(function*() {
@@ -232,65 +215,5 @@ describe("the WebAssembly package's processes", () => {
         assert.isAtMost(children().length, 2)
       }))
       yield* Effect.promise(() => eventually(async () => children(), (pids) => pids.length === 0, 5_000))
-    }))
-})
-
-describe("the installed program", () => {
-  /** Runs with a program of this name that does what this shell script says. */
-  const withProgram = <A, E>(script: string, use: (folder: string) => Effect.Effect<A, E, Espeak>) =>
-    Effect.acquireUseRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "speech-test-"))),
-      (folder) => {
-        const file = join(folder, "espeak-ng")
-        writeFileSync(file, `#!/bin/sh\ncd ${folder}\n${script}\n`)
-        chmodSync(file, 0o755)
-        const config = ConfigProvider.layer(ConfigProvider.fromUnknown({ PATH: `${folder}:${process.env["PATH"]}` }))
-        return Effect.provide(
-          use(folder),
-          EspeakProgram.layer(2).pipe(Layer.provide(NodeServices.layer), Layer.provide(config))
-        )
-      },
-      (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-    )
-
-  it.live("is killed when nobody listens any more", () =>
-    withProgram("echo $$ > pid.new; mv pid.new pid; exec sleep 600", (folder) =>
-      Effect.gen(function*() {
-        const { say } = yield* Espeak
-        const fiber = yield* Effect.forkChild(say(saying))
-        const read = async () => Number(readFileSync(join(folder, "pid"), "utf8"))
-        const pid = yield* Effect.promise(() => eventually(() => read().catch(() => 0), (pid) => pid > 0, 10_000))
-        yield* Fiber.interrupt(fiber)
-        assert.throws(() => process.kill(pid, 0))
-      })))
-
-  it.live("gets the text on its input and its voice as arguments, and nothing of the worker's environment", () =>
-    withProgram("cat > text; echo \"$@\" > args; env > environment; exit 1", (folder) =>
-      Effect.gen(function*() {
-        const { say } = yield* Espeak
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(say({ ...saying, text: "-h $HOME\n[[x]]" }))))
-        const read = (name: string) => readFileSync(join(folder, name), "utf8")
-        assert.strictEqual(read("text"), "-h $HOME\n[ [x]]")
-        assert.strictEqual(read("args"), "-v en-us+f4 -p 50 -s 175 -b 1 --stdin --stdout\n")
-        assert.notMatch(read("environment"), /^(HOME|USER|VITEST)=/m)
-      })))
-
-  it.live("is tried once more where it fails", () =>
-    withProgram(
-      "cat > /dev/null; echo x >> runs; [ $(wc -l < runs) = 2 ] && cat sound; exit $?",
-      (folder) =>
-        Effect.gen(function*() {
-          const { say } = yield* Espeak
-          const header = Buffer.alloc(44)
-          header.writeUInt32LE(22_050, 24)
-          writeFileSync(join(folder, "sound"), Buffer.concat([header, Buffer.from([1, 0, 2, 0])]))
-          assert.deepStrictEqual(yield* say(saying), Int16Array.of(1, 2))
-        })
-    ))
-
-  it.live("is not taken for installed where it does not run", () =>
-    Effect.gen(function*() {
-      const nowhere = ConfigProvider.layer(ConfigProvider.fromUnknown({ PATH: "/nowhere" }))
-      assert.isFalse(yield* Effect.provide(EspeakProgram.isInstalled, Layer.merge(NodeServices.layer, nowhere)))
     }))
 })
