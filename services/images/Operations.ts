@@ -156,6 +156,10 @@ export const variation = (index: number): ReadonlyArray<Step> =>
     ? []
     : [{ operation: "", ...brighten(1 + (index % 2 === 0 ? -0.05 : 0.06) * Math.ceil(index / 2)) }]
 
+/** Characters that are read of an instruction and of each clause: longer ones describe a picture rather than a change. */
+const readCharacters = 4_000
+const clauseCharacters = 400
+
 /** Clauses end at punctuation and at words that join them. */
 const separator = /[,;:!?\n]|\.(?!\d)|\b(?:then|and|also|but)\b/
 
@@ -176,8 +180,13 @@ const readClause = (clause: string): ReadonlyArray<Step> =>
 export const readInstruction = (
   instruction: string
 ): { readonly steps: ReadonlyArray<Step>; readonly unclear: ReadonlyArray<string> } => {
-  const text = instruction.toLowerCase().replaceAll(/black(?: (?:and|&) |-and-)white/g, "grayscale")
-  const clauses = text.replaceAll(/\s+/g, " ").split(separator).map((clause) => clause.trim())
+  const text = instruction.slice(0, readCharacters).toLowerCase().replaceAll(
+    /black(?: (?:and|&) |-and-)white/g,
+    "grayscale"
+  )
+  const clauses = text.replaceAll(/\s+/g, " ").split(separator).map((clause) =>
+    clause.trim().slice(0, clauseCharacters)
+  )
     .filter((clause) => clause !== "").map((clause) => ({ clause, steps: readClause(clause) }))
   return {
     steps: clauses.flatMap(({ steps }) => steps),

@@ -279,7 +279,7 @@ export const chatCompletions = {
       body: {
         messages: [
           { role: "system", content: "Answer briefly." },
-          { role: "user", content: "The lighthouse was built in 1871. When was it built?" }
+          { role: "user", content: "Say: The lighthouse was built in 1871." }
         ]
       },
       answer: {
@@ -301,7 +301,7 @@ export const chatCompletions = {
       summary: "The answer in events, with the usage at the end",
       model: "local-chat",
       body: {
-        messages: [{ role: "user", content: "The lighthouse was built in 1871. When was it built?" }],
+        messages: [{ role: "user", content: "Say: The lighthouse was built in 1871." }],
         stream: true,
         stream_options: { include_usage: true }
       },

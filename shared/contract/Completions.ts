@@ -104,7 +104,7 @@ export const completions = {
     whole: {
       summary: "One text in JSON",
       model: "local-chat",
-      body: { prompt: "The lighthouse was built in 1871. When was it built?", max_tokens: 20 },
+      body: { prompt: "Say: The lighthouse was built in 1871.", max_tokens: 20 },
       answer: {
         id: "cmpl-c7ff9f81b34548f7b1d1bc7993783fe3",
         object: "text_completion",
@@ -123,7 +123,7 @@ export const completions = {
     streamed: {
       summary: "The text in events",
       model: "local-chat",
-      body: { prompt: "The lighthouse was built in 1871. When was it built?", stream: true },
+      body: { prompt: "Say: The lighthouse was built in 1871.", stream: true },
       answer: [
         "data: {\"id\":\"cmpl-88ea\",\"object\":\"text_completion\",\"created\":1795301087,\"model\":\"local-chat\"," +
         "\"choices\":[{\"text\":\"The lighthouse\",\"index\":0,\"logprobs\":null,\"finish_reason\":null}]}",

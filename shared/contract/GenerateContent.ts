@@ -134,7 +134,7 @@ export const generateContent = {
       summary: "Text",
       model: "local-chat",
       body: {
-        contents: [{ role: "user", parts: [{ text: "The lighthouse was built in 1871. When was it built?" }] }],
+        contents: [{ role: "user", parts: [{ text: "Say: The lighthouse was built in 1871." }] }],
         generationConfig: { maxOutputTokens: 100 }
       },
       answer: {

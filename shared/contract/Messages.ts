@@ -233,7 +233,7 @@ export const messages = {
       body: {
         max_tokens: 100,
         system: "Answer briefly.",
-        messages: [{ role: "user", content: "The lighthouse was built in 1871. When was it built?" }]
+        messages: [{ role: "user", content: "Say: The lighthouse was built in 1871." }]
       },
       answer: {
         id: "msg_d83bce09252c4b2cb8d337f9545c8275",

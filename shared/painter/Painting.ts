@@ -2,8 +2,8 @@
  * Composes a placeholder from a prompt: a sky, a disc and hills in the colours that its words name or suggest, the words
  * themselves in letters, and a mark that says what it is. The same prompt and seed always give the same picture.
  */
+import { hash } from "node:crypto"
 import { Canvas } from "./Canvas.ts"
-import { chanceOf } from "./Chance.ts"
 import { type Colour, colourOf, fromHue, mix } from "./Colour.ts"
 import { widthOf, wrap, writable, write } from "./Lettering.ts"
 
@@ -53,8 +53,10 @@ const compose = ({ negativePrompt = "", prompt, seed }: Painting): Composition =
   const unwanted = new Set(wordsOf(negativePrompt))
   const wanted = prompt.slice(0, 4_000).split(/\s+/u)
     .filter((word) => !wordsOf(word).some((part) => unwanted.has(part)))
-  const chance = chanceOf(`${seed} ${wanted.join(" ")}`)
-  const between = (low: number, high: number): number => low + (high - low) * chance()
+  // numbers that look random and depend on nothing but seed and words
+  const bytes = hash("sha512", `${seed} ${wanted.join(" ")}`, "buffer")
+  let taken = 0
+  const between = (low: number, high: number): number => low + (high - low) * bytes.readUInt8(taken++ % 64) / 255
   const hue = between(0, 360)
   const named = wanted.flatMap(wordsOf).map(colourOf).filter((colour) => colour !== undefined)
   const ground = named[0] ?? fromHue(hue, 0.5, 0.45)
@@ -167,13 +169,10 @@ const paintRow = (
 function* letter(canvas: Canvas, text: string): Generator<void> {
   if (text === "") return
   const { height, width } = canvas
-  const shorter = Math.min(width, height)
-  const fitting = [48, 34, 26, 20, 16, 12].map((letters) => {
-    const lines = wrap(text, letters)
-    const longest = Math.max(...lines.map((line) => widthOf(line, 1)))
-    return { lines, size: Math.min(width * 0.86 / longest, height * 0.4 / (lines.length * 1.6), shorter * 0.05) }
-  }).toSorted((a, b) => b.size - a.size)
-  const { lines, size } = fitting[0]!
+  const least = Math.min(width, height) * 0.05
+  const lines = wrap(text, Math.max(8, Math.floor(width * 0.86 / widthOf("M", least) / 1.2)))
+  const longest = Math.max(...lines.map((line) => widthOf(line, 1)))
+  const size = Math.min(least, width * 0.86 / longest, height * 0.4 / (lines.length * 1.6))
   if (size < 4) return
   const top = height * 0.7 - lines.length * size * 0.8
   for (const [at, line] of lines.entries()) {

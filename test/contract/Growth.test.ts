@@ -8,7 +8,7 @@ import { Headers } from "effect/http"
 import * as ChatEngine from "../../services/chat/LocalChat.ts"
 import { summarise } from "../../services/chat/Summary.ts"
 import * as Embedder from "../../services/embeddings/Engine.ts"
-import { readInstruction } from "../../services/images/Instruction.ts"
+import { readInstruction } from "../../services/images/Operations.ts"
 import * as RequestBody from "../../services/ingress/RequestBody.ts"
 import * as Reranker from "../../services/rerank/Engine.ts"
 import { operationNamed } from "../../shared/contract/operations.ts"
@@ -232,6 +232,6 @@ describe("a built-in engine answers", { timeout: 300_000 }, () => {
   })
   test("an instruction of many clauses", (elements) => {
     const text = "put it 1     up, ".repeat(elements)
-    return () => readInstruction(text, "")
+    return () => readInstruction(text)
   })
 })
