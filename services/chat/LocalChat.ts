@@ -59,7 +59,7 @@ const maxChoices = 128
  */
 const maxTools = 128
 const maxStops = 64
-const maxSchemaValues = 5_000
+const maxSchemaValues = 10_000
 
 const checkSize = ({ format, stop, tools }: Conversation): Effect.Effect<void, InvalidRequest> => {
   const refuse = (param: string, what: string) => InvalidRequest.at(param, `${what} for this model`)
