@@ -253,13 +253,15 @@ describe("an upgrade is ignored", () => {
     assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200])
   })
 
-  it("by a worker and by the console", async () => {
-    const { port } = await shared().startConsole()
+  it("by every server of a worker and of the console", async () => {
+    const console = await shared().startConsole()
     const text = "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"
-    for (const each of [port, ...shared().workers.map(({ port }) => port)]) {
-      const answers = await sendRaw(each, [text])
-      assert.deepStrictEqual(answers.map(({ status, headers }) => [status, headers["connection"]]), [[200, "close"]])
-      const rejected = await sendRaw(each, [text.replace("host: x", "host: x\r\nhost: y")])
+    const servers = [console.healthPort, ...shared().workers.map(({ healthPort }) => healthPort)]
+    const statuses = [[console.port, 403], ...servers.map((port) => [port, 200])] as const
+    for (const [port, status] of statuses) {
+      const answers = await sendRaw(port!, [text])
+      assert.deepStrictEqual(answers.map(({ status, headers }) => [status, headers["connection"]]), [[status, "close"]])
+      const rejected = await sendRaw(port!, [text.replace("host: x", "host: x\r\nhost: y")])
       assert.deepStrictEqual(rejected.map(({ status, body }) => [status, body]), [[
         400,
         "The request has more than one Host header\n"

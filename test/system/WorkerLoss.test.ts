@@ -55,7 +55,7 @@ describe("a worker is killed", { timeout: 90_000 }, () => {
       })
       const [ingress] = gateway.ingresses
       assert.include(ingress!.log, "it has ended two workers")
-      const metrics = await (await fetch(`${ingress!.url}/metrics`)).text()
+      const metrics = await (await fetch(`${ingress!.healthUrl}/metrics`)).text()
       assert.match(metrics, /^gateway_queue_poison_jobs_total\{[^}]*workload="chat"[^}]*\} 1$/m)
       gateway.provider.behave({ kind: "answer" })
       assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"))), { kind: "whole" })
