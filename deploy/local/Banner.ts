@@ -3,7 +3,7 @@ import { Effect, Option, Path, Result } from "effect"
 import { CommandLine } from "effect/process"
 import type { Snapshot } from "../../shared/catalogue/Catalogue.ts"
 import type { Workload } from "../../shared/contract/Operation.ts"
-import { Settings } from "./Settings.ts"
+import { Settings } from "./settings/Settings.ts"
 
 /** A request to try, for a model of that workload. */
 interface Example {

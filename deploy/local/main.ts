@@ -3,9 +3,9 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit, Layer } from "effect"
 import { FetchHttpClient } from "effect/http"
-import { Settings } from "./Settings.ts"
+import { Settings } from "./settings/Settings.ts"
 import { report, start } from "./Start.ts"
-import { Supervisor } from "./Supervisor.ts"
+import { Supervisor } from "./processes/Supervisor.ts"
 
 const environment = Supervisor.layer.pipe(
   Layer.provideMerge(Settings.layer.pipe(Layer.tapCause(report))),

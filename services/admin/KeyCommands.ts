@@ -2,7 +2,7 @@
 import { Config, Console, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { userInfo } from "node:os"
-import { ControlNats } from "../../shared/bus/Nats.ts"
+import { ControlNats } from "../../shared/nats/Nats.ts"
 import type { ApiKey } from "../../shared/keys/ApiKey.ts"
 import { secretPattern } from "../../shared/keys/ApiKey.ts"
 import type { KeyChanges } from "../../shared/keys/KeySettings.ts"

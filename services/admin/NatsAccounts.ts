@@ -2,8 +2,8 @@
  * The accounts of a NATS server as its configuration says them: the gateway's two, with a user for each service that is in
  * them and no more rights for it than `Access.ts` lists, and the server's own for monitoring.
  */
-import { type Identity, permissionsOf } from "../../shared/bus/Access.ts"
-import { type Account, accounts } from "../../shared/bus/Storage.ts"
+import { type Identity, permissionsOf } from "../../shared/bus/provision/Access.ts"
+import { type Account, accounts } from "../../shared/nats/Storage.ts"
 
 /** The public keys of each identity: more than one while a key is being changed. */
 export type PublicKeys = ReadonlyMap<Identity, ReadonlyArray<string>>

@@ -8,8 +8,8 @@
  */
 import { Console, Effect, FileSystem, Path, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { identities, type Identity, natsServices } from "../../shared/bus/Access.ts"
-import { generate, publicKeyOf } from "../../shared/bus/Credentials.ts"
+import { identities, type Identity, natsServices } from "../../shared/bus/provision/Access.ts"
+import { generate, publicKeyOf } from "../../shared/nats/Credentials.ts"
 import { type PublicKeys, renderAccounts } from "./NatsAccounts.ts"
 import { failPlainly } from "./Plainly.ts"
 

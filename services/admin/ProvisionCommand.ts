@@ -1,8 +1,8 @@
 /** `provision`: makes the streams, consumers, buckets and stores that the services need, where they may not do so. */
 import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
-import { layerBoth } from "../../shared/bus/Nats.ts"
-import { provisionAll } from "../../shared/bus/Provision.ts"
+import { layerBoth } from "../../shared/nats/Nats.ts"
+import { provisionAll } from "../../shared/bus/provision/Provision.ts"
 import { configured } from "../../shared/catalogue/CatalogueFile.ts"
 import { poolsOf } from "../../shared/catalogue/Model.ts"
 import * as Models from "../../shared/catalogue/Models.ts"

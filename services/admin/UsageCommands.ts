@@ -1,7 +1,7 @@
 /** `usage`: what has been used, from the counters in the NATS that `NATS_URL` names. */
 import { Console, DateTime, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { ControlNats, layerBoth } from "../../shared/bus/Nats.ts"
+import { ControlNats, layerBoth } from "../../shared/nats/Nats.ts"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { errorsOf, UsageQuery, type UsageRow } from "../../shared/usage/UsageTable.ts"
 import { flagDecoder } from "./FlagDecoder.ts"

@@ -5,11 +5,11 @@
  * A compaction that another service has sealed stays as it is: its provider may know what to do with it.
  */
 import { Effect, Layer, Option, Predicate, Schema } from "effect"
-import { chatCompletions, KeptMessage } from "../../shared/contract/ChatCompletions.ts"
-import { compaction } from "../../shared/contract/Compaction.ts"
+import { chatCompletions, KeptMessage } from "../../shared/contract/operations/ChatCompletions.ts"
+import { compaction } from "../../shared/contract/operations/Compaction.ts"
 import { InvalidRequest, type JobError } from "../../shared/contract/JobError.ts"
-import { toMessage } from "../../shared/provider/chat/ChatCompletionsRequest.ts"
-import * as JsonText from "../../shared/provider/JsonText.ts"
+import { toMessage } from "../../shared/provider/dialects/openai/ChatCompletionsRequest.ts"
+import * as JsonText from "../../shared/provider/json/JsonText.ts"
 import type { Work } from "../../shared/worker/JobLife.ts"
 import { Preparation } from "../../shared/worker/Preparation.ts"
 import { Compactions } from "./Compactions.ts"

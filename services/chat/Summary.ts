@@ -1,7 +1,7 @@
 /** Summarises a conversation in its own sentences, for a model that goes on with it. */
 import { Effect } from "effect"
-import { slices } from "../../shared/provider/local/Slices.ts"
-import { contentWords } from "../../shared/provider/local/Words.ts"
+import { slices } from "../../shared/text/Slices.ts"
+import { contentWords } from "../../shared/text/Words.ts"
 import { clip, splitSentences } from "./Text.ts"
 
 export interface Source {

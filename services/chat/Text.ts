@@ -1,6 +1,6 @@
 /** The texts of a conversation: what its turns say, and how they are cut. */
-import type { Conversation, Turn } from "../../shared/provider/chat/Conversation.ts"
-import { slices } from "../../shared/provider/local/Slices.ts"
+import type { Conversation, Turn } from "../../shared/provider/dialects/conversation/Conversation.ts"
+import { slices } from "../../shared/text/Slices.ts"
 
 // One language for all, so that the answer does not depend on the machine's locale.
 const segmenter = new Intl.Segmenter("en", { granularity: "sentence" })

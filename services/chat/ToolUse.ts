@@ -1,8 +1,8 @@
 /** Decides which tools the engine calls, and with what arguments. */
 import { Effect, Result } from "effect"
 import { InvalidRequest } from "../../shared/contract/JobError.ts"
-import type { Conversation, ToolDefinition } from "../../shared/provider/chat/Conversation.ts"
-import { contentWords } from "../../shared/provider/local/Words.ts"
+import type { Conversation, ToolDefinition } from "../../shared/provider/dialects/conversation/Conversation.ts"
+import { contentWords } from "../../shared/text/Words.ts"
 import { isJsonObject, jsonValue } from "./JsonAnswer.ts"
 import type { Last } from "./Text.ts"
 

@@ -8,7 +8,7 @@ import { randomBytes } from "node:crypto"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { isHealthPath } from "../../shared/telemetry/Health.ts"
-import { contentSecurityPolicy, notFound } from "./SecurityHeaders.ts"
+import { contentSecurityPolicy, notFound } from "./access/SecurityHeaders.ts"
 
 /** There is no built web app in the folder. */
 class NotBuilt extends Schema.TaggedError<NotBuilt>()("NotBuilt", { folder: Schema.String }) {

@@ -7,8 +7,8 @@ import { createHash } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 
-const project = join(import.meta.dirname, "..", "..")
-const web = join(import.meta.dirname, "web")
+const project = join(import.meta.dirname, "../..")
+const web = join(import.meta.dirname, "web/data")
 const dist = join(web, "dist")
 
 /** Everything that the app is made of. */

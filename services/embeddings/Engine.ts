@@ -3,11 +3,11 @@
  * Texts that share words come out alike; what texts mean in other words it does not know.
  */
 import { Effect, Layer, Stream } from "effect"
-import type { EmbeddingModel } from "../../shared/provider/embeddings/EmbeddingModel.ts"
-import * as Embeddings from "../../shared/provider/embeddings/Embeddings.ts"
-import { LocalEngines } from "../../shared/provider/Local.ts"
-import { textVector } from "../../shared/provider/local/TextVector.ts"
-import { loadTokenizer, type Tokenizer } from "../../shared/provider/local/Tokens.ts"
+import type { EmbeddingModel } from "../../shared/provider/dialects/embeddings/EmbeddingModel.ts"
+import * as Embeddings from "../../shared/provider/dialects/embeddings/Embeddings.ts"
+import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
+import { textVector } from "../../shared/text/TextVector.ts"
+import { loadTokenizer, type Tokenizer } from "../../shared/text/Tokens.ts"
 
 /** The length of a vector unless the request says otherwise. */
 const defaultDimensions = 1_536

@@ -1,10 +1,10 @@
 /** Paints placeholders from a prompt. */
 import { Effect } from "effect"
-import type { Size } from "../../shared/contract/ImageGenerations.ts"
+import type { Size } from "../../shared/contract/operations/ImageGenerations.ts"
 import type { InternalError } from "../../shared/contract/JobError.ts"
 import type { Pixels } from "../../shared/files/InputPicture.ts"
 import { describe, steps } from "../../shared/painter/Painting.ts"
-import type { Picture } from "../../shared/provider/images/ImageModel.ts"
+import type { Picture } from "../../shared/provider/dialects/images/ImageModel.ts"
 import type { LocalRequest } from "./LocalRequest.ts"
 import { encode } from "./Pixels.ts"
 

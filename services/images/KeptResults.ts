@@ -2,7 +2,7 @@
 import { Effect, Layer } from "effect"
 import { Unavailable } from "../../shared/contract/JobError.ts"
 import { ResultFiles } from "../../shared/files/ResultFiles.ts"
-import { ResultStore } from "../../shared/provider/ResultStore.ts"
+import { ResultStore } from "../../shared/provider/call/ResultStore.ts"
 
 export const layer = Layer.effect(
   ResultStore,

@@ -1,7 +1,7 @@
 /** A request for pictures as the built-in engine takes it: with defaults, and not larger than it paints. */
 import { Effect } from "effect"
 import { InvalidRequest } from "../../shared/contract/JobError.ts"
-import type { ImageRequest } from "../../shared/provider/images/ImageRequest.ts"
+import type { ImageRequest } from "../../shared/provider/dialects/images/ImageRequest.ts"
 
 /** What the built-in engine paints, in pixels. */
 const largestSide = 2048

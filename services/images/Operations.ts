@@ -1,6 +1,6 @@
 /** The changes that the built-in engine can make to a picture, and how an instruction names them. */
 import type { Matrix3x3, Sharp } from "sharp"
-import type { Size } from "../../shared/contract/ImageGenerations.ts"
+import type { Size } from "../../shared/contract/operations/ImageGenerations.ts"
 import { colourOf, named } from "../../shared/painter/Colour.ts"
 
 /** One change. */

@@ -4,8 +4,8 @@ import type { Sharp } from "sharp"
 import { InternalError, type InvalidRequest } from "../../shared/contract/JobError.ts"
 import { decodePicture, openPicture, type Pixels } from "../../shared/files/InputPicture.ts"
 import { sharp } from "../../shared/files/PixelFormats.ts"
-import type { GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
-import { bytesOf, type ImageSource, unusable } from "../../shared/provider/images/ImageSource.ts"
+import type { GuardedFetch } from "../../shared/provider/transport/GuardedFetch.ts"
+import { bytesOf, type ImageSource, unusable } from "../../shared/provider/dialects/images/ImageSource.ts"
 import type { LocalRequest } from "./LocalRequest.ts"
 
 /** A picture that a client sent, and whether it came with transparency. */

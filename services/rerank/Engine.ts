@@ -1,12 +1,12 @@
 /** Offers the built-in rerank engine to the `local` protocol. */
 import { Effect, Layer, Stream } from "effect"
 import { randomUUID } from "node:crypto"
-import { rerank, RerankRequest } from "../../shared/contract/Rerank.ts"
-import { LocalEngines } from "../../shared/provider/Local.ts"
-import { decoder } from "../../shared/provider/RequestBody.ts"
-import { loadTokenizer, type Tokenizer } from "../../shared/provider/local/Tokens.ts"
-import type { Perform } from "../../shared/provider/Protocol.ts"
-import { writeAll } from "../../shared/provider/Sink.ts"
+import { rerank, RerankRequest } from "../../shared/contract/operations/Rerank.ts"
+import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
+import { decoder } from "../../shared/provider/call/RequestBody.ts"
+import { loadTokenizer, type Tokenizer } from "../../shared/text/Tokens.ts"
+import type { Perform } from "../../shared/provider/call/Protocol.ts"
+import { writeAll } from "../../shared/provider/transport/Sink.ts"
 import { relevance } from "./Relevance.ts"
 
 /** A query over up to this many documents is one search unit. */

@@ -3,9 +3,9 @@
  * the likeness of hashed words and trigrams, which also sees other forms of a word.
  */
 import { Effect } from "effect"
-import { slices } from "../../shared/provider/local/Slices.ts"
-import { cosine, textVector } from "../../shared/provider/local/TextVector.ts"
-import { contentWords } from "../../shared/provider/local/Words.ts"
+import { slices } from "../../shared/text/Slices.ts"
+import { cosine, textVector } from "../../shared/text/TextVector.ts"
+import { contentWords } from "../../shared/text/Words.ts"
 
 /** Enough coordinates that unrelated texts hardly meet. */
 const dimensions = 1_024

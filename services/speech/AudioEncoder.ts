@@ -24,7 +24,7 @@ import {
   Output,
   type OutputFormat
 } from "mediabunny"
-import type { AudioFormat } from "../../shared/contract/AudioSpeech.ts"
+import type { AudioFormat } from "../../shared/contract/operations/AudioSpeech.ts"
 import { toLittleEndian } from "./Samples.ts"
 
 /** Of everything that is encoded, in Hz. Opus counts in 48 kHz by itself. */

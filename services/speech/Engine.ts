@@ -1,13 +1,18 @@
 /** Offers the built-in speech engine to the `local` protocol. */
 import { Effect, Layer, Schema, Stream } from "effect"
-import { audioSpeech, AudioSpeechRequest, countCharacters, mediaTypes } from "../../shared/contract/AudioSpeech.ts"
+import {
+  audioSpeech,
+  AudioSpeechRequest,
+  countCharacters,
+  mediaTypes
+} from "../../shared/contract/operations/AudioSpeech.ts"
 import { ProviderFailed } from "../../shared/contract/JobError.ts"
-import { LocalEngines } from "../../shared/provider/Local.ts"
-import * as Options from "../../shared/provider/Options.ts"
-import type { Perform } from "../../shared/provider/Protocol.ts"
-import { decoder } from "../../shared/provider/RequestBody.ts"
-import { writeAll } from "../../shared/provider/Sink.ts"
-import * as TranslationWarnings from "../../shared/provider/TranslationWarnings.ts"
+import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
+import * as Options from "../../shared/provider/call/Options.ts"
+import type { Perform } from "../../shared/provider/call/Protocol.ts"
+import { decoder } from "../../shared/provider/call/RequestBody.ts"
+import { writeAll } from "../../shared/provider/transport/Sink.ts"
+import * as TranslationWarnings from "../../shared/provider/call/TranslationWarnings.ts"
 import { LocalSpeech, speeds } from "./LocalSpeech.ts"
 
 /** What the catalogue can set for this engine. */

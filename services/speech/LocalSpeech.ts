@@ -4,7 +4,7 @@
  */
 import { Config, Context, Effect, Layer, Stream } from "effect"
 import { availableParallelism } from "node:os"
-import type { AudioFormat, Voice } from "../../shared/contract/AudioSpeech.ts"
+import type { AudioFormat, Voice } from "../../shared/contract/operations/AudioSpeech.ts"
 import { atLeast } from "../../shared/contract/Fields.ts"
 import * as AudioEncoder from "./AudioEncoder.ts"
 import { Espeak, type EspeakFailed, espeakRate, layer as espeakLayer } from "./Espeak.ts"

@@ -1,5 +1,5 @@
 /** Cuts a text into utterances, so short that the first is soon heard and that none takes long to make. */
-import { slices } from "../../shared/provider/local/Slices.ts"
+import { slices } from "../../shared/text/Slices.ts"
 
 /** The first utterance ends with the first sentence, the others when they have grown to this many UTF-16 units. */
 const enough = 120

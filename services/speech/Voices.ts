@@ -1,5 +1,5 @@
 /** What each voice of the API is in terms of espeak-ng: a variant of its speaker, a pitch, an accent. */
-import type { Voice } from "../../shared/contract/AudioSpeech.ts"
+import type { Voice } from "../../shared/contract/operations/AudioSpeech.ts"
 
 export interface EspeakVoice {
   /** One of espeak-ng's voice variants, which change the formants and the source of the sound. */

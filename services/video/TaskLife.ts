@@ -6,10 +6,10 @@
  * and everything that happens here for it stops.
  */
 import { Cause, Clock, Effect, Metric, Option, Schema } from "effect"
-import { maxLosses } from "../../shared/bus/Limits.ts"
-import type { PulledJob } from "../../shared/bus/JobSource.ts"
-import type { JetStreamFailed } from "../../shared/bus/JobStreams.ts"
-import type { Settlement } from "../../shared/bus/TaskQueue.ts"
+import { maxLosses } from "../../shared/bus/protocol/Timings.ts"
+import type { PulledJob } from "../../shared/bus/worker/JobSource.ts"
+import type { JetStreamFailed } from "../../shared/bus/provision/JobStreams.ts"
+import type { Settlement } from "../../shared/bus/tasks/TaskQueue.ts"
 import {
   InternalError,
   isProviders,
@@ -20,11 +20,11 @@ import {
   ProviderFailed,
   ProviderTimeout
 } from "../../shared/contract/JobError.ts"
-import { VideoGenerationRequest } from "../../shared/contract/VideoGenerations.ts"
-import * as AttemptTelemetry from "../../shared/provider/AttemptTelemetry.ts"
-import { patience } from "../../shared/provider/Polling.ts"
-import type { VideoCall } from "../../shared/provider/VideoEngine.ts"
-import type { VideoProvider, VideoProviders } from "../../shared/provider/VideoProviders.ts"
+import { VideoGenerationRequest } from "../../shared/contract/operations/VideoGenerations.ts"
+import * as AttemptTelemetry from "../../shared/provider/routing/AttemptTelemetry.ts"
+import { patience } from "../../shared/provider/exchange/Polling.ts"
+import type { VideoCall } from "../../shared/provider/call/VideoEngine.ts"
+import type { VideoProvider, VideoProviders } from "../../shared/provider/routing/VideoProviders.ts"
 import type { VideoTask } from "../../shared/tasks/VideoTask.ts"
 import type { OwnedTask, TaskRefused, VideoTasks } from "../../shared/tasks/VideoTasks.ts"
 import * as Attributes from "../../shared/telemetry/Attributes.ts"

@@ -12,7 +12,7 @@ import { inconsistencies } from "./Inconsistencies.ts"
 import { Model } from "./Model.ts"
 import * as SecretReference from "./SecretReference.ts"
 
-/** What `shared/provider/protocols.ts` can speak. */
+/** What `shared/provider/protocols/protocols.ts` can speak. */
 export const protocols = ["ai-sdk", "anthropic", "cohere", "dashscope", "gemini", "local", "openai"] as const
 
 /** Milliseconds. */

@@ -1,10 +1,10 @@
 /** Results that clients fetch by a signed address: kept by the worker that made them, served by ingress, gone after an hour. */
 import { Context, Effect, Layer, Option } from "effect"
 import { randomUUID } from "node:crypto"
-import type { JetStreamFailed } from "../bus/JobStreams.ts"
-import { whileJetStreamFails } from "../bus/JobStreams.ts"
-import { openStore } from "../bus/ObjectStore.ts"
-import { stores } from "../bus/Storage.ts"
+import type { JetStreamFailed } from "../bus/provision/JobStreams.ts"
+import { whileJetStreamFails } from "../bus/provision/JobStreams.ts"
+import { openStore } from "../nats/ObjectStore.ts"
+import { stores } from "../nats/Storage.ts"
 import { SignedUrl, type Verdict } from "./SignedUrl.ts"
 
 /** How long results are kept and their addresses are good, in milliseconds. */

@@ -1,8 +1,8 @@
 /** Who changed which API key, how and when. */
 import { Context, DateTime, Effect, Layer, Option, Schedule, Schema } from "effect"
-import { type JetStreamFailed, patiently, whileJetStreamFails } from "../bus/JobStreams.ts"
-import { openJournal } from "../bus/Journal.ts"
-import { events } from "../bus/Storage.ts"
+import { type JetStreamFailed, patiently, whileJetStreamFails } from "../bus/provision/JobStreams.ts"
+import { openJournal } from "../nats/Journal.ts"
+import { events } from "../nats/Storage.ts"
 import type { ApiKey } from "./ApiKey.ts"
 import { KeyChange } from "./KeyChange.ts"
 import { KeyChanges, KeySettings } from "./KeySettings.ts"

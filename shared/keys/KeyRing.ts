@@ -3,10 +3,10 @@
  * waits for a look-up, and that goes on serving for a while when NATS is away.
  */
 import { Clock, Context, DateTime, Deferred, Effect, Layer, Option, Schema, Stream } from "effect"
-import { openBucket } from "../bus/KeyValue.ts"
-import { whileJetStreamFails } from "../bus/JobStreams.ts"
-import { ControlNats } from "../bus/Nats.ts"
-import { buckets } from "../bus/Storage.ts"
+import { openBucket } from "../nats/KeyValue.ts"
+import { whileJetStreamFails } from "../bus/provision/JobStreams.ts"
+import { ControlNats } from "../nats/Nats.ts"
+import { buckets } from "../nats/Storage.ts"
 import * as ApiKey from "./ApiKey.ts"
 import { decodeRecord } from "./KeyStore.ts"
 

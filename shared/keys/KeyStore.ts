@@ -1,8 +1,8 @@
 /** The API keys as an administrator sees them: create, edit, list, revoke. Ingress reads them through `KeyRing`. */
 import { Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
-import { JetStreamFailed } from "../bus/JobStreams.ts"
-import { openBucket } from "../bus/KeyValue.ts"
-import { buckets } from "../bus/Storage.ts"
+import { JetStreamFailed } from "../bus/provision/JobStreams.ts"
+import { openBucket } from "../nats/KeyValue.ts"
+import { buckets } from "../nats/Storage.ts"
 import * as ApiKey from "./ApiKey.ts"
 import type { KeyChanges } from "./KeySettings.ts"
 

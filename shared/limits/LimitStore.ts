@@ -1,9 +1,9 @@
 /** Where the ledgers of limits are kept: a bucket in NATS or, where there is only one process, in memory. */
 import { Context, Effect, Layer, Option } from "effect"
-import { type Bucket, openBucket, type Revision } from "../bus/KeyValue.ts"
-import { JetStreamFailed } from "../bus/JobStreams.ts"
-import type { NatsOf } from "../bus/Nats.ts"
-import { buckets, type KeptBucket } from "../bus/Storage.ts"
+import { type Bucket, openBucket, type Revision } from "../nats/KeyValue.ts"
+import { JetStreamFailed } from "../bus/provision/JobStreams.ts"
+import type { NatsOf } from "../nats/Nats.ts"
+import { buckets, type KeptBucket } from "../nats/Storage.ts"
 
 /** How long an answer is waited for, in milliseconds: somebody waits for the limit. */
 const answerMs = 2_000

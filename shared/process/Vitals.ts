@@ -1,7 +1,7 @@
 /** How the process itself is: its event loop and its memory, read whenever metrics are asked for. */
 import { Effect, Layer } from "effect"
 import { monitorEventLoopDelay, performance } from "node:perf_hooks"
-import { memoryLimit } from "../bus/MemoryLimit.ts"
+import { memoryLimit } from "../bounds/MemoryLimit.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 
 /** How often timers are looked at, and over how long delays are told of, in milliseconds. */

@@ -15,9 +15,9 @@
  * an older number writes is refused, so one that was frozen and wakes cannot spoil the work of its successor.
  */
 import { Effect, type Option, Result, Schema } from "effect"
-import { buckets } from "../bus/Storage.ts"
+import { buckets } from "../nats/Storage.ts"
 import { JobError } from "../contract/JobError.ts"
-import { TaskStatus, VideoMetadata } from "../contract/VideoGenerations.ts"
+import { TaskStatus, VideoMetadata } from "../contract/operations/VideoGenerations.ts"
 
 /** Which worker has the task, by its id on the bus, and the number of its claim. */
 export const Owner = Schema.Struct({ worker: Schema.String, claim: Schema.Int })

@@ -3,10 +3,10 @@
  * an object store. All of it is gone 24 hours after its last change.
  */
 import { Clock, Context, Effect, Layer, Option, Result, Schedule, Schema, Semaphore, Stream } from "effect"
-import { JetStreamFailed, patiently, whileJetStreamFails } from "../bus/JobStreams.ts"
-import { openBucket } from "../bus/KeyValue.ts"
-import { openStore } from "../bus/ObjectStore.ts"
-import { buckets, stores } from "../bus/Storage.ts"
+import { JetStreamFailed, patiently, whileJetStreamFails } from "../bus/provision/JobStreams.ts"
+import { openBucket } from "../nats/KeyValue.ts"
+import { openStore } from "../nats/ObjectStore.ts"
+import { buckets, stores } from "../nats/Storage.ts"
 import * as VideoTask from "./VideoTask.ts"
 
 /**

@@ -7,10 +7,10 @@
  * several projectors at the same time do no harm: of two that count the same, the second finds it counted.
  */
 import { Cause, Clock, Effect, Option, Schema, Stream } from "effect"
-import { openEvents, readEvents, type StoredEvent } from "../bus/EventStream.ts"
-import { JetStreamFailed, whileJetStreamFails } from "../bus/JobStreams.ts"
-import { type Bucket, openBucket } from "../bus/KeyValue.ts"
-import { events } from "../bus/Storage.ts"
+import { openEvents, readEvents, type StoredEvent } from "../nats/EventStream.ts"
+import { JetStreamFailed, whileJetStreamFails } from "../bus/provision/JobStreams.ts"
+import { type Bucket, openBucket } from "../nats/KeyValue.ts"
+import { events } from "../nats/Storage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { days, months, Place, type Tally } from "./Tally.ts"
 import { UsageEvent } from "./UsageEvent.ts"

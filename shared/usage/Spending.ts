@@ -3,8 +3,8 @@
  * behind as they are.
  */
 import { Clock, Context, DateTime, Deferred, Effect, Layer, Option, Stream } from "effect"
-import { whileJetStreamFails } from "../bus/JobStreams.ts"
-import { openBucket } from "../bus/KeyValue.ts"
+import { whileJetStreamFails } from "../bus/provision/JobStreams.ts"
+import { openBucket } from "../nats/KeyValue.ts"
 import { months, spendKey } from "./Tally.ts"
 
 interface Month {

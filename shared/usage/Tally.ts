@@ -1,6 +1,6 @@
 /** The records that usage is counted into, each with the place in the stream of events up to which it has been. */
 import { DateTime, type Option, Schema } from "effect"
-import { buckets, type KeptBucket } from "../bus/Storage.ts"
+import { buckets, type KeptBucket } from "../nats/Storage.ts"
 import { Counters, ofEvent, plus, zero } from "./Counters.ts"
 import type { UsageEvent } from "./UsageEvent.ts"
 

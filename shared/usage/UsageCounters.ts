@@ -1,7 +1,7 @@
 /** What has been used, as sums by key, model, operation and day. */
 import { Context, Effect, Layer, Option, Stream } from "effect"
-import type { JetStreamFailed } from "../bus/JobStreams.ts"
-import { openBucket } from "../bus/KeyValue.ts"
+import type { JetStreamFailed } from "../bus/provision/JobStreams.ts"
+import { openBucket } from "../nats/KeyValue.ts"
 import { project } from "./Projector.ts"
 import { aboutOf, days } from "./Tally.ts"
 import { csvOf, type DayRange, Groups, isWithin, monthsOf, type UsageQuery, type UsageRow } from "./UsageTable.ts"

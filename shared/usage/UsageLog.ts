@@ -1,11 +1,11 @@
 /** Where a worker writes what became of its jobs. */
 import { Clock, Context, Effect, Layer, Metric } from "effect"
-import { openEvents } from "../bus/EventStream.ts"
-import { EventWriter } from "../bus/EventWriter.ts"
-import { whileJetStreamFails } from "../bus/JobStreams.ts"
-import { Nats } from "../bus/Nats.ts"
-import { steady } from "../bus/Steady.ts"
-import { events } from "../bus/Storage.ts"
+import { openEvents } from "../nats/EventStream.ts"
+import { EventWriter } from "../nats/EventWriter.ts"
+import { whileJetStreamFails } from "../bus/provision/JobStreams.ts"
+import { Nats } from "../nats/Nats.ts"
+import { steady } from "../nats/Steady.ts"
+import { events } from "../nats/Storage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import type { UsageEvent } from "./UsageEvent.ts"
 

@@ -3,11 +3,11 @@
  * admitted and sent to a provider), replied to, metered, and acknowledged when this effect ends.
  */
 import { Cause, Context, Effect, Metric, Option } from "effect"
-import type { JobReply } from "../bus/JobReply.ts"
-import type { ServedJob } from "../bus/JobServer.ts"
+import type { JobReply } from "../bus/worker/JobReply.ts"
+import type { ServedJob } from "../bus/worker/JobServer.ts"
 import { type Cancelled, InternalError, InvalidRequest, type JobError } from "../contract/JobError.ts"
 import type { Operation } from "../contract/Operation.ts"
-import { operationNamed } from "../contract/operations.ts"
+import { operationNamed } from "../contract/operations/operations.ts"
 import type { Usage } from "../contract/Usage.ts"
 import * as Attributes from "../telemetry/Attributes.ts"
 import * as Metrics from "../telemetry/Metrics.ts"

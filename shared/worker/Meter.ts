@@ -2,7 +2,7 @@
  * Follows one job on the way to its usage event. The event leaves right behind the last frame of the answer, in the same
  * write, and the job is acknowledged when it is stored: a job whose event was lost with its worker comes to another.
  */
-import type { ServedJob } from "../bus/JobServer.ts"
+import type { ServedJob } from "../bus/worker/JobServer.ts"
 import type { Workload } from "../contract/Operation.ts"
 import type { Usage } from "../contract/Usage.ts"
 import * as TraceParent from "../telemetry/TraceParent.ts"

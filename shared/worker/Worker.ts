@@ -1,8 +1,8 @@
 /** A worker service, but for what its workload does: pulls the jobs of one pool and lives each one. */
 import { Clock, Context, Effect, Layer } from "effect"
-import { JobServer } from "../bus/JobServer.ts"
-import type { Serving } from "../bus/PoolServer.ts"
-import { Presence } from "../bus/Presence.ts"
+import { JobServer } from "../bus/worker/JobServer.ts"
+import type { Serving } from "../bus/worker/PoolServer.ts"
+import { Presence } from "../bus/provision/Presence.ts"
 import type { Workload } from "../contract/Operation.ts"
 import { UsageLog } from "../usage/UsageLog.ts"
 import * as JobLife from "./JobLife.ts"

@@ -5,7 +5,7 @@
 import { ConfigProvider, Effect, Exit, FileSystem, Layer, Path, Redacted } from "effect"
 import { HttpClientRequest } from "effect/http"
 import type { Workload } from "../../shared/contract/Operation.ts"
-import { ControlNats } from "../../shared/bus/Nats.ts"
+import { ControlNats } from "../../shared/nats/Nats.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
 import type { Running } from "./Processes.ts"
 import { answers, freePort, start, startNode } from "./Processes.ts"

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { createServer, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Nats } from "../../shared/bus/Nats.ts"
+import { Nats } from "../../shared/nats/Nats.ts"
 import { writeCertificates } from "../fixture/Certificates.ts"
 import { NatsServer, randomPort } from "../fixture/NatsServer.ts"
 

@@ -1,8 +1,8 @@
 /** What a process reads of its identity: mistakes are named, and a seed never shows. */
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Redacted } from "effect"
-import * as Credentials from "../../shared/bus/Credentials.ts"
-import type { Account } from "../../shared/bus/Storage.ts"
+import * as Credentials from "../../shared/nats/Credentials.ts"
+import type { Account } from "../../shared/nats/Storage.ts"
 
 const reading = (environment: Record<string, string>, account: Account = "data") =>
   Credentials.options(account).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(environment))))

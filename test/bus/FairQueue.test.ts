@@ -1,7 +1,7 @@
 /** The queue between tenants is fair, bounded, and loses nothing. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
-import { type Claimant, FairQueue, type QueueLimits } from "../../shared/bus/FairQueue.ts"
+import { type Claimant, FairQueue, type QueueLimits } from "../../shared/bus/fairness/FairQueue.ts"
 import { PriorityClass } from "../../shared/contract/PriorityClass.ts"
 
 const unbounded: QueueLimits = { items: 10_000, itemsPerTenant: 10_000, ageingMs: 1_000 }

@@ -1,7 +1,7 @@
 /** Which tenants may take another slot of a pool, and which have to wait. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
-import { mayTake, reserveOf, roomOf, shareOf, type TenantDemand } from "../../shared/bus/FairShare.ts"
+import { mayTake, reserveOf, roomOf, shareOf, type TenantDemand } from "../../shared/bus/fairness/FairShare.ts"
 import { PriorityClass } from "../../shared/contract/PriorityClass.ts"
 
 interface Tenant extends TenantDemand {

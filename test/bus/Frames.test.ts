@@ -2,10 +2,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import { connect } from "@nats-io/transport-node"
 import { Deferred, Effect, Queue } from "effect"
-import type { Claim, Control, Frame } from "../../shared/bus/Frame.ts"
-import { decodeControl, decodeFrame, encodeControl, encodeFrame, payloadOf, replyOf } from "../../shared/bus/Frame.ts"
-import { Outbox } from "../../shared/bus/Outbox.ts"
-import { aboutWorkerSubject, controlSubject, replySubject } from "../../shared/bus/Subjects.ts"
+import type { Claim, Control, Frame } from "../../shared/bus/protocol/Frame.ts"
+import {
+  decodeControl,
+  decodeFrame,
+  encodeControl,
+  encodeFrame,
+  payloadOf,
+  replyOf
+} from "../../shared/bus/protocol/Frame.ts"
+import { Outbox } from "../../shared/nats/Outbox.ts"
+import { aboutWorkerSubject, controlSubject, replySubject } from "../../shared/bus/protocol/Subjects.ts"
 import * as JobError from "../../shared/contract/JobError.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
 import { head, ingress, worker } from "./Sides.ts"

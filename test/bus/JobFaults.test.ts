@@ -1,8 +1,8 @@
 /** Jobs whose worker or ingress fails under them: another attempt where that is safe, an error where it is not. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit } from "effect"
-import type { ServedJob } from "../../shared/bus/JobServer.ts"
-import { inlineBodyBytes } from "../../shared/bus/Limits.ts"
+import type { ServedJob } from "../../shared/bus/worker/JobServer.ts"
+import { inlineBodyBytes } from "../../shared/bus/protocol/Timings.ts"
 import { PoisonJob, WorkerLost } from "../../shared/contract/JobError.ts"
 import { untilJobs, untilNoJobs } from "../fixture/JobStream.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"

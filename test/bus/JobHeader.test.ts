@@ -4,8 +4,8 @@ import type { NatsConnection } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
 import { Schema } from "effect"
 import { afterAll, beforeAll } from "vitest"
-import { decodeJob, encodeJob, type JobHeader } from "../../shared/bus/JobHeader.ts"
-import { Outbox } from "../../shared/bus/Outbox.ts"
+import { decodeJob, encodeJob, type JobHeader } from "../../shared/bus/protocol/JobHeader.ts"
+import { Outbox } from "../../shared/nats/Outbox.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
 
 let server: NatsServer

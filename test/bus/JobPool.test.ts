@@ -1,8 +1,8 @@
 /** What a pool lets into the stream, and what it tells those whom it cannot serve. */
 import { assert, describe, it } from "@effect/vitest"
-import { DrainRate } from "../../shared/bus/DrainRate.ts"
-import { JobPool } from "../../shared/bus/JobPool.ts"
-import { Window } from "../../shared/bus/Window.ts"
+import { DrainRate } from "../../shared/bus/fairness/DrainRate.ts"
+import { JobPool } from "../../shared/bus/ingress/JobPool.ts"
+import { Window } from "../../shared/bus/ingress/Window.ts"
 import { QueueFull, QueueTimeout } from "../../shared/contract/JobError.ts"
 
 describe("the window", () => {

@@ -1,7 +1,7 @@
 /** A worker that is told to go finishes what it has, takes nothing more, and leaves nothing to be waited for. */
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import type { ServedJob } from "../../shared/bus/JobServer.ts"
+import type { ServedJob } from "../../shared/bus/worker/JobServer.ts"
 import { WorkerLost } from "../../shared/contract/JobError.ts"
 import { untilJobs, untilNoJobs } from "../fixture/JobStream.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"

@@ -1,10 +1,10 @@
 /** The states of a job: every state against every event, and what holds for any order of events. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
-import type { Redispatch } from "../../shared/bus/Frame.ts"
-import type { Command, JobEvent, JobState, Step } from "../../shared/bus/JobState.ts"
-import { initial, step } from "../../shared/bus/JobState.ts"
-import { maxAttempts, maxLosses } from "../../shared/bus/Limits.ts"
+import type { Redispatch } from "../../shared/bus/protocol/Frame.ts"
+import type { Command, JobEvent, JobState, Step } from "../../shared/bus/protocol/JobState.ts"
+import { initial, step } from "../../shared/bus/protocol/JobState.ts"
+import { maxAttempts, maxLosses } from "../../shared/bus/protocol/Timings.ts"
 import { InternalError } from "../../shared/contract/JobError.ts"
 
 const claimed = (

@@ -1,8 +1,8 @@
 /** A bucket keeps what it is given, and a watch of it misses nothing, also where the server goes away meanwhile. */
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Deferred, Effect, Logger, Option, Queue, Schedule, Stream } from "effect"
-import { type Bucket, openBucket, type WatchEvent } from "../../shared/bus/KeyValue.ts"
-import { Nats } from "../../shared/bus/Nats.ts"
+import { type Bucket, openBucket, type WatchEvent } from "../../shared/nats/KeyValue.ts"
+import { Nats } from "../../shared/nats/Nats.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
 import { ingress } from "./Sides.ts"
 

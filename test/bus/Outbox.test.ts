@@ -5,7 +5,7 @@ import { connect } from "@nats-io/transport-node"
 import { Schema } from "effect"
 import { Socket } from "node:net"
 import { afterAll, beforeAll, vi } from "vitest"
-import { decodeHeader, encodeHeaders, Outbox } from "../../shared/bus/Outbox.ts"
+import { decodeHeader, encodeHeaders, Outbox } from "../../shared/nats/Outbox.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
 
 let server: NatsServer

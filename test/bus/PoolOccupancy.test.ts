@@ -1,7 +1,7 @@
 /** What an ingress gives out of a pool, knowing the others by their announcements only. */
 import { assert, describe, it } from "@effect/vitest"
-import { decodeOccupancy, decodeSlots, encodeOccupancy, encodeSlots } from "../../shared/bus/Occupancy.ts"
-import { PoolOccupancy } from "../../shared/bus/PoolOccupancy.ts"
+import { decodeOccupancy, decodeSlots, encodeOccupancy, encodeSlots } from "../../shared/bus/fairness/Occupancy.ts"
+import { PoolOccupancy } from "../../shared/bus/fairness/PoolOccupancy.ts"
 
 const claimant = (tenant: string) => ({ tenant, weight: 1, priority: "standard" }) as const
 

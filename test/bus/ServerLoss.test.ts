@@ -1,8 +1,8 @@
 /** Jobs whose server is killed and comes back without its memory: what can go on goes on, and nothing hangs. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import type { ServedJob } from "../../shared/bus/JobServer.ts"
-import { pingAfterMs, pongWithinMs, windowBytes } from "../../shared/bus/Limits.ts"
+import type { ServedJob } from "../../shared/bus/worker/JobServer.ts"
+import { pingAfterMs, pongWithinMs, windowBytes } from "../../shared/bus/protocol/Timings.ts"
 import { untilNoJobs } from "../fixture/JobStream.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
 import { Cable } from "../fixture/Cable.ts"

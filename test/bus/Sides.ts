@@ -3,13 +3,13 @@
  * and a worker are made of, without what is above the bus.
  */
 import { Clock, ConfigProvider, Context, Effect, Exit, Layer, Logger, Schedule, Scope } from "effect"
-import type { AnswerHead } from "../../shared/bus/Frame.ts"
-import { JobClient } from "../../shared/bus/JobClient.ts"
-import type { QueueDepth } from "../../shared/bus/JobTracker.ts"
-import type { AnswerListener, JobHandle, JobRequest } from "../../shared/bus/JobRequest.ts"
-import type { ServedJob, ServeOptions } from "../../shared/bus/JobServer.ts"
-import { JobServer } from "../../shared/bus/JobServer.ts"
-import { Nats } from "../../shared/bus/Nats.ts"
+import type { AnswerHead } from "../../shared/bus/protocol/Frame.ts"
+import { JobClient } from "../../shared/bus/ingress/JobClient.ts"
+import type { QueueDepth } from "../../shared/bus/ingress/JobTracker.ts"
+import type { AnswerListener, JobHandle, JobRequest } from "../../shared/bus/ingress/JobRequest.ts"
+import type { ServedJob, ServeOptions } from "../../shared/bus/worker/JobServer.ts"
+import { JobServer } from "../../shared/bus/worker/JobServer.ts"
+import { Nats } from "../../shared/nats/Nats.ts"
 import type { JobError } from "../../shared/contract/JobError.ts"
 import type { Usage } from "../../shared/contract/Usage.ts"
 

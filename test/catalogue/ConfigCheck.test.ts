@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { afterAll, beforeAll } from "vitest"
 import * as Models from "../../shared/catalogue/Models.ts"
 
-const root = join(import.meta.dirname, "..", "..")
+const root = join(import.meta.dirname, "../..")
 let folder = ""
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "config-check-"))

@@ -5,7 +5,7 @@ import { generateImage } from "ai"
 import { CohereClient, CohereClientV2 } from "cohere-ai"
 import OpenAI from "openai"
 import OpenAI6 from "openai-6"
-import { pictureKind } from "../../shared/provider/images/PictureKind.ts"
+import { pictureKind } from "../../shared/provider/call/PictureKind.ts"
 import { providerKey } from "../fixture/Gateway.ts"
 import { sharedGateway } from "../fixture/SharedGateway.ts"
 

@@ -1,6 +1,6 @@
 /** Sums as the console shows them: what costs something never looks as if it cost nothing. */
 import { assert, describe, it } from "@effect/vitest"
-import { money } from "../../services/console/web/Format.ts"
+import { money } from "../../services/console/web/data/Format.ts"
 
 describe("a sum of money", () => {
   it.each([

@@ -1,6 +1,6 @@
 /** What the list of keys says of their use. */
 import { assert, describe, it } from "@effect/vitest"
-import { useOf } from "../../services/console/KeyUse.ts"
+import { useOf } from "../../services/console/handlers/KeyUse.ts"
 import { zero } from "../../shared/usage/Counters.ts"
 
 describe("the use of a key", () => {

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { operations as forms, type Values } from "../../services/console/web/playground/Operations.ts"
-import { operationNamed, operations } from "../../shared/contract/operations.ts"
+import { operationNamed, operations } from "../../shared/contract/operations/operations.ts"
 import { picture } from "../fixture/Requests.ts"
 
 describe("the playground", () => {

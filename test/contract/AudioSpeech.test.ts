@@ -1,7 +1,12 @@
 /** What a request for speech may hold, field by field. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import { audioFormats, AudioSpeechRequest, countCharacters, voices } from "../../shared/contract/AudioSpeech.ts"
+import {
+  audioFormats,
+  AudioSpeechRequest,
+  countCharacters,
+  voices
+} from "../../shared/contract/operations/AudioSpeech.ts"
 import { first, place } from "../../shared/contract/Mistake.ts"
 
 const decode = Schema.decodeUnknownResult(AudioSpeechRequest)

@@ -1,8 +1,8 @@
 /** Whatever a client can be told names what it is about, in words for people and of nothing inside. */
 import { assert, describe, it } from "@effect/vitest"
 import { Predicate } from "effect"
-import * as ErrorEnvelope from "../../services/ingress/ErrorEnvelope.ts"
-import * as IngressError from "../../services/ingress/IngressError.ts"
+import * as ErrorEnvelope from "../../services/ingress/errors/ErrorEnvelope.ts"
+import * as IngressError from "../../services/ingress/errors/IngressError.ts"
 import * as JobError from "../../shared/contract/JobError.ts"
 
 const provider = "acme"

@@ -1,6 +1,6 @@
 /** What is set aside for a request of a key with a limit of tokens: at least what the request states. */
 import { assert, describe, it } from "@effect/vitest"
-import { operationNamed } from "../../shared/contract/operations.ts"
+import { operationNamed } from "../../shared/contract/operations/operations.ts"
 import { tokenDemand, tokenEstimate } from "../../shared/contract/TokenEstimate.ts"
 
 const of = (name: string, body: Readonly<Record<string, unknown>>, bytes = JSON.stringify(body).length) => {

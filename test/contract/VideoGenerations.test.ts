@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { first, place } from "../../shared/contract/Mistake.ts"
-import { extentOf, VideoGenerationRequest } from "../../shared/contract/VideoGenerations.ts"
+import { extentOf, VideoGenerationRequest } from "../../shared/contract/operations/VideoGenerations.ts"
 
 const decode = Schema.decodeUnknownResult(VideoGenerationRequest)
 

@@ -2,14 +2,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { Headers } from "effect/http"
-import * as RequestBody from "../../services/ingress/RequestBody.ts"
-import { compaction } from "../../shared/contract/Compaction.ts"
-import { completions } from "../../shared/contract/Completions.ts"
-import { embeddings, engineEmbeddings } from "../../shared/contract/Embeddings.ts"
-import { generateContent } from "../../shared/contract/GenerateContent.ts"
-import { messages } from "../../shared/contract/Messages.ts"
+import * as RequestBody from "../../services/ingress/request/RequestBody.ts"
+import { compaction } from "../../shared/contract/operations/Compaction.ts"
+import { completions } from "../../shared/contract/operations/Completions.ts"
+import { embeddings, engineEmbeddings } from "../../shared/contract/operations/Embeddings.ts"
+import { generateContent } from "../../shared/contract/operations/GenerateContent.ts"
+import { messages } from "../../shared/contract/operations/Messages.ts"
 import type { Operation } from "../../shared/contract/Operation.ts"
-import { rerank } from "../../shared/contract/Rerank.ts"
+import { rerank } from "../../shared/contract/operations/Rerank.ts"
 
 interface Table {
   readonly operation: Operation & { readonly request: { readonly fields: object } }

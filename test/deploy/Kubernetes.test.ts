@@ -10,7 +10,7 @@ import { parse } from "yaml"
 import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
 import * as Models from "../../shared/catalogue/Models.ts"
 import { workloads } from "../../shared/contract/Operation.ts"
-import { jobStream } from "../../shared/bus/Subjects.ts"
+import { jobStream } from "../../shared/bus/protocol/Subjects.ts"
 import {
   type Document,
   missing,

@@ -3,10 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { ofProgram, ofService } from "../../deploy/local/Environment.ts"
+import { ofProgram, ofService } from "../../deploy/local/processes/Environment.ts"
 import { parse } from "../../shared/catalogue/Catalogue.ts"
 
-const root = join(import.meta.dirname, "..", "..")
+const root = join(import.meta.dirname, "../..")
 
 const catalogue = Effect.runSync(parse(
   "gateway.yaml",

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
 import { parseAllDocuments } from "yaml"
 
-export const project = join(import.meta.dirname, "..", "..")
+export const project = join(import.meta.dirname, "../..")
 const folder = join(project, "deploy/kubernetes")
 
 export interface Document {

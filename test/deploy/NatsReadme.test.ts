@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { accountNames } from "../../services/admin/NatsAccounts.ts"
-import { identities, rightsOf } from "../../shared/bus/Access.ts"
+import { identities, rightsOf } from "../../shared/bus/provision/Access.ts"
 
 const readme = readFileSync(join(import.meta.dirname, "../../deploy/nats/README.md"), "utf8")
 

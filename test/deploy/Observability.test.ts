@@ -11,7 +11,7 @@ import { eventually } from "../fixture/Eventually.ts"
 import { Gateway } from "../fixture/Gateway.ts"
 import * as Prometheus from "../fixture/Prometheus.ts"
 
-const folder = join(import.meta.dirname, "..", "..", "deploy", "observability")
+const folder = join(import.meta.dirname, "../../deploy/observability")
 const read = (...path: ReadonlyArray<string>) => readFileSync(join(folder, ...path), "utf8")
 const services = readdirSync(join(folder, "..", "..", "services"))
 const guide = readFileSync(join(folder, "..", "README.md"), "utf8")

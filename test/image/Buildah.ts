@@ -11,7 +11,7 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { promisify } from "node:util"
 
-const project = join(import.meta.dirname, "..", "..")
+const project = join(import.meta.dirname, "../..")
 const baseImage = "localhost/model-gateway-test-base:24"
 
 /** The targets of the Dockerfile. */

@@ -14,7 +14,7 @@ import { NatsServer } from "../fixture/NatsServer.ts"
 import { freePort } from "../fixture/ServiceProcess.ts"
 import { build, buildah, Container, ensureBase, type Target, targets } from "./Buildah.ts"
 
-const project = join(import.meta.dirname, "..", "..")
+const project = join(import.meta.dirname, "../..")
 const catalogue = join(project, "deploy/local/gateway.yaml")
 
 const versions = (file: string): Record<string, { readonly version?: string }> =>

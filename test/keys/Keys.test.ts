@@ -14,9 +14,9 @@ import {
   Schema
 } from "effect"
 import { TestClock } from "effect/testing"
-import { openBucket } from "../../shared/bus/KeyValue.ts"
-import { ControlNats } from "../../shared/bus/Nats.ts"
-import { buckets } from "../../shared/bus/Storage.ts"
+import { openBucket } from "../../shared/nats/KeyValue.ts"
+import { ControlNats } from "../../shared/nats/Nats.ts"
+import { buckets } from "../../shared/nats/Storage.ts"
 import * as ApiKey from "../../shared/keys/ApiKey.ts"
 import { KeyChanges, type KeySettings } from "../../shared/keys/KeySettings.ts"
 import { KeyRefused, KeyRing } from "../../shared/keys/KeyRing.ts"

@@ -1,7 +1,7 @@
 /** Limits over a real NATS, each replica with a connection of its own. Windows are short here, so that nobody waits for minutes. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, ConfigProvider, Context, Effect, Exit, Fiber, Layer, Logger, Schedule } from "effect"
-import { Nats } from "../../shared/bus/Nats.ts"
+import { Nats } from "../../shared/nats/Nats.ts"
 import { type Limit, Limits } from "../../shared/limits/Limits.ts"
 import type { LimitReached } from "../../shared/limits/Share.ts"
 import { eventually } from "../fixture/Eventually.ts"

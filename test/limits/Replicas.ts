@@ -1,6 +1,6 @@
 /** Several replicas of a service over one ledger, in one process and on the test's clock. */
 import { Clock, Context, Effect, Exit, Layer, Option, Random, Scope } from "effect"
-import { JetStreamFailed } from "../../shared/bus/JobStreams.ts"
+import { JetStreamFailed } from "../../shared/bus/provision/JobStreams.ts"
 import { Limits } from "../../shared/limits/Limits.ts"
 import { LimitStore } from "../../shared/limits/LimitStore.ts"
 

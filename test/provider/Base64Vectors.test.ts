@@ -1,8 +1,8 @@
 /** Vectors as numbers, from a provider that was asked for base64. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { embeddings } from "../../shared/contract/Embeddings.ts"
-import { rewrite } from "../../shared/provider/openai/Base64Vectors.ts"
+import { embeddings } from "../../shared/contract/operations/Embeddings.ts"
+import { rewrite } from "../../shared/provider/protocols/openai/Base64Vectors.ts"
 import { FakeProvider } from "../fixture/FakeProvider.ts"
 import { callProvider } from "../fixture/ProtocolCall.ts"
 

@@ -1,9 +1,9 @@
 /** The dashscope protocol against a server that answers as DashScope does: what it is sent, and what becomes of its answer. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { generateContent, GenerateContentAnswer } from "../../shared/contract/GenerateContent.ts"
-import { imageEdits } from "../../shared/contract/ImageEdits.ts"
-import { imageGenerations, ImageResult } from "../../shared/contract/ImageGenerations.ts"
+import { generateContent, GenerateContentAnswer } from "../../shared/contract/operations/GenerateContent.ts"
+import { imageEdits } from "../../shared/contract/operations/ImageEdits.ts"
+import { imageGenerations, ImageResult } from "../../shared/contract/operations/ImageGenerations.ts"
 import type { JobError } from "../../shared/contract/JobError.ts"
 import type { Operation } from "../../shared/contract/Operation.ts"
 import { FakeProvider } from "../fixture/FakeProvider.ts"

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Layer, Result } from "effect"
 import * as undici from "undici"
-import { type FetchOptions, GuardedFetch, isPublic } from "../../shared/provider/GuardedFetch.ts"
+import { type FetchOptions, GuardedFetch, isPublic } from "../../shared/provider/transport/GuardedFetch.ts"
 import { serving } from "../fixture/Serving.ts"
 
 const fetched = (url: string, options?: FetchOptions) =>

@@ -1,8 +1,8 @@
 /** Edits of a JSON text find every member, and change nothing but what they are told to. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
-import { JsonOutline } from "../../shared/provider/JsonOutline.ts"
-import { members, setMembers, valueOf } from "../../shared/provider/JsonText.ts"
+import { JsonOutline } from "../../shared/provider/json/JsonOutline.ts"
+import { members, setMembers, valueOf } from "../../shared/provider/json/JsonText.ts"
 import { cut } from "../fixture/Cut.ts"
 
 type Tree = string | number | boolean | null | ReadonlyArray<Tree> | ObjectTree

@@ -1,7 +1,7 @@
 /** Editing a field of a form without touching its files. */
 import { assert, describe, it } from "@effect/vitest"
 import { randomBytes } from "node:crypto"
-import { names, setField } from "../../shared/provider/openai/MultipartText.ts"
+import { names, setField } from "../../shared/provider/protocols/openai/MultipartText.ts"
 
 const encoded = async (form: FormData) => {
   const response = new Response(form)

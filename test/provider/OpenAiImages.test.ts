@@ -1,9 +1,9 @@
 /** Requests for pictures that are not of the OpenAI dialect, brought into it; those that are, relayed as they came. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { generateContent } from "../../shared/contract/GenerateContent.ts"
-import { imageEdits } from "../../shared/contract/ImageEdits.ts"
-import { imageGenerations } from "../../shared/contract/ImageGenerations.ts"
+import { generateContent } from "../../shared/contract/operations/GenerateContent.ts"
+import { imageEdits } from "../../shared/contract/operations/ImageEdits.ts"
+import { imageGenerations } from "../../shared/contract/operations/ImageGenerations.ts"
 import type { JobError } from "../../shared/contract/JobError.ts"
 import type { Operation } from "../../shared/contract/Operation.ts"
 import { FakeProvider } from "../fixture/FakeProvider.ts"

@@ -1,10 +1,10 @@
 /** A streamed chat completion passes unchanged but for its alias; its usage is metered and its end is known. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
-import { gemini } from "../../shared/provider/gemini/Gemini.ts"
-import { PassingStream, type PassingStreamOptions } from "../../shared/provider/http/PassingStream.ts"
-import { openAi } from "../../shared/provider/openai/OpenAi.ts"
-import { maxFrameBytes } from "../../shared/provider/SseFrames.ts"
+import { gemini } from "../../shared/provider/protocols/gemini/Gemini.ts"
+import { PassingStream, type PassingStreamOptions } from "../../shared/provider/exchange/PassingStream.ts"
+import { openAi } from "../../shared/provider/protocols/openai/OpenAi.ts"
+import { maxFrameBytes } from "../../shared/provider/transport/SseFrames.ts"
 
 const frame = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`
 const delta = (content: string): string =>

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { type JobError, ProviderFailed, ProviderRateLimited } from "../../shared/contract/JobError.ts"
-import * as Polling from "../../shared/provider/Polling.ts"
+import * as Polling from "../../shared/provider/exchange/Polling.ts"
 
 const failed = (reason: ProviderFailed["reason"]) =>
   new ProviderFailed({ provider: "p", reason, status: null, retryAfterMs: null })

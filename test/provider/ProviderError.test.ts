@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import * as ProviderError from "../../shared/provider/http/ProviderError.ts"
+import * as ProviderError from "../../shared/provider/exchange/ProviderError.ts"
 
 describe("a time to wait", () => {
   const day = 86_400_000

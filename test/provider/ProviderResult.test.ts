@@ -2,9 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { FetchRefused, type GuardedFetch } from "../../shared/provider/GuardedFetch.ts"
-import * as ProviderResult from "../../shared/provider/ProviderResult.ts"
-import * as VideoFile from "../../shared/provider/video/VideoFile.ts"
+import { FetchRefused, type GuardedFetch } from "../../shared/provider/transport/GuardedFetch.ts"
+import * as ProviderResult from "../../shared/provider/transport/ProviderResult.ts"
+import * as VideoFile from "../../shared/provider/call/VideoFile.ts"
 
 const bytes = new Uint8Array([1, 2, 3])
 

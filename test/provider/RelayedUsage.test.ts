@@ -1,12 +1,12 @@
 /** What relayed answers have consumed, and by which model, is told whatever they are and however large. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { audioSpeech } from "../../shared/contract/AudioSpeech.ts"
-import { embeddings } from "../../shared/contract/Embeddings.ts"
-import { imageEdits } from "../../shared/contract/ImageEdits.ts"
-import { imageGenerations } from "../../shared/contract/ImageGenerations.ts"
+import { audioSpeech } from "../../shared/contract/operations/AudioSpeech.ts"
+import { embeddings } from "../../shared/contract/operations/Embeddings.ts"
+import { imageEdits } from "../../shared/contract/operations/ImageEdits.ts"
+import { imageGenerations } from "../../shared/contract/operations/ImageGenerations.ts"
 import type { Operation } from "../../shared/contract/Operation.ts"
-import { rerank } from "../../shared/contract/Rerank.ts"
+import { rerank } from "../../shared/contract/operations/Rerank.ts"
 import { FakeProvider } from "../fixture/FakeProvider.ts"
 import { callProvider } from "../fixture/ProtocolCall.ts"
 

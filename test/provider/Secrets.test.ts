@@ -4,7 +4,7 @@ import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Effect, FileSystem, Layer, Option, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { inspect } from "node:util"
-import { Secrets } from "../../shared/provider/Secrets.ts"
+import { Secrets } from "../../shared/provider/transport/Secrets.ts"
 import { secretsIn } from "../fixture/ProviderKey.ts"
 
 const resolve = (reference: string) => Effect.flatMap(Secrets, ({ resolve }) => resolve(reference))

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import { vi } from "vitest"
-import { dataOf, replaceData, SseFrames } from "../../shared/provider/SseFrames.ts"
+import { dataOf, replaceData, SseFrames } from "../../shared/provider/transport/SseFrames.ts"
 import { cut } from "../fixture/Cut.ts"
 
 const Text = Schema.Union([

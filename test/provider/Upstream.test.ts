@@ -4,8 +4,8 @@ import { Deferred, Effect, Fiber } from "effect"
 import { createServer } from "node:net"
 import type { AddressInfo } from "node:net"
 import { Cancelled } from "../../shared/contract/JobError.ts"
-import { type Commit, Commitment } from "../../shared/provider/Commitment.ts"
-import { Upstream } from "../../shared/provider/Upstream.ts"
+import { type Commit, Commitment } from "../../shared/provider/transport/Commitment.ts"
+import { Upstream } from "../../shared/provider/transport/Upstream.ts"
 
 /** A server that answers what it has been sent, and notes when it was connected to and what it has heard. */
 const listener = Effect.gen(function*() {

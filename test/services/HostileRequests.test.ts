@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Buffer } from "node:buffer"
 import { beforeAll } from "vitest"
-import { ChatCompletionRequest, Message } from "../../shared/contract/ChatCompletions.ts"
+import { ChatCompletionRequest, Message } from "../../shared/contract/operations/ChatCompletions.ts"
 import { mutations } from "../fixture/Mutations.ts"
 import type { Pieces, RawAnswer, RawOptions } from "../fixture/RawHttp.ts"
 import { sendRaw } from "../fixture/RawHttp.ts"

@@ -5,8 +5,8 @@ import { TestClock } from "effect/testing"
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base"
 import { LocalChat, LocalChatOptions } from "../../services/chat/LocalChat.ts"
 import { InvalidRequest, ProviderFailed } from "../../shared/contract/JobError.ts"
-import type { Conversation } from "../../shared/provider/chat/Conversation.ts"
-import type { ModelEvent } from "../../shared/provider/chat/ModelEvent.ts"
+import type { Conversation } from "../../shared/provider/dialects/conversation/Conversation.ts"
+import type { ModelEvent } from "../../shared/provider/dialects/conversation/ModelEvent.ts"
 import {
   assistant,
   conversation,

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, JsonSchema, Result, Schema, SchemaRepresentation, Stream } from "effect"
 import { LocalChat } from "../../services/chat/LocalChat.ts"
 import { InvalidRequest } from "../../shared/contract/JobError.ts"
-import type { Conversation, ToolDefinition } from "../../shared/provider/chat/Conversation.ts"
+import type { Conversation, ToolDefinition } from "../../shared/provider/dialects/conversation/Conversation.ts"
 import { assistant, callsOf, conversation, finishes, textOf, toolResult, turn } from "../fixture/Conversations.ts"
 
 const ask = (request: Conversation) =>

@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url"
 import { promisify } from "node:util"
 import * as oazapfts from "oazapfts"
 import { beforeAll } from "vitest"
-import { operations } from "../../shared/contract/operations.ts"
+import { operations } from "../../shared/contract/operations/operations.ts"
 import { sharedGateway } from "../fixture/SharedGateway.ts"
 
 const shared = sharedGateway({ services: ["images", "video", "embeddings", "rerank", "speech"] })

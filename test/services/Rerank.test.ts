@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import * as Engine from "../../services/rerank/Engine.ts"
-import { rerank, RerankResponse } from "../../shared/contract/Rerank.ts"
+import { rerank, RerankResponse } from "../../shared/contract/operations/Rerank.ts"
 import { callLocally, longestTurn } from "../fixture/LocalCall.ts"
 
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(RerankResponse))

@@ -5,8 +5,8 @@ import { connect } from "@nats-io/transport-node"
 import { ConfigProvider, Deferred, Effect, Exit, Fiber, Layer, Option, Schedule, Scope } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import * as TaskLife from "../../services/video/TaskLife.ts"
-import { Nats } from "../../shared/bus/Nats.ts"
-import { type Settlement, TaskQueue } from "../../shared/bus/TaskQueue.ts"
+import { Nats } from "../../shared/nats/Nats.ts"
+import { type Settlement, TaskQueue } from "../../shared/bus/tasks/TaskQueue.ts"
 import {
   type JobError,
   ProviderFailed,
@@ -14,9 +14,9 @@ import {
   ProviderRejected,
   ProviderTimeout
 } from "../../shared/contract/JobError.ts"
-import { Passed } from "../../shared/provider/Passed.ts"
-import type { Video, VideoEngine } from "../../shared/provider/VideoEngine.ts"
-import { type VideoProvider, VideoProviders } from "../../shared/provider/VideoProviders.ts"
+import { Passed } from "../../shared/provider/routing/Passed.ts"
+import type { Video, VideoEngine } from "../../shared/provider/call/VideoEngine.ts"
+import { type VideoProvider, VideoProviders } from "../../shared/provider/routing/VideoProviders.ts"
 import * as VideoTask from "../../shared/tasks/VideoTask.ts"
 import { VideoTasks } from "../../shared/tasks/VideoTasks.ts"
 import type { UsageEvent } from "../../shared/usage/UsageEvent.ts"

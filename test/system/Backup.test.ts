@@ -7,8 +7,8 @@ import { execFile } from "node:child_process"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll } from "vitest"
-import type { Account } from "../../shared/bus/Storage.ts"
-import { inboxPrefix } from "../../shared/bus/Subjects.ts"
+import type { Account } from "../../shared/nats/Storage.ts"
+import { inboxPrefix } from "../../shared/bus/protocol/Subjects.ts"
 import { SecureNats } from "../fixture/SecureNats.ts"
 
 let nats: SecureNats

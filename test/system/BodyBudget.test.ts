@@ -1,6 +1,6 @@
 /** Bodies up to what an ingress has room for: who finds none is told so, nobody else notices, and the room comes back. */
 import { assert, describe, it } from "@effect/vitest"
-import { BodyBudget, bodyBytesWithin } from "../../shared/bus/BodyBudget.ts"
+import { BodyBudget, bodyBytesWithin } from "../../shared/bounds/BodyBudget.ts"
 import { chat, type Outcome, outcomeOf } from "../fixture/ChatClient.ts"
 import { eventually } from "../fixture/Eventually.ts"
 import { Gateway } from "../fixture/Gateway.ts"

@@ -12,7 +12,7 @@ import { canLimitMemory } from "../fixture/Pod.ts"
 import { peakMb } from "../fixture/ProcessStatus.ts"
 
 const mebibyte = 1024 * 1024
-const base = join(import.meta.dirname, "..", "..", "deploy", "kubernetes", "base")
+const base = join(import.meta.dirname, "../../deploy/kubernetes/base")
 
 /** The memory limit of a pod, in MiB, as it is deployed. */
 const limitIn = async (...path: ReadonlyArray<string>): Promise<number> => {

@@ -1,6 +1,6 @@
 /** `npm run fuzz` in short: spoilt requests for every operation break nothing. */
 import { assert, it } from "@effect/vitest"
-import { operations } from "../../shared/contract/operations.ts"
+import { operations } from "../../shared/contract/operations/operations.ts"
 import { Gateway } from "../fixture/Gateway.ts"
 import { environment, fuzz, services } from "./fuzz/Fuzz.ts"
 

@@ -6,8 +6,8 @@ import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll } from "vitest"
-import { maxBodyBytes } from "../../services/ingress/RequestBody.ts"
-import { maxValues } from "../../shared/contract/JsonBounds.ts"
+import { maxBodyBytes } from "../../services/ingress/request/RequestBody.ts"
+import { maxValues } from "../../shared/bounds/JsonBounds.ts"
 import { Gateway } from "../fixture/Gateway.ts"
 
 /** What no accepted body may take of an event loop at once, in milliseconds. */
@@ -67,7 +67,7 @@ const watched = {
   providers: () => `  any: { protocol: openai, baseUrl: "http://127.0.0.1:${port}/v1", redispatch: always }`,
   services: ["rerank", "embeddings"],
   environment: {
-    NODE_OPTIONS: `--import ${join(import.meta.dirname, "..", "fixture", "loop-watch", "main.ts")}`,
+    NODE_OPTIONS: `--import ${join(import.meta.dirname, "../fixture/loop-watch/main.ts")}`,
     LOOP_WATCH_FILE: file
   }
 }

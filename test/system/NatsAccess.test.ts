@@ -8,8 +8,14 @@ import { nkeyAuthenticator, nkeys, PermissionViolationError } from "@nats-io/nat
 import { connect } from "@nats-io/transport-node"
 import { join } from "node:path"
 import { afterAll, beforeAll } from "vitest"
-import { identities, type Identity, type NatsService, natsServices, permissionsOf } from "../../shared/bus/Access.ts"
-import { buckets, bucketStream, stores, storeStream } from "../../shared/bus/Storage.ts"
+import {
+  identities,
+  type Identity,
+  type NatsService,
+  natsServices,
+  permissionsOf
+} from "../../shared/bus/provision/Access.ts"
+import { buckets, bucketStream, stores, storeStream } from "../../shared/nats/Storage.ts"
 import { workloads } from "../../shared/contract/Operation.ts"
 import { eventually } from "../fixture/Eventually.ts"
 import { FakeProvider } from "../fixture/FakeProvider.ts"

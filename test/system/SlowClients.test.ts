@@ -1,8 +1,8 @@
 /** Clients that read slowly or not at all, of answers that never end: they hold up nobody but themselves. */
 import { assert, it } from "@effect/vitest"
 import { connect as connectNats } from "@nats-io/transport-node"
-import { parseReply } from "../../shared/bus/Subjects.ts"
-import { windowBytes } from "../../shared/bus/Limits.ts"
+import { parseReply } from "../../shared/bus/protocol/Subjects.ts"
+import { windowBytes } from "../../shared/bus/protocol/Timings.ts"
 import { chat, outcomeOf } from "../fixture/ChatClient.ts"
 import { eventually } from "../fixture/Eventually.ts"
 import { Gateway } from "../fixture/Gateway.ts"

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Option, Result, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { Nats } from "../../shared/bus/Nats.ts"
+import { Nats } from "../../shared/nats/Nats.ts"
 import { InternalError } from "../../shared/contract/JobError.ts"
 import * as VideoTask from "../../shared/tasks/VideoTask.ts"
 import { TaskRefused, VideoTasks } from "../../shared/tasks/VideoTasks.ts"

@@ -5,7 +5,7 @@ import { PrometheusMetrics } from "effect/observability"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
-import { type Bucket, openBucket } from "../../shared/bus/KeyValue.ts"
+import { type Bucket, openBucket } from "../../shared/nats/KeyValue.ts"
 import { days, months } from "../../shared/usage/Tally.ts"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { NatsServer } from "../fixture/NatsServer.ts"
@@ -164,7 +164,7 @@ describe("a crash of who counts", { timeout: 60_000 }, () => {
       const server = yield* NatsServer.make()
       const context = yield* usageProcess(server, UsageCounters.layerQuery)
       const counters = Context.get(context, UsageCounters)
-      const main = join(import.meta.dirname, "..", "fixture", "projector", "main.ts")
+      const main = join(import.meta.dirname, "../fixture/projector/main.ts")
       const rounds = 5
       const each = 300
       for (let round = 0; round < rounds; round++) {

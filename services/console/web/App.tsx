@@ -12,9 +12,9 @@ import { Requests } from "./pages/Requests.tsx"
 import { SignIn } from "./pages/SignIn.tsx"
 import { Failure } from "./parts/Feedback.tsx"
 import { Shell } from "./parts/Shell.tsx"
-import { PlaygroundKeyProvider } from "./PlaygroundKey.tsx"
-import { queries, useSession } from "./Queries.ts"
-import { cssVariables, theme } from "./Theme.ts"
+import { PlaygroundKeyProvider } from "./data/PlaygroundKey.tsx"
+import { queries, useSession } from "./data/Queries.ts"
+import { cssVariables, theme } from "./parts/Theme.ts"
 
 const Usage = lazy(() => import("./pages/Usage.tsx"))
 const Playground = lazy(() => import("./pages/Playground.tsx"))

@@ -17,7 +17,7 @@ import {
   WorkerLost
 } from "../../../shared/contract/JobError.ts"
 import type { Dialect, Workload } from "../../../shared/contract/Operation.ts"
-import * as ErrorEnvelope from "../ErrorEnvelope.ts"
+import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import {
   BodyTooLarge,
   BudgetSpent,
@@ -36,8 +36,8 @@ import {
   TaskNotCompleted,
   TaskNotFound,
   TokensOverLimit
-} from "../IngressError.ts"
-import { maxBodyBytes } from "../RequestBody.ts"
+} from "../errors/IngressError.ts"
+import { maxBodyBytes } from "../request/RequestBody.ts"
 import * as Headers from "./Headers.ts"
 import { ref } from "./Schemas.ts"
 

@@ -1,5 +1,5 @@
 /** The headers of answers and requests, each described once. */
-import { versionPattern } from "../../../shared/contract/Messages.ts"
+import { versionPattern } from "../../../shared/contract/operations/Messages.ts"
 import { strictTranslation, translationHeader } from "../../../shared/contract/Translation.ts"
 import type { Parameter } from "./Route.ts"
 

@@ -1,7 +1,7 @@
 /** What the reference says of the operations and of their tasks. */
 import { Schema } from "effect"
 import type { Example, Operation, Workload } from "../../../shared/contract/Operation.ts"
-import { operations } from "../../../shared/contract/operations.ts"
+import { operations } from "../../../shared/contract/operations/operations.ts"
 import * as Errors from "./Errors.ts"
 import * as Headers from "./Headers.ts"
 import type { Parameter, Response, Route } from "./Route.ts"

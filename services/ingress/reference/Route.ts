@@ -1,7 +1,7 @@
 /** What the reference says of one route, and how OpenAPI writes that. */
 import type { Dialect } from "../../../shared/contract/Operation.ts"
-import { keyHeaders } from "../Authentication.ts"
-import type { RequestError } from "../IngressError.ts"
+import { keyHeaders } from "../request/Authentication.ts"
+import type { RequestError } from "../errors/IngressError.ts"
 import * as Errors from "./Errors.ts"
 import * as Headers from "./Headers.ts"
 

@@ -1,8 +1,8 @@
 /** Files that are put in the place of their addresses are of the type that they are, whatever their servers say. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Conversation, MediaPart } from "../../../shared/provider/chat/Conversation.ts"
-import * as InlineMedia from "../../../shared/provider/chat/InlineMedia.ts"
+import type { Conversation, MediaPart } from "../../../shared/provider/dialects/conversation/Conversation.ts"
+import * as InlineMedia from "../../../shared/provider/dialects/conversation/InlineMedia.ts"
 
 const png = Buffer.from("\x89PNG\r\n\x1a\n", "latin1")
 const pdf = Buffer.from("%PDF-1.4")

@@ -1,14 +1,14 @@
 /** What a provider is asked, to the last field, for a client of another dialect. */
 import { assert, describe, it } from "@effect/vitest"
-import { chatCompletions } from "../../../shared/provider/chat/ChatCompletions.ts"
-import { chatCompletionsProvider } from "../../../shared/provider/chat/ChatCompletionsProvider.ts"
-import { completions } from "../../../shared/provider/chat/Completions.ts"
-import type { ClientDialect, ProviderDialect } from "../../../shared/provider/chat/Dialect.ts"
-import { generateContent } from "../../../shared/provider/chat/GenerateContent.ts"
-import { generateContentProvider } from "../../../shared/provider/chat/GenerateContentProvider.ts"
-import { messages } from "../../../shared/provider/chat/Messages.ts"
-import { messagesProvider } from "../../../shared/provider/chat/MessagesProvider.ts"
-import * as Signature from "../../../shared/provider/chat/Signature.ts"
+import { chatCompletions } from "../../../shared/provider/dialects/openai/ChatCompletions.ts"
+import { chatCompletionsProvider } from "../../../shared/provider/dialects/openai/ChatCompletionsProvider.ts"
+import { completions } from "../../../shared/provider/dialects/openai/Completions.ts"
+import type { ClientDialect, ProviderDialect } from "../../../shared/provider/dialects/conversation/Dialect.ts"
+import { generateContent } from "../../../shared/provider/dialects/gemini/GenerateContent.ts"
+import { generateContentProvider } from "../../../shared/provider/dialects/gemini/GenerateContentProvider.ts"
+import { messages } from "../../../shared/provider/dialects/anthropic/Messages.ts"
+import { messagesProvider } from "../../../shared/provider/dialects/anthropic/MessagesProvider.ts"
+import * as Signature from "../../../shared/provider/dialects/conversation/Signature.ts"
 import { translate } from "../../fixture/Translated.ts"
 
 /** The request of one conversation. */

@@ -1,29 +1,33 @@
 /**
  * What becomes of every field of a chat request between each client's dialect and each provider's, and of every part of an
- * answer on its way back. Nothing is dropped in silence: the tables of `shared/provider/chat/README.md` are made here.
+ * answer on its way back. Nothing is dropped in silence: the tables of `shared/provider/dialects/README.md` are made here.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { ChatCompletionRequest } from "../../../shared/contract/ChatCompletions.ts"
-import { CompletionRequest } from "../../../shared/contract/Completions.ts"
-import { GenerateContentRequest } from "../../../shared/contract/GenerateContent.ts"
-import { MessagesRequest } from "../../../shared/contract/Messages.ts"
-import { chatCompletions } from "../../../shared/provider/chat/ChatCompletions.ts"
-import { chatCompletionsProvider } from "../../../shared/provider/chat/ChatCompletionsProvider.ts"
-import { completions } from "../../../shared/provider/chat/Completions.ts"
-import type { AnswerIdentity, ClientDialect, ProviderDialect } from "../../../shared/provider/chat/Dialect.ts"
-import { generateContent } from "../../../shared/provider/chat/GenerateContent.ts"
-import { generateContentProvider } from "../../../shared/provider/chat/GenerateContentProvider.ts"
-import type { Fate } from "../../../shared/provider/chat/Losses.ts"
-import { messages } from "../../../shared/provider/chat/Messages.ts"
-import { messagesProvider } from "../../../shared/provider/chat/MessagesProvider.ts"
-import type { ModelEvent } from "../../../shared/provider/chat/ModelEvent.ts"
-import * as Signature from "../../../shared/provider/chat/Signature.ts"
+import { ChatCompletionRequest } from "../../../shared/contract/operations/ChatCompletions.ts"
+import { CompletionRequest } from "../../../shared/contract/operations/Completions.ts"
+import { GenerateContentRequest } from "../../../shared/contract/operations/GenerateContent.ts"
+import { MessagesRequest } from "../../../shared/contract/operations/Messages.ts"
+import { chatCompletions } from "../../../shared/provider/dialects/openai/ChatCompletions.ts"
+import { chatCompletionsProvider } from "../../../shared/provider/dialects/openai/ChatCompletionsProvider.ts"
+import { completions } from "../../../shared/provider/dialects/openai/Completions.ts"
+import type {
+  AnswerIdentity,
+  ClientDialect,
+  ProviderDialect
+} from "../../../shared/provider/dialects/conversation/Dialect.ts"
+import { generateContent } from "../../../shared/provider/dialects/gemini/GenerateContent.ts"
+import { generateContentProvider } from "../../../shared/provider/dialects/gemini/GenerateContentProvider.ts"
+import type { Fate } from "../../../shared/provider/dialects/conversation/Losses.ts"
+import { messages } from "../../../shared/provider/dialects/anthropic/Messages.ts"
+import { messagesProvider } from "../../../shared/provider/dialects/anthropic/MessagesProvider.ts"
+import type { ModelEvent } from "../../../shared/provider/dialects/conversation/ModelEvent.ts"
+import * as Signature from "../../../shared/provider/dialects/conversation/Signature.ts"
 import { translate } from "../../fixture/Translated.ts"
 
-const file = join(import.meta.dirname, "../../../shared/provider/chat/README.md")
+const file = join(import.meta.dirname, "../../../shared/provider/dialects/README.md")
 const command = "WRITE_TABLES=1 npm test -- test/provider/chat/RoundTrip.test.ts"
 
 // Requests

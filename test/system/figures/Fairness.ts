@@ -1,6 +1,6 @@
 /** What tenants with few jobs wait beside one that has dumped nine hundred, and what it costs in throughput. */
 import { Effect } from "effect"
-import { reserveOf } from "../../../shared/bus/FairShare.ts"
+import { reserveOf } from "../../../shared/bus/fairness/FairShare.ts"
 import { head, ingress, worker } from "../../bus/Sides.ts"
 import { untilNoJobs } from "../../fixture/JobStream.ts"
 import { NatsServer } from "../../fixture/NatsServer.ts"

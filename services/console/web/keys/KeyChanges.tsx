@@ -2,9 +2,9 @@
 import { Badge, Group, Stack, Text } from "@mantine/core"
 import { CounterClockwiseClockIcon } from "@radix-ui/react-icons"
 import type { KeyChange } from "../../../../shared/keys/KeyChange.ts"
-import { ago, moment } from "../Format.ts"
+import { ago, moment } from "../data/Format.ts"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
-import { useKeyChanges } from "../Queries.ts"
+import { useKeyChanges } from "../data/Queries.ts"
 
 const colors: Record<KeyChange["action"], string> = {
   created: "teal",

@@ -2,7 +2,7 @@
 import { Badge, Box, Group, Progress, Stack, Text } from "@mantine/core"
 import { DateTime } from "effect"
 import type { KeyView } from "../../api/Keys.ts"
-import { count, counted, dayOf, lastDay, money, short } from "../Format.ts"
+import { count, counted, dayOf, lastDay, money, short } from "../data/Format.ts"
 
 type State = "active" | "disabled" | "expired"
 

@@ -15,7 +15,7 @@ import {
 import { useForm } from "@mantine/form"
 import { DateTime, Equal, Option, Schema, Struct } from "effect"
 import { type KeyChanges, KeySettings } from "../../../../shared/keys/KeySettings.ts"
-import { useCatalogue } from "../Queries.ts"
+import { useCatalogue } from "../data/Queries.ts"
 
 type Settings = KeySettings
 

@@ -2,7 +2,7 @@
 import { ActionIcon, Menu } from "@mantine/core"
 import { DotsHorizontalIcon, PauseIcon, Pencil1Icon, PlayIcon, TrashIcon } from "@radix-ui/react-icons"
 import type { KeyView } from "../../api/Keys.ts"
-import { useEditKey } from "../Queries.ts"
+import { useEditKey } from "../data/Queries.ts"
 
 export const KeyMenu = ({ of, onEdit, onRevoke }: {
   readonly of: KeyView

@@ -4,8 +4,8 @@ import { ExclamationTriangleIcon, RocketIcon } from "@radix-ui/react-icons"
 import { useState } from "react"
 import { useLocation } from "wouter"
 import { CodeBlock, Copy } from "../parts/Copy.tsx"
-import { usePlaygroundKey } from "../PlaygroundKey.tsx"
-import { useCreateKey } from "../Queries.ts"
+import { usePlaygroundKey } from "../data/PlaygroundKey.tsx"
+import { useCreateKey } from "../data/Queries.ts"
 import { KeyForm } from "./KeyForm.tsx"
 
 export const NewKey = ({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) => {

@@ -3,12 +3,12 @@ import { Badge, Box, Group, Progress, SimpleGrid, Stack, Table, Text } from "@ma
 import { LayersIcon } from "@radix-ui/react-icons"
 import { useState } from "react"
 import type { ProcessView, QueueView } from "../../api/Fleet.ts"
-import { ago, count, counted, milliseconds } from "../Format.ts"
+import { ago, count, counted, milliseconds } from "../data/Format.ts"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { Live } from "../parts/Live.tsx"
 import { Card, Page } from "../parts/Page.tsx"
 import { Workload } from "../parts/Workload.tsx"
-import { useFleet } from "../Queries.ts"
+import { useFleet } from "../data/Queries.ts"
 
 const Figure = ({ label, value }: { readonly label: string; readonly value: string }) => (
   <div>

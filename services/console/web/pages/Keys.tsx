@@ -5,7 +5,7 @@ import { notifications } from "@mantine/notifications"
 import { LockClosedIcon, MagnifyingGlassIcon, PlusIcon } from "@radix-ui/react-icons"
 import { useState } from "react"
 import type { KeyView } from "../../api/Keys.ts"
-import { ago, counted, moment } from "../Format.ts"
+import { ago, counted, moment } from "../data/Format.ts"
 import { KeyChanges } from "../keys/KeyChanges.tsx"
 import { KeyLastUse, KeyLimits, KeyName, KeySpend, KeyState } from "../keys/KeyFacts.tsx"
 import { changesOf, KeyForm } from "../keys/KeyForm.tsx"
@@ -13,7 +13,7 @@ import { KeyMenu } from "../keys/KeyMenu.tsx"
 import { NewKey } from "../keys/NewKey.tsx"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { Page } from "../parts/Page.tsx"
-import { useEditKey, useKeys, useRevokeKey } from "../Queries.ts"
+import { useEditKey, useKeys, useRevokeKey } from "../data/Queries.ts"
 
 interface Acts {
   readonly edit: (key: KeyView) => void

@@ -2,11 +2,11 @@
 import { Badge, Box, Group, SimpleGrid, Stack, Table, Text, Tooltip } from "@mantine/core"
 import { CubeIcon } from "@radix-ui/react-icons"
 import type { ModelView, ProviderView, TargetView } from "../../api/Fleet.ts"
-import { count, counted, percent } from "../Format.ts"
+import { count, counted, percent } from "../data/Format.ts"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { Card, Page } from "../parts/Page.tsx"
 import { Workload } from "../parts/Workload.tsx"
-import { useCatalogue } from "../Queries.ts"
+import { useCatalogue } from "../data/Queries.ts"
 
 /** What the workers' circuits together say of a target. */
 const healthOf = (

@@ -4,13 +4,13 @@ import { ActivityLogIcon, MagnifyingGlassIcon } from "@radix-ui/react-icons"
 import { useState } from "react"
 import { Link, useLocation, useSearchParams } from "wouter"
 import type { UsageEvent } from "../../../../shared/usage/UsageEvent.ts"
-import { counted, milliseconds, money, timeOf } from "../Format.ts"
+import { counted, milliseconds, money, timeOf } from "../data/Format.ts"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { Live } from "../parts/Live.tsx"
 import { Page } from "../parts/Page.tsx"
-import { useKeys, useRequests } from "../Queries.ts"
+import { useKeys, useRequests } from "../data/Queries.ts"
 import { Request } from "../requests/Request.tsx"
-import { addressOf, consumed, Outcome, outcomes } from "../requests/RequestFacts.tsx"
+import { addressOf, consumed, Outcome, outcomes } from "../parts/RequestFacts.tsx"
 
 const Rows = ({ nameOf, of }: {
   readonly of: ReadonlyArray<UsageEvent>

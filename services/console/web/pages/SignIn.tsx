@@ -2,9 +2,9 @@
 import { Alert, Box, Button, Paper, PasswordInput, Stack, Text, TextInput, Title } from "@mantine/core"
 import { useForm } from "@mantine/form"
 import { useEffect, useState } from "react"
-import { messageOf } from "../Client.ts"
+import { messageOf } from "../data/Client.ts"
 import { Brand } from "../parts/Brand.tsx"
-import { signIn } from "../Queries.ts"
+import { signIn } from "../data/Queries.ts"
 
 export const SignIn = () => {
   const [error, setError] = useState<string>()

@@ -2,7 +2,7 @@
 import { Alert, Button, Group, Skeleton, Stack, Text, ThemeIcon, Title } from "@mantine/core"
 import { ExclamationTriangleIcon } from "@radix-ui/react-icons"
 import type { ReactNode } from "react"
-import { messageOf } from "../Client.ts"
+import { messageOf } from "../data/Client.ts"
 
 export const Failure = ({ error, retry }: { readonly error: unknown; readonly retry: () => unknown }) => (
   <Alert color="red" icon={<ExclamationTriangleIcon />} title="This could not be loaded" my="md">

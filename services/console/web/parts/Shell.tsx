@@ -14,7 +14,7 @@ import {
 import type { ReactNode } from "react"
 import { Link, useLocation } from "wouter"
 import type { SessionView } from "../../api/Session.ts"
-import { useSignOut } from "../Queries.ts"
+import { useSignOut } from "../data/Queries.ts"
 import { Brand } from "./Brand.tsx"
 import { ColorScheme } from "./ColorScheme.tsx"
 

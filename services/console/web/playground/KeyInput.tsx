@@ -2,8 +2,8 @@
 import { Anchor, Group, PasswordInput, Text } from "@mantine/core"
 import { notifications } from "@mantine/notifications"
 import { DateTime } from "effect"
-import { usePlaygroundKey } from "../PlaygroundKey.tsx"
-import { useCreateKey } from "../Queries.ts"
+import { usePlaygroundKey } from "../data/PlaygroundKey.tsx"
+import { useCreateKey } from "../data/Queries.ts"
 
 export const KeyInput = () => {
   const { hold, key } = usePlaygroundKey()

@@ -6,13 +6,13 @@ import { type ReactNode, useState } from "react"
 import { Link } from "wouter"
 import type { UsageEvent } from "../../../../shared/usage/UsageEvent.ts"
 import { attribute, type SpanView } from "../../api/Traces.ts"
-import { exact, milliseconds, moment, money } from "../Format.ts"
+import { exact, milliseconds, moment, money } from "../data/Format.ts"
 import { Id } from "../parts/Copy.tsx"
 import { Empty } from "../parts/Feedback.tsx"
 import { Page } from "../parts/Page.tsx"
-import { useKeys, useRequests, useTrace } from "../Queries.ts"
+import { useKeys, useRequests, useTrace } from "../data/Queries.ts"
 import { TraceCard } from "../trace/TraceCard.tsx"
-import { consumed, Outcome } from "./RequestFacts.tsx"
+import { consumed, Outcome } from "../parts/RequestFacts.tsx"
 
 const Fact = ({ children, label }: { readonly label: string; readonly children: ReactNode }) => (
   <Box miw={0}>

@@ -2,8 +2,8 @@
 import { Anchor, Badge, Box, Group, SimpleGrid, Stack, Text, Title } from "@mantine/core"
 import type { ReactNode } from "react"
 import { Link } from "wouter"
-import { exact } from "../Format.ts"
-import { addressOf } from "../requests/RequestFacts.tsx"
+import { exact } from "../data/Format.ts"
+import { addressOf } from "../parts/RequestFacts.tsx"
 import type { Row } from "./Rows.ts"
 
 const Facts = ({ children, label }: { readonly label: string; readonly children: ReactNode }) => (

@@ -1,6 +1,6 @@
 /** A trace as a table: what the bars show, in words and numbers. */
 import { Table } from "@mantine/core"
-import { exact } from "../Format.ts"
+import { exact } from "../data/Format.ts"
 import type { Row, Trace } from "./Rows.ts"
 
 const outcomeOf = ({ error, isCancelled }: Row): string => error ?? (isCancelled ? "cancelled" : "–")

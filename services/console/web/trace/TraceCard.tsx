@@ -1,10 +1,10 @@
 /** What happened to a request on its way, or why that is not to be seen here. */
 import { SegmentedControl, Stack, Text } from "@mantine/core"
 import { useState } from "react"
-import { isNoTrace, isTracedElsewhere } from "../Client.ts"
+import { isNoTrace, isTracedElsewhere } from "../data/Client.ts"
 import { Failure, Waiting } from "../parts/Feedback.tsx"
 import { Card } from "../parts/Page.tsx"
-import type { useTrace } from "../Queries.ts"
+import type { useTrace } from "../data/Queries.ts"
 import { mostTelling, traceOf } from "./Rows.ts"
 import { SpanDetails } from "./SpanDetails.tsx"
 import { SpanTable } from "./SpanTable.tsx"

@@ -2,7 +2,7 @@
 import { Badge, Text, VisuallyHidden } from "@mantine/core"
 import { ExclamationTriangleIcon } from "@radix-ui/react-icons"
 import { type KeyboardEvent, useRef } from "react"
-import { exact } from "../Format.ts"
+import { exact } from "../data/Format.ts"
 import { type Row, ticksOf, type Trace } from "./Rows.ts"
 
 const percent = (part: number, whole: number): string => `${whole === 0 ? 0 : Math.min(100, (part / whole) * 100)}%`

@@ -2,7 +2,7 @@
 import { BarChart, LineChart } from "@mantine/charts"
 import { SegmentedControl, Table, Text } from "@mantine/core"
 import { useState } from "react"
-import { shortDay } from "../Format.ts"
+import { shortDay } from "../data/Format.ts"
 import { Card } from "../parts/Page.tsx"
 import type { Point } from "./Series.ts"
 

@@ -1,0 +1,55 @@
+/**
+ * The first API key: the one that the environment gives, else one that is made once and kept in the state folder.
+ *
+ * It reaches the gateway through the admin's command, by the environment, where other users of the machine cannot read it.
+ */
+import { Effect, Option, Path, Redacted, Schema, Stream } from "effect"
+import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { generateSecret, secretPattern } from "../../../shared/keys/ApiKey.ts"
+import { complaint } from "../../../shared/process/Complaint.ts"
+import { keptSecret } from "./KeptSecret.ts"
+import { InvalidSetting, Settings } from "../settings/Settings.ts"
+
+/** The first key could not be made sure of. */
+export class KeyNotEnsured extends Schema.TaggedError<KeyNotEnsured>()("KeyNotEnsured", { reason: Schema.String }) {
+  override get message() {
+    return `The first API key could not be created: ${this.reason}`
+  }
+}
+
+/** The key of this folder. */
+export const bootstrapKey = Effect.gen(function*() {
+  const { bootstrapKey: given } = yield* Settings
+  if (Option.isSome(given)) {
+    if (secretPattern.test(given.value)) return given.value
+    return yield* new InvalidSetting({ detail: "GATEWAY_BOOTSTRAP_KEY must be sk-gw- and 32 letters or digits" })
+  }
+  return yield* keptSecret("bootstrap-key", secretPattern, Effect.map(generateSecret, Redacted.value))
+})
+
+/** Makes sure that the key is known to the gateway, for at most 20 seconds. */
+export const ensureKey = Effect.fn("ensureKey")(
+  function*(key: string, natsUrl: string) {
+    const path = yield* Path.Path
+    const { services } = yield* Settings
+    const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+    const args = [path.join(services, "admin", "main.ts"), "keys", "ensure", "--name", "local"]
+    const child = yield* spawner.spawn(ChildProcess.make(process.execPath, args, {
+      env: { GATEWAY_BOOTSTRAP_KEY: key, NATS_URL: natsUrl },
+      extendEnv: true,
+      stdin: "ignore",
+      stdout: "ignore",
+      forceKillAfter: "1 second"
+    }))
+    const [said, code] = yield* Effect.all([child.stderr.pipe(Stream.decodeText(), Stream.mkString), child.exitCode], {
+      concurrency: "unbounded"
+    })
+    if (code !== 0) return yield* new KeyNotEnsured({ reason: said.trim().split("\n").at(-1) || `exit code ${code}` })
+  },
+  Effect.scoped,
+  Effect.catchTag("PlatformError", (error) => new KeyNotEnsured({ reason: complaint(error) })),
+  Effect.timeoutOrElse({
+    duration: "20 seconds",
+    orElse: () => new KeyNotEnsured({ reason: "no answer within 20 s" })
+  })
+)

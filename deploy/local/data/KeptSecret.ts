@@ -1,0 +1,21 @@
+/** Secrets that are made at the first start and kept in the state folder, readable by its owner only. */
+import { Effect, FileSystem, Path } from "effect"
+import { Settings } from "../settings/Settings.ts"
+
+/** The secret in this file of the state folder. A file that holds none, as after a full disk, is written anew. */
+export const keptSecret = Effect.fn("keptSecret")(function*(
+  name: string,
+  pattern: RegExp,
+  generate: Effect.Effect<string>
+) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const { data } = yield* Settings
+  const file = path.join(data, name)
+  const kept = (yield* fs.readFileString(file).pipe(Effect.orElseSucceed(() => ""))).trim()
+  if (pattern.test(kept)) return kept
+  const secret = yield* generate
+  yield* fs.remove(file, { force: true })
+  yield* fs.writeFileString(file, `${secret}\n`, { mode: 0o600, flag: "wx" })
+  return secret
+})

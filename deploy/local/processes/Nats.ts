@@ -1,0 +1,127 @@
+/** The NATS server of a local start: the one that `NATS_URL` names, or one of its own with JetStream. */
+import { Console, Effect, FileSystem, Option, Path, Schema } from "effect"
+import { connect } from "node:net"
+import { ofProgram } from "./Environment.ts"
+import { freePort } from "../settings/Ports.ts"
+import { commandLine, endProcess } from "./Processes.ts"
+import { InvalidSetting, Settings } from "../settings/Settings.ts"
+import { Supervisor } from "./Supervisor.ts"
+import type { Service } from "./Supervisor.ts"
+
+/** No server answers at any address of `NATS_URL`, or the one that does has no JetStream. */
+export class NatsUnusable extends Schema.TaggedError<NatsUnusable>()("NatsUnusable", {
+  server: Schema.String,
+  reason: Schema.String
+}) {
+  override get message() {
+    return `The NATS server at ${this.server} ${this.reason}: start one with JetStream there, or unset NATS_URL`
+  }
+}
+
+/** What a server says of itself as soon as a client connects, as far as it matters here. */
+const decodeInfo = Schema.decodeUnknownEffect(
+  Schema.fromJsonString(Schema.Struct({
+    server_name: Schema.optionalKey(Schema.String),
+    jetstream: Schema.optionalKey(Schema.Boolean)
+  }))
+)
+
+/** The first line that a NATS server sends: `INFO {…}`. */
+const greeting = (host: string, port: number) =>
+  Effect.callback<string, string>((resume) => {
+    const socket = connect({ host, port })
+    const finish = (outcome: Effect.Effect<string, string>) => {
+      socket.destroy()
+      resume(outcome)
+    }
+    let text = ""
+    socket.setEncoding("utf8")
+    socket.on("error", (error: NodeJS.ErrnoException) => finish(Effect.fail(`cannot be reached (${error.code})`)))
+    socket.on("end", () => finish(Effect.fail("is not a NATS server")))
+    socket.on("data", (data) => {
+      text += data
+      if (text.includes("\r\n")) finish(Effect.succeed(text.slice(0, text.indexOf("\r\n"))))
+    })
+    return Effect.sync(() => socket.destroy())
+  }).pipe(Effect.timeoutOrElse({ duration: "5 seconds", orElse: () => Effect.fail("does not answer within 5 s") }))
+
+/** Fails with the reason unless a NATS server with JetStream listens there. */
+const requireJetStream = Effect.fn("Nats.requireJetStream")(
+  function*(host: string, port: number) {
+    const line = yield* greeting(host, port)
+    const info = yield* decodeInfo(line.replace(/^INFO /, "")).pipe(Effect.mapError(() => "is not a NATS server"))
+    if (info.jetstream !== true) return yield* Effect.fail("has no JetStream")
+    return info.server_name
+  },
+  (effect, host, port) =>
+    effect.pipe(Effect.mapError((reason) => new NatsUnusable({ server: `${host}:${port}`, reason })))
+)
+
+/** Host and port of each server; never the credentials that an address may hold. */
+const addresses = (urls: string) =>
+  urls.split(",").map((text) => {
+    const { hostname, port } = new URL(text.includes("://") ? text.trim() : `nats://${text.trim()}`)
+    return { host: hostname.replace(/^\[|\]$/g, ""), port: port === "" ? 4222 : Number(port) }
+  })
+
+const requireOneOf = Effect.fn("Nats.requireOneOf")(function*(urls: string) {
+  const servers = yield* Effect.try({
+    try: () => addresses(urls),
+    catch: () =>
+      new InvalidSetting({
+        detail: "NATS_URL must be an address such as nats://127.0.0.1:4222, or several with commas"
+      })
+  })
+  return yield* Effect.firstSuccessOf(servers.map(({ host, port }) => requireJetStream(host, port)))
+})
+
+/** Ends the nats-server of an earlier start that was killed; only one that uses our own store is ours to end. */
+const endLeftover = Effect.fn("Nats.endLeftover")(function*(pidFile: string, store: string) {
+  const fs = yield* FileSystem.FileSystem
+  const pid = Number(yield* fs.readFileString(pidFile).pipe(Effect.orElseSucceed(() => "0")))
+  if (!(yield* commandLine(pid)).includes(store)) return
+  yield* Console.log(`ending the nats-server that an earlier start left behind (process ${pid})`)
+  yield* endProcess(pid)
+})
+
+/** Makes sure of a NATS server until the scope ends, and returns its URL. */
+export const natsServer = Effect.gen(function*() {
+  const { data, natsUrl } = yield* Settings
+  if (Option.isSome(natsUrl)) {
+    yield* requireOneOf(natsUrl.value)
+    return natsUrl.value
+  }
+  const supervisor = yield* Supervisor
+  const path = yield* Path.Path
+  const store = path.join(data, "nats")
+  const pidFile = path.join(data, "nats-server.pid")
+  yield* endLeftover(pidFile, store)
+
+  const port = yield* freePort(4222)
+  // two starts may find the same port free at the same moment: only the server that bears our name is ours
+  const name = `local-${process.pid}`
+  const isOurs = Effect.filterOrFail(
+    requireJetStream("127.0.0.1", port),
+    (answering) => answering === name,
+    () => new NatsUnusable({ server: `127.0.0.1:${port}`, reason: "is another one" })
+  )
+  const args = [
+    ...["--addr", "127.0.0.1", "--port", String(port), "--server_name", name],
+    ...["--jetstream", "--store_dir", store, "--pid", pidFile]
+  ]
+  const service: Service = {
+    name: "nats-server",
+    stopWithin: "5 seconds",
+    launch: Effect.succeed({
+      command: "nats-server",
+      args,
+      environment: ofProgram(process.env),
+      endsWithInput: false,
+      isReady: isOurs
+    })
+  }
+  yield* Console.log(`starting nats-server at 127.0.0.1:${port}`)
+  const { ready } = yield* supervisor.supervise(service)
+  yield* ready
+  return `nats://127.0.0.1:${port}`
+})

@@ -1,0 +1,78 @@
+/**
+ * What the environment says about a local start.
+ *
+ * A relative path counts from the folder in which the user typed `npm start`, which npm passes on as `INIT_CWD`.
+ */
+import { Config, Context, Effect, Layer, Option, Path, Schema } from "effect"
+import { complaint } from "../../../shared/process/Complaint.ts"
+
+/** A variable holds something that cannot be used. */
+export class InvalidSetting extends Schema.TaggedError<InvalidSetting>()("InvalidSetting", {
+  detail: Schema.String
+}) {
+  override get message() {
+    return this.detail
+  }
+}
+
+export class Settings extends Context.Service<Settings, {
+  /** `GATEWAY_PORT`: the port of the HTTP API, 1 to 65535. */
+  readonly port: number
+  /** `CONSOLE_PORT`: the port of the console, 1 to 65535. */
+  readonly consolePort: number
+  /** `CONSOLE_ADMIN_TOKEN`: what signs in to the console, at least 24 characters; without it one is made. */
+  readonly adminToken: Option.Option<string>
+  /** `NATS_URL`: use this server instead of starting one; several, separated by commas, are one cluster. */
+  readonly natsUrl: Option.Option<string>
+  /** `GATEWAY_CONFIG`: the catalogue file. */
+  readonly catalogue: string
+  /** `GATEWAY_DATA`: the folder for the state that outlives a start: streams, key, logs. */
+  readonly data: string
+  /** `GATEWAY_BOOTSTRAP_KEY`: a key that must exist after the start; without it one is made. */
+  readonly bootstrapKey: Option.Option<string>
+  /** `GATEWAY_SECRET`: what the services derive their keys from, at least 32 characters; without it one is made. */
+  readonly secret: Option.Option<string>
+  /** `GATEWAY_PUBLIC_URL`: the gateway's root in the addresses that it gives out. */
+  readonly publicUrl: Option.Option<string>
+  /** `OTEL_EXPORTER_OTLP_ENDPOINT`, or that of traces: where they go instead of to the console. */
+  readonly collector: Option.Option<string>
+  /** `GATEWAY_SERVICES`: the folder with a folder for each service; another one than the project's is for tests. */
+  readonly services: string
+  /** The project's own folder. */
+  readonly project: string
+}>()("deploy/local/Settings") {
+  static readonly layer = Layer.effect(
+    Settings,
+    Effect.gen(function*() {
+      const path = yield* Path.Path
+      const project = path.join(import.meta.dirname, "../../..")
+      const base = yield* Config.String("INIT_CWD").pipe(Config.withDefault(project))
+      const file = (name: string, fallback: string) =>
+        text(name).pipe(
+          Config.map(Option.map((value) => path.resolve(base, value))),
+          Config.map(Option.getOrElse(() => path.join(project, fallback)))
+        )
+      return Settings.of({
+        port: yield* Config.Port("GATEWAY_PORT").pipe(Config.withDefault(8080)),
+        consolePort: yield* Config.Port("CONSOLE_PORT").pipe(Config.withDefault(8090)),
+        adminToken: yield* text("CONSOLE_ADMIN_TOKEN"),
+        natsUrl: yield* text("NATS_URL"),
+        catalogue: yield* file("GATEWAY_CONFIG", "deploy/local/gateway.yaml"),
+        data: yield* file("GATEWAY_DATA", ".gateway"),
+        bootstrapKey: yield* text("GATEWAY_BOOTSTRAP_KEY"),
+        secret: yield* text("GATEWAY_SECRET"),
+        publicUrl: yield* text("GATEWAY_PUBLIC_URL"),
+        collector: Option.firstSomeOf([
+          yield* text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+          yield* text("OTEL_EXPORTER_OTLP_ENDPOINT")
+        ]),
+        services: yield* file("GATEWAY_SERVICES", "services"),
+        project
+      })
+    }).pipe(Effect.mapError((error) => new InvalidSetting({ detail: complaint(error) })))
+  )
+}
+
+/** An empty variable is as good as none. */
+const text = (name: string) =>
+  Config.String(name).pipe(Config.option, Config.map(Option.filter((value) => value.trim() !== "")))

@@ -1,0 +1,36 @@
+/** Lets through to the admin API whoever has a session, or sends the admin token as a bearer. API keys are neither. */
+import { Effect, Layer, Option, Redacted, Result, Schema } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { AdminToken } from "./AdminToken.ts"
+import { Admin, CurrentAdmin } from "../api/Admin.ts"
+import { NotSignedIn, Unavailable } from "../api/Errors.ts"
+import { Attempts } from "./Attempts.ts"
+import { orUnavailable } from "./Availability.ts"
+import { Sessions } from "./Sessions.ts"
+
+const unavailable = HttpServerResponse.jsonUnsafe(Schema.encodeSync(Unavailable)(new Unavailable()), { status: 503 })
+
+export const layer = Layer.effect(
+  Admin,
+  Effect.gen(function*() {
+    const sessions = yield* Sessions
+    const token = yield* AdminToken
+    const attempts = yield* Attempts
+    return Admin.of({
+      session: Effect.fnUntraced(function*(handler, { credential }) {
+        if (Redacted.value(credential) === "") return yield* new NotSignedIn()
+        const session = yield* Effect.result(orUnavailable(sessions.find(credential)))
+        // an answer: after a failure the token is asked for, and what is told is that nobody is signed in
+        if (Result.isFailure(session)) return unavailable
+        if (Option.isNone(session.success)) return yield* new NotSignedIn()
+        const { expiresAt, id, name } = session.success.value
+        return yield* Effect.provideService(handler, CurrentAdmin, { name, session: { id, expiresAt } })
+      }),
+      token: Effect.fnUntraced(function*(handler, { credential }) {
+        if (Redacted.value(credential) === "") return yield* new NotSignedIn()
+        if (!(yield* attempts.judge(() => token.matches(credential)))) return yield* new NotSignedIn()
+        return yield* Effect.provideService(handler, CurrentAdmin, { name: "admin token", session: null })
+      })
+    })
+  })
+)

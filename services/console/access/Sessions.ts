@@ -1,0 +1,72 @@
+/**
+ * Who is signed in. The browser holds a signed cookie, NATS a record: the cookie cannot be made up, and is worth nothing
+ * once the record is gone, by signing out or by age.
+ */
+import { Clock, Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto"
+import { type JetStreamFailed, whileJetStreamFails } from "../../../shared/bus/provision/JobStreams.ts"
+import { openBucket } from "../../../shared/nats/KeyValue.ts"
+import { buckets } from "../../../shared/nats/Storage.ts"
+import * as GatewaySecret from "../../../shared/keys/GatewaySecret.ts"
+import { AdminToken } from "./AdminToken.ts"
+
+const Session = Schema.Struct({
+  /** Names the session in the log of changes; the cookie cannot be told from it. */
+  id: Schema.String,
+  name: Schema.String,
+  expiresAt: Schema.DateTimeUtcFromString
+})
+export type Session = typeof Session.Type
+
+const encode = Schema.encodeSync(Schema.fromJsonString(Session))
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Session))
+
+/** How long a session lasts, in milliseconds. */
+export const lifetimeMs = buckets.consoleSessions.ttlMs
+
+export class Sessions extends Context.Service<Sessions, {
+  /** Begins a session. The cookie's value can be read from the result only. */
+  readonly begin: (
+    name: string
+  ) => Effect.Effect<{ readonly session: Session; readonly cookie: Redacted.Redacted }, JetStreamFailed>
+  /** Whose cookie this is, if anybody's. */
+  readonly find: (cookie: Redacted.Redacted) => Effect.Effect<Option.Option<Session>, JetStreamFailed>
+  readonly end: (session: { readonly id: string }) => Effect.Effect<void, JetStreamFailed>
+}>()("services/console/Sessions") {
+  /** Reads `GATEWAY_SECRET`, from which the signature's key is derived. */
+  static readonly layer = Layer.effect(
+    Sessions,
+    Effect.gen(function*() {
+      const key = Redacted.value(yield* GatewaySecret.deriveKey("console-session"))
+      // another token ends the sessions that the old one began
+      const { fingerprint } = yield* AdminToken
+      const bucket = yield* openBucket(buckets.consoleSessions).pipe(
+        Effect.retry(whileJetStreamFails)
+      )
+      const sign = (text: string) => createHmac("sha256", key).update(fingerprint).update(text).digest("base64url")
+      const idOf = (secret: string) => hash("sha256", secret, "hex").slice(0, 16)
+
+      return Sessions.of({
+        begin: Effect.fn("Sessions.begin")(function*(name) {
+          const now = yield* Clock.currentTimeMillis
+          const expires = Math.floor((now + lifetimeMs) / 1_000)
+          const secret = randomBytes(24).toString("base64url")
+          const session = { id: idOf(secret), name, expiresAt: DateTime.makeUnsafe(expires * 1_000) }
+          yield* bucket.put(session.id, encode(session))
+          const text = `${secret}.${expires}`
+          return { session, cookie: Redacted.make(`${text}.${sign(text)}`) }
+        }),
+        find: Effect.fn("Sessions.find")(function*(cookie) {
+          const [, text = "", secret = "", expires = "", signature = ""] = pattern.exec(Redacted.value(cookie)) ?? []
+          if (!timingSafeEqual(Buffer.from(signature.padEnd(43)), Buffer.from(sign(text)))) return Option.none()
+          if (Number(expires) * 1_000 <= (yield* Clock.currentTimeMillis)) return Option.none()
+          return Option.flatMap(yield* bucket.get(idOf(secret)), decode)
+        }),
+        end: ({ id }) => bucket.delete(id)
+      })
+    })
+  )
+}
+
+/** 24 random bytes, seconds since the epoch, the signature of both. */
+const pattern = /^(([\w-]{32})\.(\d{1,12}))\.([\w-]{43})$/

@@ -1,0 +1,37 @@
+/** The processes that answer, and for a while those that did and do not any more. */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { JetStreamFailed } from "../../../shared/bus/provision/JobStreams.ts"
+import { Nats } from "../../../shared/nats/Nats.ts"
+import * as Presence from "../../../shared/bus/provision/Presence.ts"
+
+/** How long a process that fell silent is still shown, in milliseconds. */
+const rememberedMs = 60_000
+
+export interface Seen {
+  readonly process: Presence.ProcessState
+  readonly isSilent: boolean
+}
+
+export class Fleet extends Context.Service<Fleet, {
+  readonly look: Effect.Effect<ReadonlyArray<Seen>, JetStreamFailed>
+}>()("services/console/Fleet") {
+  static readonly layer = Layer.effect(
+    Fleet,
+    Effect.gen(function*() {
+      const nats = yield* Nats
+      const remembered = new Map<string, { readonly process: Presence.ProcessState; readonly at: number }>()
+      return Fleet.of({
+        look: Effect.gen(function*() {
+          const answers = yield* Presence.ask
+          const now = yield* Clock.currentTimeMillis
+          for (const process of answers) remembered.set(process.id, { process, at: now })
+          for (const [id, { at, process }] of remembered) {
+            // one that said good-bye is not missed
+            if (now - at > (process.state === "draining" ? 0 : rememberedMs)) remembered.delete(id)
+          }
+          return [...remembered.values()].map(({ at, process }) => ({ process, isSilent: at !== now }))
+        }).pipe(Effect.provideService(Nats, nats))
+      })
+    })
+  )
+}

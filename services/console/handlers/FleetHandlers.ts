@@ -1,0 +1,139 @@
+/** What the catalogue offers, and what the processes behind it are doing just now. */
+import { Clock, DateTime, Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import type { ProcessState } from "../../../shared/bus/provision/Presence.ts"
+import { Nats } from "../../../shared/nats/Nats.ts"
+import { queueState } from "../../../shared/bus/provision/QueueState.ts"
+import { Catalogue, type Provider } from "../../../shared/catalogue/Catalogue.ts"
+import { poolsOf } from "../../../shared/catalogue/Model.ts"
+import { ConsoleApi } from "../api/Api.ts"
+import type { Circuits, ProcessView, ProviderView, QueueView } from "../api/Fleet.ts"
+import { orUnavailable } from "../access/Availability.ts"
+import { Fleet, type Seen } from "./Fleet.ts"
+
+const living = (seen: ReadonlyArray<Seen>): ReadonlyArray<ProcessState> =>
+  seen.flatMap(({ isSilent, process }) => isSilent ? [] : [process])
+
+/** The workers of a pool that answer. */
+const workersOf = (processes: ReadonlyArray<ProcessState>, workload: string, pool: string) =>
+  processes.filter(({ work }) => work?.workload === workload && work.pool === pool)
+
+const sum = <A>(all: ReadonlyArray<A>, of: (one: A) => number): number => all.reduce((total, one) => total + of(one), 0)
+
+const measures = (processes: ReadonlyArray<ProcessState>, name: string) =>
+  processes.flatMap((process) => process.measures.filter((measure) => measure.name === name))
+
+const circuitsOf = (processes: ReadonlyArray<ProcessState>, provider: string, model: string): Circuits | null => {
+  const levels = measures(processes, "gateway_provider_breaker_state")
+    .filter(({ labels }) => labels["provider"] === provider && labels["model"] === model)
+    .map(({ value }) => value)
+  const count = (level: number) => levels.filter((value) => value === level).length
+  return levels.length === 0 ? null : { closed: count(0), halfOpen: count(1), open: count(2) }
+}
+
+const callsOf = (processes: ReadonlyArray<ProcessState>, provider: string): ProviderView["calls"] => {
+  const calls: Record<string, number> = {}
+  for (const { labels, value } of measures(processes, "gateway_provider_attempts_total")) {
+    if (labels["provider"] !== provider) continue
+    const outcome = labels["outcome"] ?? "unknown"
+    calls[outcome] = (calls[outcome] ?? 0) + value
+  }
+  return calls
+}
+
+const providerView = (name: string, provider: Provider, processes: ReadonlyArray<ProcessState>): ProviderView => ({
+  name,
+  protocol: provider.protocol,
+  baseUrl: provider.baseUrl ?? null,
+  hasApiKey: provider.apiKey !== undefined,
+  redispatch: provider.redispatch ?? (provider.protocol === "local" ? "always" : "neverSent"),
+  limits: { ...provider.limits },
+  calls: callsOf(processes, name)
+})
+
+const processView = ({ isSilent, process }: Seen): ProcessView => ({
+  id: process.id,
+  service: process.service,
+  host: process.host,
+  pid: process.pid,
+  startedAt: DateTime.makeUnsafe(process.startedAt),
+  state: isSilent ? "silent" : process.state,
+  pool: process.work?.pool ?? null,
+  slots: process.work?.slots ?? null,
+  inFlight: process.work?.inFlight ?? sum(process.queues ?? [], ({ running }) => running)
+})
+
+export const layer = HttpApiBuilder.group(
+  ConsoleApi,
+  "fleet",
+  Effect.fn(function*(handlers) {
+    const nats = yield* Nats
+    const fleet = yield* Fleet
+    const catalogue = yield* Catalogue
+
+    const queueView = Effect.fnUntraced(function*(
+      { pool, workload }: ReturnType<typeof poolsOf>[number],
+      processes: ReadonlyArray<ProcessState>,
+      now: number
+    ) {
+      const state = yield* queueState(workload, pool)
+      const workers = workersOf(processes, workload, pool)
+      const atIngress = processes.flatMap(({ queues = [] }) =>
+        queues.filter((queue) => queue.workload === workload && queue.pool === pool)
+      )
+      const view: QueueView = {
+        workload,
+        pool,
+        waiting: sum(atIngress, ({ waiting }) => waiting),
+        pending: state?.pending ?? 0,
+        ackPending: state?.ackPending ?? 0,
+        redelivered: state?.redelivered ?? 0,
+        oldestMs: state === null || state.oldestAt === null ? null : Math.max(0, now - state.oldestAt),
+        slots: sum(workers, ({ work }) => work?.slots ?? 0),
+        inFlight: sum(workers, ({ work }) => work?.inFlight ?? 0),
+        workers: workers.filter(({ state }) => state === "ready").length
+      }
+      return view
+    })
+
+    return handlers.handleAll({
+      catalogue: Effect.fnUntraced(function*() {
+        const processes = living(yield* orUnavailable(fleet.look))
+        const { models, providers } = catalogue.current()
+        return {
+          models: [...models].map(([name, { pool = "default", targets, workload }]) => ({
+            name,
+            workload,
+            pool,
+            targets: targets.map(({ model = name, priority = 0, provider, weight = 1 }) => ({
+              provider,
+              model,
+              weight,
+              priority,
+              circuits: circuitsOf(processes, provider, model)
+            })),
+            workers: workersOf(processes, workload, pool).filter(({ state }) => state === "ready").length
+          })),
+          providers: [...providers].map(([name, provider]) => providerView(name, provider, processes))
+        }
+      }),
+      live: Effect.fnUntraced(function*() {
+        const seen = yield* orUnavailable(fleet.look)
+        const processes = living(seen)
+        const now = yield* Clock.currentTimeMillis
+        const queues = yield* orUnavailable(
+          Effect.forEach(poolsOf(catalogue.current()), (pool) => queueView(pool, processes, now), {
+            concurrency: "unbounded"
+          }).pipe(Effect.provideService(Nats, nats))
+        )
+        return {
+          at: DateTime.makeUnsafe(now),
+          queues,
+          processes: seen.map(processView).toSorted((a, b) =>
+            a.service.localeCompare(b.service) || a.id.localeCompare(b.id)
+          )
+        }
+      })
+    })
+  })
+)

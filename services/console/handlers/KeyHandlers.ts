@@ -1,0 +1,59 @@
+/** What an administrator does to API keys; each change is written down. */
+import { DateTime, Effect, Redacted } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
+import { KeyStore } from "../../../shared/keys/KeyStore.ts"
+import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
+import { CurrentAdmin } from "../api/Admin.ts"
+import { ConsoleApi } from "../api/Api.ts"
+import { KeyUnknown } from "../api/Keys.ts"
+import { orUnavailable, whileCounting } from "../access/Availability.ts"
+import { useOf } from "./KeyUse.ts"
+
+/** How far back it is looked for the last use of a key. */
+const lookedBackDays = 90
+
+/** How many changes are shown. */
+const shownChanges = 100
+
+export const layer = HttpApiBuilder.group(
+  ConsoleApi,
+  "keys",
+  Effect.fn(function*(handlers) {
+    const store = yield* KeyStore
+    const audit = yield* KeyAudit
+    const counters = yield* UsageCounters
+    const unknown = ({ id }: { readonly id: string }) => new KeyUnknown({ id })
+
+    const list = Effect.gen(function*() {
+      const now = yield* DateTime.now
+      const to = DateTime.formatIsoDateUtc(now)
+      const from = DateTime.formatIsoDateUtc(DateTime.subtract(now, { days: lookedBackDays }))
+      const keys = yield* store.list
+      const thisMonth = yield* counters.query({ from: `${to.slice(0, 7)}-01`, to, by: "key" })
+      const use = useOf(thisMonth, yield* counters.lastDays({ from, to }))
+      return keys
+        .toSorted((a, b) => b.createdAt.epochMilliseconds - a.createdAt.epochMilliseconds)
+        .map((key) => ({ ...key, ...use(key.id) }))
+    })
+
+    return handlers.handleAll({
+      list: () => orUnavailable(list, whileCounting),
+      create: Effect.fnUntraced(function*({ payload }) {
+        const { key, secret } = yield* orUnavailable(store.create(payload))
+        yield* audit.created((yield* CurrentAdmin).name, key)
+        return { key, secret: Redacted.value(secret) }
+      }, Effect.uninterruptible),
+      edit: Effect.fnUntraced(function*({ params: { id }, payload }) {
+        const key = yield* orUnavailable(store.edit(id, payload)).pipe(Effect.catchTag("KeyNotFound", unknown))
+        yield* audit.edited((yield* CurrentAdmin).name, key, payload)
+        return key
+      }, Effect.uninterruptible),
+      revoke: Effect.fnUntraced(function*({ params: { id } }) {
+        const key = yield* orUnavailable(store.revoke(id)).pipe(Effect.catchTag("KeyNotFound", unknown))
+        yield* audit.revoked((yield* CurrentAdmin).name, key)
+      }, Effect.uninterruptible),
+      changes: () => orUnavailable(audit.latest(shownChanges))
+    })
+  })
+)

@@ -1,0 +1,35 @@
+/** What was asked of the models, as sums and one by one. */
+import { Effect } from "effect"
+import { HttpEffect, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
+import { ConsoleApi } from "../api/Api.ts"
+import { orUnavailable, whileCounting } from "../access/Availability.ts"
+import { RequestLog } from "./RequestLog.ts"
+
+/** How many requests are shown. */
+const shownRequests = 200
+
+export const layer = HttpApiBuilder.group(
+  ConsoleApi,
+  "usage",
+  Effect.fn(function*(handlers) {
+    const counters = yield* UsageCounters
+    const log = yield* RequestLog
+
+    return handlers.handleAll({
+      query: ({ query }) => orUnavailable(counters.query(query), whileCounting),
+      csv: Effect.fnUntraced(function*({ query }) {
+        yield* HttpEffect.appendPreResponseHandler((_, response) =>
+          Effect.succeed(HttpServerResponse.setHeader(
+            response,
+            "content-disposition",
+            `attachment; filename="usage-${query.from}-${query.to}.csv"`
+          ))
+        )
+        return yield* orUnavailable(counters.csv(query), whileCounting)
+      }),
+      requests: () => orUnavailable(log.latest(shownRequests))
+    })
+  })
+)

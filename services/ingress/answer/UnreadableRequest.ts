@@ -1,0 +1,71 @@
+/**
+ * Answers what never becomes a request, because it is no HTTP, its headers are too large or ambiguous, or it stops in the
+ * middle: with an error of the usual form, where Node on its own would send a bare status line.
+ */
+import type { Server, ServerResponse } from "node:http"
+import { STATUS_CODES } from "node:http"
+import type { Duplex } from "node:stream"
+import { lingerMs, type Rejection, type RejectionAnswer } from "../../../shared/process/HttpServer.ts"
+import { requestIds } from "./AnswerHeaders.ts"
+import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
+import { RequestUnreadable } from "../errors/IngressError.ts"
+import { RequestRecord } from "../record/RequestRecord.ts"
+
+const reasonOf = (error: NodeJS.ErrnoException): RequestUnreadable["reason"] => {
+  switch (error.code) {
+    case "HPE_HEADER_OVERFLOW":
+      return "headers"
+    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
+      return "extensions"
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return "timeout"
+    default:
+      return "syntax"
+  }
+}
+
+const answerTo = (error: RequestUnreadable) => {
+  const id = RequestRecord.makeId()
+  const { body, status } = ErrorEnvelope.toText("openai", error, id)
+  return { body, status, headers: { "content-type": "application/json", ...requestIds(id) } }
+}
+
+/** What a client is told whose request the server rejects by its head. */
+export const answerRejected = ({ message, status }: Rejection): RejectionAnswer =>
+  answerTo(new RequestUnreadable({ reason: status === 417 ? "expectation" : "syntax", detail: message }))
+
+const toText = (error: RequestUnreadable): string => {
+  const { body, headers, status } = answerTo(error)
+  const lines = Object.entries({ ...headers, "content-length": Buffer.byteLength(body), connection: "close" })
+    .map(([name, value]) => `${name}: ${value}\r\n`).join("")
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n${body}`
+}
+
+const noProxy = "CONNECT is not supported: the gateway is not a proxy"
+
+/** Makes the server answer such clients. */
+export const handle = <S extends Server>(server: S): S => {
+  const answers = new WeakMap<Duplex, ServerResponse>()
+  const refused = new WeakSet<Duplex>()
+  const refuse = (socket: Duplex, error: RequestUnreadable) => {
+    refused.add(socket)
+    socket.end(toText(error))
+    setTimeout(() => socket.destroy(), lingerMs).unref()
+  }
+  server.on("request", (request, response) => answers.set(request.socket, response))
+  // the method has an event of its own, without which Node closes the connection unanswered
+  server.on("connect", (_, socket) => {
+    const answer = answers.get(socket)
+    if (answer !== undefined && !answer.writableFinished) return socket.destroy()
+    refuse(socket.on("error", () => {}), new RequestUnreadable({ reason: "syntax", detail: noProxy }))
+  })
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    // what else arrives is as unreadable
+    if (refused.has(socket)) return
+    const answer = answers.get(socket)
+    const isAnswering = answer !== undefined && answer.headersSent && !answer.writableFinished
+    if (!socket.writable || error.code === "ECONNRESET" || isAnswering) return socket.destroy()
+    refuse(socket, new RequestUnreadable({ reason: reasonOf(error) }))
+  })
+  return server
+}

@@ -1,0 +1,52 @@
+/** Finds the operation and the model that a path names, among templates such as `/v1beta/models/{model}:generateContent`. */
+import type { Operation } from "../../../shared/contract/Operation.ts"
+
+const placeholder = "{model}"
+
+/** The operations behind one path of the router. */
+export interface RouteGroup {
+  /** As the router takes it: exact, or ending in a wildcard where the path names a model. */
+  readonly path: `/${string}`
+  readonly operations: ReadonlyArray<{ readonly operation: Operation; readonly suffix: string | undefined }>
+}
+
+/** One group for each distinct path of the router. Two templates with the same prefix share a group. */
+export const groups = (operations: ReadonlyArray<Operation>): ReadonlyArray<RouteGroup> => {
+  const byPath = new Map<`/${string}`, Array<RouteGroup["operations"][number]>>()
+  for (const operation of operations) {
+    for (const template of operation.paths) {
+      const at = template.indexOf(placeholder)
+      const path: `/${string}` = at === -1 ? template : `/${template.slice(1, at)}*`
+      const suffix = at === -1 ? undefined : template.slice(at + placeholder.length)
+      const group = byPath.get(path) ?? []
+      group.push({ operation, suffix })
+      byPath.set(path, group)
+    }
+  }
+  return [...byPath].map(([path, group]) => ({ path, operations: group }))
+}
+
+export interface Match {
+  readonly operation: Operation
+  /** The model that the path names, if it does. */
+  readonly model: string | undefined
+}
+
+/** What the rest of a path behind a group's prefix means. The model's name may hold slashes, escaped or not. */
+export const match = (group: RouteGroup, rest: string): Match | undefined => {
+  for (const { operation, suffix } of group.operations) {
+    if (suffix === undefined) return { operation, model: undefined }
+    if (rest.endsWith(suffix) && rest.length > suffix.length) {
+      return { operation, model: decodePath(rest.slice(0, rest.length - suffix.length)) }
+    }
+  }
+  return undefined
+}
+
+export const decodePath = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,43 @@
+/** Who calls: finds the API key in a request's headers and the record it belongs to. */
+import { Effect } from "effect"
+import type { Headers } from "effect/http"
+import { Unavailable } from "../../../shared/contract/JobError.ts"
+import type { Dialect } from "../../../shared/contract/Operation.ts"
+import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
+import type { KeyRing } from "../../../shared/keys/KeyRing.ts"
+import { KeyInactive, KeyInvalid, KeyMissing } from "../errors/IngressError.ts"
+
+/** The header that clients of a dialect use beside `Authorization: Bearer`. */
+export const keyHeaders: Partial<Record<Dialect, string>> = {
+  anthropic: "x-api-key",
+  gemini: "x-goog-api-key"
+}
+
+const bearer = /^Bearer +(\S+) *$/i
+
+const secretIn = (headers: Headers.Headers, dialect: Dialect): string | undefined => {
+  const token = bearer.exec(headers["authorization"] ?? "")?.[1]
+  if (token !== undefined) return token
+  const own = keyHeaders[dialect]
+  return own === undefined ? undefined : headers[own]
+}
+
+export const authenticate = (
+  keys: KeyRing["Service"],
+  headers: Headers.Headers,
+  dialect: Dialect
+): Effect.Effect<ApiKey, KeyMissing | KeyInvalid | KeyInactive | Unavailable> => {
+  const secret = secretIn(headers, dialect)
+  if (secret === undefined) return Effect.fail(new KeyMissing())
+  return Effect.mapErrorEager(keys.authenticate(secret), ({ reason }) => {
+    switch (reason) {
+      case "unknown":
+        return new KeyInvalid()
+      case "unverifiable":
+        return new Unavailable({ retryAfterMs: 1_000 })
+      case "disabled":
+      case "expired":
+        return new KeyInactive({ reason })
+    }
+  })
+}

@@ -1,0 +1,43 @@
+/** `GET /v1/files/{id}`: serves a result to whoever holds its signed address. No API key is asked for. */
+import { Effect, Option } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { Unavailable } from "../../../shared/contract/JobError.ts"
+import { ResultFiles } from "../../../shared/files/ResultFiles.ts"
+import { filesPath } from "../../../shared/files/SignedUrl.ts"
+import { FileNotFound, LinkRefused } from "../errors/IngressError.ts"
+import { respond } from "./Operations.ts"
+import * as PathTemplate from "../paths/PathTemplate.ts"
+
+export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
+  const files = yield* ResultFiles
+  const serve = Effect.fnUntraced(function*(id: string, query: URLSearchParams) {
+    const verdict = yield* files.verify(id, query.get("expires") ?? "", query.get("signature") ?? "")
+    if (verdict !== "valid") return yield* new LinkRefused({ reason: verdict })
+    const found = yield* files.read(id).pipe(Effect.mapError(() => new Unavailable({ retryAfterMs: 1_000 })))
+    if (Option.isNone(found)) return yield* new FileNotFound()
+    const { bytes, mediaType } = found.value
+    return HttpServerResponse.uint8Array(bytes, {
+      contentType: mediaType,
+      headers: {
+        "cache-control": "private, max-age=3600, immutable",
+        "content-disposition": `inline; filename="${id}"`,
+        // what was made from a client's words is never a page
+        "x-content-type-options": "nosniff"
+      }
+    })
+  })
+  yield* router.add(
+    "GET",
+    `${filesPath}:id`,
+    (request) =>
+      respond(
+        "files",
+        "openai",
+        () =>
+          Effect.flatMap(
+            HttpRouter.params,
+            ({ id = "" }) => serve(PathTemplate.decodePath(id), new URL(request.url, "http://gateway").searchParams)
+          )
+      )
+  )
+}))

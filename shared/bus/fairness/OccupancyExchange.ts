@@ -1,0 +1,179 @@
+/**
+ * Keeps the occupancy of every pool the same at all ingresses, up to a moment: announces what this ingress has and wants, and
+ * hears the other ingresses and the workers. No message belongs to a job, so jobs pay nothing for it.
+ */
+import type { Msg } from "@nats-io/nats-core"
+import type { Workload } from "../../contract/Operation.ts"
+import * as Limits from "../protocol/Timings.ts"
+import type { Nats } from "../../nats/Nats.ts"
+import { decodeOccupancy, decodeSlots, encodeOccupancy, type PoolAnnouncement } from "./Occupancy.ts"
+import { PoolOccupancy } from "./PoolOccupancy.ts"
+import * as Subjects from "../protocol/Subjects.ts"
+
+interface Pool {
+  readonly workload: Workload
+  readonly pool: string
+  readonly occupancy: PoolOccupancy
+}
+
+interface Announcer {
+  readonly pools: ReadonlySet<PoolOccupancy>
+  lastHeard: number
+}
+
+/** The shortest time between two announcements; each tenant in one makes it a millisecond longer. */
+const leastMs = 50
+
+/** Announcements of bursts between two others. */
+const maxHurried = 4
+
+/** What others announce is kept for so many ingresses, workers and pools. */
+const maxPeers = 256
+const maxWorkers = 10_000
+const maxPools = 1_000
+
+export class OccupancyExchange {
+  readonly #nats: Nats["Service"]
+  readonly #now: () => number
+  /** Runs when jobs that wait in a pool may go now. */
+  readonly #onChange: (occupancy: PoolOccupancy) => void
+  readonly #pools = new Map<string, Pool>()
+  readonly #peers = new Map<string, Announcer>()
+  readonly #workers = new Map<string, Announcer>()
+  readonly #timer: NodeJS.Timeout
+  #saidAt = Number.NEGATIVE_INFINITY
+  #nextAt = 0
+  /** Whether a new ingress has to be told everything. */
+  #hasNewPeer = false
+  #isHurrying = false
+  #hurried = 0
+
+  constructor(nats: Nats["Service"], now: () => number, onChange: (occupancy: PoolOccupancy) => void) {
+    this.#nats = nats
+    this.#now = now
+    this.#onChange = onChange
+    nats.subscribe(Subjects.occupancyInbox, (message) => this.#hearPeer(message))
+    nats.subscribe(Subjects.slotsInbox, (message) => this.#hearWorker(message))
+    this.#timer = setInterval(() => this.#exchange(), leastMs)
+    this.#announce(true)
+  }
+
+  pool(workload: Workload, name: string): PoolOccupancy {
+    const key = `${workload}.${name}`
+    let pool = this.#pools.get(key)
+    if (pool === undefined) {
+      pool = { workload, pool: name, occupancy: new PoolOccupancy(() => this.#hurry()) }
+      pool.occupancy.divide(this.#peers.size + 1)
+      this.#pools.set(key, pool)
+    }
+    return pool.occupancy
+  }
+
+  /** Forgets who has been silent for too long. Not to be called while NATS is away. */
+  expire(): void {
+    const before = this.#now() - Limits.announcementMs.expires
+    for (const [peer, { lastHeard }] of this.#peers) if (lastHeard < before) this.#peerLost(peer)
+    for (const [worker, { lastHeard }] of this.#workers) if (lastHeard < before) this.workerLost(worker)
+  }
+
+  /** Starts all clocks of silence anew. */
+  forgive(): void {
+    const now = this.#now()
+    for (const announcer of [...this.#peers.values(), ...this.#workers.values()]) announcer.lastHeard = now
+  }
+
+  workerLost(worker: string): void {
+    for (const occupancy of this.#workers.get(worker)?.pools ?? []) occupancy.setWorker(worker, 0)
+    this.#workers.delete(worker)
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+    this.#announce(true)
+  }
+
+  #peerLost(peer: string): void {
+    for (const occupancy of this.#peers.get(peer)?.pools ?? []) occupancy.setPeer(peer, [])
+    this.#peers.delete(peer)
+  }
+
+  #hearPeer(message: Msg): void {
+    const peer = Subjects.announcerOf(message.subject)
+    if (peer === this.#nats.id) return
+    const known = this.#peers.get(peer)
+    if (known === undefined && this.#peers.size >= maxPeers) return
+    const announced = decodeOccupancy(message.string())
+    if (announced === undefined) return
+    this.#hasNewPeer ||= known === undefined
+    const pools = new Set<PoolOccupancy>()
+    for (const { pool, tenants, workload } of announced) {
+      const occupancy = this.#known(workload, pool)
+      if (occupancy === undefined) continue
+      occupancy.setPeer(peer, tenants)
+      pools.add(occupancy)
+    }
+    for (const occupancy of known?.pools ?? []) if (!pools.has(occupancy)) occupancy.setPeer(peer, [])
+    this.#peers.set(peer, { pools, lastHeard: this.#now() })
+    for (const occupancy of new Set([...pools, ...known?.pools ?? []])) this.#onChange(occupancy)
+  }
+
+  #hearWorker(message: Msg): void {
+    const slots = decodeSlots(message.string())
+    if (slots === undefined) return
+    const { pool, worker, workload } = Subjects.parseSlots(message.subject)
+    const known = this.#workers.get(worker)
+    if (known === undefined && this.#workers.size >= maxWorkers) return
+    const occupancy = this.#known(workload, pool)
+    if (occupancy === undefined) return
+    occupancy.setWorker(worker, slots)
+    if (known?.pools.has(occupancy)) known.lastHeard = this.#now()
+    else this.#workers.set(worker, { pools: new Set([...known?.pools ?? [], occupancy]), lastHeard: this.#now() })
+    this.#onChange(occupancy)
+  }
+
+  #known(workload: Workload, pool: string): PoolOccupancy | undefined {
+    return this.#pools.size < maxPools || this.#pools.has(`${workload}.${pool}`) ? this.pool(workload, pool) : undefined
+  }
+
+  /** Lets the others learn at once of a burst, before they give out the same slots. */
+  #hurry(): void {
+    if (this.#isHurrying || this.#hurried >= maxHurried) return
+    this.#isHurrying = true
+    setImmediate(() => {
+      this.#isHurrying = false
+      this.#hurried++
+      this.#announce(false)
+    })
+  }
+
+  #exchange(): void {
+    const now = this.#now()
+    if (now < this.#nextAt || !this.#nats.isConnected()) return
+    this.#hurried = 0
+    this.#announce(this.#hasNewPeer || now - this.#saidAt >= Limits.announcementMs.every)
+    const ingresses = this.#peers.size + 1
+    for (const { occupancy } of this.#pools.values()) {
+      occupancy.divide(ingresses)
+      if (occupancy.hasWaiting) this.#onChange(occupancy)
+    }
+  }
+
+  /** Announces all pools, if anything has changed that another ingress would hear, or `anyway`. */
+  #announce(anyway: boolean): void {
+    const hasChanged = this.#peers.size > 0 && [...this.#pools.values()].some(({ occupancy }) => occupancy.hasChanged)
+    if (!anyway && !hasChanged) return
+    const now = this.#now()
+    let tenants = 0
+    const pools: Array<PoolAnnouncement> = []
+    for (const { occupancy, pool, workload } of this.#pools.values()) {
+      const own = occupancy.announced()
+      if (own.length === 0) continue
+      tenants += own.length
+      pools.push({ workload, pool, tenants: own })
+    }
+    this.#saidAt = now
+    this.#nextAt = now + leastMs / 2 + tenants
+    this.#hasNewPeer = false
+    this.#nats.outbox.publish(Subjects.occupancySubject(this.#nats.id), encodeOccupancy(pools))
+  }
+}

@@ -1,0 +1,66 @@
+/** The ingress's side of the job bus: publishes jobs and hands on what becomes of them. */
+import { Clock, Config, Context, Effect, Layer, Tracer } from "effect"
+import { atLeast } from "../../contract/Fields.ts"
+import type { Workload } from "../../contract/Operation.ts"
+import { BodyBudget, bodyBytesWithin } from "../../bounds/BodyBudget.ts"
+import type { AnswerListener, JobHandle, JobRequest } from "./JobRequest.ts"
+import { JobSpans } from "./JobSpans.ts"
+import type { PoolLimits } from "./JobPool.ts"
+import { JobTracker, type QueueDepth } from "./JobTracker.ts"
+import { memoryLimit } from "../../bounds/MemoryLimit.ts"
+import { Nats } from "../../nats/Nats.ts"
+
+/** What has waited for so many milliseconds in its class moves up to the next. */
+const ageingMs = 5_000
+
+export class JobClient extends Context.Service<JobClient, {
+  /** Never throws; a refusal comes through `listener.onError`, at the earliest in the next turn. */
+  readonly submit: (request: JobRequest, listener: AnswerListener) => JobHandle
+  readonly depth: (workload: Workload, pool: string) => QueueDepth
+  /** What the bodies of all its jobs are counted in, and those that are still being read. */
+  readonly bodies: BodyBudget
+}>()("shared/bus/JobClient") {
+  /**
+   * Reads `GATEWAY_QUEUE_LIMIT` (jobs that may wait per pool in this process, default 2,000), `GATEWAY_TENANT_QUEUE_LIMIT`
+   * (of these, jobs of one key, default half), `GATEWAY_QUEUE_BYTES` (bodies of jobs in any state over all pools, of which
+   * one key may have half; default: see `BodyBudget.ts`) and `GATEWAY_WINDOW` (the most jobs per pool that may lie
+   * unclaimed in the stream, default 64).
+   */
+  static readonly layer = Layer.effect(
+    JobClient,
+    Effect.gen(function*() {
+      const nats = yield* Nats
+      const clock = yield* Clock.Clock
+      const tracer = yield* Tracer.Tracer
+      const spans = tracer === Tracer.nativeTracer
+        ? undefined
+        : new JobSpans(tracer, () => clock.currentTimeNanosUnsafe())
+      const items = yield* Config.schema(atLeast(0), "GATEWAY_QUEUE_LIMIT").pipe(Config.withDefault(2_000))
+      const bytes = yield* Config.schema(atLeast(1), "GATEWAY_QUEUE_BYTES").pipe(
+        Config.withDefault(bodyBytesWithin(memoryLimit(), 4))
+      )
+      const bodies = new BodyBudget(bytes)
+      const limits: PoolLimits = {
+        items,
+        itemsPerTenant: yield* Config.schema(atLeast(0), "GATEWAY_TENANT_QUEUE_LIMIT").pipe(
+          Config.withDefault(Math.ceil(items / 2))
+        ),
+        window: yield* Config.schema(atLeast(1), "GATEWAY_WINDOW").pipe(Config.withDefault(64)),
+        ageingMs
+      }
+      const fork = Effect.runForkWith(yield* Effect.context<never>())
+      const logPoison = (job: Readonly<Record<string, string>>): void => {
+        fork(Effect.logError("job given up: it has ended two workers", job))
+      }
+      const tracker = yield* Effect.acquireRelease(
+        Effect.sync(() => new JobTracker(nats, clock, spans, limits, bodies, logPoison)),
+        (tracker) => Effect.sync(() => tracker.close())
+      )
+      return JobClient.of({
+        bodies,
+        submit: (request, listener) => tracker.submit(request, listener),
+        depth: (workload, pool) => tracker.depth(workload, pool)
+      })
+    })
+  )
+}

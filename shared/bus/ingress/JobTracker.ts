@@ -1,0 +1,480 @@
+/**
+ * Follows every open job of this ingress through its states, and hands its answer on.
+ *
+ * This is the hot path of ingress. It is plain callbacks on one wildcard subscription, and one timer for all deadlines;
+ * `JobState.ts` decides, this file carries out.
+ */
+import type { Msg } from "@nats-io/nats-core"
+import type { Clock } from "effect"
+import type { JobError } from "../../contract/JobError.ts"
+import { Unavailable } from "../../contract/JobError.ts"
+import type { Workload } from "../../contract/Operation.ts"
+import * as Metrics from "../../telemetry/Metrics.ts"
+import type { BodyBudget } from "../../bounds/BodyBudget.ts"
+import { decodeFrame, encodeControl, type Frame, isLast } from "../protocol/Frame.ts"
+import { JobPool, type PoolLimits } from "./JobPool.ts"
+import type { AnswerListener, JobHandle, JobRequest } from "./JobRequest.ts"
+import type { JobSpans } from "./JobSpans.ts"
+import type { Command, JobEvent, JobState } from "../protocol/JobState.ts"
+import { step } from "../protocol/JobState.ts"
+import * as Limits from "../protocol/Timings.ts"
+import type { Nats } from "../../nats/Nats.ts"
+import { OccupancyExchange } from "../fairness/OccupancyExchange.ts"
+import { OpenJob } from "./OpenJob.ts"
+import type { Outbox } from "../../nats/Outbox.ts"
+import { encodeHeaders } from "../../nats/Outbox.ts"
+import type { PoolOccupancy } from "../fairness/PoolOccupancy.ts"
+import { Present } from "./Present.ts"
+import { confirm } from "./Publication.ts"
+import { steady } from "../../nats/Steady.ts"
+import * as Subjects from "../protocol/Subjects.ts"
+import { header } from "../protocol/Subjects.ts"
+import { type WorkerLink, WorkerLinks } from "./WorkerLinks.ts"
+
+export interface QueueDepth {
+  readonly waiting: number
+  readonly unclaimed: number
+  readonly running: number
+}
+
+/** When clients should come to another ingress, in milliseconds. */
+const closedRetryMs = 1_000
+
+/** How long a published job may go unclaimed before ingress asks JetStream whether it has it. */
+const confirmAfterMs = 300
+const confirmAgainMs = 1_000
+const confirmTimeoutMs = 2_000
+
+/** A server that has not answered for this long holds everybody up, and silence says nothing about workers. */
+const stalledMs = 1_000
+
+/** For how long later jobs must have been claimed before an earlier one. */
+const overtakenForMs = 500
+
+type Pool = JobPool<OpenJob>
+
+const queueStates = ["waiting", "unclaimed", "running"] as const
+
+const attemptOf = (state: JobState): number | undefined => "attempt" in state ? state.attempt : undefined
+const isOver = (state: JobState): boolean =>
+  state.state === "Done" || state.state === "Failed" || state.state === "Cancelled"
+
+export class JobTracker {
+  readonly #nats: Nats["Service"]
+  readonly #outbox: Outbox
+  readonly #clock: Clock.Clock
+  readonly #now: () => number
+  readonly #spans: JobSpans | undefined
+  readonly #limits: PoolLimits
+  readonly #jobs = new Present<OpenJob>()
+  readonly #pools = new Map<string, Pool>()
+  readonly #poolsByOccupancy = new Map<PoolOccupancy, Pool>()
+  readonly #exchange: OccupancyExchange
+  readonly #links: WorkerLinks<OpenJob>
+  readonly #gauges: Array<() => void> = []
+  readonly #timer: NodeJS.Timeout
+  readonly #bodies: BodyBudget
+  readonly #onPoison: (job: Readonly<Record<string, string>>) => void
+  #lastTick: number
+  /** When the server was asked whether it lives, and has not answered yet. */
+  #askedAt: number | undefined
+  #closed = false
+
+  constructor(
+    nats: Nats["Service"],
+    clock: Clock.Clock,
+    spans: JobSpans | undefined,
+    limits: PoolLimits,
+    bodies: BodyBudget,
+    onPoison: (job: Readonly<Record<string, string>>) => void
+  ) {
+    this.#nats = nats
+    this.#outbox = nats.outbox
+    this.#clock = clock
+    this.#now = steady(clock)
+    this.#links = new WorkerLinks(this.#now)
+    this.#spans = spans
+    this.#limits = limits
+    this.#bodies = bodies
+    this.#onPoison = onPoison
+    nats.subscribe(Subjects.replyInbox(nats.id), (message) => this.#receive(message))
+    this.#exchange = new OccupancyExchange(nats, this.#now, (occupancy) => {
+      const pool = this.#poolsByOccupancy.get(occupancy)
+      if (pool !== undefined) this.#admit(pool)
+    })
+    nats.onReconnect(() => this.#reconnected())
+    this.#lastTick = this.#now()
+    this.#timer = setInterval(() => this.#tick(), Limits.tickMs)
+  }
+
+  submit(request: JobRequest, listener: AnswerListener): JobHandle {
+    const patienceMs = request.deadline - this.#clock.currentTimeMillisUnsafe()
+    const pool = this.#pool(request.workload, request.pool)
+    const job = new OpenJob(request, listener, pool, this.#now() + patienceMs)
+    const refusal = this.#refusal(job)
+    if (refusal !== undefined) {
+      job.state = { state: "Failed" }
+      setImmediate(() => listener.onError(refusal))
+    } else {
+      this.#jobs.add(job)
+      this.#beginSpan(job, 1)
+      this.#admit(job.pool)
+    }
+    return {
+      id: job.id,
+      taken: (bytes) => this.#taken(job, bytes),
+      flushed: () => this.#apply(job, { event: "flushed" }),
+      cancel: () => this.#apply(job, { event: "clientGone" })
+    }
+  }
+
+  depth(workload: Workload, pool: string): QueueDepth {
+    const { running, unclaimed, waiting } = this.#pool(workload, pool)
+    return { waiting, unclaimed, running }
+  }
+
+  close(): void {
+    this.#closed = true
+    clearInterval(this.#timer)
+    for (const job of this.#jobs) this.#apply(job, { event: "shutdown" })
+    for (const forget of this.#gauges) forget()
+    this.#exchange.close()
+    this.#outbox.flush()
+  }
+
+  #pool(workload: Workload, name: string): Pool {
+    const key = `${workload}.${name}`
+    let pool = this.#pools.get(key)
+    if (pool === undefined) {
+      const occupancy = this.#exchange.pool(workload, name)
+      pool = new JobPool(this.#limits, occupancy)
+      this.#poolsByOccupancy.set(occupancy, pool)
+      Metrics.update(Metrics.redispatches(workload, name), 0)
+      Metrics.update(Metrics.poisonJobs(workload, name), 0)
+      for (const state of queueStates) {
+        const gauge = Metrics.queueJobs(workload, name, state)
+        this.#gauges.push(Metrics.observeUnsafe(gauge, () => this.depth(workload, name)[state]))
+      }
+      this.#pools.set(key, pool)
+    }
+    return pool
+  }
+
+  #refusal(job: OpenJob): JobError | undefined {
+    if (this.#closed) return new Unavailable({ retryAfterMs: closedRetryMs })
+    const { body, tenant } = job.request
+    if (!this.#bodies.take(tenant, body.length)) return job.pool.full(job.request)
+    const now = this.#now()
+    const refusal = job.pool.enter(job, job.request, job.expiresAt - now, now)
+    if (refusal !== undefined) this.#bodies.give(tenant, body.length)
+    return refusal
+  }
+
+  /** Lets waiting jobs go while the window has room. */
+  #admit(pool: Pool): void {
+    while (this.#nats.isConnected() && !this.#closed) {
+      const job = pool.next(this.#now())
+      if (job === undefined) return
+      this.#apply(job, { event: "admitted" })
+    }
+  }
+
+  #apply(job: OpenJob, event: JobEvent, sender?: string): void {
+    const before = job.state
+    const { commands, next } = step(before, event)
+    job.state = next
+    const wasUnclaimed = before.state === "Published"
+    const isUnclaimed = next.state === "Published"
+    if (isUnclaimed && !wasUnclaimed) job.pool.published()
+    if (wasUnclaimed && !isUnclaimed) job.pool.unpublished()
+    if (before.state === "Queued") {
+      if (isUnclaimed) job.pool.admitted(job.request)
+      else job.pool.leave(job, job.request)
+    }
+    if (before.state === "Published" && next.state === "Claimed") {
+      if (job.span !== undefined) this.#spans?.end(job.span, "claimed")
+      this.#links.link(job, job.request.workload, next.worker)
+      job.listener.onClaim()
+    }
+    if (isOver(next) && !isOver(before)) {
+      this.#endSpan(job, commands)
+      this.#links.unlink(job)
+      this.#jobs.delete(job)
+      this.#bodies.give(job.request.tenant, job.request.body.length)
+      job.pool.ended(job.request, before.state !== "Queued")
+    }
+    // last, because a listener may act upon what it hears before it returns
+    for (const command of commands) this.#run(job, command, sender)
+    if ((wasUnclaimed && !isUnclaimed) || (isOver(next) && !isOver(before))) this.#admit(job.pool)
+  }
+
+  #run(job: OpenJob, command: Command, sender: string | undefined): void {
+    switch (command.command) {
+      case "publish":
+        if (command.attempt > 1) this.#beginSpan(job, command.attempt)
+        if (job.span !== undefined) this.#spans?.published(job.span)
+        this.#links.unlink(job)
+        job.sequence = 0
+        job.taken = 0
+        job.toldTaken = 0
+        job.confirmAt = this.#now() + confirmAfterMs
+        this.#number(job, this.#now())
+        return this.#outbox.publish(...job.toMessage(this.#nats.id, command.attempt))
+      case "go":
+        if (sender !== undefined) {
+          this.#outbox.publish(sender, undefined, encodeControl({ type: "go", redispatch: command.redispatch }))
+        }
+        return
+      case "refuse":
+        if (sender !== undefined) this.#outbox.publish(sender, undefined, encodeControl({ type: "no" }))
+        return
+      case "cancel":
+        return this.#outbox.publish(
+          Subjects.controlSubject(job.request.workload, command.worker, job.id, command.attempt),
+          undefined,
+          encodeControl({ type: "cancel" })
+        )
+      case "restart":
+        Metrics.update(Metrics.redispatches(job.request.workload, job.request.pool), 1)
+        return job.listener.onRestart()
+      case "fail":
+        if (command.error._tag === "PoisonJob") this.#poisoned(job)
+        return job.listener.onError(command.error)
+    }
+  }
+
+  #poisoned({ id, request: { operation, parent, pool, tenant, workload } }: OpenJob): void {
+    Metrics.update(Metrics.poisonJobs(workload, pool), 1)
+    this.#onPoison({ job: id, operation, tenant, ...(parent === undefined ? {} : { traceId: parent.traceId }) })
+  }
+
+  #beginSpan(job: OpenJob, attempt: number): void {
+    const { body, model, operation, parent, pool, workload } = job.request
+    if (this.#spans === undefined || parent === undefined) return
+    const subject = Subjects.jobSubject(workload, pool)
+    job.span = this.#spans.begin(
+      { id: job.id, subject, operation, model, bodySize: body.length },
+      attempt,
+      parent,
+      job.span
+    )
+  }
+
+  /** Has no effect where a worker had the job. */
+  #endSpan(job: OpenJob, commands: ReadonlyArray<Command>): void {
+    if (job.span === undefined) return
+    const failure = commands.find((command) => command.command === "fail")
+    this.#spans?.end(job.span, failure?.error ?? "cancelled")
+  }
+
+  #receive(message: Msg): void {
+    const { attempt, job: id } = Subjects.parseReply(message.subject)
+    const frame = decodeFrame(message)
+    if (frame === undefined) return
+    if (id === Subjects.workerToken) return this.#hear(attempt, message.subject, frame)
+    const sender = message.reply === "" ? undefined : message.reply
+    const job = this.#jobs.get(id)
+    if (job === undefined || attemptOf(job.state) !== Number(attempt)) {
+      // a last frame leaves its worker with nothing to stop
+      if (sender !== undefined && !isLast(frame)) this.#refuse(sender, frame, job)
+      return
+    }
+    if (frame.type === "noResponders" || frame.type === "claims" || sender === undefined) return
+    const { worker } = Subjects.parseControl(sender)
+    if (job.worker !== undefined && job.worker.id !== worker) return this.#refuse(sender, frame, job)
+    if (frame.type === "claim" || job.state.state === "Published") {
+      // the first frame stands for a claim that was lost on its way
+      const redispatch = "redispatch" in frame ? frame.redispatch : "neverSent"
+      const awaits = frame.type === "claim"
+      if (job.state.state === "Published") job.pool.claimed(worker, job.publication, Number.NaN, this.#now())
+      this.#apply(job, { event: "claimed", attempt: Number(attempt), worker, redispatch, awaits }, sender)
+      if (frame.type === "claim") return
+    }
+    if (job.worker === undefined) return
+    this.#links.seen(job.worker)
+    job.lastSeen = job.worker.lastSeen
+    if (frame.type === "pull") return this.#sendBody(job, Number(attempt), frame.offset, frame.length)
+    if (frame.type === "pong") return
+    if (frame.sequence !== job.sequence) return this.#apply(job, { event: "frameLost" })
+    if (frame.type === "heartbeat") {
+      // a silent worker may be waiting for a word that was lost
+      if (job.taken > 0) this.#tellTaken(job)
+      return
+    }
+    job.sequence++
+    if (frame.type === "error") {
+      // a worker that shuts down over its job says so itself; there may be another
+      return this.#apply(
+        job,
+        frame.error._tag === "WorkerLost"
+          ? { event: "workerLost", announced: true }
+          : { event: "failed", error: frame.error }
+      )
+    }
+    if (frame.head !== undefined) job.listener.onStart(frame.head)
+    const bytes = message.data
+    if (bytes.length > 0) job.listener.onChunk(bytes, frame.end !== undefined)
+    if (frame.end !== undefined) {
+      this.#apply(job, { event: "ended" })
+      job.listener.onEnd(frame.end.usage)
+    }
+  }
+
+  /** A worker that asks first is told whether the job is over for good, or somebody else's by now. */
+  #refuse(sender: string, frame: Frame, job: OpenJob | undefined): void {
+    const type = frame.type === "claim" && job !== undefined ? "cancel" : "no"
+    this.#outbox.publish(sender, undefined, encodeControl({ type }))
+  }
+
+  /** What a worker says of itself, or the server of a worker that is gone. */
+  #hear(worker: string, subject: string, frame: Frame): void {
+    const link = this.#links.find(worker)
+    if (frame.type === "noResponders") {
+      if (link !== undefined && this.#nats.isSettled() && this.#links.isGone(link)) this.#workerLost(link)
+      return
+    }
+    if (link !== undefined) this.#links.seen(link)
+    if (frame.type !== "claims") return
+    const workload = Subjects.workloadOf(subject)
+    for (const { attempt, behind, job: id, redispatch } of frame.claims) {
+      const sender = Subjects.controlSubject(workload, worker, id, attempt)
+      const job = this.#jobs.get(id)
+      if (job !== undefined && attemptOf(job.state) === attempt) {
+        if (job.state.state === "Published") job.pool.claimed(worker, job.publication, behind, this.#now())
+        this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits: false }, sender)
+      } else this.#outbox.publish(sender, undefined, encodeControl({ type: "no" }))
+    }
+  }
+
+  #sendBody(job: OpenJob, attempt: number, offset: number, length: number): void {
+    if (job.worker === undefined) return
+    const { body, workload } = job.request
+    const until = Math.min(offset + length, body.length)
+    const subject = Subjects.bodySubject(workload, job.worker.id, job.id, attempt)
+    for (let at = offset; at < until; at += Limits.frameBytes) {
+      const slice = body.subarray(at, Math.min(at + Limits.frameBytes, until))
+      this.#outbox.publish(subject, slice, encodeHeaders({ [header.offset]: at }))
+    }
+  }
+
+  #taken(job: OpenJob, bytes: number): void {
+    job.taken += bytes
+    // most answers are smaller than this and never need a word about it
+    if (job.taken - job.toldTaken >= Limits.windowBytes / 4) this.#tellTaken(job)
+  }
+
+  #tellTaken(job: OpenJob): void {
+    const attempt = attemptOf(job.state)
+    if (job.worker === undefined || attempt === undefined) return
+    const subject = Subjects.controlSubject(job.request.workload, job.worker.id, job.id, attempt)
+    this.#outbox.publish(subject, undefined, encodeControl({ type: "credit", bytes: job.taken }))
+    job.toldTaken = job.taken
+  }
+
+  #workerLost(link: WorkerLink<OpenJob>): void {
+    this.#exchange.workerLost(link.id)
+    for (const job of [...link.jobs]) this.#apply(job, { event: "workerLost", announced: false })
+  }
+
+  #tick(): void {
+    const now = this.#now()
+    // where this process itself was held up, silence says nothing about the others
+    const sinceMs = now - this.#lastTick
+    const heldUp = sinceMs > 5 * Limits.tickMs
+    this.#lastTick = now
+    // while NATS is away nothing is served, which says nothing of what workers can do
+    if (this.#nats.isSettled()) { for (const pool of this.#pools.values()) pool.tick(now, sinceMs) }
+    const isStalled = this.#askedAt !== undefined && now - this.#askedAt > stalledMs
+    if (heldUp || !this.#nats.isSettled()) this.#exchange.forgive()
+    else if (!isStalled) this.#exchange.expire()
+    if (heldUp) this.#links.forgive()
+    if (this.#nats.isSettled() && !heldUp && !isStalled) this.#watchWorkers()
+    const silenceMs = this.#nats.isConnected() && !isStalled ? Limits.jobSilenceMs : Limits.awaySilenceMs
+    for (const job of this.#jobs) {
+      if (job.state.state === "Queued" || job.state.state === "Published") {
+        if (now >= job.expiresAt) {
+          this.#apply(job, { event: "deadline", retryAfterMs: job.pool.retryAfterMs(job.request) })
+        } else if (job.confirmAt !== undefined && now >= job.confirmAt) this.#confirm(job)
+        else if (this.#isOvertaken(job, now)) this.#apply(job, { event: "overtaken" })
+      } else if (now - job.lastSeen > silenceMs) this.#apply(job, { event: "workerLost", announced: false })
+    }
+  }
+
+  #watchWorkers(): void {
+    for (const [link, isLost] of this.#links.silent()) {
+      this.#askServer()
+      if (isLost) this.#workerLost(link)
+      else {
+        // again at every look: a ping on its way when the worker died is never answered, only the next one gets a 503
+        this.#outbox.publish(
+          Subjects.pingSubject(link.workload, link.id),
+          undefined,
+          encodeControl({ type: "ping" }),
+          Subjects.aboutWorkerSubject(link.workload, this.#nats.id, link.id)
+        )
+      }
+    }
+  }
+
+  /** Where all are silent it may be the server that stands still: then everybody's time begins anew when it goes on. */
+  #askServer(): void {
+    if (this.#askedAt !== undefined) return
+    const askedAt = this.#now()
+    const answered = () => {
+      this.#askedAt = undefined
+      if (this.#now() - askedAt <= stalledMs) return
+      this.#links.forgive()
+      this.#exchange.forgive()
+    }
+    this.#askedAt = askedAt
+    this.#nats.connection.flush().then(answered, answered)
+  }
+
+  #reconnected(): void {
+    const now = this.#now()
+    this.#links.forgive()
+    // the server may be a new one with empty streams, and a claim may have been lost with the old one
+    for (const job of this.#jobs) {
+      if (job.state.state !== "Published") continue
+      job.confirmAt = now + Limits.reclaimMs
+      this.#number(job, now + Limits.reclaimMs)
+    }
+    for (const pool of this.#pools.values()) this.#admit(pool)
+  }
+
+  /** It may be in the stream from then on, behind everything that is there by now. */
+  #number(job: OpenJob, publishedAt: number): void {
+    job.publication = job.pool.numbered()
+    job.publishedAt = publishedAt
+    job.overtakenAt = undefined
+  }
+
+  /** Whether others have long been claimed that came after it. */
+  #isOvertaken(job: OpenJob, now: number): boolean {
+    if (job.state.state !== "Published" || !job.pool.hasOvertaken(job.publication)) return false
+    job.overtakenAt ??= now
+    // workers ask at the same time, and a job may be given back by one of them
+    return now - job.overtakenAt > overtakenForMs && now - job.publishedAt > Limits.overtakenAfterMs
+  }
+
+  /**
+   * Publishes an unclaimed job once more under the same message id, this time asking for JetStream's word: either it
+   * has the job already, or it has it now, or it says why not.
+   */
+  #confirm(job: OpenJob): void {
+    const attempt = attemptOf(job.state)
+    if (attempt === undefined) return
+    job.confirmAt = this.#now() + confirmTimeoutMs + confirmAgainMs
+    if (job.span !== undefined) this.#spans?.publishedAgain(job.span)
+    const { publication, publishedAt } = job
+    this.#number(job, this.#now())
+    void confirm(this.#outbox, job.toMessage(this.#nats.id, attempt), confirmTimeoutMs).then((verdict) => {
+      if (job.state.state !== "Published" || job.state.attempt !== attempt) return
+      // it lies where it lay before
+      if (verdict === "duplicate") Object.assign(job, { publication, publishedAt })
+      if (verdict === "full") return this.#apply(job, { event: "failed", error: job.pool.full(job.request) })
+      // the deadline bounds the tries
+      job.confirmAt = verdict === "unknown" ? this.#now() + confirmAgainMs : undefined
+    })
+  }
+}

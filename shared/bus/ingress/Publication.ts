@@ -1,0 +1,39 @@
+/** What JetStream says of a publication, where it is asked: most jobs are published without waiting for its word. */
+import type { Msg } from "@nats-io/nats-core"
+import * as Metrics from "../../telemetry/Metrics.ts"
+import type { OpenJob } from "./OpenJob.ts"
+import type { Outbox } from "../../nats/Outbox.ts"
+
+/** `stored`: it has it now. `duplicate`: it had it already. `full`: the stream has no room. `unknown`: it does not say. */
+export type Verdict = "stored" | "duplicate" | "full" | "unknown"
+
+export const verdictIn = (answer: Msg): { readonly verdict: Verdict; readonly detail: string } => {
+  const { duplicate, error, seq } = answer.json<{
+    readonly seq?: number
+    readonly duplicate?: boolean
+    readonly error?: { readonly description?: string }
+  }>()
+  if (error === undefined && seq !== undefined) {
+    return { verdict: duplicate === true ? "duplicate" : "stored", detail: "" }
+  }
+  const detail = error?.description ?? "an answer without a sequence"
+  return { verdict: /maximum (messages|bytes)/.test(detail) ? "full" : "unknown", detail }
+}
+
+type Message = ReturnType<OpenJob["toMessage"]>
+
+const ask = async (outbox: Outbox, [subject, payload, headers]: Message, timeoutMs: number): Promise<Verdict> => {
+  try {
+    return verdictIn(await outbox.request(subject, payload, headers, timeoutMs)).verdict
+  } catch {
+    // no leader, no answer, no connection
+    return "unknown"
+  }
+}
+
+/** Publishes a job once more under the same message id, this time with a wish for an answer. Never fails. */
+export const confirm = async (outbox: Outbox, message: Message, timeoutMs: number): Promise<Verdict> => {
+  const verdict = await ask(outbox, message, timeoutMs)
+  if (verdict === "full" || verdict === "unknown") Metrics.update(Metrics.jetStreamErrors("confirm"), 1)
+  return verdict
+}

@@ -1,0 +1,90 @@
+/** The workers that have jobs of this ingress: when each was last heard, and when it is taken for lost. */
+import type { Workload } from "../../contract/Operation.ts"
+import * as Limits from "../protocol/Timings.ts"
+import { Present } from "./Present.ts"
+
+export interface WorkerLink<Job extends { readonly id: string }> {
+  readonly id: string
+  readonly workload: Workload
+  readonly jobs: Present<Job>
+  lastSeen: number
+  pingedAt: number | undefined
+  /** Since when nobody listens there. */
+  missingSince: number | undefined
+}
+
+interface Linked<Job extends { readonly id: string }> {
+  readonly id: string
+  worker: WorkerLink<Job> | undefined
+  /** When its worker was last heard about it. */
+  lastSeen: number
+}
+
+export class WorkerLinks<Job extends Linked<Job>> {
+  readonly #links = new Map<string, WorkerLink<Job>>()
+  readonly #now: () => number
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  find(worker: string): WorkerLink<Job> | undefined {
+    return this.#links.get(worker)
+  }
+
+  /** The worker has the job from now on. */
+  link(job: Job, workload: Workload, worker: string): void {
+    const now = this.#now()
+    let link = this.#links.get(worker)
+    if (link === undefined) {
+      link = { id: worker, workload, jobs: new Present(), lastSeen: now, pingedAt: undefined, missingSince: undefined }
+      this.#links.set(worker, link)
+    }
+    link.jobs.add(job)
+    job.worker = link
+    job.lastSeen = now
+  }
+
+  unlink(job: Job): void {
+    const link = job.worker
+    if (link === undefined) return
+    job.worker = undefined
+    link.jobs.delete(job)
+    if (link.jobs.size === 0) this.#links.delete(link.id)
+  }
+
+  seen(link: WorkerLink<Job>): void {
+    alive(link, this.#now())
+  }
+
+  /** Nobody listens there. Asked at every look whether it lives, it is lost where that is so again and again. */
+  isGone(link: WorkerLink<Job>): boolean {
+    link.missingSince ??= this.#now()
+    return this.#now() - link.missingSince >= Limits.workerGoneAfterMs
+  }
+
+  /** Those that have been silent for long, and whether it has been for too long. */
+  *silent(): Generator<readonly [link: WorkerLink<Job>, isLost: boolean]> {
+    const now = this.#now()
+    for (const link of this.#links.values()) {
+      if (now - link.lastSeen <= Limits.pingAfterMs) continue
+      link.pingedAt ??= now
+      yield [link, now - link.pingedAt > Limits.pongWithinMs]
+    }
+  }
+
+  /** Starts all clocks of silence anew. */
+  forgive(): void {
+    const now = this.#now()
+    for (const link of this.#links.values()) {
+      alive(link, now)
+      for (const job of link.jobs) job.lastSeen = now
+    }
+  }
+}
+
+const alive = (link: Omit<WorkerLink<never>, "jobs">, now: number): void => {
+  link.lastSeen = now
+  link.pingedAt = undefined
+  link.missingSince = undefined
+}

@@ -1,0 +1,110 @@
+/**
+ * Moves what versions with one account kept beside the jobs to the control account, where workers cannot overwrite it.
+ *
+ * A stream is moved as a whole, by a snapshot and its restoration: JetStream shows it in its new place when all of it is
+ * there, with the sequences, revisions and ages that it had. So a move that was broken off begins anew, one that was made
+ * is found made, and what is written in the new place is never overwritten. The old stream stays as it was.
+ */
+import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream"
+import type { Msg, NatsConnection } from "@nats-io/nats-core"
+import { Effect, Schema, Stream } from "effect"
+import { attempt, isMissing, JetStreamFailed } from "./JobStreams.ts"
+import { ControlNats, Nats } from "../../nats/Nats.ts"
+import { buckets, bucketStream, events } from "../../nats/Storage.ts"
+
+/**
+ * The streams, in their order: counters before spending. The counters hold the place up to which usage was counted into
+ * both, so spending must not be older than they are, or what was spent between the two would be passed over.
+ */
+const moved = [
+  bucketStream(buckets.usageCounters),
+  bucketStream(buckets.usageSpend),
+  bucketStream(buckets.apiKeys),
+  events.keyChanges.name,
+  bucketStream(buckets.consoleSessions)
+]
+
+/** Times are in milliseconds. */
+const answerWithinMs = 10_000
+const pieceWithinMs = 10_000
+
+const pieceBytes = 128 * 1024
+
+/** What JetStream answers to both requests, as far as it matters here. */
+const decodeAnswer = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({
+  error: Schema.optionalKey(Schema.Struct({ description: Schema.String })),
+  config: Schema.optionalKey(Schema.Unknown),
+  state: Schema.optionalKey(Schema.Unknown),
+  deliver_subject: Schema.optionalKey(Schema.String)
+})))
+
+const ask = async (connection: NatsConnection, subject: string, question: string | Uint8Array) => {
+  const { data } = await connection.request(subject, question, { timeout: answerWithinMs })
+  // a piece that was taken is answered with nothing
+  const answer = decodeAnswer(data.length === 0 ? "{}" : Buffer.from(data).toString())
+  if (answer.error !== undefined) throw new Error(`${subject}: ${answer.error.description}`)
+  return answer
+}
+
+const isThere = (manager: JetStreamManager, stream: string): Promise<boolean> =>
+  manager.streams.info(stream).then(() => true, (cause) => {
+    if (isMissing(cause)) return false
+    throw cause
+  })
+
+/** Ends with the piece that is empty, which says that the snapshot is whole; an error has a header. */
+const isLast = ({ data }: Msg): boolean => data.length === 0
+
+const move = Effect.fn("Move.move")(function*(stream: string) {
+  const from = yield* Nats
+  const to = (yield* ControlNats).connection
+  const pieces = yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      const subject = from.inbox()
+      return { subject, messages: from.connection.subscribe(subject) }
+    }),
+    ({ messages }) => Effect.sync(() => messages.unsubscribe())
+  )
+  const { config, state } = yield* attempt(() =>
+    ask(
+      from.connection,
+      `$JS.API.STREAM.SNAPSHOT.${stream}`,
+      JSON.stringify({ deliver_subject: pieces.subject, chunk_size: pieceBytes, no_consumers: true })
+    )
+  )
+  const { deliver_subject: target = "" } = yield* attempt(() =>
+    ask(to, `$JS.API.STREAM.RESTORE.${stream}`, JSON.stringify({ config, state }))
+  )
+  const stopped = (detail: string) => new JetStreamFailed({ detail: `the snapshot of ${stream} ${detail}` })
+  yield* Stream.fromAsyncIterable(pieces.messages, (cause) => stopped(String(cause))).pipe(
+    Stream.timeoutOrElse({ duration: pieceWithinMs, orElse: () => Stream.fail(stopped("has stopped")) }),
+    Stream.takeUntil(isLast),
+    Stream.runForEach((piece) =>
+      attempt(async () => {
+        if (isLast(piece) && (piece.headers?.code ?? 0) >= 400) throw stopped(`ended: ${piece.headers?.description}`)
+        await ask(to, target, piece.data)
+        // the server sends more when it hears this
+        piece.respond()
+      })
+    )
+  )
+}, Effect.scoped)
+
+/** Moves what the data account has and the control account has not yet, and returns the names of these streams. */
+export const moveAll = Effect.gen(function*() {
+  const managers = yield* Effect.forEach(
+    [yield* Nats, yield* ControlNats],
+    ({ connection }) => attempt(() => jetstreamManager(connection, { checkAPI: false, timeout: answerWithinMs }))
+  )
+  const done: Array<string> = []
+  for (const stream of moved) {
+    const [inData = false, inControl = false] = yield* Effect.forEach(
+      managers,
+      (manager) => attempt(() => isThere(manager, stream))
+    )
+    if (!inData || inControl) continue
+    yield* move(stream)
+    done.push(stream)
+  }
+  return done
+})

@@ -1,0 +1,65 @@
+/** How many jobs lie in a pool's queue, and how long the first of them has. */
+import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream"
+import { DateTime, Effect } from "effect"
+import type { Workload } from "../../contract/Operation.ts"
+import { attempt, type JetStreamFailed } from "./JobStreams.ts"
+import { Nats } from "../../nats/Nats.ts"
+import { jobStream, jobSubject } from "../protocol/Subjects.ts"
+
+export interface QueueState {
+  /** Not given to any worker yet. */
+  readonly pending: number
+  /** Given to a worker that has not ended them. */
+  readonly ackPending: number
+  /** Of those, given out more than once. */
+  readonly redelivered: number
+  /** Jobs that workers ask for at this moment: free slots. */
+  readonly asked: number
+  /** When the oldest of all these was published, in epoch milliseconds; `null` where there is none. */
+  readonly oldestAt: number | null
+}
+
+const isMissing = (cause: unknown): boolean => cause instanceof JetStreamApiError && cause.status === 404
+
+const orMissing = <A>(promise: Promise<A>): Promise<A | null> =>
+  promise.catch((cause) => {
+    if (isMissing(cause)) return null
+    throw cause
+  })
+
+/** How many are in a pool's queue; `null` where nobody has made it yet. */
+export const queueCounts = (
+  workload: Workload,
+  pool: string
+): Effect.Effect<Omit<QueueState, "oldestAt"> | null, JetStreamFailed, Nats> =>
+  Effect.flatMap(Nats, (nats) => attempt(() => countsOf(nats, workload, pool)))
+
+/** `null` where nobody has made the queue yet. */
+export const queueState = (workload: Workload, pool: string): Effect.Effect<QueueState | null, JetStreamFailed, Nats> =>
+  Effect.flatMap(Nats, (nats) =>
+    attempt(async () => {
+      const counts = await countsOf(nats, workload, pool)
+      if (counts === null) return null
+      const isEmpty = counts.pending + counts.ackPending === 0
+      const oldest = isEmpty ? null : await oldestAt(nats, jobStream(workload), jobSubject(workload, pool))
+      return { ...counts, oldestAt: oldest }
+    }))
+
+const countsOf = async (nats: Nats["Service"], workload: Workload, pool: string) => {
+  const manager = await jetstreamManager(nats.connection, { checkAPI: false, timeout: 3_000 })
+  const consumer = await orMissing(manager.consumers.info(jobStream(workload), pool))
+  return consumer === null ? null : {
+    pending: consumer.num_pending,
+    ackPending: consumer.num_ack_pending,
+    redelivered: consumer.num_redelivered,
+    asked: consumer.num_waiting
+  }
+}
+
+/** The client's own way to read a message cannot ask for the first of a subject. */
+const oldestAt = async (nats: Nats["Service"], stream: string, subject: string): Promise<number | null> => {
+  const question = JSON.stringify({ seq: 1, next_by_subj: subject })
+  const answer = await nats.connection.request(`$JS.API.STREAM.MSG.GET.${stream}`, question, { timeout: 3_000 })
+  const { message } = answer.json<{ readonly message?: { readonly time: string } }>()
+  return message === undefined ? null : DateTime.makeUnsafe(message.time).epochMilliseconds
+}

@@ -1,0 +1,163 @@
+/**
+ * Queues of durable tasks: ingress submits a task once, workers take it, and it comes back to the queue until one of them
+ * has ended it. Nobody waits for an answer; what a task is and how far it is stands in its record elsewhere.
+ */
+import { Clock, Context, Effect, Exit, type Fiber, Layer, Metric, type Scope } from "effect"
+import { QueueFull, Unavailable } from "../../contract/JobError.ts"
+import type { Workload } from "../../contract/Operation.ts"
+import * as Attributes from "../../telemetry/Attributes.ts"
+import * as Metrics from "../../telemetry/Metrics.ts"
+import * as Span from "../../telemetry/Span.ts"
+import * as TraceParent from "../../telemetry/TraceParent.ts"
+import { encodeJob } from "../protocol/JobHeader.ts"
+import type { PulledJob } from "../worker/JobSource.ts"
+import { JobSource } from "../worker/JobSource.ts"
+import { JetStreamFailed, whileJetStreamFails } from "../provision/JobStreams.ts"
+import * as Limits from "../protocol/Timings.ts"
+import { Nats } from "../../nats/Nats.ts"
+import * as PoolServer from "../worker/PoolServer.ts"
+import { verdictIn } from "../ingress/Publication.ts"
+import { steady } from "../../nats/Steady.ts"
+import * as Subjects from "../protocol/Subjects.ts"
+
+/** What the queue holds of a task. */
+export interface SubmittedTask {
+  readonly workload: Workload
+  readonly pool: string
+  readonly id: string
+  readonly operation: string
+  readonly model: string
+  readonly tenant: string
+  /** Of the request that made it. */
+  readonly traceparent: string | undefined
+}
+
+/** `done`: the task has ended, for good or bad. `later`: somebody else has it, or what it needs is away. */
+export type Settlement = "done" | "later"
+
+export interface ServeTasksOptions extends PoolServer.PoolOptions {
+  /** Interrupted when the process ends and the task is given back: whatever it has begun goes on elsewhere. */
+  readonly run: (task: PulledJob) => Effect.Effect<Settlement>
+}
+
+/** How long a submission is tried, in milliseconds, and how long each try may take. */
+const submitWithinMs = 10_000
+const answerWithinMs = 2_000
+
+/** When a task that could not be worked on is looked at again, in milliseconds. */
+const laterMs = 2_000
+
+export class TaskQueue extends Context.Service<TaskQueue, {
+  /**
+   * Puts a task into its queue, and returns when JetStream has it on disk. May be repeated: a task that is submitted twice
+   * within two minutes is there once.
+   */
+  readonly submit: (task: SubmittedTask) => Effect.Effect<void, QueueFull | Unavailable>
+  /** Serves a pool until the scope closes. Waits with the first pull until the queue exists. */
+  readonly serve: (options: ServeTasksOptions) => Effect.Effect<PoolServer.Serving, never, Scope.Scope>
+}>()("shared/bus/TaskQueue") {
+  static readonly layer = Layer.effect(
+    TaskQueue,
+    Effect.gen(function*() {
+      const nats = yield* Nats
+      const clock = yield* Clock.Clock
+      const context = yield* Effect.context<Nats>()
+      return TaskQueue.of({
+        submit: (task) =>
+          Effect.flatMap(TraceParent.current, (traceparent) => publish(nats, { ...task, traceparent })).pipe(
+            Effect.tapErrorTag("JetStreamFailed", () => Metric.update(Metrics.jetStreamErrors("submit"), 1)),
+            Effect.retry(whileJetStreamFails),
+            Effect.timeoutOrElse({ duration: submitWithinMs, orElse: () => Effect.fail(unavailable) }),
+            Effect.catchTag("JetStreamFailed", () => Effect.fail(unavailable)),
+            Span.around(
+              `publish ${Subjects.jobSubject(task.workload, task.pool)}`,
+              {
+                kind: "producer",
+                ...TraceParent.asParent(task.traceparent)
+              },
+              Attributes.published({ ...task, subject: Subjects.jobSubject(task.workload, task.pool), bodySize: 0 }, 1)
+            )
+          ),
+        serve: (options) =>
+          Effect.suspend(() => {
+            const server = new Server(nats, options, steady(clock), context)
+            return Effect.provideService(PoolServer.serve(options, server), Nats, nats)
+          })
+      })
+    })
+  )
+}
+
+const unavailable = new Unavailable({ retryAfterMs: 2_000 })
+
+/** Nobody waits for a task, and what is asked stands in its record. */
+const nothingToAnswer = { attempt: 0, reply: "", deadline: 0, contentType: "", headers: undefined, bodySize: 0 }
+
+const publish = (nats: Nats["Service"], task: SubmittedTask): Effect.Effect<void, JetStreamFailed | QueueFull> =>
+  Effect.tryPromise({
+    try: () =>
+      nats.outbox.request(
+        Subjects.jobSubject(task.workload, task.pool),
+        new Uint8Array(0),
+        encodeJob({ ...nothingToAnswer, ...task }, task.id),
+        answerWithinMs
+      ),
+    catch: (cause) => new JetStreamFailed({ detail: String(cause) })
+  }).pipe(
+    Effect.flatMap((answer): Effect.Effect<void, JetStreamFailed | QueueFull> => {
+      const { detail, verdict } = verdictIn(answer)
+      switch (verdict) {
+        case "stored":
+        case "duplicate":
+          return Effect.void
+        case "full":
+          return Effect.fail(new QueueFull({ retryAfterMs: laterMs }))
+        case "unknown":
+          return Effect.fail(new JetStreamFailed({ detail }))
+      }
+    })
+  )
+
+class Server implements PoolServer.PoolServer {
+  readonly #nats: Nats["Service"]
+  readonly #options: ServeTasksOptions
+  readonly #fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
+  readonly source: JobSource
+  readonly #running = new Map<string, { readonly job: PulledJob; readonly fiber: Fiber.Fiber<Settlement> }>()
+  #heartbeats: NodeJS.Timeout | undefined
+  #closing = false
+
+  constructor(nats: Nats["Service"], options: ServeTasksOptions, now: () => number, context: Context.Context<never>) {
+    this.#nats = nats
+    this.#options = options
+    this.#fork = Effect.runForkWith(context)
+    this.source = new JobSource({ ...options, nats, now, onJob: (job) => this.#begin(job) })
+  }
+
+  open(): void {
+    this.#heartbeats = setInterval(() => {
+      for (const { job } of this.#running.values()) job.working()
+    }, Limits.heartbeatMs)
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true
+    await this.source.stop()
+    await PoolServer.endWithin(this.#options.graceMs, [...this.#running.values()].map(({ fiber }) => fiber))
+    clearInterval(this.#heartbeats)
+    this.#nats.outbox.flush()
+    if (this.#nats.isConnected()) await this.#nats.connection.flush()
+  }
+
+  #begin(job: PulledJob): void {
+    // given out again while it runs here: seen again after it has ended
+    if (this.#running.has(job.id)) return job.giveBack(laterMs)
+    const fiber = this.#fork(this.#options.run(job))
+    this.#running.set(job.id, { job, fiber })
+    fiber.addObserver((exit) => {
+      this.#running.delete(job.id)
+      if (Exit.isSuccess(exit) && exit.value === "done") return job.acknowledge()
+      job.giveBack(this.#closing ? undefined : laterMs)
+    })
+  }
+}

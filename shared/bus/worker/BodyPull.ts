@@ -1,0 +1,64 @@
+/**
+ * Fetches the bodies of large requests from ingress, part by part: the worker asks for a part when it has the last one,
+ * so that neither side nor the server between them holds more than a part in its buffers.
+ */
+import type { Msg } from "@nats-io/nats-core"
+import { Effect } from "effect"
+import { AnswerLost } from "../../contract/JobError.ts"
+import { frameBytes } from "../protocol/Timings.ts"
+import { header, parseControl } from "../protocol/Subjects.ts"
+
+/** A body is asked for in parts of this many bytes. */
+const partBytes = 4 * frameBytes
+
+/** How long the whole transfer may take, in milliseconds: 32 MiB at a little over 1 MiB/s. */
+const withinMs = 30_000
+
+interface Transfer {
+  readonly bytes: Uint8Array
+  received: number
+  asked: number
+  readonly ask: (offset: number, length: number) => void
+  readonly finish: (result: Effect.Effect<Uint8Array, AnswerLost>) => void
+}
+
+export class BodyPull {
+  readonly #transfers = new Map<string, Transfer>()
+
+  /** `key` names the attempt (`attemptKey`); `ask` sends a request for `length` bytes from `offset` on. Fails with `AnswerLost` where a part does not come. */
+  fetch(
+    key: string,
+    size: number,
+    ask: (offset: number, length: number) => void
+  ): Effect.Effect<Uint8Array, AnswerLost> {
+    return Effect.callback<Uint8Array, AnswerLost>((finish) => {
+      const transfer: Transfer = { bytes: Buffer.allocUnsafe(size), received: 0, asked: 0, ask, finish }
+      this.#transfers.set(key, transfer)
+      askNext(transfer)
+      return Effect.sync(() => this.#transfers.delete(key))
+    }).pipe(
+      Effect.timeoutOrElse({ duration: withinMs, orElse: () => Effect.fail(new AnswerLost()) }),
+      Effect.ensuring(Effect.sync(() => this.#transfers.delete(key)))
+    )
+  }
+
+  receive(message: Msg): void {
+    const transfer = this.#transfers.get(parseControl(message.subject).key)
+    if (transfer === undefined) return
+    const { data } = message
+    const offset = Number(message.headers?.get(header.offset))
+    if (offset !== transfer.received || offset + data.length > transfer.asked) {
+      return transfer.finish(Effect.fail(new AnswerLost()))
+    }
+    transfer.bytes.set(data, offset)
+    transfer.received += data.length
+    if (transfer.received === transfer.bytes.length) transfer.finish(Effect.succeed(transfer.bytes))
+    else if (transfer.received === transfer.asked) askNext(transfer)
+  }
+}
+
+const askNext = (transfer: Transfer): void => {
+  const length = Math.min(partBytes, transfer.bytes.length - transfer.received)
+  transfer.asked = transfer.received + length
+  transfer.ask(transfer.received, length)
+}

@@ -1,0 +1,345 @@
+/**
+ * POST /v1/chat/completions: the request and the answer of a chat completion.
+ *
+ * The schemas say what is checked. Fields that are not named here are the provider's business and reach it as they came.
+ * Clients send `null` for what they leave out, so every optional field takes it.
+ */
+import { Schema } from "effect"
+import { atLeast, between, JsonObject, ModelName, neededIf, optional } from "../Fields.ts"
+import { CompactionItem } from "./CompactionItem.ts"
+import type { Operation } from "../Operation.ts"
+import { translationHeader } from "../Translation.ts"
+
+export const TextPart = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String })
+export const ImagePart = Schema.Struct({
+  type: Schema.Literal("image_url"),
+  image_url: Schema.Struct({
+    url: Schema.NonEmptyString.annotateKey({ description: "An http(s) URL, or a data URL." }),
+    detail: optional(Schema.Literals(["low", "high", "auto"]))
+  })
+})
+export const AudioPart = Schema.Struct({
+  type: Schema.Literal("input_audio"),
+  input_audio: Schema.Struct({
+    data: Schema.NonEmptyString.annotateKey({ description: "Base64." }),
+    format: Schema.Literals(["wav", "mp3"])
+  })
+})
+export const FilePart = Schema.Struct({
+  type: Schema.Literal("file"),
+  file: Schema.Struct({
+    filename: optional(Schema.String),
+    file_data: optional(Schema.String),
+    file_id: optional(Schema.String)
+  })
+})
+export const VideoPart = Schema.Struct({
+  type: Schema.Literal("video_url"),
+  video_url: Schema.Struct({ url: Schema.NonEmptyString })
+})
+/** What an assistant refused with, as clients send it back in a conversation's history. */
+export const RefusalPart = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String })
+
+export const ContentPart = Schema.Union([TextPart, ImagePart, AudioPart, FilePart, VideoPart, RefusalPart])
+export type ContentPart = typeof ContentPart.Type
+
+export const ToolCall = Schema.Struct({
+  id: Schema.String,
+  type: Schema.Literal("function"),
+  function: Schema.Struct({
+    name: Schema.String,
+    arguments: Schema.String.annotateKey({ description: "JSON text, as the model wrote it: not necessarily valid." })
+  })
+})
+
+export const Message = Schema.Struct({
+  role: Schema.Literals(["system", "user", "assistant", "tool", "developer"]),
+  content: optional(Schema.Union([Schema.String, Schema.Array(ContentPart)])),
+  name: optional(Schema.String).annotateKey({ description: "Who of several people or assistants has said it." }),
+  tool_calls: optional(Schema.Array(ToolCall)).annotateKey({
+    description: "The functions that an assistant has called."
+  }),
+  tool_call_id: optional(Schema.String).annotateKey({
+    description: "The call that a message of the role `tool` answers."
+  }),
+  reasoning_content: optional(Schema.String).annotateKey({ description: "What an assistant thought." }),
+  reasoning_details: optional(Schema.Array(JsonObject)).annotateKey({
+    description: "What was thought with its signatures, as answers of this gateway bring it."
+  }),
+  refusal: optional(Schema.String).annotateKey({ description: "What an assistant refused with." })
+}).check(
+  Schema.makeFilter(
+    (message) =>
+      message.role === "assistant" || (message.content !== undefined && message.content !== null)
+        ? undefined
+        : { path: ["content"], issue: `is required for a message of the role ${message.role}` },
+    {
+      toJsonSchema: () => neededIf({ properties: { role: { not: { enum: ["assistant"] } } } }, "content")
+    }
+  ),
+  Schema.makeFilter((message) =>
+    message.role !== "tool" || typeof message.tool_call_id === "string"
+      ? undefined
+      : { path: ["tool_call_id"], issue: "is required for a message of the role tool" }, {
+    toJsonSchema: () => neededIf({ properties: { role: { enum: ["tool"] } } }, "tool_call_id")
+  })
+)
+export type Message = typeof Message.Type
+
+/** A message of the user as a compaction has kept it, in the words of the responses format. */
+export const KeptMessage = Schema.Struct({
+  type: Schema.Literal("message"),
+  role: Schema.Literal("user"),
+  content: Schema.Array(Schema.Union([
+    ...ContentPart.members,
+    Schema.Struct({ type: Schema.Literal("input_text"), text: Schema.String }),
+    Schema.Struct({
+      type: Schema.Literal("input_image"),
+      image_url: Schema.NonEmptyString.annotateKey({ description: "An http(s) URL, or a data URL." }),
+      detail: optional(Schema.Literals(["low", "high", "auto"]))
+    }),
+    Schema.Struct({
+      type: Schema.Literal("input_file"),
+      filename: optional(Schema.String),
+      file_data: optional(Schema.String),
+      file_id: optional(Schema.String)
+    })
+  ]))
+})
+export type KeptMessage = typeof KeptMessage.Type
+
+export const Tool = Schema.Struct({
+  type: Schema.Literal("function"),
+  function: Schema.Struct({
+    name: Schema.NonEmptyString,
+    description: optional(Schema.String),
+    parameters: optional(JsonObject).annotateKey({ description: "JSON Schema." }),
+    strict: optional(Schema.Boolean).annotateKey({ description: "Keep to the schema to the letter." })
+  })
+})
+
+export const ChatCompletionRequest = Schema.Struct({
+  model: ModelName,
+  messages: Schema.Array(Schema.Union([CompactionItem, Message, KeptMessage])).check(Schema.isMinLength(1)).annotateKey(
+    { description: "What a compaction has put out can stand in the place of what it was given." }
+  ),
+  temperature: optional(between(0, 2)).annotateKey({
+    description: "How freely the model chooses its words: 0 is the most likely ones. Default 1."
+  }),
+  top_p: optional(between(0, 1)).annotateKey({
+    description: "Choose only among the most likely tokens whose probabilities add up to this. Default 1."
+  }),
+  n: optional(atLeast(1)).annotateKey({ description: "How many answers. Default 1." }),
+  stream: optional(Schema.Boolean).annotateKey({
+    description: "Send the answer as server-sent events while it is made. Default false."
+  }),
+  stream_options: optional(Schema.Struct({
+    include_usage: optional(Schema.Boolean).annotateKey({
+      description: "Send the usage as the last event before the end."
+    })
+  })),
+  stop: optional(Schema.Union([Schema.String, Schema.Array(Schema.String)])).annotateKey({
+    description: "The answer ends before any of these."
+  }),
+  max_tokens: optional(atLeast(1)).annotateKey({
+    description: "The most tokens of the answer; the older name of `max_completion_tokens`."
+  }),
+  max_completion_tokens: optional(atLeast(1)).annotateKey({
+    description: "The most tokens of the answer, reasoning included."
+  }),
+  presence_penalty: optional(between(-2, 2)).annotateKey({
+    description: "Above 0: fewer words that have come before. Default 0."
+  }),
+  frequency_penalty: optional(between(-2, 2)).annotateKey({
+    description: "Above 0: fewer words the more often they have come. Default 0."
+  }),
+  logit_bias: optional(JsonObject).annotateKey({ description: "By token: from -100 (never) to 100 (always)." }),
+  user: optional(Schema.String).annotateKey({ description: "Who asks, as the client tells its users apart." }),
+  tools: optional(Schema.Array(Tool)).annotateKey({ description: "Functions that the model may call." }),
+  tool_choice: optional(Schema.Union([
+    Schema.Literals(["none", "auto", "required"]),
+    Schema.Struct({
+      type: Schema.Literal("function"),
+      function: Schema.Struct({ name: Schema.NonEmptyString })
+    })
+  ])).annotateKey({ description: "Whether a function is called, or which one. Default `auto` where there are tools." }),
+  parallel_tool_calls: optional(Schema.Boolean).annotateKey({
+    description: "Whether one answer may hold several calls."
+  }),
+  response_format: optional(Schema.Union([
+    Schema.Struct({ type: Schema.Literal("text") }),
+    Schema.Struct({ type: Schema.Literal("json_object") }),
+    Schema.Struct({ type: Schema.Literal("json_schema"), json_schema: JsonObject })
+  ])).annotateKey({ description: "The shape of the answer: plain text, any JSON, or JSON of a schema." }),
+  seed: optional(Schema.Int).annotateKey({
+    description: "The same seed and request give the same answer where the model can do that."
+  }),
+  reasoning_effort: optional(Schema.Literals(["low", "medium", "high"])).annotateKey({
+    description: "For models that reason."
+  }),
+  modalities: optional(Schema.Array(Schema.String)).annotateKey({
+    description: "Kinds of output, such as `text`, `image` or `audio`."
+  }),
+  audio: optional(Schema.Struct({ voice: optional(Schema.String), format: optional(Schema.String) })).annotateKey({
+    description: "How spoken output sounds."
+  })
+})
+export type ChatCompletionRequest = typeof ChatCompletionRequest.Type
+
+export const finishReasons = ["stop", "length", "tool_calls", "content_filter"] as const
+
+/** Usage as the OpenAI dialect counts it (api of chat completions, completions and compaction). */
+export const TokenUsage = Schema.Struct({
+  prompt_tokens: Schema.Int,
+  completion_tokens: Schema.Int,
+  total_tokens: Schema.Int,
+  prompt_tokens_details: Schema.optionalKey(Schema.Struct({
+    cached_tokens: Schema.optionalKey(Schema.Int),
+    cache_write_tokens: Schema.optionalKey(Schema.Int),
+    text_tokens: Schema.optionalKey(Schema.Int),
+    audio_tokens: Schema.optionalKey(Schema.Int),
+    image_tokens: Schema.optionalKey(Schema.Int)
+  })),
+  completion_tokens_details: Schema.optionalKey(Schema.Struct({
+    text_tokens: Schema.optionalKey(Schema.Int),
+    audio_tokens: Schema.optionalKey(Schema.Int),
+    reasoning_tokens: Schema.optionalKey(Schema.Int)
+  }))
+})
+
+/**
+ * A stretch of reasoning. Clients hand back what they were given, so that a provider which signs what it thought can go on
+ * from there; the text is `reasoning_content` once more.
+ */
+const ReasoningDetail = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("reasoning.text"), text: Schema.String, signature: Schema.String }),
+  /** Only the provider can read it. */
+  Schema.Struct({ type: Schema.Literal("reasoning.encrypted"), data: Schema.String })
+])
+export type ReasoningDetail = typeof ReasoningDetail.Type
+
+/** A picture that the model has made, as a data URL. */
+const AnswerImage = Schema.Struct({
+  type: Schema.Literal("image_url"),
+  image_url: Schema.Struct({ url: Schema.String })
+})
+export type AnswerImage = typeof AnswerImage.Type
+
+export const ChatCompletion = Schema.Struct({
+  id: Schema.String,
+  object: Schema.Literal("chat.completion"),
+  created: Schema.Int.annotateKey({ description: "Seconds since the epoch." }),
+  model: Schema.String,
+  choices: Schema.Array(Schema.Struct({
+    index: Schema.Int,
+    message: Schema.Struct({
+      role: Schema.Literal("assistant"),
+      content: Schema.NullOr(Schema.String),
+      refusal: Schema.NullOr(Schema.String),
+      tool_calls: Schema.optionalKey(Schema.Array(ToolCall)),
+      reasoning_content: Schema.optionalKey(Schema.String),
+      reasoning_details: Schema.optionalKey(Schema.Array(ReasoningDetail)),
+      images: Schema.optionalKey(Schema.Array(AnswerImage))
+    }),
+    logprobs: Schema.Null,
+    finish_reason: Schema.Literals(finishReasons).annotateKey({ description: "Why the answer ended." })
+  })),
+  usage: TokenUsage,
+  system_fingerprint: Schema.optionalKey(Schema.String)
+})
+export type ChatCompletion = typeof ChatCompletion.Type
+
+/** The frames of a streamed answer. */
+const events = (...chunks: ReadonlyArray<object>): string =>
+  chunks.map((chunk) => `data: ${JSON.stringify({ ...chunkHead, ...chunk })}\n\n`).join("") + "data: [DONE]\n\n"
+
+const chunkHead = {
+  id: "chatcmpl-c6532a9f8bf4426f8e9a5f01d28480e4",
+  object: "chat.completion.chunk",
+  created: 1795301087,
+  model: "local-chat"
+}
+
+export const chatCompletions = {
+  name: "chat.completions",
+  summary: "Create a model response from a conversation",
+  paths: ["/v1/chat/completions"],
+  workloads: ["chat"],
+  dialect: "openai",
+  request: ChatCompletionRequest,
+  response: ChatCompletion,
+  streams: (request) => request.stream === true,
+  headers: [translationHeader],
+  description: "The answer comes whole, or with `stream` as server-sent events that end with `data: [DONE]`. " +
+    "What the model's provider cannot do is refused by its name, or named in `x-translation-warnings`.",
+  examples: {
+    whole: {
+      summary: "One answer in JSON",
+      model: "local-chat",
+      body: {
+        messages: [
+          { role: "system", content: "Answer briefly." },
+          { role: "user", content: "Say: The lighthouse was built in 1871." }
+        ]
+      },
+      answer: {
+        id: "chatcmpl-c6532a9f8bf4426f8e9a5f01d28480e4",
+        object: "chat.completion",
+        created: 1795301087,
+        model: "local-chat",
+        choices: [{
+          index: 0,
+          message: { role: "assistant", content: "The lighthouse was built in 1871.", refusal: null },
+          logprobs: null,
+          finish_reason: "stop"
+        }],
+        usage: { prompt_tokens: 19, completion_tokens: 9, total_tokens: 28 },
+        system_fingerprint: "local-echo"
+      }
+    },
+    streamed: {
+      summary: "The answer in events, with the usage at the end",
+      model: "local-chat",
+      body: {
+        messages: [{ role: "user", content: "Say: The lighthouse was built in 1871." }],
+        stream: true,
+        stream_options: { include_usage: true }
+      },
+      answer: events(
+        { choices: [{ index: 0, delta: { role: "assistant", content: "" }, finish_reason: null }], usage: null },
+        { choices: [{ index: 0, delta: { content: "The lighthouse" }, finish_reason: null }], usage: null },
+        { choices: [{ index: 0, delta: {}, finish_reason: "stop" }], usage: null },
+        { choices: [], usage: { prompt_tokens: 19, completion_tokens: 9, total_tokens: 28 } }
+      )
+    },
+    picture: {
+      summary: "A question about a picture",
+      model: "local-chat",
+      body: {
+        messages: [{
+          role: "user",
+          content: [
+            { type: "text", text: "What is in this picture?" },
+            { type: "image_url", image_url: { url: "https://pictures.example/lighthouse.png", detail: "low" } }
+          ]
+        }]
+      }
+    },
+    tools: {
+      summary: "With a function that the model may call",
+      model: "local-chat",
+      body: {
+        messages: [{ role: "user", content: "What is the weather in Cork?" }],
+        tools: [{
+          type: "function",
+          function: {
+            name: "weather",
+            description: "The weather at a place",
+            parameters: { type: "object", properties: { place: { type: "string" } }, required: ["place"] }
+          }
+        }],
+        tool_choice: "auto"
+      }
+    }
+  }
+} satisfies Operation

@@ -1,0 +1,108 @@
+/**
+ * POST /v1/embeddings and POST /v1/engines/{model}/embeddings: texts and the vectors they become.
+ *
+ * The second path is the older form of the first: the model stands in the path, and wins over one in the body.
+ */
+import { Schema } from "effect"
+import { integer, ModelName, optional } from "../Fields.ts"
+import type { Operation } from "../Operation.ts"
+
+/** Texts in one request. */
+const maxInputs = 2_048
+/** The longest vector that can be asked for. */
+const maxDimensions = 4_096
+
+const common = {
+  input: Schema.Union([
+    Schema.NonEmptyString,
+    Schema.Array(Schema.NonEmptyString).check(Schema.isBetweenLength(1, maxInputs))
+  ]).annotateKey({
+    description:
+      "One text or several, none of them empty. Token arrays are not taken: what they mean depends on the model."
+  }),
+  encoding_format: optional(Schema.Literals(["float", "base64"])).annotateKey({
+    description: "`base64` is the vector as little-endian 32-bit floats. Default `float`."
+  }),
+  dimensions: optional(integer(1, maxDimensions)).annotateKey({
+    description: "Length of the vectors; the model's own where absent."
+  })
+}
+
+export const EmbeddingsRequest = Schema.Struct({ model: ModelName, ...common })
+export type EmbeddingsRequest = typeof EmbeddingsRequest.Type
+
+export const EngineEmbeddingsRequest = Schema.Struct({
+  model: optional(Schema.String).annotateKey({ description: "The path names the model; one here changes nothing." }),
+  ...common
+})
+export type EngineEmbeddingsRequest = typeof EngineEmbeddingsRequest.Type
+
+export const EmbeddingList = Schema.Struct({
+  object: Schema.Literal("list"),
+  data: Schema.Array(Schema.Struct({
+    object: Schema.Literal("embedding"),
+    index: Schema.Int.annotateKey({ description: "Of the text in `input`." }),
+    embedding: Schema.Union([Schema.Array(Schema.Finite), Schema.String])
+  })),
+  model: Schema.String,
+  usage: Schema.Struct({ prompt_tokens: Schema.Int, total_tokens: Schema.Int })
+})
+
+export const embeddings = {
+  name: "embeddings",
+  summary: "Turn texts into vectors",
+  paths: ["/v1/embeddings"],
+  workloads: ["embeddings"],
+  dialect: "openai",
+  request: EmbeddingsRequest,
+  response: EmbeddingList,
+  streams: () => false,
+  description: "Each text becomes one vector, in the order of `input`.",
+  examples: {
+    several: {
+      summary: "Several texts",
+      model: "local-embedding",
+      body: { input: ["one", "two"], dimensions: 4 },
+      answer: {
+        object: "list",
+        data: [
+          { object: "embedding", index: 0, embedding: [0, 0, 0, -1] },
+          { object: "embedding", index: 1, embedding: [0, 0.6, 0, 0.8] }
+        ],
+        model: "local-embedding",
+        usage: { prompt_tokens: 2, total_tokens: 2 }
+      }
+    },
+    base64: {
+      summary: "One text, its vector as base64",
+      model: "local-embedding",
+      body: { input: "one", dimensions: 4, encoding_format: "base64" },
+      answer: {
+        object: "list",
+        data: [{ object: "embedding", index: 0, embedding: "AAAAAAAAAAAAAAAAAACAvw==" }],
+        model: "local-embedding",
+        usage: { prompt_tokens: 1, total_tokens: 1 }
+      }
+    }
+  }
+} satisfies Operation
+
+export const engineEmbeddings = {
+  name: "engines.embeddings",
+  summary: "Turn texts into vectors, with the model named in the path",
+  paths: ["/v1/engines/{model}/embeddings"],
+  workloads: ["embeddings"],
+  dialect: "openai",
+  request: EngineEmbeddingsRequest,
+  response: EmbeddingList,
+  streams: () => false,
+  description: "The same as `/v1/embeddings`, with the model in the path, which wins over one in the body.",
+  examples: {
+    several: embeddings.examples.several,
+    repeated: {
+      summary: "The model in the body as well",
+      model: "local-embedding",
+      body: { model: "local-embedding", input: "one" }
+    }
+  }
+} satisfies Operation

@@ -1,0 +1,188 @@
+/**
+ * POST /v1beta/models/{model}:generateContent: content generation in the Gemini format, of text or of pictures, whichever
+ * the model makes; and its streamed form.
+ */
+import { Schema } from "effect"
+import { atLeast, between, JsonObject, optional } from "../Fields.ts"
+import type { Operation } from "../Operation.ts"
+import { translationHeader } from "../Translation.ts"
+
+/** A part holds one of these; what else it holds, such as signatures of thoughts, is the provider's business. */
+export const Part = Schema.Struct({
+  text: optional(Schema.String),
+  inlineData: optional(Schema.Struct({ mimeType: Schema.NonEmptyString, data: Schema.NonEmptyString })),
+  fileData: optional(Schema.Struct({ mimeType: optional(Schema.String), fileUri: Schema.NonEmptyString })),
+  functionCall: optional(Schema.Struct({
+    id: optional(Schema.String),
+    name: Schema.NonEmptyString,
+    args: optional(JsonObject)
+  })),
+  functionResponse: optional(Schema.Struct({
+    id: optional(Schema.String),
+    name: Schema.NonEmptyString,
+    response: optional(JsonObject)
+  })),
+  thought: optional(Schema.Boolean),
+  thoughtSignature: optional(Schema.String)
+})
+export type Part = typeof Part.Type
+
+const Content = Schema.Struct({
+  role: optional(Schema.Literals(["user", "model", "function", "system"])),
+  parts: Schema.Array(Part).check(Schema.isMinLength(1))
+})
+
+const FunctionDeclaration = Schema.Struct({
+  name: Schema.NonEmptyString,
+  description: optional(Schema.String),
+  parameters: optional(JsonObject),
+  parametersJsonSchema: Schema.optionalKey(Schema.Unknown)
+})
+
+/** The sizes of pictures by their longer side: 512, 1,024, 2,048 and 4,096 pixels. */
+export const imageSizes = ["512", "1K", "2K", "4K"] as const
+
+const GenerationConfig = Schema.Struct({
+  temperature: optional(between(0, 2)),
+  topP: optional(Schema.Finite).annotateKey({
+    description: "Choose only among the most likely tokens whose probabilities add up to this."
+  }),
+  topK: optional(Schema.Finite).annotateKey({ description: "Choose only among this many tokens." }),
+  candidateCount: optional(atLeast(1)).annotateKey({ description: "How many answers." }),
+  maxOutputTokens: optional(atLeast(1)).annotateKey({ description: "The most tokens of the answer." }),
+  stopSequences: optional(Schema.Array(Schema.String)).annotateKey({
+    description: "The answer ends before any of these."
+  }),
+  seed: optional(Schema.Int),
+  presencePenalty: optional(Schema.Finite),
+  frequencyPenalty: optional(Schema.Finite),
+  thinkingConfig: optional(Schema.Struct({
+    includeThoughts: optional(Schema.Boolean),
+    thinkingBudget: optional(Schema.Int).annotateKey({
+      description: "In tokens; 0 switches it off, -1 leaves it to the model."
+    }),
+    thinkingLevel: optional(Schema.String)
+  })),
+  responseMimeType: optional(Schema.String).annotateKey({ description: "`application/json` for an answer in JSON." }),
+  responseSchema: optional(JsonObject).annotateKey({ description: "The schema of an answer in JSON." }),
+  responseJsonSchema: Schema.optionalKey(Schema.Unknown),
+  responseModalities: optional(Schema.Array(Schema.Literals(["TEXT", "IMAGE", "AUDIO"]))).annotateKey({
+    description: "Kinds of output."
+  }),
+  imageConfig: optional(Schema.Struct({
+    aspectRatio: optional(
+      Schema.String.check(Schema.isPattern(/^[1-9]\d?:[1-9]\d?$/u, { expected: "an aspect ratio such as 16:9" }))
+    ).annotateKey({ description: "`<w>:<h>`, whole numbers from 1 to 99." }),
+    imageSize: optional(Schema.Literals(imageSizes)).annotateKey({
+      description: "The longer side of a picture: 512, 1,024, 2,048 or 4,096 pixels."
+    })
+  }))
+})
+
+export const GenerateContentRequest = Schema.Struct({
+  model: optional(Schema.String).annotateKey({
+    description: "The path names the model; clients that repeat it here are not contradicted."
+  }),
+  contents: Schema.Array(Content).check(Schema.isMinLength(1)).annotateKey({ description: "The conversation." }),
+  systemInstruction: optional(Schema.Struct({ parts: Schema.Array(Part) })).annotateKey({
+    description: "Instructions for the whole conversation."
+  }),
+  tools: optional(Schema.Array(Schema.Struct({ functionDeclarations: optional(Schema.Array(FunctionDeclaration)) }))),
+  toolConfig: optional(Schema.Struct({
+    functionCallingConfig: optional(Schema.Struct({
+      mode: optional(Schema.Literals(["MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"])),
+      allowedFunctionNames: optional(Schema.Array(Schema.String))
+    }))
+  })),
+  safetySettings: optional(Schema.Array(JsonObject)).annotateKey({ description: "What the provider is to block." }),
+  generationConfig: optional(GenerationConfig)
+})
+export type GenerateContentRequest = typeof GenerateContentRequest.Type
+
+export const GenerateContentAnswer = Schema.Struct({
+  candidates: Schema.Array(Schema.Struct({
+    content: Schema.Struct({ role: Schema.Literal("model"), parts: Schema.Array(JsonObject) }),
+    finishReason: Schema.optionalKey(Schema.String),
+    index: Schema.Int,
+    safetyRatings: Schema.Array(JsonObject)
+  })),
+  usageMetadata: Schema.optionalKey(Schema.Struct({
+    promptTokenCount: Schema.Int,
+    candidatesTokenCount: Schema.Int,
+    totalTokenCount: Schema.Int,
+    cachedContentTokenCount: Schema.optionalKey(Schema.Int),
+    thoughtsTokenCount: Schema.optionalKey(Schema.Int)
+  })),
+  modelVersion: Schema.String,
+  responseId: Schema.String
+})
+export type GenerateContentAnswer = typeof GenerateContentAnswer.Type
+
+export const generateContent = {
+  name: "generateContent",
+  summary: "Generate text or pictures from parts",
+  paths: ["/v1beta/models/{model}:generateContent", "/v1/models/{model}:generateContent"],
+  workloads: ["chat", "images"],
+  dialect: "gemini",
+  request: GenerateContentRequest,
+  response: GenerateContentAnswer,
+  streams: () => false,
+  headers: [translationHeader],
+  description: "The answer is text or pictures, whichever the model of the path makes.",
+  examples: {
+    text: {
+      summary: "Text",
+      model: "local-chat",
+      body: {
+        contents: [{ role: "user", parts: [{ text: "Say: The lighthouse was built in 1871." }] }],
+        generationConfig: { maxOutputTokens: 100 }
+      },
+      answer: {
+        candidates: [{
+          content: { role: "model", parts: [{ text: "The lighthouse was built in 1871." }] },
+          finishReason: "STOP",
+          index: 0,
+          safetyRatings: []
+        }],
+        usageMetadata: { promptTokenCount: 14, candidatesTokenCount: 9, totalTokenCount: 23 },
+        modelVersion: "local-chat",
+        responseId: "a2c967d74f0f47a1bb9eec8599794475"
+      }
+    },
+    picture: {
+      summary: "A picture",
+      model: "local-image",
+      body: {
+        contents: [{ role: "user", parts: [{ text: "A lighthouse at night" }] }],
+        generationConfig: {
+          responseModalities: ["TEXT", "IMAGE"],
+          imageConfig: { aspectRatio: "16:9", imageSize: "512" }
+        }
+      }
+    }
+  }
+} satisfies Operation
+
+export const streamGenerateContent = {
+  ...generateContent,
+  name: "streamGenerateContent",
+  summary: "Generate text or pictures from parts, streamed",
+  paths: ["/v1beta/models/{model}:streamGenerateContent", "/v1/models/{model}:streamGenerateContent"],
+  streams: () => true,
+  description:
+    "The parts come as server-sent events. Official clients add `alt=sse` to the address, which changes nothing.",
+  examples: {
+    streamed: {
+      summary: "Text in events",
+      model: "local-chat",
+      body: generateContent.examples.text.body,
+      answer: [
+        "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":[{\"text\":\"The lighthouse\"}]},\"index\":0," +
+        "\"safetyRatings\":[]}],\"modelVersion\":\"local-chat\",\"responseId\":\"7d22\"}",
+        "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":[{\"text\":\"\"}]},\"finishReason\":\"STOP\",\"index\":0," +
+        "\"safetyRatings\":[]}],\"usageMetadata\":{\"promptTokenCount\":14,\"candidatesTokenCount\":9,\"totalTokenCount\":23}," +
+        "\"modelVersion\":\"local-chat\",\"responseId\":\"7d22\"}\n\n"
+      ].join("\n\n")
+    }
+  }
+} satisfies Operation

@@ -1,0 +1,134 @@
+/**
+ * POST /v1/images/edits: pictures, an instruction, and what becomes of them.
+ *
+ * The request comes in the two forms of JSON that generations take, with the pictures in the messages or as `image`, and
+ * as `multipart/form-data` with the pictures as files named `image` or `image[]`.
+ */
+import { Schema } from "effect"
+import { hasPrompt, imageRequestFields, ImageResult, imageSettings, type Input, Prompt } from "./ImageGenerations.ts"
+import { given, ModelName } from "../Fields.ts"
+import type { Operation } from "../Operation.ts"
+
+/** How many pictures one request may bring. */
+const maximumImages = 16
+
+const severalOf = <S extends Schema.Constraint>(image: S) =>
+  Schema.Union([image, Schema.Array(image).check(Schema.isMinLength(1))])
+
+/** An http(s) URL, a data URL, or base64. */
+const ImageText = Schema.NonEmptyString
+
+interface Pictures {
+  readonly input?: typeof Input.Type | null
+  readonly image?: unknown
+}
+
+/** The pictures in the messages, in their order. */
+export const imagesOf = (messages: typeof Input.Type["messages"]): ReadonlyArray<string> =>
+  messages.flatMap(({ content }) => content.flatMap(({ image }) => image ?? []))
+
+const hasImage = Schema.makeFilter(({ image, input }: Pictures) => {
+  if (input === undefined || input === null) {
+    if (image === undefined || image === null) return { path: ["image"], issue: "is required" }
+    return Array.isArray(image) && image.length > maximumImages
+      ? { path: ["image"], issue: `must hold at most ${maximumImages} images` }
+      : undefined
+  }
+  const { length } = imagesOf(input.messages)
+  return length > 0 && length <= maximumImages
+    ? undefined
+    : { path: ["input", "messages"], issue: `must hold from 1 to ${maximumImages} images` }
+}, {
+  toJsonSchema: () => ({
+    anyOf: ["image", "input"].map(given),
+    properties: { image: { maxItems: maximumImages } }
+  })
+})
+
+export const ImageEditRequest = Schema.Struct({
+  ...imageRequestFields,
+  image: Schema.optionalKey(Schema.NullOr(severalOf(ImageText))).annotateKey({
+    description: "Pictures in the form of fields: http(s) URLs, data URLs, or base64."
+  }),
+  mask: Schema.optionalKey(Schema.NullOr(ImageText)).annotateKey({
+    description: "The picture is changed where this one is transparent, and nowhere else."
+  })
+}).check(hasPrompt, hasImage)
+export type ImageEditRequest = typeof ImageEditRequest.Type
+
+/** A field of a form, where everything but a file is a text. */
+const text = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.toCodecStringTree(schema))
+
+const ImageFile = Schema.instanceOf(File, { expected: "a file" })
+
+export const ImageEditForm = Schema.fromFormData(
+  Schema.Struct({
+    model: ModelName,
+    prompt: Prompt.annotateKey({ description: "What is to become of the pictures." }),
+    image: severalOf(Schema.Union([ImageFile, ImageText])).annotateKey({
+      description: "Files, or texts as in JSON. Several may be named `image[]`."
+    }),
+    mask: Schema.optionalKey(Schema.Union([ImageFile, ImageText])).annotateKey({
+      description: "The picture is changed where this one is transparent, and nowhere else."
+    }),
+    n: text(imageSettings.n),
+    size: text(imageSettings.size),
+    seed: text(imageSettings.seed),
+    negative_prompt: text(imageSettings.negative_prompt),
+    prompt_extend: text(imageSettings.prompt_extend),
+    watermark: text(imageSettings.watermark),
+    response_format: text(imageSettings.response_format),
+    output_format: text(imageSettings.output_format),
+    output_compression: text(imageSettings.output_compression),
+    stream: text(imageSettings.stream),
+    partial_images: text(imageSettings.partial_images),
+    user: text(imageSettings.user)
+  }).check(hasImage)
+)
+export type ImageEditForm = typeof ImageEditForm.Type
+
+/** Eight by eight blue pixels. */
+const picture =
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAMAAADz0U65AAAAA1BMVEU6bqXTREzSAAAACXBIWXMAAAPoAAAD6" +
+  "AG1e1JrAAAADElEQVQI12NgoA4AAABIAAH/myMhAAAAAElFTkSuQmCC"
+
+const edited = { created: 1795301088, data: [{ b64_json: "iVBORw0KGgoAAAANSUhEUgAA…" }] }
+
+export const imageEdits = {
+  name: "images.edits",
+  summary: "Change pictures as an instruction says",
+  paths: ["/v1/images/edits"],
+  workloads: ["images"],
+  dialect: "openai",
+  request: ImageEditRequest,
+  form: ImageEditForm,
+  response: ImageResult,
+  streams: () => false,
+  description:
+    "There are three forms of request: pictures and instruction in `input.messages`, as the fields `image` " +
+    "and `prompt`, and as `multipart/form-data`, where pictures are files or texts.",
+  examples: {
+    messages: {
+      summary: "Picture and instruction in messages",
+      model: "local-image",
+      body: {
+        input: { messages: [{ role: "user", content: [{ image: picture }, { text: "Make it grayscale" }] }] },
+        parameters: { n: 1 }
+      },
+      answer: edited
+    },
+    fields: {
+      summary: "Picture and instruction as fields",
+      model: "local-image",
+      body: { image: picture, prompt: "Make it grayscale" },
+      answer: edited
+    },
+    form: {
+      summary: "A form; a picture can be a file, or a text as here",
+      model: "local-image",
+      body: { image: picture, prompt: "Make it grayscale" },
+      isForm: true,
+      answer: edited
+    }
+  }
+} satisfies Operation

@@ -1,0 +1,180 @@
+/**
+ * POST /v1/video/generations: the request for a video, the task that is made of it, and what can be learned of the task.
+ *
+ * A video takes longer than a client waits on a socket: the answer is a task to ask for again. Clients send `null` for
+ * what they leave out, so every optional field takes it.
+ */
+import { Schema } from "effect"
+import { between, integer, ModelName, optional } from "../Fields.ts"
+import type { Operation } from "../Operation.ts"
+
+/** What is made where the request does not say. */
+export const videoDefaults = { duration: 4, width: 640, height: 360, fps: 24 } as const
+
+/** The most pixels in all frames of one video together: 12 seconds at 1920x1080 and 24 frames per second. */
+const maximumPixels = 12 * 24 * 1920 * 1080
+
+/** The shortest and the longest side of the picture, in pixels. */
+const minimumSide = 64
+const maximumSide = 1920
+
+/** A side of the picture in pixels: H.264 codes colours by blocks of two. */
+const Side = Schema.Int.check(
+  Schema.isBetween({ minimum: minimumSide, maximum: maximumSide }),
+  Schema.makeFilter((pixels) => pixels % 2 === 0, {
+    expected: `an even number from ${minimumSide} to ${maximumSide}`,
+    toJsonSchema: () => ({ multipleOf: 2 })
+  })
+)
+
+const Metadata = Schema.StructWithRest(
+  Schema.Struct({
+    negative_prompt: optional(Schema.String.check(Schema.isMaxLength(4_000))).annotateKey({
+      description: "What the video must not show."
+    }),
+    style: optional(Schema.String.check(Schema.isMaxLength(200))),
+    quality_level: optional(Schema.String.check(Schema.isMaxLength(200))).annotateKey({
+      description: "Which ones there are is the model's business."
+    })
+  }),
+  [Schema.Record(Schema.String, Schema.Unknown)]
+)
+
+interface Extent {
+  readonly duration?: number | null
+  readonly width?: number | null
+  readonly height?: number | null
+  readonly fps?: number | null
+}
+
+/** The length, size and rate of the video that was asked for; at least one frame. */
+export const extentOf = (request: Extent) => {
+  const duration = request.duration ?? videoDefaults.duration
+  const fps = request.fps ?? videoDefaults.fps
+  return {
+    width: request.width ?? videoDefaults.width,
+    height: request.height ?? videoDefaults.height,
+    fps,
+    duration,
+    /** The duration to the nearest whole frame. */
+    frames: Math.max(1, Math.round(duration * fps))
+  }
+}
+
+const isBounded = Schema.makeFilter((request: Extent) => {
+  const { fps, frames, height, width } = extentOf(request)
+  const most = Math.floor(maximumPixels / (width * height) / fps * 10) / 10
+  return frames * width * height <= maximumPixels
+    ? undefined
+    : {
+      path: ["duration"],
+      issue: `must be at most ${most} seconds at ${width}x${height} and ${fps} frames per second`
+    }
+})
+
+export const VideoGenerationRequest = Schema.Struct({
+  model: ModelName,
+  prompt: Schema.NonEmptyString.check(Schema.isMaxLength(32_000)).annotateKey({
+    description: "What the video is to show."
+  }),
+  image: optional(Schema.NonEmptyString).annotateKey({
+    description: "A picture to begin with: an http(s) URL, a data URL, or base64."
+  }),
+  duration: optional(between(1, 20)).annotateKey({
+    description: `Seconds. Default ${videoDefaults.duration}. All frames together may have ` +
+      `${maximumPixels.toLocaleString("en")} pixels: duration × fps × width × height.`
+  }),
+  width: optional(Side).annotateKey({ description: "Pixels, an even number. Default 640." }),
+  height: optional(Side).annotateKey({ description: "Pixels, an even number. Default 360." }),
+  fps: optional(integer(1, 60)).annotateKey({
+    description: "Frames per second. Default 24."
+  }),
+  seed: optional(integer(0, Number.MAX_SAFE_INTEGER)).annotateKey({
+    description: "The same seed and prompt give the same video."
+  }),
+  n: optional(Schema.Literal(1)).annotateKey({ description: "One task is one video: several are several requests." }),
+  response_format: optional(Schema.Literals(["url", "mp4"])).annotateKey({
+    description: "The video is always fetched from an address, and always an MP4 file."
+  }),
+  user: optional(Schema.String).annotateKey({ description: "Who asks, as the client tells its users apart." }),
+  metadata: optional(Metadata)
+}).check(isBounded)
+export type VideoGenerationRequest = typeof VideoGenerationRequest.Type
+
+/** `queued` → `in_progress` → `completed` | `failed`; `cancelled` from either of the first two. */
+export const TaskStatus = Schema.Literals(["queued", "in_progress", "completed", "failed", "cancelled"])
+export type TaskStatus = typeof TaskStatus.Type
+
+export const VideoMetadata = Schema.Struct({
+  duration: Schema.Finite.annotateKey({ description: "Seconds, of whole frames." }),
+  fps: Schema.Finite,
+  width: Schema.Int,
+  height: Schema.Int,
+  seed: Schema.NullOr(Schema.Int).annotateKey({ description: "`null` where the provider does not tell." }),
+  warnings: Schema.optionalKey(Schema.Array(Schema.String)).annotateKey({
+    description: "What of the request could not be carried over to the provider, by its path."
+  })
+})
+export type VideoMetadata = typeof VideoMetadata.Type
+
+export const VideoTaskCreated = Schema.Struct({ task_id: Schema.String, status: TaskStatus })
+
+/** A task as its client sees it. */
+export const VideoTaskView = Schema.Struct({
+  task_id: Schema.String,
+  status: TaskStatus,
+  progress: integer(0, 100).annotateKey({ description: "Percent." }),
+  model: Schema.String,
+  created: Schema.Int.annotateKey({ description: "This and the other times in seconds since the epoch." }),
+  completed_at: Schema.optionalKey(Schema.Int),
+  expires_at: Schema.Int.annotateKey({ description: "When the task, and its video with it, is forgotten." }),
+  url: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Where the video is, for whoever holds this address, until it expires."
+  }),
+  format: Schema.optionalKey(Schema.String),
+  metadata: Schema.NullOr(VideoMetadata),
+  error: Schema.NullOr(Schema.Struct({
+    message: Schema.String,
+    type: Schema.String,
+    param: Schema.NullOr(Schema.String),
+    code: Schema.NullOr(Schema.String)
+  }))
+})
+export type VideoTaskView = typeof VideoTaskView.Type
+
+export const videoGenerations = {
+  name: "video.generations",
+  summary: "Make a video from a prompt, as a task to ask for again",
+  paths: ["/v1/video/generations"],
+  workloads: ["video"],
+  dialect: "openai",
+  request: VideoGenerationRequest,
+  response: VideoTaskCreated,
+  streams: () => false,
+  kind: "task",
+  task: VideoTaskView,
+  description:
+    "Answers at once with a task. Ask for it below this path until it is `completed`, then fetch its video. " +
+    "With an `idempotency-key` the same request makes one task, however often it is sent.",
+  examples: {
+    text: {
+      summary: "A video from a text",
+      model: "local-video",
+      body: { prompt: "Waves at sunset", duration: 1, width: 128, height: 72, fps: 4 },
+      answer: { task_id: "task_10p1BSzrov2PDe4XZfLWPh5fYLyBmODm", status: "queued" }
+    },
+    settings: {
+      summary: "With settings of the model's own",
+      model: "local-video",
+      body: {
+        prompt: "Waves at sunset",
+        duration: 1,
+        width: 128,
+        height: 72,
+        fps: 4,
+        seed: 7,
+        metadata: { negative_prompt: "people", style: "watercolour" }
+      }
+    }
+  }
+} satisfies Operation

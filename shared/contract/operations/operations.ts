@@ -1,0 +1,33 @@
+/** The list of all operations. Whatever exists once per operation is derived from it. */
+import { audioSpeech } from "./AudioSpeech.ts"
+import { chatCompletions } from "./ChatCompletions.ts"
+import { compaction } from "./Compaction.ts"
+import { completions } from "./Completions.ts"
+import { embeddings, engineEmbeddings } from "./Embeddings.ts"
+import { generateContent, streamGenerateContent } from "./GenerateContent.ts"
+import { imageEdits } from "./ImageEdits.ts"
+import { imageGenerations } from "./ImageGenerations.ts"
+import { messages } from "./Messages.ts"
+import type { Operation } from "../Operation.ts"
+import { rerank } from "./Rerank.ts"
+import { videoGenerations } from "./VideoGenerations.ts"
+
+export const operations: ReadonlyArray<Operation> = [
+  audioSpeech,
+  chatCompletions,
+  compaction,
+  completions,
+  embeddings,
+  engineEmbeddings,
+  generateContent,
+  imageEdits,
+  imageGenerations,
+  messages,
+  rerank,
+  streamGenerateContent,
+  videoGenerations
+]
+
+const byName = new Map(operations.map((operation) => [operation.name, operation]))
+
+export const operationNamed = (name: string): Operation | undefined => byName.get(name)

@@ -1,0 +1,41 @@
+/** The latest events of a stream, and a way to add one: for records that people read, few at a time. */
+import { jetstream, jetstreamManager } from "@nats-io/jetstream"
+import { Effect } from "effect"
+import { openEvents } from "./EventStream.ts"
+import { attempt, type JetStreamFailed } from "../bus/provision/JobStreams.ts"
+import { natsOf } from "./Nats.ts"
+import type { KeptEvents } from "./Storage.ts"
+
+export interface Journal {
+  /** Returns when the event is on disk. */
+  readonly append: (subject: string, payload: string) => Effect.Effect<void, JetStreamFailed>
+  /** At most so many, the newest first. */
+  readonly latest: (count: number) => Effect.Effect<ReadonlyArray<string>, JetStreamFailed>
+}
+
+/** How many events are fetched at the same time. */
+const fetchedAtOnce = 50
+
+/** Opens the stream, creating it where this process may; see `openEvents`. */
+export const openJournal = Effect.fn("Journal.openJournal")(function*<K extends KeptEvents>(stream: K) {
+  const nats = yield* natsOf(stream)
+  yield* openEvents(stream)
+  const manager = yield* attempt(() => jetstreamManager(nats.connection, { checkAPI: false, timeout: 3_000 }))
+  const publisher = jetstream(nats.connection, { timeout: 3_000 })
+  return {
+    append: (subject, payload) => Effect.asVoid(attempt(() => publisher.publish(subject, payload))),
+    latest: Effect.fnUntraced(function*(count) {
+      const { state } = yield* attempt(() => manager.streams.info(stream.name))
+      const oldest = Math.max(state.first_seq, state.last_seq - count + 1)
+      const sequences = state.messages === 0
+        ? []
+        : Array.from({ length: state.last_seq - oldest + 1 }, (_, index) => state.last_seq - index)
+      const found = yield* Effect.forEach(
+        sequences,
+        (seq) => attempt(() => manager.streams.getMessage(stream.name, { seq })),
+        { concurrency: fetchedAtOnce }
+      )
+      return found.flatMap((message) => message === null ? [] : [message.string()])
+    })
+  } satisfies Journal
+})

@@ -1,0 +1,169 @@
+/** Named buckets of small records in JetStream, read and watched by many, written by few. */
+import { JetStreamApiError } from "@nats-io/jetstream"
+import type { KV, KvEntry } from "@nats-io/kv"
+import { Kvm } from "@nats-io/kv"
+import type { NatsConnection } from "@nats-io/nats-core"
+import { Cause, type Config, Effect, Option, Queue, Schedule, type Scope, Stream } from "effect"
+import { entriesOf, type Entry, keysOf } from "./BucketEntries.ts"
+import { attempt, JetStreamFailed, mayCreate, replicas } from "../bus/provision/JobStreams.ts"
+import { type Nats, type NatsOf, natsOf } from "./Nats.ts"
+import { bucketStream, type KeptBucket } from "./Storage.ts"
+
+/** A value as it stood at one moment. */
+export interface Revision {
+  readonly value: string
+  /** The number of the write that made it, for `update`. */
+  readonly revision: number
+}
+
+export interface Bucket {
+  readonly get: (key: string) => Effect.Effect<Option.Option<string>, JetStreamFailed>
+  readonly getRevision: (key: string) => Effect.Effect<Option.Option<Revision>, JetStreamFailed>
+  /** `false` where the key exists already. */
+  readonly create: (key: string, value: string) => Effect.Effect<boolean, JetStreamFailed>
+  readonly put: (key: string, value: string) => Effect.Effect<void, JetStreamFailed>
+  /**
+   * Writes over this very revision and returns the new one; `None` where another write came first. May be repeated after
+   * a failure: a write of its own that had succeeded unheard is recognised by its value, which should say who wrote it.
+   */
+  readonly update: (
+    key: string,
+    value: string,
+    revision: number
+  ) => Effect.Effect<Option.Option<number>, JetStreamFailed>
+  readonly delete: (key: string) => Effect.Effect<void, JetStreamFailed>
+  readonly entries: Effect.Effect<ReadonlyArray<Entry>, JetStreamFailed>
+  /** The entries whose key a filter matches, in which `*` stands for what is between two dots, and `>` for any end. */
+  readonly matching: (filter: string) => Stream.Stream<Entry, JetStreamFailed>
+  /** The keys of these alone, and of such as were deleted. */
+  readonly keys: (filter: string) => Effect.Effect<ReadonlyArray<string>, JetStreamFailed>
+  /** Never ends. Starts anew from `"loading"` when the connection was lost, so that no change is missed. */
+  readonly watch: Stream.Stream<WatchEvent>
+}
+
+/** `"loading"`, then every entry of the bucket, then `"loaded"`, then every change as it happens. */
+export type WatchEvent = Entry | "loading" | "loaded"
+
+const toEntry = (entry: KvEntry): Entry => ({
+  key: entry.key,
+  value: entry.operation === "PUT" ? Option.some(entry.string()) : Option.none()
+})
+
+const reopening = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")]).pipe(
+  Schedule.jittered
+)
+
+const lostTo = (cause: unknown): boolean => cause instanceof JetStreamApiError && wrongLastSequence.includes(cause.code)
+
+/** How servers say that a write came too late: with the sequence that they expected, or without. */
+const wrongLastSequence = [10_071, 10_164]
+
+export const createBucket = (connection: NatsConnection, { name, ttlMs = 0 }: KeptBucket, replicas: number) =>
+  new Kvm(connection).create(name, { replicas, history: 1, ttl: ttlMs })
+
+/** Opens a bucket, creating it where this process may: see `mayCreate`. */
+export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends KeptBucket>(kept: K): Effect.fn.Return<
+  Bucket,
+  JetStreamFailed | Config.ConfigError,
+  NatsOf<K>
+> {
+  const nats = yield* natsOf(kept)
+  const creates = yield* mayCreate
+  const copies = yield* replicas
+  const bucket: KV = yield* attempt(() =>
+    creates ? createBucket(nats.connection, kept, copies) : new Kvm(nats.connection).open(kept.name)
+  )
+  const prefix = `$KV.${kept.name}.`
+  const matching = (filter: string) => entriesOf(nats, bucketStream(kept), prefix, filter)
+
+  return {
+    get: (key) =>
+      attempt(() => bucket.get(key)).pipe(
+        Effect.map((entry) => entry === null ? Option.none() : toEntry(entry).value)
+      ),
+    create: (key, value) =>
+      attempt(async () => {
+        try {
+          await bucket.create(key, value)
+          return true
+        } catch (cause) {
+          const entry = await bucket.get(key)
+          if (entry?.operation === "PUT") return false
+          throw cause
+        }
+      }),
+    getRevision: (key) =>
+      attempt(() => bucket.get(key)).pipe(
+        Effect.map((entry) =>
+          entry === null || entry.operation !== "PUT"
+            ? Option.none()
+            : Option.some({ value: entry.string(), revision: entry.revision })
+        )
+      ),
+    put: (key, value) => Effect.asVoid(attempt(() => bucket.put(key, value))),
+    update: (key, value, revision) =>
+      attempt(async () => {
+        try {
+          return Option.some(await bucket.update(key, value, revision))
+        } catch (cause) {
+          if (!lostTo(cause)) throw cause
+          const entry = await bucket.get(key)
+          return entry?.operation === "PUT" && entry.string() === value ? Option.some(entry.revision) : Option.none()
+        }
+      }),
+    delete: (key) => attempt(() => bucket.delete(key)),
+    entries: Stream.runCollect(matching(">")),
+    matching,
+    keys: (filter) => keysOf(nats, bucketStream(kept), prefix, filter),
+    watch: Stream.callback<WatchEvent, JetStreamFailed>((queue) => watchBucket(nats, kept.name, bucket, queue)).pipe(
+      Stream.retry(reopening),
+      Stream.orDie
+    )
+  }
+})
+
+const watchBucket = (
+  nats: Nats["Service"],
+  name: string,
+  bucket: KV,
+  queue: Queue.Queue<WatchEvent, JetStreamFailed | Cause.Done>
+): Effect.Effect<unknown, JetStreamFailed, Scope.Scope> =>
+  Effect.acquireRelease(
+    attempt(async () => {
+      const broken = (detail: string) => {
+        Queue.failCauseUnsafe(queue, Cause.fail(new JetStreamFailed({ detail })))
+      }
+      const forget = nats.onReconnect(() => broken("the connection was lost"))
+      Queue.offerUnsafe(queue, "loading")
+      try {
+        const { values } = await bucket.status()
+        let loaded = values === 0
+        if (loaded) Queue.offerUnsafe(queue, "loaded")
+        const watcher = await bucket.watch()
+        const pump = async () => {
+          for await (const entry of watcher) {
+            Queue.offerUnsafe(queue, toEntry(entry))
+            if (loaded || !entry.isUpdate) continue
+            loaded = true
+            Queue.offerUnsafe(queue, "loaded")
+          }
+        }
+        void pump().then(() => broken("the watch ended"), (cause) => broken(String(cause)))
+        return { watcher, forget }
+      } catch (cause) {
+        // the next try listens for itself
+        forget()
+        throw cause
+      }
+    }).pipe(
+      // that the server is away is told of elsewhere
+      Effect.tapError(({ detail }) =>
+        nats.isConnected() ? Effect.logWarning("waiting for JetStream", { bucket: name, detail }) : Effect.void
+      )
+    ),
+    ({ forget, watcher }) =>
+      Effect.sync(() => {
+        forget()
+        watcher.stop()
+      })
+  )

@@ -1,0 +1,59 @@
+/** The request of a call as a built-in engine or a translation reads it. */
+import { Effect, Schema } from "effect"
+import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
+import { InvalidRequest } from "../../contract/JobError.ts"
+import * as Json from "../json/Json.ts"
+import type { Call } from "./Protocol.ts"
+import { Turns } from "../../bounds/Turns.ts"
+
+const text = new TextDecoder()
+
+export interface RequestBody<Request> {
+  /** With all its fields, those too that the schema does not know. */
+  readonly json: unknown
+  readonly request: Request
+}
+
+/** Ingress has decoded the body already, and told what was wrong with it. */
+export const unreadable = () =>
+  new InvalidRequest({ message: "The request body cannot be read", param: null, code: "invalid_value" })
+
+/** A body of up to this many bytes is read in one go, a larger one with a turn of the event loop for each step. */
+const smallBytes = 128 * 1024
+
+/** Waits for a turn where what is done with this body may take long. */
+export const turnFor = ({ body }: Pick<Call, "body">): Effect.Effect<void> =>
+  body.length <= smallBytes ? Effect.void : Effect.flatMap(Turns, ({ next }) => next)
+
+/** Decodes the JSON body of calls by this schema. */
+export const reader = <Request>(
+  schema: Schema.Codec<Request, unknown>
+): (call: Call) => Effect.Effect<RequestBody<Request>, InvalidRequest> => {
+  // becomes code of its own when it is first used, which decodes three times as fast
+  SchemaJITCompiler.enable(schema.ast)
+  const decode = Schema.decodeUnknownEffect(schema)
+  const decoded = (json: unknown) =>
+    Effect.mapBoth(decode(json), {
+      onSuccess: (request) => ({ json, request }),
+      onFailure: unreadable
+    })
+  return (call) => {
+    if (call.body.length <= smallBytes) return Effect.suspend(() => decoded(Json.parse(text.decode(call.body))))
+    const turn = turnFor(call)
+    return Effect.gen(function*() {
+      yield* turn
+      const characters = text.decode(call.body)
+      yield* turn
+      const json = Json.parse(characters)
+      yield* turn
+      return yield* decoded(json)
+    })
+  }
+}
+
+export const decoder = <Request>(
+  schema: Schema.Codec<Request, unknown>
+): (call: Call) => Effect.Effect<Request, InvalidRequest> => {
+  const read = reader(schema)
+  return (call) => Effect.map(read(call), ({ request }) => request)
+}

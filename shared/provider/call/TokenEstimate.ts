@@ -1,0 +1,12 @@
+/** About how many tokens a request will take, from its body as it came. */
+import type { Operation } from "../../contract/Operation.ts"
+import { tokenEstimate } from "../../contract/TokenEstimate.ts"
+import * as JsonText from "../json/JsonText.ts"
+
+export const of = ({ body, operation }: { readonly body: Uint8Array; readonly operation: Operation }): number => {
+  let members: ReadonlyArray<JsonText.Member> | undefined
+  return tokenEstimate(operation, body.length, (name) => {
+    members ??= JsonText.members(body) ?? []
+    return JsonText.valueOf(body, members, name)
+  })
+}

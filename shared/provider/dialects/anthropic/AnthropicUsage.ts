@@ -1,0 +1,27 @@
+/** Usage as the messages dialect reports it, read into the gateway's own terms. */
+import type { Usage } from "../../../contract/Usage.ts"
+import * as Json from "../../json/Json.ts"
+
+/**
+ * What is known after a report: a stream reports twice, and the second leaves out what has not changed. Input here is
+ * without what came from the cache or went into it.
+ */
+export const usageOf = (reported: unknown, before?: Usage): Usage | undefined => {
+  const usage = Json.fields(reported)
+  const output = Json.count(usage["output_tokens"])
+  const read = Json.count(usage["cache_read_input_tokens"]) ?? before?.cachedTokens
+  const written = Json.count(usage["cache_creation_input_tokens"]) ?? before?.cacheWriteTokens
+  const plain = Json.count(usage["input_tokens"]) ??
+    (before === undefined
+      ? undefined
+      : before.inputTokens - (before.cachedTokens ?? 0) - (before.cacheWriteTokens ?? 0))
+  if (plain === undefined || output === undefined) return before
+  const thinking = Json.count(Json.fields(usage["output_tokens_details"])["thinking_tokens"]) ?? before?.reasoningTokens
+  return {
+    inputTokens: plain + (read ?? 0) + (written ?? 0),
+    outputTokens: output,
+    ...(read === undefined ? {} : { cachedTokens: read }),
+    ...(written === undefined ? {} : { cacheWriteTokens: written }),
+    ...(thinking === undefined ? {} : { reasoningTokens: thinking })
+  }
+}

@@ -1,0 +1,15 @@
+/** The messages dialect of a client. */
+import * as Contract from "../../../contract/operations/Messages.ts"
+import type { ClientDialect } from "../conversation/Dialect.ts"
+import { Encoder } from "./MessagesAnswer.ts"
+import { fates, settings, toConversation } from "./MessagesRequest.ts"
+
+export const messages: ClientDialect<Contract.MessagesRequest> = {
+  operation: Contract.messages.name,
+  request: Contract.MessagesRequest,
+  settings,
+  fates,
+  toConversation,
+  streams: (request) => request.stream === true,
+  encoder: (_request, identity) => new Encoder(identity)
+}

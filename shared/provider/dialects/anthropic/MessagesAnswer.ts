@@ -1,0 +1,244 @@
+/** Events as the answer to a client of the messages dialect, whole or streamed. */
+import type * as Contract from "../../../contract/operations/Messages.ts"
+import type { Usage } from "../../../contract/Usage.ts"
+import type { AnswerEncoder, AnswerIdentity } from "../conversation/Dialect.ts"
+import type { ModelEvent } from "../conversation/ModelEvent.ts"
+import * as Signature from "../conversation/Signature.ts"
+import * as ToolCalls from "../conversation/ToolCalls.ts"
+
+const noUsage: Usage = { inputTokens: 0, outputTokens: 0 }
+
+/** Input here is without what came from the cache or went into it. */
+const toMessageUsage = (usage: Usage): typeof Contract.MessageUsage.Type => {
+  const { cacheWriteTokens = 0, cachedTokens = 0, inputTokens, outputTokens, reasoningTokens } = usage
+  return {
+    input_tokens: Math.max(0, inputTokens - cachedTokens - cacheWriteTokens),
+    output_tokens: outputTokens,
+    cache_creation_input_tokens: cacheWriteTokens,
+    cache_read_input_tokens: cachedTokens,
+    ...(reasoningTokens === undefined ? {} : { output_tokens_details: { thinking_tokens: reasoningTokens } })
+  }
+}
+
+type Finish = Extract<ModelEvent, { readonly type: "finish" }>
+
+const toStop = (finish: Finish | undefined): Pick<Contract.MessageAnswer, "stop_reason" | "stop_sequence"> => {
+  if (finish?.stopSequence !== undefined) return { stop_reason: "stop_sequence", stop_sequence: finish.stopSequence }
+  switch (finish?.reason) {
+    case "length":
+      return { stop_reason: "max_tokens", stop_sequence: null }
+    case "tool_calls":
+      return { stop_reason: "tool_use", stop_sequence: null }
+    case "content_filter":
+      return { stop_reason: "refusal", stop_sequence: null }
+    default:
+      return { stop_reason: "end_turn", stop_sequence: null }
+  }
+}
+
+/** What stands in the place of reasoning that is not shown; any other signature belongs to the thinking before it. */
+const toRedacted = (signature: Signature.Signature): Contract.AnswerBlock | undefined =>
+  signature.redacted === true
+    ? { type: "redacted_thinking", data: Signature.toClient(signature, "anthropic") }
+    : undefined
+
+const toImage = (mediaType: string, data: string): Contract.AnswerBlock => ({
+  type: "image",
+  source: { type: "base64", media_type: mediaType, data }
+})
+
+interface Thinking {
+  readonly kind: "thinking"
+  text: string
+  signature: string | undefined
+}
+
+interface ToolBlock {
+  readonly kind: "tool"
+  readonly id: string
+  readonly name: string
+  text: string
+}
+
+type OpenBlock =
+  | Thinking
+  | ToolBlock
+  | { readonly kind: "text"; text: string }
+  | { readonly kind: "whole"; readonly block: Contract.AnswerBlock }
+
+/** What the events add up to, block by block in their order. */
+const toBlocks = (events: ReadonlyArray<ModelEvent>): ReadonlyArray<Contract.AnswerBlock> => {
+  const blocks: Array<OpenBlock> = []
+  const calls = new Map<number, ToolBlock>()
+  const thinking = (): Thinking => {
+    const last = blocks.at(-1)
+    if (last?.kind === "thinking" && last.signature === undefined) return last
+    const block: Thinking = { kind: "thinking", text: "", signature: undefined }
+    blocks.push(block)
+    return block
+  }
+  for (const event of events) {
+    switch (event.type) {
+      case "text":
+      case "refusal": {
+        const last = blocks.at(-1)
+        if (last?.kind === "text") last.text += event.delta
+        else blocks.push({ kind: "text", text: event.delta })
+        break
+      }
+      case "reasoning":
+        thinking().text += event.delta
+        break
+      case "signature": {
+        const block = toRedacted(event.signature)
+        if (block === undefined) thinking().signature = Signature.toClient(event.signature, "anthropic")
+        else blocks.push({ kind: "whole", block })
+        break
+      }
+      case "media":
+        blocks.push({ kind: "whole", block: toImage(event.mediaType, event.data) })
+        break
+      case "toolCall": {
+        const block: ToolBlock = { kind: "tool", id: event.id, name: event.name, text: "" }
+        calls.set(event.call, block)
+        blocks.push(block)
+        break
+      }
+      case "toolArguments": {
+        const block = calls.get(event.call)
+        if (block !== undefined) block.text += event.delta
+      }
+    }
+  }
+  return blocks.map((block) => {
+    switch (block.kind) {
+      case "text":
+        return { type: "text", text: block.text }
+      case "thinking":
+        return { type: "thinking", thinking: block.text, signature: block.signature ?? "" }
+      case "tool":
+        return { type: "tool_use", id: block.id, name: block.name, input: ToolCalls.toObject(block.text) }
+      case "whole":
+        return block.block
+    }
+  })
+}
+
+const toBody = (identity: AnswerIdentity, events: ReadonlyArray<ModelEvent>): Contract.MessageAnswer => {
+  const usage = events.find((event) => event.type === "usage")?.usage ?? noUsage
+  return {
+    id: `msg_${identity.id}`,
+    type: "message",
+    role: "assistant",
+    model: identity.model,
+    content: toBlocks(events),
+    ...toStop(events.find((event) => event.type === "finish")),
+    usage: toMessageUsage(usage)
+  }
+}
+
+/**
+ * Encodes events as named frames. Blocks are opened and closed one after the other; the end is held back until usage is
+ * known, since this dialect tells both in one frame.
+ */
+export class Encoder implements AnswerEncoder {
+  readonly #identity: AnswerIdentity
+  #begun = false
+  #index = -1
+  /** Which block is open: text, thinking, or the tool call of that number. */
+  #open: "text" | "thinking" | number | undefined
+  #finish: Finish | undefined
+  #usage: Usage = noUsage
+
+  constructor(identity: AnswerIdentity) {
+    this.#identity = identity
+  }
+
+  frames(event: ModelEvent): string {
+    const begin = this.#begin()
+    switch (event.type) {
+      case "text":
+      case "refusal":
+        return begin + this.#block("text", { type: "text", text: "" }) +
+          this.#delta({ type: "text_delta", text: event.delta })
+      case "reasoning":
+        return begin + this.#block("thinking", { type: "thinking", thinking: "", signature: "" }) +
+          this.#delta({ type: "thinking_delta", thinking: event.delta })
+      case "signature": {
+        const block = toRedacted(event.signature)
+        if (block !== undefined) return begin + this.#whole(block)
+        const signature = Signature.toClient(event.signature, "anthropic")
+        return begin + this.#block("thinking", { type: "thinking", thinking: "", signature: "" }) +
+          this.#delta({ type: "signature_delta", signature }) + this.#close()
+      }
+      case "media":
+        return begin + this.#whole(toImage(event.mediaType, event.data))
+      case "toolCall":
+        return begin + this.#block(event.call, { type: "tool_use", id: event.id, name: event.name, input: {} })
+      case "toolArguments":
+        return begin + this.#delta({ type: "input_json_delta", partial_json: event.delta })
+      case "finish":
+        this.#finish = event
+        return begin + this.#close()
+      case "usage":
+        this.#usage = event.usage
+        return begin
+    }
+  }
+
+  lastFrames(): string {
+    return this.#begin() + this.#close() +
+      frame("message_delta", { delta: toStop(this.#finish), usage: toMessageUsage(this.#usage) }) +
+      frame("message_stop", {})
+  }
+
+  body(events: ReadonlyArray<ModelEvent>): Contract.MessageAnswer {
+    return toBody(this.#identity, events)
+  }
+
+  #begin(): string {
+    if (this.#begun) return ""
+    this.#begun = true
+    return frame("message_start", {
+      message: {
+        id: `msg_${this.#identity.id}`,
+        type: "message",
+        role: "assistant",
+        model: this.#identity.model,
+        content: [],
+        stop_reason: null,
+        stop_sequence: null,
+        usage: toMessageUsage(noUsage)
+      }
+    })
+  }
+
+  #block(kind: "text" | "thinking" | number, content: object): string {
+    if (this.#open === kind) return ""
+    const closed = this.#close()
+    this.#open = kind
+    this.#index++
+    return closed + frame("content_block_start", { index: this.#index, content_block: content })
+  }
+
+  /** A block that comes in one piece. */
+  #whole(block: Contract.AnswerBlock): string {
+    const closed = this.#close()
+    this.#index++
+    return closed + frame("content_block_start", { index: this.#index, content_block: block }) +
+      frame("content_block_stop", { index: this.#index })
+  }
+
+  #delta(delta: object): string {
+    return frame("content_block_delta", { index: this.#index, delta })
+  }
+
+  #close(): string {
+    if (this.#open === undefined) return ""
+    this.#open = undefined
+    return frame("content_block_stop", { index: this.#index })
+  }
+}
+
+const frame = (type: string, content: object): string =>
+  `event: ${type}\ndata: ${JSON.stringify({ type, ...content })}\n\n`

@@ -1,0 +1,167 @@
+/** The answer of a provider of the messages dialect, as events. */
+import { Predicate } from "effect"
+import type { Usage } from "../../../contract/Usage.ts"
+import { usageOf } from "./AnthropicUsage.ts"
+import * as Json from "../../json/Json.ts"
+import type { AnswerDecoder } from "../conversation/Dialect.ts"
+import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
+import * as ToolCalls from "../conversation/ToolCalls.ts"
+
+/** A block of the answer that is a tool call. */
+interface CallBlock {
+  readonly call: number
+  /** Something was said of its arguments. */
+  begun: boolean
+}
+
+export class Decoder implements AnswerDecoder {
+  readonly #calls = new Map<unknown, CallBlock>()
+  #finish: FinishReason = "stop"
+  #stopSequence: string | undefined
+  #complete = false
+  #usage: Usage | undefined
+
+  frame(data: unknown): ReadonlyArray<ModelEvent> | undefined {
+    if (!Predicate.isReadonlyObject(data)) return undefined
+    const index = data["index"]
+    switch (data["type"]) {
+      case "message_start":
+        this.#usage = usageOf(Json.fields(data["message"])["usage"], this.#usage)
+        return []
+      case "content_block_start":
+        return this.#begun(index, Json.fields(data["content_block"]))
+      case "content_block_delta":
+        return this.#said(index, Json.fields(data["delta"]))
+      case "content_block_stop":
+        return this.#ended(index)
+      case "message_delta":
+        this.#usage = usageOf(data["usage"], this.#usage)
+        return this.#stopped(Json.fields(data["delta"]))
+      case "message_stop":
+        this.#complete = true
+        return []
+      default:
+        return []
+    }
+  }
+
+  whole(answer: unknown): ReadonlyArray<ModelEvent> | undefined {
+    if (!Predicate.isReadonlyObject(answer)) return undefined
+    this.#usage = usageOf(answer["usage"])
+    this.#complete = typeof answer["stop_reason"] === "string"
+    return [
+      ...Json.list(answer["content"]).flatMap((block, index) => [
+        ...this.#begun(index, Json.fields(block)),
+        ...this.#ended(index)
+      ]),
+      ...this.#stopped(answer)
+    ]
+  }
+
+  isComplete(): boolean {
+    return this.#complete
+  }
+
+  last(): ReadonlyArray<ModelEvent> {
+    return [{
+      type: "finish",
+      choice: 0,
+      reason: this.#finish,
+      ...(this.#stopSequence === undefined ? {} : { stopSequence: this.#stopSequence })
+    }]
+  }
+
+  usage(): Usage | undefined {
+    return this.#usage
+  }
+
+  /** A block begins, or stands there whole. Blocks of the provider's own tools are only there where one was asked for. */
+  #begun(index: unknown, block: Json.Fields): ReadonlyArray<ModelEvent> {
+    switch (block["type"]) {
+      case "text":
+        return toText(block["text"])
+      case "thinking":
+        return [...toReasoning(block["thinking"]), ...toSignature(block["signature"])]
+      case "redacted_thinking":
+        return toSignature(block["data"], true)
+      case "tool_use": {
+        const call = this.#calls.size
+        this.#calls.set(index, { call, begun: false })
+        return [
+          {
+            type: "toolCall",
+            choice: 0,
+            call,
+            id: Json.string(block["id"]) ?? ToolCalls.newId(),
+            name: Json.string(block["name"]) ?? ""
+          },
+          ...this.#arguments(index, isEmpty(block["input"]) ? "" : JSON.stringify(block["input"]))
+        ]
+      }
+      default:
+        return []
+    }
+  }
+
+  #said(index: unknown, delta: Json.Fields): ReadonlyArray<ModelEvent> {
+    switch (delta["type"]) {
+      case "text_delta":
+        return toText(delta["text"])
+      case "thinking_delta":
+        return toReasoning(delta["thinking"])
+      case "signature_delta":
+        return toSignature(delta["signature"])
+      case "input_json_delta":
+        return this.#arguments(index, Json.string(delta["partial_json"]) ?? "")
+      default:
+        return []
+    }
+  }
+
+  /** A call without arguments says nothing of them here, where others say that there are none. */
+  #ended(index: unknown): ReadonlyArray<ModelEvent> {
+    return this.#calls.get(index)?.begun === false ? this.#arguments(index, "{}") : []
+  }
+
+  #arguments(index: unknown, delta: string): ReadonlyArray<ModelEvent> {
+    const block = this.#calls.get(index)
+    if (block === undefined || delta === "") return []
+    block.begun = true
+    return [{ type: "toolArguments", choice: 0, call: block.call, delta }]
+  }
+
+  #stopped(message: Json.Fields): ReadonlyArray<ModelEvent> {
+    const reason = message["stop_reason"]
+    if (typeof reason === "string") this.#finish = toFinish(reason)
+    if (reason === "stop_sequence") this.#stopSequence = Json.string(message["stop_sequence"])
+    const why = Json.string(Json.fields(message["stop_details"])["explanation"]) ?? ""
+    return why === "" ? [] : [{ type: "refusal", choice: 0, delta: why }]
+  }
+}
+
+const isEmpty = (input: unknown): boolean => Object.keys(Json.fields(input)).length === 0
+
+const toText = (text: unknown): ReadonlyArray<ModelEvent> =>
+  typeof text === "string" && text !== "" ? [{ type: "text", choice: 0, delta: text }] : []
+
+const toReasoning = (text: unknown): ReadonlyArray<ModelEvent> =>
+  typeof text === "string" && text !== "" ? [{ type: "reasoning", choice: 0, delta: text }] : []
+
+const toSignature = (value: unknown, redacted = false): ReadonlyArray<ModelEvent> =>
+  typeof value === "string" && value !== ""
+    ? [{ type: "signature", choice: 0, signature: { origin: "anthropic", value, ...(redacted ? { redacted } : {}) } }]
+    : []
+
+const toFinish = (reason: string): FinishReason => {
+  switch (reason) {
+    case "max_tokens":
+    case "model_context_window_exceeded":
+      return "length"
+    case "tool_use":
+      return "tool_calls"
+    case "refusal":
+      return "content_filter"
+    default:
+      return "stop"
+  }
+}

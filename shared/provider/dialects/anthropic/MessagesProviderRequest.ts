@@ -1,0 +1,280 @@
+/** The canonical conversation as a request to a provider of the messages dialect. */
+import { Predicate, Schema } from "effect"
+import * as Json from "../../json/Json.ts"
+import type {
+  ContentPart,
+  Conversation,
+  MediaPart,
+  ToolCall,
+  ToolChoice,
+  ToolDefinition,
+  Turn
+} from "../conversation/Conversation.ts"
+import type { Target } from "../conversation/Dialect.ts"
+import type { Losses } from "../conversation/Losses.ts"
+import { registered, textOf, warnOfDetail } from "../conversation/Media.ts"
+import { budgetOf, effortOf, Thinking } from "../conversation/ReasoningEffort.ts"
+import * as ToolCalls from "../conversation/ToolCalls.ts"
+
+export const Options = Schema.Struct({
+  /** How long an answer may be where the client does not say: this dialect wants a limit. Default 8,192. */
+  maxTokens: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0))),
+  thinking: Schema.optionalKey(Thinking)
+})
+export type Options = typeof Options.Type
+
+export const toRequest = (conversation: Conversation, { losses, model, streams }: Target, options: Options): object => {
+  const { maxTokens = options.maxTokens ?? 8_192, modalities, seed, stop, tools, user } = conversation
+  const { frequencyPenalty, presencePenalty, temperature, topK, topP } = conversation.sampling ?? {}
+  if (seed !== undefined) losses.warnOf("seed")
+  if (frequencyPenalty !== undefined) losses.warnOf("frequencyPenalty")
+  if (presencePenalty !== undefined) losses.warnOf("presencePenalty")
+  if (modalities?.some((modality) => modality !== "text") === true) losses.refuseOf("modalities")
+  const thinking = toThinking(conversation, maxTokens, losses, options)
+  // a model that thinks takes no sampling
+  const isSampled = thinking.isOn !== true
+  if (!isSampled && temperature !== undefined) losses.warnOf("temperature", "gives way to reasoning")
+  if (!isSampled && topP !== undefined) losses.warnOf("topP", "gives way to reasoning")
+  if (!isSampled && topK !== undefined) losses.warnOf("topK", "gives way to reasoning")
+  if (isSampled && temperature !== undefined && temperature > 1) losses.warnOf("temperature", "was lowered to 1")
+  const system = toSystem(conversation, losses)
+  const config = { effort: thinking.effort, format: toFormat(conversation) }
+  return {
+    model,
+    max_tokens: maxTokens,
+    system: system.length === 0 ? undefined : system,
+    messages: toMessages(conversation.turns, losses),
+    stream: streams ? true : undefined,
+    ...(tools.length === 0 ? {} : {
+      tools: tools.map(toTool),
+      tool_choice: toToolChoice(conversation.toolChoice, conversation.parallelToolCalls === false)
+    }),
+    stop_sequences: stop.length === 0 ? undefined : stop,
+    ...(isSampled
+      ? { temperature: temperature === undefined ? undefined : Math.min(1, temperature), top_p: topP, top_k: topK }
+      : {}),
+    thinking: thinking.config,
+    output_config: config.effort === undefined && config.format === undefined ? undefined : config,
+    metadata: user === undefined ? undefined : { user_id: user }
+  }
+}
+
+const inJson = "Answer with one JSON object and with nothing else."
+
+/** Instructions stand at the front here, wherever the client has put them. */
+const toSystem = ({ format, turns }: Conversation, losses: Losses): ReadonlyArray<object> => {
+  const leading = turns.findIndex(({ role }) => role !== "system")
+  const texts: Array<string> = []
+  for (const [index, { content, path = "", role }] of turns.entries()) {
+    if (role !== "system") continue
+    if (leading !== -1 && index > leading) losses.warn(path, "was moved to the front")
+    for (const part of content) {
+      if (part.type === "text") texts.push(part.text)
+      else losses.refuse(part.path ?? path)
+    }
+  }
+  if (format.type === "json") {
+    losses.warnOf("format", "was put into words")
+    texts.push(inJson)
+  }
+  return texts.filter((text) => text !== "").map((text) => ({ type: "text", text }))
+}
+
+interface Message {
+  readonly role: "user" | "assistant"
+  readonly content: Array<object>
+}
+
+/** Turns of one role make one message, as results of tools must, which are the user's here and come first. */
+const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<Message> => {
+  const messages: Array<Message> = []
+  const add = (role: Message["role"], content: ReadonlyArray<object>) => {
+    const last = messages.at(-1)
+    if (content.length === 0) return
+    if (last?.role === role) { for (const block of content) last.content.push(block) }
+    else messages.push({ role, content: [...content] })
+  }
+  /** What only a message of the user can hold, until the results of tools are through. */
+  let loose: Array<object> = []
+  for (const turn of turns) {
+    if (turn.role === "tool") {
+      add("user", [toResult(turn, losses)])
+      continue
+    }
+    add("user", loose)
+    loose = []
+    if (turn.role === "user") add("user", turn.content.flatMap((part) => toBlocks(part, losses)))
+    if (turn.role === "assistant") {
+      const pictures = turn.content.filter((part) => part.type === "image" || part.type === "file")
+      add("assistant", [
+        ...turn.content.flatMap((part) => part.type === "image" || part.type === "file" ? [] : toBlocks(part, losses)),
+        ...turn.toolCalls.map(toToolUse)
+      ])
+      if (pictures.length > 0) {
+        loose = [{ type: "text", text: "From your answer:" }, ...pictures.flatMap((part) => toBlocks(part, losses))]
+      }
+    }
+  }
+  add("user", loose)
+  return messages
+}
+
+/** Ids of other dialects may hold what this one does not allow. */
+const toId = (id: string): string => id.replace(/[^\w-]/g, "_")
+
+const toToolUse = ({ arguments: json, id, name }: ToolCall): object => ({
+  type: "tool_use",
+  id: toId(id),
+  name,
+  input: ToolCalls.toObject(json)
+})
+
+const toResult = ({ content, failed, toolCallId = "" }: Turn, losses: Losses): object => ({
+  type: "tool_result",
+  tool_use_id: toId(toolCallId),
+  content: content.flatMap((part) => toBlocks(part, losses)),
+  is_error: failed
+})
+
+const toBlocks = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
+  switch (part.type) {
+    case "text":
+      return part.text === "" ? [] : [{ type: "text", text: part.text }]
+    case "reasoning": {
+      const { path = "", signature, text } = part
+      if (signature?.origin !== "anthropic" || signature.value === "") {
+        losses.warn(path, "was not thought by this provider")
+        return []
+      }
+      return [
+        signature.redacted === true
+          ? { type: "redacted_thinking", data: signature.value }
+          : { type: "thinking", thinking: text, signature: signature.value }
+      ]
+    }
+    case "image": {
+      warnOfDetail(part, losses)
+      const source = toSource(part)
+      return source === undefined ? refused(part, losses) : [{ type: "image", source }]
+    }
+    case "file": {
+      const text = textOf(part)
+      const source = text !== undefined
+        ? { type: "text", media_type: "text/plain", data: text }
+        : part.mediaType === "application/pdf"
+        ? toSource(part)
+        : undefined
+      return source === undefined ? refused(part, losses) : [{ type: "document", source, title: part.name }]
+    }
+  }
+}
+
+const refused = ({ path = "" }: MediaPart, losses: Losses): ReadonlyArray<object> => {
+  losses.refuse(path)
+  return []
+}
+
+const toSource = ({ media, mediaType }: MediaPart): object | undefined => {
+  if (media.type === "url") return /^https?:/i.test(media.url) ? media : undefined
+  return media.type === "base64" && mediaType !== ""
+    ? { type: "base64", media_type: registered(mediaType), data: media.data }
+    : undefined
+}
+
+const toTool = ({ description, name, parameters, strict }: ToolDefinition): object => {
+  const schema = Json.fields(parameters)
+  return {
+    name,
+    description,
+    ...(strict === true
+      ? { input_schema: closed({ type: "object", properties: {}, ...schema }), strict }
+      : { input_schema: { type: "object", ...schema } })
+  }
+}
+
+/** Where a schema holds others: one or a list of them, or one by each name. */
+const inner: ReadonlySet<string> = new Set(["items", "prefixItems", "anyOf", "oneOf"])
+const innerByName: ReadonlySet<string> = new Set(["properties", "$defs", "definitions"])
+
+/**
+ * What is to be kept to the letter may have no open objects here. Those of certain properties are closed, if the client has
+ * not said that they are open: an answer that fits then fits the client's schema too.
+ */
+const closed = (schema: unknown): unknown => {
+  if (Array.isArray(schema)) return schema.map(closed)
+  if (!Predicate.isReadonlyObject(schema)) return schema
+  const isOpen = schema["properties"] !== undefined && schema["additionalProperties"] === undefined
+  return {
+    ...Object.fromEntries(
+      Object.entries(schema).map(([key, value]) => {
+        if (inner.has(key)) return [key, closed(value)]
+        if (!innerByName.has(key) || !Predicate.isReadonlyObject(value)) return [key, value]
+        return [key, Object.fromEntries(Object.entries(value).map(([name, each]) => [name, closed(each)]))]
+      })
+    ),
+    ...(isOpen ? { additionalProperties: false } : {})
+  }
+}
+
+const toToolChoice = (choice: ToolChoice, oneAtATime: boolean): object | undefined => {
+  const limit = oneAtATime ? { disable_parallel_tool_use: true } : {}
+  switch (choice.type) {
+    case "auto":
+      return oneAtATime ? { type: "auto", ...limit } : undefined
+    case "none":
+      return { type: "none" }
+    case "required":
+      return { type: "any", ...limit }
+    case "tool":
+      return { type: "tool", name: choice.name, ...limit }
+  }
+}
+
+const toFormat = ({ format }: Conversation): object | undefined =>
+  format.type === "jsonSchema" ? { type: "json_schema", schema: closed(format.schema) } : undefined
+
+/** The least that a budget may be. */
+const minimumBudget = 1_024
+
+interface ThinkingConfig {
+  readonly config?: object
+  readonly effort?: string
+  readonly isOn?: boolean
+}
+
+const toThinking = (
+  { reasoning, toolChoice, tools, turns }: Conversation,
+  maxTokens: number,
+  losses: Losses,
+  { thinking = "effort" }: Options
+): ThinkingConfig => {
+  if (reasoning === undefined) return {}
+  if (reasoning.type === "off") return { config: { type: "disabled" } }
+  if (tools.length > 0 && (toolChoice.type === "required" || toolChoice.type === "tool")) {
+    losses.warnOf("reasoning", "gives way to the tool that must be called")
+    return {}
+  }
+  if (reasoning.type === "auto") {
+    if (thinking === "effort") return { config: { type: "adaptive" }, isOn: true }
+    return withBudget(minimumBudget, maxTokens, turns, losses)
+  }
+  if (thinking === "budget") return withBudget(budgetOf(reasoning), maxTokens, turns, losses)
+  const effort = effortOf(reasoning)
+  if (reasoning.type === "budget") losses.warnOf("reasoning", `was turned into the effort ${effort}`)
+  if (effort === "minimal") losses.warnOf("reasoning", "was raised to low")
+  return { config: { type: "adaptive" }, effort: effort === "minimal" ? "low" : effort, isOn: true }
+}
+
+/** A budget is part of what the whole answer may be long. A turn that called tools must have begun with thoughts. */
+const withBudget = (budget: number, maxTokens: number, turns: ReadonlyArray<Turn>, losses: Losses): ThinkingConfig => {
+  const tokens = Math.max(minimumBudget, Math.min(budget, maxTokens - 1))
+  const calling = turns.findLast(({ role }) => role === "assistant" || role === "user")
+  const isThoughtless = calling !== undefined && calling.toolCalls.length > 0 &&
+    !calling.content.some((part) => part.type === "reasoning" && part.signature?.origin === "anthropic")
+  if (tokens >= maxTokens || isThoughtless) {
+    losses.warnOf("reasoning")
+    return {}
+  }
+  if (tokens !== budget) losses.warnOf("reasoning", `was set to ${tokens} tokens`)
+  return { config: { type: "enabled", budget_tokens: tokens }, isOn: true }
+}

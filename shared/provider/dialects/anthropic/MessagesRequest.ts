@@ -1,0 +1,266 @@
+/** A client's request in the messages dialect, as the canonical conversation. */
+import type * as Contract from "../../../contract/operations/Messages.ts"
+import { string } from "../../json/Json.ts"
+import type {
+  AnswerFormat,
+  ContentPart,
+  Conversation,
+  Media,
+  Reasoning,
+  SettingNames,
+  ToolChoice,
+  Turn
+} from "../conversation/Conversation.ts"
+import type { Fate, Losses } from "../conversation/Losses.ts"
+import { noSuchTool } from "../conversation/Losses.ts"
+import * as Signature from "../conversation/Signature.ts"
+
+export const settings: SettingNames = {
+  temperature: "temperature",
+  topP: "top_p",
+  topK: "top_k",
+  stop: "stop_sequences",
+  maxTokens: "max_tokens",
+  reasoning: "thinking",
+  format: "output_config",
+  toolChoice: "tool_choice",
+  parallelToolCalls: "tool_choice.disable_parallel_tool_use",
+  user: "metadata.user_id"
+}
+
+const block = {
+  type: "carried",
+  text: "carried",
+  source: "carried",
+  title: "carried",
+  // the answer would quote its sources
+  citations: { enabled: "meaning" }
+} as const
+
+export const fates: Fate = {
+  model: "carried",
+  stream: "carried",
+  system: [block],
+  messages: [{
+    role: "carried",
+    content: [{
+      ...block,
+      id: "carried",
+      name: "carried",
+      input: "carried",
+      tool_use_id: "carried",
+      content: [block],
+      is_error: "carried",
+      thinking: "carried",
+      signature: "carried",
+      data: "carried"
+    }]
+  }],
+  max_tokens: "carried",
+  temperature: "carried",
+  top_p: "carried",
+  top_k: "carried",
+  stop_sequences: "carried",
+  tools: [{ type: "carried", name: "carried", description: "carried", input_schema: "carried", strict: "carried" }],
+  tool_choice: "carried",
+  thinking: { type: "carried", budget_tokens: "carried" },
+  output_config: { output_format: "carried", format: "carried", effort: "carried" },
+  metadata: { user_id: "carried" },
+  container: "meaning",
+  inference_geo: "meaning",
+  mcp_servers: "meaning"
+}
+
+export const toConversation = (request: Contract.MessagesRequest, losses: Losses): Conversation => ({
+  turns: [
+    ...systemTurn(request.system),
+    ...request.messages.flatMap((message, index) => toTurns(message, `messages[${index}]`, losses))
+  ],
+  tools: (request.tools ?? []).flatMap((tool, index) => {
+    const path = `tools[${index}]`
+    if (tool.input_schema === undefined) {
+      losses.refuse(path, noSuchTool)
+      return []
+    }
+    return [{
+      name: tool.name,
+      description: tool.description ?? undefined,
+      parameters: tool.input_schema,
+      ...(tool.strict === true ? { strict: true } : {}),
+      path
+    }]
+  }),
+  toolChoice: toToolChoice(request),
+  parallelToolCalls: isOneAtATime(request) ? false : undefined,
+  format: toFormat(request.output_config),
+  stop: request.stop_sequences ?? [],
+  maxTokens: request.max_tokens,
+  choices: 1,
+  seed: undefined,
+  sampling: {
+    temperature: request.temperature ?? undefined,
+    topP: request.top_p ?? undefined,
+    topK: request.top_k ?? undefined,
+    presencePenalty: undefined,
+    frequencyPenalty: undefined
+  },
+  reasoning: toReasoning(request, losses),
+  user: request.metadata?.user_id ?? undefined
+})
+
+const textTurn = (role: Turn["role"], content: ReadonlyArray<ContentPart>, path: string): Turn => ({
+  role,
+  content,
+  toolCalls: [],
+  toolCallId: undefined,
+  path
+})
+
+const systemTurn = (system: Contract.MessagesRequest["system"]): ReadonlyArray<Turn> => {
+  if (system === undefined || system === null) return []
+  const parts = typeof system === "string" ? [{ text: system }] : system
+  return [textTurn("system", parts.map(({ text }) => ({ type: "text", text })), "system")]
+}
+
+/** A message of this dialect may hold results of tools beside the user's own words: each result is a turn of its own. */
+const toTurns = (
+  message: Contract.MessagesRequest["messages"][number],
+  path: string,
+  losses: Losses
+): ReadonlyArray<Turn> => {
+  if (typeof message.content === "string") {
+    return [textTurn(message.role, [{ type: "text", text: message.content }], path)]
+  }
+  const blocks = message.content.map((block, index) => ({ block, path: `${path}.content[${index}]` }))
+  const results = blocks.flatMap(({ block, path }): ReadonlyArray<Turn> =>
+    block.type !== "tool_result" ? [] : [{
+      role: "tool",
+      content: resultParts(block.content, path, losses),
+      toolCalls: [],
+      toolCallId: block.tool_use_id,
+      ...(block.is_error === true ? { failed: true } : {}),
+      path
+    }]
+  )
+  const content = blocks.flatMap(({ block, path }) => toParts(block, path, losses))
+  const toolCalls = blocks.flatMap(({ block }) =>
+    block.type === "tool_use" ? [{ id: block.id, name: block.name, arguments: JSON.stringify(block.input) }] : []
+  )
+  if (content.length === 0 && toolCalls.length === 0) return results
+  return [...results, { role: message.role, content, toolCalls, toolCallId: undefined, path }]
+}
+
+const toParts = (
+  block: Contract.ContentBlock | Contract.ResultBlock,
+  path: string,
+  losses: Losses
+): ReadonlyArray<ContentPart> => {
+  switch (block.type) {
+    case "text":
+      return [{ type: "text", text: block.text, path }]
+    case "image":
+      return [
+        block.source.type === "url"
+          ? { type: "image", mediaType: "", media: block.source, path }
+          : {
+            type: "image",
+            mediaType: block.source.media_type,
+            media: { type: "base64", data: block.source.data },
+            path
+          }
+      ]
+    case "document":
+      return [toFile(block, path)]
+    case "thinking":
+      return [{
+        type: "reasoning",
+        text: block.thinking,
+        signature: block.signature ? Signature.fromClient(block.signature, "anthropic") : undefined,
+        path
+      }]
+    case "redacted_thinking":
+      return [{
+        type: "reasoning",
+        text: "",
+        signature: { ...Signature.fromClient(block.data, "anthropic"), redacted: true },
+        path
+      }]
+    case "tool_use":
+    case "tool_result":
+      return []
+    default:
+      losses.refuse(path)
+      return []
+  }
+}
+
+const toFile = (
+  { source, title }: Extract<Contract.ContentBlock, { readonly type: "document" }>,
+  path: string
+): ContentPart => {
+  const data = string(source["data"]) ?? ""
+  const file = (mediaType: string, media: Media): ContentPart => ({
+    type: "file",
+    mediaType,
+    name: title ?? undefined,
+    media,
+    path
+  })
+  switch (source["type"]) {
+    case "base64":
+      return file(string(source["media_type"]) ?? "", { type: "base64", data })
+    case "text":
+      return file("text/plain", { type: "text", text: data })
+    case "url":
+      return file("application/pdf", { type: "url", url: string(source["url"]) ?? "" })
+    case "file":
+      return file("", { type: "id", id: string(source["file_id"]) ?? "" })
+    default:
+      return file(string(source["media_type"]) ?? "", { type: "none" })
+  }
+}
+
+type ToolResultContent = Extract<Contract.ContentBlock, { readonly type: "tool_result" }>["content"]
+
+const resultParts = (content: ToolResultContent, path: string, losses: Losses): ReadonlyArray<ContentPart> => {
+  if (content === undefined || content === null) return []
+  return typeof content === "string"
+    ? [{ type: "text", text: content, path }]
+    : content.flatMap((block, index) => toParts(block, `${path}.content[${index}]`, losses))
+}
+
+const toToolChoice = ({ tool_choice: choice, tools }: Contract.MessagesRequest): ToolChoice => {
+  switch (choice?.type) {
+    case "tool":
+      return { type: "tool", name: choice.name }
+    case "any":
+      return { type: "required" }
+    case "none":
+      return { type: "none" }
+    default:
+      return { type: (tools ?? []).length > 0 ? "auto" : "none" }
+  }
+}
+
+const isOneAtATime = ({ tool_choice: choice }: Contract.MessagesRequest): boolean =>
+  choice !== undefined && choice !== null && "disable_parallel_tool_use" in choice &&
+  choice.disable_parallel_tool_use === true
+
+const toFormat = (config: Contract.MessagesRequest["output_config"]): AnswerFormat => {
+  const format = config?.output_format ?? config?.format
+  return format?.["type"] === "json_schema" ? { type: "jsonSchema", schema: format["schema"] ?? {} } : { type: "text" }
+}
+
+const toReasoning = (
+  { output_config: config, thinking }: Contract.MessagesRequest,
+  losses: Losses
+): Reasoning | undefined => {
+  const effort = config?.effort ?? undefined
+  if (thinking?.type === "enabled") {
+    if (effort !== undefined) losses.warn("output_config.effort", "gives way to thinking.budget_tokens")
+    return { type: "budget", tokens: thinking.budget_tokens }
+  }
+  if (thinking?.type === "disabled") return { type: "off" }
+  if (effort !== undefined) return { type: "effort", effort }
+  return thinking ? { type: "auto" } : undefined
+}

@@ -1,0 +1,91 @@
+/** Serves a chat dialect with an engine that knows only conversations and events. */
+import { Clock, Effect, Stream } from "effect"
+import { randomUUID } from "node:crypto"
+import { InternalError, type JobError } from "../../../contract/JobError.ts"
+import type { Usage } from "../../../contract/Usage.ts"
+import type { ChatEngine, ChatRequest } from "./ChatEngine.ts"
+import type { Perform } from "../../call/Protocol.ts"
+import { writeAll } from "../../transport/Sink.ts"
+import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
+import * as ClientRequest from "./ClientRequest.ts"
+import type { AnswerIdentity, ClientDialect } from "./Dialect.ts"
+import type { ModelEvent } from "./ModelEvent.ts"
+import * as TokenCount from "./TokenCount.ts"
+
+const utf8 = new TextEncoder()
+
+export interface EngineOptions {
+  /** Tells clients what answered. */
+  readonly fingerprint: string | undefined
+  /** Whether the engine takes what it can of a request, and leaves the rest. */
+  readonly isLenient: boolean
+}
+
+/** With the operation whose requests are in the dialect. */
+export const make = <Request>(
+  engine: ChatEngine,
+  dialect: ClientDialect<Request>,
+  { fingerprint, isLenient }: EngineOptions
+): readonly [string, Perform] => {
+  const decode = ClientRequest.decoder(dialect, isLenient ? "lenient" : "ordinary")
+  const perform: Perform = Effect.fnUntraced(function*(call, sink) {
+    const { conversations, losses, request } = yield* decode(call)
+    const identity: AnswerIdentity = {
+      id: randomUUID().replaceAll("-", ""),
+      created: Math.floor((yield* Clock.currentTimeMillis) / 1_000),
+      model: call.model,
+      fingerprint
+    }
+    const encoder = dialect.encoder(request, identity)
+    yield* losses.verdict
+    const events = answerAll(engine, conversations.map((conversation) => ({ conversation, call, losses })))
+    const start = (contentType: string) =>
+      sink.start({ status: 200, contentType, headers: TranslationWarnings.toHeaders(losses.warnings) })
+    let usage: Usage | undefined
+    const note = (event: ModelEvent): void => {
+      if (event.type === "usage") usage = event.usage
+    }
+    if (!dialect.streams(request)) {
+      const all = yield* Stream.runCollect(events)
+      for (const event of all) note(event)
+      start("application/json")
+      sink.write(utf8.encode(JSON.stringify(encoder.body(all))))
+      return usage
+    }
+    const frames = Stream.map(events, (event) => {
+      note(event)
+      // not before the first event: until then a failure can still be told by a status
+      if (!sink.started) start("text/event-stream")
+      return utf8.encode(encoder.frames(event))
+    })
+    yield* writeAll(sink, frames)
+    if (!sink.started) return yield* new InternalError()
+    sink.write(utf8.encode(encoder.lastFrames()))
+    return usage
+  })
+  return [dialect.operation, perform]
+}
+
+/** The answers to one conversation after the other as one answer: choices are numbered through, usage is added up. */
+const answerAll = (
+  engine: ChatEngine,
+  requests: ReadonlyArray<ChatRequest>
+): Stream.Stream<ModelEvent, JobError> => {
+  const [first] = requests
+  if (first !== undefined && requests.length === 1) return engine.answer(first)
+  let choicesBefore = 0
+  let usage = TokenCount.none
+  const answers = Stream.flatMap(Stream.fromIterable(requests), (request) => {
+    const offset = choicesBefore
+    choicesBefore += request.conversation.choices
+    return engine.answer(request).pipe(
+      Stream.map((event) => {
+        if (event.type !== "usage") return { ...event, choice: offset + event.choice }
+        usage = TokenCount.sum(usage, event.usage)
+        return event
+      }),
+      Stream.filter((event) => event.type !== "usage")
+    )
+  })
+  return Stream.concat(answers, Stream.sync((): ModelEvent => ({ type: "usage", usage })))
+}

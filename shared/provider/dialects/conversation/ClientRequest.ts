@@ -1,0 +1,35 @@
+/** The first half of every translation: a client's request as canonical conversations, with an account of what they lack. */
+import { Effect } from "effect"
+import type { InvalidRequest } from "../../../contract/JobError.ts"
+import { strictTranslation, translationHeader } from "../../../contract/Translation.ts"
+import { reader, turnFor } from "../../call/RequestBody.ts"
+import type { Call } from "../../call/Protocol.ts"
+import type { Conversation } from "./Conversation.ts"
+import type { ClientDialect } from "./Dialect.ts"
+import { Losses } from "./Losses.ts"
+
+export interface ClientRequest<Request> {
+  readonly request: Request
+  readonly conversations: ReadonlyArray<Conversation>
+  /** The reader of the conversations adds to it. */
+  readonly losses: Losses
+}
+
+/** `tolerance` holds unless the client wants nothing lost at all. */
+export const decoder = <Request>(
+  dialect: ClientDialect<Request>,
+  tolerance: "ordinary" | "lenient"
+): (call: Call) => Effect.Effect<ClientRequest<Request>, InvalidRequest> => {
+  const read = reader(dialect.request)
+  return (call) =>
+    Effect.flatMap(read(call), ({ json, request }) => {
+      const isStrict = call.headers?.[translationHeader] === strictTranslation
+      const losses = new Losses(isStrict ? "strict" : tolerance, dialect.settings)
+      const turn = turnFor(call)
+      return turn.pipe(
+        Effect.andThen(Effect.sync(() => losses.note(json, dialect.fates))),
+        Effect.andThen(turn),
+        Effect.map(() => ({ request, conversations: [dialect.toConversation(request, losses)].flat(), losses }))
+      )
+    })
+}

@@ -1,0 +1,88 @@
+/** Puts pictures and files in the place of their addresses, for providers that do not fetch these. */
+import { Effect } from "effect"
+import { InvalidRequest } from "../../../contract/JobError.ts"
+import type { Fetched, GuardedFetch } from "../../transport/GuardedFetch.ts"
+import { mediaTypeOf, pictureKind } from "../../call/PictureKind.ts"
+import type { ContentPart, Conversation, MediaPart } from "./Conversation.ts"
+import type { ProviderDialect } from "./Dialect.ts"
+import { typeOfName } from "./Media.ts"
+
+/** How many are fetched at once for one request, how many in all, and how large they may be together. */
+const atOnce = 4
+const maxFiles = 40
+const maxBytes = 64 * 1024 * 1024
+
+type NeedsInline = ProviderDialect<never>["needsInline"]
+
+/** The address that a part has to be fetched from, if it has. */
+const neededOf = (
+  part: ContentPart,
+  needsInline: NeedsInline
+): { readonly part: MediaPart; readonly url: string } | undefined =>
+  (part.type === "image" || part.type === "file") && part.media.type === "url" && needsInline(part.media.url, part)
+    ? { part, url: part.media.url }
+    : undefined
+
+/** Fails with the field whose address leads nowhere. What stands there twice is fetched once. */
+export const inline = Effect.fnUntraced(function*(
+  conversation: Conversation,
+  needsInline: NeedsInline,
+  guard: Pick<GuardedFetch["Service"], "fetch">
+): Effect.fn.Return<Conversation, InvalidRequest> {
+  const { turns } = conversation
+  const needed = new Map<string, MediaPart>()
+  for (const { content } of turns) {
+    for (const each of content) {
+      const { part, url } = neededOf(each, needsInline) ?? {}
+      if (part !== undefined && url !== undefined && !needed.has(url)) needed.set(url, part)
+    }
+  }
+  if (needed.size === 0) return conversation
+  const files = new Map<string, Fetched>()
+  let bytes = 0
+  yield* Effect.forEach([...needed], ([url, { path = "" }], index) => {
+    if (index >= maxFiles) {
+      return refused(path, `is one too many: at most ${maxFiles} files are fetched for one request`)
+    }
+    return guard.fetch(url).pipe(
+      Effect.catch((error) => refused(path, error.message)),
+      Effect.flatMap((file) => {
+        files.set(url, file)
+        bytes += file.bytes.length
+        return bytes > maxBytes ? refused(path, "is too much together with what else is to be fetched") : Effect.void
+      })
+    )
+  }, { concurrency: atOnce, discard: true })
+  return {
+    ...conversation,
+    turns: turns.map((turn) => ({
+      ...turn,
+      content: turn.content.map((part) => {
+        const at = neededOf(part, needsInline)
+        const file = at === undefined ? undefined : files.get(at.url)
+        return at === undefined || file === undefined ? part : held(at.part, file)
+      })
+    }))
+  }
+})
+
+const refused = (param: string, why: string): Effect.Effect<never, InvalidRequest> =>
+  Effect.fail(InvalidRequest.at(param, why, "invalid_url"))
+
+const held = (part: MediaPart, { bytes, mediaType }: Fetched): MediaPart => ({
+  ...part,
+  mediaType: typeOf(part, bytes, mediaType.split(";")[0]?.trim().toLowerCase() ?? ""),
+  media: { type: "base64", data: Buffer.from(bytes).toString("base64") }
+})
+
+/** What servers say of a file of which they know nothing. */
+const generic: ReadonlySet<string> = new Set(["", "application/octet-stream", "binary/octet-stream"])
+
+/** As its server says, or else as the client or its address does. What a picture is its bytes say best. */
+const typeOf = ({ media, mediaType, type }: MediaPart, bytes: Uint8Array, said: string): string => {
+  const kind = type === "image" ? pictureKind(bytes) : undefined
+  if (kind !== undefined) return mediaTypeOf(kind)
+  if (!generic.has(said)) return said
+  const given = mediaType.endsWith("*") ? "" : mediaType
+  return given || (media.type === "url" ? typeOfName(media.url.replace(/[?#].*$/s, "")) : "") || said
+}

@@ -1,0 +1,63 @@
+/** Serves both paths of embeddings with a model that knows but texts and vectors. */
+import { Effect, type Schema, Stream } from "effect"
+import {
+  embeddings,
+  EmbeddingsRequest,
+  engineEmbeddings,
+  EngineEmbeddingsRequest
+} from "../../../contract/operations/Embeddings.ts"
+import { reader } from "../../call/RequestBody.ts"
+import type { Perform } from "../../call/Protocol.ts"
+import { writeAll } from "../../transport/Sink.ts"
+import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
+import { unknownFields } from "../../json/UnknownFields.ts"
+import type { EmbeddingModel, Vector } from "./EmbeddingModel.ts"
+
+/** By the operation's name. */
+export const performs = (model: EmbeddingModel): ReadonlyMap<string, Perform> =>
+  new Map([
+    [embeddings.name, perform(model, EmbeddingsRequest)],
+    [engineEmbeddings.name, perform(model, EngineEmbeddingsRequest)]
+  ])
+
+type Request = EmbeddingsRequest | EngineEmbeddingsRequest
+
+const known = new Set(Object.keys(EmbeddingsRequest.fields))
+const utf8 = new TextEncoder()
+
+const perform = (model: EmbeddingModel, schema: Schema.Codec<Request, unknown>): Perform => {
+  const read = reader(schema)
+  return Effect.fnUntraced(function*(call, sink) {
+    const { json, request: { dimensions, encoding_format, input } } = yield* read(call)
+    const { tokens, vectors, warnings = [] } = yield* model(call, {
+      texts: typeof input === "string" ? [input] : input,
+      dimensions: dimensions ?? undefined,
+      extra: unknownFields(json, known)
+    })
+    const print = encoding_format === "base64" ? toBase64 : toNumbers
+    const usage = { prompt_tokens: tokens, total_tokens: tokens }
+    let index = 0
+    const item = (vector: Vector): string => {
+      const comma = index === 0 ? "" : ","
+      return `${comma}{"object":"embedding","index":${index++},"embedding":${print(vector)}}`
+    }
+    const answer = Stream.make(`{"object":"list","data":[`).pipe(
+      // other requests have their turn between two pieces
+      Stream.concat(Stream.mapEffect(vectors, (some) => Effect.as(Effect.yieldNow, some.map(item).join("")))),
+      Stream.concat(Stream.make(`],"model":${JSON.stringify(call.model)},"usage":${JSON.stringify(usage)}}`)),
+      Stream.map((json) => utf8.encode(json))
+    )
+    sink.start({ status: 200, contentType: "application/json", headers: TranslationWarnings.toHeaders(warnings) })
+    yield* writeAll(sink, answer)
+    return { inputTokens: tokens, outputTokens: 0 }
+  })
+}
+
+const toNumbers = (vector: Vector): string => `[${Array.prototype.join.call(vector)}]`
+
+/** Little-endian floats of 32 bits, as a JSON string. */
+export const toBase64 = (vector: Vector): string => {
+  const bytes = Buffer.allocUnsafe(vector.length * 4)
+  for (let at = 0; at < vector.length; at++) bytes.writeFloatLE(vector[at] as number, at * 4)
+  return `"${bytes.toString("base64")}"`
+}

@@ -1,0 +1,149 @@
+/** Events as the answer to a client of the Gemini dialect, whole or streamed. */
+import type * as Contract from "../../../contract/operations/GenerateContent.ts"
+import type { Usage } from "../../../contract/Usage.ts"
+import type { AnswerEncoder, AnswerIdentity } from "../conversation/Dialect.ts"
+import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
+import * as Signature from "../conversation/Signature.ts"
+import * as ToolCalls from "../conversation/ToolCalls.ts"
+
+const toFinishReason = (reason: FinishReason | undefined): string => {
+  switch (reason) {
+    case "length":
+      return "MAX_TOKENS"
+    case "content_filter":
+      return "SAFETY"
+    default:
+      return "STOP"
+  }
+}
+
+/** Output here is without what was thought. */
+export const toUsageMetadata = ({ cachedTokens, inputTokens, outputTokens, reasoningTokens = 0 }: Usage) => ({
+  promptTokenCount: inputTokens,
+  candidatesTokenCount: Math.max(0, outputTokens - reasoningTokens),
+  totalTokenCount: inputTokens + outputTokens,
+  ...(cachedTokens === undefined ? {} : { cachedContentTokenCount: cachedTokens }),
+  ...(reasoningTokens === 0 ? {} : { thoughtsTokenCount: reasoningTokens })
+})
+
+interface Candidate {
+  readonly parts: Array<Record<string, unknown>>
+  readonly calls: Map<number, { readonly id: string; readonly name: string; text: string }>
+  finish: FinishReason | undefined
+}
+
+/** Encodes events. A function call is one part in this dialect, so its arguments are gathered first. */
+export class Encoder implements AnswerEncoder {
+  readonly #identity: AnswerIdentity
+  readonly #candidates = new Map<number, Candidate>()
+  #usage: Usage = { inputTokens: 0, outputTokens: 0 }
+
+  constructor(identity: AnswerIdentity) {
+    this.#identity = identity
+  }
+
+  frames(event: ModelEvent): string {
+    const part = this.#take(event)
+    return part === undefined || event.type === "usage" ? "" : this.#frame([this.#candidate(event.choice, [part])])
+  }
+
+  /** The last frame of each candidate says why it ended, and the very last what it all consumed. */
+  lastFrames(): string {
+    const last = [...this.#candidates].map(([index, candidate]) =>
+      this.#candidate(index, callParts(candidate), candidate.finish)
+    )
+    return this.#frame(last, this.#usage)
+  }
+
+  body(events: ReadonlyArray<ModelEvent>): Contract.GenerateContentAnswer {
+    for (const event of events) {
+      const part = this.#take(event)
+      if (part !== undefined && event.type !== "usage") append(this.#of(event.choice).parts, part)
+    }
+    const candidates = [...this.#candidates].map(([index, candidate]) =>
+      this.#candidate(index, [...candidate.parts, ...callParts(candidate)], candidate.finish)
+    )
+    return this.#answer(candidates, this.#usage)
+  }
+
+  /** Notes the event; the part that it adds at once, if any. */
+  #take(event: ModelEvent): Record<string, unknown> | undefined {
+    switch (event.type) {
+      case "text":
+      case "refusal":
+        this.#of(event.choice)
+        return { text: event.delta }
+      case "reasoning":
+        this.#of(event.choice)
+        return { text: event.delta, thought: true }
+      case "signature":
+        this.#of(event.choice)
+        return { text: "", thought: true, thoughtSignature: Signature.toClient(event.signature, "gemini") }
+      case "media":
+        this.#of(event.choice)
+        return { inlineData: { mimeType: event.mediaType, data: event.data } }
+      case "toolCall":
+        this.#of(event.choice).calls.set(event.call, { id: event.id, name: event.name, text: "" })
+        return undefined
+      case "toolArguments": {
+        const call = this.#of(event.choice).calls.get(event.call)
+        if (call !== undefined) call.text += event.delta
+        return undefined
+      }
+      case "finish":
+        this.#of(event.choice).finish = event.reason
+        return undefined
+      case "usage":
+        this.#usage = event.usage
+        return undefined
+    }
+  }
+
+  #of(index: number): Candidate {
+    let candidate = this.#candidates.get(index)
+    if (candidate === undefined) {
+      candidate = { parts: [], calls: new Map(), finish: undefined }
+      this.#candidates.set(index, candidate)
+    }
+    return candidate
+  }
+
+  #candidate(
+    index: number,
+    parts: ReadonlyArray<Record<string, unknown>>,
+    finish?: FinishReason
+  ): Contract.GenerateContentAnswer["candidates"][number] {
+    return {
+      content: { role: "model", parts },
+      ...(finish === undefined ? {} : { finishReason: toFinishReason(finish) }),
+      index,
+      safetyRatings: []
+    }
+  }
+
+  #answer(candidates: Contract.GenerateContentAnswer["candidates"], usage?: Usage): Contract.GenerateContentAnswer {
+    return {
+      candidates,
+      ...(usage === undefined ? {} : { usageMetadata: toUsageMetadata(usage) }),
+      modelVersion: this.#identity.model,
+      responseId: this.#identity.id
+    }
+  }
+
+  #frame(candidates: Contract.GenerateContentAnswer["candidates"], usage?: Usage): string {
+    return `data: ${JSON.stringify(this.#answer(candidates, usage))}\n\n`
+  }
+}
+
+const callParts = ({ calls }: Candidate) =>
+  [...calls.values()].map(({ id, name, text }) => ({ functionCall: { id, name, args: ToolCalls.toObject(text) } }))
+
+/** Pieces of one text are one part of a whole answer. A signature ends it. */
+const append = (parts: Array<Record<string, unknown>>, part: Record<string, unknown>): void => {
+  const last = parts.at(-1)
+  if (
+    typeof last?.["text"] === "string" && typeof part["text"] === "string" && last["thought"] === part["thought"] &&
+    last["thoughtSignature"] === undefined
+  ) Object.assign(last, part, { text: last["text"] + part["text"] })
+  else parts.push({ ...part })
+}

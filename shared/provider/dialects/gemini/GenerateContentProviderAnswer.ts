@@ -1,0 +1,137 @@
+/** The answer of a provider of the Gemini dialect, as events. */
+import { Predicate } from "effect"
+import type { Usage } from "../../../contract/Usage.ts"
+import { usageOf } from "./GeminiUsage.ts"
+import * as Json from "../../json/Json.ts"
+import type { AnswerDecoder } from "../conversation/Dialect.ts"
+import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
+import * as ToolCalls from "../conversation/ToolCalls.ts"
+
+interface Candidate {
+  calls: number
+  /** Reasoning was the last that was said, and is not signed. */
+  thinking: boolean
+  finish: FinishReason | undefined
+}
+
+/** Each frame is an answer of its own that goes on where the last one ended. */
+export class Decoder implements AnswerDecoder {
+  readonly #candidates = new Map<number, Candidate>()
+  #usage: Usage | undefined
+
+  frame(data: unknown): ReadonlyArray<ModelEvent> | undefined {
+    if (!Predicate.isReadonlyObject(data)) return undefined
+    this.#usage = usageOf(data["usageMetadata"]) ?? this.#usage
+    const blocked = Json.fields(data["promptFeedback"])["blockReason"]
+    if (typeof blocked === "string") this.#of(0).finish = "content_filter"
+    const events: Array<ModelEvent> = []
+    for (const [position, item] of Json.list(data["candidates"]).entries()) {
+      const { content, finishReason: reason, index } = Json.fields(item)
+      const number = Json.count(index) ?? position
+      const candidate = this.#of(number)
+      for (const part of Json.list(Json.fields(content)["parts"])) {
+        this.#said(number, candidate, Json.fields(part), events)
+      }
+      if (typeof reason !== "string") continue
+      if (broken.has(reason)) return undefined
+      candidate.finish = toFinish(reason)
+    }
+    return events
+  }
+
+  whole(answer: unknown): ReadonlyArray<ModelEvent> | undefined {
+    return this.frame(answer)
+  }
+
+  isComplete(): boolean {
+    return this.#candidates.size > 0 && [...this.#candidates.values()].every(({ finish }) => finish !== undefined)
+  }
+
+  last(): ReadonlyArray<ModelEvent> {
+    if (this.#candidates.size === 0) this.#of(0)
+    return [...this.#candidates].flatMap(([choice, candidate]): ReadonlyArray<ModelEvent> => {
+      const { calls, finish = "stop" } = candidate
+      const reason = finish === "stop" && calls > 0 ? "tool_calls" : finish
+      return [...thought(choice, candidate), { type: "finish", choice, reason }]
+    })
+  }
+
+  usage(): Usage | undefined {
+    return this.#usage
+  }
+
+  /** Parts that are none of these come from tools of the provider's own, and only where one was asked for. */
+  #said(choice: number, candidate: Candidate, part: Json.Fields, events: Array<ModelEvent>): void {
+    const { functionCall, inlineData, text, thoughtSignature } = part
+    const signature = Json.string(thoughtSignature) ?? ""
+    if (Predicate.isReadonlyObject(functionCall)) {
+      const { args, id, name } = functionCall
+      const call = candidate.calls++
+      events.push(
+        // what was thought came before the call
+        ...thought(choice, candidate, signature),
+        { type: "toolCall", choice, call, id: Json.string(id) || ToolCalls.newId(), name: Json.string(name) ?? "" },
+        { type: "toolArguments", choice, call, delta: JSON.stringify(args ?? {}) }
+      )
+      return
+    }
+    if (typeof text === "string" && text !== "") {
+      if (part["thought"] === true) candidate.thinking = true
+      else events.push(...thought(choice, candidate))
+      events.push({ type: part["thought"] === true ? "reasoning" : "text", choice, delta: text })
+    }
+    // a sketch of what it thinks about is no picture for the client
+    if (Predicate.isReadonlyObject(inlineData) && part["thought"] !== true) {
+      const { data, mimeType } = inlineData
+      if (typeof data === "string") {
+        events.push(...thought(choice, candidate), {
+          type: "media",
+          choice,
+          mediaType: Json.string(mimeType) ?? "",
+          data
+        })
+      }
+    }
+    if (signature !== "") events.push(...thought(choice, candidate, signature))
+  }
+
+  #of(index: number): Candidate {
+    let candidate = this.#candidates.get(index)
+    if (candidate === undefined) {
+      candidate = { calls: 0, thinking: false, finish: undefined }
+      this.#candidates.set(index, candidate)
+    }
+    return candidate
+  }
+}
+
+/** Ends what was thought, with its signature if it has one, and else with a mark of whose thoughts these were. */
+const thought = (choice: number, candidate: Candidate, value = ""): ReadonlyArray<ModelEvent> => {
+  if (value === "" && !candidate.thinking) return []
+  candidate.thinking = false
+  return [{ type: "signature", choice, signature: { origin: "gemini", value } }]
+}
+
+/** The model went astray: there is no answer to pass on. */
+const broken: ReadonlySet<string> = new Set([
+  "MALFORMED_FUNCTION_CALL",
+  "MALFORMED_RESPONSE",
+  "UNEXPECTED_TOOL_CALL",
+  "TOO_MANY_TOOL_CALLS"
+])
+
+const filtered: ReadonlySet<string> = new Set([
+  "SAFETY",
+  "RECITATION",
+  "BLOCKLIST",
+  "PROHIBITED_CONTENT",
+  "SPII",
+  "IMAGE_SAFETY",
+  "IMAGE_PROHIBITED_CONTENT",
+  "IMAGE_RECITATION"
+])
+
+const toFinish = (reason: string): FinishReason => {
+  if (reason === "MAX_TOKENS") return "length"
+  return filtered.has(reason) ? "content_filter" : "stop"
+}

@@ -1,0 +1,250 @@
+/** The canonical conversation as a request to a provider of the Gemini dialect. */
+import { Predicate, Schema } from "effect"
+import * as Json from "../../json/Json.ts"
+import type {
+  AnswerFormat,
+  ContentPart,
+  Conversation,
+  MediaPart,
+  Reasoning,
+  ToolChoice,
+  Turn
+} from "../conversation/Conversation.ts"
+import type { Target } from "../conversation/Dialect.ts"
+import type { Losses } from "../conversation/Losses.ts"
+import { registered, warnOfDetail } from "../conversation/Media.ts"
+import { budgetOf, effortOf, Thinking } from "../conversation/ReasoningEffort.ts"
+import * as ToolCalls from "../conversation/ToolCalls.ts"
+
+export const Options = Schema.Struct({ thinking: Schema.optionalKey(Thinking) })
+export type Options = typeof Options.Type
+
+export const toRequest = (conversation: Conversation, { losses, model }: Target, options: Options): object => {
+  const { choices, maxTokens, modalities, parallelToolCalls, sampling, seed, stop, tools, user } = conversation
+  if (user !== undefined) losses.warnOf("user")
+  if (parallelToolCalls === false && tools.length > 0) losses.refuseOf("parallelToolCalls")
+  if (modalities?.includes("audio") === true) losses.refuseOf("modalities")
+  for (const { path = "", strict } of tools) if (strict === true) losses.warn(`${path}.strict`)
+  const system = toSystem(conversation.turns, losses)
+  return {
+    systemInstruction: system.length === 0 ? undefined : { parts: system },
+    contents: toContents(conversation.turns, losses, noSignatureOf(model, options)),
+    ...(tools.length === 0 ? {} : {
+      tools: [{
+        functionDeclarations: tools.map(({ description, name, parameters }) => ({
+          name,
+          description,
+          parametersJsonSchema: ToolCalls.parametersOrNone(parameters)
+        }))
+      }],
+      toolConfig: toToolConfig(conversation.toolChoice)
+    }),
+    generationConfig: {
+      temperature: sampling?.temperature,
+      topP: sampling?.topP,
+      topK: sampling?.topK,
+      presencePenalty: sampling?.presencePenalty,
+      frequencyPenalty: sampling?.frequencyPenalty,
+      seed,
+      stopSequences: stop.length === 0 ? undefined : stop,
+      maxOutputTokens: maxTokens,
+      candidateCount: choices === 1 ? undefined : choices,
+      ...toFormat(conversation.format),
+      thinkingConfig: toThinking(conversation.reasoning, losses, options),
+      responseModalities: modalities?.map((modality) => modality.toUpperCase())
+    }
+  }
+}
+
+/** Instructions stand at the front here, wherever the client has put them. */
+const toSystem = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<object> => {
+  const leading = turns.findIndex(({ role }) => role !== "system")
+  return turns.flatMap(({ content, path = "", role }, index) => {
+    if (role !== "system") return []
+    if (leading !== -1 && index > leading) losses.warn(path, "was moved to the front")
+    return content.flatMap((part) => {
+      if (part.type === "text") return toText(part.text)
+      losses.refuse(part.path ?? path)
+      return []
+    })
+  })
+}
+
+interface Content {
+  readonly role: "user" | "model"
+  readonly parts: Array<object>
+}
+
+/** Turns of one role make one content. Calls and responses belong together by the function's name. */
+const toContents = (
+  turns: ReadonlyArray<Turn>,
+  losses: Losses,
+  noSignature: string | undefined
+): ReadonlyArray<Content> => {
+  const contents: Array<Content> = []
+  const names = new Map(turns.flatMap(({ toolCalls }) => toolCalls.map(({ id, name }) => [id, name])))
+  const add = (role: Content["role"], parts: ReadonlyArray<object>) => {
+    const last = contents.at(-1)
+    if (parts.length === 0) return
+    if (last?.role === role) { for (const part of parts) last.parts.push(part) }
+    else contents.push({ role, parts: [...parts] })
+  }
+  /** Pictures that tools gave, until all their responses are through. */
+  let loose: Array<object> = []
+  for (const turn of turns) {
+    if (turn.role !== "tool") {
+      add("user", loose)
+      loose = []
+    }
+    switch (turn.role) {
+      case "system":
+        break
+      case "user":
+        add("user", turn.content.flatMap((part) => toParts(part, losses)))
+        break
+      case "assistant":
+        add("model", toModelParts(turn, losses, noSignature))
+        break
+      case "tool": {
+        const { content, path = "", toolCallId: id = "" } = turn
+        const name = names.get(id)
+        if (name === undefined) losses.refuse(path, "answers no tool call of the conversation")
+        add("user", [{ functionResponse: { id, name, response: toResponse(turn) } }])
+        for (const part of content) if (part.type !== "text") loose.push(...toParts(part, losses))
+      }
+    }
+  }
+  add("user", loose)
+  return contents
+}
+
+/** A response is an object: what the tool gave where that is one, else its text by the name that the format has for it. */
+const toResponse = ({ content, failed }: Turn): object => {
+  const text = content.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n\n")
+  if (failed === true) return { error: text }
+  const value = text.startsWith("{") ? Json.parseBounded(text) : undefined
+  return Predicate.isReadonlyObject(value) ? value : { output: text }
+}
+
+/**
+ * What the provider says to put in the place of a signature where another model has called, or the client kept none: models
+ * from Gemini 3 on refuse calls whose first has none. Those before know of no such word.
+ */
+const noSignatureOf = (model: string, { thinking = "effort" }: Options): string | undefined =>
+  thinking === "budget" || /\bgemini-[12]\b/.test(model) ? undefined : "skip_thought_signature_validator"
+
+/** A signature stands on the part that came after what was thought, first of all on a call. */
+const toModelParts = (
+  { content, toolCalls }: Turn,
+  losses: Losses,
+  noSignature: string | undefined
+): ReadonlyArray<object> => {
+  const parts: Array<object> = []
+  let signature: string | undefined
+  for (const part of content) {
+    if (part.type !== "reasoning") {
+      parts.push(...toParts(part, losses))
+      continue
+    }
+    if (part.signature?.origin !== "gemini") {
+      losses.warn(part.path ?? "", "was not thought by this provider")
+      continue
+    }
+    if (part.text !== "") parts.push({ text: part.text, thought: true })
+    if (part.signature.value !== "") signature = part.signature.value
+  }
+  const calls = toolCalls.map(({ arguments: json, id, name }, index) => ({
+    functionCall: { id, name, args: ToolCalls.toObject(json) },
+    thoughtSignature: index > 0 ? undefined : signature ?? noSignature
+  }))
+  if (calls.length === 0 && signature !== undefined) {
+    parts.push({ ...parts.pop() ?? { text: "" }, thoughtSignature: signature })
+  }
+  return [...parts, ...calls]
+}
+
+/** A part without words is refused. */
+const toText = (text: string): ReadonlyArray<object> => text === "" ? [] : [{ text }]
+
+const toParts = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
+  switch (part.type) {
+    case "text":
+      return toText(part.text)
+    case "reasoning":
+      return []
+    case "image":
+      warnOfDetail(part, losses)
+      return toMedia(part, losses)
+    case "file":
+      return toMedia(part, losses)
+  }
+}
+
+const toMedia = ({ media, mediaType, path = "" }: MediaPart, losses: Losses): ReadonlyArray<object> => {
+  switch (media.type) {
+    case "text":
+      return toText(media.text)
+    case "url":
+      return [{
+        fileData: {
+          ...(mediaType === "" || mediaType.endsWith("*") ? {} : { mimeType: mediaType }),
+          fileUri: media.url
+        }
+      }]
+    case "base64":
+      if (mediaType !== "" && !mediaType.endsWith("*")) {
+        return [{ inlineData: { mimeType: registered(mediaType), data: media.data } }]
+      }
+      break
+    default:
+  }
+  losses.refuse(path)
+  return []
+}
+
+const toToolConfig = (choice: ToolChoice): object | undefined => {
+  switch (choice.type) {
+    case "auto":
+      return undefined
+    case "none":
+      return { functionCallingConfig: { mode: "NONE" } }
+    case "required":
+      return { functionCallingConfig: { mode: "ANY" } }
+    case "tool":
+      return { functionCallingConfig: { mode: "ANY", allowedFunctionNames: [choice.name] } }
+  }
+}
+
+const toFormat = (format: AnswerFormat): object => {
+  switch (format.type) {
+    case "text":
+      return {}
+    case "json":
+      return { responseMimeType: "application/json" }
+    case "jsonSchema":
+      return { responseMimeType: "application/json", responseJsonSchema: format.schema }
+  }
+}
+
+/** Whoever asks for thinking gets to see it: clients of other dialects do. */
+const toThinking = (
+  reasoning: Reasoning | undefined,
+  losses: Losses,
+  { thinking = "effort" }: Options
+): object | undefined => {
+  if (reasoning === undefined) return undefined
+  if (reasoning.type === "auto") {
+    return { includeThoughts: true, ...(thinking === "budget" ? { thinkingBudget: -1 } : {}) }
+  }
+  if (reasoning.type === "off") {
+    if (thinking === "budget") return { thinkingBudget: 0 }
+    losses.warnOf("reasoning", "is left to the model")
+    return undefined
+  }
+  if (thinking === "budget") return { includeThoughts: true, thinkingBudget: budgetOf(reasoning) }
+  const effort = effortOf(reasoning)
+  if (reasoning.type === "budget") losses.warnOf("reasoning", `was turned into the effort ${effort}`)
+  const isTooHigh = effort === "xhigh" || effort === "max"
+  if (isTooHigh) losses.warnOf("reasoning", "was lowered to high")
+  return { includeThoughts: true, thinkingLevel: isTooHigh ? "HIGH" : effort.toUpperCase() }
+}

@@ -1,0 +1,348 @@
+/** A client's request in the Gemini dialect, as the canonical conversation. */
+import type * as Contract from "../../../contract/operations/GenerateContent.ts"
+import type {
+  AnswerFormat,
+  ContentPart,
+  Conversation,
+  Modality,
+  Reasoning,
+  SettingNames,
+  ToolCall,
+  ToolChoice,
+  Turn
+} from "../conversation/Conversation.ts"
+import { efforts } from "../conversation/Conversation.ts"
+import type { Fate, Losses } from "../conversation/Losses.ts"
+import * as Signature from "../conversation/Signature.ts"
+
+export const settings: SettingNames = {
+  temperature: "generationConfig.temperature",
+  topP: "generationConfig.topP",
+  topK: "generationConfig.topK",
+  presencePenalty: "generationConfig.presencePenalty",
+  frequencyPenalty: "generationConfig.frequencyPenalty",
+  seed: "generationConfig.seed",
+  stop: "generationConfig.stopSequences",
+  maxTokens: "generationConfig.maxOutputTokens",
+  choices: "generationConfig.candidateCount",
+  reasoning: "generationConfig.thinkingConfig",
+  format: "generationConfig.responseMimeType",
+  toolChoice: "toolConfig.functionCallingConfig",
+  modalities: "generationConfig.responseModalities"
+}
+
+const part: Fate = {
+  text: "carried",
+  thought: "carried",
+  thoughtSignature: "carried",
+  inlineData: { mimeType: "carried", data: "carried", displayName: "carried" },
+  fileData: { mimeType: "carried", fileUri: "carried", displayName: "carried" },
+  functionCall: { id: "carried", name: "carried", args: "carried" },
+  functionResponse: { id: "carried", name: "carried", response: "carried", parts: "meaning" },
+  executableCode: "meaning",
+  codeExecutionResult: "meaning",
+  videoMetadata: "meaning"
+}
+
+export const fates: Fate = {
+  model: "carried",
+  contents: [{ role: "carried", parts: [part] }],
+  systemInstruction: { role: "carried", parts: [part] },
+  tools: [{
+    functionDeclarations: [{
+      name: "carried",
+      description: "carried",
+      parameters: "carried",
+      parametersJsonSchema: "carried"
+    }],
+    googleSearch: "tool",
+    googleSearchRetrieval: "tool",
+    googleMaps: "tool",
+    enterpriseWebSearch: "tool",
+    codeExecution: "tool",
+    computerUse: "tool",
+    fileSearch: "tool",
+    mcpServers: "tool",
+    retrieval: "tool",
+    urlContext: "tool"
+  }],
+  toolConfig: { functionCallingConfig: { mode: "carried", allowedFunctionNames: "carried" } },
+  generationConfig: {
+    temperature: "carried",
+    topP: "carried",
+    topK: "carried",
+    candidateCount: "carried",
+    maxOutputTokens: "carried",
+    stopSequences: "carried",
+    seed: "carried",
+    presencePenalty: "carried",
+    frequencyPenalty: "carried",
+    responseMimeType: "carried",
+    responseSchema: "carried",
+    responseJsonSchema: "carried",
+    responseModalities: "carried",
+    thinkingConfig: { includeThoughts: "carried", thinkingBudget: "carried", thinkingLevel: "carried" },
+    imageConfig: "meaning",
+    speechConfig: "meaning",
+    responseLogprobs: "meaning",
+    logprobs: "meaning"
+  },
+  // what the model has been told before
+  cachedContent: "meaning"
+}
+
+export const toConversation = (request: Contract.GenerateContentRequest, losses: Losses): Conversation => {
+  const config = request.generationConfig
+  const system = request.systemInstruction?.parts ?? []
+  const calls = new CallIds()
+  return {
+    turns: [
+      ...(system.length === 0
+        ? []
+        : [turn("system", system.flatMap((part, index) => toParts(part, `systemInstruction.parts[${index}]`)))]),
+      ...request.contents.flatMap((content, index) => toTurns(content, `contents[${index}]`, calls))
+    ],
+    tools: toTools(request),
+    toolChoice: toToolChoice(request),
+    format: toFormat(config, losses),
+    stop: config?.stopSequences ?? [],
+    maxTokens: config?.maxOutputTokens ?? undefined,
+    choices: config?.candidateCount ?? 1,
+    seed: config?.seed ?? undefined,
+    sampling: {
+      temperature: config?.temperature ?? undefined,
+      topP: config?.topP ?? undefined,
+      topK: config?.topK ?? undefined,
+      presencePenalty: config?.presencePenalty ?? undefined,
+      frequencyPenalty: config?.frequencyPenalty ?? undefined
+    },
+    reasoning: toReasoning(config, losses),
+    modalities: config?.responseModalities?.map((modality) => modalities[modality])
+  }
+}
+
+const modalities = { TEXT: "text", IMAGE: "image", AUDIO: "audio" } as const satisfies Record<string, Modality>
+
+const turn = (role: Turn["role"], content: ReadonlyArray<ContentPart>): Turn => ({
+  role,
+  content,
+  toolCalls: [],
+  toolCallId: undefined
+})
+
+/**
+ * Calls have no ids in this dialect unless the client gives them. One is made up for each that has none, and a response
+ * without an id is for the earliest call of its function that has got no response.
+ */
+class CallIds {
+  readonly #byName = new Map<string, Calls>()
+  #made = 0
+
+  ofCall(id: string | null | undefined, name: string): string {
+    const given = id || `call_${name.slice(0, 24)}_${this.#made++}`
+    let calls = this.#byName.get(name)
+    if (calls === undefined) {
+      calls = { ids: [], earliest: 0, open: new Set() }
+      this.#byName.set(name, calls)
+    }
+    calls.ids.push(given)
+    calls.open.add(given)
+    return given
+  }
+
+  ofResponse(id: string | null | undefined, name: string): string {
+    const calls = this.#byName.get(name)
+    if (calls === undefined) return id || name
+    while (calls.earliest < calls.ids.length && !calls.open.has(calls.ids[calls.earliest] ?? "")) calls.earliest++
+    const given = id || calls.ids[calls.earliest] || name
+    calls.open.delete(given)
+    return given
+  }
+}
+
+/** The calls of one function in their order, of which those before `earliest` have their responses. */
+interface Calls {
+  readonly ids: Array<string>
+  earliest: number
+  readonly open: Set<string>
+}
+
+const toTurns = (
+  content: Contract.GenerateContentRequest["contents"][number],
+  path: string,
+  calls: CallIds
+): ReadonlyArray<Turn> => {
+  const results: Array<Turn> = []
+  const toolCalls: Array<ToolCall> = []
+  const parts: Array<ContentPart> = []
+  for (const [index, part] of content.parts.entries()) {
+    const at = `${path}.parts[${index}]`
+    parts.push(...toParts(part, at))
+    if (part.functionCall) {
+      const { args, id, name } = part.functionCall
+      toolCalls.push({ id: calls.ofCall(id, name), name, arguments: JSON.stringify(args ?? {}) })
+    }
+    if (part.functionResponse) {
+      const { id, name, response } = part.functionResponse
+      const { failed, text } = toResult(response ?? {})
+      results.push({
+        role: "tool",
+        content: [{ type: "text", text, path: at }],
+        toolCalls: [],
+        toolCallId: calls.ofResponse(id, name),
+        ...(failed ? { failed } : {}),
+        path: at
+      })
+    }
+  }
+  if (parts.length === 0 && toolCalls.length === 0) return results
+  const role = roleOf(content.role)
+  const whole = role === "assistant" ? joined(parts) : parts
+  return [...results, { role, content: whole, toolCalls, toolCallId: undefined, path }]
+}
+
+/** Clients hand back the pieces of a streamed answer as they came. What was thought is one piece up to its signature. */
+const joined = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<ContentPart> => {
+  const whole: Array<ContentPart> = []
+  for (const part of parts) {
+    const last = whole.at(-1)
+    if (part.type === "text" && last?.type === "text") whole.splice(-1, 1, { ...last, text: last.text + part.text })
+    else if (part.type === "reasoning" && last?.type === "reasoning" && last.signature === undefined) {
+      whole.splice(-1, 1, { ...part, text: last.text + part.text })
+    } else whole.push(part)
+  }
+  return whole
+}
+
+/** A function's response is an object. One of nothing but a text has it by the name that the format gives for it. */
+const toResult = (response: { readonly [key: string]: unknown }) => {
+  const { error, output } = response
+  const isAlone = Object.keys(response).length === 1
+  if (isAlone && typeof error === "string") return { failed: true, text: error }
+  return { failed: false, text: isAlone && typeof output === "string" ? output : JSON.stringify(response) }
+}
+
+const roleOf = (role: string | null | undefined): Turn["role"] => {
+  switch (role) {
+    case "model":
+      return "assistant"
+    case "system":
+      return "system"
+    default:
+      return "user"
+  }
+}
+
+/** Any part may be signed: the signature belongs to what the model thought before it. */
+const toParts = (part: Contract.Part, path: string): ReadonlyArray<ContentPart> => {
+  const signature = part.thoughtSignature ? Signature.fromClient(part.thoughtSignature, "gemini") : undefined
+  if (part.thought === true) return [{ type: "reasoning", text: part.text ?? "", signature, path }]
+  const signed: ReadonlyArray<ContentPart> = signature === undefined
+    ? []
+    : [{ type: "reasoning", text: "", signature, path }]
+  return [...toOwnPart(part, path), ...signed]
+}
+
+const toOwnPart = (part: Contract.Part, path: string): ReadonlyArray<ContentPart> => {
+  if (typeof part.text === "string") return [{ type: "text", text: part.text, path }]
+  if (part.inlineData) {
+    const { data, mimeType } = part.inlineData
+    return [toMedia(mimeType, { type: "base64", data }, path)]
+  }
+  return part.fileData
+    ? [toMedia(part.fileData.mimeType ?? "", { type: "url", url: part.fileData.fileUri }, path)]
+    : []
+}
+
+const toMedia = (
+  mediaType: string,
+  media: { readonly type: "base64"; readonly data: string } | { readonly type: "url"; readonly url: string },
+  path: string
+): ContentPart =>
+  mediaType.startsWith("image/")
+    ? { type: "image", mediaType, media, path }
+    : { type: "file", mediaType, name: media.type === "url" ? media.url : undefined, media, path }
+
+/** Where one of some functions must be called, the others might as well not be there. */
+const toTools = ({ toolConfig, tools }: Contract.GenerateContentRequest): Conversation["tools"] => {
+  const { allowedFunctionNames, mode } = toolConfig?.functionCallingConfig ?? {}
+  const allowed = new Set(mode === "ANY" || mode === "VALIDATED" ? allowedFunctionNames : [])
+  return (tools ?? []).flatMap(({ functionDeclarations }, at) =>
+    (functionDeclarations ?? []).flatMap((tool, index) =>
+      allowed.size > 0 && !allowed.has(tool.name) ? [] : [{
+        name: tool.name,
+        description: tool.description ?? undefined,
+        parameters: tool.parametersJsonSchema ?? toJsonSchema(tool.parameters ?? {}),
+        ...(mode === "VALIDATED" ? { strict: true } : {}),
+        path: `tools[${at}].functionDeclarations[${index}]`
+      }]
+    )
+  )
+}
+
+const toToolChoice = (request: Contract.GenerateContentRequest): ToolChoice => {
+  const config = request.toolConfig?.functionCallingConfig
+  const [only, ...others] = config?.allowedFunctionNames ?? []
+  switch (config?.mode) {
+    case "ANY":
+      return only !== undefined && others.length === 0 ? { type: "tool", name: only } : { type: "required" }
+    case "NONE":
+      return { type: "none" }
+    default:
+      return { type: (request.tools ?? []).length > 0 ? "auto" : "none" }
+  }
+}
+
+const toFormat = (config: Contract.GenerateContentRequest["generationConfig"], losses: Losses): AnswerFormat => {
+  const schema = config?.responseJsonSchema ??
+    (config?.responseSchema ? toJsonSchema(config.responseSchema) : undefined)
+  if (schema !== undefined && schema !== null) return { type: "jsonSchema", schema }
+  const mediaType = config?.responseMimeType ?? "text/plain"
+  if (mediaType === "application/json") return { type: "json" }
+  if (mediaType !== "text/plain") losses.refuseOf("format")
+  return { type: "text" }
+}
+
+/** Whole numbers of up to 64 bits, which Google writes as texts. */
+const sizes: ReadonlySet<string> = new Set([
+  "minItems",
+  "maxItems",
+  "minLength",
+  "maxLength",
+  "minProperties",
+  "maxProperties"
+])
+
+/** This dialect's schemas are JSON Schema but for types in capitals, numbers in texts, and `nullable`. */
+const toJsonSchema = (schema: unknown): unknown => {
+  if (Array.isArray(schema)) return schema.map(toJsonSchema)
+  if (typeof schema !== "object" || schema === null) return schema
+  const isNullable = "nullable" in schema && schema.nullable === true
+  return Object.fromEntries(
+    Object.entries(schema).flatMap(([key, value]) => {
+      // a property of that name has a schema
+      if (key === "nullable" && typeof value === "boolean") return []
+      if (sizes.has(key) && typeof value === "string") return [[key, Number(value)]]
+      if (key === "anyOf" && isNullable && Array.isArray(value)) return [[key, [...value.map(toJsonSchema), nothing]]]
+      if (key !== "type" || typeof value !== "string") return [[key, toJsonSchema(value)]]
+      return [[key, isNullable ? [value.toLowerCase(), "null"] : value.toLowerCase()]]
+    })
+  )
+}
+
+const nothing = { type: "null" }
+
+const toReasoning = (
+  config: Contract.GenerateContentRequest["generationConfig"],
+  losses: Losses
+): Reasoning | undefined => {
+  const { includeThoughts, thinkingBudget: tokens, thinkingLevel } = config?.thinkingConfig ?? {}
+  if (tokens !== undefined && tokens !== null) {
+    if (tokens === 0) return { type: "off" }
+    return tokens < 0 ? { type: "auto" } : { type: "budget", tokens }
+  }
+  const effort = efforts.find((effort) => effort === thinkingLevel?.toLowerCase())
+  if (effort !== undefined) return { type: "effort", effort }
+  if (thinkingLevel) losses.warn("generationConfig.thinkingConfig.thinkingLevel")
+  return includeThoughts === true ? { type: "auto" } : undefined
+}

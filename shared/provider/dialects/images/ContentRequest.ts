@@ -1,0 +1,81 @@
+/** Reads the request of generateContent as one for pictures: from its texts, or of the pictures among its parts. */
+import { Effect } from "effect"
+import { GenerateContentRequest, type imageSizes } from "../../../contract/operations/GenerateContent.ts"
+import type { Size } from "../../../contract/operations/ImageGenerations.ts"
+import { InvalidRequest } from "../../../contract/JobError.ts"
+import { decoder } from "../../call/RequestBody.ts"
+import type { Call } from "../../call/Protocol.ts"
+import type { ImageRequest, ImageSetting } from "./ImageRequest.ts"
+import type { ImageSource } from "./ImageSource.ts"
+
+export interface ContentRequest {
+  readonly picture: ImageRequest
+  /** Both kinds of parts unless the client names those it wants. */
+  readonly wants: { readonly text: boolean; readonly image: boolean }
+}
+
+const decode = decoder(GenerateContentRequest)
+
+/** The longer side of a picture, in pixels. */
+const sides: Record<typeof imageSizes[number], number> = { "512": 512, "1K": 1_024, "2K": 2_048, "4K": 4_096 }
+
+type Config = NonNullable<GenerateContentRequest["generationConfig"]>
+
+/** What the size and the ratio come to. A picture that is changed keeps its shape unless another is asked for. */
+const sizeOf = (
+  { aspectRatio, imageSize }: NonNullable<Config["imageConfig"]>,
+  isChange: boolean
+): Size | undefined => {
+  if (typeof aspectRatio !== "string" && (isChange || typeof imageSize !== "string")) return undefined
+  const side = sides[imageSize ?? "1K"]
+  const [width = 1, height = 1] = (aspectRatio ?? "1:1").split(":").map(Number)
+  const longer = Math.max(width, height)
+  return { width: Math.round(side * width / longer), height: Math.round(side * height / longer) }
+}
+
+const paths: Partial<Record<ImageSetting, string>> = {
+  n: "candidateCount",
+  size: "imageConfig.imageSize",
+  seed: "seed"
+}
+
+export const readContent = Effect.fnUntraced(function*(call: Call) {
+  const request = yield* decode(call)
+  const config = request.generationConfig
+  const parts = request.contents.flatMap(({ parts }, content) => parts.map((part, at) => ({ content, at, part })))
+  const images = parts.flatMap(({ at, content, part }): ReadonlyArray<ImageSource> => {
+    const where = `contents[${content}].parts[${at}]`
+    if (part.inlineData) return [{ content: part.inlineData.data, param: `${where}.inlineData.data` }]
+    return part.fileData ? [{ content: part.fileData.fileUri, param: `${where}.fileData.fileUri` }] : []
+  })
+  const picture: ImageRequest = {
+    promptParam: "contents",
+    prompt: parts.flatMap(({ part }) => typeof part.text === "string" ? [part.text] : []).join("\n"),
+    images,
+    mask: undefined,
+    n: config?.candidateCount ?? 1,
+    size: sizeOf(config?.imageConfig ?? {}, images.length > 0),
+    seed: config?.seed ?? undefined,
+    negativePrompt: undefined,
+    extend: undefined,
+    watermark: undefined,
+    answerAs: "b64_json",
+    format: undefined,
+    quality: undefined,
+    user: undefined,
+    input: undefined,
+    extra: {},
+    pathOf: (setting) => `generationConfig.${paths[setting] ?? setting}`
+  }
+  const modalities = config?.responseModalities ?? []
+  const isLeftOpen = modalities.length === 0
+  const wants = {
+    text: isLeftOpen || modalities.includes("TEXT"),
+    image: isLeftOpen || modalities.includes("IMAGE")
+  }
+  // whoever makes the picture would be paid for nothing
+  if (!wants.text && !wants.image) {
+    return yield* InvalidRequest.at("generationConfig.responseModalities", "must hold TEXT or IMAGE for this model")
+  }
+  return { picture, wants } satisfies ContentRequest
+})

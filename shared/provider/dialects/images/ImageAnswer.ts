@@ -1,0 +1,129 @@
+/** The answer with pictures: in base64, behind addresses, or as the parts of generated content. */
+import { Clock, Effect, Stream } from "effect"
+import { randomUUID } from "node:crypto"
+import { type GenerateContentAnswer, streamGenerateContent } from "../../../contract/operations/GenerateContent.ts"
+import { type JobError, ProviderFailed } from "../../../contract/JobError.ts"
+import { toUsageMetadata } from "../gemini/GenerateContentAnswer.ts"
+import { originOf } from "../../transport/Endpoint.ts"
+import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
+import type { Call } from "../../call/Protocol.ts"
+import * as ProviderResult from "../../transport/ProviderResult.ts"
+import type { ResultStore } from "../../call/ResultStore.ts"
+import { type Sink, writeAll } from "../../transport/Sink.ts"
+import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
+import type { ContentRequest } from "./ContentRequest.ts"
+import type { Made, Picture } from "./ImageModel.ts"
+import type { ImageRequest } from "./ImageRequest.ts"
+import { mediaTypeOf, pictureKind } from "../../call/PictureKind.ts"
+
+/** What results need on their way to the client. */
+export interface Means {
+  readonly guard: GuardedFetch["Service"]
+  readonly results: ResultStore["Service"]
+}
+
+const malformed = ({ endpoint: { name: provider } }: Call) => ProviderFailed.malformed(provider)
+
+/** A provider's picture may take its time, but not that of the whole request. */
+const bounds = { maximumBytes: 20 * 1024 * 1024, withinMs: 60_000, tries: 3 }
+
+/** The file of a picture, wherever the provider has it. */
+export const fileOf = Effect.fnUntraced(function*({ content }: Picture, call: Call, { guard }: Means) {
+  const bytes = content instanceof URL ? yield* ProviderResult.fetch(guard, call.endpoint, content, bounds) : content
+  const kind = pictureKind(bytes)
+  return kind === undefined ? yield* malformed(call) : { bytes, kind }
+})
+
+const utf8 = new TextEncoder()
+
+/** The answer with pictures, in base64 or behind addresses. Writes one after the other, so that no more than one is text. */
+export const write = Effect.fnUntraced(function*(
+  { pictures, warnings = [] }: Made,
+  call: Call,
+  { answerAs }: ImageRequest,
+  means: Means,
+  sink: Sink
+) {
+  if (pictures.length === 0) return yield* malformed(call)
+  // fetched and kept before the answer begins: until then a failure can still be told by a status
+  const ready = yield* Effect.forEach(pictures, (picture) => readied(picture, call, answerAs, means), {
+    concurrency: 4
+  })
+  const created = Math.floor((yield* Clock.currentTimeMillis) / 1_000)
+  const body = Stream.make(`{"created":${created},"data":[`).pipe(
+    Stream.concat(
+      Stream.fromIterable(ready.entries()).pipe(
+        Stream.rechunk(1),
+        Stream.mapEffect(([index, { bytes, revised_prompt, url }]) => {
+          const where = bytes === undefined ? { url } : { b64_json: Buffer.from(bytes).toString("base64") }
+          const item = `${index === 0 ? "" : ","}${JSON.stringify({ ...where, revised_prompt })}`
+          return Effect.as(Effect.yieldNow, item)
+        })
+      )
+    ),
+    Stream.concat(Stream.make("]}")),
+    Stream.map((text) => utf8.encode(text))
+  )
+  sink.start({ status: 200, contentType: "application/json", headers: TranslationWarnings.toHeaders(warnings) })
+  yield* writeAll(sink, body)
+})
+
+interface Ready {
+  readonly bytes?: Uint8Array
+  readonly url?: string
+  readonly revised_prompt?: string | undefined
+}
+
+const readied = Effect.fnUntraced(function*(
+  picture: Picture,
+  call: Call,
+  answerAs: ImageRequest["answerAs"],
+  means: Means
+): Effect.fn.Return<Ready, JobError> {
+  const said = { revised_prompt: picture.revisedPrompt }
+  // an address of the provider's own is nothing that a client should know, or could reach
+  if (answerAs === "url" && picture.content instanceof URL && picture.content.origin !== originOf(call.endpoint)) {
+    return { ...said, url: picture.content.href }
+  }
+  const { bytes, kind } = yield* fileOf(picture, call, means)
+  return answerAs === "url" ? { ...said, url: yield* means.results.keep(bytes, kind) } : { ...said, bytes }
+})
+
+/** The answer of generateContent. It is one piece: a picture cannot be shown in parts. */
+export const writeContent = Effect.fnUntraced(function*(
+  { pictures, usage, warnings = [] }: Made,
+  call: Call,
+  wants: ContentRequest["wants"],
+  means: Means,
+  sink: Sink
+) {
+  if (pictures.length === 0) return yield* malformed(call)
+  const candidates = yield* Effect.forEach(
+    pictures,
+    Effect.fnUntraced(function*(picture, index) {
+      const text = wants.text && picture.revisedPrompt !== undefined ? [{ text: picture.revisedPrompt }] : []
+      const { bytes, kind } = yield* fileOf(picture, call, means)
+      const data = Buffer.from(bytes).toString("base64")
+      const image = wants.image ? [{ inlineData: { mimeType: mediaTypeOf(kind), data } }] : []
+      return {
+        content: { role: "model" as const, parts: [...text, ...image] },
+        finishReason: "STOP",
+        index,
+        safetyRatings: []
+      }
+    })
+  )
+  const whole: GenerateContentAnswer = {
+    candidates,
+    ...(usage === undefined ? {} : { usageMetadata: toUsageMetadata(usage) }),
+    modelVersion: call.model,
+    responseId: randomUUID()
+  }
+  const streams = call.operation.name === streamGenerateContent.name
+  sink.start({
+    status: 200,
+    contentType: streams ? "text/event-stream" : "application/json",
+    headers: TranslationWarnings.toHeaders(warnings)
+  })
+  sink.write(utf8.encode(streams ? `data: ${JSON.stringify(whole)}\n\n` : JSON.stringify(whole)))
+})

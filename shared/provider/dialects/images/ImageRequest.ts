@@ -1,0 +1,151 @@
+/** Brings every form of a request for pictures, messages, prompt, multipart and parts, into one. */
+import { Effect, Predicate, Schema } from "effect"
+import type {
+  ImageEditForm as EditForm,
+  ImageEditRequest as EditRequest
+} from "../../../contract/operations/ImageEdits.ts"
+import { ImageEditForm, ImageEditRequest } from "../../../contract/operations/ImageEdits.ts"
+import {
+  ImageGenerationRequest,
+  imageRequestFields,
+  imageSettings,
+  parseSize,
+  type Size,
+  textsOf
+} from "../../../contract/operations/ImageGenerations.ts"
+import { InvalidRequest } from "../../../contract/JobError.ts"
+import { reader, unreadable } from "../../call/RequestBody.ts"
+import type { Call } from "../../call/Protocol.ts"
+import { unknownFields } from "../../json/UnknownFields.ts"
+import type { ImageSource } from "./ImageSource.ts"
+import type { PictureKind } from "../../call/PictureKind.ts"
+
+export type ImageSetting = keyof typeof imageSettings
+
+/** Whatever can be set is `undefined` where the client leaves it to the provider. */
+export interface ImageRequest {
+  readonly prompt: string
+  /** The field that the client wrote it into. */
+  readonly promptParam: string
+  readonly images: ReadonlyArray<ImageSource>
+  readonly mask: ImageSource | undefined
+  /** How many pictures, at least one. */
+  readonly n: number
+  readonly size: Size | undefined
+  readonly seed: number | undefined
+  readonly negativePrompt: string | undefined
+  readonly extend: boolean | undefined
+  readonly watermark: boolean | undefined
+  readonly answerAs: "b64_json" | "url"
+  readonly format: PictureKind | undefined
+  /** Percent. */
+  readonly quality: number | undefined
+  /** Whose request it is, as the client tells its users apart. */
+  readonly user: string | undefined
+  /** The client's `input` as it came, where the request has the form of messages. */
+  readonly input: unknown
+  /** Fields that the gateway does not know, from beside the prompt or from `parameters`: they are the provider's business. */
+  readonly extra: Readonly<Record<string, unknown>>
+  /** The path by which the client set something. */
+  readonly pathOf: (setting: ImageSetting) => string
+}
+
+type Settings = Partial<Omit<EditRequest, "input" | "prompt" | "image" | "mask" | "model" | "parameters">>
+
+const settingsOf = (top: Settings, nested: Settings | null | undefined) => ({
+  n: nested?.n ?? top.n ?? 1,
+  size: parseSize(nested?.size ?? top.size ?? "auto"),
+  seed: nested?.seed ?? top.seed ?? undefined,
+  negativePrompt: nested?.negative_prompt ?? top.negative_prompt ?? undefined,
+  extend: nested?.prompt_extend ?? top.prompt_extend ?? undefined,
+  watermark: nested?.watermark ?? top.watermark ?? undefined,
+  answerAs: nested?.response_format ?? top.response_format ?? "b64_json",
+  format: nested?.output_format ?? top.output_format ?? undefined,
+  quality: nested?.output_compression ?? top.output_compression ?? undefined,
+  user: top.user ?? undefined,
+  pathOf: (setting: ImageSetting) => {
+    const inner: Partial<Record<ImageSetting, unknown>> = nested ?? {}
+    return inner[setting] === undefined || inner[setting] === null ? setting : `parameters.${setting}`
+  }
+})
+
+const known = new Set([...Object.keys(imageRequestFields), ...Object.keys(imageSettings), "image", "image[]", "mask"])
+
+/** The fields of the body as it came. */
+const unknownIn = (body: unknown) => ({
+  extra: {
+    ...unknownFields(body, known),
+    ...unknownFields(Predicate.isObject(body) ? body["parameters"] : undefined, known)
+  },
+  input: Predicate.isObject(body) ? body["input"] : undefined
+})
+
+const fromJson = (body: unknown, request: ImageGenerationRequest | EditRequest): ImageRequest => {
+  const messages = request.input?.messages ?? []
+  const image = "image" in request ? request.image : undefined
+  const mask = "mask" in request ? request.mask : undefined
+  const inMessages = messages.flatMap(({ content }, message) =>
+    content.flatMap((part, at): ReadonlyArray<ImageSource> =>
+      typeof part.image === "string"
+        ? [{ content: part.image, param: `input.messages[${message}].content[${at}].image` }]
+        : []
+    )
+  )
+  return {
+    ...settingsOf(request, request.parameters),
+    ...unknownIn(body),
+    prompt: request.prompt ?? textsOf(messages).join("\n"),
+    promptParam: typeof request.prompt === "string" ? "prompt" : "input.messages",
+    images: [...inMessages, ...sourcesOf(image)],
+    mask: typeof mask === "string" ? { content: mask, param: "mask" } : undefined
+  }
+}
+
+const fromForm = (fields: FormData, form: EditForm): ImageRequest => ({
+  ...settingsOf(form, undefined),
+  ...unknownIn(Object.fromEntries([...fields].filter(([, value]) => typeof value === "string"))),
+  prompt: form.prompt,
+  promptParam: "prompt",
+  images: sourcesOf(form.image),
+  mask: form.mask === undefined ? undefined : { content: form.mask, param: "mask" }
+})
+
+const sourcesOf = (
+  image: string | File | ReadonlyArray<string | File> | null | undefined
+): ReadonlyArray<ImageSource> => {
+  if (image === undefined || image === null) return []
+  return typeof image === "string" || image instanceof File
+    ? [{ content: image, param: "image" }]
+    : image.map((content, at) => ({ content, param: `image[${at}]` }))
+}
+
+const generationOf = reader(ImageGenerationRequest)
+const editOf = reader(ImageEditRequest)
+const decodeForm = Schema.decodeUnknownEffect(ImageEditForm)
+
+const formOf = ({ body, contentType }: Call): Effect.Effect<FormData, InvalidRequest> =>
+  Effect.tryPromise({
+    try: () => new Response(body as Uint8Array<ArrayBuffer>, { headers: { "content-type": contentType } }).formData(),
+    catch: unreadable
+  })
+
+/** The request of a call for pictures from a prompt. */
+export const readGeneration = Effect.fnUntraced(function*(call: Call) {
+  const { json, request: decoded } = yield* generationOf(call)
+  const request = fromJson(json, decoded)
+  const [image] = request.images
+  if (image === undefined) return request
+  return yield* InvalidRequest.at(image.param, "must not be given here: /v1/images/edits takes pictures")
+})
+
+/** The request of a call for changes to pictures. */
+export const readEdit = Effect.fnUntraced(function*(call: Call) {
+  if (isForm(call)) {
+    const form = yield* formOf(call)
+    return fromForm(form, yield* Effect.mapError(decodeForm(form), unreadable))
+  }
+  const { json, request } = yield* editOf(call)
+  return fromJson(json, request)
+})
+
+export const isForm = ({ contentType }: Call): boolean => /^multipart\/form-data\s*;/i.test(contentType)

@@ -1,0 +1,45 @@
+/**
+ * Serves every operation on pictures with a model that knows but one kind of request: the two forms of generations, the
+ * three of edits, and generateContent.
+ */
+import { Effect } from "effect"
+import { generateContent, streamGenerateContent } from "../../../contract/operations/GenerateContent.ts"
+import { imageEdits } from "../../../contract/operations/ImageEdits.ts"
+import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
+import type { JobError } from "../../../contract/JobError.ts"
+import type { Usage } from "../../../contract/Usage.ts"
+import type { Call, Perform } from "../../call/Protocol.ts"
+import { readContent } from "./ContentRequest.ts"
+import * as ImageAnswer from "./ImageAnswer.ts"
+import type { ImageModel, Made } from "./ImageModel.ts"
+import { type ImageRequest, readEdit, readGeneration } from "./ImageRequest.ts"
+
+/** By the operation's name. */
+export const performs = (model: ImageModel, means: ImageAnswer.Means): ReadonlyMap<string, Perform> => {
+  const answering = (read: (call: Call) => Effect.Effect<ImageRequest, JobError>): Perform =>
+    Effect.fnUntraced(function*(call, sink) {
+      const request = yield* read(call)
+      const made = yield* model(call, request)
+      yield* ImageAnswer.write(made, call, request, means, sink)
+      return metered(made)
+    })
+  const content: Perform = Effect.fnUntraced(function*(call, sink) {
+    const { picture, wants } = yield* readContent(call)
+    const made = yield* model(call, picture)
+    yield* ImageAnswer.writeContent(made, call, wants, means, sink)
+    return metered(made)
+  })
+  return new Map([
+    [imageGenerations.name, answering(readGeneration)],
+    [imageEdits.name, answering(readEdit)],
+    [generateContent.name, content],
+    [streamGenerateContent.name, content]
+  ])
+}
+
+const metered = ({ pictures, usage }: Made): Usage => ({
+  inputTokens: 0,
+  outputTokens: 0,
+  ...usage,
+  images: pictures.length
+})

@@ -1,0 +1,15 @@
+/** The chat completions dialect of a client. */
+import * as Contract from "../../../contract/operations/ChatCompletions.ts"
+import { encoder } from "./ChatCompletionsAnswer.ts"
+import { fates, settings, toConversation } from "./ChatCompletionsRequest.ts"
+import type { ClientDialect } from "../conversation/Dialect.ts"
+
+export const chatCompletions: ClientDialect<Contract.ChatCompletionRequest> = {
+  operation: Contract.chatCompletions.name,
+  request: Contract.ChatCompletionRequest,
+  settings,
+  fates,
+  toConversation,
+  streams: (request) => request.stream === true,
+  encoder: (request, identity) => encoder(identity, request.stream_options?.include_usage === true)
+}

@@ -1,0 +1,229 @@
+/** Events as the answer to a client of the chat completions dialect, whole or streamed. */
+import type * as Contract from "../../../contract/operations/ChatCompletions.ts"
+import type { Usage } from "../../../contract/Usage.ts"
+import type { AnswerEncoder, AnswerIdentity } from "../conversation/Dialect.ts"
+import { toDataUrl } from "../conversation/Media.ts"
+import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
+import * as Signature from "../conversation/Signature.ts"
+
+export const toTokenUsage = (usage: Usage) => ({
+  prompt_tokens: usage.inputTokens,
+  completion_tokens: usage.outputTokens,
+  total_tokens: usage.inputTokens + usage.outputTokens,
+  prompt_tokens_details: {
+    cached_tokens: usage.cachedTokens ?? 0,
+    ...(usage.cacheWriteTokens === undefined ? {} : { cache_write_tokens: usage.cacheWriteTokens })
+  },
+  completion_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 }
+})
+
+const toDetail = (signature: Signature.Signature, text: string): Contract.ReasoningDetail => {
+  const opaque = Signature.toClient(signature, "openai")
+  return signature.redacted === true
+    ? { type: "reasoning.encrypted", data: opaque }
+    : { type: "reasoning.text", text, signature: opaque }
+}
+
+const toImage = (mediaType: string, data: string): Contract.AnswerImage => ({
+  type: "image_url",
+  image_url: { url: toDataUrl(mediaType, data) }
+})
+
+interface Choice {
+  text: string | undefined
+  refusal: string | undefined
+  reasoning: string | undefined
+  /** Of the reasoning, what no signature has ended yet. */
+  unsigned: string
+  readonly details: Array<Contract.ReasoningDetail>
+  readonly images: Array<Contract.AnswerImage>
+  readonly calls: Array<{ readonly id: string; readonly name: string; arguments: string }>
+  finish: FinishReason
+}
+
+/** Gathers the events of a whole answer into its JSON body. */
+class AnswerFold {
+  /** By their numbers, which are as the provider gives them: not every one up to the last need be there. */
+  readonly #choices = new Map<number, Choice>()
+  usage: Usage = { inputTokens: 0, outputTokens: 0 }
+
+  push(event: ModelEvent): void {
+    if (event.type === "usage") {
+      this.usage = event.usage
+      return
+    }
+    const choice = this.#choice(event.choice)
+    switch (event.type) {
+      case "text":
+        choice.text = (choice.text ?? "") + event.delta
+        return
+      case "refusal":
+        choice.refusal = (choice.refusal ?? "") + event.delta
+        return
+      case "reasoning":
+        choice.reasoning = (choice.reasoning ?? "") + event.delta
+        choice.unsigned += event.delta
+        return
+      case "signature":
+        choice.details.push(toDetail(event.signature, choice.unsigned))
+        choice.unsigned = ""
+        return
+      case "toolCall":
+        choice.calls[event.call] = { id: event.id, name: event.name, arguments: "" }
+        return
+      case "toolArguments": {
+        const call = choice.calls[event.call]
+        if (call !== undefined) call.arguments += event.delta
+        return
+      }
+      case "media":
+        choice.images.push(toImage(event.mediaType, event.data))
+        return
+      case "finish":
+        choice.finish = event.reason
+    }
+  }
+
+  toBody(identity: AnswerIdentity): Contract.ChatCompletion {
+    return {
+      id: `chatcmpl-${identity.id}`,
+      object: "chat.completion",
+      created: identity.created,
+      model: identity.model,
+      choices: [...this.#choices].toSorted(([one], [other]) => one - other).map(([index, choice]) => ({
+        index,
+        message: {
+          role: "assistant",
+          content: choice.text ?? (choice.calls.length > 0 || choice.refusal !== undefined ? null : ""),
+          refusal: choice.refusal ?? null,
+          ...(choice.reasoning === undefined ? {} : { reasoning_content: choice.reasoning }),
+          ...(choice.details.length === 0 ? {} : { reasoning_details: choice.details }),
+          ...(choice.images.length === 0 ? {} : { images: choice.images }),
+          ...(choice.calls.length === 0 ? {} : {
+            tool_calls: choice.calls.map((call) => ({
+              id: call.id,
+              type: "function" as const,
+              function: { name: call.name, arguments: call.arguments }
+            }))
+          })
+        },
+        logprobs: null,
+        finish_reason: choice.finish
+      })),
+      usage: toTokenUsage(this.usage),
+      ...(identity.fingerprint === undefined ? {} : { system_fingerprint: identity.fingerprint })
+    }
+  }
+
+  #choice(index: number): Choice {
+    let choice = this.#choices.get(index)
+    if (choice === undefined) {
+      choice = {
+        text: undefined,
+        refusal: undefined,
+        reasoning: undefined,
+        unsigned: "",
+        details: [],
+        images: [],
+        calls: [],
+        finish: "stop"
+      }
+      this.#choices.set(index, choice)
+    }
+    return choice
+  }
+}
+
+/** Encodes events as the frames of a streamed answer. */
+class AnswerFrames {
+  readonly #identity: AnswerIdentity
+  readonly #includeUsage: boolean
+  /** For each choice that has begun, of its reasoning what no signature has ended yet. */
+  readonly #unsigned = new Map<number, string>()
+
+  constructor(identity: AnswerIdentity, includeUsage: boolean) {
+    this.#identity = identity
+    this.#includeUsage = includeUsage
+  }
+
+  encode(event: ModelEvent): string {
+    switch (event.type) {
+      case "usage":
+        return this.#includeUsage ? this.#frame({ choices: [], usage: toTokenUsage(event.usage) }) : ""
+      case "text":
+        return this.#opening(event.choice, "") + this.#delta(event.choice, { content: event.delta })
+      case "refusal":
+        return this.#opening(event.choice, null) + this.#delta(event.choice, { refusal: event.delta })
+      case "reasoning": {
+        const opening = this.#opening(event.choice, "")
+        this.#unsigned.set(event.choice, (this.#unsigned.get(event.choice) ?? "") + event.delta)
+        return opening + this.#delta(event.choice, { reasoning_content: event.delta })
+      }
+      case "signature": {
+        const opening = this.#opening(event.choice, "")
+        const detail = toDetail(event.signature, this.#unsigned.get(event.choice) ?? "")
+        this.#unsigned.set(event.choice, "")
+        return opening + this.#delta(event.choice, { reasoning_details: [detail] })
+      }
+      case "toolCall":
+        return this.#opening(event.choice, null) + this.#delta(event.choice, {
+          tool_calls: [{
+            index: event.call,
+            id: event.id,
+            type: "function",
+            function: { name: event.name, arguments: "" }
+          }]
+        })
+      case "toolArguments":
+        return this.#delta(event.choice, {
+          tool_calls: [{ index: event.call, function: { arguments: event.delta } }]
+        })
+      case "media":
+        return this.#opening(event.choice, "") +
+          this.#delta(event.choice, { images: [toImage(event.mediaType, event.data)] })
+      case "finish":
+        return this.#opening(event.choice, "") + this.#delta(event.choice, {}, event.reason)
+    }
+  }
+
+  /** Every choice begins with its role, before anything else of it. */
+  #opening(choice: number, content: "" | null): string {
+    if (this.#unsigned.has(choice)) return ""
+    this.#unsigned.set(choice, "")
+    return this.#delta(choice, { role: "assistant", content, refusal: null })
+  }
+
+  #delta(index: number, delta: object, reason: FinishReason | null = null): string {
+    return this.#frame({
+      choices: [{ index, delta, logprobs: null, finish_reason: reason }],
+      ...(this.#includeUsage ? { usage: null } : {})
+    })
+  }
+
+  #frame(content: object): string {
+    const { created, fingerprint, id, model } = this.#identity
+    const chunk = {
+      id: `chatcmpl-${id}`,
+      object: "chat.completion.chunk",
+      created,
+      model,
+      system_fingerprint: fingerprint,
+      ...content
+    }
+    return `data: ${JSON.stringify(chunk)}\n\n`
+  }
+}
+
+/** `includeUsage`: of a streamed answer too. */
+export const encoder = (identity: AnswerIdentity, includeUsage: boolean): AnswerEncoder => {
+  const frames = new AnswerFrames(identity, includeUsage)
+  return {
+    frames: (event) => frames.encode(event),
+    lastFrames: () => "data: [DONE]\n\n",
+    body: (events) => {
+      const fold = new AnswerFold()
+      for (const event of events) fold.push(event)
+      return fold.toBody(identity)
+    }
+  }
+}

@@ -1,0 +1,189 @@
+/** The answer of a provider of the chat completions dialect, as events. */
+import { Predicate } from "effect"
+import type { Usage } from "../../../contract/Usage.ts"
+import * as Json from "../../json/Json.ts"
+import { usageOf } from "./OpenAiUsage.ts"
+import type { AnswerDecoder } from "../conversation/Dialect.ts"
+import { fromUrl } from "../conversation/Media.ts"
+import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
+import * as ToolCalls from "../conversation/ToolCalls.ts"
+
+interface Choice {
+  /** The ids of the calls so far, where the provider gave them; the last is open. */
+  readonly calls: Array<string>
+  /** The place of the last call that has the provider's number, where it gave one. */
+  readonly places: Map<unknown, number>
+  /** Reasoning was the last that was said. */
+  thinking: boolean
+  refused: boolean
+  finish: FinishReason | undefined
+  stopSequence: string | undefined
+}
+
+export class Decoder implements AnswerDecoder {
+  readonly #choices = new Map<number, Choice>()
+  #usage: Usage | undefined
+
+  frame(data: unknown): ReadonlyArray<ModelEvent> | undefined {
+    return this.#read(data, "delta")
+  }
+
+  whole(answer: unknown): ReadonlyArray<ModelEvent> | undefined {
+    return this.#read(answer, "message")
+  }
+
+  isComplete(): boolean {
+    return this.#choices.size > 0 && [...this.#choices.values()].every(({ finish }) => finish !== undefined)
+  }
+
+  last(): ReadonlyArray<ModelEvent> {
+    if (this.#choices.size === 0) this.#of(0)
+    return [...this.#choices].flatMap(([index, choice]) => [
+      ...this.#thought(index, choice),
+      {
+        type: "finish",
+        choice: index,
+        reason: finishOf(choice),
+        ...(choice.stopSequence === undefined ? {} : { stopSequence: choice.stopSequence })
+      }
+    ])
+  }
+
+  usage(): Usage | undefined {
+    return this.#usage
+  }
+
+  #read(data: unknown, member: "delta" | "message"): ReadonlyArray<ModelEvent> | undefined {
+    if (!Predicate.isReadonlyObject(data)) return undefined
+    const { choices, usage } = data
+    if (Predicate.isReadonlyObject(usage)) this.#usage = usageOf(usage) ?? this.#usage
+    const events: Array<ModelEvent> = []
+    for (const [position, item] of Json.list(choices).entries()) {
+      const { [member]: said, finish_reason: reason, index, stop_reason: stop } = Json.fields(item)
+      const number = Json.count(index) ?? position
+      const choice = this.#of(number)
+      if (!this.#said(number, choice, Json.fields(said), events)) return undefined
+      if (typeof reason === "string") choice.finish = toFinish(reason)
+      // vLLM's word for which sequence it was
+      if (reason === "stop" && typeof stop === "string") choice.stopSequence = stop
+    }
+    return events
+  }
+
+  /** `false` where it makes no sense. */
+  #said(number: number, choice: Choice, said: Json.Fields, events: Array<ModelEvent>): boolean {
+    const content = contentOf(said["content"])
+    // DeepSeek's name for it, and that of vLLM and OpenRouter
+    const reasoning = Json.string(said["reasoning_content"]) || Json.string(said["reasoning"]) || content.reasoning
+    if (reasoning !== "") {
+      choice.thinking = true
+      events.push({ type: "reasoning", choice: number, delta: reasoning })
+    }
+    const { text } = content
+    const refusal = Json.string(said["refusal"]) ?? ""
+    const calls = Json.list(said["tool_calls"])
+    const images = Json.list(said["images"])
+    if (text + refusal !== "" || calls.length > 0 || images.length > 0) events.push(...this.#thought(number, choice))
+    if (text !== "") events.push({ type: "text", choice: number, delta: text })
+    if (refusal !== "") {
+      choice.refused = true
+      events.push({ type: "refusal", choice: number, delta: refusal })
+    }
+    for (const image of images) {
+      const url = Json.string(Json.fields(Json.fields(image)["image_url"])["url"]) ?? ""
+      const { media, mediaType } = fromUrl(url)
+      if (media.type === "base64") events.push({ type: "media", choice: number, mediaType, data: media.data })
+    }
+    return calls.every((call) => this.#called(number, choice, Json.fields(call), events))
+  }
+
+  #called(number: number, choice: Choice, called: Json.Fields, events: Array<ModelEvent>): boolean {
+    const { arguments: json, name: given } = Json.fields(called["function"])
+    const { index } = called
+    const id = Json.string(called["id"]) ?? ""
+    const name = Json.string(given) ?? ""
+    const at = placeOf(choice, index, id, name)
+    // some servers do not print the arguments
+    const delta = Predicate.isReadonlyObject(json) ? JSON.stringify(json) : Json.string(json) ?? ""
+    if (at === -1) {
+      if (name === "") return false
+      choice.places.set(index, choice.calls.length)
+      choice.calls.push(id)
+      events.push({
+        type: "toolCall",
+        choice: number,
+        call: choice.calls.length - 1,
+        id: id || ToolCalls.newId(),
+        name
+      })
+    } else if (at !== choice.calls.length - 1) return delta === ""
+    if (delta !== "") {
+      events.push({ type: "toolArguments", choice: number, call: choice.calls.length - 1, delta })
+    }
+    return true
+  }
+
+  /** Reasoning here is not signed. That it is over is marked as if it were, so that it finds its way back. */
+  #thought(number: number, choice: Choice): ReadonlyArray<ModelEvent> {
+    if (!choice.thinking) return []
+    choice.thinking = false
+    return [{ type: "signature", choice: number, signature: { origin: "openai", value: "" } }]
+  }
+
+  #of(index: number): Choice {
+    let choice = this.#choices.get(index)
+    if (choice === undefined) {
+      choice = {
+        calls: [],
+        places: new Map(),
+        thinking: false,
+        refused: false,
+        finish: undefined,
+        stopSequence: undefined
+      }
+      this.#choices.set(index, choice)
+    }
+    return choice
+  }
+}
+
+/** Text, or Mistral's list of what was thought and what is said. */
+const contentOf = (content: unknown): { readonly text: string; readonly reasoning: string } => {
+  if (typeof content === "string") return { text: content, reasoning: "" }
+  const of = (type: string): ReadonlyArray<Json.Fields> =>
+    Json.list(content).map(Json.fields).filter((part) => part["type"] === type)
+  const thoughts = of("thinking").flatMap((part) => Json.list(part["thinking"]))
+  return { text: textIn(of("text")), reasoning: textIn(thoughts) }
+}
+
+const textIn = (parts: ReadonlyArray<unknown>): string =>
+  parts.map((part) => Json.string(Json.fields(part)["text"]) ?? "").join("")
+
+/** Where it stands among the calls so far; -1 where it begins one. */
+const placeOf = ({ calls, places }: Choice, index: unknown, id: string, name: string): number => {
+  // some servers do not number their calls: what has a name begins one
+  const isNumbered = index !== undefined && index !== null
+  if (!isNumbered && name !== "") return -1
+  const at = isNumbered ? places.get(index) ?? -1 : calls.length - 1
+  // others give all of them the same number
+  const known = calls[at] ?? ""
+  return name !== "" && id !== "" && known !== "" && id !== known ? -1 : at
+}
+
+const toFinish = (reason: string): FinishReason => {
+  switch (reason) {
+    case "length":
+    case "tool_calls":
+    case "content_filter":
+      return reason
+    case "function_call":
+      return "tool_calls"
+    default:
+      return "stop"
+  }
+}
+
+const finishOf = ({ calls, finish = "stop", refused }: Choice): FinishReason => {
+  if (finish !== "stop") return finish
+  return refused ? "content_filter" : calls.length > 0 ? "tool_calls" : "stop"
+}

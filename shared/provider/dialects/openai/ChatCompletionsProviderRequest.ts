@@ -1,0 +1,236 @@
+/** The canonical conversation as a request to a provider of the chat completions dialect. */
+import { Predicate, Schema } from "effect"
+import * as Json from "../../json/Json.ts"
+import type {
+  AnswerFormat,
+  ContentPart,
+  Conversation,
+  MediaPart,
+  Reasoning,
+  ToolChoice,
+  ToolDefinition,
+  Turn
+} from "../conversation/Conversation.ts"
+import type { Target } from "../conversation/Dialect.ts"
+import type { Losses } from "../conversation/Losses.ts"
+import { textOf, toDataUrl } from "../conversation/Media.ts"
+import { effortOf } from "../conversation/ReasoningEffort.ts"
+import * as ToolCalls from "../conversation/ToolCalls.ts"
+
+export const Options = Schema.Struct({
+  /** What the limit of tokens is called: some servers know only the older name, OpenAI's newer models only the newer. */
+  maxTokensField: Schema.optionalKey(Schema.Literals(["max_completion_tokens", "max_tokens"]))
+})
+
+export const toRequest = (
+  conversation: Conversation,
+  { losses, model, streams }: Target,
+  { maxTokensField = "max_completion_tokens" }: typeof Options.Type
+): object => {
+  const { maxTokens, modalities, sampling, seed, stop, tools, user } = conversation
+  if (sampling?.topK !== undefined) losses.warnOf("topK")
+  if (modalities?.includes("audio") === true) losses.refuseOf("modalities")
+  return {
+    model,
+    messages: toMessages(conversation.turns, losses),
+    ...(streams ? { stream: true, stream_options: { include_usage: true } } : {}),
+    ...(tools.length === 0 ? {} : {
+      tools: tools.map((tool) => toTool(tool, losses)),
+      tool_choice: toToolChoice(conversation.toolChoice),
+      parallel_tool_calls: conversation.parallelToolCalls
+    }),
+    response_format: toFormat(conversation.format),
+    stop: stop.length === 0 ? undefined : stop,
+    [maxTokensField]: maxTokens,
+    n: conversation.choices === 1 ? undefined : conversation.choices,
+    seed,
+    temperature: sampling?.temperature,
+    top_p: sampling?.topP,
+    presence_penalty: sampling?.presencePenalty,
+    frequency_penalty: sampling?.frequencyPenalty,
+    reasoning_effort: toEffort(conversation.reasoning, losses),
+    modalities: modalities?.includes("image") === true ? modalities : undefined,
+    user
+  }
+}
+
+const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<object> => {
+  const messages: Array<object> = []
+  /** What only a message of the user can hold, until the results of tools are through. */
+  let loose: Array<object> = []
+  const settle = () => {
+    if (loose.length > 0) messages.push({ role: "user", content: loose })
+    loose = []
+  }
+  for (const turn of turns) {
+    if (turn.role !== "tool") settle()
+    const others = turn.content.filter((part) => part.type === "image" || part.type === "file")
+    switch (turn.role) {
+      case "system":
+        for (const part of others) losses.refuse(part.path ?? "")
+        messages.push({ role: "system", content: toText(turn.content) })
+        break
+      case "user":
+        messages.push({ role: "user", content: toContent(turn.content.flatMap((part) => toPart(part, losses))) })
+        break
+      case "assistant":
+        messages.push(toAssistant(turn, losses))
+        if (others.length > 0) {
+          loose.push({ type: "text", text: "From your answer:" }, ...others.flatMap((part) => toPart(part, losses)))
+        }
+        break
+      case "tool": {
+        const text = toText(turn.content)
+        messages.push({
+          role: "tool",
+          tool_call_id: turn.toolCallId,
+          content: turn.failed === true ? `Error: ${text}` : text
+        })
+        if (others.length > 0) {
+          const note = `From the result of ${turn.toolCallId ?? "the tool"}:`
+          loose.push({ type: "text", text: note }, ...others.flatMap((part) => toPart(part, losses)))
+        }
+      }
+    }
+  }
+  settle()
+  return messages
+}
+
+const toText = (content: ReadonlyArray<ContentPart>): string =>
+  content.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n\n")
+
+/** One text is a string, which every server takes. */
+const toContent = (parts: ReadonlyArray<object>): unknown => {
+  const [only] = parts
+  return parts.length === 1 && only !== undefined && "text" in only ? only.text : parts
+}
+
+const toAssistant = ({ content, toolCalls }: Turn, losses: Losses): object => {
+  const texts = content.filter((part) => part.type === "text")
+  const reasoning = content.flatMap((part) => {
+    if (part.type !== "reasoning") return []
+    if (part.signature === undefined || part.signature.origin === "openai") return [part.text]
+    losses.warn(part.path ?? "", "was not thought by this provider")
+    return []
+  }).join("")
+  return {
+    role: "assistant",
+    content: texts.length === 0 ? null : toContent(texts.map(({ text }) => ({ type: "text", text }))),
+    ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
+    ...(toolCalls.length === 0 ? {} : {
+      tool_calls: toolCalls.map(({ arguments: json, id, name }) => ({
+        id,
+        type: "function",
+        function: { name, arguments: json }
+      }))
+    })
+  }
+}
+
+const audioFormats: ReadonlyMap<string, string> = new Map([
+  ["audio/wav", "wav"],
+  ["audio/x-wav", "wav"],
+  ["audio/mp3", "mp3"],
+  ["audio/mpeg", "mp3"]
+])
+
+const toPart = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
+  const refuse = () => {
+    losses.refuse(part.path ?? "")
+    return []
+  }
+  switch (part.type) {
+    case "text":
+      return [{ type: "text", text: part.text }]
+    case "reasoning":
+      return []
+    case "image": {
+      const url = urlOf(part)
+      return url === undefined ? refuse() : [{ type: "image_url", image_url: { url, detail: part.detail } }]
+    }
+    case "file": {
+      const { media, mediaType, name } = part
+      const text = textOf(part)
+      if (text !== undefined) return [{ type: "text", text }]
+      if (mediaType.startsWith("video/")) {
+        const url = urlOf(part)
+        return url === undefined ? refuse() : [{ type: "video_url", video_url: { url } }]
+      }
+      if (media.type !== "base64") return refuse()
+      if (mediaType.startsWith("audio/")) {
+        const format = audioFormats.get(mediaType)
+        return format === undefined ? refuse() : [{ type: "input_audio", input_audio: { data: media.data, format } }]
+      }
+      return [{ type: "file", file: { filename: name ?? "file", file_data: toDataUrl(mediaType, media.data) } }]
+    }
+  }
+}
+
+const urlOf = ({ media, mediaType }: MediaPart): string | undefined => {
+  if (media.type === "url") return media.url
+  return media.type === "base64" ? toDataUrl(mediaType, media.data) : undefined
+}
+
+const toTool = ({ description, name, parameters, path = "", strict }: ToolDefinition, losses: Losses): object => {
+  const isStrict = strict === true && isClosed(parameters)
+  if (strict === true && !isStrict) losses.warn(path, "is not kept to the letter: its schema is open")
+  return {
+    type: "function",
+    function: {
+      name,
+      description,
+      parameters: ToolCalls.parametersOrNone(parameters),
+      ...(isStrict ? { strict } : {})
+    }
+  }
+}
+
+const toToolChoice = (choice: ToolChoice): unknown => {
+  switch (choice.type) {
+    case "auto":
+      return undefined
+    case "tool":
+      return { type: "function", function: { name: choice.name } }
+    default:
+      return choice.type
+  }
+}
+
+const toFormat = (format: AnswerFormat): object | undefined => {
+  switch (format.type) {
+    case "text":
+      return undefined
+    case "json":
+      return { type: "json_object" }
+    case "jsonSchema": {
+      const { description, name = "answer", schema, strict = isClosed(schema) } = format
+      return { type: "json_schema", json_schema: { name, description, schema, ...(strict ? { strict } : {}) } }
+    }
+  }
+}
+
+/** Other dialects keep to every schema; this one only to those whose objects are closed and have no optional fields. */
+const isClosed = (schema: unknown): boolean => {
+  if (Array.isArray(schema)) return schema.every(isClosed)
+  if (!Predicate.isReadonlyObject(schema)) return true
+  if (schema["type"] === "object" || schema["properties"] !== undefined) {
+    const names = Object.keys(Json.fields(schema["properties"]))
+    const required = new Set(Json.list(schema["required"]))
+    if (schema["additionalProperties"] !== false || !names.every((name) => required.has(name))) return false
+  }
+  return Object.values(schema).every(isClosed)
+}
+
+const toEffort = (reasoning: Reasoning | undefined, losses: Losses): string | undefined => {
+  if (reasoning === undefined) return undefined
+  if (reasoning.type === "off" || reasoning.type === "auto") {
+    losses.warnOf("reasoning", "is left to the model")
+    return undefined
+  }
+  const effort = effortOf(reasoning)
+  if (reasoning.type === "budget") losses.warnOf("reasoning", `was turned into the effort ${effort}`)
+  if (effort !== "xhigh" && effort !== "max") return effort
+  losses.warnOf("reasoning", "was lowered to high")
+  return "high"
+}

@@ -1,0 +1,189 @@
+/** The completions dialect of a client: from prompts to canonical conversations, from events to the texts that continue them. */
+import * as Contract from "../../../contract/operations/Completions.ts"
+import { toTokenUsage } from "./ChatCompletionsAnswer.ts"
+import { settings, toSampling } from "./ChatCompletionsRequest.ts"
+import type { Conversation, Turn } from "../conversation/Conversation.ts"
+import type { AnswerIdentity, ClientDialect } from "../conversation/Dialect.ts"
+import type { Fate, Losses } from "../conversation/Losses.ts"
+import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
+
+// Request
+
+const fates: Fate = {
+  model: "carried",
+  stream: "carried",
+  stream_options: { include_usage: "carried" },
+  prompt: "carried",
+  suffix: "carried",
+  echo: "carried",
+  max_tokens: "carried",
+  temperature: "carried",
+  top_p: "carried",
+  n: "carried",
+  stop: "carried",
+  seed: "carried",
+  presence_penalty: "carried",
+  frequency_penalty: "carried",
+  user: "carried",
+  logit_bias: "meaning",
+  logprobs: "meaning"
+}
+
+const promptsOf = ({ prompt }: Contract.CompletionRequest): ReadonlyArray<string> =>
+  typeof prompt === "string" ? [prompt] : prompt
+
+const textsPerPrompt = ({ n }: Contract.CompletionRequest): number => n ?? 1
+
+/** One conversation for each prompt. */
+const toConversations = (request: Contract.CompletionRequest, losses: Losses): ReadonlyArray<Conversation> => {
+  if (request.suffix) losses.warn("suffix", "was put into words")
+  return promptsOf(request).map((prompt): Conversation => ({
+    turns: [...insertion(request), turn("user", prompt)],
+    tools: [],
+    toolChoice: { type: "none" },
+    format: { type: "text" },
+    stop: typeof request.stop === "string" ? [request.stop] : request.stop ?? [],
+    maxTokens: request.max_tokens ?? undefined,
+    choices: textsPerPrompt(request),
+    seed: request.seed ?? undefined,
+    sampling: toSampling(request),
+    // an answer in this dialect holds nothing else
+    modalities: ["text"],
+    user: request.user ?? undefined
+  }))
+}
+
+const turn = (role: Turn["role"], text: string): Turn => ({
+  role,
+  content: [{ type: "text", text }],
+  toolCalls: [],
+  toolCallId: undefined
+})
+
+/** Tells a model, which knows only what was said before, what comes after. */
+const insertion = ({ suffix }: Contract.CompletionRequest): ReadonlyArray<Turn> =>
+  suffix === undefined || suffix === null || suffix === ""
+    ? []
+    : [
+      turn(
+        "system",
+        `Answer only with the text that belongs between the user's text and this: ${JSON.stringify(suffix)}`
+      )
+    ]
+
+// Answer
+
+/** What stands before the text of each choice. */
+const echoes = (request: Contract.CompletionRequest): (choice: number) => string => {
+  const prompts = promptsOf(request)
+  return (choice) => request.echo === true ? prompts[Math.floor(choice / textsPerPrompt(request))] ?? "" : ""
+}
+
+const toFinish = (reason: FinishReason): Contract.Completion["choices"][number]["finish_reason"] =>
+  reason === "tool_calls" ? "stop" : reason
+
+const toBody = (
+  request: Contract.CompletionRequest,
+  identity: AnswerIdentity,
+  events: ReadonlyArray<ModelEvent>
+): Contract.Completion => {
+  const echo = echoes(request)
+  const choices = Array.from({ length: promptsOf(request).length * textsPerPrompt(request) }, (_, index) => ({
+    text: echo(index),
+    index,
+    logprobs: null,
+    finish_reason: toFinish("stop")
+  }))
+  let usage = toTokenUsage({ inputTokens: 0, outputTokens: 0 })
+  for (const event of events) {
+    if (event.type === "usage") {
+      usage = toTokenUsage(event.usage)
+      continue
+    }
+    const choice = choices[event.choice]
+    if (choice === undefined) continue
+    if (event.type === "text" || event.type === "refusal") choice.text += event.delta
+    if (event.type === "finish") choice.finish_reason = toFinish(event.reason)
+  }
+  return {
+    id: `cmpl-${identity.id}`,
+    object: "text_completion",
+    created: identity.created,
+    model: identity.model,
+    choices,
+    usage,
+    ...(identity.fingerprint === undefined ? {} : { system_fingerprint: identity.fingerprint })
+  }
+}
+
+/** Encodes events as the frames of a streamed answer. */
+class AnswerFrames {
+  readonly #identity: AnswerIdentity
+  readonly #includeUsage: boolean
+  readonly #echo: (choice: number) => string
+  readonly #begun = new Set<number>()
+
+  constructor(request: Contract.CompletionRequest, identity: AnswerIdentity) {
+    this.#identity = identity
+    this.#includeUsage = request.stream_options?.include_usage === true
+    this.#echo = echoes(request)
+  }
+
+  encode(event: ModelEvent): string {
+    switch (event.type) {
+      case "usage":
+        return this.#includeUsage ? this.#frame({ choices: [], usage: toTokenUsage(event.usage) }) : ""
+      case "text":
+      case "refusal":
+        return this.#opening(event.choice) + this.#piece(event.choice, event.delta)
+      case "finish":
+        return this.#opening(event.choice) + this.#piece(event.choice, "", toFinish(event.reason))
+      default:
+        return ""
+    }
+  }
+
+  #opening(choice: number): string {
+    if (this.#begun.has(choice)) return ""
+    this.#begun.add(choice)
+    const echo = this.#echo(choice)
+    return echo === "" ? "" : this.#piece(choice, echo)
+  }
+
+  #piece(index: number, text: string, reason: FinishReason | null = null): string {
+    return this.#frame({
+      choices: [{ text, index, logprobs: null, finish_reason: reason }],
+      ...(this.#includeUsage ? { usage: null } : {})
+    })
+  }
+
+  #frame(content: object): string {
+    const { created, fingerprint, id, model } = this.#identity
+    const chunk = {
+      id: `cmpl-${id}`,
+      object: "text_completion",
+      created,
+      model,
+      system_fingerprint: fingerprint,
+      ...content
+    }
+    return `data: ${JSON.stringify(chunk)}\n\n`
+  }
+}
+
+export const completions: ClientDialect<Contract.CompletionRequest> = {
+  operation: Contract.completions.name,
+  request: Contract.CompletionRequest,
+  settings,
+  fates,
+  toConversation: toConversations,
+  streams: (request) => request.stream === true,
+  encoder: (request, identity) => {
+    const frames = new AnswerFrames(request, identity)
+    return {
+      frames: (event) => frames.encode(event),
+      lastFrames: () => "data: [DONE]\n\n",
+      body: (events) => toBody(request, identity, events)
+    }
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * What a provider's answer says of itself beside what it says: which model it was, and why it ended. That stands in its
+ * first piece and in its last ones.
+ */
+import type { Tracer } from "effect"
+import * as Attributes from "../../telemetry/Attributes.ts"
+import * as Json from "../json/Json.ts"
+
+/** How many of the last pieces of a stream are remembered. */
+const remembered = 4
+
+/** The pieces of a stream where it begins and where it ends. */
+export class Ends<Piece> {
+  #first: Piece | undefined
+  #last: Array<Piece> = []
+
+  pass(piece: Piece): void {
+    if (this.#last.push(piece) <= remembered) return
+    this.#first ??= this.#last[0]
+    this.#last.shift()
+  }
+
+  get last(): ReadonlyArray<Piece> {
+    return this.#last
+  }
+
+  get all(): ReadonlyArray<Piece> {
+    return this.#first === undefined ? this.#last : [this.#first, ...this.#last]
+  }
+}
+
+/** Names of models and reasons, and nothing that could be more. */
+const plain = /^[\w.:/@-]{1,128}$/
+
+const isPlain = (value: unknown): value is string => typeof value === "string" && plain.test(value)
+
+/** In whichever dialect. */
+const addReasons = (json: unknown, reasons: Array<string>): void => {
+  const { candidates, choices, delta, stop_reason } = Json.fields(json)
+  const add = (reason: unknown): void => {
+    if (isPlain(reason)) reasons.push(reason)
+  }
+  for (const choice of Json.list(choices)) add(Json.fields(choice)["finish_reason"])
+  for (const candidate of Json.list(candidates)) add(Json.fields(candidate)["finishReason"])
+  add(stop_reason)
+  add(Json.fields(delta)["stop_reason"])
+}
+
+const modelIn = (json: unknown): unknown => {
+  const { message, model, modelVersion } = Json.fields(json)
+  return model ?? modelVersion ?? Json.fields(message)["model"]
+}
+
+/** Tells the span of the call. */
+export const tell = (span: Tracer.Span, pieces: ReadonlyArray<unknown>): void => {
+  const reasons: Array<string> = []
+  for (const piece of pieces) addReasons(piece, reasons)
+  const model = pieces.map(modelIn).find(isPlain)
+  if (model !== undefined) span.attribute(Attributes.name.responseModel, model)
+  if (reasons.length > 0) span.attribute(Attributes.name.finishReasons, reasons)
+}

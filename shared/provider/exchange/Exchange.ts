@@ -1,0 +1,201 @@
+/**
+ * One exchange with a provider, fed to a reader: errors by their status, streams as they come, anything else once it is
+ * whole, at the pace at which the client takes it.
+ */
+import { Effect, Exit, type Fiber, Option, Redacted, Tracer } from "effect"
+import type { IncomingHttpHeaders } from "node:http"
+import type { JobError } from "../../contract/JobError.ts"
+import { ProviderFailed } from "../../contract/JobError.ts"
+import type { Usage } from "../../contract/Usage.ts"
+import * as TraceParent from "../../telemetry/TraceParent.ts"
+import * as Endpoint from "../transport/Endpoint.ts"
+import type { Call } from "../call/Protocol.ts"
+import type { Sink } from "../transport/Sink.ts"
+import type { Secrets } from "../transport/Secrets.ts"
+import type { ExchangeControl, Receiver, Upstream } from "../transport/Upstream.ts"
+import type { AnswerReader, Read } from "./AnswerReader.ts"
+import { isFailure } from "./AnswerReader.ts"
+import * as Ending from "./Ending.ts"
+import type { HttpProtocol, Outgoing } from "./HttpProtocol.ts"
+import * as ProviderError from "./ProviderError.ts"
+
+export interface ExchangeOptions {
+  readonly upstream: Upstream["Service"]
+  readonly secrets: Secrets["Service"]
+  readonly authorize: HttpProtocol<never>["authorize"]
+  readonly call: Call
+  readonly sink: Sink
+  readonly request: Outgoing
+  /** Given what no error may tell. */
+  readonly reader: (secrets: ReadonlyArray<string>) => AnswerReader
+}
+
+/** Without a generator: every call to a provider comes through here. */
+export const exchange = (options: ExchangeOptions): Effect.Effect<Usage | undefined, JobError> =>
+  Effect.flatMap(
+    Endpoint.keyOf(options.call.endpoint, options.secrets),
+    (key) =>
+      Effect.withFiber((fiber) => exchangeIn(fiber, Option.getOrUndefined(Option.map(key, Redacted.value)), options))
+  )
+
+const exchangeIn = (
+  fiber: Fiber.Fiber<unknown, unknown>,
+  key: string | undefined,
+  { authorize, call: { endpoint, onCut }, reader: makeReader, request, sink, upstream }: ExchangeOptions
+): Effect.Effect<Usage | undefined, JobError> => {
+  const secrets = [key ?? "", endpoint.provider.baseUrl ?? ""]
+  const reader = makeReader(secrets)
+  const answer = new Answer(endpoint.name, sink, reader)
+  const { span } = fiber.cache
+  const exchanged = upstream.exchange({
+    provider: endpoint.name,
+    url: Endpoint.urlOf(endpoint, request.path),
+    headers: {
+      "content-type": request.contentType,
+      "accept": request.streams ? "text/event-stream" : "application/json",
+      ...(key === undefined ? {} : authorize(key)),
+      ...request.headers,
+      ...(span === undefined ? {} : { traceparent: TraceParent.format(span) })
+    },
+    body: request.body,
+    ...Endpoint.timeoutsOf(endpoint)
+  }, (control) => answer.receiver(control))
+  const whole = Effect.map(Effect.flatMap(exchanged, () => answer.finish(secrets)), () => {
+    // only for those who listen
+    if (span?._tag === "Span" && fiber.getRef(Tracer.Tracer) !== Tracer.nativeTracer) {
+      Ending.tell(span, reader.ends())
+    }
+    return reader.usage()
+  })
+  if (onCut === undefined) return whole
+  return Effect.onExitPrimitive(whole, (exit) => {
+    if (Exit.isSuccess(exit) || !answer.hasBegun) return undefined
+    const usage = reader.usage()
+    if (usage !== undefined) onCut(usage)
+    return undefined
+  })
+}
+
+/** One answer on its way from the provider to the sink. */
+class Answer {
+  readonly #provider: string
+  readonly #sink: Sink
+  readonly #reader: AnswerReader
+  #status = 0
+  #headers: IncomingHttpHeaders = {}
+  #contentType = "application/json"
+  #kind: "error" | "stream" | "whole" | "passing" = "whole"
+  #held: Array<Uint8Array> = []
+  #heldBytes = 0
+  #mayHold = 0
+
+  constructor(provider: string, sink: Sink, reader: AnswerReader) {
+    this.#provider = provider
+    this.#sink = sink
+    this.#reader = reader
+  }
+
+  /** Whether something of it has come that is given on before it is whole. */
+  get hasBegun(): boolean {
+    return this.#kind === "stream" || this.#kind === "passing"
+  }
+
+  receiver(control: ExchangeControl): Receiver {
+    return {
+      onHead: (status, headers) => {
+        this.#status = status
+        this.#headers = headers
+        this.#contentType = headers["content-type"] ?? this.#contentType
+        if (status < 200 || status >= 300) this.#kind = "error"
+        else if (this.#contentType.includes("text/event-stream")) this.#kind = "stream"
+        else this.#mayHold = this.#reader.holdBytes(this.#contentType)
+      },
+      onData: (chunk) => {
+        switch (this.#kind) {
+          case "stream":
+            return this.#onStream(chunk, control)
+          case "error":
+            if (this.#heldBytes < ProviderError.maxErrorBytes) this.#hold(chunk)
+            return
+          case "whole":
+            this.#hold(chunk)
+            if (this.#heldBytes > this.#mayHold) this.#release(control)
+            return
+          case "passing":
+            return this.#pass(chunk, control)
+        }
+      }
+    }
+  }
+
+  /** The exchange has ended: whether that was a whole answer. */
+  finish(secrets: ReadonlyArray<string>): Effect.Effect<void, JobError> {
+    switch (this.#kind) {
+      case "error": {
+        const body = Buffer.concat(this.#held).toString()
+        return Effect.flatMap(
+          ProviderError.fromAnswer(this.#provider, this.#status, this.#headers, body, secrets),
+          Effect.fail
+        )
+      }
+      case "stream":
+        return this.#last(this.#reader.end())
+      case "whole":
+        return this.#last(this.#reader.whole(this.#whole()))
+      case "passing":
+        return this.#last(this.#reader.passed() ?? [])
+    }
+  }
+
+  #whole(): Uint8Array {
+    const [only] = this.#held
+    return only !== undefined && this.#held.length === 1 ? only : Buffer.concat(this.#held)
+  }
+
+  #hold(chunk: Uint8Array): void {
+    this.#held.push(chunk)
+    this.#heldBytes += chunk.length
+  }
+
+  /** An answer too large to hold: from here on it passes as it comes, or not at all. */
+  #release(control: ExchangeControl): void {
+    if (!this.#reader.isPassable) {
+      const reason = "malformed"
+      return control.fail(new ProviderFailed({ provider: this.#provider, reason, status: null, retryAfterMs: null }))
+    }
+    this.#kind = "passing"
+    for (const chunk of this.#held) this.#pass(chunk, control)
+    this.#held = []
+  }
+
+  #pass(chunk: Uint8Array, control: ExchangeControl): void {
+    for (const piece of this.#reader.pass(chunk)) this.#write(piece, control)
+  }
+
+  #onStream(chunk: Uint8Array, control: ExchangeControl): void {
+    for (const piece of this.#reader.push(chunk)) this.#write(piece, control)
+    const failure = this.#reader.failure()
+    if (failure !== undefined) control.fail(failure)
+  }
+
+  #last(read: Read): Effect.Effect<void, JobError> {
+    if (isFailure(read)) return Effect.fail(read)
+    if (!this.#sink.started && this.#reader.isPassable) this.#start()
+    for (const piece of read) {
+      if (!this.#sink.started) this.#start()
+      this.#sink.write(piece)
+    }
+    return Effect.void
+  }
+
+  #write(bytes: Uint8Array, control: ExchangeControl): void {
+    if (!this.#sink.started) this.#start()
+    if (this.#sink.write(bytes)) return
+    control.pause()
+    this.#sink.onDrain(() => control.resume())
+  }
+
+  #start(): void {
+    this.#sink.start(this.#reader.head(this.#status, this.#contentType))
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * Calls a provider over HTTP, whatever its protocol: a client that speaks its dialect is relayed, any other chat client
+ * translated.
+ */
+import { Effect } from "effect"
+import { InvalidRequest } from "../../contract/JobError.ts"
+import { chatCompletions } from "../dialects/openai/ChatCompletions.ts"
+import { completions } from "../dialects/openai/Completions.ts"
+import { generateContent, streamGenerateContent } from "../dialects/gemini/GenerateContent.ts"
+import { messages } from "../dialects/anthropic/Messages.ts"
+import { notSupported, type Perform } from "../call/Protocol.ts"
+import { exchange } from "./Exchange.ts"
+import type { HttpProtocol } from "./HttpProtocol.ts"
+import { PassingAnswer } from "./PassingAnswer.ts"
+import { type Tools, translated } from "./Translation.ts"
+
+export const make = <Options>(protocol: HttpProtocol<Options>, tools: Tools): Perform => {
+  const translations = new Map<string, Perform>([
+    translated(chatCompletions, protocol, tools),
+    translated(completions, protocol, tools),
+    translated(messages, protocol, tools),
+    translated(generateContent, protocol, tools),
+    translated(streamGenerateContent, protocol, tools)
+  ])
+  const { authorize } = protocol
+  const { secrets, upstream } = tools
+  return (call, sink) => {
+    const request = protocol.relayed(call)
+    if (request === undefined) return translations.get(call.operation.name)?.(call, sink) ?? notSupported(call)
+    if (request instanceof InvalidRequest) return Effect.fail(request)
+    const { grammar = protocol.grammar, rewrite, showUsage, usage } = request
+    const reader = (hidden: ReadonlyArray<string>) =>
+      new PassingAnswer({ call, grammar, showUsage, usage, rewrite, secrets: hidden })
+    return exchange({ upstream, secrets, authorize, call, sink, request, reader })
+  }
+}

@@ -1,0 +1,154 @@
+/** An answer that reaches the client as the provider sent it, but for the model's alias. */
+import type { JobError } from "../../contract/JobError.ts"
+import { ProviderFailed } from "../../contract/JobError.ts"
+import type { Usage } from "../../contract/Usage.ts"
+import * as Json from "../json/Json.ts"
+import { JsonOutline } from "../json/JsonOutline.ts"
+import * as JsonText from "../json/JsonText.ts"
+import type { Call } from "../call/Protocol.ts"
+import type { Head } from "../transport/Sink.ts"
+import type { AnswerGrammar } from "./AnswerGrammar.ts"
+import type { AnswerReader, Read } from "./AnswerReader.ts"
+import { PassingStream, rename } from "./PassingStream.ts"
+import * as ProviderError from "./ProviderError.ts"
+
+export interface PassingAnswerOptions {
+  readonly call: Call
+  readonly grammar: AnswerGrammar
+  readonly showUsage: boolean
+  /** What is consumed where the answer says nothing of it. */
+  readonly usage?: Usage | undefined
+  /** A change beside that of the model's name, to an answer that is no stream. */
+  readonly rewrite?: ((piece: Uint8Array) => Uint8Array) | undefined
+  /** What no error may tell. */
+  readonly secrets: ReadonlyArray<string>
+}
+
+/** JSON up to this size is held back until it is whole, so that a broken answer can still be tried elsewhere. */
+const holdBackBytes = 1024 * 1024
+
+/** The value of a member that is a string. */
+const lastString = /"(?:[^"\\]|\\.)*"(?=\s*$)/
+
+export class PassingAnswer implements AnswerReader {
+  readonly isPassable = true
+  readonly #options: PassingAnswerOptions
+  readonly #stream: PassingStream
+  #isText = false
+  #outline: JsonOutline | undefined
+  /** What has come of a member that may be the model's name. */
+  #open: Uint8Array = new Uint8Array(0)
+  #usage: Usage | undefined
+  #whole: Json.Fields | undefined
+
+  constructor(options: PassingAnswerOptions) {
+    const { grammar, showUsage, usage } = options
+    this.#options = options
+    this.#usage = usage
+    this.#stream = new PassingStream({ grammar, showUsage, alias: this.#alias })
+  }
+
+  get #alias(): string | undefined {
+    const { call } = this.#options
+    return call.endpoint.model === call.model ? undefined : call.model
+  }
+
+  head(status: number, contentType: string): Head {
+    return { status, contentType, headers: {} }
+  }
+
+  /** Sound is worth nothing more when it is whole; a text is none. */
+  holdBytes(contentType: string): number {
+    const { responseTypes } = this.#options.call.operation
+    this.#isText = responseTypes === undefined || /json|^text\//i.test(contentType)
+    return this.#isText ? holdBackBytes : 0
+  }
+
+  pass(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
+    if (!this.#isText) return [chunk]
+    const outline = this.#outline ??= new JsonOutline()
+    outline.push(chunk)
+    const pieces = this.#alias === undefined ? [chunk] : this.#renamed(outline, chunk, this.#alias)
+    const { rewrite } = this.#options
+    return rewrite === undefined ? pieces : pieces.map(rewrite).filter(({ length }) => length > 0)
+  }
+
+  passed(): JobError | undefined {
+    return this.#outline === undefined ? undefined : this.#read(this.#outline.fields)
+  }
+
+  push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
+    return this.#stream.push(chunk)
+  }
+
+  failure(): JobError | undefined {
+    return this.#stream.failure === undefined ? undefined : this.#failed(this.#stream.failure)
+  }
+
+  end(): Read {
+    const last = this.#stream.end()
+    if (last === "error") return this.#failed("error")
+    if (!this.#stream.isComplete) return this.#failed("cut")
+    this.#usage = this.#stream.usage
+    return last === undefined ? [] : [last]
+  }
+
+  whole(body: Uint8Array): Read {
+    const failure = this.#read(JsonText.parsed(body))
+    if (failure !== undefined) return failure
+    const { grammar, rewrite } = this.#options
+    const renamed = this.#alias === undefined ? undefined : rename(body, grammar, this.#alias)
+    return [rewrite === undefined ? renamed ?? body : rewrite(renamed ?? body)]
+  }
+
+  usage(): Usage | undefined {
+    return this.#usage ?? this.#stream.usage
+  }
+
+  ends(): ReadonlyArray<unknown> {
+    return this.#whole === undefined ? this.#stream.ends : [this.#whole]
+  }
+
+  /** What passes by now, with the alias. */
+  #renamed(outline: JsonOutline, chunk: Uint8Array, alias: string): ReadonlyArray<Uint8Array> {
+    const bytes = Buffer.concat([this.#open, chunk])
+    const first = outline.bytes - bytes.length
+    const pieces: Array<Uint8Array> = []
+    let copied = 0
+    for (const { end, name, start } of outline.takeEnded()) {
+      if (!this.#options.grammar.modelPaths.some((path) => path.length === 1 && path[0] === name)) continue
+      const member = bytes.toString("utf8", start - first, end - first)
+      pieces.push(
+        bytes.subarray(copied, start - first),
+        Buffer.from(member.replace(lastString, () => JSON.stringify(alias)))
+      )
+      copied = end - first
+    }
+    const until = bytes.length - outline.openBytes
+    this.#open = bytes.subarray(until)
+    return [...pieces, bytes.subarray(copied, until)].filter(({ length }) => length > 0)
+  }
+
+  /** Of an answer that was no stream; why it is none, if so. */
+  #read(answer: Json.Fields | undefined): JobError | undefined {
+    this.#whole = answer
+    if (answer === undefined) return this.#failed("malformed")
+    // some providers say 200 and mean it not
+    const { isError, usage } = this.#options.grammar.read(answer, undefined)
+    if (isError === true) return this.#reported(answer)
+    this.#usage = usage ?? this.#usage
+    return undefined
+  }
+
+  #failed(reason: "cut" | "malformed" | "error"): JobError {
+    const { errorData } = this.#stream
+    return reason === "error" && errorData !== undefined
+      ? this.#reported(Json.parse(Buffer.from(errorData).toString()))
+      : new ProviderFailed({ provider: this.#options.call.endpoint.name, reason, status: null, retryAfterMs: null })
+  }
+
+  #reported(answer: unknown): JobError {
+    const { call, secrets } = this.#options
+    return ProviderError.inAnswer(call.endpoint.name, answer, secrets)
+  }
+}

@@ -1,0 +1,179 @@
+/**
+ * Reads a streamed answer as it passes: hands on every frame unchanged but for the model's alias, meters usage, and knows
+ * whether the provider ended its answer properly.
+ */
+import type { Usage } from "../../contract/Usage.ts"
+import type * as Json from "../json/Json.ts"
+import * as JsonText from "../json/JsonText.ts"
+import { dataOf, maxFrameBytes, replaceData, SseFrames } from "../transport/SseFrames.ts"
+import type { AnswerGrammar } from "./AnswerGrammar.ts"
+import { Ends } from "./Ending.ts"
+
+export interface PassingStreamOptions {
+  readonly grammar: AnswerGrammar
+  /** The client asked for usage itself, so frames of the provider that hold nothing else are passed on. */
+  readonly showUsage: boolean
+  /** Puts this name in the place of the provider's model; `undefined` leaves frames as they are. */
+  readonly alias: string | undefined
+}
+
+/** The data of a frame. It is parsed when somebody looks into it, which is rare. */
+class Piece {
+  readonly data: Uint8Array
+  #fields: Json.Fields | undefined
+
+  constructor(data: Uint8Array) {
+    this.data = data
+  }
+
+  get fields(): Json.Fields | undefined {
+    return this.#fields ??= JsonText.parsed(this.data)
+  }
+}
+
+export class PassingStream {
+  readonly #options: PassingStreamOptions
+  readonly #marks: ReadonlyArray<Buffer>
+  readonly #frames = new SseFrames()
+  /** Where the provider sends no terminator, the last ones are searched for the end. */
+  readonly #pieces = new Ends<Piece>()
+  #terminated = false
+  #usage: Usage | undefined
+  /** How many pieces have come after the one in which usage was last found. */
+  #since = 0
+  /** Why the stream has ended before its time. */
+  failure: "malformed" | "error" | undefined
+  /** The frame in which the provider has reported an error. */
+  errorData: Uint8Array | undefined
+
+  constructor(options: PassingStreamOptions) {
+    const { alias, grammar } = options
+    this.#options = options
+    this.#marks = alias === undefined
+      ? grammar.marks
+      : [...grammar.modelPaths.map((path) => Buffer.from(`"${path.at(-1)}"`)), ...grammar.marks]
+  }
+
+  /** What of this chunk is for the client; what comes before a `failure`, where there is one. */
+  push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
+    const out: Array<Uint8Array> = []
+    // looked for in the whole chunk and not in each of its frames, unless one of them began in an earlier chunk
+    const firstMark = this.#frames.restBytes === 0 ? this.#firstMark(chunk) : 0
+    let end = 0
+    for (const frame of this.#frames.push(chunk)) {
+      end += frame.length
+      const kept = this.#take(frame, end <= firstMark)
+      if (kept === "malformed" || kept === "error") {
+        this.failure = kept
+        return out
+      }
+      if (kept !== undefined) append(out, kept)
+    }
+    if (this.#frames.restBytes > maxFrameBytes) this.failure = "malformed"
+    return out
+  }
+
+  /**
+   * The provider has ended its body. Returns the last frame where only the blank line after it is missing and it makes
+   * the answer whole; a frame that was cut is dropped.
+   */
+  end(): Uint8Array | undefined | "error" {
+    const { rest } = this.#frames
+    const kept = rest.length === 0 ? undefined : this.#take(rest, false)
+    if (kept === "error") return kept
+    return kept === "malformed" || !this.isComplete ? undefined : kept
+  }
+
+  /** Whether what has passed is a whole answer. */
+  get isComplete(): boolean {
+    const { grammar } = this.#options
+    return this.#terminated ||
+      this.#pieces.last.some(({ fields }) => fields !== undefined && grammar.isLast(fields))
+  }
+
+  /** What was consumed by what has passed. A provider may say so in every frame: then the last ones count. */
+  get usage(): Usage | undefined {
+    const { last } = this.#pieces
+    let usage = this.#usage
+    for (const { fields } of last.slice(Math.max(0, last.length - this.#since))) {
+      if (fields !== undefined) usage = this.#options.grammar.read(fields, usage).usage ?? usage
+    }
+    return usage
+  }
+
+  /** See `AnswerReader`. */
+  get ends(): ReadonlyArray<unknown> {
+    return this.#pieces.all.map(({ fields }) => fields)
+  }
+
+  /** What of this frame is for the client. */
+  #take(frame: Uint8Array, isOrdinary: boolean): Uint8Array | undefined | "malformed" | "error" {
+    const data = dataOf(frame)
+    // a comment or an event without data
+    if (data === undefined) return frame
+    const { terminator } = this.#options.grammar
+    if (
+      terminator === undefined || data.length > terminator.length + 2 || !Buffer.from(data).includes(terminator)
+    ) return this.#read(frame, data, isOrdinary)
+    this.#terminated = true
+    return frame
+  }
+
+  #read(frame: Uint8Array, data: Uint8Array, isOrdinary: boolean): Uint8Array | undefined | "malformed" | "error" {
+    const { alias, grammar, showUsage } = this.#options
+    const piece = new Piece(data)
+    this.#pieces.pass(piece)
+    this.#since++
+    if (isObject(data) && (isOrdinary || this.#firstMark(data) === data.length)) return frame
+    const { fields } = piece
+    if (fields === undefined) return "malformed"
+    const { isError, isOnlyUsage, usage } = grammar.read(fields, this.#usage)
+    if (isError === true) {
+      this.errorData = data
+      return "error"
+    }
+    if (usage !== undefined) {
+      this.#usage = usage
+      this.#since = 0
+    }
+    if (isOnlyUsage === true && !showUsage) return undefined
+    if (alias === undefined) return frame
+    const renamed = rename(data, grammar, alias)
+    return renamed === undefined ? frame : replaceData(frame, data, renamed)
+  }
+
+  /** Where bytes first speak of what is to be read, and so need a second look; their end where they do not. */
+  #firstMark(data: Uint8Array): number {
+    const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
+    let first = data.length
+    for (const mark of this.#marks) {
+      const at = bytes.indexOf(mark)
+      if (at !== -1 && at < first) first = at
+    }
+    return first
+  }
+}
+
+/** JSON with another name of the model; `undefined` where it names none. */
+export const rename = (
+  data: Uint8Array,
+  { modelPaths }: AnswerGrammar,
+  alias: string
+): Uint8Array | undefined => {
+  const members = JsonText.members(data) ?? []
+  for (const path of modelPaths) {
+    const renamed = JsonText.setAt(data, members, path, alias)
+    if (renamed !== undefined) return renamed
+  }
+  return undefined
+}
+
+const isObject = (data: Uint8Array): boolean => data[0] === 0x7b && data[data.length - 1] === 0x7d
+
+/** Adds a frame; one that lies right behind the last is joined to it without a copy. */
+const append = (out: Array<Uint8Array>, frame: Uint8Array): void => {
+  const last = out.at(-1)
+  if (last !== undefined && last.buffer === frame.buffer && last.byteOffset + last.length === frame.byteOffset) {
+    out[out.length - 1] = new Uint8Array(last.buffer, last.byteOffset, last.length + frame.length)
+  } else out.push(frame)
+}

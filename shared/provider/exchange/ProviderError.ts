@@ -1,0 +1,162 @@
+/** Turns an error of a provider, whatever its dialect, into what the client may know of it. */
+import { Clock, DateTime, Effect, Option, Predicate } from "effect"
+import type { IncomingHttpHeaders } from "node:http"
+import type { JobError } from "../../contract/JobError.ts"
+import { ProviderFailed, ProviderRateLimited, ProviderRejected } from "../../contract/JobError.ts"
+import * as Mistake from "../../contract/Mistake.ts"
+import * as Json from "../json/Json.ts"
+
+/** As much of an error's body as is read. */
+export const maxErrorBytes = 64 * 1024
+
+const isKey = (part: unknown): part is string | number => typeof part === "string" || typeof part === "number"
+
+/** The first of the list in which FastAPI, on which most self-hosted servers stand, says what is wrong with a request. */
+const firstMistakeIn = (detail: unknown): Json.Fields => {
+  const { loc, msg } = Json.fields(Json.list(detail)[0])
+  const [root, ...path] = Json.list(loc).filter(isKey)
+  if (typeof msg !== "string") return {}
+  const mistake = { message: msg, path: root === "body" ? path : [] }
+  return { message: Mistake.line(mistake, "The request:"), param: Mistake.place(mistake.path) || null }
+}
+
+/** What a provider says of its error: OpenAI and those after it below `error`, Cohere and DashScope at the top. */
+const saidIn = (body: unknown): Json.Fields => {
+  // Google's stream of JSON is a list
+  const top = Json.fields(Array.isArray(body) ? body[0] : body)
+  const { detail, error } = top
+  if (Predicate.isReadonlyObject(error)) return error
+  const mistake = firstMistakeIn(detail)
+  return { ...top, ...mistake, message: top["message"] ?? error ?? mistake["message"] ?? detail }
+}
+
+/** Whether an error's body says something that a client can read. */
+export const hasMessage = (body: string): boolean => textOf(saidIn(Json.parse(body))["message"]) !== undefined
+
+/** Google's `google.rpc` details, by the last part of their type. */
+const detailOf = (said: Json.Fields, type: string): Json.Fields =>
+  Json.list(said["details"]).map(Json.fields).find((detail) => Json.string(detail["@type"])?.endsWith(`.${type}`)) ?? {}
+
+/** Nobody means a longer one, in milliseconds: a day. */
+const longestRetryMs = 24 * 60 * 60 * 1_000
+
+/** A time that a provider names, of so many milliseconds a unit; `null` where it is no number of them. */
+const delayOf = (text: string | undefined, unitMs: number): number | null =>
+  /^\d+(?:\.\d+)?$/.test(text?.trim() ?? "") ? Math.min(Number(text) * unitMs, longestRetryMs) : null
+
+/** `retry-after-ms`, or `retry-after` in seconds or as a date; `null` where neither makes sense. In milliseconds. */
+export const retryAfter = Effect.fnUntraced(function*(headers: IncomingHttpHeaders) {
+  const value = headers["retry-after"] ?? ""
+  const delay = delayOf(Json.string(headers["retry-after-ms"]), 1) ?? delayOf(value, 1_000)
+  if (delay !== null) return delay
+  // a date has the name of a month; a number that is none of seconds would be taken for one
+  const date = /[a-z]{3}/i.test(value) ? DateTime.make(value) : Option.none()
+  return Option.isNone(date)
+    ? null
+    : Math.min(Math.max(0, DateTime.toEpochMillis(date.value) - (yield* Clock.currentTimeMillis)), longestRetryMs)
+})
+
+/** `34.4s` */
+const retryDelay = (said: Json.Fields): number | null =>
+  delayOf(/^(.+)s$/.exec(Json.string(detailOf(said, "RetryInfo")["retryDelay"]) ?? "")?.[1], 1_000)
+
+/** Statuses that are about the gateway's credentials. Google says 400 of a wrong key. */
+const areCredentialsRefused = (status: number, said: Json.Fields): boolean =>
+  status === 401 || status === 403 || detailOf(said, "ErrorInfo")["reason"] === "API_KEY_INVALID"
+
+/**
+ * How providers call an account without credit: OpenAI with a 429, which no waiting ends, or a 400; Anthropic with a 400 of
+ * no name of its own, or a 402; DashScope with a 400. Cohere, DeepSeek and others have the status 402.
+ */
+const noCredit: ReadonlySet<unknown> = new Set([
+  "insufficient_quota",
+  "billing_hard_limit_reached",
+  "billing_error",
+  "Arrearage"
+])
+
+const isWithoutCredit = (status: number, { code, message, type }: Json.Fields): boolean =>
+  status === 402 || noCredit.has(code) || noCredit.has(type) ||
+  textOf(message)?.startsWith("Your credit balance is too low") === true
+
+/**
+ * A 4xx about the request keeps its status and message. Refused credentials and an account without credit are the gateway's
+ * fault, not the client's, and what the provider says about them may quote a key: they become a 502 without its words.
+ */
+export const fromAnswer = Effect.fnUntraced(function*(
+  provider: string,
+  status: number,
+  headers: IncomingHttpHeaders,
+  body: string,
+  secrets: ReadonlyArray<string>
+): Effect.fn.Return<JobError> {
+  const said = saidIn(Json.parse(body))
+  const retryAfterMs = (yield* retryAfter(headers)) ?? retryDelay(said)
+  return describe(provider, status, said, retryAfterMs, secrets) ??
+    new ProviderFailed({ provider, reason: "status", status, retryAfterMs })
+})
+
+/** An error in the place of an answer, or in the middle of one. */
+export const inAnswer = (provider: string, body: unknown, secrets: ReadonlyArray<string>): JobError => {
+  const said = saidIn(body)
+  const status = statusOf(said)
+  const retryAfterMs = retryDelay(said)
+  return (status === undefined ? undefined : describe(provider, status, said, retryAfterMs, secrets)) ??
+    new ProviderFailed({ provider, reason: "error", status: status ?? null, retryAfterMs })
+}
+
+/** What can be told from the status; the rest has failed. */
+const describe = (
+  provider: string,
+  status: number,
+  said: Json.Fields,
+  retryAfterMs: number | null,
+  secrets: ReadonlyArray<string>
+): JobError | undefined => {
+  const refused = (reason: "credentials" | "credit") =>
+    new ProviderFailed({ provider, reason, status, retryAfterMs: null })
+  if (isWithoutCredit(status, said)) return refused("credit")
+  if (status === 429) return new ProviderRateLimited({ provider, retryAfterMs })
+  if (areCredentialsRefused(status, said)) return refused("credentials")
+  if (status < 400 || status >= 500 || status === 408) return undefined
+  const message = redact(textOf(said["message"]) ?? `The provider '${provider}' rejected the request`, secrets)
+  return new ProviderRejected({
+    provider,
+    status,
+    message,
+    type: textOf(said["type"]) ?? null,
+    param: textOf(said["param"]) ?? paramOf(said, message) ?? null,
+    // Google's code is the status once more, its status the name
+    code: textOf(said["status"]) ?? textOf(said["code"]) ?? null
+  })
+}
+
+/** Google names fields in the details; Anthropic begins its message with the field. */
+const paramOf = (said: Json.Fields, message: string): string | undefined =>
+  Json.string(Json.fields(Json.list(detailOf(said, "BadRequest")["fieldViolations"])[0])["field"]) ??
+    /^([a-z]\w*(?:\.\w+|\[\d+\])*): /.exec(message)?.[1]
+
+/** Anthropic tells an error in the middle of an answer by its type, Google by a number. */
+const statusOf = ({ code, type }: Json.Fields): number | undefined => {
+  if (typeof code === "number" && code >= 400 && code < 600) return code
+  return typeof type === "string" ? statuses.get(type) : undefined
+}
+
+const statuses: ReadonlyMap<string, number> = new Map([
+  ["invalid_request_error", 400],
+  ["authentication_error", 401],
+  ["permission_error", 403],
+  ["not_found_error", 404],
+  ["request_too_large", 413],
+  ["rate_limit_error", 429],
+  ["api_error", 500],
+  ["timeout_error", 504],
+  ["overloaded_error", 529]
+])
+
+const textOf = (value: unknown): string | undefined =>
+  typeof value === "string" || typeof value === "number" ? String(value) : undefined
+
+/** Takes what must not be told out of a text. */
+export const redact = (message: string, secrets: ReadonlyArray<string>): string =>
+  secrets.reduce((text, secret) => secret === "" ? text : text.replaceAll(secret, "[redacted]"), message)

@@ -1,0 +1,33 @@
+/** One client's sink for several writers at once: all that were told to pause go on when it has room. */
+import type { Head, Sink } from "../transport/Sink.ts"
+
+export class SharedSink implements Sink {
+  readonly #sink: Sink
+  #paused: Array<() => void> = []
+
+  constructor(sink: Sink) {
+    this.#sink = sink
+  }
+
+  get started(): boolean {
+    return this.#sink.started
+  }
+
+  start(head: Head): void {
+    this.#sink.start(head)
+  }
+
+  write(bytes: Uint8Array): boolean {
+    return this.#sink.write(bytes)
+  }
+
+  onDrain(resume: () => void): void {
+    this.#paused.push(resume)
+    if (this.#paused.length > 1) return
+    this.#sink.onDrain(() => {
+      const paused = this.#paused
+      this.#paused = []
+      for (const resume of paused) resume()
+    })
+  }
+}

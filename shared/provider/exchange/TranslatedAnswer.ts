@@ -1,0 +1,201 @@
+/**
+ * The answer to a client that speaks another dialect than the provider: every piece is decoded to events, and these are
+ * encoded as the client wants them. Several exchanges may make one answer, each a choice of it.
+ */
+import type { JobError } from "../../contract/JobError.ts"
+import { ProviderFailed } from "../../contract/JobError.ts"
+import type { Usage } from "../../contract/Usage.ts"
+import type { AnswerDecoder, AnswerEncoder } from "../dialects/conversation/Dialect.ts"
+import type { ModelEvent } from "../dialects/conversation/ModelEvent.ts"
+import * as TokenCount from "../dialects/conversation/TokenCount.ts"
+import * as Json from "../json/Json.ts"
+import type { Head } from "../transport/Sink.ts"
+import { dataOf, maxFrameBytes, SseFrames } from "../transport/SseFrames.ts"
+import type { AnswerGrammar } from "./AnswerGrammar.ts"
+import type { AnswerReader, Read } from "./AnswerReader.ts"
+import { Ends } from "./Ending.ts"
+import * as ProviderError from "./ProviderError.ts"
+
+const utf8 = new TextEncoder()
+const text = new TextDecoder()
+
+/** An answer that is larger than this is not read: some pictures. */
+const maxWholeBytes = 64 * 1024 * 1024
+
+export interface TranslatedAnswerOptions {
+  readonly encoder: AnswerEncoder
+  /** The client wants a stream. */
+  readonly streams: boolean
+  /** Of the client's answer. */
+  readonly headers: Readonly<Record<string, string>>
+  /** How many exchanges make the answer. */
+  readonly exchanges: number
+}
+
+/** What the exchanges of one answer have in common. */
+export class TranslatedAnswer {
+  readonly #options: TranslatedAnswerOptions
+  readonly #events: Array<ModelEvent> = []
+  #open: number
+  #usage: Usage | undefined
+
+  constructor(options: TranslatedAnswerOptions) {
+    this.#options = options
+    this.#open = options.exchanges
+  }
+
+  get head(): Head {
+    const { headers, streams } = this.#options
+    return { status: 200, contentType: streams ? "text/event-stream" : "application/json", headers }
+  }
+
+  /** Whether nothing of it leaves before it is whole. */
+  get isHeld(): boolean {
+    return !this.#options.streams
+  }
+
+  take(events: ReadonlyArray<ModelEvent>): ReadonlyArray<Uint8Array> {
+    if (!this.#options.streams) {
+      for (const event of events) this.#events.push(event)
+      return []
+    }
+    let frames = ""
+    for (const event of events) frames += this.#options.encoder.frames(event)
+    return frames === "" ? [] : [utf8.encode(frames)]
+  }
+
+  /** One exchange has ended. With the last one the answer does. */
+  end(events: ReadonlyArray<ModelEvent>, usage: Usage | undefined): ReadonlyArray<Uint8Array> {
+    if (usage !== undefined) this.#usage = TokenCount.sum(this.#usage, usage)
+    const pieces = this.take(events)
+    if (--this.#open > 0) return pieces
+    const last = this.take([{ type: "usage", usage: this.#usage ?? TokenCount.none }])
+    const { encoder, streams } = this.#options
+    const end = streams ? encoder.lastFrames() : JSON.stringify(encoder.body(this.#events))
+    return [...pieces, ...last, utf8.encode(end)]
+  }
+}
+
+export interface TranslatedPartOptions {
+  readonly answer: TranslatedAnswer
+  readonly decoder: AnswerDecoder
+  readonly grammar: AnswerGrammar
+  /** The number of this exchange's first choice. */
+  readonly firstChoice: number
+  readonly provider: string
+  /** What no error may tell. */
+  readonly secrets: ReadonlyArray<string>
+}
+
+/** One exchange of a translated answer. */
+export class TranslatedPart implements AnswerReader {
+  readonly isPassable = false
+  readonly #options: TranslatedPartOptions
+  readonly #frames = new SseFrames()
+  readonly #pieces = new Ends<unknown>()
+  #terminated = false
+  #bytes = 0
+  #failure: JobError | undefined
+
+  constructor(options: TranslatedPartOptions) {
+    this.#options = options
+  }
+
+  head(): Head {
+    return this.#options.answer.head
+  }
+
+  pass(): ReadonlyArray<Uint8Array> {
+    return []
+  }
+
+  passed(): undefined {
+    return undefined
+  }
+
+  holdBytes(): number {
+    return maxWholeBytes
+  }
+
+  push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
+    const events: Array<ModelEvent> = []
+    for (const frame of this.#frames.push(chunk)) {
+      this.#failure = this.#read(frame, events)
+      if (this.#failure !== undefined) break
+    }
+    this.#bytes += chunk.length
+    const isTooLarge = this.#options.answer.isHeld && this.#bytes > maxWholeBytes
+    if (isTooLarge || this.#frames.restBytes > maxFrameBytes) this.#failure ??= this.#failed("malformed")
+    return this.#options.answer.take(events)
+  }
+
+  failure(): JobError | undefined {
+    return this.#failure
+  }
+
+  /** The last frame may lack the blank line after it; one that was cut is dropped. */
+  end(): Read {
+    const { answer, decoder } = this.#options
+    const events: Array<ModelEvent> = []
+    const { rest } = this.#frames
+    const failure = rest.length === 0 ? undefined : this.#read(rest, events)
+    const isCut = failure?._tag === "ProviderFailed" && failure.reason === "malformed"
+    if (failure !== undefined && !isCut) return failure
+    if (!this.#terminated && !decoder.isComplete()) return this.#failed("cut")
+    return answer.end([...events, ...this.#numbered(decoder.last())], decoder.usage())
+  }
+
+  whole(body: Uint8Array): Read {
+    const { answer, decoder, provider, secrets } = this.#options
+    const json = Json.parse(text.decode(body))
+    this.#pieces.pass(json)
+    if (isError(json)) return ProviderError.inAnswer(provider, json, secrets)
+    const events = decoder.whole(json)
+    if (events === undefined || !decoder.isComplete()) return this.#failed("malformed")
+    return answer.end(this.#numbered([...events, ...decoder.last()]), decoder.usage())
+  }
+
+  usage(): Usage | undefined {
+    return this.#options.decoder.usage()
+  }
+
+  ends(): ReadonlyArray<unknown> {
+    return this.#pieces.all
+  }
+
+  #read(frame: Uint8Array, events: Array<ModelEvent>): JobError | undefined {
+    const data = dataOf(frame)
+    // a comment or an event without data
+    if (data === undefined) return undefined
+    const { decoder, grammar, provider, secrets } = this.#options
+    if (isTerminator(data, grammar)) {
+      this.#terminated = true
+      return undefined
+    }
+    const json = Json.parse(text.decode(data))
+    this.#pieces.pass(json)
+    if (isError(json)) return ProviderError.inAnswer(provider, json, secrets)
+    const decoded = decoder.frame(json)
+    if (decoded === undefined) return this.#failed("malformed")
+    for (const event of this.#numbered(decoded)) events.push(event)
+    return undefined
+  }
+
+  #numbered(events: ReadonlyArray<ModelEvent>): ReadonlyArray<ModelEvent> {
+    const { firstChoice } = this.#options
+    if (firstChoice === 0) return events
+    return events.map((event) => event.type === "usage" ? event : { ...event, choice: event.choice + firstChoice })
+  }
+
+  #failed(reason: "cut" | "malformed"): JobError {
+    return new ProviderFailed({ provider: this.#options.provider, reason, status: null, retryAfterMs: null })
+  }
+}
+
+const isTerminator = (data: Uint8Array, { terminator }: AnswerGrammar): boolean =>
+  terminator !== undefined && data.length <= terminator.length + 2 && Buffer.from(data).includes(terminator)
+
+const isError = (json: unknown): boolean => {
+  const { error } = Json.fields(json)
+  return error !== undefined && error !== null
+}

@@ -1,0 +1,159 @@
+/**
+ * Chat by a package of the AI SDK, for every chat dialect: through canonical conversations and events, always streamed by
+ * the model. What its interface has no word for, as log probabilities, does not come through.
+ */
+import type { LanguageModelV4StreamPart } from "@ai-sdk/provider"
+import { Effect, Stream } from "effect"
+import { type JobError, ProviderFailed, ProviderTimeout } from "../../../contract/JobError.ts"
+import * as TraceParent from "../../../telemetry/TraceParent.ts"
+import type { ChatEngine, ChatRequest } from "../../dialects/conversation/ChatEngine.ts"
+import * as ChatOverEngine from "../../dialects/conversation/ChatOverEngine.ts"
+import { chatCompletions } from "../../dialects/openai/ChatCompletions.ts"
+import { completions } from "../../dialects/openai/Completions.ts"
+import { generateContent, streamGenerateContent } from "../../dialects/gemini/GenerateContent.ts"
+import * as InlineMedia from "../../dialects/conversation/InlineMedia.ts"
+import { messages } from "../../dialects/anthropic/Messages.ts"
+import type { ModelEvent } from "../../dialects/conversation/ModelEvent.ts"
+import * as TokenCount from "../../dialects/conversation/TokenCount.ts"
+import * as Endpoint from "../../transport/Endpoint.ts"
+import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
+import type { Perform } from "../../call/Protocol.ts"
+import { failureOf } from "./AiSdkCall.ts"
+import { Events } from "./AiSdkEvents.ts"
+import { lostFeatures, modelOf, providerOptions } from "./AiSdkModel.ts"
+import type { Opener } from "./AiSdkPackage.ts"
+import { settings, toOptions } from "./AiSdkPrompt.ts"
+
+/** Answers that one conversation may be given: each is a call of its own. */
+const maxChoices = 8
+
+const options = { fingerprint: undefined, isLenient: false }
+
+/** By the operation's name. */
+export const performs = (open: Opener, guard: GuardedFetch["Service"]): ReadonlyMap<string, Perform> => {
+  const engine = make(open, guard)
+  return new Map([
+    ChatOverEngine.make(engine, chatCompletions, options),
+    ChatOverEngine.make(engine, completions, options),
+    ChatOverEngine.make(engine, messages, options),
+    ChatOverEngine.make(engine, generateContent, options),
+    ChatOverEngine.make(engine, streamGenerateContent, options)
+  ])
+}
+
+const make = (open: Opener, guard: GuardedFetch["Service"]): ChatEngine => ({
+  answer: (request) => Stream.unwrap(answer(open, guard, request))
+})
+
+/** Each choice is a call; they run at once, and their usage is told when all have ended. */
+const answer = Effect.fnUntraced(function*(
+  open: Opener,
+  guard: GuardedFetch["Service"],
+  { call, conversation, losses }: ChatRequest
+) {
+  const { endpoint } = call
+  const opened = yield* open(endpoint)
+  const model = yield* modelOf("language", opened, endpoint, call)
+  const { choices } = conversation
+  if (choices > maxChoices) {
+    losses.refuseOf("choices", `no more than ${maxChoices} answers can be asked of this model at once`)
+  }
+  const version = model.specificationVersion === "v3" ? "v3" : "v4"
+  const inlined = yield* InlineMedia.inline(conversation, () => true, guard)
+  const prompt = toOptions(inlined, version, losses)
+  yield* losses.verdict
+  const traceparent = yield* TraceParent.current
+
+  const failed = (reason: "cut" | "error" | "result") =>
+    new ProviderFailed({ provider: endpoint.name, reason, status: null, retryAfterMs: null })
+  const thrown = (error: unknown) => Effect.flatMap(failureOf(endpoint.name, error, opened.secrets), Effect.fail)
+
+  const streamed = Effect.fnUntraced(function*(choice: number) {
+    const signal = yield* deadline(endpoint)
+    const start = Effect.tryPromise({
+      try: () =>
+        model.doStream({
+          ...prompt,
+          abortSignal: signal,
+          headers: traceparent === undefined ? {} : { traceparent },
+          providerOptions: providerOptions(opened, model, {})
+        }),
+      catch: (error) => new Thrown(error)
+    })
+    const { stream } = yield* Effect.catch(start, ({ error }) => thrown(error)).pipe(
+      Effect.raceFirst(late(endpoint.name, signal))
+    )
+    const events = new Events(choice)
+    const take = Effect.fnUntraced(function*(part: LanguageModelV4StreamPart): Effect.fn.Return<
+      ReadonlyArray<ModelEvent>,
+      JobError
+    > {
+      if (part.type === "stream-start") {
+        for (const feature of lostFeatures(part.warnings)) {
+          const setting = settings[feature]
+          if (setting === undefined) losses.warn(feature)
+          else losses.warnOf(setting)
+        }
+        yield* losses.verdict
+      }
+      const taken = events.take(part)
+      if ("error" in taken) return yield* taken.error === undefined ? failed("error") : thrown(taken.error)
+      return taken.isElsewhere === true ? yield* failed("result") : taken.events
+    })
+    const parts = Stream.fromReadableStream({ evaluate: () => stream, onError: (error) => new Thrown(error) }).pipe(
+      Stream.catch(({ error }) => Stream.fromEffect(thrown(error))),
+      Stream.mapEffect(take),
+      Stream.flattenIterable,
+      Stream.interruptWhen(late(endpoint.name, signal))
+    )
+    const whole = Stream.suspend(() => events.isComplete ? Stream.empty : Stream.fail(failed("cut")))
+    return { events, stream: Stream.concat(parts, whole) }
+  })
+
+  const answers = yield* Effect.forEach(Array.from({ length: choices }, (_, index) => index), streamed, {
+    concurrency: "unbounded"
+  })
+  const usage = Stream.sync((): ModelEvent => ({
+    type: "usage",
+    usage: answers.reduce((sum, { events }) => TokenCount.sum(sum, events.usage ?? TokenCount.none), TokenCount.none)
+  }))
+  const all = Stream.mergeAll(answers.map(({ stream }) => stream), { concurrency: "unbounded" })
+  return Stream.concat(all, usage)
+})
+
+/** What a package threw, of whatever kind. */
+class Thrown {
+  readonly _tag = "Thrown"
+  readonly error: unknown
+
+  constructor(error: unknown) {
+    this.error = error
+  }
+}
+
+/** Aborts the call at the end of its scope, and when its time is over. */
+const deadline = (endpoint: Parameters<typeof Endpoint.timeoutsOf>[0]) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const controller = new AbortController()
+        const timer = setTimeout(() => controller.abort(), Endpoint.timeoutsOf(endpoint).totalMs)
+        return { controller, timer }
+      }),
+      ({ controller, timer }) =>
+        Effect.sync(() => {
+          clearTimeout(timer)
+          controller.abort()
+        })
+    ),
+    ({ controller }) => controller.signal
+  )
+
+/** Fails when the time is over, whatever the package makes of that. */
+const late = (provider: string, signal: AbortSignal) =>
+  Effect.callback<never, ProviderTimeout>((resume) => {
+    const fail = () => resume(Effect.fail(new ProviderTimeout({ provider, phase: "total" })))
+    if (signal.aborted) fail()
+    else signal.addEventListener("abort", fail, { once: true })
+    return Effect.sync(() => signal.removeEventListener("abort", fail))
+  })

@@ -1,0 +1,145 @@
+/**
+ * Providers from packages of the AI SDK. A package is loaded when the catalogue names it and not before; the gateway comes
+ * with none.
+ */
+import { Effect, Equal, Option, Predicate, Redacted } from "effect"
+import * as undici from "undici"
+import type { Provider } from "../../../catalogue/Catalogue.ts"
+import * as SecretReference from "../../../catalogue/SecretReference.ts"
+import { InternalError, type JobError, ProviderFailed } from "../../../contract/JobError.ts"
+import * as Endpoint from "../../transport/Endpoint.ts"
+import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
+import type * as Protocol from "../../call/Protocol.ts"
+import type { Secrets } from "../../transport/Secrets.ts"
+import { type AiSdkOptions, optionsOf } from "./AiSdkOptions.ts"
+
+export interface Opened {
+  /** What the package's function has made: an object of functions that make models. */
+  readonly provider: unknown
+  readonly options: AiSdkOptions
+  /** What must not be told to anybody. */
+  readonly secrets: ReadonlyArray<string>
+}
+
+export type Opener = (endpoint: Protocol.Endpoint) => Effect.Effect<Opened, JobError>
+
+/** What a package is opened with. */
+export interface PackageTools {
+  readonly guard: GuardedFetch["Service"]
+  readonly secrets: Secrets["Service"]
+}
+
+/** The provider of a place in the catalogue. It is made once, and again where the catalogue or one of its secrets has changed. */
+export const opener = ({ guard, secrets: keys }: PackageTools): Opener => {
+  const opened = new WeakMap<Provider, Opened>()
+  return Effect.fnUntraced(function*(endpoint: Protocol.Endpoint): Effect.fn.Return<Opened, JobError> {
+    const options = yield* optionsOf(endpoint)
+    const key = Option.map(yield* Endpoint.keyOf(endpoint, keys), Redacted.value)
+    const { secrets, settings } = yield* resolved(endpoint, options.settings ?? {}, keys)
+    const { baseUrl } = endpoint.provider
+    const hidden = [...Option.toArray(key), ...secrets, ...(baseUrl === undefined ? [] : [baseUrl])]
+    const known = opened.get(endpoint.provider)
+    if (known !== undefined && Equal.equals(known.secrets, hidden)) return known
+    const make = yield* factoryOf(endpoint.name, options, yield* load(endpoint.name, options.package))
+    const provider = yield* Effect.try({
+      try: () =>
+        make({
+          ...settings,
+          ...Option.match(key, { onNone: () => ({}), onSome: (apiKey) => ({ apiKey }) }),
+          ...(baseUrl === undefined ? {} : { baseURL: baseUrl }),
+          fetch: guardedFetch(guard, endpoint)
+        }),
+      catch: (cause) => cause instanceof Error ? cause.name : "an error"
+    }).pipe(Effect.catch((cause) => misconfigured(endpoint.name, `${options.package} does not take them: ${cause}`)))
+    const made: Opened = { provider, options, secrets: hidden }
+    opened.set(endpoint.provider, made)
+    return made
+  })
+}
+
+const misconfigured = (name: string, detail: string): Effect.Effect<never, InternalError> =>
+  Effect.andThen(Effect.logError(`providers.${name}.options in the catalogue: ${detail}`), new InternalError())
+
+const isMissing = (cause: unknown): boolean =>
+  Predicate.hasProperty(cause, "code") && cause.code === "ERR_MODULE_NOT_FOUND"
+
+/** A package that is not there, or not whole, is a mistake of the catalogue or of its installation. */
+const load = (name: string, specifier: string): Effect.Effect<object, InternalError> =>
+  Effect.tryPromise({
+    try: (): Promise<object> => import(specifier),
+    catch: (cause) =>
+      isMissing(cause)
+        ? `package: '${specifier}' is not installed; npm install --save-exact ${specifier}`
+        : `package: '${specifier}' cannot be loaded: ${cause}`
+  }).pipe(Effect.catch((detail) => misconfigured(name, detail)))
+
+type Factory = (settings: object) => unknown
+
+const plain = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0-9]/g, "")
+
+/** The function that was named; or else the one that is named after the package, or the only one of its kind. */
+const factoryOf = (name: string, options: AiSdkOptions, loaded: object): Effect.Effect<Factory, InternalError> => {
+  const factories = Object.entries(loaded).flatMap(([name, value]): ReadonlyArray<readonly [string, Factory]> =>
+    /^create[A-Z]/.test(name) && Predicate.isFunction(value) ? [[name, value as Factory]] : []
+  )
+  const usual = `create${plain(options.package.split("/").at(-1) ?? "")}`
+  const found = options.export === undefined
+    ? factories.find(([name]) => plain(name) === usual) ?? (factories.length === 1 ? factories[0] : undefined)
+    : factories.find(([name]) => name === options.export)
+  if (found !== undefined) return Effect.succeed(found[1])
+  const names = factories.map(([name]) => name).join(", ")
+  return misconfigured(
+    name,
+    names === ""
+      ? `package: '${options.package}' makes no providers`
+      : `export: must be one of ${names}`
+  )
+}
+
+/** The settings with the secrets that they name in the places of their names. */
+const resolved = Effect.fnUntraced(function*(
+  { name: provider }: Protocol.Endpoint,
+  settings: object,
+  keys: Secrets["Service"]
+) {
+  const values = new Map<unknown, string>()
+  const named = new Set<string>()
+  JSON.stringify(settings, (_name, value: unknown) => {
+    if (typeof value === "string" && SecretReference.parse(value) !== undefined) named.add(value)
+    return value
+  })
+  for (const text of named) {
+    const secret = yield* keys.resolve(text)
+    if (Option.isNone(secret)) {
+      return yield* new ProviderFailed({ provider, reason: "credentials", status: null, retryAfterMs: null })
+    }
+    values.set(text, Redacted.value(secret.value))
+  }
+  const filled: object = JSON.parse(JSON.stringify(settings), (_name, value: unknown) => values.get(value) ?? value)
+  return { settings: filled, secrets: [...values.values()] }
+})
+
+/**
+ * What packages send their requests with, to the provider and to wherever its answers say: see `GuardedFetch`.
+ *
+ * A request is put into bytes by this process's own `Request`, for the forms of one implementation of fetch are not those
+ * of another.
+ */
+const guardedFetch = (guard: GuardedFetch["Service"], endpoint: Protocol.Endpoint): typeof globalThis.fetch => {
+  const timeouts = Endpoint.timeoutsOf(endpoint)
+  const dispatcher = guard.dispatcher(Endpoint.originOf(endpoint)).compose((dispatch) => (options, handler) =>
+    dispatch({ ...options, headersTimeout: timeouts.firstByteMs, bodyTimeout: timeouts.idleMs }, handler)
+  )
+  return async (input, init) => {
+    const request = new Request(input, init)
+    const { body, headers, status, statusText } = await undici.fetch(request.url, {
+      method: request.method,
+      headers: [...request.headers],
+      body: request.body === null ? null : new Uint8Array(await request.arrayBuffer()),
+      redirect: request.redirect,
+      signal: request.signal,
+      dispatcher
+    })
+    return new Response(body, { status, statusText, headers: [...headers] })
+  }
+}

@@ -1,0 +1,204 @@
+/** The canonical conversation as a language model of the AI SDK takes it. */
+import type {
+  JSONSchema7,
+  LanguageModelV4CallOptions,
+  LanguageModelV4FilePart,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Message,
+  LanguageModelV4TextPart,
+  LanguageModelV4ToolChoice
+} from "@ai-sdk/provider"
+import type {
+  ContentPart,
+  Conversation,
+  MediaPart,
+  Setting,
+  ToolChoice,
+  ToolDefinition,
+  Turn
+} from "../../dialects/conversation/Conversation.ts"
+import type { Losses } from "../../dialects/conversation/Losses.ts"
+import { textOf } from "../../dialects/conversation/Media.ts"
+import { effortOf } from "../../dialects/conversation/ReasoningEffort.ts"
+import * as ToolCalls from "../../dialects/conversation/ToolCalls.ts"
+
+/** Models of this version take files as mere data, and are not told how much to think. */
+export type Version = "v3" | "v4"
+
+export const toOptions = (
+  conversation: Conversation,
+  version: Version,
+  losses: Losses
+): LanguageModelV4CallOptions => {
+  const { maxTokens, modalities, parallelToolCalls, seed, stop, tools, user } = conversation
+  const { frequencyPenalty, presencePenalty, temperature, topK, topP } = conversation.sampling ?? {}
+  if (user !== undefined) losses.warnOf("user")
+  if (parallelToolCalls === false && tools.length > 0) losses.warnOf("parallelToolCalls")
+  if (modalities?.some((modality) => modality !== "text") === true) losses.refuseOf("modalities")
+  return {
+    prompt: toPrompt(conversation.turns, version, losses),
+    ...defined({
+      maxOutputTokens: maxTokens,
+      temperature,
+      topP,
+      topK,
+      presencePenalty,
+      frequencyPenalty,
+      seed,
+      stopSequences: stop.length === 0 ? undefined : [...stop],
+      responseFormat: toFormat(conversation),
+      reasoning: toReasoning(conversation, version, losses)
+    }),
+    ...(tools.length === 0 ? {} : { tools: tools.map(toTool), toolChoice: toToolChoice(conversation.toolChoice) })
+  }
+}
+
+/** The members that have a value. */
+const defined = <A extends object>(fields: A): { [K in keyof A]?: Exclude<A[K], undefined> } =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [K in keyof A]?: Exclude<A[K], undefined>
+  }
+
+const toPrompt = (
+  turns: ReadonlyArray<Turn>,
+  version: Version,
+  losses: Losses
+): Array<LanguageModelV4Message> => {
+  const toolNames = new Map<string | undefined, string>()
+  return turns.map((turn): LanguageModelV4Message => {
+    const parts = turn.content.flatMap((part) => toParts(part, version, losses))
+    switch (turn.role) {
+      case "system":
+        return { role: "system", content: toText(turn, losses) }
+      case "user":
+        return { role: "user", content: parts }
+      case "assistant": {
+        const calls = turn.toolCalls.map(({ arguments: json, id, name }) => {
+          toolNames.set(id, name)
+          return { type: "tool-call" as const, toolCallId: id, toolName: name, input: ToolCalls.toObject(json) }
+        })
+        return { role: "assistant", content: [...parts, ...calls] }
+      }
+      case "tool": {
+        const { failed, toolCallId = "" } = turn
+        const output = { type: failed === true ? "error-text" as const : "text" as const, value: toText(turn, losses) }
+        const toolName = toolNames.get(toolCallId) ?? ""
+        return { role: "tool", content: [{ type: "tool-result", toolCallId, toolName, output }] }
+      }
+    }
+  })
+}
+
+/** Where nothing but words can stand. */
+const toText = ({ content, path = "" }: Turn, losses: Losses): string =>
+  content.map((part) => {
+    if (part.type === "text") return part.text
+    losses.refuse(part.path ?? path)
+    return ""
+  }).join("\n")
+
+const toParts = (
+  part: ContentPart,
+  version: Version,
+  losses: Losses
+): ReadonlyArray<LanguageModelV4TextPart | LanguageModelV4FilePart> => {
+  switch (part.type) {
+    case "text":
+      return part.text === "" ? [] : [{ type: "text", text: part.text }]
+    case "reasoning":
+      // what would prove to the provider that it was its own is the package's business
+      losses.warn(part.path ?? "", "was not thought by this provider")
+      return []
+    case "image":
+    case "file":
+      return toFile(part, version, losses)
+  }
+}
+
+const toFile = (
+  part: MediaPart,
+  version: Version,
+  losses: Losses
+): ReadonlyArray<LanguageModelV4TextPart | LanguageModelV4FilePart> => {
+  const text = textOf(part)
+  if (text !== undefined) return [{ type: "text", text }]
+  if (part.media.type !== "base64") {
+    losses.refuse(part.path ?? "")
+    return []
+  }
+  const { data } = part.media
+  return [{
+    type: "file",
+    mediaType: part.mediaType === "" ? part.type === "image" ? "image/*" : "application/octet-stream" : part.mediaType,
+    // the older versions' type is wider where this one's is narrower
+    data: (version === "v4" ? { type: "data", data } : data) as LanguageModelV4FilePart["data"],
+    ...(part.type === "file" && part.name !== undefined ? { filename: part.name } : {})
+  }]
+}
+
+const toTool = ({ description, name, parameters, strict }: ToolDefinition): LanguageModelV4FunctionTool => ({
+  type: "function",
+  name,
+  inputSchema: parameters as JSONSchema7,
+  ...(description === undefined ? {} : { description }),
+  ...(strict === undefined ? {} : { strict })
+})
+
+const toToolChoice = (choice: ToolChoice): LanguageModelV4ToolChoice =>
+  choice.type === "tool" ? { type: "tool", toolName: choice.name } : { type: choice.type }
+
+const toFormat = ({ format }: Conversation): LanguageModelV4CallOptions["responseFormat"] => {
+  switch (format.type) {
+    case "text":
+      return undefined
+    case "json":
+      return { type: "json" }
+    case "jsonSchema":
+      return {
+        type: "json",
+        schema: format.schema as JSONSchema7,
+        ...(format.name === undefined ? {} : { name: format.name }),
+        ...(format.description === undefined ? {} : { description: format.description })
+      }
+  }
+}
+
+const toReasoning = (
+  { reasoning }: Conversation,
+  version: Version,
+  losses: Losses
+): LanguageModelV4CallOptions["reasoning"] => {
+  if (reasoning === undefined) return undefined
+  if (version === "v3") {
+    losses.warnOf("reasoning")
+    return undefined
+  }
+  switch (reasoning.type) {
+    case "off":
+      return "none"
+    case "auto":
+      return "provider-default"
+    case "effort":
+      return reasoning.effort
+    case "budget": {
+      const effort = effortOf(reasoning)
+      losses.warnOf("reasoning", `was turned into the effort ${effort}`)
+      return effort
+    }
+  }
+}
+
+/** What the SDK calls the settings that a package may say it does not take. */
+export const settings: Readonly<Record<string, Setting>> = {
+  temperature: "temperature",
+  topP: "topP",
+  topK: "topK",
+  presencePenalty: "presencePenalty",
+  frequencyPenalty: "frequencyPenalty",
+  seed: "seed",
+  stopSequences: "stop",
+  maxOutputTokens: "maxTokens",
+  responseFormat: "format",
+  toolChoice: "toolChoice",
+  reasoning: "reasoning"
+}

@@ -1,0 +1,59 @@
+/** Reranking by a package of the AI SDK. */
+import { Effect, Predicate } from "effect"
+import { randomUUID } from "node:crypto"
+import { ProviderFailed } from "../../../contract/JobError.ts"
+import { RerankRequest } from "../../../contract/operations/Rerank.ts"
+import { usageIn } from "../cohere/RerankUsage.ts"
+import { reader } from "../../call/RequestBody.ts"
+import type { Perform } from "../../call/Protocol.ts"
+import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
+import { unknownFields } from "../../json/UnknownFields.ts"
+import { attempt } from "./AiSdkCall.ts"
+import { lostFields, modelOf, providerOptions } from "./AiSdkModel.ts"
+import type { Opener } from "./AiSdkPackage.ts"
+
+const read = reader(RerankRequest)
+const known = new Set(Object.keys(RerankRequest.fields))
+const utf8 = new TextEncoder()
+
+export const make = (open: Opener): Perform =>
+  Effect.fnUntraced(function*(call, sink) {
+    const { endpoint } = call
+    const { json, request: { documents, query, return_documents, top_n } } = yield* read(call)
+    const opened = yield* open(endpoint)
+    const model = yield* modelOf("reranking", opened, endpoint, call)
+    const values = [documents].flat().map((document) => typeof document === "string" ? document : document.text)
+    const { ranking, response, warnings } = yield* attempt({ endpoint, secrets: opened.secrets }, (options) =>
+      model.doRerank({
+        ...options,
+        documents: { type: "text", values },
+        query,
+        ...(typeof top_n === "number" ? { topN: top_n } : {}),
+        providerOptions: providerOptions(opened, model, unknownFields(json, known))
+      }))
+    const isKnown = ranking.every(({ index }) =>
+      values[index] !== undefined
+    )
+    if (!isKnown) return yield* ProviderFailed.malformed(endpoint.name)
+    // not every provider has the most relevant first
+    const ranked = ranking.toSorted((one, other) => other.relevanceScore - one.relevanceScore)
+    const usage = usageIn(response?.body)
+    const answer = {
+      id: response?.id ?? randomUUID(),
+      results: ranked.map(({ index, relevanceScore }) => ({
+        index,
+        relevance_score: relevanceScore,
+        ...(return_documents === true ? { document: { text: values[index] } } : {})
+      })),
+      meta: Predicate.hasProperty(response?.body, "meta") && Predicate.isObject(response.body.meta)
+        ? response.body.meta
+        : { api_version: { version: "1" } }
+    }
+    sink.start({
+      status: 200,
+      contentType: "application/json",
+      headers: TranslationWarnings.toHeaders(lostFields(warnings, (feature) => feature))
+    })
+    sink.write(utf8.encode(JSON.stringify(answer)))
+    return usage
+  })

@@ -1,0 +1,67 @@
+/** Speech by a package of the AI SDK. */
+import { Effect, Schema } from "effect"
+import { isUtf8 } from "node:buffer"
+import { AudioSpeechRequest, countCharacters, mediaTypes } from "../../../contract/operations/AudioSpeech.ts"
+import { optional } from "../../../contract/Fields.ts"
+import { ProviderFailed } from "../../../contract/JobError.ts"
+import { decoder, reader } from "../../call/RequestBody.ts"
+import type { Perform } from "../../call/Protocol.ts"
+import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
+import { unknownFields } from "../../json/UnknownFields.ts"
+import { attempt } from "./AiSdkCall.ts"
+import { lostFields, modelOf, providerOptions } from "./AiSdkModel.ts"
+import type { Opener } from "./AiSdkPackage.ts"
+
+// Request
+
+/** Fields that the gateway does not know, and the SDK does. */
+const Known = Schema.Struct({
+  instructions: optional(Schema.String),
+  language: optional(Schema.String)
+})
+const read = reader(AudioSpeechRequest)
+const readKnown = decoder(Known)
+const known = new Set([...Object.keys(AudioSpeechRequest.fields), ...Object.keys(Known.fields)])
+const settings: Readonly<Record<string, string>> = { outputFormat: "response_format" }
+
+// Answer
+
+const isSound = (mediaType: string | undefined): mediaType is string => mediaType?.startsWith("audio/") === true
+
+/** Packages take whatever comes with a status of 200, a page or an error as well; only its bytes tell. */
+const isText = (sound: Uint8Array): boolean =>
+  isUtf8(sound) && /^\s*[{<]/.test(Buffer.from(sound.subarray(0, 64)).toString("latin1"))
+
+export const make = (open: Opener): Perform =>
+  Effect.fnUntraced(function*(call, sink) {
+    const { endpoint } = call
+    const { json, request } = yield* read(call)
+    const { instructions, language } = yield* readKnown(call)
+    const opened = yield* open(endpoint)
+    const model = yield* modelOf("speech", opened, endpoint, call)
+    const format = request.response_format ?? "mp3"
+    const { audio, response, warnings } = yield* attempt({ endpoint, secrets: opened.secrets }, (options) =>
+      model.doGenerate({
+        ...options,
+        ...(typeof instructions === "string" ? { instructions } : {}),
+        ...(typeof language === "string" ? { language } : {}),
+        text: request.input,
+        voice: opened.options.voices?.[request.voice] ?? request.voice,
+        outputFormat: format,
+        ...(typeof request.speed === "number" ? { speed: request.speed } : {}),
+        providerOptions: providerOptions(opened, model, unknownFields(json, known))
+      }))
+    const sound = typeof audio === "string" ? Buffer.from(audio, "base64") : audio
+    if (sound.length === 0 || isText(sound)) {
+      return yield* ProviderFailed.malformed(endpoint.name)
+    }
+    const told = response.headers?.["content-type"]
+    sink.start({
+      status: 200,
+      contentType: isSound(told) ? told : mediaTypes[format],
+      headers: TranslationWarnings.toHeaders(lostFields(warnings, (feature) =>
+        settings[feature] ?? feature))
+    })
+    sink.write(sound)
+    return { inputTokens: 0, outputTokens: 0, characters: countCharacters(request.input) }
+  })

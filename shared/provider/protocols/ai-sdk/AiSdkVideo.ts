@@ -1,0 +1,140 @@
+/** Videos by a package of the AI SDK. What it calls an operation is stored with the task, so that any worker can go on with it. */
+import type { Experimental_VideoModelV4VideoData } from "@ai-sdk/provider"
+import { Effect, Option, Schema } from "effect"
+import { InternalError, ProviderFailed, ProviderRejected } from "../../../contract/JobError.ts"
+import {
+  extentOf,
+  type VideoGenerationRequest,
+  videoGenerations
+} from "../../../contract/operations/VideoGenerations.ts"
+import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
+import { redact } from "../../exchange/ProviderError.ts"
+import * as Polling from "../../exchange/Polling.ts"
+import * as ProviderResult from "../../transport/ProviderResult.ts"
+import * as VideoFile from "../../call/VideoFile.ts"
+import { createWithinMs, type VideoCall, type VideoEngine } from "../../call/VideoEngine.ts"
+import { type Attempt, attempt } from "./AiSdkCall.ts"
+import { toFile } from "./AiSdkImages.ts"
+import { lostFields, modelOf, providerOptions } from "./AiSdkModel.ts"
+import { opener, type PackageTools } from "./AiSdkPackage.ts"
+
+// Request
+
+const settings: Readonly<Record<string, string>> = { resolution: "width, height" }
+
+/** The request's own `metadata`, in the words of the SDK where it has them. */
+const ownOptions = ({ metadata }: VideoGenerationRequest) => {
+  const { negative_prompt: negativePrompt, quality_level: _level, style: _style, ...own } = metadata ?? {}
+  return { ...own, ...(typeof negativePrompt === "string" ? { negativePrompt } : {}) }
+}
+
+const lost = ({ metadata }: VideoGenerationRequest): ReadonlyArray<string> =>
+  typeof metadata?.quality_level === "string" ? ["metadata.quality_level"] : []
+
+const toOptions = Effect.fnUntraced(function*({ request }: VideoCall, guard: GuardedFetch["Service"]) {
+  const { duration, fps, height, image, metadata, prompt, seed, width } = request
+  const style = metadata?.style
+  const size = extentOf(request)
+  return {
+    prompt: typeof style === "string" ? `${prompt}, ${style}` : prompt,
+    n: 1,
+    aspectRatio: undefined,
+    resolution: typeof width === "number" || typeof height === "number"
+      ? `${size.width}x${size.height}` as const
+      : undefined,
+    duration: duration ?? undefined,
+    fps: fps ?? undefined,
+    seed: seed ?? undefined,
+    image: typeof image === "string" ? yield* toFile({ content: image, param: "image" }, guard) : undefined,
+    frameImages: undefined,
+    inputReferences: undefined,
+    generateAudio: undefined
+  }
+})
+
+// Answer
+
+const AiSdkTask = Schema.Struct({
+  operation: Schema.Json,
+  /** What the package said, when it started, that its model does not take. */
+  warnings: Schema.Array(Schema.String)
+})
+const decodeTask = Schema.decodeUnknownEffect(AiSdkTask)
+
+/** It does not tell whose fault it was, only what to say of it. */
+const refusal = (provider: string, message: string) =>
+  new ProviderRejected({ provider, status: 400, message, type: null, param: null, code: null })
+
+export const make = ({ guard, secrets }: PackageTools): VideoEngine => {
+  const open = opener({ guard, secrets })
+
+  const prepared = Effect.fnUntraced(function*({ endpoint, request }: VideoCall) {
+    const opened = yield* open(endpoint)
+    const served = { model: request.model, operation: videoGenerations }
+    return { opened, model: yield* modelOf("video", opened, endpoint, served) }
+  })
+
+  return {
+    start: Effect.fnUntraced(function*(call) {
+      const { endpoint, id, request } = call
+      const { model, opened } = yield* prepared(call)
+      const options = yield* toOptions(call, guard)
+      const { idempotencyHeader } = opened.options
+      const at: Attempt = { endpoint, secrets: opened.secrets, withinMs: createWithinMs }
+      const { operation, warnings } = yield* attempt(at, ({ abortSignal, headers }) =>
+        model.doStart({
+          ...options,
+          abortSignal,
+          headers: idempotencyHeader === undefined ? headers : { ...headers, [idempotencyHeader]: id },
+          providerOptions: providerOptions(opened, model, ownOptions(request))
+        }))
+      return {
+        operation,
+        warnings: [...lost(request), ...lostFields(warnings, (feature) => settings[feature] ?? feature)]
+      }
+    }),
+    follow: Effect.fnUntraced(function*(call, task) {
+      const { endpoint, request } = call
+      const { operation, warnings } = yield* Effect.mapError(decodeTask(task), () => new InternalError())
+      const { model, opened } = yield* prepared(call)
+      const { pollIntervalMs = 5_000 } = opened.options
+      const failed = (reason: "error" | "malformed") =>
+        new ProviderFailed({ provider: endpoint.name, reason, status: null, retryAfterMs: null })
+      const read = (bytes: Uint8Array) => VideoFile.read(endpoint, bytes, { seed: request.seed ?? null, warnings })
+
+      const fetched = Effect.fnUntraced(function*(video: Experimental_VideoModelV4VideoData | undefined) {
+        switch (video?.type) {
+          case "url": {
+            const url = URL.parse(video.url)
+            if (url === null) return yield* failed("malformed")
+            return yield* Effect.flatMap(ProviderResult.fetch(guard, endpoint, url, VideoFile.bounds), read)
+          }
+          case "base64":
+            return yield* read(Buffer.from(video.data, "base64"))
+          case "binary":
+            return yield* read(video.data)
+          default:
+            return yield* failed("malformed")
+        }
+      })
+
+      const look = attempt(
+        { endpoint, secrets: opened.secrets },
+        (options) => model.doStatus({ ...options, operation })
+      ).pipe(Effect.map((status) => {
+        switch (status.status) {
+          case "pending":
+            return Option.none()
+          case "completed":
+            return Option.some(fetched(status.videos[0]))
+          case "error":
+            return Option.some(Effect.fail(refusal(endpoint.name, redact(status.error, opened.secrets))))
+        }
+      }))
+      return yield* Polling.untilEnded(look, pollIntervalMs)
+    }),
+    // the SDK has no word for it
+    cancel: ({ endpoint, id }) =>
+      Effect.logInfo("a package of the AI SDK cannot stop a task at its provider", { provider: endpoint.name, id })
+  }
+}

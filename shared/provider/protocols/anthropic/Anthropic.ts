@@ -1,0 +1,62 @@
+/** The `anthropic` protocol: the Messages API. Its `baseUrl` is without `/v1`, as the official client takes it. */
+import { messages } from "../../../contract/operations/Messages.ts"
+import { messagesProvider } from "../../dialects/anthropic/MessagesProvider.ts"
+import type { AnswerGrammar } from "../../exchange/AnswerGrammar.ts"
+import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
+import * as RelayedBody from "../../exchange/RelayedBody.ts"
+import * as Json from "../../json/Json.ts"
+import * as JsonText from "../../json/JsonText.ts"
+import type { Call } from "../../call/Protocol.ts"
+import { usageOf } from "../../dialects/anthropic/AnthropicUsage.ts"
+
+const path = "/v1/messages"
+
+/** The version that translated requests are written in. */
+const version = "2023-06-01"
+
+// Request
+
+const relayed = (call: Call): Relayed | undefined => {
+  if (call.operation.name !== messages.name) return undefined
+  const { body, contentType, endpoint: { model }, headers = {} } = call
+  const members = JsonText.members(body) ?? []
+  const changes = new Map<string, unknown>()
+  if (JsonText.valueOf(body, members, "model") !== model) changes.set("model", model)
+  const betas = headers["anthropic-beta"]
+  return {
+    path,
+    body: RelayedBody.edit(call, members, changes, "messages"),
+    contentType,
+    headers: {
+      "anthropic-version": headers["anthropic-version"] ?? headers["vendor-version"] ?? version,
+      ...(betas === undefined ? {} : { "anthropic-beta": betas })
+    },
+    streams: JsonText.valueOf(body, members, "stream") === true,
+    showUsage: true
+  }
+}
+
+// Answer
+
+const grammar: AnswerGrammar = {
+  marks: [Buffer.from("\"usage\""), Buffer.from("\"error\"")],
+  modelPaths: [["message", "model"], ["model"]],
+  read: ({ message, type, usage }, before) => {
+    switch (type) {
+      case "error":
+        return { isError: true }
+      case "message_start":
+        return { usage: usageOf(Json.fields(message)["usage"], before) }
+      default:
+        return { usage: usageOf(usage, before) }
+    }
+  },
+  isLast: ({ type }) => type === "message_stop"
+}
+
+export const anthropic: HttpProtocol<typeof messagesProvider.options.Type> = {
+  authorize: (key) => ({ "x-api-key": key }),
+  relayed,
+  grammar,
+  chat: { dialect: messagesProvider, path: () => path, headers: { "anthropic-version": version } }
+}

@@ -1,0 +1,104 @@
+/**
+ * The `dashscope` protocol, Alibaba Cloud's own: pictures, made and changed, in one synchronous call. Videos are in
+ * `DashScopeVideo.ts`.
+ *
+ * Requests in the form of messages are nearly what it takes; all others are brought into it. It answers with addresses of
+ * the pictures, which are good for a day.
+ */
+import { Effect, Schema } from "effect"
+import { InvalidRequest, type JobError } from "../../../contract/JobError.ts"
+import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
+import type { ImageModel, Made } from "../../dialects/images/ImageModel.ts"
+import * as Images from "../../dialects/images/Images.ts"
+import type { ImageRequest } from "../../dialects/images/ImageRequest.ts"
+import { urlOf } from "../../dialects/images/ImageSource.ts"
+import { contentAt } from "../../dialects/images/PictureAddress.ts"
+import * as JsonExchange from "../../exchange/JsonExchange.ts"
+import { type Call, type Perform, performByName } from "../../call/Protocol.ts"
+import type { ResultStore } from "../../call/ResultStore.ts"
+
+export interface Tools extends JsonExchange.Tools {
+  readonly guard: GuardedFetch["Service"]
+  readonly results: ResultStore["Service"]
+}
+
+export const make = (tools: Tools): Perform => performByName(Images.performs(model(tools), tools))
+
+// Paths
+
+const path = "/api/v1/services/aigc/multimodal-generation/generation"
+
+// Request
+
+const toParameters = (request: ImageRequest) => ({
+  ...request.extra,
+  ...(request.n === 1 ? {} : { n: request.n }),
+  ...(request.size === undefined ? {} : { size: `${request.size.width}*${request.size.height}` }),
+  ...(request.seed === undefined ? {} : { seed: request.seed }),
+  ...(request.negativePrompt === undefined ? {} : { negative_prompt: request.negativePrompt }),
+  ...(request.extend === undefined ? {} : { prompt_extend: request.extend }),
+  ...(request.watermark === undefined ? {} : { watermark: request.watermark })
+})
+
+/** Puts the addresses in the places of the pictures, which it would not take as mere base64. */
+const withAddresses = (input: unknown, addresses: ReadonlyMap<unknown, string>): unknown =>
+  JSON.parse(
+    JSON.stringify(input),
+    (name, value: unknown) => name === "image" ? addresses.get(value) ?? value : value
+  )
+
+/** The messages as they came, or one with the pictures before the words, as in its own examples. */
+const toInput = Effect.fnUntraced(function*({ images, input, prompt }: ImageRequest) {
+  const addresses = new Map<unknown, string>()
+  for (const image of images) addresses.set(image.content, yield* urlOf(image))
+  if (input !== undefined) return withAddresses(input, addresses)
+  const pictures = [...addresses.values()].map((image) => ({ image }))
+  return { messages: [{ role: "user", content: [...pictures, { text: prompt }] }] }
+})
+
+const toBody = Effect.fnUntraced(function*({ endpoint }: Call, request: ImageRequest) {
+  if (request.mask !== undefined) {
+    return yield* InvalidRequest.at(request.mask.param, "must be left out: this model takes no mask")
+  }
+  return { model: endpoint.model, input: yield* toInput(request), parameters: toParameters(request) }
+})
+
+/** Its pictures are PNG files, whatever is asked for. */
+const lost = ({ format, pathOf, quality, user }: ImageRequest): ReadonlyArray<string> => [
+  ...(format === undefined || format === "png" ? [] : [pathOf("output_format")]),
+  ...(quality === undefined ? [] : [pathOf("output_compression")]),
+  ...(user === undefined ? [] : [pathOf("user")])
+]
+
+// Answer
+
+const Answer = Schema.Struct({
+  output: Schema.Struct({
+    choices: Schema.Array(Schema.Struct({
+      message: Schema.Struct({
+        content: Schema.Array(Schema.Struct({
+          image: Schema.optionalKey(Schema.NullOr(Schema.String)),
+          text: Schema.optionalKey(Schema.NullOr(Schema.String))
+        }))
+      })
+    }))
+  })
+})
+
+const fromAnswer = (answer: typeof Answer.Type, { endpoint }: Call): Effect.Effect<Made["pictures"], JobError> =>
+  Effect.forEach(answer.output.choices, ({ message: { content } }) => {
+    const revisedPrompt = content.find(({ text }) => typeof text === "string")?.text ?? undefined
+    return Effect.forEach(
+      content.flatMap(({ image }) => image ?? []),
+      (image) => Effect.map(contentAt(image, endpoint), (content) => ({ content, revisedPrompt }))
+    )
+  }).pipe(Effect.map((pictures) => pictures.flat()))
+
+const model = (tools: JsonExchange.Tools): ImageModel => {
+  const exchange = JsonExchange.make(tools, Answer)
+  return Effect.fnUntraced(function*(call, request) {
+    const body = yield* toBody(call, request)
+    const answer = yield* exchange(call.endpoint, { path, authorize: JsonExchange.bearer, body })
+    return { pictures: yield* fromAnswer(answer, call), warnings: lost(request) }
+  })
+}

@@ -1,0 +1,194 @@
+/** Videos of the `dashscope` protocol: a task is submitted, asked for until it has ended, and its video fetched. */
+import { Effect, Schema } from "effect"
+import { InternalError, type JobError, ProviderFailed, ProviderRejected } from "../../../contract/JobError.ts"
+import { extentOf, type VideoGenerationRequest } from "../../../contract/operations/VideoGenerations.ts"
+import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
+import { urlOf } from "../../dialects/images/ImageSource.ts"
+import * as JsonExchange from "../../exchange/JsonExchange.ts"
+import * as Options from "../../call/Options.ts"
+import * as Polling from "../../exchange/Polling.ts"
+import type { Endpoint } from "../../call/Protocol.ts"
+import * as ProviderResult from "../../transport/ProviderResult.ts"
+import { unknownFields } from "../../json/UnknownFields.ts"
+import * as VideoFile from "../../call/VideoFile.ts"
+import { createWithinMs, type Video, type VideoCall, type VideoEngine } from "../../call/VideoEngine.ts"
+
+/** What the catalogue can set. */
+const optionsOf = Options.reader(Schema.Struct({
+  /** Between two looks at a task. Default 5,000. */
+  pollIntervalMs: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0)))
+}))
+
+// Paths
+
+const create = "/api/v1/services/aigc/video-generation/video-synthesis"
+const taskOf = (id: string): string => `/api/v1/tasks/${encodeURIComponent(id)}`
+const cancelOf = (id: string): string => `${taskOf(id)}/cancel`
+
+// Request
+
+/** Models that are alike in what they take. */
+interface Family {
+  readonly names: RegExp
+  /** The size as a tier and a ratio in place of pixels. */
+  readonly tiered: boolean
+  readonly picture: (url: string) => object
+}
+
+const imageUrl = (url: string) => ({ img_url: url })
+
+const families: ReadonlyArray<Family> = [
+  { names: /^wan3/, tiered: true, picture: (url) => ({ media: [{ type: "first_frame", url }] }) },
+  { names: /^wan2\.7/, tiered: true, picture: imageUrl }
+]
+const usual: Family = { names: /^/, tiered: false, picture: imageUrl }
+
+const familyOf = ({ model }: Endpoint): Family => families.find(({ names }) => names.test(model)) ?? usual
+
+const tiers = [480, 720, 1080]
+const ratios: ReadonlyArray<readonly [width: number, height: number]> = [[16, 9], [9, 16], [1, 1], [4, 3], [3, 4]]
+
+interface Sized {
+  readonly parameters: object
+  readonly warnings: ReadonlyArray<string>
+}
+
+/** A picture has a shape of its own, which the video keeps. */
+const sizeOf = (request: VideoGenerationRequest, { tiered }: Family, hasPicture: boolean): Sized => {
+  if (typeof request.width !== "number" && typeof request.height !== "number") return { parameters: {}, warnings: [] }
+  const { height, width } = extentOf(request)
+  if (!tiered && !hasPicture) return { parameters: { size: `${width}*${height}` }, warnings: [] }
+  const shorter = Math.min(width, height)
+  const tier = tiers.find((side) => shorter <= side) ?? 1080
+  const ratio = hasPicture ? undefined : ratios.find(([across, down]) => width * down === height * across)
+  const isExact = shorter === tier && ratio !== undefined
+  return {
+    parameters: { resolution: `${tier}P`, ...(ratio === undefined ? {} : { ratio: ratio.join(":") }) },
+    warnings: isExact ? [] : ["width", "height"]
+  }
+}
+
+/** The request's own `metadata` but for what has a place elsewhere: parameters that only the model knows. */
+const known = new Set(["negative_prompt", "style", "quality_level"])
+const ownParameters = ({ metadata }: VideoGenerationRequest) => unknownFields(metadata, known)
+
+const toBody = Effect.fnUntraced(function*({ endpoint, request }: VideoCall) {
+  const { duration, image, metadata, prompt, seed } = request
+  const family = familyOf(endpoint)
+  const hasPicture = typeof image === "string"
+  const { style, negative_prompt: negativePrompt } = metadata ?? {}
+  return {
+    model: endpoint.model,
+    input: {
+      prompt: typeof style === "string" ? `${prompt}, ${style}` : prompt,
+      ...(typeof negativePrompt === "string" ? { negative_prompt: negativePrompt } : {}),
+      ...(hasPicture ? family.picture(yield* urlOf({ content: image, param: "image" })) : {})
+    },
+    parameters: {
+      ...ownParameters(request),
+      ...sizeOf(request, family, hasPicture).parameters,
+      ...(typeof duration === "number" ? { duration } : {}),
+      ...(typeof seed === "number" ? { seed } : {})
+    }
+  }
+})
+
+const lost = ({ endpoint, request }: VideoCall): ReadonlyArray<string> => [
+  ...sizeOf(request, familyOf(endpoint), typeof request.image === "string").warnings,
+  ...(typeof request.fps === "number" ? ["fps"] : []),
+  ...(typeof request.metadata?.quality_level === "string" ? ["metadata.quality_level"] : [])
+]
+
+// Answer
+
+const Created = Schema.Struct({ output: Schema.Struct({ task_id: Schema.NonEmptyString }) })
+
+const Looked = Schema.Struct({
+  output: Schema.Struct({
+    task_status: Schema.String,
+    video_url: Schema.optionalKey(Schema.NullOr(Schema.String)),
+    code: Schema.optionalKey(Schema.NullOr(Schema.String)),
+    message: Schema.optionalKey(Schema.NullOr(Schema.String))
+  })
+})
+
+const DashScopeTask = Schema.Struct({ id: Schema.NonEmptyString })
+const decodeTask = Schema.decodeUnknownEffect(DashScopeTask)
+const taskIn = (task: unknown) => Effect.mapError(decodeTask(task), () => new InternalError())
+
+const failed = ({ name: provider }: Endpoint, reason: "error" | "malformed") =>
+  new ProviderFailed({ provider, reason, status: null, retryAfterMs: null })
+
+/** Of a task that has failed: the provider's fault by these codes, and by all others the request's. */
+const failureOf = (endpoint: Endpoint, { code, message }: typeof Looked.Type["output"]): JobError =>
+  /^(InternalError|ServiceUnavailable)/.test(code ?? "InternalError")
+    ? failed(endpoint, "error")
+    : new ProviderRejected({
+      provider: endpoint.name,
+      status: 400,
+      message: message ?? `The provider '${endpoint.name}' rejected the request`,
+      type: null,
+      param: null,
+      code: code ?? null
+    })
+
+export const make = (
+  { guard, ...tools }: JsonExchange.Tools & { readonly guard: GuardedFetch["Service"] }
+): VideoEngine => {
+  const creating = JsonExchange.make(tools, Created)
+  const looking = JsonExchange.make(tools, Looked)
+  const cancelling = JsonExchange.make(tools, Schema.Unknown)
+  const authorize = JsonExchange.bearer
+
+  const fetched = Effect.fnUntraced(function*(call: VideoCall, address: string | null | undefined) {
+    const url = URL.parse(address ?? "")
+    if (url === null) return yield* failed(call.endpoint, "malformed")
+    const bytes = yield* ProviderResult.fetch(guard, call.endpoint, url, VideoFile.bounds)
+    return yield* VideoFile.read(call.endpoint, bytes, { seed: call.request.seed ?? null, warnings: lost(call) })
+  })
+
+  const endOf = (
+    call: VideoCall,
+    output: typeof Looked.Type["output"]
+  ): Effect.Effect<Polling.Ended<Video>, JobError> => {
+    switch (output.task_status) {
+      case "SUCCEEDED":
+        return Effect.succeedSome(fetched(call, output.video_url))
+      case "FAILED":
+        return Effect.succeedSome(Effect.fail(failureOf(call.endpoint, output)))
+      case "CANCELED":
+        return Effect.succeedSome(Effect.fail(failed(call.endpoint, "error")))
+      case "UNKNOWN":
+        // it may not have heard of the task yet; where it stays so, the task is gone
+        return Effect.fail(failed(call.endpoint, "error"))
+      default:
+        return Effect.succeedNone
+    }
+  }
+
+  return {
+    start: Effect.fnUntraced(function*(call) {
+      const { output } = yield* creating(call.endpoint, {
+        path: create,
+        authorize,
+        headers: { "x-dashscope-async": "enable" },
+        body: yield* toBody(call),
+        withinMs: createWithinMs
+      })
+      return { id: output.task_id } satisfies typeof DashScopeTask.Type
+    }),
+    follow: Effect.fnUntraced(function*(call, task) {
+      const { id } = yield* taskIn(task)
+      const { pollIntervalMs = 5_000 } = yield* optionsOf(call.endpoint)
+      const look = looking(call.endpoint, { path: taskOf(id), authorize }).pipe(
+        Effect.flatMap(({ output }) => endOf(call, output))
+      )
+      return yield* Polling.untilEnded(look, pollIntervalMs)
+    }),
+    // it can only stop what it has not begun, and refuses the rest
+    cancel: Effect.fnUntraced(function*({ endpoint }, task) {
+      const { id } = yield* taskIn(task)
+      yield* cancelling(endpoint, { path: cancelOf(id), authorize, body: {} })
+    })
+  }
+}

@@ -1,0 +1,59 @@
+/** The `gemini` protocol: Google's Gemini API. Its `baseUrl` ends in the version: `…/v1beta`. */
+import { generateContent, streamGenerateContent } from "../../../contract/operations/GenerateContent.ts"
+import { generateContentProvider } from "../../dialects/gemini/GenerateContentProvider.ts"
+import type { AnswerGrammar } from "../../exchange/AnswerGrammar.ts"
+import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
+import * as RelayedBody from "../../exchange/RelayedBody.ts"
+import * as Json from "../../json/Json.ts"
+import * as JsonText from "../../json/JsonText.ts"
+import type { Call } from "../../call/Protocol.ts"
+import { usageOf } from "../../dialects/gemini/GeminiUsage.ts"
+
+/** Tuned models have a collection of their own, which their names begin with. */
+const resourceOf = (model: string): string => /^(?:models|tunedModels)\//.test(model) ? model : `models/${model}`
+
+const pathOf = (model: string, streams: boolean): string => {
+  const resource = resourceOf(model).split("/").map(encodeURIComponent).join("/")
+  return `/${resource}:${streams ? "streamGenerateContent?alt=sse" : "generateContent"}`
+}
+
+// Request
+
+const relayed = (call: Call): Relayed | undefined => {
+  const { body, contentType, endpoint: { model }, operation } = call
+  const streams = operation.name === streamGenerateContent.name
+  if (!streams && operation.name !== generateContent.name) return undefined
+  const members = JsonText.members(body) ?? []
+  const changes = new Map<string, unknown>()
+  // the path names the model; a body that does so too must not contradict it
+  if (model !== call.model && JsonText.valueOf(body, members, "model") !== undefined) {
+    changes.set("model", resourceOf(model))
+  }
+  return {
+    path: pathOf(model, streams),
+    body: RelayedBody.edit(call, members, changes, "contents"),
+    contentType,
+    streams,
+    showUsage: true
+  }
+}
+
+// Answer
+
+const grammar: AnswerGrammar = {
+  // usage comes with every frame: the last one is read
+  marks: [Buffer.from("\"error\"")],
+  modelPaths: [["modelVersion"]],
+  read: ({ error, usageMetadata }) =>
+    error !== undefined && error !== null ? { isError: true } : { usage: usageOf(usageMetadata) },
+  isLast: ({ candidates, promptFeedback }) =>
+    typeof Json.fields(promptFeedback)["blockReason"] === "string" ||
+    Json.list(candidates).some((candidate) => typeof Json.fields(candidate)["finishReason"] === "string")
+}
+
+export const gemini: HttpProtocol<typeof generateContentProvider.options.Type> = {
+  authorize: (key) => ({ "x-goog-api-key": key }),
+  relayed,
+  grammar,
+  chat: { dialect: generateContentProvider, path: pathOf }
+}

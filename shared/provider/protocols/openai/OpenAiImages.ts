@@ -1,0 +1,128 @@
+/**
+ * Pictures by the OpenAI dialect for requests that are not of it: those in messages, changes that come as JSON where it
+ * takes a form, or with pictures as texts where it takes files, and generated content. All others are relayed.
+ */
+import { Effect, Schema } from "effect"
+import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
+import { type JobError, ProviderFailed } from "../../../contract/JobError.ts"
+import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
+import type { Means } from "../../dialects/images/ImageAnswer.ts"
+import type { ImageModel, Picture } from "../../dialects/images/ImageModel.ts"
+import { type ImageRequest, isForm } from "../../dialects/images/ImageRequest.ts"
+import * as Images from "../../dialects/images/Images.ts"
+import { fileOf, type ImageSource } from "../../dialects/images/ImageSource.ts"
+import { contentAt } from "../../dialects/images/PictureAddress.ts"
+import { mediaTypeOf } from "../../call/PictureKind.ts"
+import * as JsonExchange from "../../exchange/JsonExchange.ts"
+import * as JsonText from "../../json/JsonText.ts"
+import type { Call, Endpoint, Perform } from "../../call/Protocol.ts"
+import * as MultipartText from "./MultipartText.ts"
+import { imagePaths } from "./OpenAi.ts"
+import { usageOf } from "../../dialects/openai/OpenAiUsage.ts"
+import * as OwnAddresses from "./OwnAddresses.ts"
+
+export interface Tools extends Means, JsonExchange.Tools {}
+
+/** Serves what the relay cannot. */
+export const around = (relay: Perform, tools: Tools): Perform => {
+  const translations = Images.performs(model(tools), tools)
+  const pictures = OwnAddresses.around(relay, tools)
+  const performOf = (call: Call): Perform => {
+    if (call.workload !== "images") return relay
+    return isOther(call) ? translations.get(call.operation.name) ?? pictures : pictures
+  }
+  return (call, sink) => performOf(call)(call, sink)
+}
+
+const isOther = (call: Call): boolean => {
+  if (isForm(call)) return hasPictureAsText(call)
+  return call.operation.name !== imageGenerations.name ||
+    JsonText.members(call.body)?.some(({ name }) => name === "input") === true
+}
+
+/** The dialect has files in forms, and nothing else for pictures. */
+const hasPictureAsText = ({ body, contentType }: Call): boolean =>
+  MultipartText.names(body, contentType).some((name) => /^(?:image|mask)(?:\[|$)/.test(name))
+
+// Request
+
+/** What is asked beside the pictures. How the answer has them is not: not every model can choose. */
+const toFields = ({ model }: Endpoint, request: ImageRequest): Readonly<Record<string, unknown>> => ({
+  ...request.extra,
+  model,
+  prompt: request.prompt,
+  ...(request.n === 1 ? {} : { n: request.n }),
+  ...(request.size === undefined ? {} : { size: `${request.size.width}x${request.size.height}` }),
+  ...(request.format === undefined ? {} : { output_format: request.format }),
+  ...(request.quality === undefined ? {} : { output_compression: request.quality }),
+  ...(request.user === undefined ? {} : { user: request.user })
+})
+
+const toForm = Effect.fnUntraced(function*(
+  endpoint: Endpoint,
+  request: ImageRequest,
+  guard: GuardedFetch["Service"]
+) {
+  const form = new FormData()
+  for (const [name, value] of Object.entries(toFields(endpoint, request))) {
+    form.set(name, typeof value === "string" ? value : JSON.stringify(value))
+  }
+  const toFile = (source: ImageSource) =>
+    Effect.map(
+      fileOf(source, guard),
+      ({ bytes, kind }) => new File([Uint8Array.from(bytes)], `image.${kind}`, { type: mediaTypeOf(kind) })
+    )
+  const name = request.images.length === 1 ? "image" : "image[]"
+  for (const image of request.images) form.append(name, yield* toFile(image))
+  if (request.mask !== undefined) form.set("mask", yield* toFile(request.mask))
+  return form
+})
+
+const lost = (request: ImageRequest): ReadonlyArray<string> =>
+  ([
+    ["negative_prompt", request.negativePrompt],
+    ["prompt_extend", request.extend],
+    ["watermark", request.watermark],
+    ["seed", request.seed]
+  ] as const).flatMap(([setting, value]) => value === undefined ? [] : [request.pathOf(setting)])
+
+// Answer
+
+const Answer = Schema.Struct({
+  data: Schema.Array(Schema.Struct({
+    b64_json: Schema.optionalKey(Schema.NullOr(Schema.String)),
+    url: Schema.optionalKey(Schema.NullOr(Schema.String)),
+    revised_prompt: Schema.optionalKey(Schema.NullOr(Schema.String))
+  })),
+  usage: Schema.optionalKey(Schema.Unknown)
+})
+
+const toPicture = (
+  { b64_json: base64, revised_prompt: revisedPrompt, url }: typeof Answer.Type["data"][number],
+  endpoint: Endpoint
+): Effect.Effect<Picture, JobError> => {
+  const content = typeof base64 === "string"
+    ? Effect.succeed(Buffer.from(base64, "base64"))
+    : typeof url === "string"
+    ? contentAt(url, endpoint)
+    : Effect.fail(ProviderFailed.malformed(endpoint.name))
+  return Effect.map(content, (content) => ({ content, revisedPrompt: revisedPrompt ?? undefined }))
+}
+
+const model = ({ guard, ...tools }: Tools): ImageModel => {
+  const exchange = JsonExchange.make(tools, Answer)
+  return Effect.fnUntraced(function*({ endpoint }, request) {
+    const authorize = JsonExchange.bearer
+    const { data, usage } = yield* request.images.length === 0
+      ? exchange(endpoint, { path: imagePaths.generations, authorize, body: toFields(endpoint, request) })
+      : Effect.flatMap(
+        toForm(endpoint, request, guard),
+        (form) => exchange(endpoint, { path: imagePaths.edits, authorize, form })
+      )
+    return {
+      pictures: yield* Effect.forEach(data, (item) => toPicture(item, endpoint)),
+      usage: usageOf(usage),
+      warnings: lost(request)
+    }
+  })
+}

@@ -1,0 +1,118 @@
+/**
+ * The addresses of pictures in relayed answers. A provider's own, as LocalAI's are, is nothing that a client should know, or
+ * could reach: the picture is fetched, and given in the way that was asked for. One that no client should open fails the
+ * answer; see `PictureAddress.ts`. All other answers pass as they come.
+ */
+import { Effect } from "effect"
+import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
+import type { JobError } from "../../../contract/JobError.ts"
+import { originOf } from "../../transport/Endpoint.ts"
+import { AddressScan } from "../../dialects/images/AddressScan.ts"
+import * as ImageAnswer from "../../dialects/images/ImageAnswer.ts"
+import { readEdit, readGeneration } from "../../dialects/images/ImageRequest.ts"
+import * as PictureAddress from "../../dialects/images/PictureAddress.ts"
+import * as Json from "../../json/Json.ts"
+import type { Call, Perform } from "../../call/Protocol.ts"
+import type { Head, Sink } from "../../transport/Sink.ts"
+
+/** An answer with nothing but addresses is smaller than any other with pictures. In bytes. */
+const holdBytes = 64 * 1024
+
+/** Holds an answer back until it is whole, or too large to be one of addresses. Lets nothing pass behind a refused one. */
+class HeldAnswer implements Sink {
+  readonly #sink: Sink
+  readonly #addresses: AddressScan
+  #head: Head | undefined
+  #held: Array<Uint8Array> = []
+  #heldBytes = 0
+
+  constructor(sink: Sink, isAcceptable: (address: string) => boolean) {
+    this.#sink = sink
+    this.#addresses = new AddressScan(isAcceptable)
+  }
+
+  get isRefused(): boolean {
+    return this.#addresses.isRefused
+  }
+
+  get started(): boolean {
+    return this.#head !== undefined || this.#sink.started
+  }
+
+  get bytes(): Buffer {
+    return Buffer.concat(this.#held)
+  }
+
+  start(head: Head): void {
+    this.#head = head
+  }
+
+  write(bytes: Uint8Array): boolean {
+    this.#addresses.push(bytes)
+    if (this.isRefused) return true
+    if (this.#sink.started) return this.#sink.write(bytes)
+    this.#held.push(bytes)
+    this.#heldBytes += bytes.length
+    return this.#heldBytes <= holdBytes || this.release(this.bytes)
+  }
+
+  onDrain(resume: () => void): void {
+    this.#sink.onDrain(resume)
+  }
+
+  /** Gives it to the client. */
+  release(bytes: Uint8Array): boolean {
+    if (this.#head === undefined || this.#sink.started) return true
+    this.#held = []
+    this.#sink.start(this.#head)
+    return this.#sink.write(bytes)
+  }
+}
+
+const isOwn = (item: unknown, { endpoint }: Call): item is { readonly url: string } => {
+  const url = URL.parse(Json.string(Json.fields(item)["url"]) ?? "")
+  return url !== null && url.origin === originOf(endpoint)
+}
+
+/** The item with the picture that it leads to. */
+const fetched = Effect.fnUntraced(function*(
+  { url, ...rest }: { readonly url: string },
+  call: Call,
+  answerAs: "b64_json" | "url",
+  means: ImageAnswer.Means
+) {
+  const { bytes, kind } = yield* ImageAnswer.fileOf({ content: new URL(url) }, call, means)
+  return answerAs === "url"
+    ? { ...rest, url: yield* means.results.keep(bytes, kind) }
+    : { ...rest, b64_json: Buffer.from(bytes).toString("base64") }
+})
+
+/** The answer as the client gets it. */
+const reachable = Effect.fnUntraced(function*(
+  bytes: Buffer,
+  call: Call,
+  means: ImageAnswer.Means
+): Effect.fn.Return<Uint8Array, JobError> {
+  const answer = Json.fields(Json.parse(bytes.toString()))
+  const data = Json.list(answer["data"])
+  if (!data.some((item) => isOwn(item, call))) return bytes
+  const { answerAs } = yield* call.operation.name === imageGenerations.name ? readGeneration(call) : readEdit(call)
+  const items = yield* Effect.forEach(
+    data,
+    (item) => isOwn(item, call) ? fetched(item, call, answerAs, means) : Effect.succeed(item),
+    { concurrency: 4 }
+  )
+  return Buffer.from(JSON.stringify({ ...answer, data: items }))
+})
+
+export const around = (relay: Perform, means: ImageAnswer.Means): Perform =>
+  Effect.fnUntraced(function*(call, sink) {
+    const held = new HeldAnswer(sink, (address) => PictureAddress.isAcceptable(address, call.endpoint))
+    const usage = yield* relay(call, held)
+    if (held.isRefused) {
+      if (sink.started && usage !== undefined) call.onCut?.(usage)
+      return yield* PictureAddress.refused(call.endpoint)
+    }
+    if (!sink.started) held.release(yield* reachable(held.bytes, call, means))
+    return usage
+  })

@@ -1,0 +1,36 @@
+/** The protocols that the catalogue can name, and what makes the calls of each: one line per protocol. */
+import { Effect } from "effect"
+import type { Provider } from "../../catalogue/Catalogue.ts"
+import * as AiSdk from "./ai-sdk/AiSdk.ts"
+import { anthropic } from "./anthropic/Anthropic.ts"
+import * as Cohere from "./cohere/Cohere.ts"
+import * as DashScope from "./dashscope/DashScope.ts"
+import { gemini } from "./gemini/Gemini.ts"
+import { GuardedFetch } from "../transport/GuardedFetch.ts"
+import * as HttpCall from "../exchange/HttpCall.ts"
+import * as Local from "./local/Local.ts"
+import { openAi } from "./openai/OpenAi.ts"
+import * as OpenAiImages from "./openai/OpenAiImages.ts"
+import type { Perform } from "../call/Protocol.ts"
+import { ResultStore } from "../call/ResultStore.ts"
+import { Secrets } from "../transport/Secrets.ts"
+import { Upstream } from "../transport/Upstream.ts"
+
+export const protocols = Effect.gen(function*() {
+  const tools = {
+    upstream: yield* Upstream,
+    secrets: yield* Secrets,
+    guard: yield* GuardedFetch,
+    results: yield* ResultStore
+  }
+  const performs: Record<Provider["protocol"], Perform> = {
+    "ai-sdk": AiSdk.make(tools),
+    anthropic: HttpCall.make(anthropic, tools),
+    cohere: Cohere.make(tools),
+    dashscope: DashScope.make(tools),
+    gemini: HttpCall.make(gemini, tools),
+    openai: Cohere.beside(OpenAiImages.around(HttpCall.make(openAi, tools), tools), tools, "/rerank"),
+    local: Local.make(yield* Local.LocalEngines)
+  }
+  return performs
+})

@@ -1,0 +1,74 @@
+/** What is told of one call to a provider: how it ended, how long it took, when its first bytes came and what it consumed. */
+import { Cause, Clock, Effect, Exit, Option } from "effect"
+import type { JobError } from "../../contract/JobError.ts"
+import type { Usage } from "../../contract/Usage.ts"
+import * as Attributes from "../../telemetry/Attributes.ts"
+import * as Metrics from "../../telemetry/Metrics.ts"
+import type { Answer } from "./Answer.ts"
+import type { Endpoint } from "../call/Protocol.ts"
+
+/** As the metric `gateway_provider_attempts_total` has it. */
+export const outcomeOf = (exit: Exit.Exit<unknown, { readonly _tag: string }>): string => {
+  if (Exit.isSuccess(exit)) return "success"
+  const error = Cause.findErrorOption(exit.cause)
+  if (Option.isSome(error)) return error.value._tag
+  return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "defect"
+}
+
+const countTokens = (provider: string, model: string, usage: Usage): void => {
+  const { cacheWriteTokens, cachedTokens, reasoningTokens } = usage
+  Metrics.update(Metrics.tokens(provider, model, "input"), usage.inputTokens)
+  Metrics.update(Metrics.tokens(provider, model, "output"), usage.outputTokens)
+  if (cachedTokens !== undefined) Metrics.update(Metrics.tokens(provider, model, "cached"), cachedTokens)
+  if (cacheWriteTokens !== undefined) Metrics.update(Metrics.tokens(provider, model, "cache_write"), cacheWriteTokens)
+  if (reasoningTokens !== undefined) Metrics.update(Metrics.tokens(provider, model, "reasoning"), reasoningTokens)
+}
+
+/** For a call to this endpoint, within its span. `model` is what clients call it. */
+export const told = ({ model: theirs, name }: Endpoint, model: string, answer: Answer) =>
+(
+  call: Effect.Effect<Usage | undefined, JobError>
+): Effect.Effect<Usage | undefined, JobError> =>
+  Effect.withFiber((fiber) => {
+    const clock = fiber.getRef(Clock.Clock)
+    const span = fiber.cache.span?._tag === "Span" ? fiber.cache.span : undefined
+    const begun = clock.currentTimeNanosUnsafe()
+    let first: bigint | undefined
+    answer.onFirstChunk(() => {
+      first = clock.currentTimeNanosUnsafe()
+      span?.event("first chunk", first)
+    })
+    const tell = (exit: Exit.Exit<Usage | undefined, JobError>): void => {
+      answer.onFirstChunk(undefined)
+      const ended = clock.currentTimeNanosUnsafe()
+      Metrics.update(Metrics.attempts(name, outcomeOf(exit)), 1)
+      Metrics.update(Metrics.attemptDuration(name, theirs), secondsOf(ended - begun))
+      if (first !== undefined) {
+        const firstSeconds = secondsOf(first - begun)
+        Metrics.update(Metrics.timeToFirstToken(name, theirs), firstSeconds)
+        span?.attribute(Attributes.name.isStream, true)
+        span?.attribute(Attributes.name.firstChunk, firstSeconds)
+      }
+      if (Exit.isFailure(exit)) {
+        const error = Cause.findErrorOption(exit.cause)
+        if (Option.isSome(error) && span !== undefined) Attributes.failure(error.value)(span)
+        return
+      }
+      const usage = exit.value
+      if (usage === undefined) return
+      if (span !== undefined) Attributes.usage(usage)(span)
+      countTokens(name, model, usage)
+      if (first !== undefined && usage.outputTokens > 1) {
+        Metrics.update(
+          Metrics.timePerOutputToken(name, theirs),
+          secondsOf(ended - first) / (usage.outputTokens - 1)
+        )
+      }
+    }
+    return Effect.onExitPrimitive(call, (exit) => {
+      tell(exit)
+      return undefined
+    })
+  })
+
+const secondsOf = (nanos: bigint): number => Number(nanos) / 1e9

@@ -1,0 +1,106 @@
+/**
+ * Where a request for a model can be sent, and in which order: the model's targets by priority, then those of its
+ * fallbacks. Within one priority every request draws an order of its own by weight, or always the same for one user.
+ */
+import { Effect, Random } from "effect"
+import { hash } from "node:crypto"
+import type { Provider, Snapshot } from "../../catalogue/Catalogue.ts"
+import type { Workload } from "../../contract/Operation.ts"
+import type { Endpoint } from "../call/Protocol.ts"
+
+/** A model at a provider. */
+export interface Candidate {
+  /** The same for the same model at the same provider, also after the catalogue has changed. */
+  readonly key: string
+  readonly workload: Workload
+  readonly endpoint: Endpoint
+  readonly weight: number
+}
+
+export interface Route {
+  /** Tried one after the other. Nothing is there twice. */
+  readonly stages: ReadonlyArray<ReadonlyArray<Candidate>>
+  /** Their order, where there is only one. */
+  readonly order: ReadonlyArray<Candidate> | undefined
+  readonly sticky: boolean
+  /** Whether a request may be given to a second worker; see the catalogue's `redispatch`. */
+  readonly redispatch: "always" | "neverSent"
+}
+
+/** See `Candidate`. */
+export const keyOf = (provider: string, model: string): string => `${provider}\0${model}`
+
+/** Whether a call to it may be made a second time. */
+export const mayRepeat = (provider: Provider): boolean =>
+  (provider.redispatch ?? (provider.protocol === "local" ? "always" : "neverSent")) === "always"
+
+/** Each catalogue's routes, made when they are first asked for. */
+const known = new WeakMap<Snapshot, Map<string, Route>>()
+
+/** The way of the requests for a model; `undefined` where there is no such model. */
+export const routeOf = (snapshot: Snapshot, model: string): Route | undefined => {
+  let routes = known.get(snapshot)
+  if (routes === undefined) known.set(snapshot, routes = new Map())
+  let route = routes.get(model)
+  if (route === undefined && snapshot.models.has(model)) routes.set(model, route = makeRoute(snapshot, model))
+  return route
+}
+
+const makeRoute = (snapshot: Snapshot, name: string): Route => {
+  const seen = new Set<string>()
+  const stages = stagesOf(snapshot, name, seen)
+  const all = stages.flat()
+  return {
+    stages,
+    order: stages.every(({ length }) => length === 1) ? all : undefined,
+    sticky: snapshot.models.get(name)?.sticky === "user",
+    redispatch: all.every(({ endpoint }) => mayRepeat(endpoint.provider)) ? "always" : "neverSent"
+  }
+}
+
+const stagesOf = (
+  snapshot: Snapshot,
+  name: string,
+  seen: Set<string>
+): ReadonlyArray<ReadonlyArray<Candidate>> => {
+  const model = snapshot.models.get(name)
+  if (model === undefined) return []
+  const byPriority = new Map<number, Array<Candidate>>()
+  for (const { model: alias = name, priority = 0, provider: providerName, weight = 1 } of model.targets) {
+    const provider = snapshot.providers.get(providerName)
+    const key = keyOf(providerName, alias)
+    if (provider === undefined || seen.has(key)) continue
+    seen.add(key)
+    const stage = byPriority.get(priority) ?? []
+    stage.push({ key, weight, workload: model.workload, endpoint: { name: providerName, provider, model: alias } })
+    byPriority.set(priority, stage)
+  }
+  const own = [...byPriority].toSorted(([a], [b]) => a - b).map(([, stage]) => stage)
+  return [...own, ...(model.fallbacks ?? []).flatMap((fallback) => stagesOf(snapshot, fallback, seen))]
+}
+
+/**
+ * The order for one request. With a `user` every stage is sorted by rendezvous hashing: whichever of its targets cannot be
+ * used, the users of the others keep theirs.
+ */
+export const inOrder = (route: Route, user?: string): Effect.Effect<ReadonlyArray<Candidate>> =>
+  route.order === undefined
+    ? Effect.map(Random.Random, (random) => drawn(route, user, random))
+    : Effect.succeed(route.order)
+
+const drawn = (
+  { stages }: Route,
+  user: string | undefined,
+  random: typeof Random.Random.Service
+): ReadonlyArray<Candidate> =>
+  stages.flatMap((stage) => {
+    const draws = stage.map((candidate) => {
+      const chance = user === undefined ? random.nextDoubleUnsafe() : fractionOf(`${user}\0${candidate.key}`)
+      // an exponential draw per target: sorting by it picks each in proportion to its weight
+      return { candidate, at: -Math.log(1 - chance) / candidate.weight }
+    })
+    return draws.toSorted((a, b) => a.at - b.at).map(({ candidate }) => candidate)
+  })
+
+/** A number from 0 to below 1 that is always the same for a text. */
+const fractionOf = (text: string): number => hash("sha256", text, "buffer").readUIntBE(0, 6) / 2 ** 48

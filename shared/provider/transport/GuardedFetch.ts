@@ -1,0 +1,267 @@
+/**
+ * The one way in which the gateway fetches an address that others have chosen: only http(s), only from public addresses
+ * of the internet, and within bounds of size and time.
+ *
+ * The name is resolved here and the connection made to the very address that was checked, so that a name which answers
+ * differently the second time gains nothing. After a redirect everything is checked anew.
+ *
+ * Others are clients, and providers that answer with the address of a result: a provider may be taken over, or be talked
+ * into an address by a prompt. Its answer opens no more of the operator's network than the operator has: the origin
+ * (scheme, host and port) of the `baseUrl` in the catalogue may be at any address, everything else must be public. A
+ * redirect away from that origin loses the exception. No key goes along.
+ */
+import { Context, Effect, Layer, Schema } from "effect"
+import { lookup } from "node:dns"
+import { BlockList, isIP, isIPv4 } from "node:net"
+import { Agent, type Dispatcher, request } from "undici"
+import * as Span from "../../telemetry/Span.ts"
+
+/**
+ * Why nothing was fetched. The message is for the client who gave the address, and says nothing of what was found there.
+ */
+export class FetchRefused extends Schema.TaggedError<FetchRefused>()("FetchRefused", {
+  reason: Schema.Literals(["url", "address", "redirects", "size", "time", "status", "unreachable"])
+}) {
+  override get message() {
+    return messages[this.reason]
+  }
+}
+
+const messages = {
+  url: "must be an http(s) URL without a user name or password",
+  address: "does not lead to a public address",
+  redirects: "is redirected too often",
+  size: "leads to more than 20 MB",
+  time: "did not answer in time",
+  status: "did not answer with a file",
+  unreachable: "cannot be reached"
+} as const
+
+export interface Fetched {
+  readonly bytes: Uint8Array
+  /** As the server says; empty where it does not. */
+  readonly mediaType: string
+}
+
+export interface FetchOptions {
+  /** The origin that may be at any address; none unless said otherwise. */
+  readonly trusted?: string | undefined
+  /** The largest answer that is taken. 20 MB unless said otherwise, 128 MB at most. */
+  readonly maximumBytes?: number
+  /** For resolving, connecting, redirects and the whole answer. 10 seconds unless said otherwise. */
+  readonly withinMs?: number
+}
+
+const defaultBytes = 20 * 1024 * 1024
+const maximumBytes = 128 * 1024 * 1024
+const defaultWithinMs = 10_000
+const connectWithinMs = 10_000
+const maximumRedirects = 3
+
+/** What is not the public internet: IANA's registries of special-purpose addresses. */
+const special = new BlockList()
+for (
+  const [network, prefix] of [
+    ["0.0.0.0", 8],
+    ["10.0.0.0", 8],
+    ["100.64.0.0", 10],
+    ["127.0.0.0", 8],
+    ["169.254.0.0", 16],
+    ["172.16.0.0", 12],
+    ["192.0.0.0", 24],
+    ["192.0.2.0", 24],
+    ["192.88.99.0", 24],
+    ["192.168.0.0", 16],
+    ["198.18.0.0", 15],
+    ["198.51.100.0", 24],
+    ["203.0.113.0", 24],
+    ["224.0.0.0", 4],
+    ["240.0.0.0", 4]
+  ] as const
+) special.addSubnet(network, prefix, "ipv4")
+
+/** Global unicast, outside of which no IPv6 address is public, and what in it is not. */
+const globalUnicast = new BlockList()
+globalUnicast.addSubnet("2000::", 3, "ipv6")
+for (
+  const [network, prefix] of [
+    // protocol assignments, Teredo among them, which hold IPv4 addresses
+    ["2001::", 23],
+    ["2001:db8::", 32],
+    // 6to4, the same
+    ["2002::", 16],
+    ["3fff::", 20]
+  ] as const
+) special.addSubnet(network, prefix, "ipv6")
+
+export const isPublic = (address: string): boolean =>
+  isIPv4(address)
+    ? !special.check(address, "ipv4")
+    : globalUnicast.check(address, "ipv6") && !special.check(address, "ipv6")
+
+type Resolve = (
+  hostname: string,
+  done: (error: Error | null, addresses: ReadonlyArray<{ readonly address: string; readonly family: number }>) => void
+) => void
+
+/** Where a name leads nowhere, Node hands over the error alone, whatever its types say. */
+const resolveAll: Resolve = (hostname, done) =>
+  lookup(hostname, { all: true }, (error, addresses) => error === null ? done(null, addresses) : done(error, []))
+
+export interface GuardOptions {
+  /** Which addresses may be connected to. */
+  readonly isAllowed: (address: string) => boolean
+  readonly resolve: Resolve
+}
+
+export class GuardedFetch extends Context.Service<GuardedFetch, {
+  /** Fetches what is at a URL, after at most three redirects. */
+  readonly fetch: (url: string, options?: FetchOptions) => Effect.Effect<Fetched, FetchRefused>
+  /** For clients with a mind of their own: the same guard under whatever they send. It fails with `FetchRefused`. */
+  readonly dispatcher: (trusted: string | undefined) => Dispatcher
+}>()("shared/provider/GuardedFetch") {
+  /** With a guard of one's own: for tests, whose servers are not public. */
+  static readonly layerWith = (options: GuardOptions) =>
+    Layer.effect(
+      GuardedFetch,
+      Effect.gen(function*() {
+        const dispatcher = yield* dispatchers(options)
+        return GuardedFetch.of({
+          dispatcher,
+          fetch: (url, { maximumBytes = defaultBytes, trusted, withinMs = defaultWithinMs } = {}) =>
+            follow(dispatcher(trusted), url, maximumBytes, maximumRedirects).pipe(
+              Effect.timeoutOrElse({
+                duration: withinMs,
+                orElse: () => Effect.fail(new FetchRefused({ reason: "time" }))
+              }),
+              Span.around("GuardedFetch.fetch", { kind: "client" })
+            )
+        })
+      })
+    )
+
+  static readonly layer = GuardedFetch.layerWith({ isAllowed: isPublic, resolve: resolveAll })
+}
+
+const agentFor = (connect: Agent.Options["connect"]) =>
+  Effect.acquireRelease(
+    Effect.sync(() =>
+      new Agent({
+        keepAliveTimeout: 1_000,
+        maxResponseSize: maximumBytes,
+        connect: { timeout: connectWithinMs, ...connect }
+      })
+    ),
+    (agent) => Effect.promise(() => agent.destroy())
+  )
+
+const dispatchers = Effect.fnUntraced(function*({ isAllowed, resolve }: GuardOptions) {
+  const open = yield* agentFor({})
+  const guarded = yield* agentFor({
+    // connects to no address that was not checked
+    lookup: (hostname, options, done) =>
+      resolve(hostname, (error, addresses) => {
+        const [first] = addresses
+        if (error !== null || first === undefined) return done(error ?? new Error("no address"), [])
+        // one address that is not public makes the whole name suspicious
+        if (!addresses.every(({ address }) => isAllowed(address))) {
+          return done(new FetchRefused({ reason: "address" }), [])
+        }
+        if (options.all === true) return done(null, [...addresses])
+        return done(null, first.address, first.family)
+      })
+  })
+  /** An address in place of a name is not looked up. */
+  const isRefused = (origin: URL): boolean => {
+    const literal = origin.hostname.replace(/^\[|\]$/g, "")
+    return isIP(literal) !== 0 && !isAllowed(literal)
+  }
+  return (trusted: string | undefined): Dispatcher =>
+    guarded.compose((dispatch) => (options, handler) => {
+      const origin = new URL(options.origin ?? "")
+      if (origin.origin === trusted) return open.dispatch(options, handler)
+      if (isRefused(origin)) throw new FetchRefused({ reason: "address" })
+      return dispatch(options, handler)
+    })
+})
+
+const follow = Effect.fnUntraced(function*(
+  dispatcher: Dispatcher,
+  address: string,
+  maximumBytes: number,
+  redirects: number
+): Effect.fn.Return<Fetched, FetchRefused> {
+  const url = yield* parse(address)
+  const answer = yield* exchange(dispatcher, url, maximumBytes)
+  if (answer.location !== undefined) {
+    if (redirects === 0) return yield* new FetchRefused({ reason: "redirects" })
+    const next = URL.parse(answer.location, url.href)
+    if (next === null) return yield* new FetchRefused({ reason: "url" })
+    return yield* follow(dispatcher, next.href, maximumBytes, redirects - 1)
+  }
+  if (answer.status !== 200) return yield* new FetchRefused({ reason: "status" })
+  return { bytes: answer.bytes, mediaType: answer.mediaType }
+})
+
+const parse = (text: string): Effect.Effect<URL, FetchRefused> => {
+  const url = URL.parse(text)
+  const isUsable = url !== null && (url.protocol === "http:" || url.protocol === "https:") &&
+    url.username === "" && url.password === ""
+  return isUsable ? Effect.succeed(url) : Effect.fail(new FetchRefused({ reason: "url" }))
+}
+
+interface Answer extends Fetched {
+  readonly status: number
+  /** Where it is redirected to, if it is. */
+  readonly location: string | undefined
+}
+
+const redirectStatuses = [301, 302, 303, 307, 308]
+
+const exchange = (dispatcher: Dispatcher, url: URL, maximumBytes: number): Effect.Effect<Answer, FetchRefused> =>
+  Effect.tryPromise({
+    try: async (signal): Promise<Answer> => {
+      const { body, headers, statusCode: status } = await request(url, {
+        dispatcher,
+        signal,
+        headers: { "user-agent": "model-gateway", "accept": "image/*,*/*;q=0.1", "accept-encoding": "identity" }
+      })
+      // a body that is not read to its end says so, and nobody else listens
+      body.on("error", () => {})
+      const header = (name: string): string => [headers[name] ?? ""].flat()[0] ?? ""
+      const location = redirectStatuses.includes(status) ? header("location") : ""
+      if (location !== "" || status !== 200) {
+        await body.dump({ limit: 64 * 1024 })
+        return { status, location: location === "" ? undefined : location, bytes: new Uint8Array(0), mediaType: "" }
+      }
+      if (Number(header("content-length")) > maximumBytes) {
+        body.destroy()
+        throw new FetchRefused({ reason: "size" })
+      }
+      const pieces: Array<Uint8Array> = []
+      let taken = 0
+      for await (const piece of body as AsyncIterable<Uint8Array>) {
+        taken += piece.length
+        if (taken > maximumBytes) throw new FetchRefused({ reason: "size" })
+        pieces.push(piece)
+      }
+      return { status, location: undefined, bytes: Buffer.concat(pieces, taken), mediaType: header("content-type") }
+    },
+    catch: describe
+  })
+
+const describe = (cause: unknown): FetchRefused => {
+  if (cause instanceof FetchRefused) return cause
+  const error = cause as NodeJS.ErrnoException
+  if (error.cause instanceof FetchRefused) return error.cause
+  switch (error.code) {
+    case "UND_ERR_RES_EXCEEDED_MAX_SIZE":
+      return new FetchRefused({ reason: "size" })
+    case "UND_ERR_CONNECT_TIMEOUT":
+    case "UND_ERR_HEADERS_TIMEOUT":
+    case "UND_ERR_BODY_TIMEOUT":
+      return new FetchRefused({ reason: "time" })
+    default:
+      return new FetchRefused({ reason: "unreachable" })
+  }
+}

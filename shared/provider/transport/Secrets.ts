@@ -1,0 +1,54 @@
+/** The secrets that the catalogue refers to: values of environment variables and contents of files. */
+import { Cache, Config, ConfigProvider, Context, Duration, Effect, FileSystem, Layer, Option, Redacted } from "effect"
+import * as SecretReference from "../../catalogue/SecretReference.ts"
+
+/** `None` if the variable is not set, the file cannot be read, or either is empty. */
+type Secret = Option.Option<Redacted.Redacted>
+
+/** More references than any catalogue has. */
+const capacity = 10_000
+
+/** How long the content of a file is believed: a key that was rotated there is in use soon after. */
+const fileTimeToLive = Duration.seconds(10)
+
+const isNotEmpty = (value: Redacted.Redacted): boolean => Redacted.value(value) !== ""
+
+export class Secrets extends Context.Service<Secrets, {
+  /** What a reference such as `${NAME}` or `${file:/path}` stands for. */
+  readonly resolve: (reference: string) => Effect.Effect<Secret>
+}>()("shared/provider/Secrets") {
+  /**
+   * Reads variables from the `ConfigProvider`, once each. A secret is kept by its reference and redacted when it is read,
+   * not when it is used: the registry of redacted values holds each weakly, which is work for the garbage collector.
+   */
+  static readonly layer = Layer.effect(
+    Secrets,
+    Effect.gen(function*() {
+      const provider = yield* ConfigProvider.ConfigProvider
+      const fs = yield* FileSystem.FileSystem
+
+      const ofVariable = (name: string): Effect.Effect<Secret> =>
+        Config.Redacted(name).parse(provider).pipe(Effect.option, Effect.map(Option.filter(isNotEmpty)))
+
+      const ofFile = (path: string): Effect.Effect<Secret> =>
+        fs.readFileString(path).pipe(
+          Effect.map((content) => Redacted.make(content.trim())),
+          Effect.option,
+          Effect.map(Option.filter(isNotEmpty))
+        )
+
+      const lookup = (reference: string): Effect.Effect<Secret> => {
+        const parsed = SecretReference.parse(reference)
+        if (parsed === undefined) return Effect.succeedNone
+        return parsed.kind === "variable" ? ofVariable(parsed.name) : ofFile(parsed.path)
+      }
+
+      const cache = yield* Cache.makeWith(lookup, {
+        capacity,
+        timeToLive: (_, reference) =>
+          SecretReference.parse(reference)?.kind === "file" ? fileTimeToLive : Duration.infinity
+      })
+      return Secrets.of({ resolve: (reference) => Cache.get(cache, reference) })
+    })
+  )
+}
