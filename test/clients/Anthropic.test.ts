@@ -2,7 +2,7 @@
 import Anthropic1 from "@anthropic-ai/sdk"
 import { assert, describe, it } from "@effect/vitest"
 import Anthropic0 from "anthropic-0"
-import { sharedGateway } from "../fixture/SharedGateway.ts"
+import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 /** A model whose answers break off. */
 const shared = sharedGateway({

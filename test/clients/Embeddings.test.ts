@@ -5,7 +5,7 @@ import { OpenAIEmbeddings } from "@langchain/openai"
 import { cosineSimilarity, embed, embedMany } from "ai"
 import OpenAi7, { BadRequestError, NotFoundError } from "openai"
 import OpenAi6 from "openai-6"
-import { sharedGateway } from "../fixture/SharedGateway.ts"
+import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway({
   workers: 0,

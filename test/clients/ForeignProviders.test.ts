@@ -2,9 +2,9 @@
 import Anthropic from "@anthropic-ai/sdk"
 import { assert, describe, it } from "@effect/vitest"
 import OpenAI from "openai"
-import type { Behaviour } from "../fixture/FakeProvider.ts"
-import { chatProviders, type Provider, providers } from "../fixture/ChatProviders.ts"
-import { receivedBy, sharedGateway } from "../fixture/SharedGateway.ts"
+import type { Behaviour } from "../fixture/provider/FakeProvider.ts"
+import { chatProviders, type Provider, providers } from "../fixture/gateway/ChatProviders.ts"
+import { receivedBy, sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway(chatProviders({
   provider: "  misspelt: { protocol: anthropic, baseUrl: \"ROOT\", options: { maxtokens: 5 } }",

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { ApiError, FunctionCallingConfigMode, GoogleGenAI as GoogleGenAi3 } from "@google/genai"
 import { GoogleGenAI as GoogleGenAi2 } from "google-genai-2"
 import sharp from "sharp"
-import { sharedGateway } from "../fixture/SharedGateway.ts"
+import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway({
   services: ["images"],

@@ -2,7 +2,7 @@
 import { HumanMessage } from "@langchain/core/messages"
 import { ChatOpenAI } from "@langchain/openai"
 import { assert, describe, it } from "@effect/vitest"
-import { sharedGateway } from "../fixture/SharedGateway.ts"
+import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway()
 

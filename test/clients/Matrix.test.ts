@@ -9,9 +9,9 @@ import Anthropic0 from "anthropic-0"
 import { GoogleGenAI as GoogleGenAi2 } from "google-genai-2"
 import OpenAI from "openai"
 import OpenAI6 from "openai-6"
-import type { Received } from "../fixture/FakeProvider.ts"
-import { chatProviders, keyOf, type Provider, providers } from "../fixture/ChatProviders.ts"
-import { receivedBy, sharedGateway } from "../fixture/SharedGateway.ts"
+import type { Received } from "../fixture/provider/FakeProvider.ts"
+import { chatProviders, keyOf, type Provider, providers } from "../fixture/gateway/ChatProviders.ts"
+import { receivedBy, sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway(chatProviders())
 

@@ -7,8 +7,8 @@ import { HumanMessage } from "@langchain/core/messages"
 import { ChatOpenAI } from "@langchain/openai"
 import { assert, describe, it } from "@effect/vitest"
 import { generateText, jsonSchema, type LanguageModel, streamText, tool, type ToolSet } from "ai"
-import { chatProviders, providers } from "../fixture/ChatProviders.ts"
-import { sharedGateway } from "../fixture/SharedGateway.ts"
+import { chatProviders, providers } from "../fixture/gateway/ChatProviders.ts"
+import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway(chatProviders())
 

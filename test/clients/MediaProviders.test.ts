@@ -6,8 +6,8 @@ import { CohereClient, CohereClientV2 } from "cohere-ai"
 import OpenAI from "openai"
 import OpenAI6 from "openai-6"
 import { pictureKind } from "../../shared/provider/call/PictureKind.ts"
-import { providerKey } from "../fixture/Gateway.ts"
-import { sharedGateway } from "../fixture/SharedGateway.ts"
+import { providerKey } from "../fixture/gateway/Gateway.ts"
+import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 const target = (provider: string, model: string) => `[{ provider: ${provider}, model: ${model} }]`
 

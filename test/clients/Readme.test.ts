@@ -7,7 +7,7 @@ import { execFile } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { sharedGateway } from "../fixture/SharedGateway.ts"
+import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 const repository = join(import.meta.dirname, "../..")
 const readme = readFileSync(join(repository, "README.md"), "utf8")

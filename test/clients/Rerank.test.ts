@@ -3,7 +3,7 @@ import { createCohere } from "@ai-sdk/cohere"
 import { assert, describe, it } from "@effect/vitest"
 import { APICallError, rerank } from "ai"
 import { Cohere, CohereClient, CohereClientV2 } from "cohere-ai"
-import { sharedGateway } from "../fixture/SharedGateway.ts"
+import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway({ workers: 0, services: ["rerank"] })
 

@@ -7,8 +7,8 @@ import { createInbox } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { eventually } from "../../fixture/Eventually.ts"
-import { NatsServer } from "../../fixture/NatsServer.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { firstRow } from "../Stacks.ts"
 
 /** Microseconds of CPU time. */

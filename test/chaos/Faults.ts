@@ -1,0 +1,93 @@
+/** What can happen to a gateway: to one of its processes, for a while, and what makes it good again. */
+import type { Gateway, ServiceProcess } from "../fixture/gateway/Gateway.ts"
+import type { NatsAddress, NatsServer } from "../fixture/nats/NatsServer.ts"
+
+export interface Ground {
+  readonly gateway: Gateway<NatsAddress>
+  /** One, or those of a cluster. */
+  readonly servers: ReadonlyArray<NatsServer>
+}
+
+export type Victim = ServiceProcess | NatsServer
+
+interface Target {
+  readonly victim: Victim
+  /** Lets it happen; returns how to make it good again. */
+  readonly strike: () => Promise<() => Promise<unknown>>
+}
+
+interface Fault {
+  /** How long it lasts at the most, in milliseconds. */
+  readonly mostMs: number
+  /** Whether its victim ends, and another takes its place. */
+  readonly ends: boolean
+  /** To whom it can happen now. */
+  readonly targets: (ground: Ground) => ReadonlyArray<Target>
+}
+
+const roles = {
+  worker: {
+    all: ({ gateway }: Ground) => gateway.workers,
+    another: ({ gateway }: Ground) => gateway.startWorker()
+  },
+  ingress: {
+    all: ({ gateway }: Ground) => gateway.ingresses,
+    another: ({ gateway }: Ground) => gateway.startIngress()
+  }
+} as const
+
+type Role = keyof typeof roles
+
+/** Something that is done to a service, and undone unless it ends by it. */
+const toService = (
+  role: Role,
+  mostMs: number,
+  begin: (victim: ServiceProcess) => unknown,
+  end?: (victim: ServiceProcess) => void
+): Fault => ({
+  mostMs,
+  ends: end === undefined,
+  targets: (ground) =>
+    roles[role].all(ground).filter(({ hasExited }) => !hasExited).map((victim) => ({
+      victim,
+      strike: async () => {
+        await begin(victim)
+        return end === undefined ? () => roles[role].another(ground) : async () => end(victim)
+      }
+    }))
+})
+
+const toServer = (begin: (victim: NatsServer) => unknown, end: (victim: NatsServer) => unknown): Fault => ({
+  mostMs: 4_000,
+  ends: false,
+  targets: ({ servers }) =>
+    servers.filter(({ pid }) => pid !== undefined).map((victim) => ({
+      victim,
+      strike: async () => {
+        await begin(victim)
+        return async () => end(victim)
+      }
+    }))
+})
+
+const frozen = [(victim: ServiceProcess) => victim.freeze(), (victim: ServiceProcess) => victim.thaw()] as const
+const cut = [(victim: ServiceProcess) => victim.cut(), (victim: ServiceProcess) => victim.mend()] as const
+const held = [(victim: ServiceProcess) => victim.hold(), (victim: ServiceProcess) => victim.mend()] as const
+
+export const faults = {
+  "kill -9 a worker": toService("worker", 1_000, (victim) => victim.kill()),
+  "end a worker": toService("worker", 1_000, (victim) => victim.terminate()),
+  "freeze a worker": toService("worker", 6_000, ...frozen),
+  "cut a worker off": toService("worker", 4_000, ...cut),
+  "hold a worker's wire": toService("worker", 6_000, ...held),
+  "kill -9 an ingress": toService("ingress", 1_000, (victim) => victim.kill()),
+  "end an ingress": toService("ingress", 1_000, (victim) => victim.terminate()),
+  "freeze an ingress": toService("ingress", 4_000, ...frozen),
+  "cut an ingress off": toService("ingress", 4_000, ...cut),
+  "hold an ingress's wire": toService("ingress", 4_000, ...held),
+  "kill -9 a NATS server": toServer((victim) => victim.kill(), (victim) => victim.restart()),
+  "freeze a NATS server": toServer((victim) => victim.freeze(), (victim) => victim.thaw())
+} satisfies Record<string, Fault>
+
+export type FaultName = keyof typeof faults
+export const faultNames = Object.keys(faults) as ReadonlyArray<FaultName>

@@ -1,0 +1,37 @@
+/** What chaos has come to, in words, and whether that is bearable. */
+import type { Entry } from "../fixture/client/Load.ts"
+import type { ChaosReport } from "./Chaos.ts"
+
+const counts = (record: Readonly<Record<string, number>>): string =>
+  Object.entries(record).filter(([, count]) => count > 0).map(([name, count]) => `${count} × ${name}`).join(", ") ||
+  "none"
+
+const entries = (list: ReadonlyArray<Entry>): string =>
+  [`${list.length}`, ...list.slice(0, 10).map(({ id, ingress: _, ...entry }) => `    ${id}: ${JSON.stringify(entry)}`)]
+    .join("\n")
+
+export const text = (report: ChaosReport): string =>
+  [
+    `happened         ${counts(report.faults)}`,
+    `requests         ${report.requests}`,
+    `answers          ${report.answers}`,
+    `errors           ${counts(report.errors)}`,
+    `longest outage   ${(report.longestOutageMs / 1_000).toFixed(1)} s`,
+    `orphans          ${report.orphans}`,
+    `lost             ${entries(report.lost)}`,
+    `failed unsent    ${entries(report.unsent)}`,
+    `paid twice       ${entries(report.doubled)}`,
+    `ended by itself  ${
+      report.ended.map(({ log, name, pid }) => `${name} ${pid}:\n${log.slice(-2_000)}`).join("\n") || "none"
+    }`
+  ].join("\n")
+
+/** What of it must not be; `undefined` where all is well. */
+export const broken = ({ doubled, ended, lost }: ChaosReport): string | undefined => {
+  const what = [
+    ...(lost.length > 0 ? [`${lost.length} requests were lost`] : []),
+    ...(doubled.length > 0 ? [`${doubled.length} requests were paid twice`] : []),
+    ...(ended.length > 0 ? [`${ended.length} processes ended by themselves`] : [])
+  ]
+  return what.length === 0 ? undefined : what.join(", ")
+}

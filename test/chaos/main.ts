@@ -1,0 +1,63 @@
+/**
+ * `npm run chaos`: things happen to a gateway on a cluster of three NATS servers, under load, and nothing may be lost, paid
+ * twice, or hang. The exit code says whether that was so.
+ *
+ * CHAOS_MINUTES (default 2), CHAOS_SEED (default: another one each time), CHAOS_CLIENTS (16), CHAOS_FAULTS (some of what can
+ * happen, by its names, separated by commas; default: all).
+ */
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import { Config, Console, Effect, Random, Schema } from "effect"
+import { Gateway } from "../fixture/gateway/Gateway.ts"
+import { NatsCluster } from "../fixture/nats/NatsCluster.ts"
+import { chaos } from "./Chaos.ts"
+import { type FaultName, faultNames } from "./Faults.ts"
+import { broken, text } from "./Report.ts"
+
+class Broken extends Schema.TaggedError<Broken>()("Broken", { what: Schema.String }) {
+  override get message() {
+    return this.what
+  }
+}
+
+const isFault = (name: string): name is FaultName => faultNames.some((known) => known === name)
+
+const settings = Config.all({
+  minutes: Config.Number("CHAOS_MINUTES").pipe(Config.withDefault(2)),
+  seed: Config.Int("CHAOS_SEED").pipe(Config.option),
+  clients: Config.Int("CHAOS_CLIENTS").pipe(Config.withDefault(16)),
+  among: Config.String("CHAOS_FAULTS").pipe(Config.withDefault(faultNames.join(",")))
+})
+
+const run = Effect.gen(function*() {
+  const { clients, minutes, among, seed: given } = yield* settings
+  const seed = given._tag === "Some" ? given.value : yield* Random.nextIntBetween(1, 1_000_000)
+  const names = among.split(",").map((name) => name.trim())
+  const unknown = names.find((name) => !isFault(name))
+  if (unknown !== undefined) {
+    return yield* new Broken({ what: `CHAOS_FAULTS: there is no "${unknown}", only ${faultNames.join(", ")}` })
+  }
+  yield* Console.log(`seed ${seed}, ${minutes} minutes`)
+  const cluster = yield* NatsCluster.make({ words: ["--no_advertise"] })
+  const gateway = yield* Gateway.makeOn(cluster, {
+    ingresses: 2,
+    workers: 3,
+    wired: true,
+    environment: { NATS_REPLICAS: "3", DRAIN_DELAY_MS: "500" }
+  })
+  const log = (line: string) => process.stdout.write(`${line}\n`)
+  const report = yield* Effect.promise(() =>
+    chaos({ gateway, servers: cluster.nodes }, {
+      seed,
+      forMs: minutes * 60_000,
+      clients,
+      everyMs: 3_000,
+      among: names.filter(isFault),
+      log
+    })
+  )
+  yield* Console.log(text(report))
+  const what = broken(report)
+  if (what !== undefined) return yield* new Broken({ what })
+}).pipe(Effect.scoped)
+
+NodeRuntime.runMain(run)

@@ -1,0 +1,258 @@
+/**
+ * Chat through the whole gateway with OpenAI's own client, which is told nothing but the base URL and the key.
+ *
+ * Two generations of the client are in use and differ on the wire; each test runs with both.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import OpenAi7 from "openai"
+import OpenAi6 from "openai-6"
+import { receivedBy, sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+
+const text = "The quick brown fox jumps over the lazy dog"
+const chat = (model = "free-chat") => ({ model, messages: [{ role: "user" as const, content: text }] })
+
+const weather = {
+  type: "function" as const,
+  function: {
+    name: "get_weather",
+    parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
+  }
+}
+
+/** How long after an abort the provider may see it. It takes some milliseconds; a busy machine adds its own. */
+const abortWithinMs = 1_000
+/** What is promised on a machine that has nothing else to do. */
+const promisedAbortMs = 200
+
+const shared = sharedGateway()
+
+// What these tests use of the older client has the types of the newer one.
+const generations = { "7": OpenAi7, "6": OpenAi6 as unknown as typeof OpenAi7 }
+
+describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
+  const make = () => {
+    const gateway = shared()
+    const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key })
+    return { gateway, client, completions: client.chat.completions }
+  }
+
+  describe("create", () => {
+    it("answers, with the id of the request", async () => {
+      const answer = await make().completions.create(chat())
+      assert.strictEqual(answer.choices[0]?.message.content, text)
+      assert.strictEqual(answer.choices[0]?.finish_reason, "stop")
+      assert.strictEqual(answer.model, "free-chat")
+      assert.deepInclude(answer.usage, { prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 })
+      assert.match(answer._request_id ?? "", /^req_[0-9a-f-]{36}$/)
+    })
+
+    it("gives as many choices as were asked for", async () => {
+      const answer = await make().completions.create({ ...chat(), n: 2 })
+      assert.deepStrictEqual(answer.choices.map(({ index, message }) => [index, message.content]), [[0, text], [
+        1,
+        text
+      ]])
+    })
+
+    it("calls a tool", async () => {
+      const answer = await make().completions.create({ ...chat(), tools: [weather], tool_choice: "required" })
+      assert.strictEqual(answer.choices[0]?.finish_reason, "tool_calls")
+      const [call] = answer.choices[0]?.message.tool_calls ?? []
+      assert.deepInclude(call, { type: "function" })
+      assert.deepInclude(call, { function: { name: "get_weather", arguments: JSON.stringify({ city: text }) } })
+    })
+
+    it("answers from the built-in engine, in the shape of a JSON schema", async () => {
+      const answer = await make().completions.parse({
+        model: "local-chat",
+        messages: [{ role: "user", content: "Anna is 30 years old and lives in Paris." }],
+        response_format: {
+          type: "json_schema",
+          json_schema: {
+            name: "person",
+            strict: true,
+            schema: {
+              type: "object",
+              properties: { name: { type: "string" }, age: { type: "integer" } },
+              required: ["name", "age"],
+              additionalProperties: false
+            }
+          }
+        }
+      })
+      const parsed = answer.choices[0]?.message.parsed as unknown as Record<string, unknown>
+      assert.hasAllKeys(parsed, ["name", "age"])
+      assert.isString(parsed["name"])
+      assert.isTrue(Number.isInteger(parsed["age"]))
+      assert.strictEqual(answer.model, "local-chat")
+    })
+  })
+
+  describe("create with stream", () => {
+    it("streams the text, chunk by chunk and to its end", async () => {
+      const stream = await make().completions.create({ ...chat(), stream: true })
+      const chunks = await Array.fromAsync(stream)
+      assert.strictEqual(chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join(""), text)
+      assert.isAbove(chunks.length, 9)
+      assert.strictEqual(chunks[0]?.choices[0]?.delta.role, "assistant")
+      assert.strictEqual(chunks.at(-1)?.choices[0]?.finish_reason, "stop")
+      assert.isTrue(chunks.every(({ usage }) => usage === undefined || usage === null), "usage that nobody asked for")
+    })
+
+    it("ends with the usage where that was asked for", async () => {
+      const stream = await make().completions.create({
+        ...chat(),
+        stream: true,
+        stream_options: { include_usage: true }
+      })
+      const chunks = await Array.fromAsync(stream)
+      assert.isNull(chunks[0]?.usage)
+      assert.deepStrictEqual(chunks.at(-1)?.choices, [])
+      assert.deepInclude(chunks.at(-1)?.usage, { prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 })
+    })
+
+    it("passes each chunk on as soon as the provider has sent it", async () => {
+      const { completions, gateway } = make()
+      gateway.provider.behaveOnce({ kind: "hold", after: 2 })
+      const { received, result } = await receivedBy(gateway, () => completions.create({ ...chat(), stream: true }))
+      const chunks = (await result)[Symbol.asyncIterator]()
+      await chunks.next()
+      const { value } = await chunks.next()
+      assert.strictEqual(value?.choices[0]?.delta.content, "The ")
+      assert.isUndefined(received.outcome, "the provider has not ended its answer yet")
+      received.release()
+      while ((await chunks.next()).done !== true) { /* to the end */ }
+    })
+
+    it("streams from the built-in engine", async () => {
+      const stream = await make().completions.create({
+        ...chat("local-chat"),
+        stream: true,
+        stream_options: { include_usage: true }
+      })
+      const chunks = await Array.fromAsync(stream)
+      assert.isAbove(chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("").length, 0)
+      assert.strictEqual(chunks.at(-2)?.choices[0]?.finish_reason, "stop")
+      assert.isAbove(chunks.at(-1)?.usage?.completion_tokens ?? 0, 0)
+    })
+  })
+
+  // The helper throws where a choice has no role or no finish_reason, or a tool call no name.
+  describe("the stream helper", () => {
+    it.for(["free-chat", "alias-chat", "local-chat"])("puts text together from %s", async (model) => {
+      const stream = make().completions.stream({ ...chat(model), n: 2 })
+      const whole = await stream.finalChatCompletion()
+      assert.strictEqual(whole.model, model)
+      assert.lengthOf(whole.choices, 2)
+      for (const { finish_reason: reason, message } of whole.choices) {
+        assert.strictEqual(reason, "stop")
+        assert.isNotEmpty(message.content)
+        if (model !== "local-chat") assert.strictEqual(message.content, text)
+      }
+    })
+
+    it.for(["free-chat", "alias-chat", "local-chat"])("puts tool calls together from %s", async (model) => {
+      const stream = make().completions.stream({
+        model,
+        messages: [{ role: "user", content: "What is the weather in Paris?" }],
+        tools: [weather],
+        tool_choice: "required",
+        n: 2
+      })
+      const whole = await stream.finalChatCompletion()
+      assert.lengthOf(whole.choices, 2)
+      for (const { finish_reason: reason, message } of whole.choices) {
+        assert.strictEqual(reason, "tool_calls")
+        const call = message.tool_calls?.[0]
+        assert.strictEqual(call?.type, "function")
+        if (call?.type !== "function") return
+        assert.strictEqual(call.function.name, "get_weather")
+        assert.isString((JSON.parse(call.function.arguments) as { city: unknown }).city)
+        assert.isNotEmpty(call.id)
+      }
+    })
+
+    it("runs tools and goes on with what they found", async () => {
+      const asked: Array<string> = []
+      const runner = make().completions.runTools({
+        ...chat(),
+        tools: [{
+          ...weather,
+          function: {
+            ...weather.function,
+            description: "The weather of a city",
+            parse: (input: string) => JSON.parse(input) as { city: string },
+            function: ({ city }: { city: string }) => {
+              asked.push(city)
+              return "sunny, 21 degrees"
+            }
+          }
+        }]
+      })
+      assert.strictEqual(await runner.finalContent(), "sunny, 21 degrees")
+      assert.deepStrictEqual(asked, [text])
+    })
+  })
+
+  describe("models", () => {
+    it("lists what the catalogue offers", async () => {
+      const models = await Array.fromAsync(make().client.models.list())
+      assert.includeMembers(models.map(({ id }) => id), ["free-chat", "paid-chat", "alias-chat", "local-chat"])
+      for (const model of models) assert.deepInclude(model, { object: "model", owned_by: "model-gateway" })
+    })
+
+    it("retrieves one by its name", async () => {
+      assert.deepInclude(await make().client.models.retrieve("free-chat"), { id: "free-chat", object: "model" })
+    })
+  })
+
+  describe("an abort reaches the provider", () => {
+    const assertAborted = (seenAfterMs: number) =>
+      assert.isBelow(
+        seenAfterMs,
+        abortWithinMs,
+        `the provider saw the abort after ${seenAfterMs.toFixed(0)} ms; ${promisedAbortMs} ms are promised`
+      )
+
+    it.for(["free-chat", "paid-chat"])("of a stream from %s", async (model) => {
+      const { completions, gateway } = make()
+      gateway.provider.behaveOnce({ kind: "endless" })
+      const { received, result } = await receivedBy(gateway, () => completions.create({ ...chat(model), stream: true }))
+      const stream = await result
+      let abortedAt = Number.NaN
+      for await (const _ of stream) {
+        abortedAt = performance.now()
+        stream.controller.abort()
+      }
+      assert.strictEqual(await received.closed, "aborted")
+      assertAborted(received.closedAt! - abortedAt)
+    })
+
+    it.for(["free-chat", "paid-chat"])("of a stream from %s that has gone silent", async (model) => {
+      const { completions, gateway } = make()
+      gateway.provider.behaveOnce({ kind: "hold", after: 2 })
+      const { received, result } = await receivedBy(gateway, () => completions.create({ ...chat(model), stream: true }))
+      const stream = await result
+      await stream[Symbol.asyncIterator]().next()
+      const abortedAt = performance.now()
+      stream.controller.abort()
+      assert.strictEqual(await received.closed, "aborted")
+      assertAborted(received.closedAt! - abortedAt)
+    })
+
+    it.for(["free-chat", "paid-chat"])("of an answer that %s has yet to give", async (model) => {
+      const { completions, gateway } = make()
+      gateway.provider.behaveOnce({ kind: "silent" })
+      const abort = new AbortController()
+      const { received, result } = await receivedBy(
+        gateway,
+        () => completions.create(chat(model), { signal: abort.signal }).then(() => undefined, (error: unknown) => error)
+      )
+      const abortedAt = performance.now()
+      abort.abort()
+      assert.instanceOf(await result, OpenAI.APIUserAbortError)
+      assert.strictEqual(await received.closed, "aborted")
+      assertAborted(received.closedAt! - abortedAt)
+    })
+  })
+})

@@ -1,0 +1,250 @@
+/** Speech through the whole gateway, with OpenAI's own client in two generations and with the AI SDK. */
+import { createOpenAI } from "@ai-sdk/openai"
+import { assert, describe, it } from "@effect/vitest"
+import { generateSpeech } from "ai"
+import { once } from "node:events"
+import { createServer, type IncomingMessage } from "node:http"
+import type { AddressInfo } from "node:net"
+import OpenAi7 from "openai"
+import OpenAi6 from "openai-6"
+import { afterAll } from "vitest"
+import { audioFormats, voices } from "../../../shared/contract/operations/AudioSpeech.ts"
+import { readAudioFile } from "../../fixture/media/AudioFile.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { pitch, samplesOf } from "../../fixture/media/Sound.ts"
+
+/** A provider of speech: what it was sent, and an answer in two halves of which the second waits to be released. */
+const upstream = createServer()
+upstream.listen(0, "127.0.0.1")
+await once(upstream, "listening")
+afterAll(() => {
+  upstream.closeAllConnections()
+  upstream.close()
+})
+
+const shared = sharedGateway({
+  workers: 0,
+  services: ["speech"],
+  environment: { THEIR_KEY: "their-key" },
+  providers: () => `
+  elsewhere: { protocol: openai, baseUrl: "http://127.0.0.1:${
+    (upstream.address() as AddressInfo).port
+  }/v1", apiKey: "\${THEIR_KEY}" }
+  nobody: { protocol: local, options: { language: xx } }
+  unwell: { protocol: local, options: { language: "--help" } }`,
+  models: `
+  tts-elsewhere: { workload: speech, targets: [{ provider: elsewhere, model: tts-1 }] }
+  tts-nobody: { workload: speech, targets: [{ provider: nobody }] }
+  tts-spare: { workload: speech, targets: [{ provider: nobody }, { provider: local, priority: 1 }] }
+  tts-unwell: { workload: speech, targets: [{ provider: unwell }] }`
+})
+
+const model = "local-speech"
+const input = "The quick brown fox jumps over the lazy dog."
+const story = "It was the best of times, it was the worst of times. It was the age of wisdom! Was it foolishness? "
+  .repeat(50).slice(0, 4_096)
+
+// What these tests use of the older client has the types of the newer one.
+const generations = { "7": OpenAi7, "6": OpenAi6 as unknown as typeof OpenAi7 }
+
+const expected = {
+  mp3: { type: "audio/mpeg", container: "MP3", codec: "mp3" },
+  opus: { type: "audio/ogg", container: "Ogg", codec: "opus" },
+  aac: { type: "audio/aac", container: "ADTS", codec: "aac" },
+  flac: { type: "audio/flac", container: "FLAC", codec: "flac" },
+  wav: { type: "audio/wav", container: "WAVE", codec: "pcm-s16" },
+  pcm: { type: "audio/pcm" }
+} as const
+
+describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
+  const make = () => new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 }).audio.speech
+
+  const pcm = async (more: object = {}) => {
+    const answer = await make().create({ model, input, voice: "alloy", response_format: "pcm", ...more })
+    return samplesOf(await answer.bytes())
+  }
+
+  for (const format of audioFormats) {
+    it(`gets ${format}`, async () => {
+      const answer = await make().create({ model, input, voice: "nova", response_format: format })
+      const { type, ...file } = expected[format]
+      assert.strictEqual(answer.headers.get("content-type"), type)
+      assert.match(answer.headers.get("x-request-id") ?? "", /./)
+      const bytes = await answer.bytes()
+      if (format === "pcm") return assert.closeTo(bytes.length / 48_000, 2.5, 0.5)
+      const read = await readAudioFile(bytes)
+      assert.deepInclude(read, file)
+      assert.closeTo(read.duration, 2.5, 0.5)
+    })
+  }
+
+  it("gets mp3 where it says nothing of the format", async () => {
+    const answer = await make().create({ model, input, voice: "echo" })
+    assert.strictEqual(answer.headers.get("content-type"), "audio/mpeg")
+    assert.strictEqual((await readAudioFile(await answer.bytes())).codec, "mp3")
+  })
+
+  it("hears six voices", async () => {
+    const pitches = await Promise.all(voices.map(async (voice) => pitch(await pcm({ voice }), 24_000)))
+    const [lowest = 0, ...higher] = pitches.toSorted((a, b) => a - b)
+    assert.isAbove(lowest, 60)
+    higher.reduce((below, hertz) => {
+      assert.isAbove(hertz / below, 1.05)
+      return hertz
+    }, lowest)
+  })
+
+  it("hears it faster and slower", async () => {
+    const [usual, slow, fast] = await Promise.all([pcm(), pcm({ speed: 0.5 }), pcm({ speed: 2 })])
+    assert.closeTo(slow.length / usual.length, 2, 0.5)
+    assert.closeTo(fast.length / usual.length, 0.5, 0.15)
+    const limited = await make().create({ model, input, voice: "alloy", response_format: "pcm", speed: 4 })
+    assert.strictEqual(limited.headers.get("x-translation-warnings"), "speed is limited to 0.46 to 2.57")
+    await limited.arrayBuffer()
+  })
+
+  it("hears the beginning while the rest is being made", async () => {
+    const answer = await make().create({ model, input: story, voice: "onyx", response_format: "pcm", speed: 0.25 })
+    const reader = answer.body?.getReader()
+    const { value } = await reader?.read() ?? {}
+    assert.isAbove(value?.length ?? 0, 0)
+    // minutes of sound is more than is ever under way: most of it cannot have been made yet
+    await reader?.cancel()
+  })
+
+  it("hears 4,096 characters to the end", async () => {
+    const answer = await make().create({ model, input: story, voice: "onyx", response_format: "opus", speed: 2 })
+    const { duration } = await readAudioFile(await answer.bytes())
+    assert.closeTo(duration, 115, 25)
+  }, 60_000)
+})
+
+/** The formats that say themselves what they are. */
+const files = ["mp3", "opus", "aac", "flac", "wav"] as const
+
+it("twenty at once get what each has asked for", async () => {
+  const client = new OpenAi7({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 })
+  const say = async (number: number) => {
+    const voice = voices[number % voices.length] ?? "alloy"
+    const response_format = files[number % files.length] ?? "mp3"
+    const text = "one two three ".repeat(2 + number)
+    const answer = await client.audio.speech.create({ model, input: text, voice, response_format })
+    assert.strictEqual(answer.headers.get("content-type"), expected[response_format].type)
+    const { codec, duration } = await readAudioFile(await answer.bytes())
+    assert.strictEqual(codec, expected[response_format].codec)
+    return duration
+  }
+  const numbers = Array.from({ length: 20 }, (_, number) => number)
+  const durations = await Promise.all(numbers.map(say))
+  // each text is longer than the one before it, so that an answer to another would not be as long as it is alone
+  for (const number of [0, 6, 12, 18]) assert.closeTo(await say(number), durations[number] ?? 0, 0.1)
+}, 60_000)
+
+describe("what is wrong", () => {
+  const wrongs: ReadonlyArray<readonly [field: string, value: unknown]> = [
+    ["model", ""],
+    ["input", ""],
+    ["input", 5],
+    ["input", "x".repeat(4_097)],
+    ["input", "🙂".repeat(4_097)],
+    ["voice", "coral"],
+    ["voice", { id: "voice_1" }],
+    ["voice", undefined],
+    ["response_format", "ogg"],
+    ["speed", 0.2],
+    ["speed", 4.5],
+    ["speed", "fast"],
+    ["stream_format", "sse"]
+  ]
+  for (const [field, value] of wrongs) {
+    it(`is told of ${field}: ${(JSON.stringify(value) ?? "left out").slice(0, 30)}`, async () => {
+      const client = new OpenAi7({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 })
+      const body = { model, input, voice: "alloy", [field]: value } as OpenAi7.Audio.SpeechCreateParams
+      const error: unknown = await client.audio.speech.create(body).catch((error: unknown) => error)
+      assert.instanceOf(error, OpenAi7.BadRequestError)
+      assert.deepInclude(error, { status: 400, param: field, type: "invalid_request_error" })
+    })
+  }
+
+  const client = () => new OpenAi7({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 }).audio.speech
+
+  it("a model that does not speak is not found", async () => {
+    const error: unknown = await client().create({ model: "local-chat", input, voice: "alloy" }).catch((error) => error)
+    assert.instanceOf(error, OpenAi7.NotFoundError)
+  })
+
+  it("an engine that cannot speak is an upstream error, told by the status", async () => {
+    const error: unknown = await client().create({ model: "tts-nobody", input, voice: "alloy" }).catch((error) => error)
+    assert.instanceOf(error, OpenAi7.InternalServerError)
+    assert.deepInclude(error, { status: 502, code: "upstream_error" })
+  })
+
+  it("options of the catalogue that are no language never reach the engine", async () => {
+    const error: unknown = await client().create({ model: "tts-unwell", input, voice: "alloy" }).catch((error) => error)
+    assert.deepInclude(error, { status: 500 })
+  })
+
+  it("another target speaks where the first cannot", async () => {
+    const answer = await client().create({ model: "tts-spare", input, voice: "alloy", response_format: "pcm" })
+    assert.isAbove((await answer.bytes()).length, 48_000)
+  })
+})
+
+describe("AI SDK", () => {
+  const speech = () => createOpenAI({ baseURL: `${shared().url}/v1`, apiKey: shared().key }).speech(model)
+
+  for (const format of audioFormats) {
+    it(`gets ${format}`, async () => {
+      const { audio, warnings } = await generateSpeech({
+        model: speech(),
+        text: input,
+        voice: "fable",
+        outputFormat: format,
+        speed: 1.5,
+        maxRetries: 0
+      })
+      assert.isEmpty(warnings)
+      if (format === "pcm") return assert.closeTo(audio.uint8Array.length / 48_000, 1.7, 0.4)
+      const { codec, duration } = await readAudioFile(audio.uint8Array)
+      assert.strictEqual(codec, expected[format].codec)
+      assert.closeTo(duration, 1.7, 0.4)
+    })
+  }
+
+  it("is told what is wrong", async () => {
+    const error: unknown = await generateSpeech({ model: speech(), text: input, voice: "coral", maxRetries: 0 })
+      .catch((error: unknown) => error)
+    assert.deepInclude(error, { name: "AI_APICallError", statusCode: 400 })
+    assert.match(String(error), /voice: must be "alloy"/)
+  })
+})
+
+it("a provider's sound is passed on as it comes, byte for byte", async () => {
+  const [beginning, end] = [Buffer.from([0xff, 0xf3, 0x00, 0x80]), Buffer.from([0x0d, 0x0a, 0xfe])]
+  const asked = once(upstream, "request")
+  const answering = fetch(`${shared().url}/v1/audio/speech`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${shared().key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "tts-elsewhere", input, voice: "alloy", instructions: "Cheerfully." })
+  })
+  const [request, response] = await asked
+  const sent: Array<Buffer> = []
+  for await (const chunk of request as IncomingMessage) sent.push(chunk)
+  assert.deepStrictEqual(JSON.parse(Buffer.concat(sent).toString()), {
+    model: "tts-1",
+    input,
+    voice: "alloy",
+    instructions: "Cheerfully."
+  })
+  assert.deepInclude(request, { url: "/v1/audio/speech" })
+  assert.strictEqual(request.headers.authorization, "Bearer their-key")
+  response.writeHead(200, { "content-type": "audio/mpeg" })
+  response.write(beginning)
+  const answer = await answering
+  assert.strictEqual(answer.headers.get("content-type"), "audio/mpeg")
+  const reader = answer.body?.getReader()
+  assert.deepStrictEqual(Buffer.from((await reader?.read())?.value ?? []), beginning)
+  response.end(end)
+  assert.deepStrictEqual(Buffer.from((await reader?.read())?.value ?? []), end)
+  assert.isTrue((await reader?.read())?.done)
+})

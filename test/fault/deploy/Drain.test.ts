@@ -1,0 +1,131 @@
+/** SIGTERM: a process takes nothing new, finishes what it has, and ends by itself. */
+import { assert, describe, it } from "@effect/vitest"
+import { once } from "node:events"
+import { connect } from "node:net"
+import { hearClaims } from "../../fixture/nats/Claims.ts"
+import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
+import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
+
+/** Streams that have begun and whose rest the provider holds back. */
+const beginStreams = (gateway: Gateway, count: number) => {
+  gateway.provider.behave({ kind: "hold", after: 2 })
+  return Promise.all(
+    Array.from({ length: count }, () => begun(gateway.request(chat("free-chat", { stream: true }))))
+  )
+}
+
+const outcomesOf = async (streams: Awaited<ReturnType<typeof beginStreams>>) =>
+  tally(await Promise.all(streams.map((stream) => stream.outcome())))
+
+const untilNotReady = (process: ServiceProcess) =>
+  eventually(() => process.readiness(), (answer) => answer === 503, 5_000)
+
+/** Resolves once it takes no connection at its public port any more. */
+const untilClosed = ({ url }: ServiceProcess) =>
+  eventually(
+    () => fetch(url).then(async ({ body }) => body?.cancel(), () => "refused"),
+    (answer) => answer === "refused",
+    5_000
+  )
+
+/** Checks that it says at its health port that it lives and is not ready, and shows its metrics. */
+const isDraining = async ({ healthUrl }: ServiceProcess) => {
+  const statuses = await Promise.all(
+    ["/healthz", "/readyz", "/metrics"].map(async (path) => {
+      const { body, status } = await fetch(`${healthUrl}${path}`)
+      await body?.cancel()
+      return status
+    })
+  )
+  assert.deepStrictEqual(statuses, [200, 503, 200])
+}
+
+describe("a worker that is told to end", { timeout: 90_000 }, () => {
+  it.live("finishes its hundred streams, leaves new jobs to others, and ends by itself", () =>
+    Gateway.run({ environment: { WORKER_SLOTS: "128" } }, async (gateway) => {
+      const [worker] = gateway.workers
+      const streams = await beginStreams(gateway, 100)
+      const exit = worker!.terminate()
+      await untilNotReady(worker!)
+      await isDraining(worker!)
+      const late = outcomeOf(gateway.request(chat("free-chat")))
+      await gateway.startWorker()
+      gateway.provider.behave({ kind: "answer" })
+      const released = performance.now()
+      gateway.provider.release()
+      assert.deepStrictEqual(await outcomesOf(streams), { whole: 100 })
+      assert.strictEqual(await exit, 0)
+      console.log(`worker gone ${(performance.now() - released).toFixed(0)} ms after its streams could end`)
+      await gateway.provider.until(() => gateway.provider.requests.length === 101)
+      gateway.provider.release()
+      assert.deepStrictEqual(await late, { kind: "whole" })
+      await untilNoJobs(gateway.nats)
+    }))
+
+  it.live("ends what is not finished within its grace with an error, and its calls", () =>
+    Gateway.run({ environment: { WORKER_GRACE_MS: "300" } }, async (gateway) => {
+      const streams = await beginStreams(gateway, 10)
+      assert.strictEqual(await gateway.workers[0]!.terminate(), 0)
+      assert.deepStrictEqual(await outcomesOf(streams), { "failed worker_lost": 10 })
+      const ends = await Promise.all(gateway.provider.requests.map(({ closed }) => closed))
+      assert.deepStrictEqual([...new Set(ends)], ["aborted"])
+      await untilNoJobs(gateway.nats)
+    }))
+})
+
+describe("an ingress that is told to end", { timeout: 90_000 }, () => {
+  it.live("finishes what runs, takes no new connection, waits for no idle one, and ends by itself", () =>
+    Gateway.run({}, async (gateway) => {
+      // as browsers and load balancers open them in advance
+      const idle = connect(gateway.ingress.port, "127.0.0.1")
+      await once(idle, "connect")
+      const streams = await beginStreams(gateway, 50)
+      gateway.provider.behave({ kind: "silent" })
+      const whole = Array.from({ length: 10 }, () => outcomeOf(gateway.request(chat("paid-chat"))))
+      await gateway.provider.until(() => gateway.provider.requests.length === 60)
+      const exit = gateway.ingress.terminate()
+      await untilClosed(gateway.ingress)
+      await isDraining(gateway.ingress)
+      gateway.provider.release()
+      assert.deepStrictEqual(await outcomesOf(streams), { whole: 50 })
+      assert.deepStrictEqual(tally(await Promise.all(whole)), { whole: 10 })
+      const finished = performance.now()
+      assert.strictEqual(await exit, 0)
+      console.log(`ingress gone ${(performance.now() - finished).toFixed(0)} ms after its last answer`)
+      // clients hold their connections open for further requests, for 65 s if they are let
+      assert.isBelow(performance.now() - finished, 5_000)
+      idle.destroy()
+      await untilNoJobs(gateway.nats)
+    }))
+
+  it.live("is not ready at once, but serves on while load balancers take notice, without keeping connections", () =>
+    Gateway.run({ environment: { DRAIN_DELAY_MS: "1500" } }, async (gateway) => {
+      const exit = gateway.ingress.terminate()
+      await untilNotReady(gateway.ingress)
+      const response = await gateway.request(chat("local-chat"))
+      assert.strictEqual(response.headers.get("connection"), "close")
+      assert.deepStrictEqual(await outcomeOf(response), { kind: "whole" })
+      assert.strictEqual(await exit, 0)
+    }))
+
+  it.live("while NATS is away, gives up what it cannot hear of after half a minute, and ends by itself", () =>
+    Gateway.run({}, async (gateway) => {
+      const claims = await hearClaims(gateway.nats)
+      const [stream] = await beginStreams(gateway, 1)
+      gateway.provider.behave({ kind: "silent" })
+      const [free, paid] = ["free-chat", "paid-chat"].map((model) => outcomeOf(gateway.request(chat(model))))
+      await gateway.provider.until(() => gateway.provider.requests.length === 3)
+      // a claim may still be on its way when the provider has the request, and would die with the server
+      await claims.until(3)
+      await claims.close()
+      await gateway.nats.kill()
+      const exits = [gateway.ingress.terminate(), gateway.workers[0]!.terminate()]
+      assert.deepStrictEqual(await stream!.outcome(), { kind: "failed", code: "worker_lost" })
+      assert.deepInclude(await free, { kind: "refused", status: 503, code: "queue_timeout" })
+      assert.deepInclude(await paid, { kind: "refused", status: 502, code: "worker_lost" })
+      gateway.provider.release()
+      assert.deepStrictEqual(await Promise.all(exits), [0, 0])
+    }))
+})

@@ -1,0 +1,152 @@
+/** Bad days of providers as clients of the gateway see them: not at all where another target is well, and rightly told where not. */
+import { assert, describe, it } from "@effect/vitest"
+import { chat, type Outcome, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import type { Behaviour } from "../../fixture/provider/FakeProvider.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+
+interface BadDay {
+  readonly what: string
+  /** `undefined` where nobody is at the provider's address. */
+  readonly behaviour: Behaviour | undefined
+  /** What a client sees who has no other target. */
+  readonly seen: Partial<Extract<Outcome, { readonly kind: "refused" }>>
+}
+
+const failed = { status: 502, code: "upstream_error", retryAfter: null }
+
+const badDays: ReadonlyArray<BadDay> = [
+  { what: "fails", behaviour: { kind: "status", status: 500 }, seen: failed },
+  {
+    what: "is overloaded and says for how long",
+    behaviour: { kind: "status", status: 503, headers: { "retry-after": "40" } },
+    seen: { ...failed, retryAfter: "40" }
+  },
+  {
+    what: "is at its limit and says for how long",
+    behaviour: { kind: "status", status: 429, headers: { "retry-after": "40" } },
+    seen: { status: 429, code: "rate_limit_exceeded", retryAfter: "40" }
+  },
+  { what: "says nothing", behaviour: { kind: "silent" }, seen: { status: 504, code: "upstream_timeout" } },
+  { what: "breaks off before it has begun", behaviour: { kind: "cut", after: 0 }, seen: failed },
+  { what: "stops in good order before it has begun", behaviour: { kind: "truncate", after: 0 }, seen: failed },
+  { what: "says 200 and means an error", behaviour: { kind: "error", after: 0 }, seen: failed },
+  { what: "talks nonsense", behaviour: { kind: "raw", pieces: ["<html>"] }, seen: failed },
+  { what: "refuses the gateway's key", behaviour: { kind: "status", status: 401 }, seen: failed },
+  { what: "is not there", behaviour: undefined, seen: failed }
+]
+
+const lines = (make: (index: number) => string) => badDays.map((_, index) => make(index)).join("\n")
+
+const shared = sharedGateway({
+  providers: (baseUrl) => `
+  sick: { protocol: openai, baseUrl: "${baseUrl}", timeouts: { firstByteMs: 300, idleMs: 300 } }
+  well: { protocol: openai, baseUrl: "${baseUrl}" }
+  gone: { protocol: openai, baseUrl: "http://127.0.0.1:1/v1" }
+  stubborn: { protocol: openai, baseUrl: "${baseUrl}", breaker: { enabled: false } }`,
+  models: `
+${
+    lines((index) => {
+      const provider = badDays[index]?.behaviour === undefined ? "gone" : "sick"
+      return `  pair-${index}:
+    workload: chat
+    targets: [{ provider: ${provider}, model: sick-${index} }, { provider: well, model: well, priority: 1 }]
+  falling-${index}: { workload: chat, fallbacks: [spare], targets: [{ provider: ${provider}, model: fallen-${index} }] }
+  alone-${index}: { workload: chat, targets: [{ provider: ${provider}, model: alone-${index} }] }`
+    })
+  }
+  spare: { workload: chat, targets: [{ provider: well, model: well }] }
+  circuit: { workload: chat, targets: [{ provider: sick, model: circuit }] }
+  limited: { workload: chat, targets: [{ provider: sick, model: limited }] }
+  stubborn: { workload: chat, targets: [{ provider: stubborn, model: stubborn }] }
+`
+})
+
+const ask = (model: string, stream = false) => shared().request(chat(model, { stream }))
+
+const count = (model: string) =>
+  shared().provider.requests.filter(({ json }) => (json as { readonly model: string }).model === model).length
+
+const many = <A>(count: number, make: (index: number) => Promise<A>) =>
+  Promise.all(Array.from({ length: count }, (_, index) => make(index)))
+
+describe("a provider that", { timeout: 60_000 }, () => {
+  const cases = badDays.map((day, index) => [day.what, { ...day, index }] as const)
+
+  it.each(cases)("%s: nobody notices where another target is well, or another model stands in", async (_, day) => {
+    for (const [model, name] of [["pair", "sick"], ["falling", "fallen"]] as const) {
+      if (day.behaviour !== undefined) shared().provider.behave(day.behaviour, { model: `${name}-${day.index}` })
+      const answers = await many(20, (index) => ask(`${model}-${day.index}`, index % 2 === 0))
+      for (const { headers } of answers) {
+        assert.strictEqual(headers.get("x-gateway-provider"), "well")
+        assert.match(headers.get("x-gateway-attempts") ?? "", /^[12]$/)
+        assert.match(headers.get("x-gateway-queue-ms") ?? "", /^\d+$/)
+      }
+      assert.deepStrictEqual(tally(await Promise.all(answers.map(outcomeOf))), { whole: 20 })
+    }
+  })
+
+  it.each(cases)("%s: its client is rightly told where nobody else is there", async (_, day) => {
+    if (day.behaviour !== undefined) shared().provider.behave(day.behaviour, { model: `alone-${day.index}` })
+    for (const stream of [false, true]) {
+      assert.deepInclude(await outcomeOf(ask(`alone-${day.index}`, stream)), { kind: "refused", ...day.seen })
+    }
+  })
+
+  it("fails is not asked much more often than clients ask, and mostly left alone", async () => {
+    shared().provider.behave({ kind: "status", status: 500 }, { model: "stubborn" })
+    const outcomes = await many(100, () => outcomeOf(ask("stubborn")))
+    assert.deepStrictEqual(tally(outcomes), { "refused 502 upstream_error ": 100 })
+    assert.isAtLeast(count("stubborn"), 100)
+    assert.isAtMost(count("stubborn"), 120)
+    for (let round = 0; round < 50; round++) await ask("alone-0")
+    assert.isAtMost(count("alone-0"), 20)
+  })
+
+  it("fails is given a rest, probed by one request at a time, and is well again", async () => {
+    const { provider } = shared()
+    provider.behave({ kind: "status", status: 500 }, { model: "circuit" })
+    const resting = await eventually(
+      () => outcomeOf(ask("circuit")),
+      (outcome) => outcome.kind === "refused" && outcome.retryAfter !== null,
+      20_000
+    )
+    assert.deepStrictEqual(resting, { kind: "refused", status: 502, code: "upstream_error", retryAfter: "1" })
+    // one of all these may be the probe
+    const before = count("circuit")
+    const outcomes = await many(30, () => outcomeOf(ask("circuit")))
+    assert.isTrue(outcomes.every(({ kind }) => kind === "refused"))
+    assert.isAtMost(count("circuit"), before + 1)
+    provider.behave({ kind: "answer" }, { model: "circuit" })
+    await eventually(() => outcomeOf(ask("circuit")), ({ kind }) => kind === "whole", 20_000)
+    assert.deepStrictEqual(tally(await many(30, () => outcomeOf(ask("circuit")))), { whole: 30 })
+  })
+
+  it("is at its limit for a moment only makes its clients wait", async () => {
+    shared().provider.behaveInTurn("limited", { kind: "status", status: 429, headers: { "retry-after-ms": "1200" } })
+    const start = performance.now()
+    const first = await ask("limited")
+    assert.strictEqual(first.headers.get("x-gateway-attempts"), "2")
+    assert.deepStrictEqual(await outcomeOf(first), { kind: "whole" })
+    assert.isAtLeast(performance.now() - start, 1_200)
+    assert.strictEqual(count("limited"), 2)
+  })
+
+  it("has such days is seen in the worker's metrics", async () => {
+    const answer = await fetch(`http://127.0.0.1:${shared().workers[0]!.port}/metrics`)
+    const metrics = await answer.text()
+    const value = (name: string, labels: ReadonlyArray<string>) => {
+      const line = metrics.split("\n").find((line) =>
+        line.startsWith(`${name}{`) && labels.every((label) => line.includes(label))
+      )
+      return Number(line?.split(" ").at(-1) ?? assert.fail(`no ${name} of ${labels.join()} in\n${metrics}`))
+    }
+    const stubborn = [`provider="stubborn"`]
+    const failures = value("gateway_provider_attempts_total", [...stubborn, `outcome="ProviderFailed"`])
+    assert.strictEqual(failures, count("stubborn"))
+    assert.strictEqual(value("gateway_provider_retries_total", stubborn), failures - 100)
+    assert.strictEqual(value("gateway_provider_breaker_state", [`provider="sick"`, `model="circuit"`]), 0)
+    assert.strictEqual(value("gateway_provider_breaker_state", [`provider="gone"`]), 2)
+    assert.isAtLeast(value("gateway_provider_wait_seconds_count", [`provider="sick"`]), 1)
+  })
+})

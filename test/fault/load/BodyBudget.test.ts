@@ -1,0 +1,100 @@
+/** Bodies up to what an ingress has room for: who finds none is told so, nobody else notices, and the room comes back. */
+import { assert, describe, it } from "@effect/vitest"
+import { BodyBudget, bodyBytesWithin } from "../../../shared/bounds/BodyBudget.ts"
+import { chat, type Outcome, outcomeOf } from "../../fixture/client/ChatClient.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { sendRaw } from "../../fixture/client/RawHttp.ts"
+
+const mebibyte = 1024 * 1024
+
+describe("the budget of bodies", () => {
+  it("is a quarter of what the process may have, within bounds", () => {
+    const budgets = [128, 512, 1_024, 64_000].map((memory) => bodyBytesWithin(memory * mebibyte, 4) / mebibyte)
+    assert.deepStrictEqual(budgets, [64, 128, 256, 512])
+  })
+
+  it("gives a tenant half, and takes back what is given back", () => {
+    const budget = new BodyBudget(100)
+    assert.deepStrictEqual([budget.take("a", 51), budget.take("a", 50), budget.take("a", 1)], [false, true, false])
+    assert.deepStrictEqual([budget.take("b", 40), budget.take("c", 11), budget.take("c", 10)], [true, false, true])
+    budget.give("a", 50)
+    assert.deepStrictEqual([budget.take("c", 41), budget.take("a", 50)], [false, true])
+  })
+})
+
+/** Room for one body of a tenant, and for two of all. */
+const environment = { GATEWAY_QUEUE_BYTES: String(8 * mebibyte) }
+
+const body = Buffer.from(JSON.stringify(chat("free-chat", { user: "x".repeat(3 * mebibyte) })))
+
+const full: Outcome = { kind: "refused", status: 429, code: "queue_full", retryAfter: "1" }
+
+describe("an ingress without room for another body", { timeout: 60_000 }, () => {
+  it.live("says when to come again, and serves what it has", () =>
+    Gateway.run({ environment }, async (gateway) => {
+      const other = await gateway.createKey("2100-01-01")
+      const byOther = { headers: { authorization: `Bearer ${other}` } }
+      gateway.provider.say("done")
+      gateway.provider.behave({ kind: "hold", after: 0 })
+      const first = outcomeOf(gateway.request(body.toString()))
+      await gateway.provider.nextRequest()
+      assert.deepStrictEqual(await outcomeOf(gateway.request(body.toString())), full)
+      const second = outcomeOf(gateway.request(body.toString(), byOther))
+      await gateway.provider.nextRequest()
+      gateway.provider.release()
+      assert.deepStrictEqual(await Promise.all([first, second]), [{ kind: "whole" }, { kind: "whole" }])
+      gateway.provider.behave({ kind: "answer" })
+      assert.deepStrictEqual(await outcomeOf(gateway.request(body.toString())), { kind: "whole" })
+    }))
+
+  /** More bodies than there is room for, which stop in the middle until they may go on; returns when one was refused. */
+  const slowly = async (gateway: Gateway) => {
+    const goOn = Promise.withResolvers<void>()
+    const leaving = new AbortController()
+    const upload = () =>
+      fetch(`${gateway.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" },
+        body: new ReadableStream({
+          start: async (stream) => {
+            stream.enqueue(body.subarray(0, 2 * mebibyte))
+            await goOn.promise
+            stream.enqueue(body.subarray(2 * mebibyte))
+            stream.close()
+          }
+        }),
+        duplex: "half",
+        signal: leaving.signal
+      })
+    const outcomes = [upload(), upload(), upload()].map(outcomeOf)
+    assert.deepStrictEqual(await Promise.race(outcomes), full)
+    return { outcomes, goOn: () => goOn.resolve(), leave: () => leaving.abort() }
+  }
+
+  it.live("reads no more of those that send slowly than it has room for", () =>
+    Gateway.run({ environment }, async (gateway) => {
+      gateway.provider.say("done")
+      const { goOn, outcomes } = await slowly(gateway)
+      // who asks before it sends is told before it sends
+      const asking = `POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${gateway.key}\r\n` +
+        `content-type: application/json\r\ncontent-length: ${body.length}\r\nexpect: 100-continue\r\n\r\n`
+      const told = await sendRaw(gateway.ingress.port, [asking], { afterwards: "end" })
+      assert.deepStrictEqual(told.map(({ status }) => status), [429])
+      goOn()
+      const ends = await Promise.all(outcomes)
+      assert.isTrue(ends.some(({ kind }) => kind === "whole"))
+      // where two come to their end at the same moment there is room for one of them as a job
+      for (const end of ends) if (end.kind !== "whole") assert.deepStrictEqual(end, full)
+      assert.deepStrictEqual(await outcomeOf(gateway.request(body.toString())), { kind: "whole" })
+    }))
+
+  it.live("has the room again of those that leave in the middle", () =>
+    Gateway.run({ environment }, async (gateway) => {
+      gateway.provider.say("done")
+      const { leave } = await slowly(gateway)
+      leave()
+      const again = () => outcomeOf(gateway.request(body.toString()))
+      await eventually(again, ({ kind }) => kind === "whole", 5_000)
+    }))
+})

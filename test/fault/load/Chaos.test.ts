@@ -1,0 +1,17 @@
+/** `npm run chaos` in short: things happen to a gateway under load, and nothing is lost, paid twice, or hangs. */
+import { assert, it } from "@effect/vitest"
+import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { chaos } from "../../chaos/Chaos.ts"
+import { broken, text } from "../../chaos/Report.ts"
+
+const options = { ingresses: 2, workers: 3, wired: true, environment: { DRAIN_DELAY_MS: "500" } }
+
+it.live("chaos loses nothing, pays nothing twice, and lets nobody hang", () =>
+  Gateway.run(options, async (gateway) => {
+    const log = (line: string) => console.log(line)
+    const playing = { seed: 7, clients: 16, forMs: 12_000, everyMs: 1_000, log }
+    const report = await chaos({ gateway, servers: [gateway.nats] }, playing)
+    log(text(report))
+    assert.isAbove(report.answers, 100)
+    assert.isUndefined(broken(report))
+  }), 180_000)

@@ -1,0 +1,94 @@
+/** Hundreds of clients that hang up at once, in every state that a request can be in. Nobody works on for them. */
+import { assert, describe, it } from "@effect/vitest"
+import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
+import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { untilJobs, untilNoJobs } from "../../fixture/nats/JobStream.ts"
+
+const crowd = 200
+
+/** How many unclaimed jobs an ingress lets into the stream at the least; it keeps the others to itself. */
+const window = 2
+
+/** The requests of a crowd, half of them for a model whose calls are paid, and its way to hang up. */
+const ask = (gateway: Gateway, more: object = {}) => {
+  const hangUp = new AbortController()
+  const answers = Array.from(
+    { length: crowd },
+    (_, index) => gateway.request(chat(index % 2 === 0 ? "free-chat" : "paid-chat", more), { signal: hangUp.signal })
+  )
+  return { answers, outcomes: Promise.all(answers.map((answer) => outcomeOf(answer))), hangUp: () => hangUp.abort() }
+}
+
+/** Every call is closed though the provider would have gone on, the queue is empty, and the gateway serves. */
+const assertNobodyWorks = async (gateway: Gateway) => {
+  const { nats, provider } = gateway
+  const hungUp = performance.now()
+  const since = () => `${(performance.now() - hungUp).toFixed(0)} ms`
+  await provider.until(() => provider.open === 0)
+  console.log(`every call closed within ${since()}`)
+  assert.deepStrictEqual([...new Set(provider.requests.map(({ outcome }) => outcome))], ["aborted"])
+  await untilNoJobs(nats)
+  console.log(`no job left within ${since()}`)
+  provider.behave({ kind: "answer" })
+  for (const stream of [false, true]) {
+    assert.deepStrictEqual(tally(await ask(gateway, { stream }).outcomes), { whole: crowd })
+  }
+}
+
+describe("two hundred clients hang up", { timeout: 90_000 }, () => {
+  const options = { environment: { WORKER_SLOTS: String(crowd) } }
+
+  it.live("in the middle of their streams", () =>
+    Gateway.run(options, async (gateway) => {
+      gateway.provider.behave({ kind: "hold", after: 2 })
+      const hangUp = new AbortController()
+      await Promise.all(Array.from({ length: crowd }, (_, index) =>
+        begun(gateway.request(chat(index % 2 === 0 ? "free-chat" : "paid-chat", { stream: true }), {
+          signal: hangUp.signal
+        }))))
+      hangUp.abort()
+      await assertNobodyWorks(gateway)
+    }))
+
+  it.live("before the first byte", () =>
+    Gateway.run(options, async (gateway) => {
+      gateway.provider.behave({ kind: "silent" })
+      const { hangUp, outcomes } = ask(gateway)
+      await gateway.provider.until(() => gateway.provider.requests.length === crowd)
+      hangUp()
+      assert.isTrue((await outcomes).every(({ kind }) => kind === "broken"))
+      await assertNobodyWorks(gateway)
+    }))
+
+  it.live("while they wait for a slot, and at the same moment those who have one", () =>
+    Gateway.run(options, async (gateway) => {
+      gateway.provider.behave({ kind: "silent" })
+      const running = ask(gateway)
+      await gateway.provider.until(() => gateway.provider.requests.length === crowd)
+      const waiting = ask(gateway, { stream: true })
+      await untilJobs(gateway.nats, ({ stored }) => stored >= crowd + window)
+      waiting.hangUp()
+      running.hangUp()
+      for (const outcome of [...await running.outcomes, ...await waiting.outcomes]) {
+        assert.strictEqual(outcome.kind, "broken")
+      }
+      await assertNobodyWorks(gateway)
+    }))
+
+  it.live("while they wait for a slot; those who have one keep it", () =>
+    Gateway.run(options, async (gateway) => {
+      gateway.provider.behave({ kind: "silent" })
+      const running = ask(gateway)
+      await gateway.provider.until(() => gateway.provider.requests.length === crowd)
+      const waiting = ask(gateway)
+      await untilJobs(gateway.nats, ({ stored }) => stored >= crowd + window)
+      waiting.hangUp()
+      await waiting.outcomes
+      gateway.provider.behave({ kind: "answer" })
+      const late = ask(gateway)
+      gateway.provider.release()
+      assert.deepStrictEqual(tally(await running.outcomes), { whole: crowd })
+      assert.deepStrictEqual(tally(await late.outcomes), { whole: crowd })
+      await untilNoJobs(gateway.nats)
+    }))
+})

@@ -1,0 +1,84 @@
+/** Clients that read slowly or not at all, of answers that never end: they hold up nobody but themselves. */
+import { assert, it } from "@effect/vitest"
+import { connect as connectNats } from "@nats-io/transport-node"
+import { parseReply } from "../../../shared/bus/protocol/Subjects.ts"
+import { windowBytes } from "../../../shared/bus/protocol/Timings.ts"
+import { chat, outcomeOf } from "../../fixture/client/ChatClient.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { inspect, inspectable } from "../../fixture/gateway/Inspector.ts"
+import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
+import type { NatsAddress } from "../../fixture/nats/NatsServer.ts"
+import { openStream } from "../../fixture/client/RawStream.ts"
+
+const clients = 8
+
+/** What the kernel keeps of a connection on both of its ends, at the most: this much a client has taken without reading. */
+const kernelBytes = 16 * 1024 * 1024
+
+/** How many bytes of each answer have gone over the bus. */
+const hearAnswers = async (nats: NatsAddress) => {
+  const connection = await connectNats({ servers: nats.url, reconnect: false })
+  const bytes = new Map<string, number>()
+  connection.subscribe("r.>", {
+    callback: (_, { data, subject }) => {
+      const { job } = parseReply(subject)
+      bytes.set(job, (bytes.get(job) ?? 0) + data.length)
+    }
+  })
+  await connection.flush()
+  const most = () => Math.max(0, ...bytes.values())
+  return {
+    most,
+    /** Resolves when nothing has been added for half a second. */
+    untilStill: async () => {
+      for (let before = -1; before !== most();) {
+        before = most()
+        await new Promise((resolve) => setTimeout(resolve, 500))
+      }
+      return most()
+    },
+    close: () => connection.close()
+  }
+}
+
+it.live(
+  "clients that do not read hold no more than their windows, and nobody waits for them",
+  () =>
+    Gateway.run({ environment: inspectable }, async (gateway) => {
+      const { nats, processes, provider } = gateway
+      const memory = async () => {
+        const held = await Promise.all(processes.map(inspect))
+        return held.reduce((sum, { heapMb }) => sum + heapMb, 0)
+      }
+      const answers = await hearAnswers(nats)
+      assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"))), { kind: "whole" })
+      const before = await memory()
+      provider.behave({ kind: "endless" }, { model: "paid-chat" })
+      const slow = await Promise.all(Array.from({ length: clients }, () => openStream(gateway, "paid-chat")))
+      const held = await answers.untilStill()
+      const grownMb = await memory() - before
+      console.log(
+        `${(held / 1024 / 1024).toFixed(1)} MiB of an answer on its way, ${grownMb.toFixed(0)} MB for ${clients}`
+      )
+      assert.isAtMost(held, windowBytes + kernelBytes)
+      // a window at the ingress and one more where the frames are made and parsed, and code that was compiled meanwhile
+      assert.isAtMost(grownMb, clients * 3 * windowBytes / 1e6 + 12)
+
+      for (const stream of [false, true]) {
+        assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat", { stream }))), { kind: "whole" })
+      }
+      // what was read makes room for as much, to the grain of the credit
+      const taken = 2 * windowBytes
+      await Promise.all(slow.map(({ read }) => read(taken)))
+      const after = await answers.untilStill()
+      assert.isAbove(after, held)
+      assert.isAtMost(after, held + taken + 2 * windowBytes)
+
+      for (const { leave } of slow) leave()
+      await eventually(() => Promise.resolve(provider.open), (open) => open === 0, 5_000)
+      await untilNoJobs(nats)
+      await answers.close()
+    }),
+  90_000
+)

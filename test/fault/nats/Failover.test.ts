@@ -1,0 +1,168 @@
+/**
+ * One of several servers dies, and those that were connected to it go to another one: for a moment nobody listens to
+ * them, and that is no reason to give them up.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Schedule } from "effect"
+import { vi } from "vitest"
+import { Cable } from "../../fixture/nats/Cable.ts"
+import { NatsServer } from "../../fixture/nats/NatsServer.ts"
+import {
+  connected,
+  disconnected,
+  head,
+  ingress,
+  piece,
+  type Side,
+  stoppableClock,
+  worker
+} from "../../fixture/bus/Sides.ts"
+
+/** Waits until a side has said something on such a subject from now on, and has heard what the server says to that. */
+const said = (side: Side, subject: RegExp) => {
+  const publish = vi.spyOn(side.nats.outbox, "publish")
+  return Effect.sync(() => publish.mock.calls.some(([to]) => subject.test(to))).pipe(
+    Effect.repeat({ until: (found) => found, schedule: Schedule.spaced("2 millis") }),
+    Effect.andThen(Effect.promise(() => new Promise<void>((resolve) => side.nats.outbox.afterFlush(resolve)))),
+    Effect.andThen(Effect.promise(() => side.nats.connection.flush())),
+    Effect.ensuring(Effect.sync(() => publish.mockRestore()))
+  )
+}
+
+/** A worker that answers in two pieces, the second when it is told to. */
+const halting = Effect.fnUntraced(function*(url: string) {
+  const rest = yield* Deferred.make<void>()
+  const interrupted = yield* Deferred.make<void>()
+  const { clock, stop } = yield* stoppableClock
+  const side = yield* worker(url, {
+    clock,
+    run: (job) =>
+      Effect.gen(function*() {
+        yield* Effect.orDie(job.claim("neverSent"))
+        job.reply.start(head)
+        job.reply.write(piece("one, "))
+        yield* Deferred.await(rest)
+        job.reply.write(piece("two"))
+        job.reply.end(undefined)
+      }).pipe(Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined)))
+  })
+  return { side, rest, interrupted, stop }
+})
+
+describe.concurrent("a connection that moves to another server", () => {
+  it.live("of a worker costs none of its answers", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const { clock, stop } = yield* stoppableClock
+      const face = yield* ingress(server.url, {}, clock)
+      const { rest, side } = yield* halting(cable.url)
+      const answer = face.submit()
+      yield* answer.receivedBytes("one, ".length)
+      cable.cut()
+      yield* disconnected(side)
+      yield* said(face, /^ctl\.chat\.\w+\.-\.0$/)
+      stop()
+      cable.mend()
+      yield* connected(side)
+      yield* Deferred.succeed(rest, undefined)
+      yield* answer.usage
+      assert.strictEqual(answer.bytes.toString(), "one, two")
+    }))
+
+  it.live("of an ingress costs none of the answers that nothing was said of meanwhile", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(cable.url)
+      const { rest, side, stop } = yield* halting(server.url)
+      const answer = face.submit()
+      yield* answer.receivedBytes("one, ".length)
+      cable.cut()
+      yield* disconnected(face)
+      yield* said(side, /^r\.chat\./)
+      stop()
+      cable.mend()
+      yield* connected(face)
+      yield* Deferred.succeed(rest, undefined)
+      yield* answer.usage
+      assert.strictEqual(answer.bytes.toString(), "one, two")
+    }))
+
+  it.live("of an ingress that misses all of a paid answer does not have the call made again", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(cable.url)
+      const begun = yield* Deferred.make<void>()
+      const isCut = yield* Deferred.make<void>()
+      const ended = yield* Deferred.make<void>()
+      let sent = 0
+      yield* worker(server.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(job.claim("neverSent"))
+            sent++
+            yield* Deferred.succeed(begun, undefined)
+            yield* Deferred.await(isCut)
+            job.reply.start(head)
+            job.reply.write(piece("paid for"))
+            job.reply.end(undefined)
+            yield* Deferred.succeed(ended, undefined)
+          })
+      })
+      const answer = face.submit()
+      yield* Deferred.await(begun)
+      cable.cut()
+      yield* disconnected(face)
+      yield* Deferred.succeed(isCut, undefined)
+      yield* Deferred.await(ended)
+      cable.mend()
+      assert.strictEqual((yield* answer.error)._tag, "WorkerLost")
+      assert.strictEqual(sent, 1)
+    }))
+
+  it.live("of an ingress that is asked about a paid call meanwhile has it made, once, when it is back", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(cable.url)
+      const isCut = yield* Deferred.make<void>()
+      let sent = 0
+      const side = yield* worker(server.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(job.claim("notYetSent"))
+            yield* Deferred.await(isCut)
+            yield* Effect.orDie(Effect.all([job.commit, job.commit], { concurrency: 2 }))
+            yield* Effect.orDie(job.commit)
+            sent++
+            job.reply.start(head)
+            job.reply.end(undefined)
+          })
+      })
+      const answer = face.submit()
+      yield* answer.claimed
+      cable.cut()
+      yield* disconnected(face)
+      const asked = said(side, /^r\.chat\./)
+      yield* Deferred.succeed(isCut, undefined)
+      yield* asked
+      assert.strictEqual(sent, 0)
+      cable.mend()
+      yield* answer.usage
+      assert.deepStrictEqual([sent, answer.claims], [1, 1])
+    }))
+
+  it.live("and is away for longer ends the work", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(cable.url)
+      const { interrupted } = yield* halting(server.url)
+      const answer = face.submit()
+      yield* answer.receivedBytes("one, ".length)
+      cable.cut()
+      yield* Deferred.await(interrupted)
+    }))
+})

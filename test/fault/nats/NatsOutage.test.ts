@@ -1,0 +1,60 @@
+/** NATS goes away for five seconds under load, and comes back without the streams it held in memory. */
+import { assert, describe, it } from "@effect/vitest"
+import { chat, isHonest, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
+import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
+import { Load } from "../../fixture/client/Load.ts"
+
+const queueTimeoutMs = 4_000
+
+/**
+ * The longest that a request may take, in milliseconds: five seconds of outage, seven until a job is given up whose last
+ * frames were lost in it, and another attempt.
+ */
+const patienceMs = 15_000
+
+const outageMs = 5_000
+
+const ends = [
+  ["stopped", (gateway: Gateway) => gateway.nats.stop()],
+  ["killed", (gateway: Gateway) => gateway.nats.kill()]
+] as const
+
+describe.each(ends)("nats-server is %s for five seconds", { timeout: 90_000 }, (_, end) => {
+  it.live("nobody hangs, nothing dies, and afterwards all is as before", () =>
+    Gateway.run(
+      { workers: 2, environment: { GATEWAY_QUEUE_TIMEOUT_MS: String(queueTimeoutMs) } },
+      async (gateway) => {
+        gateway.provider.behave({ kind: "paced", chunks: 20, everyMs: 10 })
+        const load = new Load(gateway, { clients: 20, patienceMs })
+        await load.untilWhole(40)
+        await end(gateway)
+        const during = Array.from({ length: 10 }, () => outcomeOf(gateway.request(chat("free-chat"))))
+        // not to wait for anything: this is how long the outage lasts
+        await new Promise((resolve) => setTimeout(resolve, outageMs))
+        await gateway.nats.restart()
+        const back = performance.now()
+        await load.untilWhole(40, back)
+        console.log(`40 whole answers ${(performance.now() - back).toFixed(0)} ms after NATS was back`)
+        await load.stop()
+        console.log(load.tally)
+        console.log(`longest ${Math.max(...load.entries.map(({ tookMs }) => tookMs)).toFixed(0)} ms`)
+        assert.deepStrictEqual(load.entries.filter(({ outcome }) => !isHonest(outcome)), [])
+        // nobody waited for them beyond their deadline, which came while it was away
+        // how soon to come again depends on how fast the queue was served before
+        for (const outcome of await Promise.all(during)) {
+          assert.deepInclude(outcome, { kind: "refused", status: 503, code: "queue_timeout" })
+          assert.isAtLeast(Number(outcome.kind === "refused" ? outcome.retryAfter : 0), 1)
+        }
+
+        gateway.provider.behave({ kind: "answer" })
+        const batch = Array.from({ length: 200 }, (_, index) =>
+          outcomeOf(gateway.request(chat(index % 2 === 0 ? "free-chat" : "paid-chat", { stream: index % 3 === 0 }))))
+        assert.deepStrictEqual(tally(await Promise.all(batch)), { whole: 200 })
+        assert.isFalse([gateway.ingress, ...gateway.workers].some(({ hasExited }) =>
+          hasExited
+        ))
+        await untilNoJobs(gateway.nats)
+      }
+    ))
+})

@@ -1,0 +1,95 @@
+/** NATS runs out of disk, and loses patience with a client that does not read: what that costs, and what not. */
+import { assert, describe, it } from "@effect/vitest"
+import { jetstreamManager, StorageType } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
+import { Effect } from "effect"
+import { eventConfig } from "../../../shared/nats/EventStream.ts"
+import { events } from "../../../shared/nats/Storage.ts"
+import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
+import { type NatsAddress, NatsServer } from "../../fixture/nats/NatsServer.ts"
+import { small, VideoClient } from "../../fixture/client/VideoClient.ts"
+
+/** Makes the streams of events smaller than the gateway would: they reserve their room on the disk. */
+const keepLittle = async ({ url }: NatsAddress): Promise<void> => {
+  const connection = await connect({ servers: url.split(",") })
+  const manager = await jetstreamManager(connection)
+  for (const kept of Object.values(events)) {
+    await manager.streams.add({ ...eventConfig(kept, 1), max_bytes: 8 * 1024 * 1024 })
+  }
+  await connection.close()
+}
+
+/** Fills the disk up to what the server may use of it; returns how to make room again. */
+const fill = async ({ url }: NatsAddress): Promise<() => Promise<void>> => {
+  const connection = await connect({ servers: url.split(",") })
+  const manager = await jetstreamManager(connection)
+  await manager.streams.add({ name: "JUNK", subjects: ["junk"], storage: StorageType.File })
+  const megabyte = new Uint8Array(1_000_000)
+  const pour = async () => {
+    for (;;) {
+      const answer = await connection.request("junk", megabyte, { timeout: 10_000 })
+      if (answer.json<{ readonly error?: object }>().error !== undefined) return
+    }
+  }
+  await Promise.all(Array.from({ length: 8 }, pour))
+  return async () => {
+    await manager.streams.delete("JUNK")
+    await connection.close()
+  }
+}
+
+describe("a disk that is full", { timeout: 120_000 }, () => {
+  it.live("refuses new tasks with the time to come again, keeps those that there are, and holds up no chat", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const nats = yield* NatsServer.make({ config: "jetstream { max_file: 100MB }" })
+      yield* Effect.promise(() => keepLittle(nats))
+      yield* Gateway.runOn(nats, { services: ["video"] }, async (gateway) => {
+        const client = new VideoClient(gateway)
+        const first = await client.create(small)
+        await client.ended(first)
+        const makeRoom = await fill(nats)
+        const refused = await client.post(small)
+        assert.strictEqual(refused.status, 503)
+        assert.isAtLeast(Number(refused.headers.get("retry-after")), 1)
+        assert.deepStrictEqual(await outcomeOf(gateway.request(chat("paid-chat"))), { kind: "whole" })
+        assert.isAbove((await client.content(first)).bytes.length, 0)
+        await makeRoom()
+        const second = await client.create(small)
+        assert.deepInclude(await client.ended(second), { status: "completed" })
+        await untilNoJobs(nats, undefined, "video")
+      })
+    })))
+})
+
+describe("a client that does not read what NATS sends it", { timeout: 120_000 }, () => {
+  const streams = 24
+
+  it.live("is cut off; what it has missed becomes an error and never a whole answer, and it serves again", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const nats = yield* NatsServer.make({ config: `max_pending: 1MB, write_deadline: "1s"` })
+      yield* Gateway.runOn(nats, {}, async (gateway) => {
+        const { ingress, provider } = gateway
+        provider.behave({ kind: "hold", after: 1 })
+        // many times what NATS and the kernel keep for a client
+        provider.say("x".repeat(4_000_000))
+        const waiting = await Promise.all(
+          Array.from({ length: streams }, () => begun(gateway.request(chat("free-chat", { stream: true }))))
+        )
+        ingress.freeze()
+        provider.release()
+        await eventually(() => Promise.resolve(nats.log), (log) => log.includes("Slow Consumer"), 20_000)
+        ingress.thaw()
+        provider.behave({ kind: "answer" })
+        const outcomes = tally(await Promise.all(waiting.map((stream) => stream.outcome())))
+        console.log(outcomes)
+        const { "failed answer_lost": answers = 0, "failed worker_lost": workers = 0, whole = 0 } = outcomes
+        assert.isAbove(answers + workers, 0)
+        assert.strictEqual(answers + workers + whole, streams)
+        assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"))), { kind: "whole" })
+        await untilNoJobs(nats)
+      })
+    })))
+})

@@ -1,0 +1,365 @@
+/** Jobs whose worker or ingress fails under them: another attempt where that is safe, an error where it is not. */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Exit } from "effect"
+import type { ServedJob } from "../../../shared/bus/worker/JobServer.ts"
+import { inlineBodyBytes } from "../../../shared/bus/protocol/Timings.ts"
+import { PoisonJob, WorkerLost } from "../../../shared/contract/JobError.ts"
+import { untilJobs, untilNoJobs } from "../../fixture/nats/JobStream.ts"
+import { NatsServer } from "../../fixture/nats/NatsServer.ts"
+import { Cable } from "../../fixture/nats/Cable.ts"
+import { connected, disconnected, head, ingress, piece, reply, worker, write } from "../../fixture/bus/Sides.ts"
+
+/** Work that claims its job and then does nothing until it is interrupted, which it tells. */
+const stuck = (job: ServedJob, redispatch: "always" | "neverSent", interrupted: Deferred.Deferred<void>) =>
+  Effect.orDie(job.claim(redispatch)).pipe(
+    Effect.andThen(Effect.never),
+    Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined))
+  )
+
+// each waits for clocks of the protocol, and none for another
+describe.concurrent("a worker that dies", () => {
+  it.live("before it claims its job leaves it to another, which asks first", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(server.url)
+      const pulled = yield* Deferred.make<void>()
+      yield* worker(cable.url, { run: () => Effect.andThen(Deferred.succeed(pulled, undefined), Effect.never) })
+      const answer = face.submit()
+      yield* Deferred.await(pulled)
+      cable.cut()
+      let delivery = 0
+      yield* worker(server.url, {
+        run: (job) => {
+          delivery = job.pulled.delivery
+          return reply(job, { redispatch: "neverSent", pieces: [piece("answer")] })
+        }
+      })
+      yield* answer.usage
+      assert.strictEqual(answer.bytes.toString(), "answer")
+      assert.deepStrictEqual([delivery, answer.claims, answer.restarts], [2, 1, 0])
+      yield* Effect.promise(() => untilNoJobs(server))
+    }))
+
+  it.live("after its claim is replaced within seconds, but only where the client has nothing and a second call is free", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(server.url)
+      yield* worker(cable.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(job.claim(job.pulled.model === "paid" ? "neverSent" : "always"))
+            job.reply.start(head)
+            job.reply.write(piece("from the first"))
+            return yield* Effect.never
+          })
+      })
+      const free = face.submit({ model: "free" }, { takes: false })
+      const paid = face.submit({ model: "paid" }, { takes: false })
+      const begun = face.submit({ model: "begun" })
+      yield* Effect.forEach([free, paid, begun], (answer) => answer.receivedBytes(1))
+      const ran: Array<string> = []
+      yield* worker(server.url, {
+        run: (job) => {
+          ran.push(`${job.pulled.model} ${job.pulled.attempt}`)
+          return reply(job, { pieces: [piece("from the second")] })
+        }
+      })
+      cable.cut()
+      const from = performance.now()
+      assert.instanceOf(yield* paid.error, WorkerLost)
+      assert.instanceOf(yield* begun.error, WorkerLost)
+      yield* free.usage
+      assert.isBelow(performance.now() - from, 3_000)
+      assert.strictEqual(free.bytes.toString(), "from the second")
+      assert.strictEqual(free.restarts, 1)
+      assert.deepStrictEqual(ran, ["free 2"])
+    }))
+
+  it.live("twice over the same job is not replaced again", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const face = yield* ingress(server.url)
+      const answer = face.submit()
+      const ran: Array<number> = []
+      for (let attempt = 1; attempt <= 2; attempt++) {
+        const cable = yield* Cable.make(server.url)
+        yield* worker(cable.url, {
+          run: (job) =>
+            Effect.sync(() => ran.push(job.pulled.attempt)).pipe(
+              Effect.andThen(Effect.orDie(job.claim("always"))),
+              Effect.andThen(Effect.never)
+            )
+        })
+        yield* answer.claimedTimes(attempt)
+        cable.cut()
+      }
+      yield* worker(server.url, {
+        run: (job) =>
+          job.claim("always").pipe(
+            Effect.andThen(Effect.sync(() => ran.push(job.pulled.attempt))),
+            Effect.ignore
+          )
+      })
+      assert.instanceOf(yield* answer.error, PoisonJob)
+      assert.strictEqual(answer.restarts, 1)
+      // its queued messages are settled without anyone working on them
+      yield* Effect.promise(() => untilNoJobs(server))
+      assert.deepStrictEqual(ran, [1, 2])
+    }))
+})
+
+describe.concurrent("a worker that freezes", () => {
+  it.live("is replaced, and is stopped when it wakes: what it says then is not heard", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(server.url)
+      const interrupted = yield* Deferred.make<void>()
+      const frozen = yield* Deferred.make<void>()
+      const first = yield* worker(cable.url, {
+        slots: 1,
+        run: (job) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(job.claim("always"))
+            job.reply.start(head)
+            job.reply.write(piece("before"))
+            yield* Deferred.await(frozen)
+            job.reply.write(piece("asleep"))
+            return yield* Effect.never
+          }).pipe(Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined)))
+      })
+      const answer = face.submit({}, { takes: false })
+      yield* answer.receivedBytes("before".length)
+      cable.hold()
+      yield* Deferred.succeed(frozen, undefined)
+      const end = yield* Deferred.make<void>()
+      yield* worker(server.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(job.claim("always"))
+            job.reply.start(head)
+            job.reply.write(piece("anew, "))
+            yield* Deferred.await(end)
+            job.reply.write(piece("to the end"))
+            job.reply.end(undefined)
+          })
+      })
+      yield* answer.restarted
+      yield* answer.receivedBytes("anew, ".length)
+      cable.mend()
+      yield* Deferred.await(interrupted)
+      yield* Deferred.succeed(end, undefined)
+      yield* answer.usage
+      assert.strictEqual(answer.bytes.toString(), "anew, to the end")
+      assert.strictEqual(answer.restarts, 1)
+      assert.isTrue(first.isReady())
+      yield* Effect.promise(() => untilNoJobs(server))
+    }))
+})
+
+describe.concurrent("a paid call whose answer is lost with the wire", () => {
+  it.live("is not made again by the worker that made it, which is given the job once more", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(server.url)
+      const claimed = yield* Deferred.make<void>()
+      const held = yield* Deferred.make<void>()
+      let calls = 0
+      const only = yield* worker(cable.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            yield* Effect.orDie(job.claim("neverSent"))
+            calls++
+            yield* Deferred.succeed(claimed, undefined)
+            yield* Deferred.await(held)
+            job.reply.start(head)
+            job.reply.end(undefined)
+          })
+      })
+      const answer = face.submit({})
+      yield* Deferred.await(claimed)
+      const spoken = cable.holdAt(() => "before")
+      yield* Deferred.succeed(held, undefined)
+      yield* Effect.promise(() => spoken)
+      // the acknowledgement too
+      yield* Effect.promise(() => new Promise<void>((resolve) => only.nats.outbox.afterFlush(resolve)))
+      cable.cut()
+      yield* disconnected(only)
+      cable.mend()
+      yield* connected(only)
+      yield* answer.error
+      yield* Effect.promise(() => untilNoJobs(server))
+      assert.strictEqual(calls, 1)
+    }))
+})
+
+describe.concurrent("an ingress that dies", () => {
+  it.live("has its jobs interrupted, whatever they are about", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(cable.url)
+      const gone = yield* Deferred.make<void>()
+      const ends = { silent: yield* Deferred.make<void>(), writing: yield* Deferred.make<void>() }
+      yield* worker(server.url, {
+        run: (job) =>
+          job.pulled.model === "silent" ? stuck(job, "neverSent", ends.silent) : Effect.gen(function*() {
+            yield* Effect.orDie(job.claim("neverSent"))
+            job.reply.start(head)
+            yield* Deferred.await(gone)
+            for (;;) yield* write(job, Buffer.alloc(1_000))
+          }).pipe(Effect.onInterrupt(() => Deferred.succeed(ends.writing, undefined)))
+      })
+      const answers = ["silent", "writing"].map((model) => face.submit({ model }))
+      yield* Effect.forEach(answers, (answer) => answer.claimed)
+      cable.cut()
+      yield* disconnected(face)
+      yield* Deferred.succeed(gone, undefined)
+      yield* Deferred.await(ends.writing)
+      yield* Deferred.await(ends.silent)
+      yield* Effect.promise(() => untilNoJobs(server))
+    }))
+
+  it.live("while its worker fetches a body has the job interrupted", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(cable.url)
+      const claimed = yield* Deferred.make<void>()
+      const gone = yield* Deferred.make<void>()
+      const interrupted = yield* Deferred.make<void>()
+      yield* worker(server.url, {
+        run: (job) =>
+          Effect.orDie(job.claim("always")).pipe(
+            Effect.andThen(Deferred.succeed(claimed, undefined)),
+            Effect.andThen(Deferred.await(gone)),
+            Effect.andThen(job.body),
+            Effect.ignore,
+            Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined))
+          )
+      })
+      face.submit({ body: Buffer.alloc(inlineBodyBytes + 1) })
+      yield* Deferred.await(claimed)
+      cable.cut()
+      yield* disconnected(face)
+      yield* Deferred.succeed(gone, undefined)
+      yield* Deferred.await(interrupted)
+      yield* Effect.promise(() => untilNoJobs(server))
+    }))
+})
+
+/** Claims its job, waits, commits to it, and answers with what came of that. */
+const committing = (job: ServedJob, ready: Deferred.Deferred<void>, send: Deferred.Deferred<void>) =>
+  Effect.gen(function*() {
+    yield* Effect.orDie(job.claim("notYetSent"))
+    yield* Deferred.succeed(ready, undefined)
+    if (job.pulled.attempt === 1) yield* Deferred.await(send)
+    const exit = yield* Effect.exit(job.commit)
+    if (Exit.isFailure(exit)) return
+    job.reply.start(head)
+    job.reply.write(piece(`sent at attempt ${job.pulled.attempt}`))
+    job.reply.end(undefined)
+  })
+
+describe.concurrent("a paid job", () => {
+  it.live("that its worker had not sent when it died is sent by another", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(server.url)
+      const ready = yield* Deferred.make<void>()
+      const send = yield* Deferred.make<void>()
+      yield* worker(cable.url, { run: (job) => committing(job, ready, send) })
+      const answer = face.submit()
+      yield* answer.claimed
+      yield* worker(server.url, { run: (job) => committing(job, ready, send) })
+      cable.cut()
+      yield* answer.usage
+      assert.strictEqual(answer.bytes.toString(), "sent at attempt 2")
+    }))
+
+  it.live("is not sent by a worker that was thought to be lost, once another has it", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(server.url)
+      const ready = yield* Deferred.make<void>()
+      const send = yield* Deferred.make<void>()
+      const interrupted = yield* Deferred.make<void>()
+      let sent = 0
+      const run = (job: ServedJob) =>
+        committing(job, ready, send).pipe(
+          Effect.andThen(Effect.sync(() => sent++)),
+          Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined))
+        )
+      yield* worker(cable.url, { run, slots: 1 })
+      const answer = face.submit()
+      yield* answer.claimed
+      yield* worker(server.url, { run })
+      // it goes on, and does not know that nobody hears it
+      cable.hold()
+      yield* answer.restarted
+      yield* Deferred.succeed(send, undefined)
+      yield* answer.usage
+      assert.strictEqual(answer.bytes.toString(), "sent at attempt 2")
+      cable.mend()
+      yield* Deferred.await(interrupted)
+      assert.strictEqual(sent, 1)
+    }))
+
+  it.live("is not sent before ingress has agreed: that its claim has left says nothing", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(server.url)
+      const ready = yield* Deferred.make<void>()
+      const send = yield* Deferred.make<void>()
+      const sent: Array<number> = []
+      const run = (job: ServedJob) =>
+        Effect.andThen(committing(job, ready, send), Effect.sync(() => sent.push(job.pulled.attempt)))
+      yield* worker(cable.url, { run, slots: 1 })
+      const answer = face.submit()
+      yield* answer.claimed
+      // what it writes from here on is taken by its socket, and is heard by nobody
+      cable.hold()
+      yield* Deferred.succeed(send, undefined)
+      yield* worker(server.url, { run })
+      yield* answer.usage
+      cable.mend()
+      assert.strictEqual(answer.bytes.toString(), "sent at attempt 2")
+      assert.deepStrictEqual(sent, [2])
+    }))
+})
+
+describe.concurrent("a job that a frozen worker was given and did not claim", () => {
+  it.live("goes to another worker once others have overtaken it, before its turn would come again", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const cable = yield* Cable.make(server.url)
+      const face = yield* ingress(server.url)
+      const ran: Array<string> = []
+      const run = (job: ServedJob) =>
+        Effect.andThen(
+          reply(job),
+          Effect.sync(() => job.reply.started ? ran.push(`${job.pulled.model} ${job.pulled.attempt}`) : undefined)
+        )
+      const asleep = yield* worker(cable.url, { run, slots: 1 })
+      cable.hold()
+      const swallowed = face.submit({ model: "swallowed" })
+      // it goes to whoever asked first
+      yield* Effect.promise(() => untilJobs(server, ({ unacknowledged }) => unacknowledged === 1))
+      yield* worker(server.url, { run })
+      yield* face.submit({ model: "later" }).usage
+      yield* swallowed.usage
+      // its turn would have come again as the first attempt
+      assert.deepStrictEqual(ran, ["later 1", "swallowed 2"])
+      cable.mend()
+      yield* connected(asleep)
+      yield* Effect.promise(() => untilNoJobs(server))
+      // what the sleeper finds, it asks for, and is told that it is over
+      assert.deepStrictEqual(ran, ["later 1", "swallowed 2"])
+    }))
+})

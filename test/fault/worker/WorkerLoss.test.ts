@@ -1,0 +1,176 @@
+/**
+ * A worker that dies, freezes or loses its ingress in the middle of a job.
+ *
+ * Each test starts with one worker, so that it is known who has the job, and starts the other one afterwards.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { begun, chat, outcomeOf } from "../../fixture/client/ChatClient.ts"
+import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
+
+const since = (start: number) => performance.now() - start
+
+describe("a worker is killed", { timeout: 90_000 }, () => {
+  // Noticed by construction within 0.9 s: 0.3 s of silence and pings that NATS answers with 503 for 0.35 s, at a look every
+  // 0.2 s. Half a second more is for a busy machine, and still well below what a frozen worker takes to be noticed.
+  const noticedWithinMs = 1_400
+
+  it.live(
+    "before the first byte: within a second another worker gives the answer",
+    () =>
+      Gateway.run({}, async (gateway) => {
+        for (const stream of [false, true, true]) {
+          gateway.provider.behaveOnce({ kind: "silent" })
+          const answer = outcomeOf(gateway.request(chat("free-chat", { stream })))
+          await gateway.provider.nextRequest()
+          const dying = gateway.workers.at(-1)!
+          await gateway.startWorker()
+          const killed = performance.now()
+          await dying.kill()
+          await gateway.provider.nextRequest()
+          const noticed = since(killed)
+          console.log(`kill -9 noticed after ${noticed.toFixed(0)} ms`)
+          assert.isBelow(noticed, noticedWithinMs)
+          assert.deepStrictEqual(await answer, { kind: "whole" })
+        }
+        await untilNoJobs(gateway.nats)
+      })
+  )
+
+  it.live("twice over the same request: that one is given up, and the third worker serves all others", () =>
+    Gateway.run({}, async (gateway) => {
+      gateway.provider.behave({ kind: "silent" })
+      const answer = gateway.request(chat("free-chat"))
+      for (let worker = 0; worker < 2; worker++) {
+        await gateway.provider.nextRequest()
+        await gateway.startWorker()
+        await gateway.workers[worker]!.kill()
+      }
+      const refused = await answer
+      assert.strictEqual(refused.headers.get("x-should-retry"), "false")
+      assert.deepInclude(await outcomeOf(Promise.resolve(refused)), {
+        kind: "refused",
+        status: 502,
+        code: "poison_request"
+      })
+      const [ingress] = gateway.ingresses
+      assert.include(ingress!.log, "it has ended two workers")
+      const metrics = await (await fetch(`${ingress!.healthUrl}/metrics`)).text()
+      assert.match(metrics, /^gateway_queue_poison_jobs_total\{[^}]*workload="chat"[^}]*\} 1$/m)
+      gateway.provider.behave({ kind: "answer" })
+      assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"))), { kind: "whole" })
+      // the stream gives the last attempt out again, and no worker begins it
+      await untilNoJobs(gateway.nats)
+      assert.lengthOf(gateway.provider.requests, 3)
+    }))
+
+  it.live("before the first byte of a paid call: an error, and the call is not made twice", () =>
+    Gateway.run({}, async (gateway) => {
+      gateway.provider.behave({ kind: "silent" })
+      const answer = gateway.request(chat("paid-chat"))
+      await gateway.provider.nextRequest()
+      await gateway.startWorker()
+      await gateway.workers[0]!.kill()
+      assert.deepInclude(await outcomeOf(answer), { kind: "refused", status: 502, code: "worker_lost" })
+      // the stream gives the job out again when its worker has not been heard of for six seconds
+      await untilNoJobs(gateway.nats)
+      assert.lengthOf(gateway.provider.requests, 1)
+    }))
+
+  it.live("after the first byte: the stream ends with an error, not as if it were whole", () =>
+    Gateway.run({}, async (gateway) => {
+      for (const model of ["free-chat", "paid-chat"]) {
+        gateway.provider.behaveOnce({ kind: "hold", after: 2 })
+        const stream = await begun(gateway.request(chat(model, { stream: true })))
+        const dying = gateway.workers.at(-1)!
+        await gateway.startWorker()
+        const killed = performance.now()
+        await dying.kill()
+        assert.deepStrictEqual(await stream.outcome(), { kind: "failed", code: "worker_lost" })
+        assert.isBelow(since(killed), noticedWithinMs)
+      }
+      assert.lengthOf(gateway.provider.requests, 2)
+      assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"))), { kind: "whole" })
+    }))
+})
+
+describe("a worker is frozen", { timeout: 90_000 }, () => {
+  // It has one slot, so that it does not hold on to the second attempt by a pull request that stands.
+  const options = { environment: { WORKER_SLOTS: "1" } }
+  // 0.3 s of silence and 1.9 s without an answer to the ping, each seen at the next look, every 0.2 s.
+  const noticedWithinMs = 3_000
+
+  it.live("before the first byte: another worker gives the answer; once awake, it stops its call and serves again", () =>
+    Gateway.run(options, async (gateway) => {
+      gateway.provider.behave({ kind: "silent" })
+      const answer = outcomeOf(gateway.request(chat("free-chat", { stream: true })))
+      const stale = await gateway.provider.nextRequest()
+      const [frozen] = gateway.workers
+      const other = await gateway.startWorker()
+      const froze = performance.now()
+      frozen!.freeze()
+      const call = await gateway.provider.nextRequest()
+      console.log(`a freeze noticed after ${since(froze).toFixed(0)} ms`)
+      assert.isBelow(since(froze), noticedWithinMs)
+      call.release()
+      assert.deepStrictEqual(await answer, { kind: "whole" })
+
+      frozen!.thaw()
+      assert.strictEqual(await stale.closed, "aborted")
+      await other.terminate()
+      gateway.provider.behave({ kind: "answer" })
+      assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"))), { kind: "whole" })
+      await untilNoJobs(gateway.nats)
+    }))
+
+  it.live("after the first byte: the stream ends with an error; once awake, it stops its call and serves again", () =>
+    Gateway.run(options, async (gateway) => {
+      gateway.provider.behaveOnce({ kind: "hold", after: 2 })
+      const stream = await begun(gateway.request(chat("free-chat", { stream: true })))
+      const call = await gateway.provider.nextRequest()
+      const froze = performance.now()
+      gateway.workers[0]!.freeze()
+      assert.deepStrictEqual(await stream.outcome(), { kind: "failed", code: "worker_lost" })
+      assert.isBelow(since(froze), noticedWithinMs)
+      gateway.workers[0]!.thaw()
+      assert.strictEqual(await call.closed, "aborted")
+      assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"))), { kind: "whole" })
+      await untilNoJobs(gateway.nats)
+    }))
+
+  it.live("with free slots: the jobs that it was given go to another one, each is answered once", () =>
+    Gateway.run({ workers: 2 }, async (gateway) => {
+      gateway.workers[0]!.freeze()
+      const started = performance.now()
+      const answers = Array.from({ length: 20 }, () => gateway.request(chat("free-chat")).then(outcomeOf))
+      const outcomes = await Promise.all(answers)
+      console.log(`20 answers beside a frozen worker after ${since(started).toFixed(0)} ms`)
+      assert.isTrue(outcomes.every(({ kind }) => kind === "whole"))
+      gateway.workers[0]!.thaw()
+      await untilNoJobs(gateway.nats)
+      assert.lengthOf(gateway.provider.requests, 20)
+    }))
+})
+
+describe("the ingress is killed", { timeout: 90_000 }, () => {
+  it.live("in the middle of streams and before their first byte: the worker ends every call and is free again", () =>
+    Gateway.run({}, async (gateway) => {
+      gateway.provider.behave({ kind: "hold", after: 2 })
+      const streams = await Promise.all(
+        Array.from({ length: 5 }, () => begun(gateway.request(chat("free-chat", { stream: true }))))
+      )
+      gateway.provider.behave({ kind: "silent" })
+      const waiting = Array.from({ length: 5 }, () => outcomeOf(gateway.request(chat("paid-chat"))))
+      await gateway.provider.until(() => gateway.provider.requests.length === 10)
+      const killed = performance.now()
+      await gateway.ingress.kill()
+      const ends = await Promise.all(gateway.provider.requests.map(({ closed }) => closed))
+      console.log(`calls closed ${since(killed).toFixed(0)} ms after their ingress was killed`)
+      // the worker learns it from NATS's answer to its next heartbeat, one every two seconds
+      assert.isBelow(since(killed), 5_000)
+      assert.deepStrictEqual(ends, Array.from({ length: 10 }, () => "aborted"))
+      const outcomes = await Promise.all([...streams.map((stream) => stream.outcome()), ...waiting])
+      assert.deepStrictEqual(outcomes.map(({ kind }) => kind), Array.from({ length: 10 }, () => "broken"))
+      await untilNoJobs(gateway.nats)
+    }))
+})

@@ -1,0 +1,194 @@
+/**
+ * `npm run figures`: what the gateway promises under failure and under load, measured, each beside what it has to be. Takes
+ * some minutes; the figures mean something only where nothing else is on the machine. The exit code says whether all hold.
+ *
+ * FIGURES (some of them, by the beginnings of their names, separated by commas; default: all).
+ */
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import { Config, Console, Effect, Logger, Schema } from "effect"
+import { isHonest } from "../fixture/client/ChatClient.ts"
+import { Gateway, type GatewayOptions } from "../fixture/gateway/Gateway.ts"
+import { askChat, Load } from "../fixture/client/Load.ts"
+import { NatsCluster } from "../fixture/nats/NatsCluster.ts"
+import { chaos } from "../chaos/Chaos.ts"
+import { fairness } from "./Fairness.ts"
+import * as LongStreams from "./LongStreams.ts"
+import * as ManyStreams from "./ManyStreams.ts"
+import * as Overload from "./Overload.ts"
+import * as RollingDeploy from "./RollingDeploy.ts"
+import { slowWorker } from "./SlowWorker.ts"
+import { noticed } from "./WorkerLoss.ts"
+
+/** What was measured, what it has to be, and whether it is. */
+type Row = readonly [name: string, measured: string, wanted: string, holds: boolean]
+
+class Missed extends Schema.TaggedError<Missed>()("Missed", { names: Schema.Array(Schema.String) }) {
+  override get message() {
+    return `not as promised: ${this.names.join("; ")}`
+  }
+}
+
+const ms = (value: number) => `${value.toFixed(0)} ms`
+const count = (value: number) => `${value}`
+const atMost = (
+  name: string,
+  value: number,
+  most: number,
+  show = ms
+): Row => [name, show(value), `≤ ${show(most)}`, value <= most]
+
+const on = <A>(options: GatewayOptions, use: (gateway: Gateway) => Promise<A>): Effect.Effect<A> =>
+  Effect.scoped(Effect.flatMap(Gateway.make(options), (gateway) => Effect.promise(() => use(gateway))))
+
+const log = () => undefined
+
+// with one slot, so that the frozen worker is not given the job once more
+const workerLoss = on({ environment: { WORKER_SLOTS: "1" } }, async (gateway) => [
+  atMost("worker kill -9 noticed", await noticed(gateway, (worker) => worker.kill()), 1_000),
+  atMost("worker freeze noticed", await noticed(gateway, (worker) => worker.freeze()), 3_000)
+])
+
+const randomDeaths = on(
+  { ingresses: 2, workers: 3, wired: true },
+  async (gateway): Promise<ReadonlyArray<Row>> => {
+    const among = ["kill -9 a worker"] as const
+    const playing = { seed: 7, clients: 32, forMs: 0, requests: 2_000, everyMs: 1_500, among, log }
+    const { doubled, faults, lost, requests, unsent } = await chaos({ gateway, servers: [gateway.nats] }, playing)
+    const deaths = faults["kill -9 a worker"] ?? 0
+    const during = `${deaths} deaths of workers during ${requests} jobs`
+    return [
+      atMost(`${during}: jobs lost`, lost.length, 0, count),
+      // whether a call that ingress has agreed to was still made nobody can know
+      atMost(`${during}: failed between agreement and call`, unsent.length, deaths, count),
+      atMost(`${during}: paid calls made twice`, doubled.length, 0, count)
+    ]
+  }
+)
+
+const services = ["images", "video", "embeddings", "rerank", "speech"]
+
+const deploy = on(
+  { ingresses: 2, workers: 2, services, environment: RollingDeploy.environment },
+  async (gateway): Promise<ReadonlyArray<Row>> => {
+    const options = { services, clients: 64, perSecond: 200, log }
+    const { failed, perSecond, requests } = await RollingDeploy.rollingDeploy(gateway, options)
+    const name = `deploy of every process at ${perSecond.toFixed(0)} of 200 requests/s: failed of ${requests}`
+    return [atMost(name, failed.length, 0, count)]
+  }
+)
+
+const quietTenants = Effect.map(fairness, ({ busy, p95 }): ReadonlyArray<Row> => [
+  atMost("p95 wait of quiet tenants beside 900 queued jobs", p95, 200),
+  [
+    "share of the time in which slots but the reserve were busy meanwhile",
+    `${(100 * busy).toFixed(1)} %`,
+    "≥ 95 %",
+    busy >= 0.95
+  ]
+])
+
+const longStreams = on(
+  { ingresses: 2, environment: LongStreams.environment },
+  async (gateway): Promise<ReadonlyArray<Row>> => {
+    const { asked, failed, most, open, p95 } = await LongStreams.longStreams(gateway, 45_000)
+    return [
+      atMost("p95 wait of a quiet tenant beside 500 streams of 30 s, 64 slots", p95, 500),
+      ["the longest of them", ms(most), "", true],
+      atMost(`requests of the quiet tenant that failed, of ${asked}`, failed, 0, count),
+      ["slots that the streams had at the end", `${open}`, "≥ 56", open >= 56]
+    ]
+  }
+)
+
+const oneSlower = Effect.map(slowWorker(6_000), ({ even, oneSlower }): ReadonlyArray<Row> => [
+  ["p95 wait at 80 % load, four even workers", ms(even), "", true],
+  [
+    "the same with one of them four times slower",
+    ms(oneSlower),
+    `≤ ${ms(1.5 * even)} (1.5 times)`,
+    oneSlower <= 1.5 * even
+  ]
+])
+
+const leader = Effect.scoped(Effect.gen(function*() {
+  const cluster = yield* NatsCluster.make()
+  const gateway = yield* Gateway.makeOn(cluster, { workers: 2, environment: { NATS_REPLICAS: "3" } })
+  return yield* Effect.promise(async (): Promise<ReadonlyArray<Row>> => {
+    gateway.provider.behave({ kind: "paced", chunks: 5, everyMs: 10 })
+    const ask = (index: number, id: string) => askChat(index % 2 === 0 ? "free-chat" : "paid-chat", id)
+    const load = new Load(gateway, { clients: 16, patienceMs: 60_000, ask })
+    await load.untilWhole(100)
+    await (await cluster.leaderOf("JOBS_CHAT")).kill()
+    const killed = performance.now()
+    await load.untilWhole(100, killed, 60_000)
+    const tookMs = performance.now() - killed
+    await load.stop()
+    const failed = load.entries.filter(({ outcome }) => outcome.kind !== "whole").length
+    const lost = load.entries.filter(({ outcome }) => !isHonest(outcome)).length
+    return [
+      atMost("leader of the stream lost, of three nodes: normal again after", tookMs, 10_000),
+      atMost(`requests that were told nothing or no time to come again, of ${load.entries.length}`, lost, 0, count),
+      ["requests that failed", `${failed}`, "", true]
+    ]
+  })
+}))
+
+const abort = on(
+  { environment: ManyStreams.environment(4_096) },
+  async (gateway) => [
+    atMost("4,096 clients leave: no call to the provider open after", await ManyStreams.abortAll(gateway, 4_096), 2_000)
+  ]
+)
+
+const streams = on(
+  { environment: ManyStreams.environment(5_000) },
+  async (gateway): Promise<ReadonlyArray<Row>> => {
+    const { ingressKb, whole, workerKb } = await ManyStreams.openStreams(gateway, 5_000)
+    return [
+      ["5,000 open streams: complete", `${whole}`, "5000", whole === 5_000],
+      atMost("each in the worker", workerKb, 50, (kb) => `${kb.toFixed(1)} KB`),
+      ["each in the ingress", `${ingressKb.toFixed(1)} KB`, "", true]
+    ]
+  }
+)
+
+const overload = on(
+  { environment: Overload.environment },
+  async (gateway): Promise<ReadonlyArray<Row>> => {
+    const { best, grownMb, overloaded, toldWithinMs } = await Overload.overload(gateway, 10_000)
+    const share = overloaded / best
+    return [
+      ["answers at three times the capacity, of the best", `${(100 * share).toFixed(0)} %`, "≥ 90 %", share >= 0.9],
+      atMost("most of those turned away told within", toldWithinMs, 100),
+      ["growth of the ingress meanwhile", `${grownMb.toFixed(0)} MB`, "", true]
+    ]
+  }
+)
+
+const figures: Readonly<Record<string, Effect.Effect<ReadonlyArray<Row>>>> = {
+  workerLoss,
+  randomDeaths,
+  deploy,
+  quietTenants: Effect.scoped(quietTenants),
+  longStreams,
+  oneSlower,
+  leader,
+  abort,
+  streams,
+  overload
+}
+
+const run = Effect.gen(function*() {
+  const wanted = (yield* Config.String("FIGURES").pipe(Config.withDefault(""))).split(",").map((name) => name.trim())
+  const missed: Array<string> = []
+  for (const [key, measure] of Object.entries(figures)) {
+    if (!wanted.some((name) => key.startsWith(name))) continue
+    for (const [name, measured, promised, holds] of yield* measure) {
+      yield* Console.log(`${holds ? "  " : "✗ "}${name.padEnd(76)} ${measured.padStart(10)}   ${promised}`)
+      if (!holds) missed.push(name)
+    }
+  }
+  if (missed.length > 0) return yield* new Missed({ names: missed })
+}).pipe(Effect.provide(Logger.layer([])))
+
+NodeRuntime.runMain(run)

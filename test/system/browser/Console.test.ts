@@ -1,0 +1,645 @@
+/**
+ * The console in a real browser, over a whole gateway: what an administrator does there is what clients of the gateway
+ * then meet.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import axe, { type AxeResults } from "axe-core"
+import { ConfigProvider, DateTime, Effect, Layer } from "effect"
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import OpenAI from "openai"
+import type { BrowserContext, Page } from "playwright-core"
+import { beforeAll } from "vitest"
+import { freePort } from "../../../deploy/local/settings/Ports.ts"
+import { makeTracing } from "../../../deploy/local/processes/Tracing.ts"
+import { Nats } from "../../../shared/nats/Nats.ts"
+import { chat } from "../../fixture/client/ChatClient.ts"
+import { complaints, noBrowser, sharedBrowser } from "../../fixture/gateway/Browser.ts"
+import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
+import { detours } from "../../fixture/client/Detours.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { providerKey, testAdminToken } from "../../fixture/gateway/Gateway.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { store, usageEvent } from "../../fixture/nats/UsageEvents.ts"
+
+const pages = [
+  ["/keys", "API Keys"],
+  ["/usage", "Usage"],
+  ["/requests", "Requests"],
+  ["/models", "Models & Providers"],
+  ["/queues", "Queues & Workers"],
+  ["/playground", "Playground"],
+  ["/api-reference", "Admin API"]
+] as const
+
+/** For people to look at. */
+const screenshots = join(import.meta.dirname, "screenshots")
+
+const reason = noBrowser === undefined ? "" : ` (left out: ${noBrowser})`
+
+describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { timeout: 60_000 }, () => {
+  let port = 0
+  let tracing = makeTracing(port)
+  beforeAll(async () => {
+    port = await Effect.runPromise(freePort())
+    tracing = makeTracing(port)
+  })
+  const gateway = sharedGateway({
+    services: ["images", "speech", "video"],
+    environmentOf: (service) => tracing(service),
+    ...detours,
+    providers: (baseUrl) =>
+      `${detours.providers(baseUrl)}
+  packaged: { protocol: ai-sdk, apiKey: ${providerKey}, options: { package: "@ai-sdk/openai" } }`
+  })
+  const open = sharedBrowser()
+  let url = ""
+  /** A window in which somebody is signed in. */
+  let context: BrowserContext
+  let page: Page
+  let heard: ReadonlyArray<string> = []
+
+  beforeAll(async () => {
+    mkdirSync(screenshots, { recursive: true })
+    await gateway().startConsole({ PORT: String(port) })
+    url = `http://127.0.0.1:${port}`
+    context = await open({ viewport: { width: 1280, height: 860 }, reducedMotion: "reduce" })
+    page = await context.newPage()
+    page.setDefaultTimeout(15_000)
+    heard = complaints(page)
+  })
+
+  const goTo = async (path: string, title: string) => {
+    await page.goto(`${url}${path}`)
+    await page.getByRole("heading", { level: 1, name: title }).waitFor()
+  }
+
+  const shoot = async (name: string) => {
+    // what slides into its place has come there
+    await page.evaluate(() =>
+      Promise.allSettled(
+        document.getAnimations()
+          .filter((animation) => Number.isFinite(animation.effect?.getComputedTiming().endTime))
+          .map((animation) => animation.finished)
+      )
+    )
+    await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true, animations: "disabled" })
+  }
+
+  /** What axe finds that keeps people out, as one line each. */
+  const barriers = async (): Promise<ReadonlyArray<string>> => {
+    await page.evaluate(axe.source)
+    const { violations } = await page.evaluate<AxeResults>("axe.run({ resultTypes: ['violations'] })")
+    return violations
+      .filter(({ impact }) => impact === "serious" || impact === "critical")
+      .map(({ help, id, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`)
+  }
+
+  /** Takes pictures of the page as it is, light and dark, wide and narrow; what is wrong with it is the answer. */
+  const inEveryLook = async (name: string): Promise<ReadonlyArray<string>> => {
+    const found: Array<string> = []
+    for (const colorScheme of ["light", "dark"] as const) {
+      for (const width of [1280, 380]) {
+        await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
+        await page.setViewportSize({ width, height: 860 })
+        await page.waitForFunction(
+          (scheme) => document.documentElement.dataset["mantineColorScheme"] === scheme,
+          colorScheme
+        )
+        await shoot(`${name}-${colorScheme}-${width}`)
+        // each colour and each width once: looking takes seconds
+        if ((colorScheme === "light") === (width === 1280)) {
+          found.push(...(await barriers()).map((barrier) => `${colorScheme} ${width}: ${barrier}`))
+        }
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+        if (overflow > 0) found.push(`${colorScheme} ${width}: ${overflow} pixels too wide`)
+      }
+    }
+    await page.emulateMedia({ colorScheme: "light" })
+    await page.setViewportSize({ width: 1280, height: 860 })
+    return found
+  }
+
+  const createKey = async (name: string): Promise<string> => {
+    await goTo("/keys", "API Keys")
+    await page.getByRole("button", { name: "Create key" }).first().click()
+    const dialog = page.getByRole("dialog")
+    await dialog.getByLabel("Name").fill(name)
+    await dialog.getByRole("button", { name: "Create key" }).click()
+    const secret = await dialog.getByTestId("secret").innerText()
+    assert.match(secret, /^sk-gw-[0-9A-Za-z]{32}$/)
+    return secret
+  }
+
+  it("lets in by the admin token alone, and shows nothing before", async () => {
+    await page.goto(`${url}/usage`)
+    await page.getByRole("heading", { name: "Sign in to the console" }).waitFor()
+    assert.deepStrictEqual(await barriers(), [])
+    await shoot("sign-in")
+    await page.getByLabel("Admin token").fill("not the admin token at all")
+    await page.getByRole("button", { name: "Sign in" }).click()
+    await page.getByRole("alert").getByText("This is not the admin token").waitFor()
+    await page.getByLabel("Admin token").fill(testAdminToken)
+    await page.getByLabel("Your name").fill("Ada")
+    await page.getByRole("button", { name: "Sign in" }).click()
+    await page.getByRole("heading", { level: 1, name: "Usage" }).waitFor()
+    await page.getByText("Ada", { exact: true }).waitFor()
+  })
+
+  it("makes a key that the official client uses at once, and ends it within a second", async () => {
+    const secret = await createKey("browser test")
+    await shoot("new-key")
+    const openai = new OpenAI({ baseURL: `${gateway().url}/v1`, apiKey: secret, maxRetries: 0 })
+    const tried = () =>
+      openai.chat.completions.create({ model: "local-chat", messages: [{ role: "user", content: "Hello" }] }).then(
+        () => undefined,
+        (error: unknown) => error
+      )
+    const ask = async () => {
+      const error = await tried()
+      return error === undefined ? 200 : error instanceof OpenAI.APIError ? error.status : error
+    }
+    await eventually(ask, (status) => status === 200, 1_000)
+
+    await page.getByRole("dialog").getByRole("button", { name: "Done" }).click()
+    assert.notInclude(await page.content(), secret)
+    const row = page.getByRole("row").filter({ hasText: "browser test" })
+    await row.getByText("Active").waitFor()
+
+    await row.getByRole("button", { name: "Actions for browser test" }).click()
+    await page.getByRole("menuitem", { name: "Disable" }).click()
+    await row.getByText("Disabled").waitFor()
+    assert.strictEqual(await ask(), 403)
+    await row.getByRole("button", { name: "Actions for browser test" }).click()
+    await page.getByRole("menuitem", { name: "Enable" }).click()
+    await row.getByText("Active").waitFor()
+    assert.strictEqual(await ask(), 200)
+
+    await row.getByRole("button", { name: "Actions for browser test" }).click()
+    await page.getByRole("menuitem", { name: "Edit limits" }).click()
+    await page.getByRole("dialog").getByLabel("Requests per minute").fill("3")
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click()
+    await row.getByText("3 req/min").waitFor()
+    const refusal = await eventually(tried, (error) => error !== undefined, 15_000)
+    if (!(refusal instanceof OpenAI.RateLimitError)) assert.fail(`not refused by its limit: ${refusal}`)
+    assert.strictEqual(refusal.code, "rate_limit_exceeded")
+    assert.strictEqual(refusal.headers.get("x-ratelimit-limit-requests"), "3")
+    assert.strictEqual(refusal.headers.get("x-ratelimit-remaining-requests"), "0")
+    // the window, and what the ledger rounds its moments by
+    const retryAfter = Number(refusal.headers.get("retry-after"))
+    assert.isTrue(retryAfter >= 1 && retryAfter <= 65, `${retryAfter}`)
+
+    await row.getByRole("button", { name: "Actions for browser test" }).click()
+    await page.getByRole("menuitem", { name: "Revoke" }).click()
+    const confirmation = page.getByRole("dialog", { name: "Revoke this key?" })
+    await confirmation.getByRole("button", { name: "Revoke key" }).click()
+    await row.waitFor({ state: "detached" })
+    await eventually(ask, (status) => status === 401, 1_000)
+
+    await page.getByRole("tab", { name: "Log of changes" }).click()
+    const log = page.getByRole("list", { name: "Changes of keys" }).getByRole("listitem").filter({
+      hasText: "browser test"
+    })
+    await log.first().getByText("Revoked").waitFor()
+    assert.deepStrictEqual(
+      (await log.allInnerTexts()).map((text) => text.split("\n")[0]?.toLowerCase()),
+      ["revoked", "edited", "enabled", "disabled", "created"]
+    )
+    assert.include(await log.first().innerText(), "by Ada")
+  })
+
+  it("changes what was changed in the form, and nothing that others have changed meanwhile or it cannot show", async () => {
+    const other = await ConsoleClient.signedIn(port, "Grace")
+    const made = await other.send<{ readonly key: { readonly id: string } }>("POST", "/api/keys", {
+      name: "edited by two",
+      expiresAt: "2099-01-31T12:34:56Z",
+      monthlyBudgetUsd: 0.005,
+      requestsPerMinute: 10
+    })
+    await goTo("/keys", "API Keys")
+    const row = page.getByRole("row").filter({ hasText: "edited by two" })
+    const open = async () => {
+      await row.getByRole("button", { name: "Actions for edited by two" }).click()
+      await page.getByRole("menuitem", { name: "Edit limits" }).click()
+    }
+    await open()
+    // it has leaked, and is stopped while the form is open
+    await other.send("PATCH", `/api/keys/${made.body.key.id}`, { disabled: true, requestsPerMinute: 1 })
+    await page.getByRole("dialog").getByLabel("Tokens per minute").fill("9000")
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click()
+    await row.getByText("9K tok/min").waitFor()
+    const { body } = await other.send<ReadonlyArray<object>>("GET", "/api/keys")
+    assert.deepInclude(body.find((key) => "name" in key && key.name === "edited by two"), {
+      disabled: true,
+      expiresAt: "2099-01-31T12:34:56.000Z",
+      monthlyBudgetUsd: 0.005,
+      requestsPerMinute: 1,
+      tokensPerMinute: 9_000
+    })
+    await open()
+    await page.getByRole("dialog").getByLabel("Requests per minute").fill("")
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click()
+    await row.getByText("1 req/min").waitFor({ state: "detached" })
+  })
+
+  it("is used by the keyboard alone: a dialog takes the focus, keeps it, and gives it back", async () => {
+    await goTo("/keys", "API Keys")
+    const create = page.getByRole("button", { name: "Create key" }).first()
+    await create.focus()
+    await page.keyboard.press("Enter")
+    const dialog = page.getByRole("dialog")
+    await dialog.waitFor()
+    await page.waitForFunction(() => document.activeElement instanceof HTMLInputElement)
+    for (let step = 0; step < 12; step++) {
+      await page.keyboard.press("Tab")
+      assert.isTrue(await dialog.evaluate((element) => element.contains(document.activeElement)))
+    }
+    await page.keyboard.press("Escape")
+    await dialog.waitFor({ state: "detached" })
+    await page.waitForFunction(() => document.activeElement?.textContent?.includes("Create key") === true)
+  })
+
+  it("counts what a key was used for within seconds, by key and model, in chart, table and file", async () => {
+    const secret = await createKey("counted")
+    const openai = new OpenAI({ baseURL: `${gateway().url}/v1`, apiKey: secret })
+    for (let index = 0; index < 3; index++) {
+      await openai.chat.completions.create({ model: "local-chat", messages: [{ role: "user", content: "Hello" }] })
+    }
+    await eventually(
+      () => page.evaluate(async () => (await fetch("/api/keys")).text()),
+      (text) => /"name":"counted".*?"requestsThisMonth":3\b/.test(text),
+      20_000
+    )
+    await goTo("/usage", "Usage")
+    await page.getByRole("combobox", { name: "Divided" }).click()
+    await page.getByRole("option", { name: "By key" }).click()
+    const requests = page.getByRole("region", { name: "Requests" })
+    await requests.getByText("counted").waitFor()
+    await requests.getByText("Table", { exact: true }).click()
+    const headings = await requests.getByRole("columnheader").allInnerTexts()
+    const today = requests.getByRole("row").nth(1)
+    assert.strictEqual(await today.getByRole("cell").nth(headings.indexOf("counted")).innerText(), "3")
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("link", { name: "CSV" }).click()
+    ])
+    assert.match(download.suggestedFilename(), /^usage-[\d-]+\.csv$/)
+
+    await goTo("/requests", "Requests")
+    await page.getByRole("row").filter({ hasText: "counted" }).first().getByText("answered").waitFor()
+  })
+
+  describe("a request's trace", () => {
+    const rows = () => page.getByRole("tree", { name: "Trace" }).getByRole("treeitem")
+    const details = () => page.getByRole("region", { name: "Selected span" })
+    /** Of a stream that its provider failed at first. */
+    let requestId = ""
+
+    it("is drawn from ingress to the last call of the provider", async () => {
+      gateway().provider.behaveInTurn(
+        "patient-chat",
+        { kind: "status", status: 503 },
+        { kind: "paced", chunks: 10, everyMs: 30 }
+      )
+      const response = await gateway().request(chat("patient-chat", { stream: true }))
+      await response.text()
+      requestId = response.headers.get("x-request-id") ?? assert.fail("the answer names no request")
+      await goTo("/requests", "Requests")
+      await page.getByRole("row").filter({ hasText: "patient-chat" }).first().getByRole("link").click()
+      await page.getByRole("heading", { level: 1, name: "chat.completions" }).waitFor()
+      await rows().nth(4).waitFor()
+      const expected = [
+        /^Ingress POST \/v1\/chat\/completions begins at 0 ms, lasts [\d.]+ m?s$/,
+        /^Queue jobs\.chat\.default begins at /,
+        /^Worker chat · patient-chat begins at /,
+        /^Attempt 1 ProviderFailed patient · patient-chat begins at /,
+        /^Attempt 2 retry patient · patient-chat begins at .*, lasts .* first token at [\d.]+ m?s$/
+      ]
+      for (const [index, name] of expected.entries()) {
+        await rows().nth(index).and(page.getByRole("treeitem", { name })).waitFor()
+      }
+      assert.deepStrictEqual(
+        await rows().evaluateAll((rows) => rows.map((row) => row.ariaLevel)),
+        ["1", "2", "3", "4", "4"]
+      )
+    })
+
+    it("begins with what failed, and is gone through by the keyboard, with all attributes", async () => {
+      await details().getByText("ProviderFailed", { exact: true }).waitFor()
+      await rows().and(page.locator("[aria-selected=true]")).focus()
+      await page.keyboard.press("Home")
+      await details().getByText(requestId, { exact: true }).waitFor()
+      await page.keyboard.press("ArrowDown")
+      await details().getByText("jobs.chat.default", { exact: true }).waitFor()
+      await details().getByText("1. published", { exact: true }).waitFor()
+      await page.keyboard.press("End")
+      await details().getByText("gen_ai.response.finish_reasons", { exact: true }).waitFor()
+      assert.strictEqual(await page.evaluate(() => document.activeElement?.ariaSelected), "true")
+    })
+
+    it("is a table as well", async () => {
+      await page.getByText("Table", { exact: true }).click()
+      const table = page.getByRole("table", { name: "Spans" })
+      assert.deepStrictEqual(
+        await table.getByRole("rowheader").allInnerTexts(),
+        ["Ingress", "Queue", "Worker", "Attempt 1", "Attempt 2, retry"]
+      )
+      assert.deepStrictEqual(await barriers(), [])
+      await page.getByText("Waterfall", { exact: true }).click()
+    })
+
+    it("is found by the id that the client was given", async () => {
+      await page.getByRole("link", { name: "All requests" }).click()
+      await page.getByLabel("Find by x-request-id or trace id").fill(requestId)
+      await page.keyboard.press("Enter")
+      await rows().nth(4).waitFor()
+      await page.getByText("2 calls").waitFor()
+      await page.goto(`${url}/requests?id=nobody-knows-it`)
+      await page.getByText("Nothing is known by this id").waitFor()
+    })
+
+    it("has no serious barrier, and is as wide as its window", async () => {
+      await page.goto(`${url}/requests?id=${requestId}`)
+      await rows().nth(4).waitFor()
+      assert.deepStrictEqual(await inEveryLook("request"), [])
+    })
+
+    it("is not here where the services send theirs to a collector, which is said", async () => {
+      const other = await gateway().startConsole({ CONSOLE_OTLP_TOKEN: "" })
+      // the same host, for which the browser has a session
+      await page.goto(`http://127.0.0.1:${other.port}/requests`)
+      await page.getByRole("row").filter({ hasText: "patient-chat" }).first().getByRole("link").click()
+      await page.getByText("The services send their traces to a collector").waitFor()
+      await page.getByRole("button", { name: "Copy the trace id" }).waitFor()
+      await page.getByText("2 calls").waitFor()
+      await other.kill()
+    })
+
+    it("shows as text whatever it is sent", async () => {
+      const attack = `"><img src=x onerror="document.title='hacked'">`
+      const { OTEL_EXPORTER_OTLP_TRACES_HEADERS = "" } = tracing("chat")
+      const text = { stringValue: attack }
+      const span = { traceId: "hostile", kind: 3, startTimeUnixNano: "1000000", endTimeUnixNano: "3000000" }
+      const response = await fetch(`${url}/otlp/v1/traces`, {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          authorization: decodeURIComponent(OTEL_EXPORTER_OTLP_TRACES_HEADERS.replace("authorization=", ""))
+        },
+        body: JSON.stringify({
+          resourceSpans: [{
+            resource: { attributes: [{ key: "service.name", value: text }] },
+            scopeSpans: [{
+              spans: [{
+                ...span,
+                spanId: attack,
+                name: attack,
+                attributes: ["gen_ai.provider.name", "error.type", "gateway.provider.reason", attack].map((key) => ({
+                  key,
+                  value: text
+                })),
+                events: [{ name: attack, timeUnixNano: "2000000" }],
+                links: [{ traceId: attack, spanId: attack }]
+              }]
+            }]
+          }]
+        })
+      })
+      assert.strictEqual(response.status, 200)
+      await page.goto(`${url}/requests?id=hostile`)
+      await details().getByText(`1. ${attack}`, { exact: true }).waitFor()
+      assert.strictEqual(await page.title(), "Request · Model Gateway")
+      assert.strictEqual(await page.locator("img[src=x]").count(), 0)
+      await page.getByRole("link", { name: "its trace" }).click()
+      await page.getByText("Nothing is known by this id").waitFor()
+    })
+  })
+
+  describe("the playground", () => {
+    const choose = async (operation: string) => {
+      await page.getByRole("combobox", { name: "Operation" }).click()
+      await page.getByRole("option", { name: operation, exact: true }).click()
+      await page.getByRole("form", { name: operation, exact: true }).waitFor()
+    }
+    const send = () => page.getByRole("button", { name: "Send" }).click()
+    const answered = () => page.getByText(/^Answered in/).waitFor()
+
+    it("streams a chat as it comes", async () => {
+      await createKey("for the playground")
+      await page.getByRole("button", { name: "Try it in the playground" }).click()
+      await page.getByRole("heading", { level: 1, name: "Playground" }).waitFor()
+      await page.getByRole("combobox", { name: "Model" }).click()
+      await page.getByRole("option", { name: "free-chat" }).click()
+      gateway().provider.behaveInTurn("free-chat", { kind: "paced", chunks: 400, everyMs: 50 })
+      await send()
+      const text = page.getByTestId("text")
+      await text.waitFor()
+      const early = (await text.innerText()).length
+      await page.waitForFunction(
+        (early) => (document.querySelector("[data-testid=text]")?.textContent?.length ?? 0) > early,
+        early
+      )
+      // it still runs, and the provider's work ends where it is told to
+      await page.getByRole("button", { name: "Stop" }).click()
+      await page.getByText(/^Stopped after/).waitFor()
+      await gateway().provider.until(() => gateway().provider.requests.at(-1)?.outcome === "aborted")
+    })
+
+    it("paints a picture, speaks, and plays a video", async () => {
+      await choose("Image")
+      await send()
+      await answered()
+      await page.waitForFunction(() =>
+        (document.querySelector<HTMLImageElement>("img.media")?.naturalWidth ?? 0) === 1024
+      )
+      await shoot("playground-image")
+
+      await choose("Speech")
+      await send()
+      await answered()
+      await page.waitForFunction(() => (document.querySelector("audio")?.duration ?? 0) > 1)
+
+      await choose("Video")
+      await send()
+      await answered()
+      await page.waitForFunction(() => {
+        const video = document.querySelector("video")
+        return video !== null && video.videoWidth === 320 && video.currentTime > 0.2
+      })
+      await shoot("playground-video")
+    })
+
+    it("says what the gateway refuses, and the request for a terminal without the key", async () => {
+      await choose("Chat")
+      await page.getByLabel("API key").fill(`sk-gw-${"0".repeat(32)}`)
+      await send()
+      await page.getByRole("alert").getByText("The gateway refused: 401").waitFor()
+      await page.getByRole("tab", { name: "curl" }).click()
+      const curl = await page.getByRole("region", { name: "The request for a terminal" }).innerText()
+      assert.include(curl, `curl -sS '${gateway().url}/v1/chat/completions'`)
+      assert.include(curl, "authorization: Bearer $KEY")
+      assert.notInclude(curl, "sk-gw-")
+    })
+  })
+
+  it("says where a provider is reached, and which is none but the workers themselves", async () => {
+    await goTo("/models", "Models & Providers")
+    const provider = (name: string) => page.getByRole("region", { name: `Provider ${name}`, exact: true })
+    await provider("local").getByText("inside the workers").waitFor()
+    await provider("free").getByText(gateway().provider.baseUrl).waitFor()
+    await provider("packaged").getByText("as its package has it").waitFor()
+    await provider("packaged").getByText("from the catalogue").waitFor()
+    assert.notInclude(await page.content(), "provider-secret")
+  })
+
+  it("shows the processes as they come and go, and what happens to those that are frozen", async () => {
+    await goTo("/queues", "Queues & Workers")
+    const rows = page.getByRole("table", { name: "Processes" }).getByRole("row")
+    const images = rows.filter({ hasText: "images" })
+    await images.getByText("ready").waitFor()
+    const queue = page.getByRole("region", { name: "Queue chat default" })
+    await queue.getByText("1 worker").waitFor()
+    const worker = await gateway().startWorker()
+    await queue.getByText("2 workers").waitFor()
+    worker.freeze()
+    await rows.getByText("silent").waitFor()
+    await queue.getByText("1 worker").waitFor()
+    worker.thaw()
+    await queue.getByText("2 workers").waitFor()
+    await worker.terminate()
+    await queue.getByText("1 worker").waitFor()
+  })
+
+  it("runs nothing that stands in a key's name or a model's answer", async () => {
+    const attacks = [
+      `<img src=x onerror="document.title='owned'">`,
+      `<script>document.title='owned'</script>`,
+      `"><svg onload="document.title='owned'">`,
+      `javascript:document.title='owned'`
+    ]
+    for (const name of attacks) {
+      await page.evaluate(
+        async (name) =>
+          void await fetch("/api/keys", {
+            method: "POST",
+            headers: { "x-gateway-console": "1", "content-type": "application/json" },
+            body: JSON.stringify({ name })
+          }),
+        name
+      )
+    }
+    await goTo("/keys", "API Keys")
+    for (const name of attacks) await page.getByRole("row").getByText(name, { exact: true }).waitFor()
+    await page.getByRole("tab", { name: "Log of changes" }).click()
+    await page.getByRole("listitem").filter({ hasText: attacks[0] ?? "" }).first().waitFor()
+
+    await createKey("for hostile answers")
+    await page.getByRole("button", { name: "Try it in the playground" }).click()
+    await page.getByRole("combobox", { name: "Model" }).click()
+    await page.getByRole("option", { name: "free-chat" }).click()
+    // the provider echoes what it is asked
+    await page.getByLabel("Message").fill(attacks.join("\n"))
+    await page.getByRole("button", { name: "Send" }).click()
+    await page.getByText(/^Answered in/).waitFor()
+    await page.getByTestId("text").getByText(attacks[0] ?? "").waitFor()
+    assert.strictEqual(await page.title(), "Playground · Model Gateway")
+    assert.strictEqual(await page.locator("img[src=x], svg[onload]").count(), 0)
+  })
+
+  it("keeps other sites out of a signed-in browser", async () => {
+    const keys = () =>
+      page.evaluate(async () => [...(await (await fetch("/api/keys")).text()).matchAll(/key_\w+/g)].join())
+    const keysBefore = await keys()
+    // another port of this very host, which is the same site to the browser: the hardest case
+    const elsewhere = await context.newPage()
+    await elsewhere.goto(`${gateway().url}/openapi.json`)
+    const outcomes = await elsewhere.evaluate(async (console) => {
+      const outcomeOf = (request: Promise<Response>) => request.then(({ type }) => type, () => "blocked")
+      const body = JSON.stringify({ name: "made by another site" })
+      return Promise.all([
+        outcomeOf(fetch(`${console}/api/keys`, { credentials: "include" })),
+        outcomeOf(fetch(`${console}/api/keys`, { method: "POST", credentials: "include", mode: "no-cors", body })),
+        outcomeOf(fetch(`${console}/api/keys`, {
+          method: "POST",
+          credentials: "include",
+          headers: { "x-gateway-console": "1", "content-type": "application/json" },
+          body
+        })),
+        outcomeOf(fetch(`${console}/api/session`, { method: "DELETE", credentials: "include" }))
+      ])
+    }, url)
+    // what came back at all cannot be read
+    for (const outcome of outcomes) assert.oneOf(outcome, ["blocked", "opaque"])
+    const framed = await elsewhere.evaluate(async (console) => {
+      const frame = document.createElement("iframe")
+      frame.src = console
+      const loaded = new Promise((resolve) => frame.addEventListener("load", resolve))
+      document.body.append(frame)
+      await loaded
+      return frame.contentDocument === null
+    }, url)
+    assert.isTrue(framed)
+    assert.notInclude(await elsewhere.frames().at(-1)?.content() ?? "", "Model Gateway")
+    await elsewhere.evaluate((console) => {
+      const form = document.createElement("form")
+      form.action = `${console}/api/keys`
+      form.method = "post"
+      form.enctype = "text/plain"
+      form.innerHTML = `<input name='{"name":"made by a form","x":"' value='"}'>`
+      document.body.append(form)
+      form.submit()
+    }, url)
+    await elsewhere.waitForURL(`${url}/api/keys`)
+    assert.include(await elsewhere.content(), "another site")
+    await elsewhere.close()
+    assert.strictEqual(await keys(), keysBefore)
+  })
+
+  describe("every page, in light and dark, wide and narrow", () => {
+    beforeAll(async () => {
+      if (noBrowser !== undefined) return
+      const day = 24 * 3_600_000
+      const now = DateTime.nowUnsafe().epochMilliseconds
+      const events = Array.from({ length: 60 }, (_, index) =>
+        usageEvent({
+          id: `seed ${index}`,
+          time: now - (index % 20) * day,
+          model: index % 3 === 0 ? "local-chat" : "free-chat",
+          outcome: index % 9 === 0 ? "failure" : "success",
+          error: index % 9 === 0 ? "ProviderTimeout" : null,
+          durationMs: 100 + 37 * index
+        }))
+      await Effect.runPromise(
+        Effect.scoped(store(events)).pipe(
+          Effect.provide(Nats.layer.pipe(
+            Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: gateway().nats.url })))
+          ))
+        )
+      )
+    })
+
+    it.each(pages)("%s has no serious barrier and is as wide as its window", async (path, title) => {
+      await page.setViewportSize({ width: 1280, height: 860 })
+      await goTo(path, title)
+      await page.locator("[aria-busy=true]:visible").first().waitFor({ state: "detached" })
+      assert.deepStrictEqual(await inEveryLook(path.slice(1)), [])
+    })
+  })
+
+  it("signs out for good: the cookie that was is worth nothing", async () => {
+    await page.setViewportSize({ width: 1280, height: 860 })
+    const cookies = await context.cookies()
+    const [cookie] = cookies.filter(({ name }) => name === "gateway_console")
+    assert.deepInclude(cookie ?? {}, { httpOnly: true, sameSite: "Strict" })
+    assert.strictEqual(await page.evaluate(() => document.cookie), "")
+    await page.getByRole("button", { name: "Sign out", exact: true }).click()
+    await page.getByRole("heading", { name: "Sign in to the console" }).waitFor()
+    await context.addCookies(cookies)
+    await page.goto(`${url}/keys`)
+    await page.getByRole("heading", { name: "Sign in to the console" }).waitFor()
+  })
+
+  it("has complained of nothing: no script failed, and the policy had nothing to forbid", () => {
+    assert.deepStrictEqual(heard, [])
+  })
+})

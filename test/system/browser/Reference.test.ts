@@ -1,0 +1,37 @@
+/** The API reference in a real browser: it renders, and asks nobody but the gateway. */
+import { assert, describe, it } from "@effect/vitest"
+import { complaints, noBrowser, sharedBrowser } from "../../fixture/gateway/Browser.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+
+const reason = noBrowser === undefined ? "" : ` (left out: ${noBrowser})`
+
+describe.skipIf(noBrowser !== undefined)(`the API reference in a browser${reason}`, { timeout: 60_000 }, () => {
+  const gateway = sharedGateway({ workers: 0 })
+  const open = sharedBrowser()
+
+  it("shows the operations without a key, without a complaint and without asking anybody else", async () => {
+    const context = await open({ viewport: { width: 1280, height: 860 }, reducedMotion: "reduce" })
+    const page = await context.newPage()
+    page.setDefaultTimeout(30_000)
+    const heard = complaints(page)
+    const asked: Array<string> = []
+    page.on("request", (request) => asked.push(request.url()))
+    const { url } = gateway()
+
+    await page.goto(`${url}/docs`)
+    const operation = page.getByRole("heading", { name: "Create a model response from a conversation" })
+    await operation.first().scrollIntoViewIfNeeded()
+    assert.isTrue(await operation.first().isVisible())
+    await page.waitForLoadState("networkidle")
+
+    // what readers copy is what they need, and nothing that is optional
+    const request = await page.getByText("--request POST").first().locator("xpath=ancestor::pre").innerText()
+    assert.include(request, "/v1/chat/completions")
+    assert.notMatch(request, /x-translation|x-stainless-timeout|traceparent/)
+
+    const elsewhere = asked.filter((address) => !/^(?:data|blob):/.test(address) && !address.startsWith(`${url}/`))
+    assert.deepStrictEqual(elsewhere, [])
+    assert.deepStrictEqual(heard, [])
+    await context.close()
+  })
+})

@@ -1,0 +1,155 @@
+/** What a process does that finds no server to use: it waits for one that may come, and ends where no waiting would help. */
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Context, Effect, Fiber, Latch, Layer, Logger } from "effect"
+import { mkdtempSync, rmSync } from "node:fs"
+import { createServer, type Socket } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Nats } from "../../../shared/nats/Nats.ts"
+import { writeCertificates } from "../../fixture/nats/Certificates.ts"
+import { NatsServer, randomPort } from "../../fixture/nats/NatsServer.ts"
+
+type Environment = Readonly<Record<string, string>>
+
+/** Builds it, and keeps what it says. */
+const building = (environment: Environment, layer: typeof Nats.layerPatient = Nats.layerPatient) => {
+  const told: Array<string> = []
+  const nats = Layer.build(Layer.fresh(layer)).pipe(
+    Effect.map((built) => Context.get(built, Nats)),
+    Effect.provide([
+      ConfigProvider.layer(ConfigProvider.fromUnknown(environment)),
+      Logger.layer([Logger.make(({ message }) => void told.push(JSON.stringify(message)))])
+    ])
+  )
+  return { nats, told }
+}
+
+/** Listens where no NATS server is. Returns how to stop. */
+const listen = (port: number, accept: (socket: Socket) => void) =>
+  Effect.acquireRelease(
+    Effect.callback<() => void>((resume) => {
+      const server = createServer(accept).listen(port, "127.0.0.1", () => resume(Effect.succeed(() => server.close())))
+    }),
+    (stop) => Effect.sync(stop)
+  )
+
+const certificates = Effect.acquireRelease(
+  Effect.sync(() => {
+    const folder = mkdtempSync(join(tmpdir(), "certificates-"))
+    writeCertificates(folder)
+    return folder
+  }),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+)
+
+describe("a service whose server is not there yet", { timeout: 30_000 }, () => {
+  it.live("says so once, without credentials, tries again, and goes on when it comes", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const { port } = new URL(server.url)
+      yield* Effect.promise(() => server.stop())
+      const { nats, told } = building({ NATS_URL: `nats://someone:secret@127.0.0.1:${port}` })
+      const waiting = yield* Effect.forkScoped(nats)
+      yield* Effect.scoped(Effect.gen(function*() {
+        let tries = 0
+        const thrice = yield* Latch.make()
+        yield* listen(Number(port), (socket) => {
+          socket.destroy()
+          if (++tries === 3) thrice.openUnsafe()
+        })
+        yield* thrice.await
+      }))
+      yield* Effect.promise(() => server.restart())
+      assert.isTrue((yield* Fiber.join(waiting)).isConnected())
+      assert.deepStrictEqual(told.map((line) => /waiting for NATS|NATS is there/.exec(line)?.[0]), [
+        "waiting for NATS",
+        "NATS is there"
+      ])
+      assert.include(told[0], `NATS at nats://127.0.0.1:${port} cannot be used`)
+    }))
+
+  it.live("ends when NATS_WAIT_MS are over", () =>
+    Effect.gen(function*() {
+      const url = `nats://127.0.0.1:${randomPort()}`
+      const { nats } = building({ NATS_URL: url, NATS_WAIT_MS: "300" })
+      assert.strictEqual(
+        (yield* Effect.flip(nats)).message,
+        `NATS at ${url} cannot be used (connection refused, for the 0.3 s of NATS_WAIT_MS): start a server there, or name ` +
+          "another in NATS_URL"
+      )
+    }))
+
+  it.live("does not wait where NATS_WAIT_MS is 0, nor where it is a command", () =>
+    Effect.gen(function*() {
+      const url = `nats://127.0.0.1:${randomPort()}`
+      const says =
+        `NATS at ${url} cannot be used (connection refused): start a server there, or name another in NATS_URL`
+      for (
+        const { nats, told } of [
+          building({ NATS_URL: url, NATS_WAIT_MS: "0" }),
+          building({ NATS_URL: url }, Nats.layer)
+        ]
+      ) {
+        assert.strictEqual((yield* Effect.flip(nats)).message, says)
+        assert.deepStrictEqual(told, [])
+      }
+    }))
+
+  it.live("ends at once when it is told to, though a server has taken its connection and says nothing", () =>
+    Effect.gen(function*() {
+      const port = randomPort()
+      const accepted = yield* Latch.make()
+      yield* listen(port, () => accepted.openUnsafe())
+      const waiting = yield* Effect.forkScoped(building({ NATS_URL: `nats://127.0.0.1:${port}` }).nats)
+      yield* accepted.await
+      const told = performance.now()
+      yield* Fiber.interrupt(waiting)
+      assert.isBelow(performance.now() - told, 1_000)
+    }))
+})
+
+describe("a service that no waiting would help", { timeout: 30_000 }, () => {
+  const ends = Effect.fnUntraced(function*(environment: Environment, says: RegExp) {
+    const { nats, told } = building(environment)
+    assert.match((yield* Effect.flip(nats)).message, says)
+    assert.deepStrictEqual(told, [])
+  })
+
+  it.live("ends at once: what NATS_URL says is no address", () =>
+    Effect.forEach(
+      ["nats://a server:4222", "nats://127.0.0.1:99999"],
+      (url) =>
+        ends({ NATS_URL: url }, /cannot be used \(no address\): NATS_URL must be such as nats:\/\/127.0.0.1:4222/)
+    ))
+
+  it.live("ends at once: another program listens there", () =>
+    Effect.gen(function*() {
+      const port = randomPort()
+      yield* listen(port, (socket) => socket.end("220 mail ready\r\n"))
+      yield* ends({ NATS_URL: `nats://127.0.0.1:${port}` }, /\(unexpected response from server\): .* NATS_URL$/)
+    }))
+
+  it.live("ends at once: its credentials are refused", () =>
+    Effect.gen(function*() {
+      const { url } = yield* NatsServer.make({ config: "authorization { user: someone, password: secret }" })
+      const says = /\(Authorization Violation\): is it the identity, NATS_NKEY_SEED, NATS_CREDS or NATS_USER/
+      yield* ends({ NATS_URL: url }, says)
+      yield* ends({ NATS_URL: url, NATS_USER: "someone", NATS_PASSWORD: "else" }, says)
+    }))
+
+  it.live("ends at once: TLS cannot work", () =>
+    Effect.gen(function*() {
+      const folder = yield* certificates
+      const tls = `tls { cert_file: "${join(folder, "server.pem")}", key_file: "${join(folder, "server.key")}" }`
+      const [secure, open] = [yield* NatsServer.make({ config: tls }), yield* NatsServer.make()]
+      yield* ends({ NATS_URL: secure.url }, /unable to verify.*: see NATS_CA, NATS_CERT and NATS_KEY$/)
+      const trusting = { NATS_CA: join(folder, "ca.pem") }
+      yield* ends({ NATS_URL: open.url, ...trusting }, /does not support 'tls'.*: see NATS_CA, NATS_CERT and NATS_KEY$/)
+      const own = { NATS_CERT: join(folder, "names"), NATS_KEY: join(folder, "names") }
+      yield* ends(
+        { NATS_URL: secure.url, ...trusting, ...own },
+        /no start line\): see NATS_CA, NATS_CERT and NATS_KEY$/
+      )
+      assert.isTrue((yield* building({ NATS_URL: secure.url, ...trusting }).nats).isConnected())
+    }))
+})

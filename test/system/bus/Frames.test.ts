@@ -1,0 +1,266 @@
+/** What the two sides say to each other arrives as it was said, and what is not theirs is refused. */
+import { assert, describe, it } from "@effect/vitest"
+import { connect } from "@nats-io/transport-node"
+import { Deferred, Effect, Queue } from "effect"
+import type { Claim, Control, Frame } from "../../../shared/bus/protocol/Frame.ts"
+import {
+  decodeControl,
+  decodeFrame,
+  encodeControl,
+  encodeFrame,
+  payloadOf,
+  replyOf
+} from "../../../shared/bus/protocol/Frame.ts"
+import { Outbox } from "../../../shared/nats/Outbox.ts"
+import { aboutWorkerSubject, controlSubject, replySubject } from "../../../shared/bus/protocol/Subjects.ts"
+import * as JobError from "../../../shared/contract/JobError.ts"
+import { NatsServer } from "../../fixture/nats/NatsServer.ts"
+import { head, ingress, worker } from "../../fixture/bus/Sides.ts"
+
+/** Someone on the bus who is neither side: hears what is sent to its control subjects. */
+const stranger = Effect.fnUntraced(function*(server: NatsServer, id = "stranger") {
+  const connection = yield* Effect.acquireRelease(
+    Effect.promise(() => connect({ servers: server.url })),
+    (connection) => Effect.promise(() => connection.close())
+  )
+  const outbox = new Outbox(connection, (subject) => assert.fail(`${subject} was refused`))
+  const heard = yield* Queue.unbounded<string>()
+  connection.subscribe(`ctl.chat.${id}.>`, {
+    callback: (_, message) => {
+      const job = message.subject.split(".")[3]
+      Queue.offerUnsafe(heard, `${decodeControl(message)?.type} ${job}`)
+    }
+  })
+  yield* Effect.promise(() => connection.flush())
+  return {
+    connection,
+    outbox,
+    heard,
+    send: (subject: string, frame: Frame, about: string, payload?: Uint8Array) =>
+      outbox.publish(subject, payload, encodeFrame(frame), replyOf(controlSubject("chat", id, about, 1), frame))
+  }
+})
+
+const data = (sequence: number, end = false): Frame => ({
+  type: "data",
+  sequence,
+  redispatch: "always",
+  head: sequence === 0 ? head : undefined,
+  end: end ? { usage: undefined } : undefined
+})
+
+describe("a message", () => {
+  const usage = { inputTokens: 1, outputTokens: 2, cachedTokens: 0, reasoningTokens: 2 }
+  const frames: ReadonlyArray<Frame> = [
+    { type: "claim", redispatch: "always" },
+    { type: "claim", redispatch: "neverSent" },
+    { type: "claims", claims: [{ job: "a", attempt: 1, redispatch: "always", behind: 0 }] },
+    {
+      type: "claims",
+      claims: [
+        { job: "a", attempt: 1, redispatch: "neverSent", behind: 12 },
+        { job: "b", attempt: 2, redispatch: "always", behind: 11 }
+      ]
+    },
+    { type: "pull", offset: 0, length: 1 },
+    { type: "pull", offset: 33_554_431, length: 1_048_576 },
+    { type: "heartbeat", sequence: 0 },
+    { type: "pong" },
+    data(0),
+    { ...data(0), redispatch: "always", head: { ...head, headers: { "x-é": "\r\n%0A", "": "" } } } as Frame,
+    { type: "data", sequence: 7, redispatch: "neverSent", head: undefined, end: undefined },
+    { type: "data", sequence: 7, redispatch: "neverSent", head: undefined, end: { usage } },
+    { type: "data", sequence: 0, redispatch: "always", head, end: { usage: undefined } },
+    ...[
+      new JobError.InvalidRequest({ message: "\r\n🙂", param: null, code: "c" }),
+      new JobError.ModelNotFound({ model: "m" }),
+      new JobError.ProviderRejected({ provider: "p", status: 422, message: "", type: null, param: "x", code: null }),
+      new JobError.ProviderRateLimited({ provider: "p", retryAfterMs: null }),
+      new JobError.ProviderFailed({ provider: "p", reason: "cut", status: null, retryAfterMs: 0 }),
+      new JobError.ProviderTimeout({ provider: "p", phase: "first byte" }),
+      new JobError.QueueFull({ retryAfterMs: 1 }),
+      new JobError.QueueTimeout({ retryAfterMs: 1 }),
+      new JobError.WorkerLost(),
+      new JobError.PoisonJob(),
+      new JobError.AnswerLost(),
+      new JobError.Cancelled(),
+      new JobError.Unavailable({ retryAfterMs: 1 }),
+      new JobError.InternalError()
+    ].map((error, sequence): Frame => ({ type: "error", sequence, error }))
+  ]
+  const controls: ReadonlyArray<Control> = [
+    { type: "go", redispatch: "notYetSent" },
+    { type: "go", redispatch: "neverSent" },
+    { type: "no" },
+    { type: "cancel" },
+    { type: "ping" },
+    { type: "credit", bytes: 123_456_789_012 }
+  ]
+
+  it.live("arrives as it was said", () =>
+    Effect.gen(function*() {
+      const { connection, outbox } = yield* stranger(yield* NatsServer.make())
+      const subscription = connection.subscribe("said", { max: frames.length + controls.length })
+      for (const frame of frames) {
+        const payload = frame.type === "error" || frame.type === "claims" ? payloadOf(frame) : undefined
+        outbox.publish("said", payload, encodeFrame(frame), replyOf(controlSubject("chat", "w", "job", 1), frame))
+      }
+      for (const control of controls) outbox.publish("said", undefined, encodeControl(control))
+      const messages = yield* Effect.promise(() => Array.fromAsync(subscription))
+      assert.deepStrictEqual(messages.slice(0, frames.length).map(decodeFrame), [...frames])
+      assert.deepStrictEqual(messages.slice(frames.length).map(decodeControl), [...controls])
+    }))
+
+  it.live("to nobody is answered by the server itself", () =>
+    Effect.gen(function*() {
+      const { connection, outbox } = yield* stranger(yield* NatsServer.make())
+      const subscription = connection.subscribe("answers", { max: 1 })
+      outbox.publish("nobody", undefined, encodeFrame(data(0)), "answers")
+      const [answer] = yield* Effect.promise(() => Array.fromAsync(subscription))
+      assert.deepStrictEqual(decodeFrame(answer!), { type: "noResponders" })
+      assert.deepStrictEqual(decodeControl(answer!), { type: "noResponders" })
+    }))
+})
+
+/** A job at a worker that has sent a first piece, and what the test needs to speak for either. */
+const streaming = Effect.gen(function*() {
+  const server = yield* NatsServer.make()
+  const face = yield* ingress(server.url)
+  const end = yield* Deferred.make<void>()
+  const interrupted = yield* Deferred.make<void>()
+  const side = yield* worker(server.url, {
+    run: (job) =>
+      Effect.gen(function*() {
+        yield* Effect.orDie(job.claim("neverSent"))
+        job.reply.start(head)
+        job.reply.write(Buffer.from("one, "))
+        yield* Deferred.await(end)
+        job.reply.write(Buffer.from("two"))
+        job.reply.end(undefined)
+      }).pipe(Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined)))
+  })
+  const answer = face.submit()
+  yield* answer.receivedBytes("one, ".length)
+  return {
+    server,
+    face,
+    side,
+    answer,
+    end,
+    interrupted,
+    subject: (attempt: number, id = answer.job.id) => replySubject("chat", face.nats.id, id, attempt)
+  }
+})
+
+describe("a frame", () => {
+  it.live("that belongs to no job, another attempt or another worker is refused, and the answer has nothing of it", () =>
+    Effect.gen(function*() {
+      const { answer, end, face, server, subject } = yield* streaming
+      const { heard, send } = yield* stranger(server)
+      const claim: Frame = { type: "claim", redispatch: "always" }
+      const payload = Buffer.from("not of this answer")
+      const stale: ReadonlyArray<readonly [about: string, subject: string, frame: Frame]> = [
+        ["unknownClaim", subject(1, "unknown"), claim],
+        ["unknownData", subject(1, "unknown"), data(0)],
+        ["earlierAttempt", subject(0), data(1)],
+        ["laterAttempt", subject(2), data(1)],
+        ["noAttempt", `${subject(1)}x`, data(1)],
+        ["otherClaim", subject(1), claim],
+        ["otherData", subject(1), data(1)],
+        ["otherEnd", subject(1), data(1, true)],
+        ["otherHeartbeat", subject(1), { type: "heartbeat", sequence: 9 }],
+        ["otherPull", subject(1), { type: "pull", offset: 0, length: 10 }]
+      ]
+      for (const [about, subject, frame] of stale) send(subject, frame, about, payload)
+      assert.deepStrictEqual(
+        yield* Queue.takeN(heard, stale.length),
+        // whoever asks first is told that somebody else has it, as the job lives
+        stale.map(([about]) => `${about === "otherClaim" ? "cancel" : "no"} ${about}`)
+      )
+      const claims = {
+        type: "claims",
+        claims: ["unknown", answer.job.id].map((job): Claim => ({ job, attempt: 1, redispatch: "always", behind: 0 }))
+      } as const
+      send(aboutWorkerSubject("chat", face.nats.id, "stranger"), claims, "-", payloadOf(claims))
+      assert.deepStrictEqual(yield* Queue.takeN(heard, 2), ["no unknown", `no ${answer.job.id}`])
+      yield* Deferred.succeed(end, undefined)
+      yield* answer.usage
+      assert.strictEqual(answer.bytes.toString(), "one, two")
+      assert.strictEqual(answer.claims, 1)
+      // it is over now, and its own worker would be refused too; but whose last word it was has nothing to stop
+      send(subject(1), data(2, true), "lateEnd")
+      send(subject(1), { type: "error", sequence: 2, error: new JobError.InternalError() }, "lateError")
+      send(subject(1), data(2), "lateData")
+      assert.strictEqual(yield* Queue.take(heard), "no lateData")
+    }))
+
+  it.live("that is missing makes the answer an error at once, and its worker is told to stop", () =>
+    Effect.gen(function*() {
+      const { answer, interrupted, server, side, subject } = yield* streaming
+      // speaks for the worker, and says the number after the next
+      const { outbox } = yield* stranger(server)
+      const control = controlSubject("chat", side.nats.id, answer.job.id, 1)
+      outbox.publish(subject(1), Buffer.from("three"), encodeFrame(data(2)), replyOf(control, data(2)))
+      assert.instanceOf(yield* answer.error, JobError.AnswerLost)
+      yield* Deferred.await(interrupted)
+      assert.strictEqual(answer.bytes.toString(), "one, ")
+    }))
+
+  it.live("never leaves before the claim to its job, however fast the answer is", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const face = yield* ingress(server.url)
+      const { connection } = yield* stranger(server)
+      const subscription = connection.subscribe("r.>", { max: 2 })
+      yield* Effect.promise(() => connection.flush())
+      yield* worker(server.url, {
+        run: (job) =>
+          Effect.gen(function*() {
+            // in no hurry, where the job may be done again
+            yield* Effect.orDie(job.claim("always"))
+            job.reply.start(head)
+            job.reply.end(undefined)
+          })
+      })
+      yield* face.submit().usage
+      const messages = yield* Effect.promise(() => Array.fromAsync(subscription))
+      assert.deepStrictEqual(messages.map((message) => decodeFrame(message)?.type), ["claims", "data"])
+    }))
+
+  it.live("that is no frame troubles nobody, and so does a word that is none", () =>
+    Effect.gen(function*() {
+      const { answer, end, face, server, side, subject } = yield* streaming
+      const { connection, outbox } = yield* stranger(server)
+      const noise = [
+        undefined,
+        "NATS/1.0\r\n\r\n",
+        ...[
+          "dance",
+          "data",
+          "data {}",
+          "data []",
+          "data [null]",
+          "data [[200,\"always\",\"text/plain\",[1]],null]",
+          "pull x"
+        ].map(
+          (value) => `NATS/1.0\r\nGw-Frame: ${value}\r\n\r\n`
+        ),
+        "NATS/1.0\r\nGw-Ctl: dance\r\n\r\n"
+      ]
+      const subjects = [
+        subject(1),
+        `r.chat.${face.nats.id}.x`,
+        controlSubject("chat", side.nats.id, answer.job.id, 1),
+        controlSubject("chat", side.nats.id, "unknown", 1),
+        `in.chat.${side.nats.id}.${answer.job.id}.1`
+      ]
+      for (const to of subjects) {
+        for (const headers of noise) outbox.publish(to, Buffer.from("noise"), headers, "nobody.hears")
+      }
+      yield* Effect.promise(() => new Promise<void>((resolve) => outbox.afterFlush(resolve)))
+      yield* Effect.promise(() => connection.flush())
+      yield* Deferred.succeed(end, undefined)
+      yield* answer.usage
+      assert.strictEqual(answer.bytes.toString(), "one, two")
+    }))
+})

@@ -1,0 +1,95 @@
+/** What the header of a job says arrives as it was meant, whatever is in it. */
+import { assert, describe, it } from "@effect/vitest"
+import type { NatsConnection } from "@nats-io/nats-core"
+import { connect } from "@nats-io/transport-node"
+import { Schema } from "effect"
+import { afterAll, beforeAll } from "vitest"
+import { decodeJob, encodeJob, type JobHeader } from "../../../shared/bus/protocol/JobHeader.ts"
+import { Outbox } from "../../../shared/nats/Outbox.ts"
+import { NatsServer } from "../../fixture/nats/NatsServer.ts"
+
+let server: NatsServer
+let connection: NatsConnection
+let outbox: Outbox
+beforeAll(async () => {
+  server = await NatsServer.start()
+  connection = await connect({ servers: server.url })
+  outbox = new Outbox(connection, (subject) => assert.fail(subject))
+})
+afterAll(async () => {
+  await connection.close()
+  await server.remove()
+})
+
+/** Sends one message for each of these header lines through the server and back. */
+const received = async (all: ReadonlyArray<string>) => {
+  const subscription = connection.subscribe("headers", { max: all.length })
+  for (const headers of all) outbox.publish("headers", undefined, headers)
+  const jobs: Array<JobHeader | undefined> = []
+  for await (const message of subscription) jobs.push(decodeJob(message))
+  return jobs
+}
+
+const job: JobHeader = {
+  id: "AbC1",
+  attempt: 2,
+  reply: "r.chat.X.AbC1.2",
+  deadline: 1_700_000_000_123,
+  operation: "chat.completions",
+  model: "gpt",
+  tenant: "key_1",
+  contentType: "application/json",
+  headers: { "anthropic-beta": "a, b" },
+  traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+  bodySize: 512
+}
+
+const hostile = [
+  "two\r\nGw-Injected: 1",
+  "\r\n\r\npayload",
+  "\0\u0001\u007f",
+  "100%",
+  "%0d%0a",
+  " leading and trailing ",
+  " ",
+  "",
+  "naïve 漢字 🙂"
+]
+
+describe("the header of a job", () => {
+  it("arrives as it was written, whatever is in it", async () => {
+    const all = hostile.map((value) => ({
+      ...job,
+      operation: value,
+      model: value,
+      tenant: value,
+      contentType: value,
+      headers: { value }
+    }))
+    assert.deepStrictEqual(await received(all.map((job) => encodeJob(job, "id"))), all)
+  })
+
+  it("says what is not known of a job by saying nothing", async () => {
+    const bare = { ...job, reply: "", contentType: "", headers: undefined, traceparent: undefined, bodySize: 0 }
+    assert.deepStrictEqual(await received([encodeJob(bare, "id")]), [bare])
+  })
+
+  it.prop("never leaves its line", [Schema.String], ([value]) => {
+    const lines = encodeJob({ ...job, model: value, contentType: value, headers: { value } }, "id").split("\r\n")
+    assert.deepStrictEqual(lines.with(1, ""), ["NATS/1.0", "", "Nats-Msg-Id: id", "", ""])
+    assert.match(lines[1]!, /^Gw-Job: [\x20-\x7e]*$/)
+  }, { arbitrary: { runs: 1_000 } })
+
+  it("of another version, or with a number that is none, is not read", async () => {
+    const good = encodeJob(job, "id")
+    const bad = [
+      good.replace("Gw-Job: 2 ", "Gw-Job: 3 "),
+      good.replace(" 2 r.chat", " many r.chat"),
+      good.replace(" 512\r\n", " 512 more\r\n"),
+      good.replace(" 512\r\n", " 0.5\r\n"),
+      "NATS/1.0\r\nGw-V: 1\r\n\r\n",
+      "NATS/1.0\r\n\r\n"
+    ]
+    assert.deepStrictEqual(await received([good, ...bad]), [job, ...bad.map(() => undefined)])
+  })
+})

@@ -1,0 +1,190 @@
+/** The source asks for as many jobs as it has free slots, and says of each job what became of it. The test plays the queue. */
+import { assert, describe, it } from "@effect/vitest"
+import { headers as makeHeaders } from "@nats-io/nats-core"
+import { connect } from "@nats-io/transport-node"
+import { Effect, Queue, Schedule } from "effect"
+import type { PulledJob } from "../../../shared/bus/worker/JobSource.ts"
+import { JobSource } from "../../../shared/bus/worker/JobSource.ts"
+import { protocolVersion } from "../../../shared/bus/protocol/Subjects.ts"
+import { NatsServer } from "../../fixture/nats/NatsServer.ts"
+import { ingress } from "../../fixture/bus/Sides.ts"
+
+/** A source, and all that it says to a queue that is not there. */
+const sourceOf = Effect.fnUntraced(function*(
+  slots: number,
+  now: () => number = () => performance.timeOrigin + performance.now()
+) {
+  const server = yield* NatsServer.make()
+  const { nats } = yield* ingress(server.url)
+  const queue = yield* Effect.acquireRelease(
+    Effect.promise(() => connect({ servers: server.url })),
+    (connection) => Effect.promise(() => connection.close())
+  )
+  const pulls = yield* Queue.unbounded<{ readonly batch: number; readonly inbox: string }>()
+  const words = yield* Queue.unbounded<string>()
+  queue.subscribe("$JS.API.CONSUMER.MSG.NEXT.JOBS_CHAT.slow", {
+    callback: (_, message) => {
+      const { batch } = message.json<{ readonly batch: number }>()
+      Queue.offerUnsafe(pulls, { batch, inbox: message.reply ?? "" })
+    }
+  })
+  // in the form of JetStream's own, which servers let nobody else use
+  queue.subscribe("played.ACK.>", {
+    callback: (_, message) => void Queue.offerUnsafe(words, `${message.string()} ${message.subject.split(".")[5]}`)
+  })
+  yield* Effect.promise(() => queue.flush())
+  const jobs = yield* Queue.unbounded<PulledJob>()
+  const source = yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      new JobSource({
+        nats,
+        workload: "chat",
+        pool: "slow",
+        slots,
+        now,
+        onJob: (job) => Queue.offerUnsafe(jobs, job)
+      })
+    ),
+    (source) => Effect.promise(() => source.stop())
+  )
+  let sequence = 0
+  /** Delivers the next job as JetStream does. */
+  const deliver = (inbox: string, { connection = queue, delivery = 1, version = protocolVersion } = {}) => {
+    sequence++
+    const headers = makeHeaders()
+    headers.set("Gw-Job", `${version} job${sequence} 2 r.chat.x.job${sequence}.2 0 op m t text/plain   4`)
+    const reply = `played.ACK.JOBS_CHAT.slow.${delivery}.${sequence}.${sequence}.1700000000123456789.0`
+    connection.publish(inbox, "body", { headers, reply })
+  }
+  const status = (inbox: string, text: string, pending?: number) => {
+    const more = pending === undefined ? "" : `Nats-Pending-Messages: ${pending}\r\n`
+    queue.publish(inbox, "", { headers: { encode: () => Buffer.from(`NATS/1.0 ${text}\r\n${more}\r\n`) } as never })
+  }
+  return { nats, source, pulls, words, jobs, deliver, status }
+})
+
+const nothingElse = <A>(queue: Queue.Queue<A>) =>
+  Effect.gen(function*() {
+    assert.deepStrictEqual(yield* Queue.clear(queue), [])
+  })
+
+describe("a pull request", () => {
+  it.live("asks for the free slots at once, then for each as it becomes free", () =>
+    Effect.gen(function*() {
+      const { deliver, jobs, pulls, source } = yield* sourceOf(5)
+      source.start()
+      const first = yield* Queue.take(pulls)
+      assert.strictEqual(first.batch, 5)
+      for (let count = 0; count < 3; count++) deliver(first.inbox)
+      const [one, two, three] = yield* Queue.takeN(jobs, 3)
+      assert.strictEqual(source.inFlight(), 3)
+      // two slots are free and asked for already
+      yield* nothingElse(pulls)
+      one!.acknowledge()
+      two!.giveBack()
+      assert.strictEqual((yield* Queue.take(pulls)).batch, 2)
+      three!.acknowledge()
+      assert.strictEqual((yield* Queue.take(pulls)).batch, 1)
+      yield* nothingElse(pulls)
+    }))
+
+  it.live("is made anew for what the server did not serve", () =>
+    Effect.gen(function*() {
+      const { deliver, jobs, pulls, source, status } = yield* sourceOf(4)
+      source.start()
+      const { inbox } = yield* Queue.take(pulls)
+      deliver(inbox)
+      yield* Queue.take(jobs)
+      status(inbox, "100 Idle Heartbeat")
+      status(inbox, "408 Request Timeout", 3)
+      assert.strictEqual((yield* Queue.take(pulls)).batch, 3)
+      yield* nothingElse(pulls)
+    }))
+})
+
+describe("a job", () => {
+  it.live("is what its headers say, and is settled once", () =>
+    Effect.gen(function*() {
+      const { deliver, jobs, pulls, source, words } = yield* sourceOf(2)
+      source.start()
+      const { inbox } = yield* Queue.take(pulls)
+      deliver(inbox, { delivery: 3 })
+      const job = yield* Queue.take(jobs)
+      assert.deepInclude(job, { id: "job1", attempt: 2, delivery: 3, publishedAt: 1_700_000_000_123 })
+      job.working()
+      assert.strictEqual(yield* Queue.take(words), "+WPI 1")
+      job.acknowledge()
+      job.giveBack()
+      job.acknowledge()
+      job.working()
+      assert.strictEqual(yield* Queue.take(words), "+ACK 1")
+      assert.strictEqual(source.inFlight(), 0)
+      deliver(inbox)
+      ;(yield* Queue.take(jobs)).giveBack()
+      // nothing has come between
+      assert.strictEqual(yield* Queue.take(words), "-NAK 2")
+    }))
+
+  it.live("that is on its way when the source stops is given back", () =>
+    Effect.gen(function*() {
+      const { deliver, jobs, nats, pulls, source, words } = yield* sourceOf(2)
+      source.start()
+      const { inbox } = yield* Queue.take(pulls)
+      deliver(inbox)
+      const running = yield* Queue.take(jobs)
+      // what is sent over the source's own connection is there before the end of its subscription
+      deliver(inbox, { connection: nats.connection })
+      yield* Effect.promise(() => source.stop())
+      assert.strictEqual(yield* Queue.take(words), "-NAK 2")
+      running.acknowledge()
+      assert.strictEqual(yield* Queue.take(words), "+ACK 1")
+      yield* nothingElse(jobs)
+      yield* nothingElse(pulls)
+    }))
+
+  it.live("of another version of the protocol is dropped", () =>
+    Effect.gen(function*() {
+      const { deliver, jobs, pulls, source, words } = yield* sourceOf(2)
+      source.start()
+      const { inbox } = yield* Queue.take(pulls)
+      deliver(inbox, { version: "of tomorrow" })
+      assert.strictEqual(yield* Queue.take(words), "+ACK 1")
+      yield* nothingElse(jobs)
+    }))
+})
+
+describe("a server that has forgotten the requests", () => {
+  it.live("is asked anew once it has said nothing for longer than its heartbeats take, and not before", () =>
+    Effect.gen(function*() {
+      let time = 0
+      let looks = 0
+      const { deliver, jobs, pulls, source } = yield* sourceOf(2, () => {
+        looks++
+        return time
+      })
+      /** Waits until the source has looked at the clock by itself. */
+      const looked = Effect.suspend(() => {
+        const before = looks
+        return Effect.repeat(Effect.sync(() => looks), {
+          until: (now) => now > before,
+          schedule: Schedule.spaced("10 millis")
+        })
+      })
+      source.start()
+      const { inbox } = yield* Queue.take(pulls)
+      deliver(inbox)
+      deliver(inbox)
+      const [one] = yield* Queue.takeN(jobs, 2)
+      // it is not asked for anything, and has nothing to say
+      time += 60_000
+      one!.acknowledge()
+      assert.deepStrictEqual(yield* Queue.take(pulls), { batch: 1, inbox })
+      time += 4_000
+      yield* looked
+      yield* nothingElse(pulls)
+      time += 2_000
+      const anew = yield* Queue.take(pulls)
+      assert.strictEqual(anew.batch, 1)
+      assert.notStrictEqual(anew.inbox, inbox)
+    }))
+})

@@ -1,0 +1,250 @@
+/** A bucket keeps what it is given, and a watch of it misses nothing, also where the server goes away meanwhile. */
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Deferred, Effect, Logger, Option, Queue, Schedule, Stream } from "effect"
+import { type Bucket, openBucket, type WatchEvent } from "../../../shared/nats/KeyValue.ts"
+import { Nats } from "../../../shared/nats/Nats.ts"
+import { NatsServer } from "../../fixture/nats/NatsServer.ts"
+import { ingress } from "../../fixture/bus/Sides.ts"
+
+const bucketOf = Effect.fnUntraced(function*(server: NatsServer) {
+  const { nats } = yield* ingress(server.url)
+  return {
+    nats,
+    bucket: yield* openBucket({ name: "RECORDS", account: "data" }).pipe(Effect.provideService(Nats, nats))
+  }
+})
+
+const text = (event: WatchEvent): string =>
+  typeof event === "string" ? event : `${event.key}: ${Option.getOrElse(event.value, () => "deleted")}`
+
+/** What a watch tells, one event after another. */
+const watching = Effect.fnUntraced(function*(bucket: Bucket) {
+  const events = yield* Queue.unbounded<string>()
+  yield* bucket.watch.pipe(
+    Stream.runForEach((event) => Queue.offer(events, text(event))),
+    Effect.forkScoped
+  )
+  return { next: (count: number) => Queue.takeN(events, count), rest: Queue.clear(events) }
+})
+
+describe("a bucket", () => {
+  it.live("keeps a record until it is replaced or deleted", () =>
+    Effect.gen(function*() {
+      const { bucket } = yield* bucketOf(yield* NatsServer.make())
+      assert.isTrue(Option.isNone(yield* bucket.get("a")))
+      yield* bucket.put("a", "é 🙂")
+      assert.deepStrictEqual(yield* bucket.get("a"), Option.some("é 🙂"))
+      yield* bucket.put("a", "")
+      assert.deepStrictEqual(yield* bucket.get("a"), Option.some(""))
+      yield* bucket.delete("a")
+      yield* bucket.delete("never.there")
+      assert.isTrue(Option.isNone(yield* bucket.get("a")))
+    }))
+
+  it.live("that only others may make is waited for by its watch, which says so", () =>
+    Effect.gen(function*() {
+      const { nats } = yield* ingress((yield* NatsServer.make()).url)
+      const told = yield* Deferred.make<unknown>()
+      const open = openBucket({ name: "RECORDS", account: "data" }).pipe(Effect.provideService(Nats, nats))
+      const bucket = yield* open.pipe(
+        Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ GATEWAY_PROVISION: "false" })))
+      )
+      const watch = yield* watching(bucket).pipe(
+        Effect.provide(Logger.layer([Logger.make(({ message }) => {
+          Deferred.doneUnsafe(told, Effect.succeed(message))
+        })]))
+      )
+      assert.include(JSON.stringify(yield* Deferred.await(told)), "RECORDS")
+      yield* open
+      yield* Effect.repeat(watch.next(1), { until: ([event]) => event === "loaded" })
+    }))
+
+  it.live("creates a record once, and again when it was deleted", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const buckets = yield* Effect.forEach([1, 2, 3], () => Effect.map(bucketOf(server), ({ bucket }) => bucket))
+      for (let round = 0; round < 3; round++) {
+        const created = yield* Effect.forEach(
+          [...buckets, ...buckets],
+          (bucket, index) => bucket.create("key", `${index}`),
+          { concurrency: "unbounded" }
+        )
+        assert.strictEqual(created.filter(Boolean).length, 1)
+        assert.deepStrictEqual(yield* buckets[0]!.get("key"), Option.some(`${created.indexOf(true)}`))
+        yield* buckets[1]!.delete("key")
+      }
+    }))
+
+  it.live("writes over the revision that it is told, or not at all", () =>
+    Effect.gen(function*() {
+      const { bucket } = yield* bucketOf(yield* NatsServer.make())
+      yield* bucket.create("a", "1")
+      const { revision } = Option.getOrThrow(yield* bucket.getRevision("a"))
+      const writers = ["2", "3", "4"].map((value) => bucket.update("a", value, revision))
+      const written = yield* Effect.all(writers, { concurrency: "unbounded" })
+      assert.lengthOf(written.filter(Option.isSome), 1)
+      const now = Option.getOrThrow(yield* bucket.getRevision("a"))
+      assert.deepStrictEqual(written.filter(Option.isSome), [Option.some(now.revision)])
+      // asked once more because its answer was lost
+      assert.deepStrictEqual(yield* bucket.update("a", now.value, revision), Option.some(now.revision))
+      assert.isTrue(Option.isNone(yield* bucket.update("a", "5", revision)))
+      assert.isTrue(Option.isSome(yield* bucket.update("a", "5", now.revision)))
+      yield* bucket.delete("a")
+      assert.isTrue(Option.isNone(yield* bucket.getRevision("a")))
+      assert.isTrue(Option.isNone(yield* bucket.update("a", "6", now.revision)))
+    }))
+
+  it.live("lists what is in it, and not what was", () =>
+    Effect.gen(function*() {
+      const { bucket } = yield* bucketOf(yield* NatsServer.make())
+      assert.deepStrictEqual(yield* bucket.entries, [])
+      yield* Effect.forEach(["a", "b", "c"], (key) => bucket.put(key, key.toUpperCase()))
+      yield* bucket.delete("b")
+      assert.sameMembers((yield* bucket.entries).map(text), ["a: A", "c: C"])
+      yield* bucket.delete("a")
+      yield* bucket.delete("c")
+      assert.deepStrictEqual(yield* bucket.entries, [])
+    }))
+
+  it.live("of five thousand records is listed by as many requests as one of two, and finds those that are asked for", () =>
+    Effect.gen(function*() {
+      const { bucket, nats } = yield* bucketOf(yield* NatsServer.make())
+      const sentFor = Effect.fnUntraced(function*(filter: string) {
+        const before = nats.connection.stats().outMsgs
+        const found = yield* Stream.runCollect(bucket.matching(filter))
+        return { found: found.map(text), sent: nats.connection.stats().outMsgs - before }
+      })
+      yield* Effect.forEach(["few.1", "few.2"], (key) => bucket.put(key, "x"))
+      const { found: few, sent } = yield* sentFor("few.*")
+      assert.sameMembers(few, ["few.1: x", "few.2: x"])
+      const keys = Array.from({ length: 5_000 }, (_, index) => `many.${index}`)
+      yield* Effect.forEach(keys, (key) => bucket.put(key, key), { concurrency: 200, discard: true })
+      yield* bucket.put("many.7", "again")
+      yield* bucket.delete("many.8")
+      const many = yield* sentFor("many.*")
+      assert.strictEqual(many.sent, sent)
+      const expected = keys.map((key) => `${key}: ${key === "many.7" ? "again" : key}`)
+      assert.sameMembers(many.found, expected.filter((entry) => entry !== "many.8: many.8"))
+    }))
+
+  it.live("that was being listed when the connection was lost says so, and is listed whole afterwards", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const { bucket } = yield* bucketOf(server)
+      const keys = Array.from({ length: 200 }, (_, index) => `${index}`)
+      // more than is on its way at once
+      yield* Effect.forEach(keys, (key) => bucket.put(key, "x".repeat(64_000)), { concurrency: 10, discard: true })
+      let isFirst = true
+      const lost = yield* Stream.runForEach(bucket.matching(">"), () =>
+        Effect.promise(async () => {
+          if (!isFirst) return
+          isFirst = false
+          await server.kill()
+          await server.restart()
+        })).pipe(Effect.flip)
+      assert.strictEqual(lost._tag, "JetStreamFailed")
+      const listed = yield* bucket.entries.pipe(Effect.retry(Schedule.spaced("50 millis")))
+      assert.sameMembers(listed.map(({ key }) => key), keys)
+    }))
+})
+
+describe("a watch", () => {
+  it.live("lists what is in it while others write", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const [{ bucket }, { bucket: other }] = yield* Effect.all([bucketOf(server), bucketOf(server)])
+      yield* bucket.put("a", "0")
+      const write = Effect.forEach(Array.from({ length: 2_000 }, (_, at) => `${at}`), (text) => other.put("a", text))
+      const writing = yield* Effect.forkScoped(write)
+      while (writing.pollUnsafe() === undefined) {
+        assert.deepStrictEqual((yield* bucket.entries).map(({ key }) => key), ["a"])
+      }
+      assert.deepStrictEqual(yield* bucket.entries, [{ key: "a", value: Option.some("1999") }])
+    }))
+
+  it.live("is watched from a moment on at which others write, and nothing is missed", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const [{ bucket }, { bucket: other }] = yield* Effect.all([bucketOf(server), bucketOf(server)])
+      for (let round = 0; round < 100; round++) {
+        const write = Effect.forEach(["a", "b", "last"], (text) => other.put("a", `${round} ${text}`))
+        const seen = bucket.watch.pipe(
+          Stream.takeUntil((event) => typeof event !== "string" && Option.getOrNull(event.value) === `${round} last`),
+          Stream.runDrain
+        )
+        yield* Effect.all([seen, write], { concurrency: "unbounded" })
+      }
+    }))
+
+  it.live("tells what is there, that this was all, and then every change", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const { bucket } = yield* bucketOf(server)
+      yield* bucket.put("a", "1")
+      yield* bucket.put("b", "1")
+      yield* bucket.put("a", "2")
+      yield* bucket.delete("b")
+      const { next } = yield* watching((yield* bucketOf(server)).bucket)
+      const [loading, ...initial] = yield* next(4)
+      assert.strictEqual(loading, "loading")
+      assert.deepStrictEqual(initial, ["a: 2", "b: deleted", "loaded"])
+      yield* bucket.put("c", "1")
+      yield* bucket.put("a", "3")
+      yield* bucket.delete("c")
+      yield* bucket.put("c", "2")
+      assert.deepStrictEqual(yield* next(4), ["c: 1", "a: 3", "c: deleted", "c: 2"])
+    }))
+
+  it.live("of an empty bucket has loaded at once", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const { bucket } = yield* bucketOf(server)
+      const { next } = yield* watching(bucket)
+      assert.deepStrictEqual(yield* next(2), ["loading", "loaded"])
+      yield* bucket.put("a", "1")
+      assert.deepStrictEqual(yield* next(1), ["a: 1"])
+    }))
+
+  it.live("of many records has them all before it says so", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const { bucket } = yield* bucketOf(server)
+      const keys = Array.from({ length: 1_000 }, (_, index) => `key${index}`)
+      yield* Effect.forEach(keys, (key) => bucket.put(key, "x"), { concurrency: 50 })
+      const { next } = yield* watching(bucket)
+      const events = yield* next(1_002)
+      assert.strictEqual(events.at(0), "loading")
+      assert.strictEqual(events.at(-1), "loaded")
+      assert.sameMembers(events.slice(1, -1), keys.map((key) => `${key}: x`))
+    }))
+
+  it.live("begins anew when the server was away, with what happened meanwhile", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const { bucket } = yield* bucketOf(server)
+      yield* bucket.put("a", "1")
+      yield* bucket.put("b", "1")
+      const { next, rest } = yield* watching((yield* bucketOf(server)).bucket)
+      yield* next(4)
+      for (let round = 2; round < 5; round++) {
+        yield* Effect.promise(() => server.kill())
+        yield* Effect.promise(() => server.restart())
+        // someone who was there before the watch was back
+        const other = (yield* bucketOf(server)).bucket
+        yield* other.put("a", `${round}`)
+        yield* other.delete("b")
+        // it may have been back for the first of these, or for both
+        let seen: ReadonlyArray<string> = []
+        while (!(seen.includes("loaded") && seen.includes(`a: ${round}`) && seen.includes("b: deleted"))) {
+          seen = [...seen, ...yield* next(1)]
+        }
+        assert.strictEqual(seen[0], "loading")
+        yield* other.put("a", `${round} later`)
+        yield* other.put("b", "again")
+        let late: ReadonlyArray<string> = []
+        while (!late.includes("b: again")) late = [...late, ...yield* next(1)]
+        assert.include([...seen, ...late], `a: ${round} later`)
+        assert.deepStrictEqual(yield* rest, [])
+      }
+    }))
+})

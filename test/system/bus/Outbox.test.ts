@@ -1,0 +1,201 @@
+/** What the outbox sends arrives as it was meant, and one turn of the event loop costs one write. */
+import { assert, describe, it } from "@effect/vitest"
+import type { NatsConnection } from "@nats-io/nats-core"
+import { connect } from "@nats-io/transport-node"
+import { Schema } from "effect"
+import { Socket } from "node:net"
+import { afterAll, beforeAll, vi } from "vitest"
+import { decodeHeader, encodeHeaders, Outbox } from "../../../shared/nats/Outbox.ts"
+import { NatsServer } from "../../fixture/nats/NatsServer.ts"
+
+let server: NatsServer
+let connection: NatsConnection
+let outbox: Outbox
+const refused: Array<string> = []
+beforeAll(async () => {
+  server = await NatsServer.start()
+  connection = await connect({ servers: server.url })
+  outbox = new Outbox(connection, (subject) => refused.push(subject))
+})
+afterAll(async () => {
+  await connection.close()
+  await server.remove()
+})
+
+/** Sends one message for each set of headers through the server and back. */
+const roundTrip = async (all: ReadonlyArray<Record<string, string>>) => {
+  const subscription = connection.subscribe("headers", { max: all.length })
+  for (const headers of all) outbox.publish("headers", undefined, encodeHeaders(headers))
+  const received: Array<Record<string, string>> = []
+  for await (const message of subscription) {
+    received.push(Object.fromEntries(
+      (message.headers?.keys() ?? []).map((name) => [name, decodeHeader(message.headers?.get(name) ?? "")])
+    ))
+  }
+  return received
+}
+
+const hostile = [
+  "two\r\nGw-Injected: 1",
+  "\r\n\r\npayload",
+  "\n",
+  "\0\u0001\u007f",
+  "100%",
+  "%0d%0a",
+  "%",
+  "  leading",
+  "trailing  ",
+  "\ttabs\t",
+  " ",
+  "",
+  "naïve 漢字 🙂",
+  "\u2028\u0085",
+  "a: b, c; d=\"e\"",
+  "cut off \ud83d in the middle"
+]
+
+describe("headers", () => {
+  it("arrive as they were written, whatever is in them", async () => {
+    const all = hostile.map((value) => ({ "Gw-Before": "1", "Gw-Value": value, "Gw-After": "2" }))
+    const wellFormed = all.map((headers) => ({ ...headers, "Gw-Value": headers["Gw-Value"].toWellFormed() }))
+    assert.deepStrictEqual(await roundTrip(all), wellFormed)
+  })
+
+  it.prop("never leave their line, and are read back", [Schema.String], ([value]) => {
+    const [status, line, ...rest] = encodeHeaders({ "Gw-Value": value }).split("\r\n")
+    assert.strictEqual(status, "NATS/1.0")
+    assert.deepStrictEqual(rest, ["", ""])
+    assert.match(line!, /^Gw-Value: [\x20-\x7e]*$/)
+    assert.strictEqual(decodeHeader(line!.slice("Gw-Value:".length).trim()), value.toWellFormed())
+  }, { arbitrary: { runs: 2_000 } })
+
+  it("leave out what is not given", () => {
+    assert.strictEqual(encodeHeaders({ one: 1, two: undefined, three: "x" }), "NATS/1.0\r\none: 1\r\nthree: x\r\n\r\n")
+  })
+
+  it("of another make are read as they are", () => {
+    assert.deepStrictEqual(["50% off", "%e4", "plain"].map(decodeHeader), ["50% off", "%e4", "plain"])
+  })
+})
+
+/** Settles after the microtasks that are queued now and those that they queue. */
+const microtasks = async () => {
+  for (let turn = 0; turn < 20; turn++) await Promise.resolve()
+}
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
+
+/** How long each write to the server is, from here on. */
+const watchWrites = () => {
+  const port = Number(new URL(server.url).port)
+  const writes: Array<number> = []
+  const write = Socket.prototype.write
+  const spy = vi.spyOn(Socket.prototype, "write").mockImplementation(
+    function(this: Socket, ...call: Array<unknown>) {
+      if (this.remotePort === port) writes.push((call[0] as Uint8Array).length)
+      return Reflect.apply(write, this, call)
+    }
+  )
+  return { writes, restore: () => spy.mockRestore() }
+}
+
+describe("one turn of the event loop", () => {
+  it("costs one write, whoever publishes in it", async () => {
+    const { restore, writes } = watchWrites()
+    try {
+      const publisher = async () => {
+        for (let count = 0; count < 5; count++) {
+          outbox.publish("nobody", Buffer.from("0123456789"))
+          await Promise.resolve()
+        }
+      }
+      await Promise.all([publisher(), publisher(), publisher()])
+      await microtasks()
+      assert.deepStrictEqual(writes, [])
+      await nextTurn()
+      await microtasks()
+      assert.deepStrictEqual(writes, [15 * "PUB nobody 10\r\n0123456789\r\n".length])
+    } finally {
+      restore()
+    }
+  })
+
+  it("ends with what was produced for it, and then tells that all is written", async () => {
+    const subscription = connection.subscribe("order", { max: 3 })
+    const order: Array<string> = []
+    const before = connection.stats().outMsgs
+    outbox.publish("order", Buffer.from("published"))
+    outbox.afterFlush(() => order.push(`written: ${connection.stats().outMsgs - before}`))
+    outbox.beforeFlush(() => {
+      order.push("produced")
+      outbox.publish("order", Buffer.from("produced"))
+    })
+    outbox.publish("order", Buffer.from("published later"))
+    assert.deepStrictEqual(order, [])
+    const received = (await Array.fromAsync(subscription)).map((message) => message.string())
+    assert.deepStrictEqual(received, ["published", "published later", "produced"])
+    assert.deepStrictEqual(order, ["produced", "written: 3"])
+  })
+
+  it("does not lose what is published while it ends", async () => {
+    const subscription = connection.subscribe("chain", { max: 3 })
+    outbox.beforeFlush(() => outbox.beforeFlush(() => outbox.publish("chain", Buffer.from("second"))))
+    outbox.publish("chain", Buffer.from("first"))
+    outbox.afterFlush(() => outbox.publish("chain", Buffer.from("third")))
+    const received = (await Array.fromAsync(subscription)).map((message) => message.string())
+    assert.deepStrictEqual(received.toSorted(), ["first", "second", "third"])
+  })
+
+  it("goes on where the client refuses a message", async () => {
+    const subscription = connection.subscribe("kept", { max: 2 })
+    outbox.publish("kept", Buffer.from("before"))
+    outbox.publish("too.large", Buffer.alloc(2 * 1024 * 1024))
+    outbox.publish("kept", Buffer.from("after"))
+    const received = (await Array.fromAsync(subscription)).map((message) => message.string())
+    assert.deepStrictEqual(received, ["before", "after"])
+    assert.deepStrictEqual(refused, ["too.large"])
+  })
+})
+
+describe("what is in no hurry", () => {
+  /** What arrives, and how long the first write was. */
+  const said = async (subject: string, count: number, say: () => void) => {
+    const subscription = connection.subscribe(subject, { max: count })
+    await connection.flush()
+    const { restore, writes } = watchWrites()
+    try {
+      say()
+      return { received: (await Array.fromAsync(subscription)).map((message) => message.string()), written: writes[0] }
+    } finally {
+      restore()
+    }
+  }
+
+  it("leaves with what comes next, in its write", async () => {
+    const { received, written } = await said("together", 3, () => {
+      outbox.linger(() => outbox.publish("together", Buffer.from("one")))
+      outbox.linger(() => outbox.publish("together", Buffer.from("two")))
+      outbox.publish("together", Buffer.from("now"))
+    })
+    assert.deepStrictEqual(received, ["now", "one", "two"])
+    assert.strictEqual(written, 3 * "PUB together 3\r\nnow\r\n".length)
+  })
+
+  it("leaves by itself where nothing comes, once for all that wait", async () => {
+    const { received, written } = await said("alone", 2, () => {
+      outbox.linger(() => outbox.publish("alone", Buffer.from("one")))
+      outbox.linger(() => outbox.publish("alone", Buffer.from("two")))
+    })
+    assert.deepStrictEqual(received, ["one", "two"])
+    assert.strictEqual(written, 2 * "PUB alone 3\r\none\r\n".length)
+  })
+
+  it("is kept while nothing may be sent", async () => {
+    const subscription = connection.subscribe("away", { max: 2 })
+    outbox.linger(() => outbox.publish("away", Buffer.from("before")))
+    outbox.hold()
+    outbox.linger(() => outbox.publish("away", Buffer.from("while")))
+    outbox.releaseAfter(20)
+    const received = (await Array.fromAsync(subscription)).map((message) => message.string())
+    assert.deepStrictEqual(received, ["before", "while"])
+  })
+})

@@ -1,0 +1,226 @@
+/** The admin API for keys: what it does is what a running ingress then does. */
+import { Ajv2020 } from "ajv/dist/2020.js"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import OpenAI from "openai"
+import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+
+interface Key {
+  readonly id: string
+  readonly name: string
+  readonly disabled: boolean
+  readonly requestsPerMinute: number | null
+}
+
+const gateway = sharedGateway()
+let client: ConsoleClient
+
+beforeAll(async () => {
+  const { port } = await gateway().startConsole()
+  client = await ConsoleClient.signedIn(port, "Ada")
+})
+
+const create = async (settings: object) => {
+  const { body, status } = await client.send<{ readonly key: Key; readonly secret: string }>(
+    "POST",
+    "/api/keys",
+    settings
+  )
+  assert.strictEqual(status, 201, JSON.stringify(body))
+  return body
+}
+
+const listed = async (id: string) =>
+  (await client.send<ReadonlyArray<Key>>("GET", "/api/keys")).body.find((key) => key.id === id)
+
+/** What becomes of a request with this key. */
+const use = async (apiKey: string): Promise<number> => {
+  const openai = new OpenAI({ baseURL: `${gateway().url}/v1`, apiKey, maxRetries: 0 })
+  try {
+    await openai.chat.completions.create({ model: "free-chat", messages: [{ role: "user", content: "Hello" }] })
+    return 200
+  } catch (error) {
+    if (error instanceof OpenAI.APIError) return error.status ?? 0
+    throw error
+  }
+}
+
+describe("the admin API", () => {
+  it("makes a key that works, shows its secret this once, and lists it without", async () => {
+    const { key, secret } = await create({ name: "search team", requestsPerMinute: 600 })
+    assert.match(secret, /^sk-gw-[0-9A-Za-z]{32}$/)
+    await eventually(() => use(secret), (status) => status === 200, 1_000)
+    assert.deepInclude(await listed(key.id), { name: "search team", requestsPerMinute: 600, disabled: false })
+    const response = await client.fetch("/api/keys")
+    assert.notInclude(await response.text(), secret.slice("sk-gw-".length))
+  })
+
+  it("revokes a key within a second for every request to come", async () => {
+    const { key, secret } = await create({ name: "short-lived" })
+    await eventually(() => use(secret), (status) => status === 200, 1_000)
+    assert.strictEqual((await client.send("DELETE", `/api/keys/${key.id}`)).status, 204)
+    await eventually(() => use(secret), (status) => status === 401, 1_000)
+    assert.isUndefined(await listed(key.id))
+    assert.strictEqual((await client.send("DELETE", `/api/keys/${key.id}`)).status, 404)
+  })
+
+  it("switches a key off and on again, and edits what is given of it", async () => {
+    const { key, secret } = await create({ name: "sometimes", tokensPerMinute: 1_000 })
+    await eventually(() => use(secret), (status) => status === 200, 1_000)
+    await client.send("PATCH", `/api/keys/${key.id}`, { disabled: true })
+    await eventually(() => use(secret), (status) => status === 403, 1_000)
+    await client.send("PATCH", `/api/keys/${key.id}`, { disabled: false })
+    await eventually(() => use(secret), (status) => status === 200, 1_000)
+    const { body, status } = await client.send("PATCH", `/api/keys/${key.id}`, { requestsPerMinute: 5, name: "often" })
+    assert.strictEqual(status, 200)
+    assert.deepInclude(body, { name: "often", requestsPerMinute: 5, tokensPerMinute: 1_000, disabled: false })
+  })
+
+  it("names the field that is wrong", async () => {
+    const wrong: ReadonlyArray<readonly [object, field: string, says: string]> = [
+      [{}, "name", "name: is required"],
+      [{ name: "" }, "name", "name: must be a string of 1 to 200 characters"],
+      [{ name: "a", weight: 101 }, "weight", "weight: must be a whole number from 1 to 100"],
+      [
+        { name: "a", requestsPerMinute: 0 },
+        "requestsPerMinute",
+        "requestsPerMinute: must be a whole number of at least 1"
+      ],
+      [{ name: "a", expiresAt: "soon" }, "expiresAt", "expiresAt: must be a date such as 2027-01-31"],
+      [{ name: "a", allowedModels: ["g*t"] }, "allowedModels", "allowedModels[0]: must be a model's name"],
+      // a limit that is misspelt would be a key without one
+      [{ name: "a", requestPerMinute: 5 }, "requestPerMinute", "requestPerMinute: is unknown here: there are name, "],
+      // what the platform would read as the first of December 2001, and as the third of March
+      [{ name: "a", expiresAt: "12" }, "expiresAt", "expiresAt: must be a date such as 2027-01-31"],
+      [{ name: "a", expiresAt: "2027-02-31" }, "expiresAt", "expiresAt: must be a date such as 2027-01-31"]
+    ]
+    for (const [settings, field, says] of wrong) {
+      const { body, status } = await client.send<{
+        readonly detail: string
+        readonly errors: ReadonlyArray<{ readonly path: Array<string> }>
+      }>("POST", "/api/keys", settings)
+      assert.strictEqual(status, 400)
+      assert.deepStrictEqual(body.errors[0]?.path.slice(0, 2), ["payload", field])
+      assert.isTrue(body.detail.startsWith(says), body.detail)
+    }
+  })
+
+  it("takes no edit of which it does not understand a part", async () => {
+    const { key } = await create({ name: "as it was", requestsPerMinute: 10 })
+    const answer = await client.send<{ readonly detail: string }>("PATCH", `/api/keys/${key.id}`, {
+      name: "other",
+      requestPerMinute: 5
+    })
+    assert.strictEqual(answer.status, 400)
+    assert.match(answer.body.detail, /^requestPerMinute: is unknown here/)
+    assert.deepInclude(await listed(key.id), { name: "as it was", requestsPerMinute: 10 })
+  })
+
+  it("writes down who changed what, newest first, and never a secret", async () => {
+    const { key, secret } = await create({ name: "watched" })
+    await client.send("PATCH", `/api/keys/${key.id}`, { requestsPerMinute: 7 })
+    await client.send("PATCH", `/api/keys/${key.id}`, { disabled: true })
+    await client.send("DELETE", `/api/keys/${key.id}`)
+    const response = await client.fetch("/api/key-changes")
+    const text = await response.text()
+    const changes = (JSON.parse(text) as ReadonlyArray<{ readonly key: string; readonly action: string }>).filter(
+      (change) => change.key === key.id
+    )
+    assert.deepStrictEqual(changes.map(({ action }) => action), ["revoked", "disabled", "edited", "created"])
+    const edited: object = changes[2] ?? {}
+    assert.deepInclude(edited, { by: "Ada", name: "watched", settings: { requestsPerMinute: 7 } })
+    assert.notInclude(text, secret.slice("sk-gw-".length))
+    assert.notInclude(gateway().log, secret.slice("sk-gw-".length))
+  })
+
+  it("writes down what the command line does, too", async () => {
+    const printed = await gateway().admin("keys", "create", "--name", "by hand")
+    const id = /key_[0-9A-Za-z]{12}/.exec(printed)?.[0] ?? assert.fail(printed)
+    await gateway().admin("keys", "disable", id)
+    await gateway().admin("keys", "revoke", id)
+    const { body } = await client.send<
+      ReadonlyArray<{ readonly key: string; readonly action: string; readonly by: string }>
+    >(
+      "GET",
+      "/api/key-changes"
+    )
+    const changes = body.filter(({ key }) => key === id)
+    assert.deepStrictEqual(changes.map(({ action }) => action), ["revoked", "disabled", "created"])
+    for (const { by } of changes) assert.match(by, / at the command line$/)
+  })
+
+  it("describes itself", async () => {
+    const { body } = await client.send<{ readonly paths: Record<string, Record<string, object>> }>(
+      "GET",
+      "/api/openapi.json"
+    )
+    assert.containsAllKeys(body.paths, ["/api/session", "/api/keys", "/api/keys/{id}", "/api/key-changes"])
+  })
+
+  it("describes the patterns that it checks, and answers as its description says, where nothing is found, too", async () => {
+    interface Operation {
+      readonly parameters?: ReadonlyArray<{ readonly name: string; readonly schema: { readonly pattern?: string } }>
+      readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, object>> }>>
+    }
+    const { body: document } = await client.send<{
+      readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+      readonly components: object
+    }>("GET", "/api/openapi.json")
+    const ajv = new Ajv2020({ strict: false, validateFormats: false })
+    const patternOf = (path: string, name: string) =>
+      new RegExp(
+        document.paths[path]?.["get"]?.parameters?.find((one) => one.name === name)?.schema.pattern
+          ?? assert.fail(`${path}: ${name} has no pattern`)
+      )
+    for (const name of ["from", "to", "key"]) {
+      const pattern = patternOf("/api/usage", name)
+      const given: Record<string, string> = { from: "2026-11-01", to: "2026-11-30", by: "day", key: "key_0" }
+      assert.match(given[name] ?? "", pattern)
+      assert.notMatch("not/this", pattern)
+      const query = new URLSearchParams({ ...given, [name]: "not/this" })
+      assert.strictEqual((await client.send("GET", `/api/usage?${query}`)).status, 400, name)
+    }
+    const isDescribed = async (method: string, path: string, asked: string) => {
+      const { body, status } = await client.send<object>(method, asked, method === "PATCH" ? {} : undefined)
+      const [content] = Object.values(document.paths[path]?.[method.toLowerCase()]?.responses[status]?.content ?? {})
+      const { schema } = content as { readonly schema?: object } ?? {}
+      const validate = ajv.compile({
+        ...(schema ?? assert.fail(`${method} ${asked}: ${status}`)),
+        components: document.components
+      })
+      assert.isTrue(validate(body), `${method} ${asked}: ${status} ${JSON.stringify(body)}`)
+      return status
+    }
+    const ids = ["key_0", "nothing", "", "a/b", "not%20this", "a".repeat(129), "a".repeat(5_000)]
+    for (const method of ["PATCH", "DELETE"]) {
+      const statuses: Array<number> = []
+      for (const id of ids) statuses.push(await isDescribed(method, "/api/keys/{id}", `/api/keys/${id}`))
+      assert.deepStrictEqual(statuses, [404, 404, 404, 404, 400, 400, 404], method)
+    }
+    for (const id of ["nothing", "a/b", "a".repeat(5_000)]) {
+      assert.strictEqual(await isDescribed("GET", "/api/traces/{id}", `/api/traces/${id}`), 404)
+    }
+    assert.strictEqual(await isDescribed("GET", "/api/traces/{id}", `/api/traces/${"a".repeat(129)}`), 400)
+  })
+})
+
+describe("while NATS does not answer, the admin API", { timeout: 60_000 }, () => {
+  it.live("says so to whoever is signed in, instead of sending them to sign in again", () =>
+    Gateway.run({ workers: 0 }, async (gateway) => {
+      const { port } = await gateway.startConsole()
+      const client = await ConsoleClient.signedIn(port, "Ada")
+      gateway.nats.freeze()
+      const strangers = new ConsoleClient(port)
+      const answers = await Promise.all([
+        client.send<object>("GET", "/api/session"),
+        client.send<object>("GET", "/api/keys"),
+        strangers.send<object>("GET", "/api/keys")
+      ])
+      gateway.nats.thaw()
+      assert.deepStrictEqual(answers.map(({ status }) => status), [503, 503, 401])
+      assert.deepInclude(answers[0]?.body, { _tag: "Unavailable" })
+      await eventually(() => client.send("GET", "/api/session"), ({ status }) => status === 200, 20_000)
+    }))
+})

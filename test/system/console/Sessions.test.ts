@@ -1,0 +1,168 @@
+/** The rules of signing in that are about time. */
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, ConfigProvider, Context, Effect, Fiber, Layer, Option, Redacted, Result } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { TestClock } from "effect/testing"
+import { AdminToken } from "../../../services/console/access/AdminToken.ts"
+import { Attempts } from "../../../services/console/access/Attempts.ts"
+import { lifetimeMs, Sessions } from "../../../services/console/access/Sessions.ts"
+import { ControlNats } from "../../../shared/nats/Nats.ts"
+import { testAdminToken, testSecret } from "../../fixture/gateway/Gateway.ts"
+import { NatsServer } from "../../fixture/nats/NatsServer.ts"
+
+/** What a console with these settings knows of sessions. */
+const sessionsOf = (server: NatsServer, settings: Record<string, string> = {}) =>
+  Layer.build(Layer.fresh(Sessions.layer.pipe(Layer.provide([AdminToken.layer, ControlNats.layer])))).pipe(
+    Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({
+      NATS_URL: server.url,
+      GATEWAY_SECRET: testSecret,
+      CONSOLE_ADMIN_TOKEN: testAdminToken,
+      ...settings
+    }))),
+    Effect.map((context) => Context.get(context, Sessions))
+  )
+
+describe("a session", () => {
+  it.effect("is known by its cookie at every console, until it ends", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const sessions = yield* sessionsOf(server)
+      const { cookie, session } = yield* sessions.begin("Ada")
+      assert.deepStrictEqual(yield* sessions.find(cookie), Option.some(session))
+      assert.notInclude(JSON.stringify(session), Redacted.value(cookie).slice(0, 32))
+      const other = yield* sessionsOf(server)
+      assert.deepStrictEqual(yield* other.find(cookie), Option.some(session))
+      yield* other.end(session)
+      // whoever kept the cookie has nothing
+      assert.isTrue(Option.isNone(yield* sessions.find(cookie)))
+    }))
+
+  it.effect("ends by age, whatever becomes of its record", () =>
+    Effect.gen(function*() {
+      const sessions = yield* sessionsOf(yield* NatsServer.make())
+      const { cookie } = yield* sessions.begin("Ada")
+      yield* TestClock.adjust(lifetimeMs - 1_000)
+      assert.isTrue(Option.isSome(yield* sessions.find(cookie)))
+      yield* TestClock.adjust(1_000)
+      assert.isTrue(Option.isNone(yield* sessions.find(cookie)))
+    }))
+
+  it.effect("cannot be made up, stretched, or kept over a change of the token or the secret", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const sessions = yield* sessionsOf(server)
+      const text = Redacted.value((yield* sessions.begin("Ada")).cookie)
+      const [secret = "", expires = "", signature = ""] = text.split(".")
+      const forgeries = [
+        "",
+        "..",
+        `${secret}.${Number(expires) + 1}.${signature}`,
+        `${"A".repeat(32)}.${expires}.${signature}`,
+        `${secret}.${expires}.${"A".repeat(43)}`,
+        `${secret}.${expires}.`,
+        `${secret}.${expires}`,
+        `${text}A`,
+        ` ${text}`
+      ]
+      for (const forged of forgeries) {
+        assert.isTrue(Option.isNone(yield* sessions.find(Redacted.make(forged))), forged)
+      }
+      const elsewhere: ReadonlyArray<Record<string, string>> = [
+        { CONSOLE_ADMIN_TOKEN: "another token of the tests" },
+        { GATEWAY_SECRET: "another secret of more than thirty-two characters" }
+      ]
+      for (const settings of elsewhere) {
+        const other = yield* sessionsOf(server, settings)
+        assert.isTrue(Option.isNone(yield* other.find(Redacted.make(text))))
+      }
+    }))
+})
+
+/** A comparison on behalf of an address. */
+const from = (address: string) =>
+  Effect.provideService(
+    HttpServerRequest.HttpServerRequest,
+    HttpServerRequest.fromWeb(new Request("http://console/")).modify({ remoteAddress: Option.some(address) })
+  )
+
+describe("guessing", () => {
+  const fresh = Effect.map(Layer.build(Layer.fresh(Attempts.layer)), (context) => Context.get(context, Attempts))
+
+  /** Compares a wrong token. Resolves with the answer and the time that it took, in milliseconds of the test's clock. */
+  const guess = (judge: Attempts["Service"]["judge"], address: string) =>
+    Effect.gen(function*() {
+      const began = yield* Clock.currentTimeMillis
+      const answer = yield* Effect.forkChild(Effect.result(from(address)(judge(() => false))))
+      yield* TestClock.adjust(0)
+      while (answer.pollUnsafe() === undefined) yield* TestClock.adjust("100 millis")
+      const result = yield* Fiber.join(answer)
+      const said = Result.match(result, { onSuccess: String, onFailure: ({ _tag }) => _tag })
+      return [said, (yield* Clock.currentTimeMillis) - began] as const
+    })
+
+  it.effect("is throttled for an address after five wrong tokens in a minute, and the right one still passes", () =>
+    Effect.gen(function*() {
+      const { judge } = yield* fresh
+      for (let wrong = 0; wrong < 5; wrong++) assert.deepStrictEqual(yield* guess(judge, "10.0.0.1"), ["false", 0])
+      for (let wrong = 0; wrong < 3; wrong++) {
+        assert.deepStrictEqual(yield* guess(judge, "10.0.0.1"), ["TooManyAttempts", 1_000])
+        const before = yield* Clock.currentTimeMillis
+        assert.isTrue(yield* from("10.0.0.1")(judge(() => true)))
+        assert.strictEqual(yield* Clock.currentTimeMillis, before)
+      }
+      assert.deepStrictEqual(yield* guess(judge, "10.0.0.2"), ["false", 0])
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(yield* guess(judge, "10.0.0.1"), ["false", 0])
+    }))
+
+  it.effect("counts the addresses of one IPv6 network as one", () =>
+    Effect.gen(function*() {
+      const { judge } = yield* fresh
+      for (let wrong = 0; wrong < 5; wrong++) yield* guess(judge, `2001:db8::${wrong}`)
+      assert.strictEqual((yield* guess(judge, "2001:db8:0:0:ffff::1"))[0], "TooManyAttempts")
+      assert.strictEqual((yield* guess(judge, "2001:db8:0:1::1"))[0], "false")
+    }))
+
+  it.effect("is throttled for all after a hundred wrong tokens in a minute", () =>
+    Effect.gen(function*() {
+      const { judge } = yield* fresh
+      for (let wrong = 0; wrong < 100; wrong++) yield* guess(judge, `10.0.0.${wrong}`)
+      assert.strictEqual((yield* guess(judge, "10.1.0.1"))[0], "TooManyAttempts")
+      assert.isTrue(yield* from("10.1.0.2")(judge(() => true)))
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* guess(judge, "10.1.0.1"))[0], "false")
+    }))
+
+  it.effect("holds back ten answers of an address and a hundred of all at one time, however many ask", () =>
+    Effect.gen(function*() {
+      const { judge } = yield* fresh
+      const flood = (addresses: number, each: number) =>
+        Effect.forEach(
+          Array.from({ length: addresses * each }, (_, at) => `10.2.${Math.floor(at / each)}.1`),
+          (address) => Effect.forkChild(Effect.result(from(address)(judge(() => false))))
+        )
+      const waiting = (fibers: ReadonlyArray<Fiber.Fiber<unknown>>) =>
+        fibers.filter((fiber) => fiber.pollUnsafe() === undefined).length
+      const own = yield* flood(1, 1_000)
+      yield* TestClock.adjust(0)
+      assert.strictEqual(waiting(own), 10)
+      const others = yield* flood(100, 20)
+      yield* TestClock.adjust(0)
+      assert.strictEqual(waiting(own) + waiting(others), 100)
+      assert.isTrue(yield* from("10.2.0.1")(judge(() => true)))
+      // a client that leaves makes room
+      yield* Effect.forEach(own, Fiber.interrupt)
+      const next = yield* flood(1, 20)
+      yield* TestClock.adjust(0)
+      assert.strictEqual(waiting(next), 10)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(waiting([...others, ...next]), 0)
+    }))
+
+  it.effect("by right tokens is no guessing", () =>
+    Effect.gen(function*() {
+      const { judge } = yield* fresh
+      for (let right = 0; right < 200; right++) assert.isTrue(yield* from("10.0.0.1")(judge(() => true)))
+      assert.deepStrictEqual(yield* guess(judge, "10.0.0.1"), ["false", 0])
+    }))
+})

@@ -1,0 +1,114 @@
+/** The compose file keeps to the schema of the specification, and has a service for each of the gateway's. */
+import { assert, describe, it } from "@effect/vitest"
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { delimiter, dirname, join } from "node:path"
+import { parse } from "yaml"
+
+const project = join(import.meta.dirname, "../../..")
+const text = readFileSync(join(project, "deploy/compose.yaml"), "utf8")
+
+interface Service {
+  readonly image: string
+  readonly entrypoint?: ReadonlyArray<string>
+  readonly command?: ReadonlyArray<string>
+  readonly ports?: ReadonlyArray<string>
+  readonly read_only?: boolean
+  readonly build?: { readonly target: string }
+  readonly environment?: Readonly<Record<string, string>>
+  readonly networks?: ReadonlyArray<string>
+}
+const { services } = parse(text, { merge: true }) as { readonly services: Readonly<Record<string, Service>> }
+
+/** The image's own, in which the first word behind it is `$0`. */
+const imageEntrypoint = JSON.parse(
+  /^ENTRYPOINT (.*)$/m.exec(readFileSync(join(project, "deploy/Dockerfile"), "utf8"))?.[1] ?? "[]"
+) as ReadonlyArray<string>
+
+/** Runs what a container of the service would with this command, and returns its exit code and what it said. */
+const runAs = (name: string, command: ReadonlyArray<string>) => {
+  const [program = "", ...words] = [...services[name]?.entrypoint ?? imageEntrypoint, ...command]
+  const PATH = [dirname(process.execPath), process.env["PATH"]].join(delimiter)
+  return spawnSync(program, words, { encoding: "utf8", cwd: project, env: { PATH } })
+}
+
+/** What the linter calls an error: what is not of the specification, or says two things at once. */
+const errors = (source: string): string => {
+  const folder = mkdtempSync(join(tmpdir(), "compose-"))
+  try {
+    writeFileSync(join(folder, "compose.yaml"), source)
+    const words = [join(project, "node_modules/dclint/bin/dclint.cjs"), "--quiet", join(folder, "compose.yaml")]
+    const { status, stdout } = spawnSync(process.execPath, words, { encoding: "utf8", cwd: folder })
+    return status === 0 ? "" : stdout
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+describe("the compose file", () => {
+  it("is as the specification wants it", () => {
+    assert.strictEqual(errors(text), "")
+  })
+
+  it.each([
+    ["a field that does not exist", "read_only: true", "readonly: true"],
+    ["a value of the wrong type", "read_only: true", "read_only: [1]"]
+  ])("would be refused with %s", (_, from, to) => {
+    assert.notStrictEqual(errors(text.replace(from, to)), "")
+  })
+
+  it("runs each service of the gateway, named as its folder, on a root that cannot be written", () => {
+    for (const name of readdirSync(join(project, "services"))) {
+      const service = services[name] ?? assert.fail(`${name} is missing`)
+      if (name === "admin") assert.deepStrictEqual(service.entrypoint, ["node", "services/admin/main.ts"])
+      else assert.strictEqual(service.command?.[0], name)
+      assert.isTrue(service.read_only, name)
+      const measure = join(project, `deploy/kubernetes/base/${name}/measure.yaml`)
+      const image = /^image: (.*)$/m.exec(readIfThere(measure))?.[1] ?? "model-gateway"
+      assert.strictEqual(service.image, image, name)
+      assert.strictEqual(service.build?.target, image === "model-gateway" ? "core" : "media", name)
+    }
+  })
+
+  it("runs the administrator's command that its head shows", () => {
+    const [, name = "", words = ""] = /^# .* run --rm (\S+) (.+)$/m.exec(text) ?? assert.fail("there is none")
+    const { status, stderr, stdout } = runAs(name, [...words.split(" "), "--help"])
+    assert.strictEqual(status, 0, stderr)
+    assert.include(stdout, `admin ${words.split(" --")[0]}`)
+  })
+
+  it("tells each container what it needs: no key of a provider, and the secret to those that sign or seal with it", () => {
+    const having = (variable: string) =>
+      Object.keys(services).filter((name) => services[name]?.environment?.[variable] !== undefined).toSorted()
+    assert.deepStrictEqual(having("GATEWAY_SECRET"), ["chat", "console", "images", "ingress"])
+    assert.deepStrictEqual(having("CONSOLE_ADMIN_TOKEN"), ["console"])
+    for (const [name, { environment = {} }] of Object.entries(services)) {
+      for (const variable of Object.keys(environment)) {
+        if (name !== "grafana" && name !== "jaeger") assert.notMatch(variable, /API_KEY/, name)
+      }
+    }
+  })
+
+  it("opens ports on this machine alone, and NATS to nobody outside", () => {
+    for (const { ports = [] } of Object.values(services)) {
+      for (const port of ports) assert.match(port, /^127\.0\.0\.1:/)
+    }
+    assert.deepStrictEqual(services["nats"]?.networks, ["bus"])
+    assert.isUndefined(services["nats"]?.ports)
+  })
+
+  it("pins every image that is not its own by version and digest", () => {
+    for (const { build, image } of Object.values(services)) {
+      if (build === undefined) assert.match(image, /:v?\d+\.\d+\.\d+(-\w+)?@sha256:[0-9a-f]{64}$/)
+    }
+  })
+})
+
+const readIfThere = (file: string): string => {
+  try {
+    return readFileSync(file, "utf8")
+  } catch {
+    return ""
+  }
+}

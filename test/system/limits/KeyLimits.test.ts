@@ -1,0 +1,332 @@
+/** What a key may do: its limits hold over all ingress processes together and use up what they allow; its models, its budget. */
+import Anthropic from "@anthropic-ai/sdk"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import OpenAI from "openai"
+import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
+import { begun, chat, outcomeOf } from "../../fixture/client/ChatClient.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { failureOf } from "../../fixture/general/Failure.ts"
+import { echo } from "../../fixture/provider/answers/Answer.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { usageProcess } from "../../fixture/nats/UsageEvents.ts"
+
+/** What a minute is in these tests, in milliseconds: a real one in `npm run limits-check`. */
+const windowMs = Number(process.env["LIMITS_WINDOW_MS"] ?? 6_000)
+
+const shared = sharedGateway({
+  ingresses: 4,
+  services: ["embeddings"],
+  environment: { GATEWAY_LIMIT_WINDOW_MS: String(windowMs) },
+  models: `
+  free-embedding: { workload: embeddings, targets: [{ provider: free }] }
+  dear-chat: { workload: chat, targets: [{ provider: paid }], price: { perRequest: 0.4 } }`
+})
+
+const ask = (key: string, ingress = 0, body: object = chat("free-chat"), signal?: AbortSignal) =>
+  fetch(`${shared().ingresses[ingress]!.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+    ...(signal === undefined ? {} : { signal })
+  })
+
+interface Served {
+  readonly asked: number
+  readonly answered: number
+}
+
+/** Asks again and again, and comes back when it is told to. */
+const keepAsking = async (key: string, ingress: number, untilMs: number, served: Array<Served>): Promise<void> => {
+  while (performance.now() < untilMs) {
+    const asked = performance.now()
+    const response = await ask(key, ingress)
+    await response.body?.cancel()
+    if (response.status === 200) {
+      served.push({ asked, answered: performance.now() })
+      continue
+    }
+    assert.strictEqual(response.status, 429)
+    const waitMs = Number(response.headers.get("retry-after-ms"))
+    assert.isAbove(waitMs, 0)
+    await new Promise((resolve) => setTimeout(resolve, Math.min(waitMs, untilMs - performance.now())))
+  }
+}
+
+describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
+  it("of requests per minute holds in every window, over four ingress processes that are hammered", async () => {
+    const limit = 100
+    const { key } = await shared().createKeyWith("--requests-per-minute", String(limit))
+    const served: Array<Served> = []
+    const windows = 3
+    const until = performance.now() + windows * windowMs
+    await Promise.all(Array.from({ length: 16 }, (_, client) => keepAsking(key, client % 4, until, served)))
+
+    // what was both asked and answered within a window was surely let through in it
+    const within = (from: number) =>
+      served.filter(({ answered, asked }) => asked >= from && answered <= from + windowMs).length
+    const most = Math.max(...served.map(({ asked }) => within(asked)))
+    console.log(`${served.length} in ${windows} windows, at most ${most} in one`)
+    assert.isAtMost(most, limit)
+    assert.isAtLeast(served.length, 0.95 * limit * windows)
+  })
+
+  it("of requests at one time holds over four ingress processes, and is free again when they end or are given up", async () => {
+    const { key } = await shared().createKeyWith("--concurrent", "3")
+    const { provider } = shared()
+    const before = provider.requests.length
+    const reached = () => provider.requests.length - before
+    provider.behave({ kind: "hold", after: 1 })
+    try {
+      const hangingUp = new AbortController()
+      const stream = chat("free-chat", { stream: true })
+      const answers = await Promise.all([
+        ask(key, 0, stream, hangingUp.signal),
+        ask(key, 1, stream),
+        ask(key, 2, stream)
+      ])
+      assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 200])
+      const streams = await Promise.all(answers.map((answer) => begun(Promise.resolve(answer))))
+      for (const ingress of [0, 1, 2, 3]) {
+        assert.deepInclude(await outcomeOf(ask(key, ingress, stream)), {
+          kind: "refused",
+          status: 429,
+          code: "rate_limit_exceeded"
+        })
+      }
+      assert.strictEqual(reached(), 3)
+
+      hangingUp.abort()
+      const other = await eventually(() => ask(key, 3, stream), ({ status }) => status === 200, 15_000)
+      assert.strictEqual(reached(), 4)
+      provider.behave({ kind: "answer" })
+      provider.release()
+      for (const { outcome } of streams.slice(1)) assert.deepStrictEqual(await outcome(), { kind: "whole" })
+      assert.deepStrictEqual(await outcomeOf(other), { kind: "whole" })
+      const all = await Promise.all(
+        [0, 1, 2].map((ingress) =>
+          eventually(() => outcomeOf(ask(key, ingress)), ({ kind }) => kind === "whole", 15_000)
+        )
+      )
+      assert.lengthOf(all, 3)
+    } finally {
+      provider.behave({ kind: "answer" })
+      provider.release()
+    }
+  })
+
+  it("of tokens per minute counts what was consumed, not what was set aside, once that is known", async () => {
+    const { key } = await shared().createKeyWith("--tokens-per-minute", "1000")
+    // more than 500 are set aside for each of them, and 10 are used
+    for (let times = 0; times < 10; times++) {
+      const response = await ask(key)
+      assert.strictEqual(response.status, 200)
+      await response.json()
+    }
+    const big = chat("free-chat", { max_tokens: 900 })
+    assert.deepInclude(await outcomeOf(ask(key, 0, big)), { kind: "refused", code: "rate_limit_exceeded" })
+    // what was set aside at one ingress and not used is soon to be had at another
+    await eventually(() => outcomeOf(ask(key, 1)), ({ kind }) => kind === "whole", windowMs / 2)
+  })
+
+  const stated = [
+    ["/v1/chat/completions", chat("free-chat", { n: 5, max_tokens: 500 })],
+    ["/v1/chat/completions", chat("free-chat", { max_completion_tokens: 5, max_tokens: 2_500 })],
+    ["/v1/chat/completions", chat("free-chat", { n: 5 })],
+    ["/v1/completions", { model: "free-chat", prompt: "one", best_of: 5, max_tokens: 500 }],
+    ["/v1/completions", { model: "free-chat", prompt: ["one", "two", "three", "four", "five"], max_tokens: 500 }],
+    ["/v1/messages", chat("free-chat", { max_tokens: 1_300, thinking: { type: "enabled", budget_tokens: 1_200 } })],
+    [
+      "/v1beta/models/free-chat:generateContent",
+      { contents: [{ parts: [{ text: "one" }] }], generationConfig: { candidateCount: 5, maxOutputTokens: 500 } }
+    ],
+    ["/v1/embeddings", { model: "free-embedding", input: Array.from({ length: 1_000 }, () => "ten bytes.") }]
+  ] as const
+
+  it.each(stated)("of tokens per minute sets aside what a request states: %s %j", async (path, body) => {
+    const { provider } = shared()
+    const { key } = await shared().createKeyWith("--tokens-per-minute", "3000")
+    const leaving = new AbortController()
+    const before = provider.requests.length
+    const model = { model: "model" in body ? body.model : "free-chat" }
+    provider.behave({ kind: "silent" }, model)
+    try {
+      const headers = { authorization: `Bearer ${key}`, "anthropic-version": "2023-06-01" }
+      const ingress = shared().ingresses[1]!
+      const first = shared().request(body, { path, headers, ingress, signal: leaving.signal })
+      const left = failureOf(first, Error)
+      await provider.until(() => provider.requests.length > before)
+      assert.deepInclude(await outcomeOf(ask(key, 2, chat("free-chat"), AbortSignal.timeout(windowMs / 2))), {
+        kind: "refused",
+        status: 429,
+        code: "rate_limit_exceeded"
+      })
+      leaving.abort()
+      await left
+    } finally {
+      provider.behave({ kind: "answer" }, model)
+      provider.release()
+    }
+  })
+
+  it("of tokens per minute refuses what states more than it has at once, and says which field does", async () => {
+    const { provider } = shared()
+    const { key } = await shared().createKeyWith("--tokens-per-minute", "3000")
+    const before = provider.requests.length
+    const openai = new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: key })
+    const messages = [{ role: "user" as const, content: "one" }]
+    const refused = await failureOf(
+      openai.chat.completions.create({ model: "free-chat", messages, max_tokens: 1_000, n: 4 }),
+      OpenAI.BadRequestError
+    )
+    assert.deepInclude(refused, { code: "token_limit_exceeded", param: "max_tokens" })
+    assert.include(
+      refused.message,
+      "'max_tokens' and 'n' allow 4000 tokens, but the API key is limited to 3000 tokens per minute"
+    )
+    const anthropic = new Anthropic({ baseURL: shared().url, apiKey: key })
+    const long = anthropic.messages.create({ model: "free-chat", max_tokens: 3_001, messages })
+    assert.include((await failureOf(long, Anthropic.BadRequestError)).message, "'max_tokens' allows 3001 tokens")
+    assert.strictEqual(provider.requests.length, before)
+    // it has used nothing, and what is just an estimate refuses nothing
+    assert.strictEqual((await ask(key, 0, chat("free-chat", { n: 100 }))).status, 200)
+  })
+
+  it("of tokens per minute holds where many ask for several answers at the same time", async () => {
+    const [limit, words, n] = [3_000, 290, 3]
+    const { provider } = shared()
+    const { key } = await shared().createKeyWith("--tokens-per-minute", String(limit))
+    const used: Array<Served & { readonly tokens: number }> = []
+    const body = chat("free-chat", { max_tokens: words, n })
+    provider.say("word ".repeat(words))
+    provider.behave({ kind: "silent", forMs: 100 })
+    const keepUsing = async (ingress: number, until: number) => {
+      while (performance.now() < until) {
+        const asked = performance.now()
+        const response = await ask(key, ingress, body)
+        if (response.status === 200) {
+          const { usage } = (await response.json()) as { readonly usage: { readonly total_tokens: number } }
+          used.push({ asked, answered: performance.now(), tokens: usage.total_tokens })
+          continue
+        }
+        await response.body?.cancel()
+        assert.strictEqual(response.status, 429)
+        const waitMs = Number(response.headers.get("retry-after-ms"))
+        await new Promise((resolve) => setTimeout(resolve, Math.max(10, Math.min(waitMs, until - performance.now()))))
+      }
+    }
+    try {
+      const until = performance.now() + 2 * windowMs
+      await Promise.all(Array.from({ length: 40 }, (_, client) => keepUsing(client % 4, until)))
+    } finally {
+      provider.say(echo)
+      provider.behave({ kind: "answer" })
+    }
+    const within = (from: number) =>
+      used.filter(({ answered, asked }) => asked >= from && answered <= from + windowMs)
+        .reduce((sum, { tokens }) => sum + tokens, 0)
+    const most = Math.max(...used.map(({ asked }) => within(asked)))
+    const one = Math.max(...used.map(({ tokens }) => tokens))
+    console.log(`${used.length} requests of ${one} tokens, at most ${most} tokens in one window`)
+    assert.isAtLeast(one, n * words)
+    assert.isAtMost(most, limit + one)
+    assert.isAtLeast(used.length, 4)
+  })
+
+  it("is in the headers of every answer, as official clients show them", async () => {
+    const { id, key } = await shared().createKeyWith("--requests-per-minute", "3", "--tokens-per-minute", "5000")
+    const openai = new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: key, maxRetries: 0 })
+    const messages = [{ role: "user" as const, content: "one two three four five" }]
+    const { data, response } = await openai.chat.completions.create({ model: "free-chat", messages }).withResponse()
+    const of = (headers: Headers, name: string) => headers.get(name) ?? ""
+    assert.strictEqual(of(response.headers, "x-ratelimit-limit-requests"), "3")
+    assert.strictEqual(of(response.headers, "x-ratelimit-remaining-requests"), "2")
+    assert.match(of(response.headers, "x-ratelimit-reset-requests"), /^(\d+s|\d+m\d+s)$/)
+    assert.strictEqual(of(response.headers, "x-ratelimit-limit-tokens"), "5000")
+    assert.strictEqual(
+      of(response.headers, "x-ratelimit-remaining-tokens"),
+      String(5_000 - (data.usage?.total_tokens ?? 0))
+    )
+    assert.isNull(response.headers.get("anthropic-ratelimit-requests-limit"))
+
+    const anthropic = new Anthropic({ baseURL: shared().url, apiKey: key, maxRetries: 0 })
+    const asked = { model: "free-chat", max_tokens: 100, messages }
+    const message = await anthropic.messages.create(asked).withResponse()
+    assert.strictEqual(of(message.response.headers, "anthropic-ratelimit-requests-limit"), "3")
+    assert.strictEqual(of(message.response.headers, "anthropic-ratelimit-requests-remaining"), "1")
+    const resetAt = Date.parse(of(message.response.headers, "anthropic-ratelimit-requests-reset"))
+    const now = Date.parse(of(message.response.headers, "date"))
+    assert.isAbove(resetAt, now)
+    assert.isAtMost(resetAt, now + windowMs + 2_000)
+
+    // a request that is refused for another reason has used nothing
+    const mistaken = await ask(key, 0, { model: "free-chat" })
+    assert.strictEqual(mistaken.status, 400)
+    assert.strictEqual(of(mistaken.headers, "x-ratelimit-remaining-requests"), "1")
+
+    await openai.chat.completions.create({ model: "free-chat", messages })
+    const refused = await failureOf(
+      openai.chat.completions.create({ model: "free-chat", messages }),
+      OpenAI.RateLimitError
+    )
+    assert.strictEqual(refused.code, "rate_limit_exceeded")
+    assert.strictEqual(refused.type, "rate_limit_error")
+    assert.include(refused.message, "limit of 3 requests per minute")
+    assert.strictEqual(of(refused.headers, "x-ratelimit-remaining-requests"), "0")
+    const retryMs = Number(of(refused.headers, "retry-after-ms"))
+    assert.isAbove(retryMs, 0)
+    assert.isAtMost(retryMs, windowMs + 1_000)
+    assert.strictEqual(of(refused.headers, "retry-after"), String(Math.ceil(retryMs / 1_000)))
+    // the client obeys what it was told, and is served
+    const patient = new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: key, maxRetries: 3 })
+    await patient.chat.completions.create({ model: "free-chat", messages })
+
+    // a limit that is lifted is lifted at once
+    await shared().admin("keys", "edit", id, "--requests-per-minute", "none", "--tokens-per-minute", "none")
+    const free = await eventually(
+      () => ask(key),
+      ({ headers }) => headers.get("x-ratelimit-limit-requests") === null,
+      2_000
+    )
+    assert.strictEqual(free.status, 200)
+  })
+})
+
+describe("a key", { timeout: 60_000 }, () => {
+  it("may ask for its models only, and sees no others", async () => {
+    const { key } = await shared().createKeyWith("--models", "free-chat,local-*")
+    const client = new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: key, maxRetries: 0 })
+    const { data } = await client.models.list()
+    assert.deepStrictEqual(data.map((model) => model.id).filter((model) => !model.startsWith("local-")), ["free-chat"])
+    assert.isAbove(data.length, 1)
+    assert.strictEqual((await ask(key)).status, 200)
+    assert.strictEqual((await ask(key, 0, chat("local-chat"))).status, 200)
+    const error = await failureOf(
+      client.chat.completions.create({ model: "paid-chat", messages: [{ role: "user", content: "one" }] }),
+      OpenAI.PermissionDeniedError
+    )
+    assert.deepInclude(error, { code: "model_not_allowed", type: "permission_error", param: "model" })
+  })
+
+  it("may spend its budget, and not much more", () =>
+    Effect.runPromise(Effect.scoped(Effect.gen(function*() {
+      yield* usageProcess(shared().nats, UsageCounters.layer)
+      yield* Effect.promise(async () => {
+        const { id, key } = await shared().createKeyWith("--budget", "1")
+        const dear = chat("dear-chat")
+        const refused = await eventually(() => ask(key, 1, dear), ({ status }) => status !== 200, 20_000)
+        assert.strictEqual(refused.status, 429)
+        assert.strictEqual(refused.headers.get("x-should-retry"), "false")
+        assert.isAbove(Number(refused.headers.get("retry-after")), 0)
+        assert.deepInclude(((await refused.json()) as { readonly error: object }).error, {
+          code: "insufficient_quota",
+          type: "rate_limit_error"
+        })
+        for (const ingress of [0, 2, 3]) {
+          await eventually(() => ask(key, ingress, dear), ({ status }) => status === 429, 1_000)
+        }
+        await shared().admin("keys", "edit", id, "--budget", "1000")
+        await eventually(() => ask(key, 0, dear), ({ status }) => status === 200, 1_000)
+      })
+    }))))
+})

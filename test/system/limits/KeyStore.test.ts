@@ -1,0 +1,317 @@
+/** API keys from their making to their end, in a real bucket and as ingress sees them. */
+import { assert, describe, it } from "@effect/vitest"
+import {
+  ConfigProvider,
+  Context,
+  DateTime,
+  Effect,
+  Layer,
+  Logger,
+  Option,
+  Redacted,
+  Result,
+  Schedule,
+  Schema
+} from "effect"
+import { TestClock } from "effect/testing"
+import { openBucket } from "../../../shared/nats/KeyValue.ts"
+import { ControlNats } from "../../../shared/nats/Nats.ts"
+import { buckets } from "../../../shared/nats/Storage.ts"
+import * as ApiKey from "../../../shared/keys/ApiKey.ts"
+import { KeyChanges, type KeySettings } from "../../../shared/keys/KeySettings.ts"
+import { KeyRefused, KeyRing } from "../../../shared/keys/KeyRing.ts"
+import { KeyNotFound, KeyStore } from "../../../shared/keys/KeyStore.ts"
+import { NatsServer } from "../../fixture/nats/NatsServer.ts"
+
+/** What an administrator's process has: a connection of its own and the store. */
+const administrator = (server: NatsServer) => build(server, KeyStore.layer.pipe(Layer.provideMerge(ControlNats.layer)))
+/** What an ingress process has. */
+const ingress = (server: NatsServer) => build(server, KeyRing.layer.pipe(Layer.provideMerge(ControlNats.layer)))
+
+const build = <A, E>(server: NatsServer, layer: Layer.Layer<A, E>) =>
+  Layer.build(Layer.fresh(layer)).pipe(
+    Effect.provide([
+      ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: server.url })),
+      // losing the server is what some of these tests are about
+      Logger.layer([])
+    ])
+  )
+
+const both = Effect.gen(function*() {
+  const server = yield* NatsServer.make()
+  const admin = yield* administrator(server)
+  const face = yield* ingress(server)
+  return {
+    server,
+    nats: Context.get(face, ControlNats),
+    bucket: yield* openBucket(buckets.apiKeys).pipe(Effect.provideContext(admin)),
+    store: Context.get(admin, KeyStore),
+    ring: Context.get(face, KeyRing)
+  }
+})
+
+/** What ingress says of a key, once it says what is expected. Never returns where it does not come to that. */
+const eventually = (ring: KeyRing["Service"], secret: string, expected: string) =>
+  Effect.result(Effect.suspend(() => ring.authenticate(secret))).pipe(
+    Effect.map((result) => Result.isSuccess(result) ? result.success.name : result.failure.reason),
+    // the watch is on the real clock, whatever the test's
+    Effect.tap(() => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 2)))),
+    Effect.repeat({ until: (word) => word === expected })
+  )
+
+const options = (name: string, expiresAt: DateTime.Utc | null = null) => ({ name, expiresAt })
+const unknown = `sk-gw-${"0".repeat(32)}`
+
+describe("a key", () => {
+  it.live("is shown once, kept as a fingerprint, and recognised by its secret alone", () =>
+    Effect.gen(function*() {
+      const { bucket, ring, store } = yield* both
+      const { key, secret } = yield* store.create(options("first"))
+      const text = Redacted.value(secret)
+      assert.match(text, ApiKey.secretPattern)
+      assert.match(key.id, /^key_[0-9A-Za-z]{12}$/)
+      assert.notInclude(String(secret), text)
+      const stored = yield* bucket.entries
+      assert.deepStrictEqual(stored.map(({ key }) => key), [ApiKey.fingerprint(text)])
+      for (const { value } of stored) assert.notInclude(Option.getOrThrow(value), text.slice("sk-gw-".length))
+
+      yield* eventually(ring, text, "first")
+      assert.strictEqual((yield* ring.authenticate(text)).id, key.id)
+      for (const other of [unknown, text.slice(0, -1), `${text}0`, text.toLowerCase(), key.id, "", "\0"]) {
+        assert.deepStrictEqual(yield* Effect.flip(ring.authenticate(other)), new KeyRefused({ reason: "unknown" }))
+      }
+    }))
+
+  it.live("is like no other", () =>
+    Effect.gen(function*() {
+      const secrets = yield* Effect.all(Array.from({ length: 500 }, () => ApiKey.generateSecret))
+      const texts = secrets.map((secret) => Redacted.value(secret))
+      assert.strictEqual(new Set(texts).size, 500)
+      // every character of the alphabet turns up: 16,000 draws of 62
+      assert.strictEqual(new Set(texts.flatMap((text) => [...text.slice("sk-gw-".length)])).size, 62)
+    }))
+
+  it.live("can be listed and revoked by its id, and is refused from then on", () =>
+    Effect.gen(function*() {
+      const { ring, store } = yield* both
+      const made = yield* Effect.forEach(["one", "two", "three"], (name) => store.create(options(name)))
+      const names = Effect.map(store.list, (keys) => keys.map(({ name }) => name).toSorted())
+      assert.deepStrictEqual(yield* names, ["one", "three", "two"])
+      for (const { key, secret } of made) yield* eventually(ring, Redacted.value(secret), key.name)
+
+      const [one, two, three] = made
+      const revoked = yield* store.revoke(two!.key.id)
+      assert.strictEqual(revoked.name, "two")
+      yield* eventually(ring, Redacted.value(two!.secret), "unknown")
+      assert.deepStrictEqual(yield* names, ["one", "three"])
+      for (const { key, secret } of [one!, three!]) {
+        assert.strictEqual((yield* ring.authenticate(Redacted.value(secret))).id, key.id)
+      }
+      for (const id of [two!.key.id, "key_unknown", ""]) {
+        assert.deepStrictEqual(yield* Effect.flip(store.revoke(id)), new KeyNotFound({ id }))
+      }
+    }))
+
+  it.live("of a given secret is made once, however often and from wherever it is asked for", () =>
+    Effect.gen(function*() {
+      const { ring, server, store } = yield* both
+      const other = Context.get(yield* administrator(server), KeyStore)
+      const secret = Redacted.make(unknown)
+      yield* Effect.forEach(
+        [store, other, store, other],
+        (store, index) => store.ensure({ name: `bootstrap ${index}`, secret }),
+        { concurrency: "unbounded" }
+      )
+      const [key, ...more] = yield* store.list
+      assert.deepStrictEqual(more, [])
+      yield* eventually(ring, unknown, key!.name)
+      assert.strictEqual((yield* ring.authenticate(unknown)).id, key!.id)
+      // once revoked it may be made anew
+      yield* store.revoke(key!.id)
+      yield* eventually(ring, unknown, "unknown")
+      yield* store.ensure({ name: "again", secret })
+      yield* eventually(ring, unknown, "again")
+    }))
+
+  it.live("that is disabled is refused, and accepted again when it is enabled", () =>
+    Effect.gen(function*() {
+      const { ring, store } = yield* both
+      const { key, secret } = yield* store.create(options("sometimes"))
+      yield* store.edit(key.id, { disabled: true })
+      yield* eventually(ring, Redacted.value(secret), "disabled")
+      yield* store.edit(key.id, { disabled: false })
+      yield* eventually(ring, Redacted.value(secret), "sometimes")
+    }))
+
+  it.live("from before there were limits is one without limits", () =>
+    Effect.gen(function*() {
+      const { bucket, ring, store } = yield* both
+      yield* bucket.put(
+        ApiKey.fingerprint(unknown),
+        `{"id":"key_0123456789ab","name":"old","createdAt":"2026-01-01T00:00:00.000Z","expiresAt":null,"disabled":false}`
+      )
+      yield* eventually(ring, unknown, "old")
+      const key = yield* ring.authenticate(unknown)
+      const fresh = yield* ApiKey.make({ name: "old" })
+      assert.deepStrictEqual(key, { ...fresh, id: key.id, createdAt: key.createdAt })
+      assert.isTrue(ApiKey.allows(key, "any/model"))
+      assert.isNull(key.requestsPerMinute)
+      assert.deepInclude(yield* store.edit(key.id, { weight: 5 }), {
+        name: "old",
+        weight: 5,
+        priorityClass: "standard"
+      })
+    }))
+
+  it.live("is edited field by field, by several at once, and says when", () =>
+    Effect.gen(function*() {
+      const { ring, server, store } = yield* both
+      const other = Context.get(yield* administrator(server), KeyStore)
+      const { key, secret } = yield* store.create({ name: "edited", requestsPerMinute: 10 })
+      assert.isNull(key.editedAt)
+      yield* Effect.all([
+        store.edit(key.id, { name: "renamed", tokensPerMinute: 1_000 }),
+        other.edit(key.id, { allowedModels: ["a", "b*"], monthlyBudgetUsd: 2.5 }),
+        other.edit(key.id, { priorityClass: "batch", requestsPerMinute: null })
+      ], { concurrency: "unbounded" })
+      yield* eventually(ring, Redacted.value(secret), "renamed")
+      const [edited, ...more] = yield* store.list
+      assert.deepStrictEqual(more, [])
+      assert.deepInclude(edited, {
+        id: key.id,
+        createdAt: key.createdAt,
+        name: "renamed",
+        tokensPerMinute: 1_000,
+        allowedModels: ["a", "b*"],
+        monthlyBudgetUsd: 2.5,
+        priorityClass: "batch",
+        requestsPerMinute: null
+      })
+      assert.isNotNull(edited?.editedAt)
+      yield* store.revoke(key.id)
+      assert.deepStrictEqual(
+        yield* Effect.flip(other.edit(key.id, { disabled: true })),
+        new KeyNotFound({ id: key.id })
+      )
+    }))
+
+  it("allows models by their name or its beginning", () => {
+    const allowed = (allowedModels: KeySettings["allowedModels"]) =>
+      ["gpt", "gpt-5", "org/gpt-5", "*"].filter((model) => ApiKey.allows({ allowedModels }, model))
+    assert.deepStrictEqual(allowed(["*"]), ["gpt", "gpt-5", "org/gpt-5", "*"])
+    assert.deepStrictEqual(allowed(["gpt"]), ["gpt"])
+    assert.deepStrictEqual(allowed(["gpt*"]), ["gpt", "gpt-5"])
+    assert.deepStrictEqual(allowed(["gpt-*", "org/*"]), ["gpt-5", "org/gpt-5"])
+    assert.deepStrictEqual(allowed(["other"]), [])
+  })
+
+  it("expires at a moment that there is, and at nothing else that can be taken for one", () => {
+    const decode = Schema.decodeUnknownOption(KeyChanges)
+    const read = (expiresAt: unknown) =>
+      Option.match(decode({ expiresAt }), {
+        onNone: () => "none",
+        onSome: ({ expiresAt = null }) => expiresAt === null ? "never" : DateTime.formatIso(expiresAt)
+      })
+    const moments = [
+      [null, "never"],
+      ["2027-01-31", "2027-01-31T00:00:00.000Z"],
+      ["2028-02-29", "2028-02-29T00:00:00.000Z"],
+      ["2027-01-31T12:00", "2027-01-31T12:00:00.000Z"],
+      ["2027-01-31T12:00:30.5Z", "2027-01-31T12:00:30.500Z"],
+      ["2027-01-31T23:00:00-02:00", "2027-02-01T01:00:00.000Z"],
+      // as what was stored before says it
+      ["+010000-01-01T00:00:00.000Z", "+010000-01-01T00:00:00.000Z"]
+    ]
+    for (const [text, moment] of moments) assert.strictEqual(read(text), moment)
+    const others = ["12", "5", "1.2.2027", "01/02/2027", "Jan 31 2027", "2027", "2027-01", "2027-02-29", "2027-02-31"]
+    for (const text of [...others, "2027-13-01", "2027-01-31T25:00", "2027-01-31 ", "", 1, "none"]) {
+      assert.strictEqual(read(text), "none", String(text))
+    }
+  })
+
+  it.effect("is refused from the moment at which it expires", () =>
+    Effect.gen(function*() {
+      const { ring, store } = yield* both
+      const { secret } = yield* store.create(options("brief", DateTime.makeUnsafe(3_600_000)))
+      const text = Redacted.value(secret)
+      yield* eventually(ring, text, "brief")
+      yield* TestClock.adjust(3_599_999)
+      assert.strictEqual((yield* ring.authenticate(text)).name, "brief")
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(yield* Effect.flip(ring.authenticate(text)), new KeyRefused({ reason: "expired" }))
+    }))
+
+  it.live("whose record is not understood is no key, and troubles no other", () =>
+    Effect.gen(function*() {
+      const { bucket, ring, server, store } = yield* both
+      yield* bucket.put(ApiKey.fingerprint(unknown), `{"id":"key_from_the_future","roles":["admin"]}`)
+      yield* bucket.put(ApiKey.fingerprint("other"), "no JSON")
+      const { secret } = yield* store.create(options("known"))
+      yield* eventually(ring, Redacted.value(secret), "known")
+      assert.deepStrictEqual((yield* store.list).map(({ name }) => name), ["known"])
+      const late = Context.get(yield* ingress(server), KeyRing)
+      assert.strictEqual((yield* late.authenticate(Redacted.value(secret))).name, "known")
+      assert.deepStrictEqual(yield* Effect.flip(late.authenticate(unknown)), new KeyRefused({ reason: "unknown" }))
+    }))
+})
+
+describe("ingress", () => {
+  it.live("knows every key when it is there", () =>
+    Effect.gen(function*() {
+      const { server, store } = yield* both
+      const made = yield* Effect.forEach(Array.from({ length: 200 }, (_, index) => `${index}`), (name) =>
+        store.create(options(name)), { concurrency: 20 })
+      yield* store.revoke(made[7]!.key.id)
+      const late = Context.get(yield* ingress(server), KeyRing)
+      assert.isTrue(late.isLoaded())
+      for (
+        const { key, secret } of made.filter((_, index) =>
+          index !== 7
+        )
+      ) {
+        assert.strictEqual((yield* late.authenticate(Redacted.value(secret))).id, key.id)
+      }
+      assert.strictEqual((yield* Effect.flip(late.authenticate(Redacted.value(made[7]!.secret)))).reason, "unknown")
+    }))
+
+  it.live("keeps its keys over a kill of the server, and learns what changed meanwhile", () =>
+    Effect.gen(function*() {
+      const { nats, ring, server, store } = yield* both
+      const [kept, revoked] = yield* Effect.forEach(["kept", "revoked"], (name) => store.create(options(name)))
+      const [keptText, revokedText] = [Redacted.value(kept!.secret), Redacted.value(revoked!.secret)]
+      yield* eventually(ring, keptText, "kept")
+      yield* eventually(ring, revokedText, "revoked")
+      yield* Effect.promise(() => server.kill())
+      yield* Effect.sync(() => nats.isConnected()).pipe(
+        Effect.repeat({ until: (connected) => !connected, schedule: Schedule.spaced("2 millis") })
+      )
+      assert.strictEqual((yield* ring.authenticate(keptText)).name, "kept")
+      assert.strictEqual((yield* Effect.flip(ring.authenticate(unknown))).reason, "unknown")
+
+      yield* Effect.promise(() => server.restart())
+      const admin = Context.get(yield* administrator(server), KeyStore)
+      assert.deepStrictEqual((yield* admin.list).map(({ name }) => name).toSorted(), ["kept", "revoked"])
+      yield* admin.revoke(revoked!.key.id)
+      const added = yield* admin.create(options("added"))
+      yield* eventually(ring, revokedText, "unknown")
+      yield* eventually(ring, Redacted.value(added.secret), "added")
+      assert.strictEqual((yield* ring.authenticate(keptText)).id, kept!.key.id)
+    }))
+
+  it.effect("trusts no key that it has not been able to verify for ten minutes", () =>
+    Effect.gen(function*() {
+      const { nats, ring, server, store } = yield* both
+      const { secret } = yield* store.create(options("old"))
+      const text = Redacted.value(secret)
+      yield* eventually(ring, text, "old")
+      yield* Effect.promise(() => server.kill())
+      yield* Effect.promise(() => new Promise(setImmediate)).pipe(Effect.repeat({ until: () => !nats.isConnected() }))
+      yield* TestClock.adjust("10 minutes")
+      assert.strictEqual((yield* ring.authenticate(text)).name, "old")
+      assert.isTrue(ring.isLoaded())
+      yield* TestClock.adjust(1)
+      // ingress is not ready either
+      assert.isFalse(ring.isLoaded())
+      assert.deepStrictEqual(yield* Effect.flip(ring.authenticate(text)), new KeyRefused({ reason: "unverifiable" }))
+    }))
+})

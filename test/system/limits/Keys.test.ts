@@ -1,0 +1,87 @@
+/** The administrator's commands for keys, as a running ingress sees what they do. */
+import { assert, describe, it } from "@effect/vitest"
+import { chat, type Outcome, outcomeOf } from "../../fixture/client/ChatClient.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { Gateway } from "../../fixture/gateway/Gateway.ts"
+
+describe("keys", { timeout: 90_000 }, () => {
+  it.live("work as soon as they are made, are refused within a second of being revoked, and are told once only", () =>
+    Gateway.run({}, async (gateway) => {
+      const use = (key: string): Promise<Outcome> =>
+        outcomeOf(gateway.request(chat("free-chat"), {
+          headers: { authorization: `Bearer ${key}`, "content-type": "application/json" }
+        }))
+      const created = await gateway.admin("keys", "create", "--name", "short-lived")
+      const [secret] = /sk-gw-[0-9A-Za-z]{32}/.exec(created) ?? assert.fail(created)
+      const [id] = /key_[0-9A-Za-z]{12}/.exec(created) ?? assert.fail(created)
+      // the command has just ended: the change needs milliseconds to be seen
+      await eventually(() => use(secret), ({ kind }) => kind === "whole", 1_000)
+
+      const listed = await gateway.admin("keys", "list")
+      assert.match(listed, new RegExp(`^${id}.*short-lived$`, "m"))
+
+      const revoked = gateway.admin("keys", "revoke", id)
+      let refusedAt = Infinity
+      const watching = eventually(() => use(secret), ({ kind }) => kind === "refused", 20_000).then((outcome) => {
+        refusedAt = performance.now()
+        return outcome
+      })
+      const printed = await revoked
+      const revokedAt = performance.now()
+      assert.deepInclude(await watching, { status: 401, code: "invalid_api_key" })
+      console.log(`refused ${(refusedAt - revokedAt).toFixed(0)} ms after the command to revoke had ended`)
+      assert.isBelow(refusedAt - revokedAt, 1_000)
+      assert.strictEqual((await use(gateway.key)).kind, "whole")
+
+      const listedAfter = await gateway.admin("keys", "list")
+      assert.notInclude(listedAfter, id)
+      for (const text of [listed, listedAfter, printed, gateway.log, gateway.nats.log]) {
+        assert.notInclude(text, secret)
+        assert.notInclude(text, gateway.key)
+        assert.notInclude(text, "provider-secret")
+      }
+      const calls = gateway.provider.requests.map(({ body, headers }) => JSON.stringify(headers) + body.toString())
+      assert.isTrue(calls.every((call) => !call.includes(secret) && !call.includes(gateway.key)))
+    }))
+
+  it.live("are edited, disabled and enabled while they are used, and a mistake is named", () =>
+    Gateway.run({}, async (gateway) => {
+      const created = await gateway.admin("keys", "create", "--name", "edited", "--requests-per-minute", "600")
+      const [secret] = /sk-gw-[0-9A-Za-z]{32}/.exec(created) ?? assert.fail(created)
+      const [id = ""] = /key_[0-9A-Za-z]{12}/.exec(created) ?? assert.fail(created)
+      assert.match(created, /600 requests\/min {2}standard x1 {2}edited/)
+      const use = (): Promise<Outcome> =>
+        outcomeOf(gateway.request(chat("free-chat"), {
+          headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" }
+        }))
+      await eventually(use, ({ kind }) => kind === "whole", 1_000)
+
+      const edited = await gateway.admin(
+        ...["keys", "edit", id, "--tokens-per-minute", "9000", "--concurrent", "4", "--models", "free-chat, local-*"],
+        ...["--class", "interactive", "--weight", "3", "--budget", "12.5", "--requests-per-minute", "none"],
+        ...["--expires", "2099-01-31"]
+      )
+      assert.include(edited, "expires 2099-01-31T00:00:00.000Z  9000 tokens/min  4 at once  12.5 USD/month")
+      assert.include(edited, "models free-chat,local-*  interactive x3  edited")
+      assert.include(await gateway.admin("keys", "list"), edited.trim())
+
+      await gateway.admin("keys", "disable", id)
+      const refused = await eventually(use, ({ kind }) => kind === "refused", 1_000)
+      assert.deepInclude(refused, { status: 403, code: "disabled_api_key" })
+      await gateway.admin("keys", "enable", id)
+      await eventually(use, ({ kind }) => kind === "whole", 1_000)
+
+      const mistakes: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
+        [["--name", ""], /--name: must be a string of 1 to 200 characters/],
+        [["--weight", "0"], /--weight: must be a whole number from 1 to 100/],
+        [["--class", "urgent"], /--class: must be "interactive", "standard" or "batch"/],
+        [["--budget", "much"], /--budget: must be a number greater than 0/],
+        [["--models", "a*b"], /--models: must be a model's name/],
+        [[], /Nothing is to be changed/]
+      ]
+      for (const [flags, expected] of mistakes) {
+        const failure = await gateway.admin("keys", "edit", id, ...flags).then(() => "accepted", String)
+        assert.match(failure, expected)
+      }
+    }))
+})

@@ -1,0 +1,47 @@
+/** What waits has a deadline, and what queues has a bound. */
+import { assert, describe, it } from "@effect/vitest"
+import { chat, type Outcome, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { untilJobs, untilNoJobs } from "../../fixture/nats/JobStream.ts"
+
+const timed = async (outcome: Promise<Outcome>) => {
+  const start = performance.now()
+  return { outcome: await outcome, tookMs: performance.now() - start }
+}
+
+const full = { GATEWAY_WINDOW: "2", GATEWAY_QUEUE_LIMIT: "3", GATEWAY_TENANT_QUEUE_LIMIT: "3" }
+
+describe("no worker is running", { timeout: 90_000 }, () => {
+  it.live("a request is told to come again once its time in the queue is over, and is never worked on", () =>
+    Gateway.run({ workers: 0, environment: { GATEWAY_QUEUE_TIMEOUT_MS: "1000" } }, async (gateway) => {
+      for (const stream of [false, true]) {
+        const { outcome, tookMs } = await timed(outcomeOf(gateway.request(chat("free-chat", { stream }))))
+        assert.deepStrictEqual(outcome, { kind: "refused", status: 503, code: "queue_timeout", retryAfter: "1" })
+        assert.isAtLeast(tookMs, 1_000)
+        assert.isBelow(tookMs, 2_500)
+      }
+      await untilJobs(gateway.nats, ({ stored }) => stored === 2)
+      await gateway.startWorker()
+      await untilNoJobs(gateway.nats)
+      assert.lengthOf(gateway.provider.requests, 0)
+      assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"))), { kind: "whole" })
+    }))
+
+  it.live("a full queue turns further requests away at once; those in it are served when a worker comes", () =>
+    Gateway.run({ workers: 0, environment: full }, async (gateway) => {
+      // there is room for two in the window and three in the queue
+      const outcomes: Array<Outcome> = []
+      const answers = Array.from(
+        { length: 8 },
+        async () => outcomes.push(await outcomeOf(gateway.request(chat("paid-chat"))))
+      )
+      await eventually(() => Promise.resolve(outcomes.length), (count) => count === 3, 5_000)
+      assert.deepStrictEqual(tally(outcomes), { "refused 429 queue_full 1": 3 })
+      await gateway.startWorker()
+      await Promise.all(answers)
+      assert.deepStrictEqual(tally(outcomes), { "refused 429 queue_full 1": 3, whole: 5 })
+      assert.lengthOf(gateway.provider.requests, 5)
+      await untilNoJobs(gateway.nats)
+    }))
+})

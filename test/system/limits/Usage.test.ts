@@ -1,0 +1,233 @@
+/** What is counted is what the provider served, whoever dies between its answer and the counter. */
+import { assert, describe, it } from "@effect/vitest"
+import { Context, DateTime, Effect } from "effect"
+import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
+import type { UsageRow } from "../../../shared/usage/UsageTable.ts"
+import { begun, chat, outcomeOf } from "../../fixture/client/ChatClient.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { Gateway, type GatewayOptions, plain, providerKey } from "../../fixture/gateway/Gateway.ts"
+import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
+import { rowsAt, storedEvents, total, usageProcess } from "../../fixture/nats/UsageEvents.ts"
+import { small, VideoClient } from "../../fixture/client/VideoClient.ts"
+
+const options: GatewayOptions = {
+  providers: (baseUrl) =>
+    `  messages: { protocol: anthropic, baseUrl: "${new URL(baseUrl).origin}", apiKey: ${providerKey}, ${plain} }`,
+  models: `
+  priced-chat: { workload: chat, targets: [{ provider: paid }], price: { inputPerMillion: 2, outputPerMillion: 8, perRequest: 0.001 } }
+  priced-message: { workload: chat, targets: [{ provider: messages }], price: { inputPerMillion: 2, outputPerMillion: 8 } }
+  priced-video: { workload: video, targets: [{ provider: local }], price: { perSecond: 0.5 } }`
+}
+
+const version = { "anthropic-version": "2023-06-01" }
+
+/** A test over a gateway with prices, and a look at its counters: by model, once so many requests have been counted. */
+const run = (
+  test: (gateway: Gateway, counted: (requests: number) => Promise<ReadonlyArray<UsageRow>>) => Promise<void>,
+  more: GatewayOptions = {}
+) =>
+  Effect.scoped(Effect.gen(function*() {
+    const gateway = yield* Gateway.make({ ...options, ...more })
+    const counters = Context.get(yield* usageProcess(gateway.nats, UsageCounters.layer), UsageCounters)
+    const today = DateTime.formatIsoDateUtc(yield* DateTime.now)
+    const runPromise = Effect.runPromiseWith(yield* Effect.context<never>())
+    const counted = (requests: number) =>
+      runPromise(rowsAt(counters, requests, { from: today, to: today, by: "model" }))
+    yield* Effect.promise(() => test(gateway, counted)).pipe(
+      Effect.onError(() => Effect.sync(() => process.stderr.write(gateway.log)))
+    )
+  }))
+
+/** The fake provider counts words: five of each request, and as many of its answer. */
+const words = 5
+
+/** What a worker says when the provider has answered: the answer, what it consumed, and that the job is done. */
+const steps = [/PUB r\.[^]*three four five/, /PUB usage\.chat/, /PUB \$JS\.ACK\.JOBS_CHAT\.[^]*\+ACK/]
+
+describe("usage", { timeout: 120_000 }, () => {
+  it.live("is what was asked, consumed and paid, of whatever ended how", () =>
+    run(async (gateway, counted) => {
+      const stream = { stream: true, stream_options: { include_usage: true } }
+      await outcomeOf(gateway.request(chat("priced-chat")))
+      await outcomeOf(gateway.request(chat("priced-chat", stream)))
+      await outcomeOf(gateway.request(chat("local-chat")))
+
+      gateway.provider.behaveOnce({ kind: "status", status: 500 })
+      await outcomeOf(gateway.request(chat("free-chat")))
+
+      gateway.provider.behaveOnce({ kind: "hold", after: 2 })
+      const hangingUp = new AbortController()
+      await begun(gateway.request(chat("free-chat", stream), { signal: hangingUp.signal }))
+      hangingUp.abort()
+
+      const [free, local, priced] = await counted(5)
+      assert.deepInclude(priced, { model: "priced-chat", requests: 2, cancelled: 0, errors: {} })
+      assert.deepInclude(priced?.usage, { inputTokens: 2 * words, outputTokens: 2 * words })
+      assert.closeTo(priced?.costUsd ?? 0, 2 * (0.001 + words * 10 / 1_000_000), 1e-12)
+      assert.strictEqual(priced?.duration.count, 2)
+      assert.strictEqual(priced?.firstByte.count, 2)
+      assert.deepInclude(free, {
+        model: "free-chat",
+        requests: 2,
+        cancelled: 1,
+        errors: { ProviderFailed: 1 },
+        costUsd: 0
+      })
+      assert.deepInclude(local, { model: "local-chat", requests: 1, errors: {} })
+
+      const [event] = (await gateway.admin("usage", "--by", "model,key", "--csv")).trim().split("\r\n").slice(1)
+      assert.match(event ?? "", /^free-chat,key_\w+,2,1,1,0,0,/)
+    }))
+
+  it.live("is what the provider had said of it until then, of a stream that was cancelled or cut", () =>
+    run(async (gateway, counted) => {
+      const stream = chat("priced-message", { stream: true, max_tokens: 100 })
+      const hangingUp = new AbortController()
+      gateway.provider.behaveOnce({ kind: "hold", after: 3 })
+      const cancelled = await gateway.request(stream, {
+        path: "/v1/messages",
+        signal: hangingUp.signal,
+        headers: version
+      })
+      await cancelled.body!.getReader().read()
+      hangingUp.abort()
+      await counted(1)
+      gateway.provider.behaveOnce({ kind: "cut", after: 3 })
+      await (await gateway.request(stream, { path: "/v1/messages", headers: version })).text()
+
+      const [row] = await counted(2)
+      assert.deepInclude(row, { requests: 2, cancelled: 1, errors: { ProviderFailed: 1 } })
+      assert.strictEqual(row?.usage.inputTokens, 2 * words)
+      assert.closeTo(row?.costUsd ?? 0, (2 * words * 2 + (row?.usage.outputTokens ?? 0) * 8) / 1_000_000, 1e-12)
+      const [, usd] = /priced-message .* USD ([\d.]+)$/m.exec(await gateway.admin("usage")) ?? []
+      assert.closeTo(Number(usd), row?.costUsd ?? 0, 1e-6)
+      assert.isAbove(Number(usd), 0)
+    }))
+
+  it.live("is in the metrics by what it has cost, of answers and of videos", () =>
+    run(async (gateway, counted) => {
+      await outcomeOf(gateway.request(chat("priced-chat")))
+      const videos = new VideoClient(gateway)
+      await videos.ended(await videos.create({ ...small, model: "priced-video" }))
+      const rows = await counted(2)
+      const costs = await eventually(
+        async () => {
+          const answers = await Promise.all(gateway.processes.map(({ healthUrl }) => fetch(`${healthUrl}/metrics`)))
+          const texts = await Promise.all(answers.map((answer) => answer.text()))
+          const found = texts.join("\n").matchAll(/^gateway_cost_usd_total\{model="([\w-]+)"\} (.+)$/gm)
+          return [...found].map(([, model, usd]) => ({ model, costUsd: Number(usd) }))
+        },
+        (costs) => costs.length === rows.length,
+        5_000
+      )
+      assert.sameDeepMembers(costs, rows.map(({ costUsd, model }) => ({ model, costUsd })))
+      assert.deepInclude(costs, { model: "priced-video", costUsd: 0.5 })
+    }, { services: ["video"] }))
+
+  it.live("is counted of every answer, however soon after it its worker is killed", () =>
+    run(async (gateway, counted) => {
+      const rounds = 6
+      const atOnce = 4
+      for (let round = 0; round < rounds; round++) {
+        const model = round % 2 === 0 ? "free-chat" : "priced-chat"
+        const outcomes = await Promise.all(
+          Array.from({ length: atOnce }, () => outcomeOf(gateway.request(chat(model))))
+        )
+        await gateway.workers.at(-1)!.kill()
+        assert.isTrue(outcomes.every(({ kind }) => kind === "whole"))
+        await gateway.startWorker()
+      }
+      const served = gateway.provider.requests.length
+      assert.strictEqual(served, rounds * atOnce)
+      const rows = await counted(served)
+      assert.strictEqual(total(rows, ({ requests }) => requests), served)
+      assert.strictEqual(total(rows, ({ usage }) => usage.inputTokens), served * words)
+      assert.strictEqual(total(rows, ({ usage }) => usage.outputTokens), served * words)
+      // nor is it by those who are given what the dead had not acknowledged
+      await untilNoJobs(gateway.nats)
+      assert.strictEqual(await storedEvents(gateway.nats), served)
+    }))
+
+  it.live("is counted once, whatever dies at any step between the provider's answer and the counter", () =>
+    run(async (gateway, counted) => {
+      const startWorkers = () => Promise.all(steps.map(() => gateway.startWorker({ WORKER_SLOTS: "1" })))
+      let workers = await startWorkers()
+      /** Asks once for each step, at which a worker stops with what it is about to say. */
+      const stopAtEach = async (model: string) => {
+        const stopped = steps.map((step, index) =>
+          workers[index]!.holdAt((command) => step.test(command) ? "before" : undefined)
+        )
+        const outcomes = steps.map(() => outcomeOf(gateway.request(chat(model))))
+        await Promise.all(stopped)
+        return outcomes
+      }
+
+      const lost = await stopAtEach("priced-chat")
+      await gateway.nats.kill()
+      for (const worker of workers) worker.mend()
+      await gateway.nats.restart()
+      await Promise.all(lost)
+      await untilNoJobs(gateway.nats)
+      const served = steps.length
+      assert.strictEqual(gateway.provider.requests.length, served)
+      const [known] = await counted(served)
+      assert.deepInclude(known, { requests: served, errors: {} })
+      assert.deepInclude(known?.usage, { inputTokens: served * words, outputTokens: served * words })
+
+      for (const model of ["priced-chat", "free-chat"]) {
+        const died = await stopAtEach(model)
+        await Promise.all(workers.map((worker) => worker.kill()))
+        workers = await startWorkers()
+        await Promise.all(died)
+        await untilNoJobs(gateway.nats)
+      }
+      const [free, priced] = await counted(3 * steps.length)
+      // another worker makes the call again of which nothing had come
+      assert.deepInclude(free, { requests: steps.length, errors: { WorkerLost: 1 } })
+      assert.strictEqual(free?.usage.outputTokens, 2 * words)
+      assert.deepInclude(priced, { requests: served + steps.length, errors: { WorkerLost: 2 } })
+      assert.strictEqual(priced?.usage.outputTokens, (served + 1) * words)
+      assert.strictEqual(await storedEvents(gateway.nats), 3 * steps.length)
+    }, { wired: true, workers: 0 }))
+
+  it.live("is counted, as far as it is known, of a paid call that its worker did not survive", () =>
+    run(async (gateway, counted) => {
+      gateway.provider.behaveOnce({ kind: "silent" })
+      const answer = outcomeOf(gateway.request(chat("priced-chat")))
+      await gateway.provider.nextRequest()
+      await gateway.startWorker()
+      await gateway.workers[0]!.kill()
+      assert.deepInclude(await answer, { kind: "refused", code: "worker_lost" })
+      // the stream gives the job out again when its worker has not been heard of for six seconds
+      assert.deepInclude((await counted(1))[0], { model: "priced-chat", requests: 1, errors: { WorkerLost: 1 } })
+      // where the call costs nothing another worker makes it again, and only that one is counted
+      gateway.provider.behaveOnce({ kind: "silent" })
+      const again = outcomeOf(gateway.request(chat("free-chat")))
+      await gateway.provider.nextRequest()
+      await gateway.startWorker()
+      await gateway.workers[1]!.kill()
+      assert.deepInclude(await again, { kind: "whole" })
+      await untilNoJobs(gateway.nats)
+      assert.strictEqual(await storedEvents(gateway.nats), 2)
+      assert.strictEqual(total(await counted(2), ({ requests }) => requests), 2)
+    }))
+
+  it.live("waits in the workers while NATS is away, and a worker that has to end waits for it", () =>
+    run(async (gateway, counted) => {
+      await outcomeOf(gateway.request(chat("priced-chat")))
+      gateway.provider.behave({ kind: "hold", after: 2 })
+      const stream = { stream: true, stream_options: { include_usage: true } }
+      const streams = await Promise.all(
+        Array.from({ length: 3 }, () => begun(gateway.request(chat("priced-chat", stream))))
+      )
+      await gateway.nats.kill()
+      gateway.provider.release()
+      await gateway.provider.until(() => gateway.provider.open === 0)
+      await gateway.nats.restart()
+      for (const { outcome } of streams) await outcome()
+      await gateway.workers[0]!.terminate()
+      const [row] = await counted(4)
+      assert.deepInclude(row, { model: "priced-chat", requests: 4, errors: {} })
+      assert.deepInclude(row?.usage, { inputTokens: 4 * words, outputTokens: 4 * words })
+    }))
+})

@@ -1,0 +1,227 @@
+/** Usage events are counted exactly once, and the counters can be asked by anything that they are about. */
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Option, Schedule } from "effect"
+import { PrometheusMetrics } from "effect/observability"
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { join } from "node:path"
+import { type Bucket, openBucket } from "../../../shared/nats/KeyValue.ts"
+import { days, months } from "../../../shared/usage/Tally.ts"
+import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
+import { NatsServer } from "../../fixture/nats/NatsServer.ts"
+import { manyEvents, rowsAt, store, total, usageEvent, usageProcess } from "../../fixture/nats/UsageEvents.ts"
+
+const november = { from: "2026-11-01", to: "2026-11-30" }
+const byKey = { ...november, by: "key" } as const
+
+const counting = (server: NatsServer) => usageProcess(server, UsageCounters.layer)
+
+describe("counters", () => {
+  it.live("hold what each key, model and operation used on each day", () =>
+    Effect.gen(function*() {
+      const context = yield* counting(yield* NatsServer.make())
+      const counters = Context.get(context, UsageCounters)
+      const events = [
+        usageEvent({ id: "1" }),
+        usageEvent({ id: "2", usage: { inputTokens: 7, outputTokens: 3, cachedTokens: 2, reasoningTokens: 1 } }),
+        usageEvent({ id: "3", model: "org/other, large", costUsd: null, durationMs: 90_000 }),
+        usageEvent({ id: "4", key: "key_b", outcome: "failure", error: "ProviderTimeout", usage: null, costUsd: null }),
+        usageEvent({ id: "5", key: "key_b", outcome: "cancelled", usage: null, costUsd: null, firstByteMs: null }),
+        usageEvent({
+          id: "6",
+          time: Date.UTC(2026, 10, 21),
+          operation: "audio.speech",
+          usage: { inputTokens: 0, outputTokens: 0, characters: 400, seconds: 2.5 }
+        }),
+        usageEvent({ id: "7", time: Date.UTC(2026, 11, 1) })
+      ]
+      yield* store(events).pipe(Effect.provideContext(context))
+      const rows = yield* rowsAt(counters, 6, byKey)
+      assert.deepStrictEqual(rows.map(({ costUsd, key, requests }) => [key, requests, costUsd]), [
+        ["key_a", 4, 0.75],
+        ["key_b", 2, 0]
+      ])
+      const [, b] = rows
+      assert.deepInclude(b, { cancelled: 1, errors: { ProviderTimeout: 1 } })
+      assert.deepInclude(b?.duration, { count: 0 })
+      assert.deepInclude(b?.firstByte, { count: 1, sumMs: 40 })
+
+      const byModel = yield* counters.query({ ...november, by: ["operation", "model"], key: "key_a" })
+      assert.deepStrictEqual(byModel.map(({ model, operation, requests }) => [operation, model, requests]), [
+        ["audio.speech", "gpt-5", 1],
+        ["chat.completions", "gpt-5", 2],
+        ["chat.completions", "org/other, large", 1]
+      ])
+      assert.deepInclude(byModel[1]?.usage, { inputTokens: 17, outputTokens: 8, cachedTokens: 2, reasoningTokens: 1 })
+      assert.deepInclude(byModel[0]?.usage, { characters: 400, seconds: 2.5 })
+      assert.deepStrictEqual(byModel[2]?.duration, {
+        count: 1,
+        sumMs: 90_000,
+        buckets: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+      })
+
+      const byDay = yield* rowsAt(counters, 2, { from: "2026-11-21", to: "2026-12-31", by: "day" })
+      assert.deepStrictEqual(byDay.map(({ day, requests }) => [day, requests]), [["2026-11-21", 1], ["2026-12-01", 1]])
+      assert.deepStrictEqual(
+        [...yield* counters.lastDays({ from: "2026-09-15", to: "2026-11-30" })].toSorted(),
+        [["key_a", "2026-11-21"], ["key_b", "2026-11-20"]]
+      )
+      assert.deepStrictEqual((yield* counters.csv({ ...november, by: "model" })).split("\r\n"), [
+        "model,requests,errors,cancelled,inputTokens,outputTokens,cachedTokens,cacheWriteTokens,reasoningTokens,characters," +
+        "searchUnits,images,seconds,costUsd,meanDurationMs,meanFirstByteMs",
+        "gpt-5,5,1,1,17,8,2,0,1,400,0,0,2.5,0.75,120,40",
+        "\"org/other, large\",1,0,0,10,5,0,0,0,0,0,0,0,0,90000,40",
+        ""
+      ])
+    }))
+
+  it.live("count an event once, however often it is sent and by however many it is read", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const [context] = yield* Effect.all([counting(server), counting(server), counting(server)])
+      const events = manyEvents(0, 400)
+      const sent = yield* Effect.all([store(events), store(events.toReversed()), store(events)], {
+        concurrency: "unbounded"
+      }).pipe(Effect.provideContext(context))
+      assert.strictEqual(sent.reduce((sum, fresh) => sum + fresh), 400)
+      const rows = yield* rowsAt(Context.get(context, UsageCounters), 400, byKey)
+      assert.deepStrictEqual(
+        rows.map(({ costUsd, requests }) => `${requests} for ${costUsd}`),
+        Array(4).fill("100 for 25")
+      )
+    }))
+
+  it.live("pass over what is no event, and count what comes after it", () =>
+    Effect.gen(function*() {
+      const context = yield* counting(yield* NatsServer.make())
+      const [good] = manyEvents(0, 1)
+      yield* store([{ ...usageEvent({ id: "bad" }), key: "no token.*" }, good!]).pipe(Effect.provideContext(context))
+      const rows = yield* rowsAt(Context.get(context, UsageCounters), 1, byKey)
+      assert.deepStrictEqual(rows.map(({ key, requests }) => [key, requests]), [["key_0", 1]])
+    }))
+})
+
+/** All that is stored of what was counted. */
+const everything = Effect.gen(function*() {
+  const buckets = yield* Effect.forEach([days.bucket, months.bucket], (name) => openBucket(name))
+  const stored: Array<{ readonly bucket: Bucket; readonly key: string; readonly value: string }> = []
+  for (const bucket of buckets) {
+    for (const { key, value } of yield* bucket.entries) {
+      if (Option.isSome(value)) stored.push({ bucket, key, value: value.value })
+    }
+  }
+  return stored.toSorted((a, b) => a.key < b.key ? -1 : 1)
+})
+
+describe("a crash of who counts", { timeout: 60_000 }, () => {
+  it.live("between any two of its writes loses nothing and counts nothing twice", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const onlooker = yield* usageProcess(server, UsageCounters.layerQuery)
+      const stateAfter = (from: number, until: number) =>
+        Effect.scoped(Effect.gen(function*() {
+          const context = yield* counting(server)
+          yield* store(manyEvents(from, until)).pipe(Effect.provideContext(context))
+          yield* rowsAt(Context.get(context, UsageCounters), until, byKey)
+          // the last write: what is read after it is all that was written
+          const isLast = ({ key, value }: { readonly key: string; readonly value: string }) =>
+            key === "checkpoint" && value.includes(`"sequence":${until}}`)
+          return yield* everything.pipe(
+            Effect.repeat({ until: (stored) => stored.some(isLast) }),
+            Effect.andThen(everything),
+            Effect.provideContext(onlooker)
+          )
+        }))
+      const before = yield* stateAfter(0, 20)
+      const after = yield* stateAfter(20, 40)
+      const texts = (state: typeof after) => state.map(({ key, value }) => [key, value])
+      assert.lengthOf(after, 9)
+      assert.deepStrictEqual(after.map(({ key }) => key), before.map(({ key }) => key))
+
+      // the place from where to go on is written last, the records in any order
+      for (const mask of [0b00000000, 0b11111111, 0b01010101, 0b00001111, 0b11110000, 0b01101001]) {
+        let record = 0
+        for (const [index, { bucket, key, value }] of after.entries()) {
+          const isWritten = key !== "checkpoint" && (mask >> record++ & 1) === 1
+          yield* bucket.put(key, isWritten ? value : before[index]!.value)
+        }
+        yield* Effect.scoped(Effect.gen(function*() {
+          yield* counting(server)
+          const state = yield* everything.pipe(
+            Effect.repeat({
+              until: (state) => texts(state).join() === texts(after).join(),
+              schedule: Schedule.spaced("20 millis")
+            }),
+            Effect.provideContext(onlooker)
+          )
+          assert.deepStrictEqual(texts(state), texts(after))
+        }))
+      }
+    }))
+
+  it.live("by kill -9 loses nothing and counts nothing twice", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const context = yield* usageProcess(server, UsageCounters.layerQuery)
+      const counters = Context.get(context, UsageCounters)
+      const main = join(import.meta.dirname, "../../fixture/projector/main.ts")
+      const rounds = 5
+      const each = 300
+      for (let round = 0; round < rounds; round++) {
+        const child = spawn(process.execPath, [main], {
+          env: { NATS_URL: server.url, GATEWAY_PARENT_PIPE: "1" },
+          stdio: ["pipe", "ignore", "ignore"]
+        })
+        yield* Effect.all([
+          store(manyEvents(round * each, (round + 1) * each)).pipe(Effect.provideContext(context)),
+          rowsAt(counters, round * each + 1, byKey)
+        ], { concurrency: "unbounded" })
+        child.kill("SIGKILL")
+        yield* Effect.promise(() => once(child, "exit"))
+      }
+      const last = yield* counting(server)
+      const rows = yield* rowsAt(Context.get(last, UsageCounters), rounds * each, byKey)
+      assert.strictEqual(total(rows, ({ requests }) => requests), rounds * each)
+      assert.strictEqual(total(rows, ({ usage }) => usage.inputTokens), rounds * each * 10)
+    }))
+
+  it.live("is not needed for events to remain uncounted: for how long is told, and they are counted afterwards", () =>
+    Effect.gen(function*() {
+      const context = yield* counting(yield* NatsServer.make())
+      const delay = PrometheusMetrics.format().pipe(
+        Effect.map((text) => Number(/^gateway_usage_delay_seconds (.*)$/m.exec(text)?.[1])),
+        Effect.provideContext(context)
+      )
+      const told = (holds: (seconds: number) => boolean) =>
+        Effect.repeat(delay, { until: holds, schedule: Schedule.spaced("20 millis") })
+      yield* told((seconds) => seconds === 0)
+      const bucket = yield* openBucket(days.bucket).pipe(Effect.provideContext(context))
+      yield* bucket.put("2020-01.01.key_a", "of a newer gateway")
+      yield* store([usageEvent({ id: "1", time: Date.UTC(2020, 0, 1) })]).pipe(Effect.provideContext(context))
+      const first = yield* told((seconds) => seconds > 0)
+      assert.isAbove(first, 365 * 24 * 3_600)
+      assert.isAbove(yield* told((seconds) => seconds > first), first)
+      yield* bucket.delete("2020-01.01.key_a")
+      yield* told((seconds) => seconds === 0)
+      const range = { from: "2020-01-01", to: "2020-01-31", by: "key" } as const
+      const rows = yield* Context.get(context, UsageCounters).query(range)
+      assert.deepStrictEqual(rows.map(({ requests }) => requests), [1])
+    }))
+
+  it.live("of NATS itself interrupts counting, and nothing else", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const context = yield* counting(server)
+      const counters = Context.get(context, UsageCounters)
+      yield* store(manyEvents(0, 200)).pipe(Effect.provideContext(context))
+      yield* Effect.promise(() => server.kill())
+      yield* Effect.promise(() => server.restart())
+      const other = yield* counting(server)
+      yield* store(manyEvents(100, 300)).pipe(Effect.provideContext(other))
+      const retried = counters.query(byKey).pipe(Effect.retry(Schedule.spaced("50 millis")))
+      const rows = yield* retried.pipe(
+        Effect.repeat({ until: (rows) => total(rows, ({ requests }) => requests) >= 300 })
+      )
+      assert.strictEqual(total(rows, ({ requests }) => requests), 300)
+    }))
+})

@@ -1,0 +1,112 @@
+/** What the guide says of backups: with the rights of `admin` a bucket can be taken away as bytes, and put back where it is lost. */
+import { assert, describe, it } from "@effect/vitest"
+import { type NatsConnection, nkeyAuthenticator } from "@nats-io/nats-core"
+import { connect } from "@nats-io/transport-node"
+import { Schema } from "effect"
+import { execFile } from "node:child_process"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { afterAll, beforeAll } from "vitest"
+import type { Account } from "../../../shared/nats/Storage.ts"
+import { inboxPrefix } from "../../../shared/bus/protocol/Subjects.ts"
+import { SecureNats } from "../../fixture/nats/SecureNats.ts"
+
+let nats: SecureNats
+/** The administrator in the account that keys are in, and in that of the jobs. */
+let control: NatsConnection
+let data: NatsConnection
+
+const connectTo = (account: Account) =>
+  connect({
+    servers: nats.server.url,
+    tls: { caFile: join(nats.folder, "ca.pem") },
+    authenticator: nkeyAuthenticator(new TextEncoder().encode(nats.seedOf("admin", account))),
+    inboxPrefix: inboxPrefix("admin")
+  })
+
+beforeAll(async () => {
+  nats = await SecureNats.start()
+  await nats.provision()
+  control = await connectTo("control")
+  data = await connectTo("data")
+}, 60_000)
+afterAll(async () => {
+  await control?.close()
+  await data?.close()
+  await nats?.remove()
+})
+
+const stream = "KV_API_KEYS"
+
+/** What JetStream answers, as far as it matters here. */
+const decodeAnswer = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({
+  error: Schema.optionalKey(Schema.Struct({ description: Schema.String })),
+  config: Schema.optionalKey(Schema.Unknown),
+  state: Schema.optionalKey(Schema.Unknown),
+  deliver_subject: Schema.optionalKey(Schema.String)
+})))
+
+const ask = async (connection: NatsConnection, word: string, question: object = {}) => {
+  const answer = await connection.request(`$JS.API.STREAM.${word}.${stream}`, JSON.stringify(question))
+  const decoded = decodeAnswer(answer.string())
+  if (decoded.error !== undefined) assert.fail(`${word}: ${decoded.error.description}`)
+  return decoded
+}
+
+/** As `nats stream backup` does it: every piece is acknowledged, or the server stops after some of them. */
+const backUp = async () => {
+  const inbox = `${inboxPrefix("admin")}.backup`
+  const pieces: Array<Uint8Array> = []
+  const whole = new Promise<void>((resolve) =>
+    control.subscribe(inbox, {
+      callback: (_, message) => {
+        if (message.data.length === 0) return resolve()
+        pieces.push(message.data)
+        message.respond()
+      }
+    })
+  )
+  const { config, state } = await ask(control, "SNAPSHOT", { deliver_subject: inbox, chunk_size: 128 * 1024 })
+  await whole
+  return { config, state, pieces }
+}
+
+/** As `nats stream restore` does it. */
+const restore = async (
+  connection: NatsConnection,
+  { config, pieces, state }: Awaited<ReturnType<typeof backUp>>
+) => {
+  const { deliver_subject: to = "" } = await ask(connection, "RESTORE", { config, state })
+  for (const piece of pieces) await connection.request(to, piece)
+  const { error } = decodeAnswer((await connection.request(to)).string())
+  assert.isUndefined(error)
+}
+
+const keys = async (...words: ReadonlyArray<string>) => {
+  const main = join(import.meta.dirname, "../../../services/admin/main.ts")
+  const env = { PATH: process.env["PATH"], ...nats.environmentOf("admin") }
+  return (await promisify(execFile)(process.execPath, [main, "keys", ...words], { env })).stdout
+}
+
+describe("the bucket of keys", { timeout: 30_000 }, () => {
+  it("is backed up, and restored into a NATS that has lost it", async () => {
+    await keys("create", "--name", "kept")
+    const listed = await keys("list")
+    assert.include(listed, "kept")
+    const backup = await backUp()
+    await ask(control, "DELETE")
+    await restore(control, backup)
+    assert.strictEqual(await keys("list"), listed)
+    assert.notMatch(nats.server.log, /violation/i)
+  })
+
+  it("is moved from the account of the jobs, where a former version kept it, with the rights of `admin`", async () => {
+    const listed = await keys("list")
+    const backup = await backUp()
+    await ask(control, "DELETE")
+    await restore(data, backup)
+    assert.include(await nats.provision(), `${stream}: moved`)
+    assert.strictEqual(await keys("list"), listed)
+    assert.notMatch(nats.server.log, /violation/i)
+  })
+})

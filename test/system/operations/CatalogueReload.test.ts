@@ -1,0 +1,71 @@
+/** The catalogue is edited while the gateway runs: streams go on, a good edit is taken, a bad one changes nothing and is told. */
+import { assert, describe, it } from "@effect/vitest"
+import { readFile, rename, writeFile } from "node:fs/promises"
+import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
+
+/** Puts another file in the place of the catalogue, at once. */
+const edit = async ({ catalogueFile }: Gateway, change: (text: string) => string) => {
+  await writeFile(`${catalogueFile}.new`, change(await readFile(catalogueFile, "utf8")))
+  await rename(`${catalogueFile}.new`, catalogueFile)
+}
+
+/** Waits until ingress and worker have each said this so many times. */
+const told = (gateway: Gateway, words: string, times: number) =>
+  eventually(
+    () =>
+      Promise.resolve(
+        [gateway.ingress, ...gateway.workers].map(({ log }: ServiceProcess) => log.split(words).length - 1)
+      ),
+    (counts) => counts.every((count) => count >= times),
+    10_000
+  )
+
+const models = async (gateway: Gateway): Promise<ReadonlyArray<string>> => {
+  const answer = await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${gateway.key}` } })
+  const { data } = await answer.json() as { readonly data: ReadonlyArray<{ readonly id: string }> }
+  return data.map(({ id }) => id)
+}
+
+describe("an edit of the catalogue", { timeout: 90_000 }, () => {
+  it.live("breaks none of fifty streams, whether it is good or bad", () =>
+    Gateway.run({}, async (gateway) => {
+      gateway.provider.behave({ kind: "hold", after: 2 })
+      const streams = await Promise.all(
+        Array.from({ length: 50 }, () => begun(gateway.request(chat("free-chat", { stream: true }))))
+      )
+
+      // the provider that they stream from is gone, and so is their model
+      await edit(gateway, (text) =>
+        text
+          .replace(/^ {2}free: .*\n/m, "")
+          .replace(/^ {2}free-chat: .*\n/m, "  new-chat: { workload: chat, targets: [{ provider: paid }] }\n")
+          .replace("provider: free, model: upstream-chat", "provider: paid, model: another-chat"))
+      await told(gateway, "catalogue reloaded", 1)
+      assert.include(await models(gateway), "new-chat")
+      assert.notInclude(await models(gateway), "free-chat")
+      gateway.provider.behave({ kind: "answer" })
+      assert.deepStrictEqual(await outcomeOf(gateway.request(chat("new-chat"))), { kind: "whole" })
+      assert.deepInclude(await outcomeOf(gateway.request(chat("free-chat"))), { code: "model_not_found" })
+      await outcomeOf(gateway.request(chat("alias-chat")))
+      assert.deepInclude(gateway.provider.requests.at(-1)?.json, { model: "another-chat" })
+
+      const before = await models(gateway)
+      await edit(gateway, (text) => text.replace("new-chat: { workload: chat", "newer-chat: { workload: chess"))
+      await told(gateway, "catalogue not reloaded, the old one stays", 1)
+      for (const { log } of [gateway.ingress, ...gateway.workers]) {
+        assert.match(log, /gateway\.yaml:\d+ models\.newer-chat\.workload: must be/)
+      }
+      assert.deepStrictEqual(await models(gateway), before)
+      assert.deepStrictEqual(await outcomeOf(gateway.request(chat("new-chat"))), { kind: "whole" })
+
+      gateway.provider.release()
+      const outcomes = await Promise.all(streams.map((stream) => stream.outcome()))
+      assert.deepStrictEqual(tally(outcomes), { whole: 50 })
+
+      await edit(gateway, (text) => text.replace("workload: chess", "workload: chat"))
+      await told(gateway, "catalogue reloaded", 2)
+      assert.deepStrictEqual(await outcomeOf(gateway.request(chat("newer-chat"))), { kind: "whole" })
+    }))
+})

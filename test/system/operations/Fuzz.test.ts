@@ -1,0 +1,19 @@
+/** `npm run fuzz` in short: spoilt requests for every operation break nothing. */
+import { assert, it } from "@effect/vitest"
+import { operations } from "../../../shared/contract/operations/operations.ts"
+import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { environment, fuzz, services } from "../../fuzz/Fuzz.ts"
+
+it.live(
+  "spoilt requests for every operation are served or refused with a clear error",
+  () =>
+    Gateway.run({ services, environment }, async (gateway) => {
+      const log = (line: string) => console.log(line)
+      const { broken, findings, statuses } = await fuzz(gateway, { seed: 11, requests: 800, clients: 8, log })
+      assert.sameMembers(Object.keys(statuses), operations.map(({ name }) => name))
+      assert.deepStrictEqual(findings, [])
+      assert.deepStrictEqual(broken, [])
+      for (const [operation, own] of Object.entries(statuses)) assert.isAbove(own["400"] ?? 0, 2, operation)
+    }),
+  120_000
+)

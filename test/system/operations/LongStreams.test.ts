@@ -1,0 +1,57 @@
+/** Long streams of one tenant, which hold its slots for as long as they last, and the requests of others beside them. */
+import { assert, describe, it } from "@effect/vitest"
+import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { Gateway } from "../../fixture/gateway/Gateway.ts"
+
+/** Of another tenant than the gateway's own key. */
+const by = (key: string) => ({ authorization: `Bearer ${key}` })
+
+describe(
+  "ninety streams of one key that do not end, at two ingresses, in a pool of 64 slots",
+  { timeout: 120_000 },
+  () => {
+    it.live("leave a slot to every newcomer, and hold back no longer than they must", () =>
+      Gateway.run({ ingresses: 2, environment: { WORKER_SLOTS: "64" } }, async (gateway) => {
+        const { ingresses, provider } = gateway
+        const [ingress, other] = [ingresses[0]!, ingresses[1]!]
+        const keys = await Promise.all(["1", "2", "3"].map((weight) => gateway.createKeyWith("--weight", weight)))
+        const held = chat("paid-chat", { stream: true, metadata: { behave: { kind: "hold", after: 1 } } })
+        const noisy = Array.from(
+          { length: 90 },
+          (_, index) => outcomeOf(gateway.request(held, { ingress: index % 2 === 0 ? ingress : other }))
+        )
+        // no more than all but the reserve, and no fewer
+        await eventually(() => Promise.resolve(provider.open), (open) => open >= 56, 10_000)
+        for (const [index, { key }] of keys.entries()) {
+          const answer = gateway.request(chat("paid-chat"), {
+            headers: by(key),
+            ingress: index % 2 === 0 ? ingress : other,
+            signal: AbortSignal.timeout(10_000)
+          })
+          assert.deepStrictEqual(await outcomeOf(answer), { kind: "whole" })
+        }
+        // two that take slots at the same moment know of each other's a moment later
+        assert.isAtMost(provider.open, 58)
+
+        // two newcomers with long streams of their own, and still a slot for the third
+        for (const { key } of keys.slice(0, 2)) {
+          await begun(gateway.request(held, { headers: by(key), ingress: other, signal: AbortSignal.timeout(10_000) }))
+        }
+        const last = gateway.request(chat("paid-chat"), {
+          headers: by(keys[2]!.key),
+          signal: AbortSignal.timeout(10_000)
+        })
+        assert.deepStrictEqual(await outcomeOf(last), { kind: "whole" })
+
+        provider.release()
+        await eventually(
+          () => Promise.resolve(provider.requests.length),
+          (requests) => requests === 90 + 3 + 2 + 1,
+          10_000
+        )
+        provider.release()
+        assert.deepStrictEqual(tally(await Promise.all(noisy)), { whole: 90 })
+      }))
+  }
+)

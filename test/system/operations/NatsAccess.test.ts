@@ -1,0 +1,288 @@
+/**
+ * The rights of each service on NATS, held by a real server with the configuration of production: with its own identity
+ * each does its work, and whatever is not its work is refused.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import type { NatsConnection } from "@nats-io/nats-core"
+import { nkeyAuthenticator, nkeys, PermissionViolationError } from "@nats-io/nats-core"
+import { connect } from "@nats-io/transport-node"
+import { join } from "node:path"
+import { afterAll, beforeAll } from "vitest"
+import {
+  identities,
+  type Identity,
+  type NatsService,
+  natsServices,
+  permissionsOf
+} from "../../../shared/bus/provision/Access.ts"
+import { buckets, bucketStream, stores, storeStream } from "../../../shared/nats/Storage.ts"
+import { workloads } from "../../../shared/contract/Operation.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { FakeProvider } from "../../fixture/provider/FakeProvider.ts"
+import { Gateway, testAdminToken } from "../../fixture/gateway/Gateway.ts"
+import { SecureNats } from "../../fixture/nats/SecureNats.ts"
+import { small, VideoClient } from "../../fixture/client/VideoClient.ts"
+
+let nats: SecureNats
+let provider: FakeProvider
+let gateway: Gateway
+
+beforeAll(async () => {
+  nats = await SecureNats.start()
+  await nats.provision()
+  provider = await FakeProvider.start()
+  gateway = await Gateway.start(nats.server, provider, {
+    services: workloads.filter((workload) => workload !== "chat"),
+    environmentOf: (service) => nats.environmentOf(service as NatsService),
+    providers: (baseUrl) =>
+      `  limited: { protocol: openai, baseUrl: "${baseUrl}", limits: { requestsPerMinute: 600 } }`,
+    models: "  limited-chat: { workload: chat, targets: [{ provider: limited }] }"
+  })
+}, 180_000)
+afterAll(async () => {
+  await gateway?.stop()
+  await provider?.stop()
+  await nats?.remove()
+})
+
+/** How the server, and the services' own logs, tell of a right that was missing. */
+const violation = /violation/i
+
+const post = async (path: string, body: unknown): Promise<Response> => {
+  const answer = await fetch(`${gateway.url}${path}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" },
+    body: JSON.stringify(body)
+  })
+  if (answer.status !== 200) assert.fail(`${path}: ${answer.status} ${await answer.text()}\n${gateway.log}`)
+  return answer
+}
+
+describe("a service with the rights of its own and no others", { timeout: 90_000 }, () => {
+  const hello = { model: "local-chat", messages: [{ role: "user", content: "The lighthouse is red. Which colour?" }] }
+
+  it("answers a chat, streams one, and takes a body too large for a message", async () => {
+    assert.include(await (await post("/v1/chat/completions", hello)).text(), "lighthouse")
+    assert.include(await (await post("/v1/chat/completions", { ...hello, stream: true })).text(), "[DONE]")
+    const large = [...hello.messages, { role: "user", content: "word ".repeat(200_000) }]
+    await (await post("/v1/chat/completions", { model: "local-chat", messages: large })).text()
+  })
+
+  it("keeps to a limit that all replicas share", async () => {
+    await (await post("/v1/chat/completions", { ...hello, model: "limited-chat" })).text()
+  })
+
+  it("keeps a compaction and finds it again", async () => {
+    const first = await (await post("/v1/responses/compact", { model: "local-chat", input: hello.messages })).json()
+    const { id } = first as { readonly id: string }
+    const more = { model: "local-chat", input: hello.messages, previous_response_id: id }
+    await (await post("/v1/responses/compact", more)).text()
+  })
+
+  it("embeds, ranks and speaks", async () => {
+    await (await post("/v1/embeddings", { model: "local-embedding", input: "one" })).text()
+    await (await post("/v1/rerank", { model: "local-rerank", query: "bees", documents: ["a", "b"] })).text()
+    await (await post("/v1/audio/speech", { model: "local-speech", input: "Hello", voice: "nova" })).arrayBuffer()
+  })
+
+  it("paints a picture and serves it by its address", async () => {
+    const body = { model: "local-image", prompt: "a boat", size: "64x64", response_format: "url" }
+    const { data } = await (await post("/v1/images/generations", body)).json() as { data: Array<{ url: string }> }
+    const picture = await fetch(data[0]?.url ?? "")
+    assert.strictEqual(picture.headers.get("content-type"), "image/png")
+  })
+
+  it("makes a video and serves it", async () => {
+    const client = new VideoClient(gateway)
+    const id = await client.create(small)
+    await eventually(() => client.show(id), ({ status }) => status === "completed", 30_000)
+    const content = await client.request(`/${id}/content`)
+    assert.strictEqual(content.status, 200)
+    assert.isAbove((await content.arrayBuffer()).byteLength, 500)
+  })
+
+  it("makes, lists and revokes keys as the administrator", async () => {
+    const key = await gateway.createKey("2999-01-01")
+    const listed = (await gateway.admin("keys", "list")).split("\n").find((line) => line.includes("2999-01-01")) ?? ""
+    await gateway.admin("keys", "revoke", listed.split(" ")[0] ?? "")
+    const models = () => fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })
+    await eventually(async () => (await models()).status, (status) => status === 401, 5_000)
+  })
+
+  it("counts what is used, and lists keys with their use, as the console", async () => {
+    const { url } = await gateway.startConsole()
+    const keys = async () => {
+      const answer = await fetch(`${url}/api/keys`, { headers: { authorization: `Bearer ${testAdminToken}` } })
+      return await answer.json() as ReadonlyArray<{ readonly name: string; readonly requestsThisMonth: number }>
+    }
+    const isCounted = ({ name, requestsThisMonth }: Awaited<ReturnType<typeof keys>>[number]) =>
+      name === "test" && requestsThisMonth > 0
+    await eventually(keys, (keys) => keys.some(isCounted), 30_000)
+  })
+
+  // the last of these tests: it looks back at all of them
+  it("has asked for nothing that it may not", () => {
+    assert.notMatch(nats.server.log, violation)
+    assert.notMatch(gateway.log, violation)
+  })
+})
+
+describe("provisioning", () => {
+  it("changes nothing the second time", async () => {
+    const lines = await nats.provision()
+    assert.isAbove(lines.length, workloads.length + Object.keys(buckets).length)
+    assert.deepStrictEqual(lines.filter((line) => !line.endsWith(": unchanged")), [])
+  })
+})
+
+/** What each identity must be refused. It is enough to ask: the server checks before anything is done. */
+const forbidden = (
+  identity: Pick<Identity, "account" | "service">
+): { publish: ReadonlyArray<string>; subscribe: ReadonlyArray<string> } => {
+  const all = {
+    publish: [
+      ...workloads.flatMap((workload) => [
+        `jobs.${workload}.default`,
+        `r.${workload}.anyone.job.1`,
+        `$JS.API.CONSUMER.MSG.NEXT.JOBS_${workload.toUpperCase()}.default`,
+        `$JS.ACK.JOBS_${workload.toUpperCase()}.default.1.1.1.1.1`
+      ]),
+      ...Object.values(buckets).flatMap((bucket) => [
+        `$KV.${bucket.name}.any`,
+        `$JS.API.STREAM.MSG.GET.${bucketStream(bucket)}`,
+        `$JS.API.DIRECT.GET.${bucketStream(bucket)}.$KV.${bucket.name}.any`,
+        `$JS.API.CONSUMER.CREATE.${bucketStream(bucket)}.any.>`
+      ]),
+      ...Object.values(stores).flatMap((store) => [
+        `$O.${store.name}.C.any`,
+        `$JS.API.STREAM.MSG.GET.${storeStream(store)}`
+      ]),
+      "ctl.chat.anyone.job.1",
+      "in.chat.anyone.job.1",
+      "$JS.API.STREAM.CREATE.OTHER",
+      "$JS.API.STREAM.DELETE.JOBS_CHAT",
+      "$JS.API.STREAM.PURGE.JOBS_CHAT",
+      "$JS.API.CONSUMER.CREATE.JOBS_CHAT.other",
+      "$SYS.REQ.SERVER.PING",
+      "anything"
+    ],
+    subscribe: [
+      ...natsServices.map((other) => `_INBOX.${other}.>`),
+      "presence",
+      ...workloads.flatMap((workload) => [`ctl.${workload}.>`, `in.${workload}.>`, `r.${workload}.>`]),
+      "r.>",
+      "jobs.>",
+      "$KV.>",
+      "$JS.>",
+      "_INBOX.>",
+      ">"
+    ]
+  }
+  const { publish, subscribe } = permissionsOf(identity)
+  const unless = (allowed: ReadonlyArray<string>) => (subject: string) => !allowed.some((one) => covers(one, subject))
+  return { publish: all.publish.filter(unless(publish)), subscribe: all.subscribe.filter(unless(subscribe)) }
+}
+
+/** Whether every subject of the second pattern is one of the first. */
+const covers = (pattern: string, subject: string): boolean => {
+  const [wide, narrow] = [pattern.split("."), subject.split(".")]
+  return wide.every((token, at) =>
+    token === ">" ? at < narrow.length : token === narrow[at] || (token === "*" && narrow[at] !== ">")
+  ) && (wide.at(-1) === ">" || wide.length === narrow.length)
+}
+
+const connectAs = ({ account, service }: Identity): Promise<NatsConnection> =>
+  connect({
+    servers: nats.server.url,
+    tls: { caFile: join(nats.folder, "ca.pem") },
+    authenticator: nkeyAuthenticator(new TextEncoder().encode(nats.seedOf(service, account))),
+    inboxPrefix: `_INBOX.${service}`,
+    reconnect: false
+  })
+
+/** The subjects that the server refuses of these. */
+const refused = async (connection: NatsConnection, { publish, subscribe }: ReturnType<typeof forbidden>) => {
+  const subjects = { publish: new Set<string>(), subscription: new Set<string>() }
+  const listening = (async () => {
+    for await (const status of connection.status()) {
+      if (status.type === "error" && status.error instanceof PermissionViolationError) {
+        subjects[status.error.operation].add(status.error.subject)
+      }
+    }
+  })()
+  for (const subject of publish) connection.publish(subject)
+  for (const subject of subscribe) connection.subscribe(subject, { callback: () => {} })
+  await connection.flush()
+  await connection.close()
+  await listening
+  return { publish: [...subjects.publish], subscribe: [...subjects.subscription] }
+}
+
+describe("the server refuses", { timeout: 60_000 }, () => {
+  it.each(identities)("what is no work of $name", async (identity) => {
+    const wanted = forbidden(identity)
+    assert.isAbove(wanted.subscribe.length, 10)
+    assert.deepStrictEqual(await refused(await connectAs(identity), wanted), wanted)
+    await eventually(async () => nats.server.log, (log) => violation.test(log), 5_000)
+  })
+
+  // the table above leaves out what the table of rights allows: that must not grow unseen
+  it.each(
+    [
+      ["chat", "$JS.API.CONSUMER.MSG.NEXT.JOBS_VIDEO.default"],
+      ["chat", "jobs.chat.default"],
+      ["chat", "$JS.API.STREAM.MSG.GET.KV_API_KEYS"],
+      ["chat", "r.images.anyone.job.1"],
+      ["ingress", "$KV.API_KEYS.any"],
+      ["ingress", "$KV.LIMITS.any"],
+      ["chat", "$KV.KEY_LIMITS.any"],
+      ["ingress", "$JS.API.CONSUMER.MSG.NEXT.JOBS_CHAT.default"],
+      ["ingress", "$JS.API.STREAM.CREATE.OTHER"],
+      ["video", "$KV.API_KEYS.any"],
+      ["admin", "jobs.chat.default"]
+    ] satisfies ReadonlyArray<readonly [NatsService, string]>
+  )("%s to publish %s", (service, subject) => {
+    assert.include(forbidden({ service, account: "data" }).publish, subject)
+  })
+  it.each(
+    [
+      ["ingress", "$KV.API_KEYS.any"],
+      ["ingress", "$KV.USAGE_SPEND.any"],
+      ["ingress", "jobs.chat.default"],
+      ["console", "$KV.KEY_LIMITS.any"],
+      ["admin", "$KV.USAGE_SPEND.any"]
+    ] satisfies ReadonlyArray<readonly [NatsService, string]>
+  )("%s to publish %s in the control account", (service, subject) => {
+    assert.include(forbidden({ service, account: "control" }).publish, subject)
+  })
+  it("any worker an identity in the control account", () => {
+    const services = identities.filter(({ account }) => account === "control").map(({ service }) => service)
+    assert.deepStrictEqual(services, ["ingress", "console", "admin"])
+  })
+  it.each(
+    [
+      ["chat", "r.>"],
+      ["chat", "r.chat.>"],
+      ["chat", "_INBOX.ingress.>"],
+      ["chat", "ctl.video.>"],
+      ["admin", "r.>"]
+    ] satisfies ReadonlyArray<readonly [NatsService, string]>
+  )("%s to hear %s", (service, subject) => {
+    assert.include(forbidden({ service, account: "data" }).subscribe, subject)
+  })
+
+  it("an identity that it does not know, and a connection without TLS", async () => {
+    const stranger = nkeys.createUser().getSeed()
+    const options = { servers: nats.server.url, reconnect: false, tls: { caFile: join(nats.folder, "ca.pem") } }
+    const errorOf = (promise: Promise<unknown>) => promise.then(() => "connected", (error: Error) => error.message)
+    assert.match(
+      await errorOf(connect({ ...options, authenticator: nkeyAuthenticator(stranger) })),
+      /Authorization/i
+    )
+    assert.match(await errorOf(connect(options)), /Authorization/i)
+    assert.notStrictEqual(
+      await errorOf(connect({ servers: nats.server.url, reconnect: false, tls: null })),
+      "connected"
+    )
+  })
+})

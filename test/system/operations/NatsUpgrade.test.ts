@@ -1,0 +1,220 @@
+/**
+ * A NATS as the version left it that kept everything in one account: provisioning moves keys, their log, spending, counters
+ * and sessions to the control account, each once, and what was used is counted once over all of it.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { jetstreamManager } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
+import { ConfigProvider, Context, Effect, Layer, Logger } from "effect"
+import { execFile } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { openBucket } from "../../../shared/nats/KeyValue.ts"
+import { layerBoth } from "../../../shared/nats/Nats.ts"
+import { type Account, buckets } from "../../../shared/nats/Storage.ts"
+import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
+import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
+import { NatsServer } from "../../fixture/nats/NatsServer.ts"
+import { manyEvents, rowsAt, store, total } from "../../fixture/nats/UsageEvents.ts"
+
+/** Two accounts, as `accounts.conf` has them, with one user each. */
+const config = `
+accounts {
+  GATEWAY { jetstream: enabled, users: [{ user: data, password: word }] }
+  GATEWAY_CONTROL { jetstream: enabled, users: [{ user: control, password: word }] }
+}`
+
+type Version = "former" | "present"
+
+/** A process of the former version has what is the control account's where jobs are. */
+const environmentOf = (server: NatsServer, version: Version) => ({
+  NATS_URL: server.url,
+  NATS_USER: "data",
+  NATS_PASSWORD: "word",
+  NATS_CONTROL_USER: version === "former" ? "data" : "control",
+  NATS_CONTROL_PASSWORD: "word"
+})
+
+const main = join(import.meta.dirname, "../../../services/admin/main.ts")
+
+const admin = (server: NatsServer, version: Version, ...words: ReadonlyArray<string>) =>
+  Effect.promise(async () => {
+    const env = { PATH: process.env["PATH"], ...environmentOf(server, version) }
+    const { stderr, stdout } = await promisify(execFile)(process.execPath, [main, ...words], { env })
+    return { lines: stdout.trim().split("\n"), said: stderr }
+  })
+
+/** What a process has, until the scope ends. */
+const build = <A, E>(server: NatsServer, version: Version, layer: Layer.Layer<A, E, Layer.Success<typeof layerBoth>>) =>
+  Layer.build(Layer.fresh(layer.pipe(Layer.provideMerge(layerBoth)))).pipe(
+    Effect.provide([
+      ConfigProvider.layer(ConfigProvider.fromUnknown(environmentOf(server, version))),
+      Logger.layer([])
+    ])
+  )
+
+const manage = <A>(
+  server: NatsServer,
+  account: Account,
+  run: (manager: Awaited<ReturnType<typeof jetstreamManager>>) => Promise<A>
+): Effect.Effect<A> =>
+  Effect.promise(async () => {
+    const connection = await connect({ servers: server.url, user: account, pass: "word" })
+    try {
+      return await run(await jetstreamManager(connection))
+    } finally {
+      await connection.close()
+    }
+  })
+
+const moved = ["KV_USAGE_COUNTERS", "KV_USAGE_SPEND", "KV_API_KEYS", "KEY_CHANGES", "KV_CONSOLE_SESSIONS"]
+
+const movedIn = (lines: ReadonlyArray<string>): ReadonlyArray<string> =>
+  lines.filter((line) => line.endsWith(": moved")).map((line) => line.split(":")[0] ?? "")
+
+const query = { from: "2026-11-01", to: "2026-11-30", by: "key" } as const
+
+/** Counts for as long as the effect runs, until so many events are counted; resolves with the rows. */
+const countedBy = (server: NatsServer, version: Version, events: number) =>
+  Effect.scoped(Effect.gen(function*() {
+    const context = yield* build(server, version, UsageCounters.layer)
+    return yield* rowsAt(Context.get(context, UsageCounters), events, query)
+  }))
+
+const storeEvents = (server: NatsServer, from: number, until: number) =>
+  Effect.scoped(Effect.gen(function*() {
+    const context = yield* build(server, "former", Layer.empty)
+    return yield* store(manyEvents(from, until)).pipe(Effect.provideContext(context))
+  }))
+
+const sessionCount = 120
+
+/** A server of the former version, with two keys, one of them revoked, and 40 events counted. */
+const former = Effect.gen(function*() {
+  const server = yield* NatsServer.make({ config })
+  yield* admin(server, "former", "provision")
+  // which it did not know
+  yield* manage(server, "data", (manager) => manager.streams.delete("KV_KEY_LIMITS"))
+  yield* admin(server, "former", "keys", "create", "--name", "kept")
+  const { said } = yield* admin(server, "former", "keys", "create", "--name", "revoked")
+  yield* admin(server, "former", "keys", "revoke", /key_\w+/.exec(said)?.[0] ?? "")
+  yield* storeEvents(server, 0, 40)
+  yield* countedBy(server, "former", 40)
+  const context = yield* build(server, "former", Layer.empty)
+  const sessions = yield* openBucket(buckets.consoleSessions).pipe(Effect.provideContext(context))
+  // more than the server sends before it hears that some was taken
+  for (let index = 0; index < sessionCount; index++) {
+    yield* sessions.put(`session-${index}`, randomBytes(75_000).toString("base64"))
+  }
+  return server
+})
+
+const listed = (server: NatsServer, version: Version) =>
+  Effect.map(admin(server, version, "keys", "list"), ({ lines }) => lines)
+
+const changes = (server: NatsServer, version: Version) =>
+  Effect.scoped(Effect.gen(function*() {
+    const context = yield* build(server, version, KeyAudit.layer)
+    return yield* Context.get(context, KeyAudit).latest(10)
+  }))
+
+describe("an upgrade from the version with one account", () => {
+  it.live("moves keys, their log and sessions as they are", () =>
+    Effect.gen(function*() {
+      const server = yield* former
+      const keys = yield* listed(server, "former")
+      const log = yield* changes(server, "former")
+      assert.deepStrictEqual(keys.map((line) => line.split("  ").at(-1)), ["kept"])
+      assert.deepStrictEqual(log.map(({ action }) => action), ["revoked", "created", "created"])
+      const { lines } = yield* admin(server, "present", "provision")
+      assert.deepStrictEqual(movedIn(lines), moved)
+      assert.deepStrictEqual(yield* listed(server, "present"), keys)
+      assert.deepStrictEqual(yield* changes(server, "present"), log)
+      const sessions = yield* openBucket(buckets.consoleSessions).pipe(
+        Effect.provideContext(yield* build(server, "present", Layer.empty))
+      )
+      assert.strictEqual((yield* sessions.entries).length, sessionCount)
+      // processes that are still to be replaced find theirs
+      assert.deepStrictEqual(yield* listed(server, "former"), keys)
+    }), 180_000)
+
+  it.live(
+    "is made once: what was changed since is never overwritten, and what was revoked stays so",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* former
+        yield* admin(server, "present", "provision")
+        const id = (yield* listed(server, "present"))[0]?.split("  ")[0] ?? ""
+        yield* admin(server, "present", "keys", "revoke", id)
+        yield* admin(server, "present", "keys", "create", "--name", "new")
+        const keys = yield* listed(server, "present")
+        const { lines } = yield* admin(server, "present", "provision")
+        assert.deepStrictEqual(lines.filter((line) => !line.endsWith(": unchanged")), [])
+        assert.deepStrictEqual(yield* listed(server, "present"), keys)
+        assert.deepStrictEqual(keys.map((line) => line.split("  ").at(-1)), ["new"])
+      }),
+    60_000
+  )
+
+  it.live("goes on where it was broken off: within a stream, and between two", () =>
+    Effect.gen(function*() {
+      const server = yield* former
+      const keys = yield* listed(server, "former")
+      // a process that dies when it has asked for the restoration and has sent a piece of it
+      const info = yield* manage(server, "data", (manager) => manager.streams.info("KV_API_KEYS"))
+      yield* Effect.promise(async () => {
+        const connection = await connect({ servers: server.url, user: "control", pass: "word" })
+        const question = JSON.stringify({ config: info.config, state: info.state })
+        const answer = await connection.request("$JS.API.STREAM.RESTORE.KV_API_KEYS", question)
+        await connection.request(answer.json<{ deliver_subject: string }>().deliver_subject, "half of it")
+        await connection.close()
+      })
+      assert.deepStrictEqual(movedIn((yield* admin(server, "present", "provision")).lines), moved)
+      // one that died when it had moved the first
+      const rest = moved.slice(1)
+      yield* manage(server, "control", async (manager) => {
+        for (const stream of rest) await manager.streams.delete(stream)
+      })
+      assert.deepStrictEqual(movedIn((yield* admin(server, "present", "provision")).lines), rest)
+      assert.deepStrictEqual(yield* listed(server, "present"), keys)
+    }), 180_000)
+
+  it.live("counts every event once, though the former version counts on meanwhile", () =>
+    Effect.gen(function*() {
+      const server = yield* former
+      const { lines } = yield* admin(server, "present", "provision")
+      // as if it had died between the two that usage is counted into, while the former console went on counting
+      const [, second = ""] = movedIn(lines).filter((name) => name.startsWith("KV_USAGE_"))
+      yield* manage(server, "control", (manager) => manager.streams.delete(second))
+      yield* storeEvents(server, 40, 60)
+      yield* countedBy(server, "former", 60)
+      yield* admin(server, "present", "provision")
+      yield* storeEvents(server, 60, 80)
+      const rows = yield* countedBy(server, "present", 80)
+      assert.strictEqual(total(rows, ({ requests }) => requests), 80)
+      assert.strictEqual(total(rows, ({ costUsd }) => costUsd), 80 * 0.25)
+      const spent = yield* openBucket(buckets.usageSpend).pipe(
+        Effect.provideContext(yield* build(server, "present", Layer.empty)),
+        Effect.flatMap(({ entries }) => entries)
+      )
+      assert.deepStrictEqual(spent.map(({ key }) => key).toSorted(), [0, 1, 2, 3].map((n) => `2026-11.key_${n}`))
+      const values = spent.map(({ value }) =>
+        value._tag === "Some" ? (JSON.parse(value.value) as { readonly value: number }).value : 0
+      )
+      assert.deepStrictEqual(values, [5, 5, 5, 5])
+    }), 180_000)
+})
+
+describe("a server that knows no accounts", () => {
+  it.live("has both in one, and nothing is moved", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const env = { PATH: process.env["PATH"], NATS_URL: server.url }
+      const provision = () => promisify(execFile)(process.execPath, [main, "provision"], { env })
+      const first = yield* Effect.promise(provision)
+      assert.deepStrictEqual(movedIn(first.stdout.split("\n")), [])
+      const second = yield* Effect.promise(provision)
+      assert.deepStrictEqual(second.stdout.trim().split("\n").filter((line) => !line.endsWith(": unchanged")), [])
+    }), 180_000)
+})

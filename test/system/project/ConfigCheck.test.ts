@@ -1,0 +1,189 @@
+/** `npm run config -- check FILE`: what it prints about a catalogue, line by line, and how it ends. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { execFile } from "node:child_process"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll } from "vitest"
+import * as Models from "../../../shared/catalogue/Models.ts"
+
+const root = join(import.meta.dirname, "../../..")
+let folder = ""
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "config-check-"))
+  await writeFile(join(folder, "key"), "secret")
+})
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+/** What the command says of a file, whose name is cut to `FILE`. */
+const checkFile = (file: string) => run("config", "check", file)
+
+const run = (...words: readonly [string, string, file: string]) =>
+  new Promise<{ readonly code: unknown; readonly lines: ReadonlyArray<string> }>((resolve) =>
+    execFile(
+      process.execPath,
+      [join(root, "services", "admin", "main.ts"), ...words],
+      { env: { PATH: process.env["PATH"], KNOWN_KEY: "secret", EMPTY_KEY: "" } },
+      (error, stdout, stderr) =>
+        resolve({
+          code: error?.code ?? 0,
+          lines: (stdout + stderr).trimEnd().replaceAll(words[2], "FILE").replaceAll(folder, "FOLDER").split("\n")
+        })
+    )
+  )
+
+const check = async (text: string) => {
+  const file = join(folder, "gateway.yaml")
+  await writeFile(file, text.replaceAll("FOLDER", folder).trimStart())
+  return checkFile(file)
+}
+
+describe("config check", () => {
+  it("finds nothing to say about a catalogue that is as it should be", async () => {
+    assert.deepStrictEqual(
+      await check(`
+providers:
+  a: { protocol: openai, baseUrl: "http://a/v1", apiKey: "\${KNOWN_KEY}", limits: { concurrency: 600, requestsPerMinute: 60 } }
+  b: { protocol: openai, baseUrl: "http://b/v1", apiKey: "\${file:FOLDER/key}" }
+models:
+  one: { workload: chat, fallbacks: [two], targets: [{ provider: a }] }
+  two: { workload: chat, targets: [{ provider: a, model: one }, { provider: b }] }
+`),
+      { code: 0, lines: ["FILE: 2 models, 2 providers"] }
+    )
+  })
+
+  it("warns of what works, but hardly as it was meant", async () => {
+    const { code, lines } = await check(`
+providers:
+  known: { protocol: openai, baseUrl: "http://a/v1", apiKey: "\${KNOWN_KEY}" }
+  unset:
+    protocol: openai
+    baseUrl: "http://b/v1"
+    apiKey: "\${NOWHERE_KEY}"
+  empty: { protocol: openai, baseUrl: "http://b/v1", apiKey: "\${EMPTY_KEY}" }
+  gone: { protocol: openai, baseUrl: "http://b/v1", apiKey: "\${file:FOLDER/none}" }
+  unused: { protocol: local }
+  slow:
+    protocol: local
+    timeouts: { totalMs: 90000 }
+    limits:
+      concurrency: 21
+      requestsPerMinute: 10
+      tokensPerMinute: 10
+models:
+  one:
+    workload: chat
+    fallbacks:
+      - two
+      - three
+      - four
+    targets: [{ provider: known }, { provider: unset, model: x }]
+  two: { workload: chat, targets: [{ provider: unset, model: x }] }
+  three: { workload: chat, fallbacks: [four], targets: [{ provider: empty }] }
+  four: { workload: chat, targets: [{ provider: gone }, { provider: slow }] }
+`)
+    assert.deepStrictEqual(lines, [
+      "FILE:6 providers.unset.apiKey: warning: NOWHERE_KEY is not set here",
+      "FILE:7 providers.empty.apiKey: warning: EMPTY_KEY is not set here",
+      "FILE:8 providers.gone.apiKey: warning: FOLDER/none cannot be read here",
+      "FILE:15 providers.slow.limits.requestsPerMinute: warning: can never apply: no request takes less than one of the " +
+      "10 tokens per minute",
+      "FILE:14 providers.slow.limits.concurrency: warning: can never apply: at 10 requests per minute and at most 2 " +
+      "minutes each, there are never more than 20 at once",
+      "FILE:9 providers.unused: warning: no model uses it",
+      "FILE:21 models.one.fallbacks[0]: warning: is never reached: every target of 'two' has been tried before it",
+      "FILE:23 models.one.fallbacks[2]: warning: is never reached: every target of 'four' has been tried before it",
+      "FILE: 4 models, 6 providers"
+    ])
+    assert.strictEqual(code, 0)
+  })
+
+  it("tells of packages of the AI SDK that are not there, or not named", async () => {
+    const checked = await check(`
+providers:
+  there: { protocol: ai-sdk, options: { package: "@ai-sdk/openai" } }
+  missing: { protocol: ai-sdk, options: { package: "@ai-sdk/unheard-of" } }
+models:
+  one: { workload: images, targets: [{ provider: there }, { provider: missing }] }
+`)
+    assert.deepStrictEqual(checked, {
+      code: 0,
+      lines: [
+        "FILE:3 providers.missing.options.package: warning: '@ai-sdk/unheard-of' is not installed here: " +
+        "npm install --save-exact @ai-sdk/unheard-of",
+        "FILE: 1 models, 2 providers"
+      ]
+    })
+    const unnamed = await check(`
+providers:
+  a: { protocol: ai-sdk, options: {} }
+models:
+  one: { workload: images, targets: [{ provider: a }] }
+`)
+    assert.deepStrictEqual(unnamed, {
+      code: 1,
+      lines: ["FILE:2 providers.a.options.package: is required: the name of an installed package"]
+    })
+  })
+
+  it("prints the models' part, which ingress takes in place of the whole", async () => {
+    const file = join(folder, "whole.yaml")
+    const whole = `
+providers:
+  a: { protocol: openai, baseUrl: "http://a/v1", apiKey: "\${KNOWN_KEY}" }
+models:
+  one: { workload: chat, price: { perRequest: 1 }, targets: [{ provider: a }] }
+  "2: two": { workload: images, pool: gpu, targets: [{ provider: a }], fallbacks: [three] }
+  three: { workload: images, targets: [{ provider: a }] }
+`
+    await writeFile(file, whole)
+    const { code, lines } = await run("config", "models", file)
+    assert.strictEqual(code, 0)
+    const part = lines.join("\n")
+    assert.notMatch(part, /provider|KNOWN_KEY|http/)
+    const [models, ofWhole] = await Promise.all(
+      [part, whole].map((text) => Effect.runPromise(Models.parse("models.yaml", text)))
+    )
+    assert.deepStrictEqual(models, ofWhole)
+    assert.deepStrictEqual(models?.models.get("2: two"), { workload: "images", pool: "gpu" })
+  })
+
+  it("names every mistake with its line and ends with 1", async () => {
+    assert.deepStrictEqual(
+      await check(`
+providers:
+  a: { protocol: local }
+models:
+  one: { workload: chat, targets: [{ provider: b }] }
+  two: { workload: chat, targets: [{ provider: a }], fallbacks: [two] }
+`),
+      {
+        code: 1,
+        lines: [
+          "FILE:4 models.one.targets[0].provider: there is no provider 'b'",
+          "FILE:5 models.two.fallbacks[0]: leads back: two → two"
+        ]
+      }
+    )
+  })
+
+  it("refuses a key that is written down, and does not repeat it", async () => {
+    const { code, lines } = await check(`
+providers:
+  a: { protocol: openai, baseUrl: "http://a/v1", apiKey: sk-1234 }
+models:
+  one: { workload: chat, targets: [{ provider: a }] }
+`)
+    assert.deepStrictEqual([code, ...lines], [
+      1,
+      "FILE:2 providers.a.apiKey: must be a reference such as ${NAME} or ${file:/path}, not the secret itself"
+    ])
+  })
+
+  it("says so where the file is not there", async () => {
+    const { code, lines } = await checkFile(join(folder, "none.yaml"))
+    assert.deepStrictEqual([code, ...lines], [1, "FILE: cannot be read: is it a file, and may this user read it?"])
+  })
+})

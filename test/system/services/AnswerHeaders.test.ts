@@ -1,0 +1,140 @@
+/** What every answer of ingress carries, and the answers that it gives to those who watch over it. */
+import { assert, describe, it } from "@effect/vitest"
+import type { ServiceProcess } from "../../fixture/gateway/Gateway.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { sendRaw } from "../../fixture/client/RawHttp.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+
+const shared = sharedGateway()
+const valid = { model: "free-chat", messages: [{ role: "user", content: "hi" }] }
+const get = (path: string) => () => fetch(`${shared().url}${path}`)
+const garbage = async () => {
+  const [answer] = await sendRaw(shared().ingress.port, ["garbage\r\n\r\n"])
+  return new Response(answer!.body, answer!)
+}
+
+describe("an answer", () => {
+  const answers: ReadonlyArray<readonly [what: string, status: number, ask: () => Promise<Response>]> = [
+    ["in JSON", 200, () => shared().request(valid)],
+    ["in events", 200, () => shared().request({ ...valid, stream: true })],
+    ["of the built-in engine", 200, () => shared().request({ ...valid, model: "local-chat" })],
+    ["to a wrong request", 400, () => shared().request({})],
+    ["to no request", 400, garbage],
+    ["to a caller without a key", 401, get("/v1/models")],
+    ["about nothing", 404, get("/nowhere")],
+    ["about a path that cannot be read", 404, get("/%zz")],
+    ["with its description", 200, get("/openapi.json")]
+  ]
+
+  it.for(answers)("%s has the request's id under both names, and another each time", async ([_, status, ask]) => {
+    const ids = new Set<string | null>()
+    for (let time = 0; time < 2; time++) {
+      const response = await ask()
+      await response.text()
+      assert.strictEqual(response.status, status)
+      const id = response.headers.get("x-request-id")
+      assert.match(id ?? "", /^req_[0-9a-f-]{36}$/)
+      assert.strictEqual(response.headers.get("request-id"), id)
+      ids.add(id)
+    }
+    assert.lengthOf(ids, 2)
+  })
+
+  it("of a provider brings the gateway's id, not the provider's", async () => {
+    const gateway = shared()
+    gateway.provider.behaveOnce({
+      kind: "raw",
+      pieces: ["{}"],
+      headers: { "x-request-id": "theirs", "set-cookie": "a=b" }
+    })
+    const response = await gateway.request(valid)
+    assert.match(response.headers.get("x-request-id") ?? "", /^req_[0-9a-f-]{36}$/)
+    assert.isNull(response.headers.get("set-cookie"))
+  })
+})
+
+describe("ingress and worker", () => {
+  it("live, are ready, and count what they do", async () => {
+    const gateway = shared()
+    await (await gateway.request(valid)).text()
+    await (await gateway.request({})).text()
+    const { ingress, workers: [worker] } = gateway
+    const textOf = async ({ healthUrl }: ServiceProcess, path: string) => {
+      const response = await fetch(`${healthUrl}${path}`)
+      assert.strictEqual(response.status, 200)
+      return response.text()
+    }
+    for (const service of [ingress, worker!]) {
+      assert.strictEqual(await textOf(service, "/healthz"), "ok\n")
+      assert.strictEqual(await textOf(service, "/readyz"), "ready\n")
+    }
+    const counted = await textOf(ingress, "/metrics")
+    assert.match(
+      counted,
+      /^gateway_requests_total\{operation="chat.completions",model="free-chat",outcome="success"\} [1-9]/m
+    )
+    assert.match(
+      counted,
+      /^gateway_requests_total\{operation="chat.completions",model="none",outcome="InvalidRequest"\} [1-9]/m
+    )
+    assert.match(
+      await textOf(worker!, "/metrics"),
+      /^gateway_jobs_total\{operation="chat.completions",outcome="Done"\} [1-9]/m
+    )
+  })
+
+  it("show health and metrics at their health port alone", async () => {
+    for (const path of ["/healthz", "/readyz", "/metrics", "/metrics/", "/metrics?a=b"]) {
+      const answer = await fetch(`${shared().url}${path}`)
+      assert.strictEqual(answer.status, 404, path)
+      const { error } = await answer.json() as { readonly error: object }
+      assert.deepInclude(error, { type: "not_found_error", code: "route_not_found" })
+    }
+    // nor does anything else answer there
+    for (const path of ["/v1/models", "/openapi.json", "/"]) {
+      assert.strictEqual((await fetch(`${shared().ingress.healthUrl}${path}`)).status, 404, path)
+    }
+  })
+
+  it("a client whose base URL lacks its end hears where the path is", async () => {
+    const answer = await fetch(`${shared().url}/chat/completions`, { method: "POST" })
+    const { error } = await answer.json() as { readonly error: { readonly message: string } }
+    assert.strictEqual(answer.status, 404)
+    assert.include(error.message, "it is at /v1/chat/completions")
+  })
+
+  it("ingress writes one line for each request, and nothing of what was said", async () => {
+    const gateway = shared()
+    const secret = "a word that is nobody's business"
+    const answers = [
+      await gateway.request({ ...valid, messages: [{ role: "user", content: secret }], stream: true }),
+      await gateway.request({ model: secret, messages: [] }),
+      await fetch(`${gateway.url}/v1/models?key=${gateway.key}`)
+    ]
+    for (const answer of answers) await answer.text()
+    const lineOf = async (answer: Response) => {
+      const id = answer.headers.get("x-request-id") ?? assert.fail("no id")
+      const look = async () => gateway.ingress.log.split("\n").filter((line) => line.includes(id))
+      const [line = ""] = await eventually(look, (lines) => lines.length === 1, 5_000)
+      return JSON.parse(line) as { readonly message: string; readonly annotations: Record<string, unknown> }
+    }
+    const [served, unknown, keyless] = await Promise.all(answers.map(lineOf))
+    assert.strictEqual(served?.message, "request")
+    const { durationMs, firstByteMs, queueMs, requestId: _id, tenant, traceId, ...said } = served!.annotations
+    assert.deepStrictEqual(said, {
+      method: "POST",
+      route: "/v1/chat/completions",
+      status: 200,
+      operation: "chat.completions",
+      model: "free-chat"
+    })
+    assert.match(String(tenant), /^key_/)
+    assert.strictEqual(traceId, answers[0]?.headers.get("traceparent")?.split("-")[1])
+    assert.isAtLeast(Number(firstByteMs), Number(queueMs))
+    assert.isAtLeast(Number(durationMs), Number(firstByteMs))
+    assert.deepInclude(unknown!.annotations, { status: 400, error: "InvalidRequest", model: "none" })
+    assert.deepInclude(keyless!.annotations, { method: "GET", route: "/v1/models", status: 401, error: "KeyMissing" })
+    assert.notInclude(gateway.log, secret)
+    assert.notInclude(gateway.log, gateway.key)
+  })
+})

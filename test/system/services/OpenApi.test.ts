@@ -1,0 +1,258 @@
+/** `/openapi.json` and `/docs`: what the ingress says of itself is what it does. */
+import { assert, describe, it } from "@effect/vitest"
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
+import { execFile } from "node:child_process"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { promisify } from "node:util"
+import * as oazapfts from "oazapfts"
+import { beforeAll } from "vitest"
+import { operations } from "../../../shared/contract/operations/operations.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+
+const shared = sharedGateway({ services: ["images", "video", "embeddings", "rerank", "speech"] })
+
+type Content = Record<
+  string,
+  { readonly schema: object; readonly examples?: Record<string, { readonly value: unknown }> }
+>
+
+interface Described {
+  readonly operationId: string
+  readonly summary: string
+  readonly security: ReadonlyArray<Record<string, unknown>>
+  readonly parameters: ReadonlyArray<{ readonly name: string; readonly in: string }>
+  readonly requestBody?: { readonly content: Content }
+  readonly responses: Record<string, { readonly headers: Record<string, unknown>; readonly content?: Content }>
+}
+
+interface Document {
+  readonly openapi: string
+  readonly paths: Record<string, Readonly<Record<string, Described>>>
+  readonly components: {
+    readonly schemas: Record<string, object>
+    readonly headers: Record<string, object>
+    readonly securitySchemes: Record<string, Record<string, string>>
+  }
+}
+
+let document: Document
+
+beforeAll(async () => {
+  document = await (await fetch(`${shared().url}/openapi.json`)).json() as Document
+})
+
+const described = () =>
+  Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation }))
+  )
+
+/** Every object in a value. */
+function* objectsIn(value: unknown): Generator<Record<string, unknown>> {
+  if (typeof value !== "object" || value === null) return
+  yield value as Record<string, unknown>
+  for (const inner of Object.values(value)) yield* objectsIn(inner)
+}
+
+const typeOf = (response: Response): string => response.headers.get("content-type")?.split(";")[0] ?? ""
+
+const validators = new Map<object, ValidateFunction>()
+
+/** Asserts that an answer is one of those that are described. */
+const assertDescribed = async ({ operationId, responses }: Described, answer: Response): Promise<void> => {
+  const response = responses[answer.status]
+  const content = response?.content?.[typeOf(answer)]
+  assert.isDefined(content, `${operationId} answers ${answer.status} ${typeOf(answer)}`)
+  for (const name of answer.headers.keys()) {
+    if (/^(?:x-(?!accel|content)|request-id|retry|traceparent|anthropic|location)/.test(name)) {
+      assert.property(response?.headers, name, operationId)
+    }
+  }
+  if (typeOf(answer) !== "application/json") return void await answer.arrayBuffer()
+  const { schema } = content
+  let validate = validators.get(schema)
+  if (validate === undefined) {
+    const ajv = new Ajv2020({ strict: false, validateFormats: false })
+    validate = ajv.compile({ ...schema, components: document.components })
+    validators.set(schema, validate)
+  }
+  const isValid = validate(await answer.json())
+  assert.isTrue(isValid, `${operationId}: ${JSON.stringify(validate.errors)}`)
+}
+
+describe("/openapi.json", () => {
+  it("describes each operation at each of its paths", () => {
+    assert.match(document.openapi, /^3\.1\./)
+    for (const { form, name, paths, responseTypes = [], summary } of operations) {
+      assert.strictEqual(document.paths[paths[0]]?.["post"]?.operationId, name)
+      for (const path of paths) {
+        const post = document.paths[path]?.["post"]
+        assert.strictEqual(post?.summary, summary)
+        assert.hasAllKeys(post?.requestBody?.content, ["application/json", ...(form ? ["multipart/form-data"] : [])])
+        for (const type of responseTypes) assert.property(post?.responses["200"]?.content, type)
+        const inPath = post?.parameters.filter((parameter) => parameter.in === "path").map(({ name }) => name)
+        assert.deepStrictEqual(inPath, path.includes("{model}") ? ["model"] : [])
+      }
+    }
+  })
+
+  it("has an id for each description that no other has", () => {
+    const ids = described().map(({ operation }) => operation.operationId)
+    assert.lengthOf(new Set(ids), ids.length)
+  })
+
+  it("says how a key is sent wherever one is needed, and describes what comes where it is missing", async () => {
+    const { components: { securitySchemes } } = document
+    for (const { method, operation, path } of described()) {
+      const schemes = operation.security.flatMap((requirement) => Object.keys(requirement))
+      for (const scheme of schemes) assert.property(securitySchemes, scheme)
+      const isNeeded = schemes.includes("bearer")
+      const address = `${shared().url}${path.replace("{model}", "local-chat").replaceAll(/\{\w+\}/g, "x")}`
+      const answer = await fetch(address, { method, headers: { "content-type": "application/json" } })
+      assert.strictEqual(answer.status === 401, isNeeded, `${method} ${path}`)
+      await assertDescribed(operation, answer)
+    }
+  })
+
+  it("answers the request of every example as it says", { timeout: 60_000 }, async () => {
+    for (const { method, operation, path } of described()) {
+      for (const [type, { examples = {} }] of Object.entries(operation.requestBody?.content ?? {})) {
+        for (const [name, { value }] of Object.entries(examples)) {
+          const answer = await ask(method, path, operation, type, name, value)
+          if (answer.status !== 200) assert.fail(`${operation.operationId}, ${name}: ${await answer.text()}`)
+          const written = operation.responses["200"]?.content?.[typeOf(answer)]?.examples?.[name]?.value
+          if (typeof written === "string") {
+            assert.includeMembers(kindsOf(await answer.clone().text()), kindsOf(written), operation.operationId)
+          }
+          await assertDescribed(operation, answer)
+        }
+      }
+    }
+  })
+
+  it("describes errors as they are, in every dialect", async () => {
+    for (const { method, operation, path } of described()) {
+      if (operation.requestBody === undefined) continue
+      const headers = { authorization: `Bearer ${shared().key}` }
+      const address = `${shared().url}${path.replace("{model}", "nobody")}`
+      const answers = [
+        fetch(address, { method, headers, body: "{" }),
+        fetch(address, { method, headers: { ...headers, "content-type": "text/csv" }, body: "{}" }),
+        fetch(address, { method, headers: { ...headers, "vendor-version": "2023-06-01" }, body: wrongModel(path) })
+      ]
+      for (const answer of await Promise.all(answers)) {
+        assert.isAtLeast(answer.status, 400)
+        await assertDescribed(operation, answer)
+      }
+    }
+  })
+
+  it("refers to nothing that it does not hold, and closes no object, for unknown fields are passed on", () => {
+    const references = [...objectsIn(document)].flatMap(({ $ref }) => typeof $ref === "string" ? [$ref] : [])
+    assert.isNotEmpty(references)
+    for (const reference of references) {
+      const [root, components, kind = "", name = ""] = reference.split("/")
+      assert.deepStrictEqual([root, components], ["#", "components"])
+      assert.property((document.components as unknown as Record<string, object>)[kind], name)
+    }
+    for (const { additionalProperties } of objectsIn(document)) assert.notStrictEqual(additionalProperties, false)
+  })
+})
+
+/** Sends the request of an example. */
+const ask = (method: string, path: string, { parameters }: Described, type: string, name: string, value: unknown) => {
+  const model = parameters.find((parameter) => parameter.name === "model") as
+    | { readonly examples: Record<string, { readonly value: string }> }
+    | undefined
+  const form = type === "multipart/form-data"
+  return fetch(`${shared().url}${path.replace("{model}", model?.examples[name]?.value ?? "")}`, {
+    method: method.toUpperCase(),
+    headers: {
+      authorization: `Bearer ${shared().key}`,
+      "vendor-version": "2023-06-01",
+      ...(form ? {} : { "content-type": type })
+    },
+    body: form ? formOf(value as Record<string, unknown>) : JSON.stringify(value)
+  })
+}
+
+const formOf = (fields: Readonly<Record<string, unknown>>): FormData => {
+  const form = new FormData()
+  for (const [name, value] of Object.entries(fields)) form.append(name, String(value))
+  return form
+}
+
+/** What kinds of events a stream holds, by the names of their fields. */
+const kindsOf = (stream: string): Array<string> =>
+  stream.split("\n").flatMap((line) => {
+    if (!line.startsWith("data: {")) return line === "" || line.startsWith("data: ") ? [] : [line]
+    return Object.keys(JSON.parse(line.slice(6)) as object)
+  })
+
+/** The example of a request, for a model that is not there. */
+const wrongModel = (path: string): string => {
+  const { examples = {} } = document.paths[path]?.["post"]?.requestBody?.content["application/json"] ?? { schema: {} }
+  const [example] = Object.values(examples)
+  return JSON.stringify({ ...example?.value as object, model: "nobody" })
+}
+
+describe("a client that was generated from /openapi.json", () => {
+  it("compiles, and calls the gateway", { timeout: 60_000 }, async () => {
+    const folder = await mkdtemp(join(import.meta.dirname, "client-"))
+    try {
+      const file = join(folder, "client.ts")
+      await writeFile(file, await oazapfts.generateSource(`${shared().url}/openapi.json`))
+      await compile(folder, file)
+      const client = await import(pathToFileURL(file).href) as {
+        readonly defaults: { baseUrl: string; headers: Record<string, string> }
+        readonly rerank: (request: object) => Promise<{ readonly status: number; readonly data: { results: unknown } }>
+      }
+      client.defaults.baseUrl = shared().url
+      client.defaults.headers = { authorization: `Bearer ${shared().key}` }
+      const { data, status } = await client.rerank({ model: "local-rerank", query: "bees", documents: ["a", "bees"] })
+      assert.strictEqual(status, 200)
+      assert.isNotEmpty(data.results)
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+})
+
+const compile = async (folder: string, file: string): Promise<void> => {
+  const project = join(folder, "tsconfig.json")
+  await writeFile(
+    project,
+    JSON.stringify({
+      extends: "../../../tsconfig.json",
+      // the generator does not tell what is absent from what is undefined
+      compilerOptions: { exactOptionalPropertyTypes: false },
+      files: [file],
+      include: []
+    })
+  )
+  const { stdout } = await promisify(execFile)("node_modules/.bin/effect-tsgo", ["get-exe-path"])
+  await promisify(execFile)(stdout.trim(), ["--noEmit", "-p", project])
+}
+
+describe("/docs", () => {
+  const page = (headers: Record<string, string> = {}) => fetch(`${shared().url}/docs`, { headers })
+
+  it("is compressed, runs only its own scripts, and is not sent to whoever has it", async () => {
+    const first = await page({ "accept-encoding": "gzip" })
+    assert.strictEqual(first.headers.get("content-encoding"), "gzip")
+    assert.match(first.headers.get("content-type") ?? "", /^text\/html/)
+    const policy = first.headers.get("content-security-policy") ?? ""
+    assert.match(policy, /^default-src 'none'; script-src (?:'sha256-[\w+/=]+' ?)+;/)
+    const html = await first.text()
+    assert.include(html, "Model Gateway")
+    assert.notMatch(html, /<script[^>]+src=/)
+
+    const etag = first.headers.get("etag") ?? ""
+    const again = await page({ "if-none-match": etag })
+    assert.deepStrictEqual([again.status, await again.text()], [304, ""])
+    const plain = await page({ "accept-encoding": "identity" })
+    assert.isNull(plain.headers.get("content-encoding"))
+    assert.strictEqual(await plain.text(), html)
+  })
+})

@@ -1,0 +1,265 @@
+/** The built-in video engine: what it makes, as a demuxer sees it. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Layer } from "effect"
+import { Buffer } from "node:buffer"
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { performance } from "node:perf_hooks"
+import sharp from "sharp"
+import * as Camera from "../../../services/video/Camera.ts"
+import * as LocalVideo from "../../../services/video/LocalVideo.ts"
+import type { InvalidRequest } from "../../../shared/contract/JobError.ts"
+import type { VideoGenerationRequest } from "../../../shared/contract/operations/VideoGenerations.ts"
+import { Canvas } from "../../../shared/painter/Canvas.ts"
+import { GuardedFetch } from "../../../shared/provider/transport/GuardedFetch.ts"
+import { LocalVideoEngine } from "../../../shared/provider/call/VideoEngine.ts"
+import { pictureBomb } from "../../fixture/PictureBomb.ts"
+import { inspect } from "../../fixture/media/VideoFile.ts"
+
+type Wish = Partial<VideoGenerationRequest>
+
+const small: Wish = { duration: 1, width: 64, height: 64, fps: 5, seed: 7 }
+
+const callOf = (wish: Wish) => ({
+  id: "task_1",
+  request: { model: "local-video", prompt: "a boat on the sea at sunset", ...small, ...wish },
+  endpoint: { name: "local", provider: { protocol: "local" as const }, model: "local-video" }
+})
+
+/** Whatever is fetched is fetched by this process's own servers. */
+const fetching = GuardedFetch.layerWith({
+  isAllowed: () => true,
+  resolve: (_name, done) => done(null, [{ address: "127.0.0.1", family: 4 }])
+})
+
+const withEngine = <A, E>(test: (engine: LocalVideoEngine["Service"]) => Effect.Effect<A, E>) =>
+  Effect.flatMap(LocalVideoEngine, test).pipe(
+    Effect.provide(LocalVideo.layer.pipe(Layer.provide(fetching)))
+  )
+
+/** The whole video of a request. */
+const videoOf = (wish: Wish, report: (progress: number) => void = () => {}) =>
+  withEngine((engine) =>
+    Effect.flatMap(engine.start(callOf(wish)), (task) => engine.follow(callOf(wish), task, report))
+  )
+
+const png = (background: string, width = 40, height = 30): Promise<Buffer> =>
+  sharp({ create: { width, height, channels: 3, background } }).png().toBuffer()
+
+const same = (one: Uint8Array, other: Uint8Array): boolean => Buffer.from(one).equals(other)
+
+describe("a video of the local engine", () => {
+  const extents: ReadonlyArray<
+    readonly [duration: number, width: number, height: number, fps: number, frames: number]
+  > = [
+    [1, 64, 64, 5, 5],
+    [2, 320, 180, 12, 24],
+    [1.5, 130, 98, 24, 36],
+    [1, 1280, 720, 3, 3],
+    [3, 66, 1080, 1, 3],
+    [1, 128, 64, 60, 60]
+  ]
+  for (const [duration, width, height, fps, frames] of extents) {
+    it.live(`has ${width}x${height} pixels and ${frames} frames in ${duration} s`, () =>
+      Effect.gen(function*() {
+        const { bytes, format, metadata } = yield* videoOf({ duration, width, height, fps })
+        const file = yield* Effect.promise(() => inspect(bytes))
+        assert.approximately(file.duration, duration, 0.5 / fps)
+        assert.deepStrictEqual({ ...file, duration }, { codec: "avc", width, height, duration, frames })
+        assert.strictEqual(format, "mp4")
+        assert.deepStrictEqual(metadata, { duration, fps, width, height, seed: 7 })
+      }))
+  }
+
+  it.live("is the same for the same seed and prompt, and for nothing else", () =>
+    Effect.gen(function*() {
+      const { bytes } = yield* videoOf({})
+      assert.isTrue(same((yield* videoOf({})).bytes, bytes))
+      for (
+        const other of [
+          { seed: 8 },
+          { prompt: "a forest in snow" },
+          { metadata: { negative_prompt: "boat" } },
+          { metadata: { style: "night" } }
+        ]
+      ) {
+        assert.isFalse(same((yield* videoOf(other)).bytes, bytes), JSON.stringify(other))
+      }
+    }), 60_000)
+
+  it.live(
+    "has a seed of its own where none is given, and the same video for whoever goes on with the task",
+    () =>
+      withEngine((engine) =>
+        Effect.gen(function*() {
+          const call = callOf({ seed: null })
+          const task = yield* engine.start(call)
+          const first = yield* engine.follow(call, task, () => {})
+          const second = yield* engine.follow(call, JSON.parse(JSON.stringify(task)), () => {})
+          assert.isNumber(first.metadata.seed)
+          assert.deepStrictEqual(second.metadata, first.metadata)
+          assert.isTrue(same(second.bytes, first.bytes))
+        })
+      ),
+    60_000
+  )
+
+  it.live("is finer the higher its quality", () =>
+    Effect.gen(function*() {
+      const sizes = yield* Effect.forEach(["low", "standard", "high"], (quality_level) =>
+        Effect.map(videoOf({ width: 320, height: 180, metadata: { quality_level } }), ({ bytes }) =>
+          bytes.length))
+      assert.deepStrictEqual(
+        sizes,
+        sizes.toSorted((a, b) =>
+          a - b
+        )
+      )
+      assert.lengthOf(new Set(sizes), 3)
+      const error = yield* Effect.flip(videoOf({ metadata: { quality_level: "divine" } }))
+      assert.strictEqual((error as InvalidRequest).param, "metadata.quality_level")
+    }), 60_000)
+
+  it.live("leaves the process free while it is made, and says how far it is", () =>
+    Effect.gen(function*() {
+      const seen: Array<number> = []
+      const before = performance.eventLoopUtilization()
+      yield* videoOf({ width: 320, height: 180, duration: 2, fps: 12 }, (progress) => seen.push(progress))
+      assert.isBelow(performance.eventLoopUtilization(before).utilization, 0.5)
+      assert.lengthOf(seen, 24)
+      assert.deepStrictEqual(seen, seen.toSorted((a, b) => a - b))
+      assert.strictEqual(seen.at(-1), 100)
+    }))
+
+  it.live("is not made any further once nobody follows it", () =>
+    withEngine((engine) =>
+      Effect.gen(function*() {
+        const call = callOf({ width: 640, height: 360, duration: 20, fps: 24 })
+        let reports = 0
+        const begun = Promise.withResolvers<void>()
+        const fiber = yield* engine.follow(call, { seed: 7 }, () => {
+          reports++
+          begun.resolve()
+        }).pipe(Effect.forkChild)
+        yield* Effect.promise(() => begun.promise)
+        yield* Fiber.interrupt(fiber)
+        const then = reports
+        // whatever the thread had still said would be heard in the next turns
+        yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 300)))
+        assert.strictEqual(reports, then)
+      })
+    ))
+
+  it.live.skipIf(spawnSync("ffprobe", ["-version"]).error !== undefined)(
+    "satisfies ffprobe",
+    () =>
+      Effect.gen(function*() {
+        const { bytes } = yield* videoOf({ width: 130, height: 98 })
+        const folder = mkdtempSync(join(tmpdir(), "video-"))
+        const file = join(folder, "video.mp4")
+        writeFileSync(file, bytes)
+        const counting = [
+          "-v",
+          "error",
+          "-count_frames",
+          "-show_entries",
+          "stream=codec_name,width,height,nb_read_frames"
+        ]
+        const probe = spawnSync("ffprobe", [...counting, "-of", "csv=p=0", file], { encoding: "utf8" })
+        rmSync(folder, { recursive: true })
+        assert.strictEqual(probe.stdout.trim() + probe.stderr, "h264,130,98,5")
+      })
+  )
+})
+
+describe("a video of a given picture", () => {
+  it.live("is made from a data URL, from base64 and from an address alike", () =>
+    Effect.gen(function*() {
+      const picture = yield* Effect.promise(() => png("#c01020"))
+      const server = createServer((_request, response) => {
+        response.writeHead(200, { "content-type": "image/png" }).end(picture)
+      })
+      yield* Effect.acquireRelease(
+        Effect.promise(() => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))),
+        () => Effect.promise(() => new Promise((resolve) => server.close(resolve)))
+      )
+      const { port } = server.address() as AddressInfo
+      const base64 = picture.toString("base64")
+      const videos = yield* Effect.forEach(
+        [base64, `data:image/png;base64,${base64}`, `http://picture.example:${port}/a.png`],
+        (image) => videoOf({ image })
+      )
+      for (const { bytes } of videos) assert.isTrue(same(bytes, videos[0]!.bytes))
+      const other = (yield* Effect.promise(() => png("#1020c0"))).toString("base64")
+      assert.isFalse(same((yield* videoOf({ image: other })).bytes, videos[0]!.bytes))
+      assert.strictEqual((yield* Effect.promise(() => inspect(videos[0]!.bytes))).frames, 5)
+    }).pipe(Effect.scoped), 60_000)
+
+  it.live("is refused where the picture has too many pixels", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(videoOf({ image: pictureBomb(16_000, 16_000).toString("base64") }))
+      assert.deepInclude(error, {
+        _tag: "InvalidRequest",
+        param: "image",
+        message: "image: must have at most 64,000,000 pixels: 16,000 × 16,000 are 256,000,000"
+      })
+    }))
+
+  it.live("is refused where the picture is none", () =>
+    Effect.gen(function*() {
+      const svg = Buffer.from("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"9\" height=\"9\"/>").toString("base64")
+      for (const image of ["no base64!", "AAAA", svg, `data:image/svg+xml;base64,${svg}`, "http://127.0.0.1:1/a.png"]) {
+        const error = yield* Effect.flip(videoOf({ image }))
+        assert.strictEqual((error as InvalidRequest).param, "image", image)
+      }
+    }))
+
+  /** Red on the left, blue on the right, green below. */
+  const picture = (() => {
+    const canvas = new Canvas(80, 60)
+    for (let y = 0; y < 60; y++) {
+      canvas.fill(y, 0, 40, y < 30 ? [255, 0, 0] : [255, 255, 0])
+      canvas.fill(y, 40, 80, y < 30 ? [0, 0, 255] : [0, 255, 255])
+    }
+    return canvas
+  })()
+
+  /** How much of a frame is red, and how much of it is green. */
+  const seen = (prompt: string, seed: number, along: number) => {
+    const frame = new Canvas(64, 48)
+    Camera.shoot(picture, Camera.moveOf(prompt, seed), along, frame)
+    const share = (channel: number) =>
+      frame.data.filter((_, at) => at % 4 === channel).reduce((sum, value) => sum + value, 0) / (64 * 48 * 255)
+    assert.strictEqual(share(3), 1, "the camera left the picture")
+    return { red: share(0), green: share(1) }
+  }
+
+  it("moves over it, from its first frame to its last, and never leaves it", () => {
+    for (let seed = 0; seed < 8; seed++) {
+      const shares = [0, 0.25, 0.5, 0.75, 1].map((along) => seen("a boat", seed, along).red)
+      assert.isAbove(Math.max(...shares) - Math.min(...shares), 0.05, `seed ${seed}: ${shares.join(" ")}`)
+    }
+  })
+
+  it("moves as the prompt says, whatever the seed", () => {
+    const shareOf = (prompt: string, seed: number) => Camera.moveOf(prompt, seed).share
+    for (let seed = 0; seed < 8; seed++) {
+      for (const prompt of ["zoom in", "Slowly zooming in on the boat", "the camera moves closer", "push in"]) {
+        const [from, to] = shareOf(prompt, seed)
+        assert.isAbove(from, to, prompt)
+      }
+      for (const prompt of ["zoom out", "pull back", "camera moves away"]) {
+        const [from, to] = shareOf(prompt, seed)
+        assert.isBelow(from, to, prompt)
+      }
+      assert.isAbove(seen("pan to the left", seed, 1).red, seen("pan to the left", seed, 0).red)
+      assert.isBelow(seen("pan right", seed, 1).red, seen("pan right", seed, 0).red)
+      assert.isAbove(seen("tilt down", seed, 1).green, seen("tilt down", seed, 0).green)
+      assert.isBelow(seen("the camera tilts up", seed, 1).green, seen("the camera tilts up", seed, 0).green)
+    }
+  })
+})

@@ -1,0 +1,428 @@
+/** The life of a video task at a provider that counts what it is asked, over a real server. */
+import { assert, describe, it } from "@effect/vitest"
+import { Kvm } from "@nats-io/kv"
+import { connect } from "@nats-io/transport-node"
+import { ConfigProvider, Deferred, Effect, Exit, Fiber, Layer, Option, Schedule, Scope } from "effect"
+import { PrometheusMetrics } from "effect/observability"
+import * as TaskLife from "../../../services/video/TaskLife.ts"
+import { Nats } from "../../../shared/nats/Nats.ts"
+import { type Settlement, TaskQueue } from "../../../shared/bus/tasks/TaskQueue.ts"
+import {
+  type JobError,
+  ProviderFailed,
+  ProviderRateLimited,
+  ProviderRejected,
+  ProviderTimeout
+} from "../../../shared/contract/JobError.ts"
+import { Passed } from "../../../shared/provider/routing/Passed.ts"
+import type { Video, VideoEngine } from "../../../shared/provider/call/VideoEngine.ts"
+import { type VideoProvider, VideoProviders } from "../../../shared/provider/routing/VideoProviders.ts"
+import * as VideoTask from "../../../shared/tasks/VideoTask.ts"
+import { VideoTasks } from "../../../shared/tasks/VideoTasks.ts"
+import type { UsageEvent } from "../../../shared/usage/UsageEvent.ts"
+import { UsageLog } from "../../../shared/usage/UsageLog.ts"
+import { NatsServer } from "../../fixture/nats/NatsServer.ts"
+
+const video: Video = {
+  bytes: Buffer.from("a video"),
+  format: "mp4",
+  metadata: { duration: 1, fps: 5, width: 64, height: 64, seed: null }
+}
+
+/** A provider of videos, as it acts and as it was asked. */
+class Provider {
+  started = 0
+  readonly cancelled: Array<unknown> = []
+  readonly followed: Array<unknown> = []
+  timeouts: { readonly totalMs?: number } = {}
+  /** What keeps the next calls from it, by its name. */
+  readonly passes = new Map<string, Array<Passed>>()
+  /** What becomes of a task that it is asked for. */
+  start: Effect.Effect<unknown, JobError> = Effect.sync(() => ({ upstream: this.started }))
+  follow: Effect.Effect<Video, JobError> = Effect.succeed(video)
+
+  readonly engine: VideoEngine = {
+    start: () =>
+      Effect.suspend(() => {
+        this.started++
+        return this.start
+      }),
+    follow: (_call, task) =>
+      Effect.suspend(() => {
+        this.followed.push(task)
+        return this.follow
+      }),
+    cancel: (_call, task) => Effect.sync(() => void this.cancelled.push(task))
+  }
+}
+
+const request = { model: "m", prompt: "a boat", duration: 1 }
+
+interface Bench {
+  readonly provider: Provider
+  readonly tasks: VideoTasks["Service"]
+  /** A worker that was lost when it had said that it would submit the task. */
+  readonly lost: Effect.Effect<void>
+  /** Starts a worker; `end` is what SIGTERM does. */
+  readonly worker: (name: string) => Effect.Effect<{ readonly end: Effect.Effect<void> }>
+  /** Whether the queue was done with the task after a worker had it first. */
+  readonly settled: Effect.Effect<Settlement>
+  /** Writes its record as a gateway of another version does. */
+  readonly rewrite: (change: (record: object) => object) => Effect.Effect<void>
+  /** What was written of it, and whether that is stored: not before that its queue is done with it. */
+  readonly usage: { readonly events: Array<UsageEvent>; isStored: boolean }
+  /** The task once it is such. */
+  readonly until: (holds: (task: VideoTask.VideoTask) => boolean) => Effect.Effect<VideoTask.VideoTask>
+}
+
+/** A task that waits in the queue of a server of its own, at a provider whose calls may or may not be repeated. */
+const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A, E>) =>
+  Effect.gen(function*() {
+    const server = yield* NatsServer.make()
+    const provider = new Provider()
+    const named = (name: string, model: string): VideoProvider => ({
+      endpoint: { name, model, provider: { protocol: "openai" as const, timeouts: provider.timeouts } },
+      engine: provider.engine,
+      mayRepeat,
+      begin: ({ goOn, submit }) =>
+        Effect.gen(function*() {
+          const passed = provider.passes.get(name)?.shift()
+          if (passed !== undefined) return yield* Effect.fail(passed)
+          return yield* Effect.exit(goOn(yield* submit))
+        })
+    })
+    const layer = Layer.mergeAll(VideoTasks.layer({ patienceMs: 5_000 }), TaskQueue.layer).pipe(
+      Layer.provide(Nats.layer),
+      Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: server.url })))
+    )
+    return yield* Effect.gen(function*() {
+      const tasks = yield* VideoTasks
+      const queue = yield* TaskQueue
+      const outer = yield* Effect.scope
+      const providers = VideoProviders.of({
+        forModel: (model) => Effect.succeed([named("upstream", model), named("another", model)]),
+        named
+      })
+      const task = VideoTask.make({
+        id: "task_1",
+        tenant: "key_1",
+        operation: "video.generations",
+        model: "m",
+        pool: "default",
+        bodyHash: "hash"
+      }, 0)
+      const settled = yield* Deferred.make<Settlement>()
+      const rewrite: Bench["rewrite"] = (change) =>
+        Effect.promise(async () => {
+          const connection = await connect({ servers: server.url })
+          const bucket = await new Kvm(connection).open("VIDEO_TASKS")
+          const record = (await bucket.get("task_1"))?.json<object>() ?? {}
+          await bucket.put("task_1", JSON.stringify(change(record)))
+          await connection.close()
+        })
+      const usage: Bench["usage"] = { events: [], isStored: true }
+      const log = UsageLog.of({
+        write: (_workload, event, onStored) => {
+          usage.events.push(event)
+          if (usage.isStored) onStored()
+        }
+      })
+      const worker = Effect.fnUntraced(function*(name: string) {
+        const scope = yield* Scope.fork(outer)
+        yield* queue.serve({
+          workload: "video",
+          pool: "default",
+          slots: 1,
+          graceMs: 0,
+          run: (job) =>
+            TaskLife.live({ tasks, providers, worker: name, log, cost: (_, usage) => usage?.seconds ?? null }, job)
+              .pipe(
+                Effect.tap((settlement) => Deferred.succeed(settled, settlement))
+              )
+        }).pipe(Scope.provide(scope))
+        // the queue is there with its first worker, and recognises a task that it has
+        yield* Effect.orDie(queue.submit({ ...task, workload: "video", traceparent: undefined }))
+        return { end: Scope.close(scope, Exit.void) }
+      })
+      yield* tasks.create(task, Buffer.from(JSON.stringify(request)))
+      const lost = Effect.gen(function*() {
+        const owned = yield* tasks.claim("task_1", "lost")
+        yield* owned.record({ event: "starting", provider: "upstream", model: "m" })
+        yield* owned.record({ event: "released" })
+      }).pipe(Effect.orDie)
+      const until = (holds: (task: VideoTask.VideoTask) => boolean) =>
+        tasks.find("task_1").pipe(
+          Effect.map(Option.getOrThrow),
+          Effect.repeat({ until: holds, schedule: Schedule.spaced("20 millis") }),
+          Effect.timeout("20 seconds"),
+          Effect.orDie
+        )
+      return yield* test({ provider, tasks, usage, until, lost, worker, rewrite, settled: Deferred.await(settled) })
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  }).pipe(Effect.scoped)
+
+/** What a metric has come to in this process. */
+const told = (series: string) =>
+  Effect.map(PrometheusMetrics.format(), (text) => {
+    const line = text.split("\n").find((line) => line.startsWith(`${series} `))
+    return Number(line?.slice(series.length) ?? 0)
+  })
+
+describe("a task", () => {
+  it.live("that another worker goes on with is not submitted to its provider again", () =>
+    bench(false, ({ provider, tasks, until, worker }) =>
+      Effect.gen(function*() {
+        provider.follow = Effect.never
+        const first = yield* worker("first")
+        yield* until(({ providerTask }) => providerTask !== null && providerTask.task !== null)
+        yield* first.end
+        assert.deepInclude(yield* until(() => true), { status: "in_progress", owner: null })
+        provider.follow = Effect.succeed(video)
+        yield* worker("second")
+        const task = yield* until(({ status }) => VideoTask.hasEnded(status))
+        assert.deepInclude(task, { status: "completed", claims: 2 })
+        assert.strictEqual(provider.started, 1)
+        assert.deepStrictEqual(provider.followed.at(-1), { upstream: 1 })
+        assert.deepStrictEqual(task.result, { format: "mp4", size: 7, metadata: video.metadata })
+        assert.isEmpty(provider.cancelled)
+        assert.strictEqual((yield* tasks.cancel("task_1")).status, "completed")
+      })))
+
+  for (const mayRepeat of [false, true]) {
+    const again = `is ${mayRepeat ? "" : "not "}submitted again`
+    const expect = (task: VideoTask.VideoTask) => {
+      assert.strictEqual(task.status, mayRepeat ? "completed" : "failed")
+      if (!mayRepeat) assert.deepInclude(task.error, { _tag: "ProviderFailed", reason: "unconfirmed" })
+    }
+
+    it.live(`that may have been submitted when its worker was lost ${again}`, () =>
+      bench(mayRepeat, ({ lost, provider, until, worker }) =>
+        Effect.gen(function*() {
+          yield* lost
+          yield* worker("first")
+          expect(yield* until(({ status }) => VideoTask.hasEnded(status)))
+          assert.strictEqual(provider.started, mayRepeat ? 1 : 0)
+        })))
+
+    it.live(`that its provider did not confirm ${again}`, () =>
+      bench(mayRepeat, ({ provider, until, worker }) =>
+        Effect.gen(function*() {
+          const { start } = provider
+          const silence = new ProviderTimeout({ provider: "upstream", phase: "first byte" })
+          provider.start = Effect.suspend(() => provider.started === 1 ? Effect.fail(silence) : start)
+          yield* worker("first")
+          expect(yield* until(({ status }) => VideoTask.hasEnded(status)))
+          assert.strictEqual(provider.started, mayRepeat ? 2 : 1)
+        })))
+  }
+
+  it.live("that its provider surely did not take is submitted again", () =>
+    bench(false, ({ provider, until, worker }) =>
+      Effect.gen(function*() {
+        const { start } = provider
+        const busy = new ProviderRateLimited({ provider: "upstream", retryAfterMs: null })
+        provider.start = Effect.suspend(() => provider.started === 1 ? Effect.fail(busy) : start)
+        const before = yield* told("gateway_provider_retries_total{provider=\"upstream\"}")
+        yield* worker("first")
+        assert.strictEqual((yield* until(({ status }) => VideoTask.hasEnded(status))).status, "completed")
+        assert.strictEqual(provider.started, 2)
+        assert.strictEqual(yield* told("gateway_provider_retries_total{provider=\"upstream\"}"), before + 1)
+      })))
+
+  it.live("that its provider refuses for the gateway's key is submitted to another", () =>
+    bench(false, ({ provider, until, worker }) =>
+      Effect.gen(function*() {
+        const { start } = provider
+        const refused = new ProviderFailed({
+          provider: "upstream",
+          reason: "credentials",
+          status: 401,
+          retryAfterMs: null
+        })
+        provider.start = Effect.suspend(() => provider.started === 1 ? Effect.fail(refused) : start)
+        yield* worker("first")
+        const task = yield* until(({ status }) => VideoTask.hasEnded(status))
+        assert.deepInclude(task, { status: "completed", error: null })
+        assert.strictEqual(task.providerTask?.provider, "another")
+        assert.strictEqual(yield* told("gateway_provider_fallbacks_total{provider=\"another\"}"), 1)
+        // it is begun there, and followed
+        const timed = "gateway_provider_attempt_duration_seconds_count{provider=\"another\",model=\"m\"}"
+        assert.strictEqual(yield* told(timed), 2)
+      })))
+
+  it.live("whose provider is busy or rests is submitted to another", () =>
+    Effect.forEach(
+      ["busy", "resting"] as const,
+      (reason) =>
+        bench(false, ({ provider, until, worker }) =>
+          Effect.gen(function*() {
+            provider.passes.set("upstream", [new Passed(reason, 60_000)])
+            yield* worker("first")
+            const task = yield* until(({ status }) => VideoTask.hasEnded(status))
+            assert.deepInclude(task, { status: "completed", error: null })
+            assert.strictEqual(task.providerTask?.provider, "another")
+          }))
+    ))
+
+  it.live("whose providers all rest waits for them, and says nothing of having asked", () =>
+    bench(false, ({ provider, until, worker }) =>
+      Effect.gen(function*() {
+        const rest = () => new Passed("resting", 150)
+        provider.passes.set("upstream", [rest(), rest()]).set("another", [rest()])
+        yield* worker("first")
+        assert.isNull((yield* until(({ owner }) => owner !== null)).providerTask)
+        assert.deepInclude(yield* until(({ status }) => VideoTask.hasEnded(status)), { status: "completed", claims: 1 })
+        assert.strictEqual(provider.started, 1)
+      })))
+
+  it.live("whose record a newer gateway has written is left to a newer worker", () =>
+    bench(false, ({ rewrite, settled, until, worker }) =>
+      Effect.gen(function*() {
+        yield* rewrite((record) => ({ ...record, status: "paused" }))
+        yield* worker("old")
+        assert.strictEqual(yield* settled, "later")
+        yield* rewrite((record) => ({ ...record, status: "queued" }))
+        assert.strictEqual((yield* until(({ status }) => VideoTask.hasEnded(status))).status, "completed")
+      })))
+
+  it.live("that takes its provider too long is stopped there", () =>
+    bench(false, ({ provider, until, worker }) =>
+      Effect.gen(function*() {
+        provider.timeouts = { totalMs: 50 }
+        provider.follow = Effect.never
+        yield* worker("first")
+        const task = yield* until(({ status }) => VideoTask.hasEnded(status))
+        assert.deepInclude(task.error, { _tag: "ProviderTimeout", phase: "total" })
+        assert.deepStrictEqual(provider.cancelled, [{ upstream: 1 }])
+      })))
+
+  it.live("whose worker is told to end while it is submitted keeps its name, and is gone on with", () =>
+    bench(false, ({ provider, until, worker }) =>
+      Effect.gen(function*() {
+        const confirmed = yield* Deferred.make<void>()
+        const { start } = provider
+        provider.start = Effect.andThen(Deferred.await(confirmed), start)
+        const first = yield* worker("first")
+        yield* until(({ providerTask }) => providerTask !== null)
+        const ending = yield* Effect.forkChild(first.end)
+        yield* Effect.yieldNow
+        yield* Deferred.succeed(confirmed, undefined)
+        yield* Fiber.join(ending)
+        assert.deepInclude((yield* until(() => true)).providerTask, { task: { upstream: 1 } })
+        yield* worker("second")
+        assert.strictEqual((yield* until(({ status }) => VideoTask.hasEnded(status))).status, "completed")
+        assert.strictEqual(provider.started, 1)
+      })))
+
+  it.live("that is cancelled while it is submitted is stopped at its provider all the same", () =>
+    bench(false, ({ provider, tasks, until, worker }) =>
+      Effect.gen(function*() {
+        const confirmed = yield* Deferred.make<void>()
+        const { start } = provider
+        provider.start = Effect.andThen(Deferred.await(confirmed), start)
+        yield* worker("first")
+        yield* until(({ providerTask }) => providerTask !== null)
+        yield* tasks.cancel("task_1")
+        yield* Deferred.succeed(confirmed, undefined)
+        yield* Effect.sync(() => provider.cancelled.length).pipe(
+          Effect.repeat({ until: (times) => times > 0, schedule: Schedule.spaced("20 millis") }),
+          Effect.timeout("10 seconds")
+        )
+        assert.deepStrictEqual(provider.cancelled, [{ upstream: 1 }])
+        assert.deepInclude(yield* until(() => true), { status: "cancelled", error: null })
+      })))
+
+  it.live("that is cancelled is stopped at its provider within a second", () =>
+    bench(false, ({ provider, tasks, until, worker }) =>
+      Effect.gen(function*() {
+        provider.follow = Effect.never
+        yield* worker("first")
+        yield* until(({ providerTask }) => providerTask !== null && providerTask.task !== null)
+        yield* tasks.cancel("task_1")
+        yield* Effect.sync(() => provider.cancelled.length).pipe(
+          Effect.repeat({ until: (times) => times > 0, schedule: Schedule.spaced("20 millis") }),
+          // twice as long, for a busy machine
+          Effect.timeout("2 seconds")
+        )
+        assert.deepStrictEqual(provider.cancelled, [{ upstream: 1 }])
+        assert.strictEqual((yield* until(() => true)).status, "cancelled")
+      })))
+
+  it.live("that its provider refuses fails with the provider's words", () =>
+    bench(false, ({ provider, until, worker }) =>
+      Effect.gen(function*() {
+        const error = new ProviderRejected({
+          provider: "upstream",
+          status: 400,
+          message: "no boats today",
+          type: null,
+          param: "prompt",
+          code: "policy"
+        })
+        provider.follow = Effect.fail(error)
+        yield* worker("first")
+        const task = yield* until(({ status }) => VideoTask.hasEnded(status))
+        assert.strictEqual(task.status, "failed")
+        assert.deepStrictEqual(task.error, error)
+      })))
+
+  const written = ({ events }: Bench["usage"], times = 1) =>
+    Effect.sync(() => events).pipe(
+      Effect.repeat({ until: ({ length }) => length >= times, schedule: Schedule.spaced("20 millis") }),
+      Effect.timeout("10 seconds")
+    )
+
+  const { duration: seconds } = video.metadata
+  const common = {
+    id: "task_1",
+    key: "key_1",
+    operation: "video.generations",
+    model: "m",
+    provider: "upstream",
+    providerModel: "m",
+    attempts: 1,
+    firstByteMs: null
+  }
+
+  it.live("is metered when it has ended, again by who is given it because its worker died before that was stored", () =>
+    bench(false, ({ until, usage, worker }) =>
+      Effect.gen(function*() {
+        usage.isStored = false
+        const first = yield* worker("first")
+        const { created, ended } = yield* until(({ status }) => VideoTask.hasEnded(status))
+        const expected: UsageEvent = {
+          ...common,
+          time: ended ?? -1,
+          usage: { inputTokens: 0, outputTokens: 0, seconds },
+          costUsd: seconds,
+          outcome: "success",
+          error: null,
+          durationMs: (ended ?? -1) - created
+        }
+        assert.deepStrictEqual(yield* written(usage), [expected])
+        yield* first.end
+        usage.isStored = true
+        yield* worker("second")
+        assert.deepStrictEqual(yield* written(usage, 2), [expected, expected])
+      })))
+
+  it.live("is metered as cancelled or failed where that is how it ended", () =>
+    Effect.gen(function*() {
+      yield* bench(false, ({ provider, tasks, until, usage, worker }) =>
+        Effect.gen(function*() {
+          provider.follow = Effect.never
+          yield* worker("first")
+          yield* until(({ providerTask }) => providerTask !== null && providerTask.task !== null)
+          yield* tasks.cancel("task_1")
+          const [event] = yield* written(usage)
+          assert.deepInclude(event, { ...common, outcome: "cancelled", usage: null, costUsd: null, error: null })
+        }))
+      yield* bench(false, ({ provider, usage, worker }) =>
+        Effect.gen(function*() {
+          provider.follow = Effect.fail(new ProviderTimeout({ provider: "upstream", phase: "idle" }))
+          yield* worker("first")
+          const [event] = yield* written(usage)
+          assert.deepInclude(event, { ...common, outcome: "failure", error: "ProviderTimeout", costUsd: null })
+        }))
+    }))
+})

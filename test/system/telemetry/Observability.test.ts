@@ -1,0 +1,156 @@
+/** Dashboards, alerts and the collector's configuration: that they are right, and name nothing that does not exist. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { parse } from "yaml"
+import * as Metrics from "../../../shared/telemetry/Metrics.ts"
+import { chat } from "../../fixture/client/ChatClient.ts"
+import { detours, fellBack, retried, waited } from "../../fixture/client/Detours.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import * as Prometheus from "../../fixture/telemetry/Prometheus.ts"
+
+const folder = join(import.meta.dirname, "../../../deploy/observability")
+const read = (...path: ReadonlyArray<string>) => readFileSync(join(folder, ...path), "utf8")
+const services = readdirSync(join(folder, "..", "..", "services"))
+const guide = readFileSync(join(folder, "..", "README.md"), "utf8")
+const dashboards = readdirSync(join(folder, "grafana"))
+const rulesFile = join(folder, "prometheus", "rules.yaml")
+
+/** Every metric that a text names, by its name in the table. */
+const metricsIn = (text: string): ReadonlyArray<string> => [
+  ...new Set(
+    [...text.matchAll(/gateway_[a-z_]+/g)].map(([name]) => name.replace(/_(bucket|count|sum)$/, ""))
+  )
+]
+
+const named = [
+  ...new Set([read("prometheus", "rules.yaml"), ...dashboards.map((file) => read("grafana", file))].flatMap(metricsIn))
+]
+
+interface Rules {
+  readonly groups: ReadonlyArray<{
+    readonly rules: ReadonlyArray<{
+      readonly alert: string
+      readonly for: string
+      readonly annotations: Record<string, string>
+    }>
+  }>
+}
+const alerts = (parse(read("prometheus", "rules.yaml")) as Rules).groups.flatMap(({ rules }) => rules)
+
+interface CollectorConfig {
+  readonly receivers: object
+  readonly processors: { readonly tail_sampling: { readonly policies: ReadonlyArray<{ readonly name: string }> } }
+  readonly exporters: object
+  readonly service: {
+    readonly pipelines: Record<string, Record<"receivers" | "processors" | "exporters", ReadonlyArray<string>>>
+  }
+}
+
+describe("dashboards and alerts", () => {
+  it("name only metrics of the table, and every metric of the table is in one of them", () => {
+    assert.deepStrictEqual([...named].toSorted(), Metrics.table.map(({ name }) => name).toSorted())
+  })
+
+  it.for(dashboards)("%s is a dashboard whose panels do not overlap", (file) => {
+    const { panels, uid } = JSON.parse(read("grafana", file)) as {
+      readonly uid: string
+      readonly panels: ReadonlyArray<
+        { readonly title: string; readonly gridPos: Record<"x" | "y" | "w" | "h", number> }
+      >
+    }
+    assert.strictEqual(uid, `gateway-${file.replace(".json", "")}`)
+    const cells = panels.flatMap(({ gridPos: { h, w, x, y } }) =>
+      Array.from({ length: w * h }, (_, at) => `${x + at % w} ${y + Math.floor(at / w)}`)
+    )
+    assert.lengthOf(new Set(cells), cells.length)
+    assert.lengthOf(new Set(panels.map(({ title }) => title)), panels.length)
+  })
+
+  it("the guide says of every alert what its rule says", () => {
+    for (const { alert, annotations: { runbook = "", summary = "" } } of alerts) {
+      assert.include(guide, `| \`${alert}\` | ${summary} | ${runbook.trim()} |`)
+    }
+  })
+
+  it("every service is scraped", () => {
+    const targets = [...read("prometheus", "prometheus.yaml").matchAll(/"([a-z]+):(\d+)"/g)]
+    const scraped = targets.map(([, name]) => name)
+    assert.deepStrictEqual([...new Set(targets.map(([, , port]) => port))], ["8081"])
+    assert.sameMembers(scraped, services.filter((name) => name !== "admin"))
+  })
+
+  it("no pod that takes all the time it has to drain is taken for one that is down", () => {
+    const base = join(folder, "..", "kubernetes", "base")
+    const graces = readdirSync(base, { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".yaml"))
+      .flatMap((file) => [...readFileSync(join(base, file), "utf8").matchAll(/terminationGracePeriodSeconds: (\d+)/g)])
+      .map(([, seconds]) => Number(seconds))
+    const down = alerts.find(({ alert }) => alert === "GatewayProcessDown")
+    assert.isAbove(Number(/^(\d+)m$/.exec(down?.for ?? "")?.[1]) * 60, Math.max(...graces))
+  })
+
+  it("every alert says what to do, and is tested", () => {
+    const tests = read("prometheus", "rules.test.yaml")
+    for (const { alert, annotations } of alerts) {
+      assert.isAbove(annotations["summary"]?.length ?? 0, 20, alert)
+      assert.isAbove(annotations["runbook"]?.length ?? 0, 40, alert)
+      assert.include(tests, `name: ${alert}\n`)
+    }
+  })
+})
+
+describe("the collector's configuration", () => {
+  it("uses what it defines, and keeps errors, slow traces and a share of the rest", () => {
+    const { service, ...defined } = parse(read("otel-collector.yaml")) as CollectorConfig
+    for (const pipeline of Object.values(service.pipelines)) {
+      for (const kind of ["receivers", "processors", "exporters"] as const) {
+        for (const component of pipeline[kind]) assert.property(defined[kind], component)
+      }
+    }
+    const policies = defined.processors.tail_sampling.policies.map(({ name }) => name)
+    assert.includeMembers(policies, ["errors", "slow", "share"])
+    assert.include(service.pipelines["traces"]?.processors ?? [], "tail_sampling")
+  })
+})
+
+describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometheus", { timeout: 90_000 }, () => {
+  it("takes the rules and the configuration, and the rules do what their tests say", async () => {
+    assert.include(await Prometheus.promtool("check", "rules", rulesFile), `${alerts.length} rules found`)
+    await Prometheus.promtool("check", "config", join(folder, "prometheus", "prometheus.yaml"))
+    await Prometheus.promtool("test", "rules", join(folder, "prometheus", "rules.test.yaml"))
+  })
+
+  it.live("finds every metric that dashboards and alerts name in the running services", () =>
+    Gateway.run(detours, (gateway) =>
+      Effect.runPromise(Effect.scoped(Effect.gen(function*() {
+        const console = yield* Effect.promise(() => gateway.startConsole())
+        const ports = [gateway.ingress, ...gateway.workers, console].map(({ healthPort }) => healthPort)
+        const api = yield* Prometheus.scraping(ports, rulesFile)
+        yield* Effect.promise(async () => {
+          await (await gateway.request(chat("free-chat", { stream: true }))).text()
+          await retried(gateway)
+          await fellBack(gateway, "not today")
+          await waited(gateway)
+          const ask = async (path: string): Promise<unknown> => {
+            const answer = await fetch(`${api}/${path}`).catch(() => undefined)
+            // while it starts it is unavailable
+            return answer?.ok === true ? (await answer.json() as { readonly data: unknown }).data : undefined
+          }
+          const missing = async () => {
+            const names = await ask("label/__name__/values")
+            const known = new Set(Array.isArray(names) ? names.flatMap((name) => metricsIn(String(name))) : [])
+            return named.filter((name) => !known.has(name))
+          }
+          await eventually(missing, (names) => names.length === 0, 20_000)
+          const { groups } = await ask("rules") as {
+            readonly groups: ReadonlyArray<{ readonly rules: ReadonlyArray<{ readonly lastError?: string }> }>
+          }
+          const rules = groups.flatMap(({ rules }) => rules)
+          assert.lengthOf(rules, alerts.length)
+          for (const { lastError } of rules) assert.isUndefined(lastError)
+        })
+      })))))
+})

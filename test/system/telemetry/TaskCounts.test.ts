@@ -1,0 +1,40 @@
+/** How many video tasks wait and run, as the metrics tell it: what their workers are watched and scaled by. */
+import { describe, it } from "@effect/vitest"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
+import { long, VideoClient } from "../../fixture/client/VideoClient.ts"
+
+/** What an ingress tells of the tasks. */
+const told = async ({ healthUrl }: ServiceProcess): Promise<string> =>
+  [...(await (await fetch(`${healthUrl}/metrics`)).text()).matchAll(/^gateway_queue_tasks\{(.*)\} (\d+)$/gm)]
+    .map(([, labels, count]) => `${labels} ${count}`).toSorted().join("\n")
+
+const counts = (running: number, waiting: number): string =>
+  `workload="video",pool="default",state="running" ${running}\nworkload="video",pool="default",state="waiting" ${waiting}`
+
+describe("the number of tasks", () => {
+  it.live(
+    "is told by every ingress, also where no worker is there, and not while the queue cannot be read",
+    () =>
+      Gateway.run({ ingresses: 2, workers: 0 }, async (gateway) => {
+        const tells = (expected: string) =>
+          Promise.all(
+            gateway.ingresses.map((ingress) => eventually(() => told(ingress), (text) => text === expected, 20_000))
+          )
+        const client = new VideoClient(gateway)
+        const tasks = [await client.create(long), await client.create(long), await client.create(long)]
+        await tells(counts(0, 3))
+
+        await gateway.startWorker({ WORKER_SLOTS: "2" }, "video")
+        await tells(counts(2, 1))
+        for (const id of tasks) await client.request(`/${id}`, { method: "DELETE" })
+        await tells(counts(0, 0))
+
+        await gateway.nats.kill()
+        await tells("")
+        await gateway.nats.restart()
+        await tells(counts(0, 0))
+      }),
+    90_000
+  )
+})

@@ -1,0 +1,169 @@
+/** What a collector hears about requests, what it must not hear, and that nobody waits for it. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { once } from "node:events"
+import { type AddressInfo, createServer, type Server } from "node:net"
+import { chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
+import { Collector } from "../../fixture/telemetry/Collector.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import type { Span, SpanKind } from "../../fixture/telemetry/Otlp.ts"
+
+/** Exports soon, so that a test need not wait for the usual seconds. */
+const exportTo = (endpoint: string) => ({
+  OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+  OTEL_BSP_SCHEDULE_DELAY: "100",
+  OTEL_BLRP_SCHEDULE_DELAY: "100",
+  OTEL_METRIC_EXPORT_INTERVAL: "200"
+})
+
+const ofKind = (spans: ReadonlyArray<Span>, wanted: SpanKind) => spans.find(({ kind }) => kind === wanted)
+
+const traceOf = (response: Response): string => {
+  const traceparent = response.headers.get("traceparent") ?? assert.fail("the answer names no trace")
+  return traceparent.split("-")[1] ?? assert.fail(traceparent)
+}
+
+/** A trace, once ingress and worker have both told of it. */
+const wholeTrace = async (collector: Collector, traceId: string): Promise<ReadonlyArray<Span>> => {
+  await collector.until(() => {
+    const spans = collector.spansOf(traceId)
+    return ofKind(spans, "server") !== undefined && ofKind(spans, "consumer") !== undefined
+  })
+  return collector.spansOf(traceId)
+}
+
+const prompt = "a prompt that is nobody's business"
+const messages = [{ role: "user", content: prompt }]
+
+const withCollector = (test: (collector: Collector, gateway: Gateway) => Promise<void>) =>
+  Effect.scoped(
+    Effect.flatMap(Collector.make, (collector) =>
+      Gateway.run({ environment: exportTo(collector.url) }, (gateway) => test(collector, gateway)))
+  )
+
+const askWith = (gateway: Gateway, body: object, headers: Record<string, string> = {}) =>
+  gateway.request(body, {
+    headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json", ...headers }
+  })
+
+describe("telemetry", { timeout: 90_000 }, () => {
+  it.live("joins ingress, worker and provider in one trace, which is the client's own where it has one", () =>
+    withCollector(async (collector, gateway) => {
+      const own = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331" }
+      const traceparent = `00-${own.traceId}-${own.spanId}-01`
+      for (const [headers, parent] of [[{}, undefined], [{ traceparent }, own.spanId]] as const) {
+        const response = await askWith(gateway, { model: "free-chat", messages, stream: true }, headers)
+        const traceId = traceOf(response)
+        assert.deepStrictEqual(await outcomeOf(response), { kind: "whole" })
+        if (parent !== undefined) assert.strictEqual(traceId, own.traceId)
+
+        const spans = await wholeTrace(collector, traceId)
+        const server = ofKind(spans, "server")
+        const consumer = ofKind(spans, "consumer")
+        const client = ofKind(spans, "client")
+        assert.strictEqual(server?.parentSpanId, parent)
+        const producer = ofKind(spans, "producer")
+        assert.strictEqual(producer?.parentSpanId, server?.spanId)
+        assert.strictEqual(consumer?.parentSpanId, producer?.spanId)
+        assert.strictEqual(client?.parentSpanId, consumer?.spanId)
+        const known = new Set([parent, ...spans.map(({ spanId }) => spanId)])
+        assert.deepStrictEqual(spans.filter(({ parentSpanId }) => !known.has(parentSpanId)), [])
+
+        const call = await gateway.provider.nextRequest()
+        assert.strictEqual(call.headers["traceparent"], `00-${traceId}-${client?.spanId}-01`)
+      }
+    }))
+
+  it.live("holds no prompt and no key, whatever goes wrong", () =>
+    withCollector(async (collector, gateway) => {
+      const ask = (body: object, headers: Record<string, string> = {}) =>
+        askWith(gateway, body, headers).then((response) => response.text()).catch(String)
+      const stray = "sk-gw-ThisKeyIsNotKnownToAnyoneAtAll00"
+      // providers like to quote
+      gateway.provider.behaveOnce(
+        { kind: "status", status: 500, error: { message: `cannot do ${prompt}` } },
+        { kind: "status", status: 400, error: { message: `cannot do ${prompt}` } },
+        { kind: "cut", after: 3 },
+        { kind: "raw", pieces: [prompt] }
+      )
+      for (const stream of [false, false, true, false]) await ask({ model: "free-chat", messages, stream })
+      await ask({ model: "free-chat", messages: prompt })
+      await ask({ model: prompt, messages })
+      await ask({ model: "free-chat", messages, "x-api-key": stray }, { "x-api-key": stray, "x-goog-api-key": stray })
+      await ask({ model: "free-chat", messages }, { authorization: `Bearer ${stray}` })
+
+      await wholeTrace(collector, traceOf(await askWith(gateway, { model: "free-chat", messages })))
+      await collector.until(() => ["/v1/logs", "/v1/metrics"].every((path) => collector.payloads.has(path)))
+      const told = [...collector.payloads.values()].flat().join("\n") + gateway.log
+      // the failures are told, and every kind of signal
+      for (const word of ["ProviderRejected", "ProviderFailed", "gateway_requests_total", "worker started"]) {
+        assert.isTrue(told.includes(word), `nothing was told of ${word}`)
+      }
+      for (const secret of [prompt, gateway.key, "provider-secret", stray]) {
+        assert.isFalse(told.includes(secret), `this was told: ${secret}`)
+      }
+      assert.isFalse(told.includes("/readyz"), "probes are told as if they were requests")
+    }))
+
+  const deaf = [
+    ["refuses connections", (server: Server) => void server.close()],
+    ["takes everything and never answers", () => undefined],
+    [
+      "answers 500",
+      (server: Server) =>
+        void server.on(
+          "connection",
+          (socket) =>
+            socket.on("error", () => undefined).once("data", () =>
+              socket.end("HTTP/1.1 500 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"))
+        )
+    ]
+  ] as const
+  it.live.each(deaf)(
+    "slows neither requests nor the end down where the collector %s",
+    ([, begin]) =>
+      Effect.scoped(Effect.gen(function*() {
+        const server = yield* Effect.acquireRelease(
+          Effect.promise(async () => {
+            const server = createServer()
+            await once(server.listen(0, "127.0.0.1"), "listening")
+            return server
+          }),
+          (server) => Effect.sync(() => server.close())
+        )
+        const { port } = server.address() as AddressInfo
+        begin(server)
+        const environment = { ...exportTo(`http://127.0.0.1:${port}`), OTEL_EXPORTER_OTLP_TIMEOUT: "1000" }
+        yield* Gateway.run({ environment }, async (gateway) => {
+          const tookMs: Array<number> = []
+          const timed = async () => {
+            const start = performance.now()
+            const outcome = await outcomeOf(gateway.request(chat("free-chat")))
+            tookMs.push(performance.now() - start)
+            return outcome
+          }
+          for (let round = 0; round < 10; round++) {
+            const outcomes = await Promise.all(Array.from({ length: 20 }, timed))
+            assert.deepStrictEqual(tally(outcomes), { whole: 20 })
+          }
+          console.log(`slowest of 200 answers ${Math.max(...tookMs).toFixed(0)} ms`)
+          // whoever waited for the exporter would wait for its four tries, a second apart
+          assert.isBelow(Math.max(...tookMs), 2_500)
+
+          const warnings = async ({ log }: { readonly log: string }) =>
+            log.split("\n").filter((line) => line.includes("telemetry cannot be delivered")).length
+          const services = [gateway.ingress, ...gateway.workers]
+          for (const service of services) await eventually(() => warnings(service), (count) => count === 1, 10_000)
+
+          const told = performance.now()
+          const exits = await Promise.all(services.map((service) => service.terminate()))
+          assert.deepStrictEqual(exits, [0, 0])
+          console.log(`both services gone ${(performance.now() - told).toFixed(0)} ms after being told`)
+          // its last words have three seconds
+          assert.isBelow(performance.now() - told, 8_000)
+          for (const service of services) assert.strictEqual(await warnings(service), 1)
+        })
+      }))
+  )
+})

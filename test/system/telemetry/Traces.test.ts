@@ -1,0 +1,421 @@
+/**
+ * The trace of every operation, and of what can happen to a request on its way: a retry, a fallback, a wait, a lost
+ * worker, none at all, a client that leaves. Ingress tells of itself in JSON, the workers in protobuf.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Scope } from "effect"
+import sharp from "sharp"
+import { afterAll, beforeAll } from "vitest"
+import { operations } from "../../../shared/contract/operations/operations.ts"
+import { begun, chat, outcomeOf } from "../../fixture/client/ChatClient.ts"
+import { Collector } from "../../fixture/telemetry/Collector.ts"
+import { detours, fellBack, retried, waited } from "../../fixture/client/Detours.ts"
+import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import type { Span, SpanKind } from "../../fixture/telemetry/Otlp.ts"
+import { small, VideoClient } from "../../fixture/client/VideoClient.ts"
+
+const secretQuery = "a-signature-that-is-nobodys-business"
+const prompt = "a prompt that is nobody's business"
+const messages = [{ role: "user", content: prompt }]
+
+const scope = Scope.makeUnsafe()
+let collector: Collector
+let gateway: Gateway
+
+const options = (endpoint: string) => ({
+  workers: 0,
+  environment: {
+    OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+    OTEL_BSP_SCHEDULE_DELAY: "100",
+    OTEL_METRIC_EXPORT_INTERVAL: "500"
+  },
+  ...detours
+})
+
+const protobuf = { OTEL_EXPORTER_OTLP_PROTOCOL: "http/protobuf" }
+
+beforeAll(async () => {
+  collector = await Effect.runPromise(Scope.provide(Collector.make, scope))
+  gateway = await Effect.runPromise(Scope.provide(Gateway.make(options(collector.url)), scope))
+  // one after the other: a busy machine that starts them all at once has none of them ready in time
+  for (const service of ["chat", "embeddings", "images", "rerank", "speech", "video"]) {
+    await gateway.startWorker(protobuf, service)
+  }
+}, 180_000)
+
+afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+
+const send = (path: string, body: unknown, init: RequestInit = {}): Promise<Response> =>
+  fetch(`${gateway.url}${path}`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${gateway.key}`,
+      "content-type": "application/json",
+      "vendor-version": "2023-06-01"
+    },
+    body: JSON.stringify(body),
+    ...init
+  })
+
+const traceIdOf = (response: Response): string =>
+  response.headers.get("traceparent")?.split("-")[1] ?? assert.fail("the answer names no trace")
+
+const ofKind = (spans: ReadonlyArray<Span>, wanted: SpanKind) => spans.filter(({ kind }) => kind === wanted)
+
+const only = (spans: ReadonlyArray<Span>, kind: SpanKind): Span => {
+  const [first, ...others] = ofKind(spans, kind)
+  if (first === undefined) assert.fail(`there is no ${kind} span`)
+  assert.isEmpty(others)
+  return first
+}
+
+type Counts = Partial<Record<SpanKind, number>>
+
+/** A trace once it has a server's span and so many of the others, as far as they are selected. */
+const wholeTrace = async (
+  traceId: string,
+  counts: Counts = {},
+  select: (spans: ReadonlyArray<Span>) => ReadonlyArray<Span> = (spans) => spans
+) => {
+  const wanted = Object.entries({ server: 1, producer: 1, consumer: 1, client: 1, ...counts })
+  await collector.until(() => {
+    const spans = select(collector.spansOf(traceId))
+    return wanted.every(([kind, count]) => spans.filter((span) => span.kind === kind).length >= count)
+  })
+  const spans = collector.spansOf(traceId)
+  assertWhole(spans)
+  return select(spans)
+}
+
+/**
+ * The same without the attempts that came to nothing: ingress may take a worker for lost that a busy machine only held up.
+ * One job's publications have one span, but for such attempts, which have numbers and links.
+ */
+const trace = (traceId: string, counts: Counts = {}) => wholeTrace(traceId, counts, lastAttempt)
+
+const numberOf = ({ attributes }: Span) => Number(attributes["gateway.job.attempt"])
+
+const lastAttempt = (spans: ReadonlyArray<Span>): ReadonlyArray<Span> => {
+  const attempts = ofKind(spans, "producer").toSorted((a, b) => numberOf(a) - numberOf(b))
+  const stale = new Set(attempts.slice(0, -1).map(({ spanId }) => spanId))
+  const byId = new Map(spans.map((span) => [span.spanId, span]))
+  const isStale = (span: Span | undefined): boolean =>
+    span !== undefined && (stale.has(span.spanId) || isStale(byId.get(span.parentSpanId ?? "")))
+  return spans.filter((span) => !isStale(span))
+}
+
+/** Clocks of two processes need not agree to the microsecond. */
+const skewMs = 5
+
+/** One root, no orphans, one span for each attempt, and nobody begins before whoever called it. */
+const assertWhole = (spans: ReadonlyArray<Span>) => {
+  const attempts = ofKind(spans, "producer").toSorted((a, b) => numberOf(a) - numberOf(b))
+  for (const [index, { attributes, links, name }] of attempts.entries()) {
+    assert.strictEqual(attributes["gateway.job.attempt"], index + 1, name)
+    assert.deepStrictEqual(
+      links.map(({ spanId }) => spanId),
+      attempts.slice(Math.max(0, index - 1), index).map(({ spanId }) => spanId)
+    )
+  }
+  const byId = new Map(spans.map((span) => [span.spanId, span]))
+  assert.lengthOf(spans.filter(({ parentSpanId }) => parentSpanId === undefined), 1)
+  const parents: Partial<Record<SpanKind, SpanKind>> = {
+    producer: "server",
+    consumer: "producer",
+    client: "consumer"
+  }
+  for (const span of spans) {
+    assert.isAtLeast(span.end, span.start)
+    const parent = span.parentSpanId === undefined ? undefined : byId.get(span.parentSpanId)
+    if (span.kind === "internal") assert.isDefined(parent, span.name)
+    else assert.strictEqual(parent?.kind, parents[span.kind], `${span.kind} ${span.name}`)
+    if (parent !== undefined) assert.isAtLeast(span.start, parent.start - skewMs, span.name)
+  }
+}
+
+const assertAttributes = (span: Span, expected: Record<string, unknown>) => {
+  for (const [name, value] of Object.entries(expected)) {
+    if (value instanceof RegExp) assert.match(String(span.attributes[name]), value, `${span.name}: ${name}`)
+    else assert.deepStrictEqual(span.attributes[name], value, `${span.name}: ${name}`)
+  }
+}
+
+const content = async () => {
+  const image = await sharp({ create: { width: 64, height: 64, channels: 3, background: "red" } }).png().toBuffer()
+  return [{ image: `data:image/png;base64,${image.toString("base64")}` }, { text: "invert" }]
+}
+
+/** How each operation is asked for, by its name. */
+const requests: Record<string, () => Promise<readonly [path: string, body: object]>> = {
+  "audio.speech": async () => ["/v1/audio/speech", { model: "local-speech", input: prompt, voice: "nova" }],
+  "chat.completions": async () => ["/v1/chat/completions", { model: "local-chat", messages, stream: true }],
+  "responses.compact": async () => ["/v1/responses/compact", { model: "local-chat", input: messages }],
+  "completions": async () => ["/v1/completions", { model: "local-chat", prompt }],
+  "embeddings": async () => ["/v1/embeddings", { model: "local-embedding", input: prompt }],
+  "engines.embeddings": async () => ["/v1/engines/local-embedding/embeddings", { input: prompt }],
+  "generateContent": async () => [
+    "/v1beta/models/local-chat:generateContent",
+    { contents: [{ parts: [{ text: prompt }] }] }
+  ],
+  "streamGenerateContent": async () => [
+    `/v1beta/models/local-chat:streamGenerateContent?alt=sse&key=${secretQuery}`,
+    { contents: [{ parts: [{ text: prompt }] }] }
+  ],
+  "images.edits": async () => [
+    "/v1/images/edits",
+    { model: "local-image", input: { messages: [{ role: "user", content: await content() }] } }
+  ],
+  "images.generations": async () => ["/v1/images/generations", { model: "local-image", prompt, size: "64x64" }],
+  "messages": async () => ["/v1/messages", { model: "local-chat", max_tokens: 50, messages }],
+  "rerank": async () => ["/v1/rerank", { model: "local-rerank", query: prompt, documents: ["a", "b"] }],
+  "video.generations": async () => ["/v1/video/generations", { ...small, prompt }]
+}
+
+describe("a trace", { timeout: 90_000 }, () => {
+  it.for(operations)("of $name goes from ingress through the queue to the provider", async (operation) => {
+    const [path, body] = await (requests[operation.name] ?? assert.fail("how is it asked for?"))()
+    const response = await send(path, body)
+    const answer = await response.text()
+    assert.strictEqual(response.status, 200, answer)
+    const spans = await trace(traceIdOf(response), operation.kind === "task" ? { client: 2 } : {})
+
+    const route = operation.paths.find((template) => {
+      const [start = "", end = ""] = template.split("{model}")
+      const [asked = ""] = path.split("?")
+      return asked.startsWith(start) && asked.endsWith(end)
+    })
+    const server = only(spans, "server")
+    assert.strictEqual(server.service, "ingress")
+    assert.strictEqual(server.name, `POST ${route}`)
+    assertAttributes(server, {
+      "http.request.method": "POST",
+      "http.route": route,
+      "url.path": route,
+      "url.scheme": "http",
+      "http.response.status_code": 200,
+      "gateway.request.id": response.headers.get("x-request-id"),
+      "gateway.tenant": /^key_\w+$/,
+      "gateway.operation": operation.name,
+      "error.type": undefined
+    })
+    const producer = only(spans, "producer")
+    const consumer = only(spans, "consumer")
+    const queue = `jobs.${consumer.service}.default`
+    assert.strictEqual(producer.name, `publish ${queue}`)
+    assert.strictEqual(consumer.name, `process ${queue}`)
+    const message = {
+      "messaging.system": "nats",
+      "messaging.destination.name": queue,
+      "messaging.message.id": /^\w{22,}$/,
+      "gateway.operation": operation.name,
+      "gen_ai.request.model": /^local-/
+    }
+    assertAttributes(producer, {
+      ...message,
+      "messaging.operation.name": "publish",
+      "messaging.operation.type": "send",
+      "gateway.job.attempt": 1
+    })
+    assertAttributes(consumer, {
+      ...message,
+      "messaging.operation.name": "process",
+      "messaging.operation.type": "process",
+      "messaging.message.id": producer.attributes["messaging.message.id"],
+      "gateway.queue.duration_ms": /^\d+$/
+    })
+    // the worker begins when the wait in the queue is over
+    assert.isAtLeast(consumer.start, producer.start - skewMs)
+    for (const client of ofKind(spans, "client")) {
+      assert.strictEqual(client.service, consumer.service)
+      assert.strictEqual(client.name, `${client.attributes["gen_ai.operation.name"]} local-${modelSuffix(consumer)}`)
+      assertAttributes(client, {
+        "gen_ai.operation.name": /^[\w.]+$/,
+        "gen_ai.provider.name": "local",
+        "gen_ai.request.model": `local-${modelSuffix(consumer)}`
+      })
+      assert.notStrictEqual(client.status, "error")
+    }
+  })
+
+  const modelSuffix = ({ attributes }: Span) => String(attributes["gen_ai.request.model"]).replace(/^local-/, "")
+
+  it("of a stream tells when its first bytes came and what it consumed, and lasts as long as it", async () => {
+    const everyMs = 30
+    gateway.provider.behaveOnce({ kind: "paced", chunks: 10, everyMs })
+    const response = await send("/v1/chat/completions", chat("free-chat", { stream: true }))
+    await response.text()
+    const spans = await trace(traceIdOf(response))
+    for (const kind of ["server", "consumer", "client"] as const) {
+      const span = only(spans, kind)
+      assert.isAtLeast(span.end - span.start, 8 * everyMs, kind)
+    }
+    const client = only(spans, "client")
+    assertAttributes(client, {
+      "gen_ai.request.stream": true,
+      "gen_ai.response.model": /^[\w-]+$/,
+      "gen_ai.response.finish_reasons": ["stop"],
+      "gen_ai.usage.input_tokens": /^\d+$/,
+      "gen_ai.usage.output_tokens": /^\d+$/
+    })
+    assert.deepStrictEqual(client.events, ["first chunk"])
+    const firstSeconds = Number(client.attributes["gen_ai.response.time_to_first_chunk"])
+    assert.isAbove(firstSeconds, 0)
+    assert.isBelow(firstSeconds * 1_000, client.end - client.start - 5 * everyMs)
+  })
+
+  it("of a request that was sent once more shows both calls", async () => {
+    const response = await retried(gateway)
+    const spans = await trace(traceIdOf(response), { client: 2 })
+    const [first, second] = ofKind(spans, "client").toSorted((a, b) => a.start - b.start)
+    assertAttributes(first!, {
+      "gateway.provider.attempt": 1,
+      "gateway.provider.reason": "first",
+      "error.type": "ProviderFailed",
+      "http.response.status_code": 503
+    })
+    assert.strictEqual(first!.status, "error")
+    assertAttributes(second!, { "gateway.provider.attempt": 2, "gateway.provider.reason": "retry" })
+    for (const span of [second!, only(spans, "server"), only(spans, "consumer")]) {
+      assert.notStrictEqual(span.status, "error")
+    }
+  })
+
+  it("of a request that fell back names both providers", async () => {
+    const response = await fellBack(gateway, prompt)
+    const spans = await trace(traceIdOf(response), { client: 2 })
+    const [first, second] = ofKind(spans, "client").toSorted((a, b) => a.start - b.start)
+    assertAttributes(first!, { "gen_ai.provider.name": "free", "error.type": "ProviderFailed" })
+    assertAttributes(second!, {
+      "gen_ai.provider.name": "second",
+      "gateway.provider.reason": "fallback",
+      "gen_ai.response.finish_reasons": ["stop"]
+    })
+  })
+
+  it("of a request that failed says why, in ingress and worker alike", async () => {
+    gateway.provider.behaveOnce({ kind: "status", status: 500, error: { message: prompt } })
+    const response = await send("/v1/chat/completions", chat("free-chat"))
+    assert.strictEqual(response.status, 502)
+    await response.text()
+    const spans = await trace(traceIdOf(response))
+    for (const kind of ["server", "consumer", "client"] as const) {
+      assert.strictEqual(only(spans, kind).status, "error", kind)
+      assertAttributes(only(spans, kind), { "error.type": "ProviderFailed" })
+    }
+    assertAttributes(only(spans, "server"), { "http.response.status_code": 502 })
+  })
+
+  it("of a stream that broke off is an error, whatever its status was", async () => {
+    gateway.provider.behaveOnce({ kind: "cut", after: 3 })
+    const response = await send("/v1/chat/completions", chat("free-chat", { stream: true }))
+    assert.strictEqual(response.status, 200)
+    await outcomeOf(response)
+    const server = only(await trace(traceIdOf(response)), "server")
+    assert.strictEqual(server.status, "error")
+    assertAttributes(server, { "error.type": "ProviderFailed", "gateway.answer.broken": true })
+  })
+
+  it("of a wrong request is no error of the server's", async () => {
+    const response = await send("/v1/chat/completions", { model: "free-chat", messages: prompt })
+    assert.strictEqual(response.status, 400)
+    await response.text()
+    const server = only(await trace(traceIdOf(response), { producer: 0, consumer: 0, client: 0 }), "server")
+    assert.notStrictEqual(server.status, "error")
+    assertAttributes(server, { "error.type": "InvalidRequest" })
+  })
+
+  it("of a request that waited for its provider's limits shows the wait", async () => {
+    const response = await waited(gateway)
+    const spans = await trace(traceIdOf(response), { internal: 1 })
+    assert.strictEqual(only(spans, "internal").name, "wait for narrow")
+    assert.notStrictEqual(only(spans, "internal").status, "error")
+    assert.isAtMost(only(spans, "internal").end, only(spans, "client").start + 1)
+  })
+
+  it("of a request whose client left is cancelled everywhere, and no error", async () => {
+    gateway.provider.behaveOnce({ kind: "hold", after: 2 })
+    const hangUp = new AbortController()
+    const answer = send("/v1/chat/completions", chat("free-chat", { stream: true }), { signal: hangUp.signal })
+    const traceId = traceIdOf(await answer)
+    await begun(answer)
+    hangUp.abort()
+    const spans = await trace(traceId)
+    for (const kind of ["server", "consumer", "client"] as const) {
+      assert.strictEqual(only(spans, kind).status, "unset", kind)
+      assertAttributes(only(spans, kind), { "gateway.cancelled": true, "error.type": undefined })
+    }
+  })
+
+  it("of a request whose worker died goes on at the next one", async () => {
+    gateway.provider.behaveOnce({ kind: "silent" })
+    const calls = gateway.provider.requests.length
+    const answer = send("/v1/chat/completions", chat("free-chat"))
+    await gateway.provider.until(() => gateway.provider.requests.length > calls)
+    const [dying] = gateway.workers
+    await gateway.startWorker(protobuf)
+    await dying!.kill()
+    const response = await answer
+    assert.strictEqual(response.status, 200)
+    await response.text()
+    const spans = await wholeTrace(traceIdOf(response), { producer: 2 })
+    const [first, second] = ofKind(spans, "producer").toSorted((a, b) => a.start - b.start)
+    assertAttributes(second!, { "gateway.job.attempt": 2 })
+    assert.deepStrictEqual(second!.links, [{ traceId: first!.traceId, spanId: first!.spanId }])
+    // whatever the first worker had begun to tell died with it
+    assertAttributes(only(spans, "consumer"), { "gateway.job.attempt": 2 })
+    assert.strictEqual(only(spans, "consumer").parentSpanId, second!.spanId)
+  })
+
+  it("of a request that no worker takes shows how long it waited and how often it was sent, in one span", async () => {
+    // its client waits for a second, of which it may wait for its turn for the most
+    const response = await gateway.request(chat("unserved-chat"), { headers: { "x-stainless-timeout": "1" } })
+    assert.strictEqual(response.status, 503)
+    await response.text()
+    const producer = only(await trace(traceIdOf(response), { consumer: 0, client: 0 }), "producer")
+    assert.deepStrictEqual(producer.events, ["published", "published again", "exception"])
+    assert.isAtLeast(producer.end - producer.start, 800)
+    assert.strictEqual(producer.status, "error")
+    assertAttributes(producer, { "gateway.job.attempt": 1, "error.type": "QueueTimeout" })
+  })
+
+  it("of a look at a video task leads to that of the task, which goes on in its worker", async () => {
+    const client = new VideoClient(gateway)
+    const created = await client.post({ ...small, prompt })
+    const { task_id: id } = await created.json() as { readonly task_id: string }
+    await client.ended(id)
+    const spans = await trace(traceIdOf(created), { client: 2 })
+    assert.deepStrictEqual(
+      ofKind(spans, "client").toSorted((a, b) => a.start - b.start).map(({ attributes }) =>
+        attributes["gateway.provider.step"]
+      ),
+      ["start", "follow"]
+    )
+    const look = await client.request(`/${id}`)
+    const { url = "" } = await look.json() as { readonly url?: string }
+    const looked = only(await trace(traceIdOf(look), { producer: 0, consumer: 0, client: 0 }), "server")
+    assert.strictEqual(looked.name, "GET /v1/video/generations/{task_id}")
+    assert.deepStrictEqual(looked.links.map(({ traceId }) => traceId), [traceIdOf(created)])
+    // a signed address: what makes it good for anything is in none of its spans
+    const fetched = await fetch(url)
+    await fetched.arrayBuffer()
+    const content = only(await trace(traceIdOf(fetched), { producer: 0, consumer: 0, client: 0 }), "server")
+    assert.strictEqual(content.name, "GET /v1/video/generations/{task_id}/content")
+    signatures.push(new URL(url).searchParams.get("signature") ?? assert.fail(url))
+  })
+
+  const signatures: Array<string> = []
+
+  it("is of a request: what services do of themselves is none", () => {
+    const begun = collector.spans.filter(({ parentSpanId }) => parentSpanId === undefined)
+    assert.deepStrictEqual([...new Set(begun.map(({ kind }) => kind))], ["server"])
+  })
+
+  it("holds no prompt, no key and no signature", () => {
+    const told = [...collector.payloads.values()].flat().join("\n") + gateway.log
+    assert.isAbove(collector.spans.length, 60)
+    assert.lengthOf(signatures, 1)
+    for (const secret of [prompt, gateway.key, "provider-secret", secretQuery, ...signatures]) {
+      assert.isFalse(told.includes(secret), `this was told: ${secret}`)
+    }
+  })
+})

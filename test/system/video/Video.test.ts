@@ -1,0 +1,176 @@
+/** Video tasks through real processes: made, asked for, fetched in parts, cancelled, kept from others. */
+import { assert, describe, it } from "@effect/vitest"
+import { Buffer } from "node:buffer"
+import OpenAI from "openai"
+import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { long, type ShownTask, small, VideoClient } from "../../fixture/client/VideoClient.ts"
+import { inspect } from "../../fixture/media/VideoFile.ts"
+
+const shared = sharedGateway({ workers: 0, services: ["video"] })
+const client = () => new VideoClient(shared())
+
+/** The status and the error of an answer. */
+const refusal = async (answer: Response) => ({
+  status: answer.status,
+  ...(await answer.json() as { readonly error: { readonly code: string; readonly param: string | null } }).error
+})
+
+describe("a video task", () => {
+  it("is made at once, progresses, and ends with the video that was asked for", async () => {
+    const before = Math.floor((performance.timeOrigin + performance.now()) / 1_000)
+    const answer = await client().post({ ...small, duration: 3, width: 320, height: 180, fps: 24, seed: 7 })
+    assert.strictEqual(answer.status, 200)
+    const made = await answer.json() as ShownTask
+    assert.hasAllKeys(made, ["task_id", "status"])
+    assert.match(made.task_id, /^task_[0-9A-Za-z]{32}$/)
+    assert.strictEqual(made.status, "queued")
+
+    const running = await client().request(`/${made.task_id}`)
+    assert.strictEqual(running.headers.get("retry-after"), "2")
+    const half = await client().until(made.task_id, ({ progress }) => progress > 0)
+    assert.notProperty(half, "url")
+    const task = await client().ended(made.task_id)
+    assert.deepInclude(task, {
+      task_id: made.task_id,
+      status: "completed",
+      progress: 100,
+      model: "local-video",
+      format: "mp4",
+      metadata: { duration: 3, fps: 24, width: 320, height: 180, seed: 7 },
+      error: null
+    })
+    assert.isAtLeast(task.created, before)
+    assert.isAtLeast(task.completed_at!, task.created)
+    assert.strictEqual(task.expires_at, task.completed_at! + 24 * 3600)
+    const { answer: content, bytes } = await client().content(made.task_id)
+    assert.strictEqual(content.headers.get("content-type"), "video/mp4")
+    const { frames, height, width } = await inspect(bytes)
+    assert.deepStrictEqual({ frames, height, width }, { frames: 72, height: 180, width: 320 })
+  }, 60_000)
+
+  it("gives the whole video in parts, to whoever has the key or the signed address", async () => {
+    const id = await client().create({ ...small, width: 320, height: 320 })
+    const { url } = await client().ended(id)
+    const { answer, bytes } = await client().content(id)
+    assert.strictEqual(answer.headers.get("accept-ranges"), "bytes")
+    assert.strictEqual(Number(answer.headers.get("content-length")), bytes.length)
+
+    const parts: Array<Uint8Array> = []
+    for (let at = 0; at < bytes.length; at += 1_000) {
+      const part = await client().content(id, `bytes=${at}-${at + 999}`)
+      assert.strictEqual(part.answer.status, 206)
+      const last = Math.min(at + 1_000, bytes.length) - 1
+      assert.strictEqual(part.answer.headers.get("content-range"), `bytes ${at}-${last}/${bytes.length}`)
+      parts.push(part.bytes)
+    }
+    assert.isAbove(parts.length, 2)
+    assert.isTrue(Buffer.concat(parts).equals(bytes))
+    assert.isTrue(Buffer.from((await client().content(id, "bytes=-10")).bytes).equals(bytes.subarray(-10)))
+    assert.isTrue(Buffer.from((await client().content(id, "bytes=5-")).bytes).equals(bytes.subarray(5)))
+
+    const behind = await client().request(`/${id}/content`, { headers: { range: `bytes=${bytes.length}-` } })
+    assert.strictEqual(behind.headers.get("content-range"), `bytes */${bytes.length}`)
+    assert.deepInclude(await refusal(behind), { status: 416, code: "range_not_satisfiable" })
+
+    const { pathname, search } = new URL(url!)
+    const signed = await fetch(`${shared().url}${pathname}${search}`)
+    assert.isTrue(Buffer.from(await signed.arrayBuffer()).equals(bytes))
+    const forged = await fetch(`${shared().url}${pathname}${search.replace("expires=1", "expires=2")}`)
+    assert.deepInclude(await refusal(forged), { status: 403, code: "invalid_signature" })
+    const bare = await fetch(`${shared().url}${pathname}`)
+    assert.deepInclude(await refusal(bare), { status: 401, code: "missing_api_key" })
+  }, 60_000)
+
+  it("is made once under one idempotency key", async () => {
+    const key = { "idempotency-key": "one of a kind" }
+    const ids = await Promise.all(Array.from({ length: 5 }, () => client().create(small, key)))
+    assert.lengthOf(new Set(ids), 1)
+    assert.deepInclude(await refusal(await client().post({ ...small, seed: 1 }, key)), {
+      status: 422,
+      code: "idempotency_key_reused"
+    })
+    const other = new VideoClient(shared(), await shared().createKey("2100-01-01"))
+    assert.notStrictEqual(await other.create(small, key), ids[0])
+    assert.notStrictEqual(await client().create(small, { "idempotency-key": "another" }), ids[0])
+    await client().ended(ids[0]!)
+    assert.strictEqual(await client().create(small, key), ids[0])
+    assert.deepInclude(await refusal(await client().post(small, { "idempotency-key": "" })), {
+      status: 400,
+      param: "idempotency-key"
+    })
+  }, 60_000)
+
+  it("stops when it is cancelled, running or queued", async () => {
+    const running = [await client().create(long), await client().create(long)]
+    for (const id of running) await client().until(id, ({ status }) => status === "in_progress")
+    const queued = await client().create(small)
+    for (const id of [queued, ...running]) {
+      assert.deepInclude(await refusal(await client().request(`/${id}/content`)), {
+        status: 400,
+        code: "task_not_completed"
+      })
+      const answer = await client().request(`/${id}`, { method: "DELETE" })
+      assert.strictEqual(answer.status, 200)
+      assert.deepInclude(await answer.json(), { task_id: id, status: "cancelled", error: null })
+    }
+    // the worker acknowledges a task when it has stopped
+    await untilNoJobs(shared().nats, 5_000, "video")
+    for (const id of [queued, ...running]) assert.strictEqual((await client().show(id)).status, "cancelled")
+  }, 60_000)
+
+  it("that has ended is not changed by a cancellation", async () => {
+    const id = await client().create(small)
+    await client().ended(id)
+    const answer = await client().request(`/${id}`, { method: "DELETE" })
+    assert.deepInclude(await answer.json(), { status: "completed" })
+    assert.strictEqual((await client().content(id)).answer.status, 200)
+  }, 60_000)
+
+  it("is not there for another tenant, nor where there never was one", async () => {
+    const id = await client().create(small)
+    const other = new VideoClient(shared(), await shared().createKey("2100-01-01"))
+    for (const [who, what] of [[other, id], [client(), `task_${"0".repeat(32)}`], [client(), "nonsense"]] as const) {
+      for (const [suffix, method] of [["", "GET"], ["/content", "GET"], ["", "DELETE"]] as const) {
+        const answer = await who.request(`/${what}${suffix}`, { method })
+        assert.deepInclude(await refusal(answer), { status: 404, code: "task_not_found" })
+      }
+    }
+    const stranger = new VideoClient(shared(), "sk-gw-00000000000000000000000000000000")
+    assert.deepInclude(await refusal(await stranger.request(`/${id}`)), { status: 401, code: "invalid_api_key" })
+    assert.strictEqual((await client().ended(id)).status, "completed")
+  }, 60_000)
+
+  it("fails with what is wrong in its request, where only the worker can tell", async () => {
+    for (
+      const [more, param] of [
+        [{ image: "data:image/png;base64,AAAA" }, "image"],
+        [{ image: "http://127.0.0.1:1/secret.png" }, "image"],
+        [{ metadata: { quality_level: "divine" } }, "metadata.quality_level"]
+      ] as const
+    ) {
+      const task = await client().ended(await client().create({ ...small, ...more }))
+      assert.strictEqual(task.status, "failed")
+      assert.strictEqual(task.error?.param, param)
+      assert.deepInclude(await refusal(await client().request(`/${task.task_id}/content`)), {
+        status: 400,
+        code: "task_not_completed"
+      })
+    }
+  }, 60_000)
+
+  it("is served to the official client's raw requests", async () => {
+    const openai = new OpenAI({ apiKey: shared().key, baseURL: `${shared().url}/v1`, maxRetries: 0 })
+    const made = await openai.post<ShownTask>("/video/generations", { body: small })
+    await client().ended(made.task_id)
+    const task = await openai.get<ShownTask>(`/video/generations/${made.task_id}`)
+    assert.strictEqual(task.status, "completed")
+    const content = await openai.get<Response>(`/video/generations/${made.task_id}/content`, { __binaryResponse: true })
+    assert.strictEqual((await inspect(new Uint8Array(await content.arrayBuffer()))).frames, 5)
+    const wrong = await openai.post("/video/generations", { body: { ...small, fps: 0 } }).catch((error: unknown) =>
+      error
+    )
+    assert.instanceOf(wrong, OpenAI.BadRequestError)
+    assert.strictEqual(wrong.param, "fps")
+  }, 60_000)
+})

@@ -1,0 +1,147 @@
+/** Video tasks that a provider makes: one task there for each here, whatever dies while they run. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Gateway, providerKey } from "../../fixture/gateway/Gateway.ts"
+import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
+import { VideoClient } from "../../fixture/client/VideoClient.ts"
+import { inspect } from "../../fixture/media/VideoFile.ts"
+import { clip, done, veo } from "../../fixture/provider/Veo.ts"
+import { videoModels as options } from "../../fixture/gateway/VideoModels.ts"
+import { untilRecord } from "../../fixture/nats/VideoRecord.ts"
+
+const wish = { model: "neverSent-video", prompt: "a boat", duration: 2, width: 832, height: 480 }
+
+/** JetStream gives a task out again six seconds after its worker's last word; the rest is for a busy machine. */
+const resumedWithinMs = 20_000
+
+const submissions = ({ provider }: Gateway): number =>
+  provider.requests.filter(({ path }) => path.endsWith("/video-synthesis")).length
+
+const looks = ({ provider }: Gateway): number => provider.requests.filter(({ method }) => method === "GET").length
+
+describe("a video task at a provider", () => {
+  it.live("ends with the provider's video", () =>
+    Gateway.run({ ...options, services: ["video"] }, async (gateway) => {
+      const client = new VideoClient(gateway)
+      const task = await client.ended(await client.create({ ...wish, fps: 24 }))
+      assert.deepInclude(task, { status: "completed", progress: 100, model: "neverSent-video", error: null })
+      assert.deepStrictEqual(task.metadata, {
+        duration: 2,
+        fps: 8,
+        width: 64,
+        height: 64,
+        seed: null,
+        warnings: ["fps"]
+      })
+      const { bytes } = await client.content(task.task_id)
+      assert.strictEqual((await inspect(bytes)).frames, 16)
+      assert.strictEqual(submissions(gateway), 1)
+    }), 60_000)
+
+  it.live(
+    "is one task there when its worker is killed between the submission and the end",
+    () =>
+      Gateway.run(options, async (gateway) => {
+        const client = new VideoClient(gateway)
+        const dying = await gateway.startWorker({}, "video")
+        gateway.provider.behave({ kind: "task", looks: 1_000_000 })
+        const id = await client.create(wish)
+        const { providerTask } = await untilRecord(
+          gateway.nats,
+          id,
+          (task) => (task.providerTask?.task ?? null) !== null
+        )
+        await dying.kill()
+        const looked = looks(gateway)
+        await gateway.startWorker({}, "video")
+        const second = await untilRecord(gateway.nats, id, ({ claims }) => claims === 2, resumedWithinMs)
+        assert.deepStrictEqual(second.providerTask, providerTask)
+        // the other worker looks at the very same task
+        await gateway.provider.until(() => looks(gateway) > looked)
+        assert.strictEqual(submissions(gateway), 1)
+        await client.request(`/${id}`, { method: "DELETE" })
+        await untilNoJobs(gateway.nats, 10_000, "video")
+        assert.strictEqual(submissions(gateway), 1)
+      }),
+    90_000
+  )
+
+  it.live(
+    "through a package of the AI SDK is one operation there, whoever looks at it",
+    () =>
+      Effect.gen(function*() {
+        const provider = yield* veo
+        const sdk = `{ protocol: ai-sdk, baseUrl: "${provider.baseUrl}", apiKey: ${providerKey}, ` +
+          `options: { package: "@ai-sdk/google", pollIntervalMs: 20 } }`
+        yield* Gateway.run({
+          workers: 0,
+          providers: () => `  sdk: ${sdk}`,
+          models: "  sdk-video: { workload: video, targets: [{ provider: sdk, model: veo }] }"
+        }, async (gateway) => {
+          const client = new VideoClient(gateway)
+          const dying = await gateway.startWorker({}, "video")
+          const id = await client.create({ ...wish, model: "sdk-video" })
+          await untilRecord(gateway.nats, id, (task) => (task.providerTask?.task ?? null) !== null)
+          await dying.kill()
+          await gateway.startWorker({}, "video")
+          await untilRecord(gateway.nats, id, ({ claims }) => claims === 2, resumedWithinMs)
+          provider.outcome = () => done(provider)
+          const task = await client.ended(id)
+          assert.deepInclude(task, { status: "completed", error: null })
+          assert.isTrue(clip.equals((await client.content(id)).bytes))
+          assert.lengthOf(provider.started, 1)
+          assert.deepStrictEqual(new Set(provider.looked), new Set(["/operations/1"]))
+        })
+      }).pipe(Effect.scoped),
+    90_000
+  )
+
+  for (const redispatch of ["neverSent", "always"]) {
+    it.live(
+      `is ${
+        redispatch === "always" ? "submitted again" : "given up"
+      } when its worker is killed while it is submitted, ` +
+        `with redispatch ${redispatch}`,
+      () =>
+        Gateway.run(options, async (gateway) => {
+          const client = new VideoClient(gateway)
+          const dying = await gateway.startWorker({}, "video")
+          gateway.provider.behaveOnce({ kind: "silent" })
+          const id = await client.create({ ...wish, model: `${redispatch}-video` })
+          await gateway.provider.until(() => submissions(gateway) === 1)
+          await dying.kill()
+          await gateway.startWorker({}, "video")
+          const task = await client.ended(id, 60_000)
+          if (redispatch === "always") {
+            assert.deepInclude(task, { status: "completed", error: null })
+            assert.strictEqual(submissions(gateway), 2)
+          } else {
+            assert.strictEqual(task.status, "failed")
+            assert.deepInclude(task.error, {
+              code: "upstream_error",
+              message: "The provider 'neverSent' may have begun the work without confirming it; it was not asked again"
+            })
+            assert.strictEqual(submissions(gateway), 1)
+          }
+          await untilNoJobs(gateway.nats, undefined, "video")
+        }),
+      90_000
+    )
+  }
+
+  it.live(
+    "is stopped there when it is cancelled here",
+    () =>
+      Gateway.run({ ...options, services: ["video"] }, async (gateway) => {
+        const client = new VideoClient(gateway)
+        gateway.provider.behave({ kind: "task", looks: 1_000_000 })
+        const id = await client.create(wish)
+        await untilRecord(gateway.nats, id, (task) => (task.providerTask?.task ?? null) !== null)
+        await client.request(`/${id}`, { method: "DELETE" })
+        await gateway.provider.until(() => gateway.provider.requests.some(({ path }) => path.endsWith("/cancel")))
+        await untilNoJobs(gateway.nats, 10_000, "video")
+        assert.strictEqual((await client.show(id)).status, "cancelled")
+      }),
+    60_000
+  )
+})

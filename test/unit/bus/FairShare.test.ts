@@ -1,0 +1,136 @@
+/** Which tenants may take another slot of a pool, and which have to wait. */
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Schema } from "effect"
+import { mayTake, reserveOf, roomOf, shareOf, type TenantDemand } from "../../../shared/bus/fairness/FairShare.ts"
+import { PriorityClass } from "../../../shared/contract/PriorityClass.ts"
+
+interface Tenant extends TenantDemand {
+  taken: number
+  waiting: number
+}
+
+const tenant = (taken: number, waiting: number, more: Partial<Tenant> = {}): Tenant => ({
+  weight: 1,
+  priority: "standard",
+  taken,
+  waiting,
+  ...more
+})
+
+const takenOf = (tenants: ReadonlyArray<Tenant>) => tenants.reduce((sum, { taken }) => sum + taken, 0)
+
+const may = (slots: number, tenants: ReadonlyArray<Tenant>, one: Tenant, ingresses = 1): boolean => {
+  const share = shareOf(roomOf(slots), tenants, one.priority)
+  return mayTake(one, { slots, taken: takenOf(tenants), share, ingresses })
+}
+
+/** Gives slots in turn to tenants that wait and may take one, until there is none. */
+const fill = (slots: number, tenants: ReadonlyArray<Tenant>): ReadonlyArray<number> => {
+  for (let hasGiven = true; hasGiven;) {
+    hasGiven = false
+    for (const each of tenants) {
+      if (each.waiting === 0 || !may(slots, tenants, each)) continue
+      each.taken++
+      each.waiting--
+      hasGiven = true
+    }
+  }
+  return tenants.map(({ taken }) => taken)
+}
+
+describe("a tenant", () => {
+  it("alone takes all slots but an eighth, rounded down", () => {
+    assert.deepStrictEqual([8, 15, 16, 64].map((slots) => fill(slots, [tenant(0, 500)])[0]), [7, 14, 14, 56])
+  })
+
+  it("takes a slot of the reserve only while it has fewer than are left free", () => {
+    const noisy = tenant(56, 500)
+    const newcomers = [tenant(0, 90), tenant(0, 90), tenant(0, 90), tenant(0, 90), tenant(0, 90)]
+    for (const [index, slots] of [4, 2, 1, 1, 0].entries()) {
+      assert.deepStrictEqual(fill(64, [noisy, ...newcomers.slice(0, index + 1)])[index + 1], slots)
+    }
+  })
+
+  it("takes no further slot beyond its share while others wait, and keeps what it has", () => {
+    const tenants = [tenant(56, 500), tenant(0, 500)]
+    fill(64, tenants)
+    for (let ended = 0; ended < 200; ended++) {
+      const [most] = tenants.toSorted((a, b) => b.taken - a.taken)
+      most!.taken--
+      fill(64, tenants)
+    }
+    assert.deepStrictEqual(tenants.map(({ taken }) => taken), [28, 28])
+  })
+
+  it("has a share by its weight", () => {
+    assert.deepStrictEqual(fill(64, [tenant(0, 500, { weight: 3 }), tenant(0, 500)]), [42, 14])
+  })
+
+  it("gets what others do not ask for", () => {
+    assert.deepStrictEqual(fill(64, [tenant(0, 500), tenant(0, 500), tenant(2, 0), tenant(0, 4)]), [25, 25, 2, 4])
+  })
+
+  it("is not held back by a less urgent one that waits, but by what that has", () => {
+    const batch = tenant(10, 500, { priority: "batch" })
+    assert.strictEqual(fill(64, [tenant(0, 500), { ...batch, waiting: 0 }])[0], 46)
+    assert.isTrue(may(64, [tenant(40, 500), batch], tenant(40, 500)))
+    assert.isFalse(may(64, [tenant(20, 500), { ...batch, taken: 28 }], { ...batch, taken: 28 }))
+  })
+
+  it("takes less of the reserve at each ingress, the more there are", () => {
+    const tenants = [tenant(56, 9), tenant(2, 9)]
+    assert.isTrue(may(64, tenants, tenants[1]!, 2))
+    assert.isFalse(may(64, tenants, tenants[1]!, 3))
+  })
+})
+
+const count = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
+const atLeastOne = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }))
+const pools = Arbitrary.schema(Schema.Struct({
+  slots: atLeastOne(130),
+  tenants: Schema.Array(Schema.Struct({
+    weight: atLeastOne(5),
+    priority: PriorityClass,
+    taken: count(20),
+    waiting: count(40)
+  })).check(Schema.isBetweenLength(1, 12))
+}))
+
+it.prop(
+  "leaves no slot idle but the reserve's, a free one to newcomers, and to no tenant more than its share",
+  [pools],
+  ([
+    { slots, tenants: drawn }
+  ]) => {
+    const tenants = drawn.map((one) => ({ ...one }))
+    const taken = takenOf(tenants)
+    const waiting = tenants.filter((one) => one.waiting > 0)
+    const may1 = waiting.filter((one) => may(slots, tenants, one))
+    if (waiting.length > 0 && taken < roomOf(slots)) assert.isAbove(may1.length, 0)
+    if (taken >= Math.max(slots, roomOf(slots))) assert.lengthOf(may1, 0)
+    if (taken < slots) assert.includeMembers(may1, waiting.filter((one) => one.taken === 0))
+    for (const one of may1) {
+      const rivals = tenants.filter((other) => other !== one && other.priority === one.priority)
+      const weights = rivals.reduce((sum, { weight }) => sum + weight, one.weight)
+      // where all of one class ask for more than their shares, the share is the plain one
+      const plain = roomOf(slots) * one.weight / weights
+      const isPlain = tenants.every((each) => each.priority === one.priority) &&
+        tenants.every((each) => each.taken + each.waiting > roomOf(slots) * each.weight / weights)
+      if (isPlain) assert.isBelow(one.taken, plain + 1e-6)
+    }
+    for (const priority of PriorityClass.literals) {
+      const share = shareOf(roomOf(slots), tenants, priority)
+      if (share === Number.POSITIVE_INFINITY) continue
+      const counts = (other: PriorityClass) =>
+        PriorityClass.literals.indexOf(other) <= PriorityClass.literals.indexOf(priority)
+      const given = tenants.map((one) =>
+        Math.min(one.taken + (counts(one.priority) ? one.waiting : 0), share * one.weight)
+      )
+      assert.closeTo(given.reduce((sum, each) => sum + each, 0), roomOf(slots), 1e-6)
+    }
+    const before = taken
+    const after = fill(slots, tenants).reduce((sum, each) => sum + each, 0)
+    assert.isAtMost(after, Math.max(before, slots, roomOf(slots)))
+    if (tenants.some((one) => one.waiting > 0)) assert.isAtLeast(after, slots - reserveOf(slots))
+  }
+)

@@ -1,0 +1,127 @@
+/** What a pool lets into the stream, and what it tells those whom it cannot serve. */
+import { assert, describe, it } from "@effect/vitest"
+import { DrainRate } from "../../../shared/bus/fairness/DrainRate.ts"
+import { JobPool } from "../../../shared/bus/ingress/JobPool.ts"
+import { Window } from "../../../shared/bus/ingress/Window.ts"
+import { QueueFull, QueueTimeout } from "../../../shared/contract/JobError.ts"
+
+describe("the window", () => {
+  /**
+   * A stream that gives out `perSecond` jobs, one after another, to a queue that always has more. Says how many lay in it
+   * each time.
+   */
+  const played = (window: Window, perSecond: number, claims: number): ReadonlyArray<number> => {
+    let unclaimed = window.size
+    return Array.from({ length: claims }, () => {
+      unclaimed--
+      window.claimed(unclaimed, unclaimed, perSecond)
+      unclaimed = Math.max(unclaimed, window.size)
+      return unclaimed
+    })
+  }
+
+  it("settles at what workers take within a moment", () => {
+    for (const [perSecond, most] of [[1, 3], [100, 4], [400, 11], [1_000, 23]] as const) {
+      const lay = played(new Window(64), perSecond, 500).slice(100)
+      assert.isAtMost(Math.max(...lay), most)
+      assert.isAtLeast(Math.min(...lay), 2)
+    }
+  })
+
+  it("opens as far as it may where workers take everything at once", () => {
+    const window = new Window(64)
+    for (let claim = 0; claim < 56; claim++) window.claimed(0, window.size - 1, 10_000)
+    assert.strictEqual(window.size, 64)
+    window.claimed(0, 63, 10_000)
+    assert.strictEqual(window.size, 64)
+  })
+
+  it("does not open where it keeps nothing waiting", () => {
+    const window = new Window(64)
+    const { size } = window
+    for (let claim = 0; claim < 100; claim++) window.claimed(0, 0, 100)
+    assert.strictEqual(window.size, size)
+  })
+
+  it("closes where the stream is full of jobs of others, but never quite", () => {
+    const window = new Window(64)
+    for (const unclaimed of [7, 5, 1, 0]) {
+      window.claimed(500, unclaimed, 100)
+      assert.strictEqual(window.size, 2)
+    }
+    assert.strictEqual(new Window(1).size, 1)
+  })
+})
+
+describe("the rate", () => {
+  const ticks = (rate: DrainRate, from: number, count: number, perTick: number, wasWaiting = true) => {
+    for (let tick = 1; tick <= count; tick++) {
+      for (let taken = 0; taken < perTick; taken++) rate.add()
+      rate.tick(from + 200 * tick, 200, wasWaiting)
+    }
+  }
+
+  it("is known after a second, and follows within ten", () => {
+    const rate = new DrainRate()
+    ticks(rate, 0, 4, 10)
+    assert.isUndefined(rate.perSecond)
+    ticks(rate, 800, 1, 10)
+    assert.strictEqual(rate.perSecond, 50)
+    ticks(rate, 1_000, 50, 2)
+    assert.strictEqual(rate.perSecond, 10)
+    ticks(rate, 11_000, 50, 0)
+    assert.isUndefined(rate.perSecond)
+  })
+
+  it("is not that of an empty queue, and is forgotten after a minute without one that fills", () => {
+    const rate = new DrainRate()
+    ticks(rate, 0, 10, 10)
+    ticks(rate, 2_000, 100, 1, false)
+    assert.strictEqual(rate.perSecond, 50)
+    ticks(rate, 22_000, 201, 1, false)
+    assert.isUndefined(rate.perSecond)
+  })
+})
+
+describe("who cannot be served", () => {
+  const limits = { items: 100, itemsPerTenant: 90, ageingMs: 1_000, window: 1 }
+  const claimant = (tenant: string) => ({ tenant, weight: 1, priority: "standard" }) as const
+
+  /** A pool that drains 50 jobs a second, and in which so many of a tenant wait. */
+  const draining = (count: number): JobPool<string> => {
+    const pool = new JobPool<string>(limits)
+    for (let job = 0; job < count; job++) assert.isUndefined(pool.enter(`n${job}`, claimant("n"), 60_000, 0))
+    for (let tick = 1; tick <= 5; tick++) {
+      for (let taken = 0; taken < 10; taken++) pool.claimed("worker", 0, 0, 200 * tick)
+      pool.tick(200 * tick, 200)
+    }
+    return pool
+  }
+
+  it("is told when those before him will have been", () => {
+    const pool = draining(90)
+    const refused = pool.enter("n90", claimant("n"), 60_000, 1_000)
+    assert.instanceOf(refused, QueueFull)
+    assert.strictEqual(refused.retryAfterMs, 1_800)
+    for (let job = 0; job < 10; job++) assert.isUndefined(pool.enter(`q${job}`, claimant("q"), 60_000, 1_000))
+    const last = pool.enter("r0", claimant("r"), 60_000, 1_000)
+    assert.instanceOf(last, QueueFull)
+    // one of each before him
+    assert.strictEqual(last.retryAfterMs, 40)
+  })
+
+  it("is told at once where he would wait for most of the time that he has, by his own line's length", () => {
+    const pool = draining(80)
+    const refused = pool.enter("n80", claimant("n"), 1_900, 1_000)
+    assert.instanceOf(refused, QueueTimeout)
+    assert.strictEqual(refused.retryAfterMs, 1_600)
+    assert.isUndefined(pool.enter("n80", claimant("n"), 2_000, 1_000))
+    assert.isUndefined(pool.enter("q0", claimant("q"), 100, 1_000))
+  })
+
+  it("waits where nothing is known of how long", () => {
+    const pool = new JobPool<string>(limits)
+    for (let job = 0; job < 90; job++) assert.isUndefined(pool.enter(`n${job}`, claimant("n"), 1, 0))
+    assert.strictEqual(pool.full(claimant("n")).retryAfterMs, 1_000)
+  })
+})

@@ -1,0 +1,177 @@
+/** What an ingress gives out of a pool, knowing the others by their announcements only. */
+import { assert, describe, it } from "@effect/vitest"
+import { decodeOccupancy, decodeSlots, encodeOccupancy, encodeSlots } from "../../../shared/bus/fairness/Occupancy.ts"
+import { PoolOccupancy } from "../../../shared/bus/fairness/PoolOccupancy.ts"
+
+const claimant = (tenant: string) => ({ tenant, weight: 1, priority: "standard" }) as const
+
+/** A pool at so many ingresses, of which each knows so many slots. */
+const pools = (ingresses: number, slots: number): ReadonlyArray<PoolOccupancy> =>
+  Array.from({ length: ingresses }, () => {
+    const pool = new PoolOccupancy()
+    pool.setWorker("worker", slots)
+    pool.divide(ingresses)
+    return pool
+  })
+
+/** Every ingress hears every other, as by an announcement. */
+const exchange = (all: ReadonlyArray<PoolOccupancy>): void => {
+  for (const [index, one] of all.entries()) {
+    for (const other of all) if (other !== one) other.setPeer(`${index}`, one.announced())
+  }
+  for (const one of all) one.divide(all.length)
+}
+
+/** So many jobs of a tenant come, and those that may go, go. Returns how many went. */
+const burst = (pool: PoolOccupancy, tenant: string, jobs: number): number => {
+  for (let job = 0; job < jobs; job++) pool.entered(claimant(tenant))
+  return go(pool, tenant, jobs)
+}
+
+const go = (pool: PoolOccupancy, tenant: string, most: number): number => {
+  let gone = 0
+  for (; gone < most && pool.mayTake(claimant(tenant), 0); gone++) pool.took(claimant(tenant))
+  return gone
+}
+
+describe("several ingresses", () => {
+  it("give a burst that reaches all of them no more than one would", () => {
+    for (const count of [1, 2, 3, 7]) {
+      const all = pools(count, 64)
+      let taken = 0
+      for (const pool of all) taken += burst(pool, "noisy", 90)
+      for (let round = 0; round < 20; round++) {
+        exchange(all)
+        for (const pool of all) taken += go(pool, "noisy", 90)
+        assert.isAtMost(taken, 56 + count)
+      }
+      assert.isAtLeast(taken, 56)
+      assert.isAbove(burst(all[0]!, "quiet", 1), 0)
+    }
+  })
+
+  it("give all slots to the one that has requests", () => {
+    const all = pools(3, 64)
+    let taken = burst(all[0]!, "noisy", 90)
+    assert.strictEqual(taken, 19)
+    for (let round = 0; round < 20; round++) {
+      exchange(all)
+      taken += go(all[0]!, "noisy", 90)
+    }
+    assert.strictEqual(taken, 56)
+  })
+
+  it("share between tenants of different ingresses", () => {
+    const [one, other] = pools(2, 64)
+    burst(one!, "a", 500)
+    for (let round = 0; round < 20; round++) {
+      exchange([one!, other!])
+      go(one!, "a", 500)
+    }
+    burst(other!, "b", 500)
+    exchange([one!, other!])
+    for (let job = 0; job < 56; job++) {
+      one!.freed(claimant("a"))
+      go(one!, "a", 500)
+      go(other!, "b", 500)
+      exchange([one!, other!])
+    }
+    const of = (pool: PoolOccupancy) => pool.announced().map(({ taken }) => taken)
+    assert.deepStrictEqual([...of(one!), ...of(other!)], [28, 28])
+  })
+
+  it("forget one that is gone", () => {
+    const [one, other] = pools(2, 64)
+    burst(one!, "a", 500)
+    exchange([one!, other!])
+    other!.setPeer("0", [])
+    other!.divide(1)
+    assert.strictEqual(burst(other!, "b", 500), 56)
+  })
+})
+
+describe("every tenant may go", () => {
+  it("while the slots are not known", () => {
+    const pool = new PoolOccupancy()
+    assert.strictEqual(burst(pool, "noisy", 500), 500)
+    pool.setWorker("worker", 64)
+    assert.isFalse(pool.mayTake(claimant("noisy"), 0))
+    pool.setWorker("worker", 0)
+    assert.isTrue(pool.mayTake(claimant("noisy"), 0))
+  })
+
+  it("while a worker takes jobs that announces no slots", () => {
+    const [pool] = pools(1, 64)
+    burst(pool!, "noisy", 500)
+    assert.isFalse(pool!.mayTake(claimant("noisy"), 0))
+    pool!.claimedBy("older", 0)
+    assert.isTrue(pool!.mayTake(claimant("noisy"), 0))
+    pool!.tick(59_000, 1_000)
+    assert.isUndefined(pool!.slots)
+    pool!.tick(61_000, 2_000)
+    assert.strictEqual(pool!.slots, 64)
+    pool!.claimedBy("older", 61_000)
+    pool!.setWorker("older", 8)
+    assert.strictEqual(pool!.slots, 72)
+  })
+
+  it("alone in a pool without a reserve, and to their shares when another comes", () => {
+    const [pool] = pools(1, 4)
+    assert.strictEqual(burst(pool!, "noisy", 9), 9)
+    pool!.entered(claimant("quiet"))
+    assert.isFalse(pool!.mayTake(claimant("noisy"), 0))
+  })
+})
+
+it("keeps shares exact where few tenants are, and up to a moment where many are", () => {
+  for (const tenants of [10, 1_000]) {
+    const [pool] = pools(1, 2_400)
+    assert.strictEqual(burst(pool!, "noisy", 5_000), 2_100)
+    for (let tenant = 0; tenant < tenants; tenant++) {
+      for (let job = 0; job < 300; job++) pool!.entered(claimant(`tenant ${tenant}`))
+    }
+    for (let job = 0; job < 1_000; job++) pool!.freed(claimant("noisy"))
+    const now = 100
+    assert.isFalse(pool!.mayTake(claimant("noisy"), now), `${tenants}`)
+    assert.isTrue(pool!.mayTake(claimant("tenant 0"), now))
+  }
+})
+
+it("knows how long a tenant waits that is held back, by the pace of its own jobs", () => {
+  const [pool] = pools(1, 64)
+  burst(pool!, "noisy", 90)
+  assert.isUndefined(pool!.waitMs(claimant("noisy")))
+  for (let tick = 1; tick <= 20; tick++) {
+    pool!.freed(claimant("noisy"))
+    pool!.took(claimant("noisy"))
+    pool!.tick(500 * tick, 500)
+  }
+  // 14 wait, two are served in a second
+  assert.strictEqual(pool!.waitMs(claimant("noisy")), 7_000)
+  assert.strictEqual(pool!.waitMs(claimant("quiet")), 0)
+})
+
+describe("an announcement", () => {
+  const tenants = [{ tenant: "key_a", weight: 2, priority: "batch", taken: 3, waiting: 4 }] as const
+
+  it("names at most a thousand tenants, and counts the others", () => {
+    const pool = new PoolOccupancy()
+    for (let tenant = 0; tenant < 1_500; tenant++) pool.entered(claimant(`tenant ${tenant}`))
+    const announced = pool.announced()
+    assert.lengthOf(announced, 1_001)
+    assert.deepInclude(announced.at(-1), { waiting: 500, taken: 0, weight: 500 })
+  })
+
+  it("is read as it was written", () => {
+    const pools = [{ workload: "chat", pool: "default", tenants }] as const
+    assert.deepStrictEqual(decodeOccupancy(Buffer.from(encodeOccupancy(pools)).toString()), pools)
+    assert.strictEqual(decodeSlots(Buffer.from(encodeSlots(64)).toString()), 64)
+  })
+
+  it("of another version is ignored", () => {
+    for (const text of ["", "{}", "[1]", `[["chat","default",[["key_a",0,"batch",3,4]]]]`, `[["chat","a.b",[]]]`]) {
+      assert.isUndefined(decodeOccupancy(text), text)
+    }
+    for (const text of ["", "-1", "1.5", "many", "1e9"]) assert.isUndefined(decodeSlots(text), text)
+  })
+})

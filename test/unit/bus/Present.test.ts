@@ -1,0 +1,34 @@
+/** What is present is found by its id and in the order in which it came, and what is gone is not. */
+import { assert, describe, it } from "@effect/vitest"
+import { Present } from "../../../shared/bus/ingress/Present.ts"
+
+describe("what is present", () => {
+  const [a, b, c] = [{ id: "a" }, { id: "b" }, { id: "c" }]
+
+  it("is found until it is deleted", () => {
+    const present = new Present<{ readonly id: string }>()
+    for (const item of [a, b, c]) present.add(item)
+    present.delete(b)
+    present.delete(b)
+    present.delete({ id: "unknown" })
+    assert.strictEqual(present.get("a"), a)
+    assert.isUndefined(present.get("b"))
+    assert.strictEqual(present.size, 2)
+    assert.deepStrictEqual([...present], [a, c])
+  })
+
+  it("may change while one goes over it", () => {
+    const present = new Present<{ readonly id: string }>()
+    present.add(a)
+    present.add(b)
+    const met: Array<string> = []
+    for (const item of present) {
+      met.push(item.id)
+      if (item !== a) continue
+      present.delete(a)
+      present.delete(b)
+      present.add(c)
+    }
+    assert.deepStrictEqual(met, ["a", "c"])
+  })
+})

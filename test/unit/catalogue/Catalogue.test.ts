@@ -1,0 +1,346 @@
+/** The catalogue says of every mistake where it is, and an edit with a mistake changes nothing. */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Context, Effect, FileSystem, Layer, Logger } from "effect"
+import { TestClock } from "effect/testing"
+import {
+  Catalogue,
+  defaultBreaker,
+  defaultRetry,
+  load,
+  namesEngine,
+  parse
+} from "../../../shared/catalogue/Catalogue.ts"
+
+const valid = `
+providers:
+  paid: { protocol: openai, baseUrl: "https://api.example.com/v1", apiKey: "\${PAID_KEY}" }
+  free: { protocol: local, options: { pace: { tokensPerSecond: 50 } } }
+models:
+  small: { workload: chat, targets: [{ provider: free }] }
+  large:
+    workload: chat
+    pool: large-1
+    targets:
+      - { provider: paid, model: large-2, weight: 0.5 }
+      - { provider: free, priority: 1 }
+`
+
+describe("a catalogue", () => {
+  it.effect("is read with all it says", () =>
+    Effect.gen(function*() {
+      const { models, providers } = yield* parse("gateway.yaml", valid)
+      assert.deepStrictEqual([...providers], [
+        ["paid", { protocol: "openai", baseUrl: "https://api.example.com/v1", apiKey: "${PAID_KEY}" }],
+        ["free", { protocol: "local", options: { pace: { tokensPerSecond: 50 } } }]
+      ])
+      assert.deepStrictEqual([...models], [
+        ["small", { workload: "chat", targets: [{ provider: "free" }] }],
+        ["large", {
+          workload: "chat",
+          pool: "large-1",
+          targets: [{ provider: "paid", model: "large-2", weight: 0.5 }, { provider: "free", priority: 1 }]
+        }]
+      ])
+    }))
+
+  it.effect("may name things as it likes", () =>
+    Effect.gen(function*() {
+      const names = ["__proto__", "constructor", "1", "meta/llama 3.1", "漢字"]
+      const lines = names.map((name) => `  "${name}": { workload: chat, targets: [{ provider: "${name}" }] }`)
+      const { models, providers } = yield* parse(
+        "gateway.yaml",
+        ["providers:", ...names.map((name) => `  "${name}": { protocol: local }`), "models:", ...lines].join("\n")
+      )
+      assert.sameMembers([...providers.keys()], names)
+      assert.sameMembers([...models.keys()], names)
+    }))
+
+  it.effect("knows what holds where a provider says nothing", () =>
+    Effect.gen(function*() {
+      const snapshot = yield* parse(
+        "gateway.yaml",
+        change("protocol: local,", "protocol: local, retry: { times: 0 }, breaker: { openMs: 5 },")
+      )
+      const { breaker, retry } = snapshot.providers.get("free") ?? assert.fail()
+      assert.deepStrictEqual(retry, { ...defaultRetry, times: 0 })
+      assert.deepStrictEqual(breaker, { ...defaultBreaker, openMs: 5 })
+      assert.deepStrictEqual(defaultRetry, { times: 2, baseMs: 250, maxMs: 5_000, budget: 0.15 })
+    }))
+
+  it.effect("knows for which workloads it names a built-in engine", () =>
+    Effect.gen(function*() {
+      const named = yield* parse("gateway.yaml", valid)
+      assert.isTrue(namesEngine(named, "chat"))
+      assert.isFalse(namesEngine(named, "images"))
+      const paid = "{ protocol: openai, baseUrl: \"https://api.example.com/v1\" }"
+      assert.isFalse(
+        namesEngine(
+          yield* parse("gateway.yaml", change("{ protocol: local, options: { pace: { tokensPerSecond: 50 } } }", paid)),
+          "chat"
+        )
+      )
+    }))
+
+  it.effect("is the one of a local start", () =>
+    Effect.gen(function*() {
+      const { models } = yield* load("deploy/local/gateway.yaml")
+      assert.strictEqual(models.get("local-chat")?.workload, "chat")
+    }).pipe(Effect.provide(NodeFileSystem.layer)))
+})
+
+const change = (from: string, to: string): string => {
+  assert.include(valid, from)
+  return valid.replace(from, to)
+}
+
+/** Nine lists, each of nine times the one before. */
+const billionLaughs = `a: &a [x, x]
+${
+  [..."bcdefghi"].map((name, index) => `${name}: &${name} [${Array(9).fill(`*${"abcdefgh"[index]}`).join(", ")}]`).join(
+    "\n"
+  )
+}`
+
+/** What is wrong, and how each line of the message begins after the file's name. */
+const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lines: ReadonlyArray<string>]> = [
+  ["no YAML", () => "providers: {", ":1 Flow map in block collection must be sufficiently indented"],
+  ["YAML with tabs", () => "providers:\n\t- x", ":2 Tabs are not allowed as indentation"],
+  ["a name that is there twice", () => `${valid}\nmodels: {}`, ":14 Map keys must be unique"],
+  ["an alias without end", () => billionLaughs, ":1 Excessive alias count"],
+  ["nothing", () => "", ":1 the file must be an object"],
+  ["a list", () => "- models", ":1 the file must be an object"],
+  ["no models", () => "\nproviders: {}", ":2 models: is required"],
+  ["empty models", () => "providers: {}\nmodels:", ":2 models: must be an object"],
+  ["an unknown protocol", () => change("openai", "smtp"), ":3 providers.paid.protocol: must be \""],
+  ["an unknown workload", () => change("chat", "chess"), ":6 models.small.workload: must be \"chat\", "],
+  ["an address that is none", () => change("https:", "ftp:"), ":3 providers.paid.baseUrl: must be an http(s) URL"],
+  [
+    "an address with a query",
+    () => change("/v1", "/v1?a=b"),
+    ":3 providers.paid.baseUrl: must be an http(s) URL without user name, password or query"
+  ],
+  [
+    "an address with a user",
+    () => change("https://", "https://user@"),
+    ":3 providers.paid.baseUrl: must be an http(s) URL without user name, password or query"
+  ],
+  [
+    "an address that leads nowhere",
+    () => change("api.example.com", "api.example.com:80000"),
+    ":3 providers.paid.baseUrl: must be an http(s) URL"
+  ],
+  [
+    "no address where one is needed",
+    () => change("baseUrl: \"https://api.example.com/v1\", ", ""),
+    ":3 providers.paid.baseUrl: is required"
+  ],
+  [
+    "a misspelt field",
+    () => change("weight", "wieght"),
+    ":11 models.large.targets[0].wieght: is unknown here: there are provider, model, weight and"
+  ],
+  ["an empty key", () => change("${PAID_KEY}", ""), ":3 providers.paid.apiKey: must be a reference such"],
+  [
+    "half a reference to a key",
+    () => change("${PAID_KEY}", "Bearer ${PAID_KEY}"),
+    ":3 providers.paid.apiKey: must be a reference such as ${NAME} or ${file:/path}"
+  ],
+  [
+    "a pool that is no subject",
+    () => change("large-1", "Large.1"),
+    ":9 models.large.pool: must be lower case letters"
+  ],
+  ["a model without targets", () => change("[{ provider: free }]", "[]"), ":6 models.small.targets: must not be empty"],
+  [
+    "a weight of nothing",
+    () => change("0.5", "0"),
+    ":11 models.large.targets[0].weight: must be a number greater than 0"
+  ],
+  [
+    "a weight without end",
+    () => change("0.5", ".inf"),
+    ":11 models.large.targets[0].weight: must be a number greater than 0"
+  ],
+  [
+    "half a priority",
+    () => change("priority: 1", "priority: 0.5"),
+    ":12 models.large.targets[1].priority: must be a whole number of at least 0"
+  ],
+  [
+    "a provider that is not there",
+    () => change("paid, model", "unpaid, model"),
+    ":11 models.large.targets[0].provider: there is no provider 'unpaid'"
+  ],
+  [
+    "several mistakes at once",
+    () => change("openai", "smtp").replace("chat", "chess").replace("priority: 1", "priority: x"),
+    ":3 providers.paid.protocol: ",
+    ":6 models.small.workload: ",
+    ":12 models.large.targets[1].priority: "
+  ],
+  [
+    "several names that lead nowhere",
+    () => change("[{ provider: free }]", "[{ provider: a }, { provider: b }]"),
+    ":6 models.small.targets[0].provider: there is no provider 'a'",
+    ":6 models.small.targets[1].provider: there is no provider 'b'"
+  ],
+  [
+    "limits of nothing",
+    () => change("protocol: openai,", "protocol: openai, limits: { concurrency: 0, requestsPerMinute: 1.5 },"),
+    ":3 providers.paid.limits.concurrency: must be a whole number from 1 to 100000",
+    ":3 providers.paid.limits.requestsPerMinute: must be a whole number from 1 to"
+  ],
+  [
+    "retries without end",
+    () => change("protocol: openai,", "protocol: openai, retry: { times: 6, budget: 2 },"),
+    ":3 providers.paid.retry.times: must be a whole number from 0 to 5",
+    ":3 providers.paid.retry.budget: must be a number from 0 to 1"
+  ],
+  [
+    "a breaker that can never open",
+    () => change("protocol: openai,", "protocol: openai, breaker: { minimumCalls: 21 },"),
+    ":3 providers.paid.breaker.minimumCalls: 21 are more than the 20 calls that are looked back on"
+  ],
+  [
+    "a stickiness of another kind",
+    () => change("pool: large-1", "sticky: key"),
+    ":9 models.large.sticky: must be \"user\""
+  ],
+  [
+    "a fallback that is not there",
+    () => change("pool: large-1", "fallbacks: [small, tiny]"),
+    ":9 models.large.fallbacks[1]: there is no model 'tiny'"
+  ],
+  [
+    "a fallback of another workload",
+    () => change("chat, targets", "speech, targets").replace("pool: large-1", "fallbacks: [small]"),
+    ":9 models.large.fallbacks[0]: 'small' is of another workload, speech"
+  ],
+  [
+    "fallbacks in a circle",
+    () =>
+      change("chat, targets", "chat, fallbacks: [large], targets").replace(
+        "pool: large-1",
+        "fallbacks:\n      - small"
+      ),
+    ":6 models.small.fallbacks[0]: leads back: small → large → small",
+    ":10 models.large.fallbacks[0]: leads back: large → small → large"
+  ],
+  [
+    "a fallback to itself",
+    () => change("pool: large-1", "fallbacks: [large]"),
+    ":9 models.large.fallbacks[0]: leads back: large → large"
+  ]
+]
+
+it.effect.each(mistakes)("a catalogue is refused where it has %s", ([_, text, ...lines]) =>
+  Effect.gen(function*() {
+    const error = yield* Effect.flip(parse("gateway.yaml", text()))
+    const found = error.message.split("\n")
+    assert.strictEqual(found.length, lines.length, error.message)
+    for (const [index, line] of lines.entries()) {
+      assert.isTrue(found[index]?.startsWith(`gateway.yaml${line}`), error.message)
+    }
+  }))
+
+/** Lets the time come at which a file is looked at again. */
+const look = TestClock.adjust("1 second").pipe(Effect.andThen(Effect.promise(() => new Promise(setImmediate))))
+
+/** A catalogue that follows a file, and the file. */
+const following = Effect.gen(function*() {
+  const files = yield* FileSystem.FileSystem
+  const folder = yield* files.makeTempDirectoryScoped()
+  const file = `${folder}/gateway.yaml`
+  yield* files.writeFileString(file, valid)
+  const log: Array<string> = []
+  const logger = Logger.make<unknown, void>(({ message }) => {
+    log.push(JSON.stringify(message))
+  })
+  const built = yield* Layer.build(Catalogue.layer).pipe(
+    Effect.provide([
+      Logger.layer([logger]),
+      ConfigProvider.layer(ConfigProvider.fromUnknown({ GATEWAY_CONFIG: file }))
+    ])
+  )
+  const catalogue = Context.get(built, Catalogue)
+  return {
+    current: () => catalogue.current(),
+    models: () => [...catalogue.current().models.keys()],
+    /** Puts another file in its place, at once. */
+    edit: (text: string) =>
+      files.writeFileString(`${file}.new`, text).pipe(Effect.andThen(files.rename(`${file}.new`, file))),
+    link: (text: string) =>
+      files.writeFileString(`${folder}/data`, text).pipe(
+        Effect.andThen(files.symlink(`${folder}/data`, `${file}.new`)),
+        Effect.andThen(files.rename(`${file}.new`, file))
+      ),
+    remove: files.remove(file),
+    log,
+    /** Looks at the file until the log says so. */
+    until: (word: string) => Effect.repeat(look, { until: () => log.some((line) => line.includes(word)) }),
+    /** The same so many times. */
+    looks: (times: number) => Effect.repeat(look, { times })
+  }
+}).pipe(Effect.provide(NodeFileSystem.layer))
+
+describe("a change of the file", () => {
+  it.effect("is taken over without a restart, and whoever holds the old one keeps it", () =>
+    Effect.gen(function*() {
+      const { current, edit, models, until } = yield* following
+      const before = current()
+      yield* edit(change("small:", "tiny:"))
+      yield* until("catalogue reloaded")
+      assert.sameMembers(models(), ["tiny", "large"])
+      assert.sameMembers([...before.models.keys()], ["small", "large"])
+    }))
+
+  it.effect("with a mistake changes nothing and is reported once, with the path; the next good one is taken", () =>
+    Effect.gen(function*() {
+      const { current, edit, log, until } = yield* following
+      const before = current()
+      yield* edit(change("weight: 0.5", "weight: heavy"))
+      yield* until("models.large.targets[0].weight")
+      assert.strictEqual(current(), before)
+      yield* edit(change("weight: 0.5", "weight: 2"))
+      yield* until("catalogue reloaded")
+      assert.strictEqual(current().models.get("large")?.targets[0].weight, 2)
+      assert.strictEqual(log.length, 2, log.join("\n"))
+    }))
+
+  it.effect("that takes the file away changes nothing, and its return is noticed", () =>
+    Effect.gen(function*() {
+      const { current, edit, log, looks, models, remove, until } = yield* following
+      const before = current()
+      yield* remove
+      yield* until("cannot be read: is it a file, and may this user read it?")
+      yield* looks(50)
+      assert.strictEqual(current(), before)
+      yield* edit(change("small:", "tiny:"))
+      yield* until("catalogue reloaded")
+      assert.sameMembers(models(), ["tiny", "large"])
+      // a file that is away for an hour is not told of 3,600 times
+      assert.strictEqual(log.length, 2, log.join("\n"))
+    }))
+
+  it.effect("is seen behind a swapped link, as Kubernetes mounts it", () =>
+    Effect.gen(function*() {
+      const { link, models, until } = yield* following
+      yield* link(change("small:", "tiny:"))
+      yield* until("catalogue reloaded")
+      assert.sameMembers(models(), ["tiny", "large"])
+    }))
+})
+
+it.effect("a process does not start with a catalogue that it cannot use", () =>
+  Effect.gen(function*() {
+    const files = yield* FileSystem.FileSystem
+    const file = `${yield* files.makeTempDirectoryScoped()}/gateway.yaml`
+    const start = Effect.flip(Layer.build(Catalogue.layer)).pipe(
+      Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ GATEWAY_CONFIG: file })))
+    )
+    yield* files.writeFileString(file, "models: {}")
+    assert.strictEqual((yield* start).message, `${file}:1 providers: is required`)
+    yield* files.remove(file)
+    assert.strictEqual((yield* start).message, `${file}: cannot be read: is it a file, and may this user read it?`)
+  }).pipe(Effect.provide(NodeFileSystem.layer)))

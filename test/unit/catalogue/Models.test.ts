@@ -1,0 +1,90 @@
+/** Ingress reads the models' part of a catalogue: from the whole file or from one without providers. */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Context, Effect, FileSystem, Layer, Logger } from "effect"
+import { TestClock } from "effect/testing"
+import { poolsOf } from "../../../shared/catalogue/Model.ts"
+import { Models, parse } from "../../../shared/catalogue/Models.ts"
+
+const models = `
+models:
+  small: { workload: chat, targets: [{ provider: free }], fallbacks: [large] }
+  large: { workload: chat, pool: large-1, targets: [{ provider: paid }], price: { perRequest: 1 } }
+`
+
+const offered = [
+  ["small", { workload: "chat", pool: "default" }],
+  ["large", { workload: "chat", pool: "large-1" }]
+]
+
+describe("the models of a catalogue", () => {
+  it.effect("are known by name, workload and pool alone, with providers in the file or without", () =>
+    Effect.gen(function*() {
+      const withProviders = `providers: { free: { protocol: local }, paid: { protocol: local } }${models}`
+      const bare = "models: { small: { workload: chat }, large: { workload: chat, pool: large-1 } }"
+      for (const text of [withProviders, models, bare]) {
+        const found = yield* parse("gateway.yaml", text)
+        assert.deepStrictEqual([...found.models] as unknown, offered)
+        assert.hasAllKeys(found, ["models"])
+        assert.deepStrictEqual(poolsOf(found), [
+          { workload: "chat", pool: "default" },
+          { workload: "chat", pool: "large-1" }
+        ])
+      }
+    }))
+
+  it.effect("are read though the providers' part is of a kind that only workers understand", () =>
+    Effect.gen(function*() {
+      const { models: found } = yield* parse("gateway.yaml", `providers: { free: { protocol: telepathy } }${models}`)
+      assert.deepStrictEqual([...found] as unknown, offered)
+    }))
+
+  it.effect.each(
+    [
+      ["a misspelt field", "models: { m: { workload: chat, pol: x } }", ":1 models.m.pol: is unknown here"],
+      ["an unknown workload", "models: { m: { workload: chess } }", ":1 models.m.workload: must be"],
+      ["a misspelt part", "models: {}\nmodel: {}", ":2 model: is unknown here"],
+      ["no models", "providers: {}", ":1 models: is required"],
+      ["a list", "- a", ":1 the file must be an object"],
+      [
+        "a fallback of another workload",
+        "models: { m: { workload: chat, fallbacks: [n] }, n: { workload: speech } }",
+        ":1 models.m.fallbacks[0]: 'n' is of another workload, speech"
+      ]
+    ] as const
+  )("are refused where there is %s", ([_, text, message]) =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(parse("gateway.yaml", text))
+      assert.isTrue(error.message.startsWith(`gateway.yaml${message}`), error.message)
+    }))
+
+  it.effect("follow the file; an edit that brings a secret changes nothing and is reported without it", () =>
+    Effect.gen(function*() {
+      const files = yield* FileSystem.FileSystem
+      const file = `${yield* files.makeTempDirectoryScoped()}/models.yaml`
+      yield* files.writeFileString(file, models)
+      const log: Array<string> = []
+      const logger = Logger.make<unknown, void>(({ message }) => {
+        log.push(JSON.stringify(message))
+      })
+      const built = yield* Layer.build(Models.layer).pipe(
+        Effect.provide([
+          Logger.layer([logger]),
+          ConfigProvider.layer(ConfigProvider.fromUnknown({ GATEWAY_CONFIG: file }))
+        ])
+      )
+      const { current } = Context.get(built, Models)
+      const edit = (text: string) =>
+        files.writeFileString(`${file}.new`, text).pipe(Effect.andThen(files.rename(`${file}.new`, file)))
+      const look = TestClock.adjust("1 second").pipe(Effect.andThen(Effect.promise(() => new Promise(setImmediate))))
+      const until = (word: string) => Effect.repeat(look, { until: () => log.some((line) => line.includes(word)) })
+      yield* edit(`providers: { p: { protocol: openai, apiKey: sk-s3cr3t } }${models}  tiny: { workload: chat }`)
+      yield* until("catalogue not reloaded")
+      assert.include(log.join(), "providers.p.apiKey: must be a reference")
+      assert.notInclude(log.join(), "s3cr3t")
+      assert.isFalse(current().models.has("tiny"))
+      yield* edit(`${models}  tiny: { workload: chat }`)
+      yield* until("catalogue reloaded")
+      assert.isTrue(current().models.has("tiny"))
+    }).pipe(Effect.provide(NodeFileSystem.layer)))
+})

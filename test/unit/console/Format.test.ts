@@ -1,0 +1,20 @@
+/** Sums as the console shows them: what costs something never looks as if it cost nothing. */
+import { assert, describe, it } from "@effect/vitest"
+import { money } from "../../../services/console/web/data/Format.ts"
+
+describe("a sum of money", () => {
+  it.each([
+    [0, "$0.00"],
+    [0.5, "$0.50"],
+    [0.123_456, "$0.1235"],
+    [0.001_05, "$0.0011"],
+    [0.000_012_5, "$0.000013"],
+    [0.000_000_05, "$0.00000005"],
+    [0.999_99, "$1.00"],
+    [1, "$1.00"],
+    [1_234.567, "$1,234.57"],
+    [98_765_432_109.5, "$98,765,432,109.50"]
+  ])("of %s US dollars is %s", (usd, shown) => {
+    assert.strictEqual(money(usd), shown)
+  })
+})

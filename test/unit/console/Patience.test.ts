@@ -1,0 +1,67 @@
+/** How long the admin API waits for what lies in NATS. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Layer } from "effect"
+import { HttpServer } from "effect/http"
+import { HttpApiTest } from "effect/http-api"
+import { TestClock } from "effect/testing"
+import { Admin, CurrentAdmin } from "../../../services/console/api/Admin.ts"
+import { ConsoleApi } from "../../../services/console/api/Api.ts"
+import * as KeyHandlers from "../../../services/console/handlers/KeyHandlers.ts"
+import * as Problems from "../../../services/console/Problems.ts"
+import { RequestLog } from "../../../services/console/handlers/RequestLog.ts"
+import * as UsageHandlers from "../../../services/console/handlers/UsageHandlers.ts"
+import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
+import { KeyStore } from "../../../shared/keys/KeyStore.ts"
+import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
+
+const signedIn = Layer.succeed(
+  Admin,
+  Admin.of({
+    session: (handler) => Effect.provideService(handler, CurrentAdmin, { name: "Ada", session: null }),
+    token: (handler) => Effect.provideService(handler, CurrentAdmin, { name: "Ada", session: null })
+  })
+)
+
+/** The API over counters that take so long to read. */
+const clientOver = (readingMs: number) =>
+  HttpApiTest.groups(ConsoleApi, ["keys", "usage"]).pipe(
+    Effect.provide(
+      Layer.mergeAll(KeyHandlers.layer, UsageHandlers.layer).pipe(
+        Layer.provide([
+          Layer.mock(KeyStore)({ list: Effect.succeed([]) }),
+          Layer.mock(KeyAudit)({ latest: () => Effect.never }),
+          Layer.mock(UsageCounters)({
+            query: () => Effect.as(Effect.sleep(readingMs), []),
+            lastDays: () => Effect.succeed(new Map())
+          }),
+          Layer.mock(RequestLog)({})
+        ]),
+        Layer.provideMerge([signedIn, Problems.layer, HttpServer.layerServices])
+      )
+    )
+  )
+
+const days = { from: "2026-09-01", to: "2026-11-30" }
+
+describe("the admin API", () => {
+  it.effect("waits for counters while they are read: hundreds of keys have some for each of ninety days", () =>
+    Effect.gen(function*() {
+      const client = yield* clientOver(29_000)
+      const keys = yield* Effect.forkChild(client.keys.list())
+      const rows = yield* Effect.forkChild(client.usage.query({ query: { ...days, by: "key" } }))
+      yield* TestClock.adjust("29 seconds")
+      assert.deepStrictEqual(yield* Fiber.join(keys), [])
+      assert.deepStrictEqual(yield* Fiber.join(rows), [])
+    }))
+
+  it.effect("waits for nothing without end", () =>
+    Effect.gen(function*() {
+      const client = yield* clientOver(31_000)
+      const changes = yield* Effect.forkChild(Effect.flip(client.keys.changes()))
+      const keys = yield* Effect.forkChild(Effect.flip(client.keys.list()))
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual((yield* Fiber.join(changes))._tag, "Unavailable")
+      yield* TestClock.adjust("25 seconds")
+      assert.strictEqual((yield* Fiber.join(keys))._tag, "Unavailable")
+    }))
+})

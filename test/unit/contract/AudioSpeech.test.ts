@@ -1,0 +1,74 @@
+/** What a request for speech may hold, field by field. */
+import { assert, describe, it } from "@effect/vitest"
+import { Result, Schema } from "effect"
+import {
+  audioFormats,
+  AudioSpeechRequest,
+  countCharacters,
+  voices
+} from "../../../shared/contract/operations/AudioSpeech.ts"
+import { first, place } from "../../../shared/contract/Mistake.ts"
+
+const decode = Schema.decodeUnknownResult(AudioSpeechRequest)
+
+const right = { model: "m", input: "Hello.", voice: "alloy" }
+
+const refusal = (value: unknown): string | undefined => {
+  const result = decode(value)
+  if (Result.isSuccess(result)) return undefined
+  const { message, path } = first(result.failure.issue, value)
+  return `${place(path)}: ${message}`
+}
+
+describe("accepts", () => {
+  const rights: ReadonlyArray<readonly [string, object]> = [
+    ["what is required alone", {}],
+    ...voices.map((voice) => [`the voice ${voice}`, { voice }] as const),
+    ...audioFormats.map((response_format) => [`the format ${response_format}`, { response_format }] as const),
+    ["the slowest", { speed: 0.25 }],
+    ["the fastest", { speed: 4 }],
+    ["null for what is left out", { response_format: null, speed: null, stream_format: null }],
+    ["sound as the stream's format", { stream_format: "audio" }],
+    ["4,096 characters", { input: "x".repeat(4_096) }],
+    ["4,096 characters of two UTF-16 units each", { input: "🙂".repeat(4_096) }],
+    ["fields that it does not know", { instructions: "cheerful" }]
+  ]
+  for (const [title, fields] of rights) {
+    it(title, () => assert.isUndefined(refusal({ ...right, ...fields })))
+  }
+})
+
+describe("refuses", () => {
+  const wrongs: ReadonlyArray<readonly [string, object, RegExp]> = [
+    ["no model", { model: undefined }, /^model: /],
+    ["an empty model", { model: "" }, /^model: /],
+    ["no input", { input: undefined }, /^input: /],
+    ["an empty input", { input: "" }, /^input: /],
+    ["an input that is no text", { input: ["Hello."] }, /^input: /],
+    ["4,097 characters", { input: "x".repeat(4_097) }, /^input: must be a string of 1 to 4096 characters$/],
+    ["4,097 emoji", { input: "🙂".repeat(4_097) }, /^input: must be a string of 1 to 4096 characters$/],
+    ["a million characters", { input: "x".repeat(1_000_000) }, /^input: must be a string of 1 to 4096 characters$/],
+    ["no voice", { voice: undefined }, /^voice: /],
+    ["null for the voice", { voice: null }, /^voice: /],
+    ["a voice of another provider", { voice: "coral" }, /^voice: .*"alloy".*"shimmer"/],
+    ["a voice of one's own", { voice: { id: "voice_1" } }, /^voice: /],
+    ["another format", { response_format: "ogg" }, /^response_format: .*"mp3".*"pcm"/],
+    ["too slow", { speed: 0.24 }, /^speed: /],
+    ["too fast", { speed: 4.01 }, /^speed: /],
+    ["a speed that is no number", { speed: "1" }, /^speed: /],
+    ["server-sent events", { stream_format: "sse" }, /^stream_format: /]
+  ]
+  for (const [title, fields, expected] of wrongs) {
+    it(title, () => {
+      const { ...value } = { ...right, ...fields }
+      const present = Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined))
+      assert.match(refusal(present) ?? "accepted", expected)
+    })
+  }
+})
+
+it("counts code points", () => {
+  for (const text of ["", "abc", "ä🙂字", "👩‍👩‍👧", "\ud83d", "\ud83d🙂\ude42"]) {
+    assert.strictEqual(countCharacters(text), [...text].length)
+  }
+})

@@ -1,0 +1,93 @@
+/** Whatever a client can be told names what it is about, in words for people and of nothing inside. */
+import { assert, describe, it } from "@effect/vitest"
+import { Predicate } from "effect"
+import * as ErrorEnvelope from "../../../services/ingress/errors/ErrorEnvelope.ts"
+import * as IngressError from "../../../services/ingress/errors/IngressError.ts"
+import * as JobError from "../../../shared/contract/JobError.ts"
+
+const provider = "acme"
+
+const failures = JobError.ProviderFailed.fields.reason.literals
+const phases = ["connect", "first byte", "idle", "total"] as const
+const unreadable = ["syntax", "headers", "extensions", "timeout"] as const
+
+/** Every error, in each of its forms, with what its message must name. */
+const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: ReadonlyArray<string>]> = [
+  [new JobError.InvalidRequest({ message: "n: must be a number", param: "n", code: "invalid_value" }), "n"],
+  [new JobError.ModelNotFound({ model: "gpt-9" }), "gpt-9", "/v1/models"],
+  [new JobError.ReferenceNotFound({ param: "previous_response_id" }), "previous_response_id"],
+  [
+    new JobError.ProviderRejected({ provider, status: 400, message: "too long", type: null, param: null, code: null }),
+    "too long"
+  ],
+  [new JobError.ProviderRateLimited({ provider, retryAfterMs: null }), provider],
+  [new JobError.ProviderRateLimited({ provider, retryAfterMs: 1_500 }), provider, "2 s"],
+  ...failures.map((reason) =>
+    [new JobError.ProviderFailed({ provider, reason, status: 503, retryAfterMs: null }), provider] as const
+  ),
+  ...phases.map((phase) => [new JobError.ProviderTimeout({ provider, phase }), provider] as const),
+  [new JobError.QueueFull({ retryAfterMs: 2_000 }), "waiting", "2 s"],
+  [new JobError.QueueTimeout({ retryAfterMs: 2_000 }), "in time", "2 s"],
+  [new JobError.WorkerLost(), "worker", "again"],
+  [new JobError.PoisonJob(), "Two workers", "Do not send it again", "x-request-id"],
+  [new JobError.AnswerLost(), "answer", "again"],
+  [new JobError.Cancelled(), "cancelled"],
+  [new JobError.Unavailable({ retryAfterMs: 100 }), "gateway", "1 s"],
+  [new JobError.InternalError(), "gateway", "x-request-id"],
+  [new IngressError.KeyMissing(), "API key", "Authorization"],
+  [new IngressError.KeyInvalid(), "API key"],
+  [new IngressError.KeyInactive({ reason: "disabled" }), "API key", "disabled"],
+  [new IngressError.KeyInactive({ reason: "expired" }), "API key", "expired"],
+  [new IngressError.ModelNotAllowed({ model: "gpt-9" }), "gpt-9", "/v1/models"],
+  [
+    new IngressError.LimitReached({ limit: "requests", most: 600, retryAfterMs: 100 }),
+    "600 requests per minute",
+    "1 s"
+  ],
+  [new IngressError.LimitReached({ limit: "concurrent", most: 6, retryAfterMs: 100 }), "6 requests at the same time"],
+  [new IngressError.BudgetSpent({ budgetUsd: 250, retryAfterMs: 100 }), "250 USD", "month"],
+  [new IngressError.BodyTooLarge({ limitBytes: 1_024 }), "1024 bytes"],
+  [new IngressError.MediaTypeUnsupported(), "Content-Type"],
+  [new IngressError.RouteNotFound({ method: "GET", path: "/v3", meant: undefined }), "GET /v3", "/docs"],
+  [
+    new IngressError.RouteNotFound({ method: "GET", path: "/models", meant: "/v1/models" }),
+    "GET /models",
+    "/v1/models"
+  ],
+  [new IngressError.LinkRefused({ reason: "expired" }), "link", "expired"],
+  [new IngressError.LinkRefused({ reason: "forged" }), "link", "signature"],
+  [new IngressError.FileNotFound(), "file"],
+  [
+    new IngressError.TokensOverLimit({ tokens: 8_000, fields: ["max_tokens", "n"], most: 3_000 }),
+    "'max_tokens' and 'n'",
+    "8000",
+    "3000 tokens per minute"
+  ],
+  [new IngressError.TaskNotFound(), "task"],
+  [new IngressError.TaskNotCompleted({ status: "queued" }), "task", "queued"],
+  [new IngressError.IdempotencyKeyReused(), "idempotency key"],
+  [new IngressError.RangeNotSatisfiable({ size: 48 }), "range", "48 bytes"],
+  ...unreadable.map((reason) => [new IngressError.RequestUnreadable({ reason }), "request"] as const)
+]
+
+/** Words of the code, and of the libraries under it. */
+const inside =
+  /Error\b|Expected|undefined|null|Cause|Schema|Effect|NATS|JetStream|\bjob\b|[A-Z][a-z]+[A-Z]|file:|node_modules/
+
+describe("the message", () => {
+  it.each(table.map(([error, ...names]) => [error._tag, error, names] as const))("of %s", (tag, error, names) => {
+    const { message } = ErrorEnvelope.toFields(error)
+    for (const name of names) assert.include(message.toLowerCase(), name.toLowerCase())
+    assert.notInclude(message, tag)
+    assert.notMatch(message, inside)
+  })
+
+  it("is there for every error", () => {
+    const classes = Object.values({ ...JobError, ...IngressError }).filter((member) =>
+      Predicate.isFunction(member) && Predicate.hasProperty(member, "identifier")
+    )
+    const tags = new Set<unknown>(table.map(([{ _tag }]) => _tag))
+    assert.isAbove(classes.length, 25)
+    assert.deepStrictEqual(classes.map(({ name }) => name).filter((name) => !tags.has(name)), [])
+  })
+})

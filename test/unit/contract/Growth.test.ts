@@ -1,0 +1,237 @@
+/**
+ * That ten times as much costs about ten times as much: every decoder, translator, scanner and engine on 1,000, 10,000 and
+ * 100,000 elements of whatever a client can have many of.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Result, Schema } from "effect"
+import { Headers } from "effect/http"
+import * as ChatEngine from "../../../services/chat/LocalChat.ts"
+import { summarise } from "../../../services/chat/Summary.ts"
+import * as Embedder from "../../../services/embeddings/Engine.ts"
+import { readInstruction } from "../../../services/images/Operations.ts"
+import * as RequestBody from "../../../services/ingress/request/RequestBody.ts"
+import * as Reranker from "../../../services/rerank/Engine.ts"
+import { operationNamed } from "../../../shared/contract/operations/operations.ts"
+import { tokenEstimate } from "../../../shared/contract/TokenEstimate.ts"
+import { anthropic } from "../../../shared/provider/protocols/anthropic/Anthropic.ts"
+import * as ChatOverEngine from "../../../shared/provider/dialects/conversation/ChatOverEngine.ts"
+import { chatCompletions } from "../../../shared/provider/dialects/openai/ChatCompletions.ts"
+import { chatCompletionsProvider } from "../../../shared/provider/dialects/openai/ChatCompletionsProvider.ts"
+import { completions } from "../../../shared/provider/dialects/openai/Completions.ts"
+import type {
+  AnswerEncoder,
+  AnswerIdentity,
+  ClientDialect,
+  ProviderDialect
+} from "../../../shared/provider/dialects/conversation/Dialect.ts"
+import { generateContent } from "../../../shared/provider/dialects/gemini/GenerateContent.ts"
+import { generateContentProvider } from "../../../shared/provider/dialects/gemini/GenerateContentProvider.ts"
+import { Losses } from "../../../shared/provider/dialects/conversation/Losses.ts"
+import { messages } from "../../../shared/provider/dialects/anthropic/Messages.ts"
+import { messagesProvider } from "../../../shared/provider/dialects/anthropic/MessagesProvider.ts"
+import type { ModelEvent } from "../../../shared/provider/dialects/conversation/ModelEvent.ts"
+import { toOptions } from "../../../shared/provider/protocols/ai-sdk/AiSdkPrompt.ts"
+import { gemini } from "../../../shared/provider/protocols/gemini/Gemini.ts"
+import { JsonOutline } from "../../../shared/provider/json/JsonOutline.ts"
+import { LocalEngines } from "../../../shared/provider/protocols/local/Local.ts"
+import * as MultipartText from "../../../shared/provider/protocols/openai/MultipartText.ts"
+import { openAi } from "../../../shared/provider/protocols/openai/OpenAi.ts"
+import type { Call } from "../../../shared/provider/call/Protocol.ts"
+import { SseFrames } from "../../../shared/provider/transport/SseFrames.ts"
+import * as TokenEstimate from "../../../shared/provider/call/TokenEstimate.ts"
+import * as TranslationWarnings from "../../../shared/provider/call/TranslationWarnings.ts"
+import { userOf } from "../../../shared/provider/call/UserOf.ts"
+import { callLocally } from "../../fixture/calls/LocalCall.ts"
+import { growth, type Work } from "../../fixture/Growth.ts"
+import { type Shape, shapes } from "../../fixture/Shapes.ts"
+
+/** Linear is 1, `n log n` about 1.1, and the square 2. */
+const steepest = 1.5
+
+const test = (name: string, work: (elements: number) => Work) =>
+  it(name, { timeout: 120_000 }, async () => {
+    const { exponent, milliseconds } = await growth(work)
+    assert.isBelow(exponent, steepest, `${name} took ${milliseconds.map((each) => each.toFixed(1)).join(", ")} ms`)
+  })
+
+const bytesOf = ({ body }: Shape, elements: number): Buffer => Buffer.from(JSON.stringify(body(elements)))
+
+const callOf = ({ sample }: Shape, body: Uint8Array): Call => ({
+  operation: operationNamed(sample.operation)!,
+  model: sample.model,
+  workload: operationNamed(sample.operation)!.workloads[0],
+  tenant: "key_test",
+  contentType: "application/json",
+  body,
+  endpoint: { name: "local", provider: { protocol: "local" }, model: "upstream" }
+})
+
+/** What a worker may find hard to read. */
+const forWorkers = shapes.filter(({ isOwn, sample }) => isOwn || sample.operation === "chat.completions")
+
+const nameOf = ({ name, sample }: Shape): string => `${sample.operation}: ${name}`
+
+describe("ingress decodes", () => {
+  for (const shape of shapes) {
+    const operation = operationNamed(shape.sample.operation)!
+    test(nameOf(shape), (elements) => {
+      const bytes = bytesOf(shape, elements)
+      return () => Effect.runPromise(Effect.result(RequestBody.decode(operation, Headers.empty, bytes)))
+    })
+  }
+})
+
+describe("a worker looks through", () => {
+  const relays = [openAi, anthropic, gemini]
+  for (const shape of forWorkers) {
+    test(nameOf(shape), (elements) => {
+      const bytes = bytesOf(shape, elements)
+      return () => {
+        // not the same bytes, of which something may be remembered
+        const call = callOf(shape, Uint8Array.from(bytes))
+        const outline = new JsonOutline()
+        outline.push(call.body)
+        const fields = outline.fields ?? {}
+        return [
+          userOf(call),
+          TokenEstimate.of(call),
+          relays.map(({ relayed }) => relayed(call)),
+          tokenEstimate(call.operation, call.body.length, (name) => fields[name])
+        ]
+      }
+    })
+  }
+})
+
+// each is only ever given what it has decoded itself
+const clients = {
+  "chat.completions": chatCompletions,
+  "completions": completions,
+  "messages": messages,
+  "generateContent": generateContent
+} as unknown as Readonly<Record<string, ClientDialect<unknown>>>
+
+describe("a worker translates", () => {
+  const providers: Readonly<Record<string, ProviderDialect<object> | undefined>> = {
+    openai: chatCompletionsProvider as ProviderDialect<object>,
+    anthropic: messagesProvider as ProviderDialect<object>,
+    gemini: generateContentProvider as ProviderDialect<object>,
+    sdk: undefined
+  }
+  for (const shape of forWorkers) {
+    const client = clients[shape.sample.operation]
+    if (client === undefined) continue
+    const decode = Schema.decodeUnknownResult(client.request)
+    test(nameOf(shape), (elements) => {
+      const json: unknown = JSON.parse(JSON.stringify({ model: "m", ...shape.body(elements) }))
+      const decoded = decode(json)
+      return () => {
+        if (Result.isFailure(decoded)) return undefined
+        return Object.values(providers).map((provider) => {
+          const losses = new Losses("ordinary", client.settings)
+          losses.note(json, client.fates)
+          const conversations = [client.toConversation(decoded.success, losses)].flat()
+          const sent = conversations.map((conversation) =>
+            provider === undefined
+              ? toOptions(conversation, "v4", losses)
+              : provider.toRequest(conversation, { model: "m", streams: false, losses }, {})
+          )
+          return [JSON.stringify(sent), TranslationWarnings.toHeaders(losses.warnings)]
+        })
+      }
+    })
+  }
+})
+
+const identity: AnswerIdentity = { id: "1", created: 1, model: "m", fingerprint: undefined }
+
+describe("a worker writes", () => {
+  const user = [{ role: "user" as const, content: "How do bees dance?" }]
+  const encoders: Readonly<Record<string, () => AnswerEncoder>> = {
+    "chat completions": () => chatCompletions.encoder({ model: "m", messages: user }, identity),
+    "messages": () => messages.encoder({ model: "m", max_tokens: 1, messages: user }, identity),
+    "generateContent": () => generateContent.encoder({ contents: [{ parts: [{ text: "How?" }] }] }, identity)
+  }
+  const eventsOf: Readonly<Record<string, (count: number) => ReadonlyArray<ModelEvent>>> = {
+    "pieces of text": (count) => Array.from({ length: count }, () => ({ type: "text", choice: 0, delta: "bees " })),
+    "pieces of thought": (count) =>
+      Array.from({ length: count }, () => ({ type: "reasoning", choice: 0, delta: "bees " })),
+    "tool calls": (count) =>
+      Array.from({ length: count }, (_, call): ReadonlyArray<ModelEvent> => [
+        { type: "toolCall", choice: 0, call, id: `c${call}`, name: "f" },
+        { type: "toolArguments", choice: 0, call, delta: "{}" }
+      ]).flat()
+  }
+  for (const [client, encoder] of Object.entries(encoders)) {
+    for (const [name, events] of Object.entries(eventsOf)) {
+      test(`${name} for a client of ${client}`, (elements) => {
+        const all = events(elements)
+        return () => {
+          const streamed = encoder()
+          let frames = 0
+          for (const event of all) frames += streamed.frames(event).length
+          return [frames, JSON.stringify(encoder().body(all))]
+        }
+      })
+    }
+  }
+})
+
+describe("a worker reads", () => {
+  const calls = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({ index, id: `c${index}`, function: { name: "f", arguments: "{}" } }))
+  test("tool calls of an answer", (elements) => {
+    const answer = { choices: [{ index: 0, message: { tool_calls: calls(elements) }, finish_reason: "tool_calls" }] }
+    return () => chatCompletionsProvider.decoder().whole(answer)
+  })
+  test("a frame of many lines in many pieces", (elements) => {
+    const line = Buffer.from("data: bees\n")
+    return () => {
+      const frames = new SseFrames()
+      for (let at = 0; at < elements; at++) frames.push(line)
+      return frames.push(Buffer.from("\n"))
+    }
+  })
+  test("parts of a form that have no value", (elements) => {
+    const part = "\r\n--b\r\ncontent-disposition: form-data; name=\"a\""
+    const body = Buffer.from(`${part.repeat(elements)}\r\n--b--\r\n`)
+    return () => MultipartText.names(body, "multipart/form-data; boundary=b")
+  })
+})
+
+describe("a built-in engine answers", { timeout: 300_000 }, () => {
+  const chatEngine = Layer.effect(
+    LocalEngines,
+    Effect.map(ChatEngine.LocalChat, (engine) => {
+      const answer = { answer: (request: { readonly conversation: never }) => engine.answer(request.conversation, {}) }
+      const options = { fingerprint: undefined, isLenient: true }
+      return LocalEngines.of({
+        performs: new Map(
+          Object.values(clients).map((client) => ChatOverEngine.make(answer as never, client, options))
+        )
+      })
+    })
+  ).pipe(Layer.provide(ChatEngine.LocalChat.layer))
+  const engines: Readonly<Record<string, Layer.Layer<LocalEngines>>> = {
+    ...Object.fromEntries(Object.keys(clients).map((name) => [name, chatEngine])),
+    "embeddings": Embedder.layer,
+    "rerank": Reranker.layer
+  }
+  for (const shape of forWorkers) {
+    const engine = engines[shape.sample.operation]
+    if (engine === undefined) continue
+    test(nameOf(shape), (elements) => {
+      const body = { model: shape.sample.model, ...shape.body(elements) }
+      const operation = operationNamed(shape.sample.operation)!
+      return () => Effect.runPromiseExit(callLocally(engine, operation, shape.sample.model, body))
+    })
+  }
+  test("a compaction with instructions of many words", (elements) => {
+    const text = Array.from({ length: elements }, (_, i) => `Bees of hive${i} dance.`).join(" ")
+    return () => Effect.runPromise(summarise([{ text, origin: "assistant" }], text))
+  })
+  test("an instruction of many clauses", (elements) => {
+    const text = "put it 1     up, ".repeat(elements)
+    return () => readInstruction(text)
+  })
+})

@@ -1,0 +1,181 @@
+/** The OpenAPI document: well formed, complete, and true in its examples. */
+import { assert, describe, it } from "@effect/vitest"
+import { createConfig, lintFromString } from "@redocly/openapi-core"
+import { Ajv2020 } from "ajv/dist/2020.js"
+import { type Context, Effect, Layer, Result, Schema } from "effect"
+import { HttpRouter } from "effect/http"
+import { Admission } from "../../../services/ingress/request/Admission.ts"
+import { Drain } from "../../../services/ingress/answer/Drain.ts"
+import { routes } from "../../../services/ingress/Ingress.ts"
+import { document } from "../../../services/ingress/reference/Document.ts"
+import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
+import { Nats } from "../../../shared/nats/Nats.ts"
+import { Presence } from "../../../shared/bus/provision/Presence.ts"
+import { TaskQueue } from "../../../shared/bus/tasks/TaskQueue.ts"
+import type { Parameter } from "../../../services/ingress/reference/Route.ts"
+import { versionPattern } from "../../../shared/contract/operations/Messages.ts"
+import { Models } from "../../../shared/catalogue/Models.ts"
+import { operations } from "../../../shared/contract/operations/operations.ts"
+import { ResultFiles } from "../../../shared/files/ResultFiles.ts"
+import { SignedUrl } from "../../../shared/files/SignedUrl.ts"
+import { KeyRing } from "../../../shared/keys/KeyRing.ts"
+import { VideoTasks } from "../../../shared/tasks/VideoTasks.ts"
+
+const described = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.keys(methods).map((method) => ({ method: method.toUpperCase(), path }))
+)
+
+/** What the ingress gives its router, though nothing of what stands behind is there. */
+const served = Effect.gen(function*() {
+  const router = yield* HttpRouter.make
+  const routes: Array<{ readonly method: string; readonly path: string }> = []
+  const recording = HttpRouter.HttpRouter.of({
+    ...router,
+    add: (method, path, handler, options) => {
+      routes.push({ method, path })
+      return router.add(method, path, handler, options)
+    },
+    addAll: (added) => {
+      routes.push(...added)
+      return router.addAll(added)
+    }
+  })
+  yield* Layer.build(everything).pipe(Effect.provideService(HttpRouter.HttpRouter, recording))
+  return routes
+}).pipe(Effect.scoped)
+
+/** Routes hold on to what they stand on, and call nothing of it before there is a request. */
+const untouched = <I, S>(service: Context.Service<I, S>) => Layer.succeed(service, {} as S)
+
+const everything = routes.pipe(
+  Layer.provide([
+    untouched(Admission),
+    untouched(Models),
+    untouched(Drain),
+    untouched(JobClient),
+    untouched(KeyRing),
+    untouched(Nats),
+    untouched(ResultFiles),
+    untouched(SignedUrl),
+    untouched(TaskQueue),
+    untouched(VideoTasks),
+    Layer.mock(Presence, { tell: () => Effect.void })
+  ])
+)
+
+const message = (text: string) => ({ role: "user", content: [{ text }] })
+
+/** As the router writes it: a model's name is whatever is left, any other parameter is a segment. */
+const asRoute = (path: string): string => path.replace(/\{model\}.*$/, "*").replaceAll(/\{task_id\}|\{id\}/g, ":id")
+
+describe("the OpenAPI document", () => {
+  it("has nothing that a linter complains of", async () => {
+    const config = await createConfig({ extends: ["recommended"] })
+    const problems = await lintFromString({ source: JSON.stringify(document), config })
+    const said = problems.map(({ location: [at], message, ruleId }) => `${ruleId}: ${message} (${at?.pointer})`)
+    assert.deepStrictEqual(said, [])
+  })
+
+  it.effect("describes every route of the ingress and no other", () =>
+    Effect.gen(function*() {
+      const routes = new Set((yield* served).map(({ method, path }) => `${method} ${path}`))
+      // the router serves the path above a wildcard as well
+      const wild = [...routes].filter((route) => route.endsWith("/*")).map((route) => route.slice(0, -2))
+      const mentioned = described.map(({ method, path }) => `${method} ${asRoute(path)}`)
+      assert.sameMembers([...new Set(mentioned)].filter((route) => !wild.includes(route)), [...routes])
+    }))
+
+  it("has an example for each form of each operation, which its own schema takes", () => {
+    for (const { examples, form, name, paths: [path], request, response, responseTypes, streams } of operations) {
+      const decode = Schema.decodeUnknownResult(request)
+      const decodeForm = form === undefined ? undefined : Schema.decodeUnknownResult(form)
+      const decodeAnswer = Schema.decodeUnknownResult(response as Schema.Codec<unknown, unknown>)
+      const all = Object.entries(examples)
+      assert.strictEqual(all.some(([, { isForm }]) => isForm === true), form !== undefined, name)
+      assert.isTrue(responseTypes !== undefined || all.some(([, { answer }]) => answer !== undefined), name)
+      for (const [what, { answer, body, isForm = false, model }] of all) {
+        const whole = path.includes("{model}") ? body : { model, ...body }
+        const decoded = isForm ? decodeForm?.(formOf(whole)) : decode(whole)
+        assert.isTrue(decoded !== undefined && Result.isSuccess(decoded), `${name}, ${what}`)
+        if (answer === undefined) continue
+        assert.strictEqual(typeof answer === "string", streams(body), `${name}, ${what}`)
+        if (typeof answer === "object") assert.isTrue(Result.isSuccess(decodeAnswer(answer)), `${name}, ${what}`)
+      }
+    }
+  })
+})
+
+/** Bodies that the code refuses for what a schema can say, by the name of the schema and what is wrong. */
+const wrong: ReadonlyArray<readonly [what: string, operation: string, body: Readonly<Record<string, unknown>>]> = [
+  ["an odd width", "video.generations", { prompt: "a", width: 101 }],
+  ["an odd height", "video.generations", { prompt: "a", height: 101 }],
+  ["a size that is no size", "images.generations", { prompt: "a", size: "big" }],
+  ["a prompt in both forms", "images.generations", { prompt: "a", input: { messages: [message("a")] } }],
+  ["no prompt", "images.generations", {}],
+  ["no prompt but null", "images.generations", { prompt: null }],
+  ["a piece that is text and picture", "images.generations", {
+    input: { messages: [{ role: "user", content: [{ text: "a", image: "b" }] }] }
+  }],
+  ["no picture", "images.edits", { prompt: "a" }],
+  ["too many pictures", "images.edits", { prompt: "a", image: Array.from({ length: 17 }, () => "a") }],
+  ["a text that is too long", "audio.speech", { input: "😀".repeat(4_097), voice: "nova" }],
+  ["no content of a user", "chat.completions", { messages: [{ role: "user" }] }],
+  ["null for the content of a user", "chat.completions", { messages: [{ role: "user", content: null }] }],
+  ["a tool's message without its call", "chat.completions", { messages: [{ role: "tool", content: "a" }] }],
+  ["no content of a kept message", "responses.compact", { input: [{ role: "user" }] }],
+  ["an aspect ratio that is none", "generateContent", {
+    contents: [{ parts: [{ text: "a" }] }],
+    generationConfig: { imageConfig: { aspectRatio: "wide" } }
+  }]
+]
+
+const right: ReadonlyArray<readonly [operation: string, body: Readonly<Record<string, unknown>>]> = [
+  ["video.generations", { prompt: "a", width: 100, height: 64 }],
+  ["images.generations", { prompt: "a", size: "64*128" }],
+  ["images.generations", { prompt: "a", size: "auto", input: null }],
+  ["images.generations", { input: { messages: [message("a")] } }],
+  ["images.edits", { prompt: "a", image: "b", input: null }],
+  ["audio.speech", { input: "😀".repeat(4_096), voice: "nova" }],
+  ["chat.completions", { messages: [{ role: "assistant" }, { role: "tool", content: "a", tool_call_id: "b" }] }]
+]
+
+describe("the schemas of the OpenAPI document", () => {
+  const ajv = new Ajv2020({ strict: false })
+  ajv.addSchema(document, "document")
+  const operationOf = (name: string) => operations.find((one) => one.name === name) ?? assert.fail(`no ${name}`)
+  /** Whether the document and the code take a body. */
+  const taken = (name: string, body: object) => {
+    const { paths: [path], request } = operationOf(name)
+    const whole = path.includes("{model}") ? body : { model: "a", ...body }
+    const pointer = `/paths/${path.replaceAll("/", "~1")}/post/requestBody/content/application~1json/schema`
+    const validate = ajv.compile({ $ref: `document#${encodeURI(pointer)}` })
+    return {
+      document: validate(whole),
+      code: Result.isSuccess(Schema.decodeResult(request as Schema.Codec<unknown, unknown>)(whole))
+    }
+  }
+
+  it.each(wrong)("refuse %s, as the code does", (_, operation, body) => {
+    assert.deepStrictEqual(taken(operation, body), { document: false, code: false })
+  })
+
+  it.each(right)("of %s take what the code takes", (operation, body) => {
+    assert.deepStrictEqual(taken(operation, body), { document: true, code: true })
+  })
+
+  it("say that one of the headers of the version is needed, and its pattern", () => {
+    const parameters = document.paths["/v1/messages"]?.["post"]?.parameters ?? []
+    const versions = parameters.filter((one): one is Parameter => "name" in one && one.name.endsWith("-version"))
+    assert.deepStrictEqual(versions.map(({ name }) => name), ["vendor-version", "anthropic-version"])
+    for (const { description, schema } of versions) {
+      assert.match(description, /Required, unless (vendor|anthropic)-version is sent/)
+      assert.deepInclude(schema, { pattern: versionPattern.source })
+    }
+  })
+})
+
+const formOf = (fields: Readonly<Record<string, unknown>>): FormData => {
+  const form = new FormData()
+  for (const [name, value] of Object.entries(fields)) form.append(name, String(value))
+  return form
+}

@@ -1,0 +1,34 @@
+/** The Dockerfile is free of what a linter finds, and of what `.dockerignore` keeps from it. */
+import { assert, describe, it } from "@effect/vitest"
+import { Copy, DockerfileParser } from "dockerfile-ast"
+import { validate } from "dockerfile-utils"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+
+const project = join(import.meta.dirname, "../../..")
+const text = readFileSync(join(project, "deploy/Dockerfile"), "utf8")
+const instructions = DockerfileParser.parse(text).getInstructions()
+
+describe("the Dockerfile", () => {
+  it("has no mistake", () => {
+    assert.deepStrictEqual(validate(text), [])
+  })
+
+  it("pins what it is based on by version and digest, and is based on nothing else", () => {
+    const image = instructions.find((one) => one.getInstruction() === "ARG")?.getArgumentsContent()
+    assert.match(image ?? "", /^NODE_IMAGE=docker\.io\/library\/node:\d+\.\d+\.\d+-[\w-]+@sha256:[0-9a-f]{64}$/)
+    const bases = instructions.filter((one) => one.getInstruction() === "FROM").map((one) =>
+      one.getArgumentsContent() ?? ""
+    )
+    const stages = bases.flatMap((base) => / AS (\S+)$/.exec(base)?.[1] ?? [])
+    for (const base of bases) assert.include(["${NODE_IMAGE}", ...stages], base.replace(/ AS .*$/, ""))
+  })
+
+  it("copies from the project only what .dockerignore lets through", () => {
+    const allowed = readFileSync(join(project, ".dockerignore"), "utf8").match(/^!.+$/gm)?.map((line) => line.slice(1))
+    const copied = instructions
+      .filter((one) => one instanceof Copy && one.getFromFlag() === null)
+      .flatMap((one) => one.getArguments().slice(0, -1).map((argument) => argument.getValue()))
+    assert.deepStrictEqual([...new Set(copied)].toSorted(), allowed?.toSorted())
+  })
+})

@@ -1,0 +1,385 @@
+/** A limit holds over all replicas together, in every window, and leaves nothing unused that is asked for. */
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Exit, Fiber, Random } from "effect"
+import { TestClock } from "effect/testing"
+import type { Limit } from "../../../shared/limits/Limits.ts"
+import type { LimitReached, Taken } from "../../../shared/limits/Share.ts"
+import { Log, type Replica, replica, TestStore } from "../../fixture/calls/Replicas.ts"
+
+const minute = 60_000
+/** A unit counts for so much longer than a minute, and then it takes a moment to be had. */
+const slackMs = 2_000
+const perMinute = (limit: number): Limit => ({ key: "requests", limit, windowMs: minute })
+const atOnce = (limit: number): Limit => ({ key: "calls", limit, windowMs: 0 })
+
+const replicas = (store: TestStore, count: number) =>
+  Effect.forEach(Array.from({ length: count }), () => replica(store))
+
+/** Takes, waiting for up to so many milliseconds. */
+const takeWithin = (
+  { limits }: Replica,
+  limit: Limit,
+  withinMs: number,
+  units = 1
+): Effect.Effect<Taken, LimitReached> =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) => limits.take(limit, units, now + withinMs))
+
+/** What comes of it when a moment has passed. */
+const soon = <A, E>(effect: Effect.Effect<A, E>) =>
+  Effect.gen(function*() {
+    const fiber = yield* Effect.forkChild(effect)
+    yield* TestClock.adjust("1 second")
+    return yield* Fiber.join(fiber)
+  })
+
+const fourTimes = <A, E>(effect: Effect.Effect<A, E>) => Effect.forEach([1, 2, 3, 4], () => effect)
+
+/** Asks again and again, with so many askers at each replica, and waits as long as it takes. */
+const patient = (log: Log, all: ReadonlyArray<Replica>, limit: Limit, askers: number) =>
+  Effect.forEach(
+    all.flatMap((one) => Array.from({ length: askers }, () => one)),
+    (one) => Effect.forever(Effect.andThen(takeWithin(one, limit, 10 * minute), log.note)),
+    { concurrency: "unbounded" }
+  ).pipe(Effect.ignore, Effect.forkChild)
+
+/** Requests that come at random, so many a minute over all replicas, and are turned away where there is no room. */
+const impatient = (log: Log, all: ReadonlyArray<Replica>, limit: Limit, aMinute: number) =>
+  Effect.forever(Effect.gen(function*() {
+    yield* Effect.sleep(-Math.log(1 - (yield* Random.next)) * minute / aMinute)
+    const one = all[yield* Random.nextIntBetween(0, all.length - 1)]!
+    yield* takeWithin(one, limit, 100).pipe(Effect.andThen(log.note), Effect.ignore, Effect.forkChild)
+  })).pipe(Effect.forkChild)
+
+describe("a limit per minute", () => {
+  const waiting = [[60, 4, 30], [60, 1, 100], [100, 4, 50], [3, 4, 2], [1, 4, 3], [600, 8, 50]] as const
+  it.effect.each(waiting)(
+    "holds and is used up where everybody waits: %s over %s replicas",
+    ([limit, count, askers]) =>
+      Effect.gen(function*() {
+        const log = new Log()
+        yield* patient(log, yield* replicas(yield* TestStore.make(), count), perMinute(limit), askers)
+        yield* TestClock.adjust(3 * minute)
+        assert.isAtMost(log.windows(minute).most, limit)
+        assert.isAtLeast(log.windows(minute + slackMs, 3 * minute).least, limit)
+        assert.isAtLeast(log.at.length, 3 * limit)
+      })
+  )
+
+  const turnedAway = [[100, 4, 300], [60, 4, 180], [500, 4, 1_500], [10, 4, 50]] as const
+  it.effect.each(turnedAway)(
+    "holds and is used up where what is too much is turned away: %s over %s replicas of %s",
+    ([limit, count, aMinute]) =>
+      Effect.gen(function*() {
+        const log = new Log()
+        yield* impatient(log, yield* replicas(yield* TestStore.make(), count), perMinute(limit), aMinute)
+        yield* TestClock.adjust(3 * minute)
+        assert.isAtMost(log.windows(minute).most, limit)
+        assert.isAtLeast(log.at.length, 3 * limit * 0.95)
+      })
+  )
+
+  it.effect("costs few writes where it is far from being reached", () =>
+    Effect.gen(function*() {
+      const store = yield* TestStore.make()
+      const log = new Log()
+      yield* impatient(log, yield* replicas(store, 4), perMinute(10_000), 1_000)
+      yield* TestClock.adjust(2 * minute)
+      assert.isAtLeast(log.at.length, 1_800)
+      assert.isAtMost(store.writes, log.at.length / 20)
+    }))
+
+  it.effect("lets one replica have what another did not use", () =>
+    Effect.gen(function*() {
+      const [one, other] = yield* replicas(yield* TestStore.make(), 2)
+      const log = new Log()
+      yield* soon(takeWithin(one!, perMinute(60), 1_000))
+      // what it took ahead is returned when it cannot be used any more
+      yield* TestClock.adjust("11 seconds")
+      yield* patient(log, [other!], perMinute(60), 60)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(log.at.length, 59)
+    }))
+
+  it.effect("holds where a replica dies with units in hand, which come back a window later", () =>
+    Effect.gen(function*() {
+      const [dying, other] = yield* replicas(yield* TestStore.make(), 2)
+      const log = new Log()
+      yield* soon(
+        Effect.forEach([1, 2, 3], () => Effect.andThen(takeWithin(dying!, perMinute(60), 1_000), log.note))
+      )
+      dying!.cutOff()
+      yield* patient(log, [other!], perMinute(60), 60)
+      yield* TestClock.adjust("1 second")
+      assert.isAtLeast(log.at.length, 57)
+      yield* TestClock.adjust("3 minutes")
+      assert.isAtMost(log.windows(minute).most, 60)
+      assert.isAtLeast(log.windows(minute, 182_000).most, 60)
+    }))
+
+  it.effect("is never exceeded while the ledger is out of reach, and nobody waits longer than he said", () =>
+    Effect.gen(function*() {
+      const store = yield* TestStore.make()
+      const all = yield* replicas(store, 4)
+      const log = new Log()
+      yield* impatient(log, all, perMinute(60), 600)
+      yield* TestClock.adjust("1 second")
+      store.isAway = true
+      yield* TestClock.adjust("2 minutes")
+      const last = Math.max(...log.at)
+      // what was in hand could be used for as long as it was given for
+      assert.isBelow(last, 12_000)
+      const refused = yield* Effect.forkChild(Effect.exit(takeWithin(all[0]!, perMinute(60), 5_000)))
+      yield* TestClock.adjust("5 seconds")
+      assert.isTrue(Exit.isFailure(yield* Fiber.join(refused)))
+      store.isAway = false
+      yield* TestClock.adjust("3 minutes")
+      assert.isAtMost(log.windows(minute).most, 60)
+      assert.isAtLeast(log.windows(minute, 5 * minute + 6_000).most, 57)
+    }))
+
+  it.effect("is not written to again and again while the ledger is out of reach: it is read first", () =>
+    Effect.gen(function*() {
+      const store = yield* TestStore.make()
+      const log = new Log()
+      yield* impatient(log, yield* replicas(store, 1), perMinute(60), 600)
+      yield* TestClock.adjust("5 seconds")
+      assert.isAbove(store.attempts, 1)
+      store.isAway = true
+      const { attempts } = store
+      yield* TestClock.adjust("1 hour")
+      assert.isAtMost(store.attempts - attempts, 1)
+      store.isAway = false
+      yield* TestClock.adjust("2 minutes")
+      assert.isAtMost(log.windows(minute).most, 60)
+      assert.isAtLeast(log.windows(minute, 60 * minute).most, 50)
+    }))
+
+  it.effect("is never exceeded where it is not known which entries were made", () =>
+    Effect.gen(function*() {
+      const store = yield* TestStore.make()
+      const log = new Log()
+      yield* impatient(log, yield* replicas(store, 4), perMinute(60), 600)
+      for (let round = 0; round < 60; round++) {
+        yield* TestClock.adjust("4 seconds")
+        store.isDeaf = true
+        yield* TestClock.adjust("1 second")
+        store.isDeaf = false
+      }
+      assert.isAtMost(log.windows(minute).most, 60)
+      assert.isAtLeast(log.at.length, 5 * 60 * 0.8)
+    }))
+
+  it.effect("is never exceeded so either where requests take less than was set aside for them", () =>
+    Effect.gen(function*() {
+      const store = yield* TestStore.make()
+      const all = yield* replicas(store, 3)
+      const log = new Log()
+      const tokens: Limit = { key: "tokens", limit: 3_000, windowMs: minute }
+      yield* Effect.forEach(
+        all.flatMap((one) => Array.from({ length: 5 }, () => one)),
+        (one) =>
+          Effect.forever(Effect.gen(function*() {
+            const taken = yield* takeWithin(one, tokens, 10 * minute, 100)
+            yield* log.note
+            yield* Effect.sleep("200 millis")
+            taken.settle(30)
+          })),
+        { concurrency: "unbounded" }
+      ).pipe(Effect.ignore, Effect.forkChild)
+      for (let round = 0; round < 40; round++) {
+        yield* TestClock.adjust("4 seconds")
+        store.isDeaf = true
+        yield* TestClock.adjust("1 second")
+        store.isDeaf = false
+      }
+      assert.isAtMost(log.windows(minute).most, 100)
+      assert.isAtLeast(log.at.length, 200)
+    }))
+
+  it.effect("sends away at once whose turn cannot come in time, and says when it can", () =>
+    Effect.gen(function*() {
+      const [one, other] = yield* replicas(yield* TestStore.make(), 2)
+      yield* soon(Effect.forEach(Array.from({ length: 60 }), () => takeWithin(one!, perMinute(60), 1_000)))
+      yield* TestClock.adjust("19 seconds")
+      for (const each of [one!, other!]) {
+        const { retryAfterMs } = yield* soon(Effect.flip(takeWithin(each, perMinute(60), 30_000)))
+        assert.closeTo(retryAfterMs, 41_000, 1_000)
+      }
+      const waiting = yield* Effect.forkChild(takeWithin(other!, perMinute(60), 60_000))
+      yield* TestClock.adjust("41 seconds")
+      assert.isDefined(waiting.pollUnsafe())
+    }))
+
+  it.effect("counts what a request turns out to have taken, not what was set aside for it", () =>
+    Effect.gen(function*() {
+      const [one, other] = yield* replicas(yield* TestStore.make(), 2)
+      const tokens: Limit = { key: "tokens", limit: 10_000, windowMs: minute }
+      const large = yield* soon(takeWithin(one!, tokens, 1_000, 9_000))
+      assert.isTrue(Exit.isFailure(yield* soon(Effect.exit(takeWithin(other!, tokens, 1_000, 9_000)))))
+      large.settle(100)
+      yield* TestClock.adjust("12 seconds")
+      const second = yield* soon(takeWithin(other!, tokens, 1_000, 9_000))
+      second.settle(12_000)
+      yield* TestClock.adjust("2 seconds")
+      // in debt until the window has passed over it
+      const third = yield* Effect.forkChild(takeWithin(one!, tokens, 2 * minute, 9_000))
+      yield* TestClock.adjust("55 seconds")
+      assert.isUndefined(third.pollUnsafe())
+      yield* TestClock.adjust("10 seconds")
+      assert.isDefined(third.pollUnsafe())
+    }))
+
+  it.effect("lets through what is larger than itself, alone", () =>
+    Effect.gen(function*() {
+      const [one] = yield* replicas(yield* TestStore.make(), 1)
+      yield* soon(takeWithin(one!, perMinute(60), 1_000, 1_000))
+      assert.isTrue(Exit.isFailure(yield* soon(Effect.exit(takeWithin(one!, perMinute(60), 1_000)))))
+    }))
+
+  it.effect("follows a change of the catalogue", () =>
+    Effect.gen(function*() {
+      const all = yield* replicas(yield* TestStore.make(), 2)
+      const log = new Log()
+      yield* patient(log, all, perMinute(10), 20)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(log.at.length, 10)
+      yield* patient(log, all, perMinute(30), 20)
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(log.at.length, 30)
+    }))
+})
+
+/** Calls of random length, over and over, with so many callers at each replica. */
+class Calls {
+  running = 0
+  most = 0
+  readonly done = new Map<Replica, number>()
+
+  readonly make = (all: ReadonlyArray<Replica>, limit: Limit, callers: number, meanMs: number) =>
+    Effect.forEach(
+      all.flatMap((one) => Array.from({ length: callers }, () => one)),
+      (one) => Effect.forever(this.one(one, limit, meanMs)),
+      { concurrency: "unbounded" }
+    ).pipe(Effect.forkChild)
+
+  readonly one = (one: Replica, limit: Limit, meanMs: number) =>
+    Effect.acquireUseRelease(
+      Effect.orDie(takeWithin(one, limit, 60 * minute)),
+      () =>
+        Effect.gen({ self: this }, function*() {
+          this.running++
+          this.most = Math.max(this.most, this.running)
+          yield* Effect.sleep(-Math.log(1 - (yield* Random.next)) * meanMs)
+          this.done.set(one, (this.done.get(one) ?? 0) + 1)
+        }),
+      (taken) =>
+        Effect.sync(() => {
+          this.running--
+          taken.settle(0)
+        })
+    )
+}
+
+describe("how a limit stands", () => {
+  it.effect("is known at every replica that uses it: what it has used at once, what others have with their next entry", () =>
+    Effect.gen(function*() {
+      const [one, other] = yield* replicas(yield* TestStore.make(), 2)
+      const limit = perMinute(100)
+      assert.deepStrictEqual(one!.limits.state(limit), { remaining: 100, resetMs: 0 })
+      const taken = yield* soon(takeWithin(one!, limit, 1_000, 30))
+      assert.strictEqual(one!.limits.state(limit).remaining, 70)
+      assert.closeTo(one!.limits.state(limit).resetMs, minute - 1_000, 50)
+      yield* TestClock.adjust("15 seconds")
+      yield* soon(takeWithin(other!, limit, 1_000, 20))
+      assert.strictEqual(other!.limits.state(limit).remaining, 50)
+      // less was used than was taken
+      taken.settle(10)
+      assert.strictEqual(one!.limits.state(limit).remaining, 90)
+      yield* soon(takeWithin(one!, limit, 1_000, 60))
+      // the other still has a few in hand
+      assert.closeTo(one!.limits.state(limit).remaining, 10, 5)
+      yield* TestClock.adjust(2 * minute)
+      assert.deepStrictEqual(one!.limits.state(limit), { remaining: 100, resetMs: 0 })
+    }))
+})
+
+describe("a limit of calls at once", () => {
+  const cases = [[64, 4, 40, 2_000], [4, 4, 5, 1_000], [1, 3, 3, 500], [2, 8, 4, 300]] as const
+  it.effect.each(cases)(
+    "holds, is used up and is fair: %s over %s replicas",
+    ([limit, count, callers, meanMs]) =>
+      Effect.gen(function*() {
+        const all = yield* replicas(yield* TestStore.make(), count)
+        const calls = new Calls()
+        yield* calls.make(all, atOnce(limit), callers, meanMs)
+        yield* TestClock.adjust("3 minutes")
+        assert.isAtMost(calls.most, limit)
+        const done = all.map((one) => calls.done.get(one) ?? 0)
+        const total = done.reduce((sum, each) => sum + each, 0)
+        // where there is less than one for each, it takes a moment to go round
+        assert.isAtLeast(total, limit * 180_000 / meanMs * (limit < count ? 0.6 : 0.9))
+        assert.isAtLeast(Math.min(...done), total / count * 0.6)
+      })
+  )
+
+  it.effect("of few is to be had at any replica, also where each asks for one at the same moment", () =>
+    Effect.gen(function*() {
+      const [last, ...others] = yield* replicas(yield* TestStore.make(), 4)
+      const taken = yield* soon(
+        Effect.forEach(others, (one) => takeWithin(one, atOnce(3), 500), { concurrency: "unbounded" })
+      )
+      yield* soon(Effect.flip(takeWithin(last!, atOnce(3), 500)))
+      taken[0]?.settle(0)
+      yield* soon(takeWithin(last!, atOnce(3), 1_000))
+    }))
+
+  it.effect("comes back at once from a replica that ends, and after a while from one that died", () =>
+    Effect.gen(function*() {
+      const [ending, dying, other] = yield* replicas(yield* TestStore.make(), 3)
+      yield* soon(fourTimes(takeWithin(ending!, atOnce(8), 1_000)))
+      yield* soon(fourTimes(takeWithin(dying!, atOnce(8), 1_000)))
+      yield* soon(Effect.flip(takeWithin(other!, atOnce(8), 500)))
+      yield* Effect.forkChild(ending!.stop)
+      yield* soon(fourTimes(takeWithin(other!, atOnce(8), 1_000)))
+      yield* soon(Effect.flip(takeWithin(other!, atOnce(8), 500)))
+      dying!.cutOff()
+      yield* TestClock.adjust("16 seconds")
+      yield* soon(fourTimes(takeWithin(other!, atOnce(8), 1_000)))
+    }))
+
+  it.effect("lets nothing more begin at a replica that is cut off, once others may have its share", () =>
+    Effect.gen(function*() {
+      const [one, other] = yield* replicas(yield* TestStore.make(), 2)
+      const [first] = yield* soon(fourTimes(takeWithin(one!, atOnce(4), 1_000)))
+      one!.cutOff()
+      yield* TestClock.adjust("16 seconds")
+      yield* soon(fourTimes(takeWithin(other!, atOnce(4), 1_000)))
+      first!.settle(0)
+      yield* soon(Effect.flip(takeWithin(one!, atOnce(4), 500)))
+    }))
+
+  it.effect("keeps nothing of those who went away while they waited", () =>
+    Effect.gen(function*() {
+      const [one] = yield* replicas(yield* TestStore.make(), 1)
+      const first = yield* soon(takeWithin(one!, atOnce(1), 1_000))
+      for (const afterMs of [0, 1, 5, 10, 100, 1_000]) {
+        const waiting = yield* Effect.forkChild(Effect.uninterruptible(takeWithin(one!, atOnce(1), minute)))
+        yield* TestClock.adjust(afterMs)
+        yield* Fiber.interrupt(waiting)
+      }
+      first.settle(0)
+      for (let round = 0; round < 10; round++) (yield* soon(takeWithin(one!, atOnce(1), 1_000))).settle(0)
+    }))
+
+  it.effect("lets only so many wait", () =>
+    Effect.gen(function*() {
+      const [one] = yield* replicas(yield* TestStore.make(), 1)
+      yield* soon(takeWithin(one!, atOnce(1), 1_000))
+      yield* Effect.forEach(
+        Array.from({ length: 1_000 }),
+        () => Effect.forkChild(Effect.exit(takeWithin(one!, atOnce(1), minute)))
+      )
+      yield* TestClock.adjust(1)
+      assert.strictEqual((yield* Effect.flip(takeWithin(one!, atOnce(1), minute)))._tag, "LimitReached")
+    }))
+})

@@ -1,0 +1,26 @@
+/** What a worker is told by its environment: what could never work ends it at the start, by the variable's name. */
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Effect } from "effect"
+import { complaint } from "../../../shared/process/Complaint.ts"
+import { workerSettings } from "../../../shared/worker/WorkerSettings.ts"
+
+const read = (environment: object) =>
+  workerSettings({ slots: 4, graceMs: 1_000 }).parse(ConfigProvider.fromUnknown(environment))
+
+describe("a worker", () => {
+  it.effect("has its defaults where nothing is said", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* read({}), { slots: 4, pool: "default", graceMs: 1_000 })
+    }))
+
+  const wrong = [
+    ["WORKER_SLOTS", "0", "WORKER_SLOTS must be a whole number of at least 1"],
+    ["WORKER_SLOTS", "many", "WORKER_SLOTS must be a whole number of at least 1"],
+    ["WORKER_POOL", "Large.1", "WORKER_POOL must be lower case letters, digits and -, at most 32 of them"],
+    ["WORKER_GRACE_MS", "-1", "WORKER_GRACE_MS must be a whole number of at least 0"]
+  ] as const
+  it.effect.each(wrong)("does not start with %s=%s", ([variable, value, says]) =>
+    Effect.gen(function*() {
+      assert.strictEqual(complaint(yield* Effect.flip(Effect.asVoid(read({ [variable]: value })))), says)
+    }))
+})

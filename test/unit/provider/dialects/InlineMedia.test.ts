@@ -1,0 +1,58 @@
+/** Files that are put in the place of their addresses are of the type that they are, whatever their servers say. */
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Conversation, MediaPart } from "../../../../shared/provider/dialects/conversation/Conversation.ts"
+import * as InlineMedia from "../../../../shared/provider/dialects/conversation/InlineMedia.ts"
+
+const png = Buffer.from("\x89PNG\r\n\x1a\n", "latin1")
+const pdf = Buffer.from("%PDF-1.4")
+
+const address = "https://files.example/a"
+const image: MediaPart = { type: "image", mediaType: "", media: { type: "url", url: address } }
+const file: MediaPart = { type: "file", mediaType: "", name: undefined, media: { type: "url", url: address } }
+
+const inlined = (part: MediaPart, bytes: Uint8Array, mediaType: string) => {
+  const conversation: Conversation = {
+    turns: [{ role: "user", content: [part], toolCalls: [], toolCallId: undefined }],
+    tools: [],
+    toolChoice: { type: "none" },
+    format: { type: "text" },
+    stop: [],
+    maxTokens: undefined,
+    choices: 1,
+    seed: undefined
+  }
+  const guard = { fetch: () => Effect.succeed({ bytes, mediaType }) }
+  return Effect.map(InlineMedia.inline(conversation, () => true, guard), ({ turns }) => turns[0]?.content[0])
+}
+
+it.effect.each(
+  [
+    ["a picture that its server knows nothing of", image, png, "binary/octet-stream", "image/png"],
+    ["a picture that its server calls something else", image, png, "image/jpg; charset=utf-8", "image/png"],
+    ["a picture of a kind that only its server knows", image, Buffer.from("GIF89a"), "image/gif", "image/gif"],
+    ["a file as its server says", file, pdf, "Application/PDF; x=1", "application/pdf"],
+    ["a file as the client says", { ...file, mediaType: "application/pdf" }, pdf, "", "application/pdf"],
+    [
+      "a file as its address says",
+      { ...file, media: { type: "url", url: `${address}.PDF?v=1.2#x.png` } },
+      pdf,
+      "application/octet-stream",
+      "application/pdf"
+    ],
+    [
+      "a video as its address says",
+      { ...file, mediaType: "video/*", media: { type: "url", url: `${address}.mp4` } },
+      pdf,
+      "",
+      "video/mp4"
+    ],
+    ["a file of which nothing is known", file, pdf, "application/octet-stream", "application/octet-stream"]
+  ] as const
+)("%s", ([, part, bytes, said, expected]) =>
+  Effect.gen(function*() {
+    assert.deepInclude(yield* inlined(part, bytes, said), {
+      mediaType: expected,
+      media: { type: "base64", data: bytes.toString("base64") }
+    })
+  }))

@@ -1,0 +1,808 @@
+/** What a provider is asked, to the last field, for a client of another dialect. */
+import { assert, describe, it } from "@effect/vitest"
+import { chatCompletions } from "../../../../shared/provider/dialects/openai/ChatCompletions.ts"
+import { chatCompletionsProvider } from "../../../../shared/provider/dialects/openai/ChatCompletionsProvider.ts"
+import { completions } from "../../../../shared/provider/dialects/openai/Completions.ts"
+import type { ClientDialect, ProviderDialect } from "../../../../shared/provider/dialects/conversation/Dialect.ts"
+import { generateContent } from "../../../../shared/provider/dialects/gemini/GenerateContent.ts"
+import { generateContentProvider } from "../../../../shared/provider/dialects/gemini/GenerateContentProvider.ts"
+import { messages } from "../../../../shared/provider/dialects/anthropic/Messages.ts"
+import { messagesProvider } from "../../../../shared/provider/dialects/anthropic/MessagesProvider.ts"
+import * as Signature from "../../../../shared/provider/dialects/conversation/Signature.ts"
+import { translate } from "../../../fixture/calls/Translated.ts"
+
+/** The request of one conversation. */
+const ask = <Request, Options>(
+  client: ClientDialect<Request>,
+  provider: ProviderDialect<Options>,
+  body: object,
+  options: Options,
+  streams = false
+) => {
+  const { refusal, sent: [sent], warnings } = translate(client, provider, body, { options, streams })
+  return { sent, warnings, refusal }
+}
+
+const png = "iVBORw0KGgo="
+const parameters = { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
+const signed = (origin: Signature.Origin, dialect: Signature.Origin, value = "c2lnbmVk") =>
+  Signature.toClient({ origin, value }, dialect)
+
+describe("chat completions", () => {
+  const call = (id: string, city: string) => ({
+    id,
+    type: "function",
+    function: { name: "get_weather", arguments: JSON.stringify({ city }) }
+  })
+  const body = {
+    model: "alias",
+    messages: [
+      { role: "developer", content: "Be brief." },
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "Where is this?" },
+          { type: "image_url", image_url: { url: `data:image/png;base64,${png}` } }
+        ]
+      },
+      {
+        role: "assistant",
+        content: "Let me see.",
+        reasoning_details: [{
+          type: "reasoning.text",
+          text: "A harbour.",
+          signature: signed("anthropic", "openai")
+        }],
+        tool_calls: [call("call:1", "Oslo"), call("call:2", "Lima")]
+      },
+      { role: "tool", tool_call_id: "call:1", content: "{\"degrees\":7}" },
+      { role: "tool", tool_call_id: "call:2", content: "hot" },
+      { role: "user", content: "And now?" }
+    ],
+    tools: [{ type: "function", function: { name: "get_weather", description: "The weather", parameters } }],
+    tool_choice: "auto",
+    parallel_tool_calls: true,
+    temperature: 0.5,
+    top_p: 0.9,
+    max_completion_tokens: 300,
+    stop: "END",
+    user: "ada"
+  }
+
+  it("to Anthropic", () => {
+    const { refusal, sent, warnings } = ask(chatCompletions, messagesProvider, body, {})
+    assert.deepStrictEqual(sent, {
+      model: "upstream",
+      max_tokens: 300,
+      system: [{ type: "text", text: "Be brief." }],
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "Where is this?" },
+            { type: "image", source: { type: "base64", media_type: "image/png", data: png } }
+          ]
+        },
+        {
+          role: "assistant",
+          content: [
+            { type: "thinking", thinking: "A harbour.", signature: "c2lnbmVk" },
+            { type: "text", text: "Let me see." },
+            { type: "tool_use", id: "call_1", name: "get_weather", input: { city: "Oslo" } },
+            { type: "tool_use", id: "call_2", name: "get_weather", input: { city: "Lima" } }
+          ]
+        },
+        {
+          role: "user",
+          content: [
+            { type: "tool_result", tool_use_id: "call_1", content: [{ type: "text", text: "{\"degrees\":7}" }] },
+            { type: "tool_result", tool_use_id: "call_2", content: [{ type: "text", text: "hot" }] },
+            { type: "text", text: "And now?" }
+          ]
+        }
+      ],
+      tools: [{ name: "get_weather", description: "The weather", input_schema: parameters }],
+      stop_sequences: ["END"],
+      temperature: 0.5,
+      top_p: 0.9,
+      metadata: { user_id: "ada" }
+    })
+    assert.deepStrictEqual(warnings, [])
+    assert.isUndefined(refusal)
+  })
+
+  it("to Gemini", () => {
+    const { refusal, sent, warnings } = ask(chatCompletions, generateContentProvider, body, {})
+    assert.deepStrictEqual(sent, {
+      systemInstruction: { parts: [{ text: "Be brief." }] },
+      contents: [
+        { role: "user", parts: [{ text: "Where is this?" }, { inlineData: { mimeType: "image/png", data: png } }] },
+        {
+          role: "model",
+          parts: [
+            { text: "Let me see." },
+            {
+              functionCall: { id: "call:1", name: "get_weather", args: { city: "Oslo" } },
+              thoughtSignature: "skip_thought_signature_validator"
+            },
+            { functionCall: { id: "call:2", name: "get_weather", args: { city: "Lima" } } }
+          ]
+        },
+        {
+          role: "user",
+          parts: [
+            { functionResponse: { id: "call:1", name: "get_weather", response: { degrees: 7 } } },
+            { functionResponse: { id: "call:2", name: "get_weather", response: { output: "hot" } } },
+            { text: "And now?" }
+          ]
+        }
+      ],
+      tools: [{
+        functionDeclarations: [{
+          name: "get_weather",
+          description: "The weather",
+          parametersJsonSchema: parameters
+        }]
+      }],
+      generationConfig: { temperature: 0.5, topP: 0.9, stopSequences: ["END"], maxOutputTokens: 300 }
+    })
+    assert.deepStrictEqual(warnings, [
+      "user is not carried over",
+      "messages[2].reasoning_details[0] was not thought by this provider"
+    ])
+    assert.isUndefined(refusal)
+  })
+
+  it("to Gemini, with its own signature on the first call again", () => {
+    const { sent } = ask(chatCompletions, generateContentProvider, {
+      model: "alias",
+      messages: [
+        { role: "user", content: "Go on" },
+        {
+          role: "assistant",
+          content: null,
+          reasoning_details: [{ type: "reasoning.text", text: "", signature: signed("gemini", "openai") }],
+          tool_calls: [call("a", "Oslo"), call("b", "Lima")]
+        },
+        { role: "tool", tool_call_id: "a", content: "cold" },
+        { role: "tool", tool_call_id: "b", content: "hot" }
+      ]
+    }, {})
+    assert.deepNestedPropertyVal(sent, "contents[1].parts[0].thoughtSignature", "c2lnbmVk")
+    assert.notNestedProperty(sent, "contents[1].parts[1].thoughtSignature")
+    assert.lengthOf((sent as { readonly contents: ReadonlyArray<unknown> }).contents, 3)
+  })
+
+  it("to Gemini, with calls that it has not signed: each first one says so to models that want signatures", () => {
+    const partsOf = (options: typeof generateContentProvider.options.Type, model = "gemini-3-pro-preview") => {
+      const { sent: [sent] } = translate(chatCompletions, generateContentProvider, {
+        model: "alias",
+        messages: [
+          { role: "user", content: "Go on" },
+          { role: "assistant", content: "", tool_calls: [call("a", "Oslo"), call("b", "Lima")] },
+          { role: "tool", tool_call_id: "a", content: "cold" },
+          { role: "tool", tool_call_id: "b", content: "hot" }
+        ]
+      }, { options, model })
+      return (sent as { readonly contents: ReadonlyArray<{ readonly parts: unknown }> }).contents[1]?.parts
+    }
+    const functionCall = (id: string, city: string) => ({ functionCall: { id, name: "get_weather", args: { city } } })
+    const [first, second] = [functionCall("a", "Oslo"), functionCall("b", "Lima")]
+    assert.deepStrictEqual(partsOf({}), [
+      { ...first, thoughtSignature: "skip_thought_signature_validator" },
+      second
+    ])
+    assert.deepStrictEqual(partsOf({ thinking: "budget" }), [first, second])
+    assert.deepStrictEqual(partsOf({}, "models/gemini-2.5-flash"), [first, second])
+  })
+
+  it("with a picture by the common wrong name of its type, which providers do not know", () => {
+    const asked = {
+      model: "alias",
+      messages: [{
+        role: "user",
+        content: [{ type: "image_url", image_url: { url: `data:image/jpg;base64,${png}` } }]
+      }]
+    }
+    assert.deepNestedPropertyVal(ask(chatCompletions, messagesProvider, asked, {}).sent, "messages[0].content[0]", {
+      type: "image",
+      source: { type: "base64", media_type: "image/jpeg", data: png }
+    })
+    assert.deepNestedPropertyVal(
+      ask(chatCompletions, generateContentProvider, asked, {}).sent,
+      "contents[0].parts[0]",
+      {
+        inlineData: { mimeType: "image/jpeg", data: png }
+      }
+    )
+  })
+
+  it("to Gemini, which takes no empty texts", () => {
+    const { sent } = ask(chatCompletions, generateContentProvider, {
+      model: "alias",
+      messages: [
+        { role: "system", content: "" },
+        { role: "user", content: [{ type: "text", text: "" }, { type: "text", text: "Hello" }] },
+        { role: "assistant", content: "" },
+        { role: "user", content: "Are you there?" }
+      ]
+    }, {})
+    assert.deepStrictEqual(sent, {
+      contents: [{ role: "user", parts: [{ text: "Hello" }, { text: "Are you there?" }] }],
+      generationConfig: {}
+    })
+  })
+
+  it("that answers a call which nobody made is refused for Gemini, which wants the function's name", () => {
+    const { refusal } = ask(chatCompletions, generateContentProvider, {
+      model: "alias",
+      messages: [{ role: "user", content: "Go on" }, { role: "tool", tool_call_id: "x", content: "cold" }]
+    }, {})
+    assert.strictEqual(refusal?.param, "messages[1]")
+  })
+
+  const schema = { type: "object", properties: { a: { type: "string" } } }
+
+  it("with a schema", () => {
+    const format = {
+      model: "alias",
+      messages: [{ role: "user", content: "Hello" }],
+      response_format: { type: "json_schema", json_schema: { name: "a", schema, strict: true } }
+    }
+    assert.deepInclude(ask(chatCompletions, messagesProvider, format, {}).sent, {
+      output_config: { format: { type: "json_schema", schema: { ...schema, additionalProperties: false } } }
+    })
+    assert.deepInclude(ask(chatCompletions, generateContentProvider, format, {}).sent, {
+      generationConfig: { responseMimeType: "application/json", responseJsonSchema: schema }
+    })
+  })
+
+  it("with a schema whose objects are open: Anthropic, which takes closed ones alone, gets them closed", () => {
+    const schemaOf = (schema: object) => {
+      const { sent } = ask(chatCompletions, messagesProvider, {
+        model: "alias",
+        messages: [{ role: "user", content: "Hello" }],
+        response_format: { type: "json_schema", json_schema: { name: "a", schema } }
+      }, {})
+      return (sent as { readonly output_config: { readonly format: { readonly schema: unknown } } }).output_config
+        .format.schema
+    }
+    const leaf = { type: "object", properties: { type: { type: "string", enum: ["object"] } } }
+    const additionalProperties = false
+    assert.deepStrictEqual(
+      schemaOf({
+        type: "object",
+        properties: {
+          list: { type: "array", items: leaf },
+          either: { anyOf: [leaf, { type: "null" }] },
+          properties: { $ref: "#/$defs/leaf" },
+          fixed: { const: { type: "object" } },
+          any: { type: "object" },
+          open: { type: "object", properties: {}, additionalProperties: { type: "string" } }
+        },
+        $defs: { leaf }
+      }),
+      {
+        type: "object",
+        properties: {
+          list: { type: "array", items: { ...leaf, additionalProperties } },
+          either: {
+            anyOf: [{ ...leaf, additionalProperties }, { type: "null" }]
+          },
+          properties: { $ref: "#/$defs/leaf" },
+          fixed: { const: { type: "object" } },
+          // the provider says itself that it does not do these
+          any: { type: "object" },
+          open: { type: "object", properties: {}, additionalProperties: { type: "string" } }
+        },
+        $defs: { leaf: { ...leaf, additionalProperties } },
+        additionalProperties
+      }
+    )
+  })
+
+  it("that wants JSON of no schema tells Anthropic so in words", () => {
+    const { sent, warnings } = ask(chatCompletions, messagesProvider, {
+      model: "alias",
+      messages: [{ role: "user", content: "Hello" }],
+      response_format: { type: "json_object" }
+    }, { maxTokens: 500 })
+    assert.deepInclude(sent, {
+      max_tokens: 500,
+      system: [{ type: "text", text: "Answer with one JSON object and with nothing else." }]
+    })
+    assert.deepStrictEqual(warnings, ["response_format was put into words"])
+  })
+
+  const thinking = (more: object, options: typeof messagesProvider.options.Type = {}) =>
+    ask(chatCompletions, messagesProvider, {
+      model: "alias",
+      messages: [{ role: "user", content: "Hello" }],
+      ...more
+    }, options)
+
+  it("with an effort: a degree for models that take one, a budget below the limit for the others", () => {
+    const adaptive = thinking({ reasoning_effort: "high", temperature: 0.5 })
+    assert.deepInclude(adaptive.sent, { thinking: { type: "adaptive" }, output_config: { effort: "high" } })
+    assert.notProperty(adaptive.sent, "temperature")
+    assert.deepStrictEqual(adaptive.warnings, ["temperature gives way to reasoning"])
+    const budget = { thinking: "budget" } as const
+    assert.deepInclude(thinking({ reasoning_effort: "low", max_tokens: 4_000 }, budget).sent, {
+      max_tokens: 4_000,
+      thinking: { type: "enabled", budget_tokens: 1_024 }
+    })
+    const tight = thinking({ reasoning_effort: "high", max_tokens: 4_000 }, budget)
+    assert.deepInclude(tight.sent, { thinking: { type: "enabled", budget_tokens: 3_999 } })
+    assert.deepStrictEqual(tight.warnings, ["reasoning_effort was set to 3999 tokens"])
+    const none = thinking({ reasoning_effort: "high", max_tokens: 1_000 }, budget)
+    assert.notProperty(none.sent, "thinking")
+    assert.deepStrictEqual(none.warnings, ["reasoning_effort is not carried over"])
+  })
+
+  it("with an effort and a tool that must be called: the tool comes first", () => {
+    const { sent, warnings } = thinking({
+      reasoning_effort: "low",
+      tools: [{ type: "function", function: { name: "f" } }],
+      tool_choice: "required"
+    })
+    assert.notProperty(sent, "thinking")
+    assert.deepInclude(sent, {
+      tools: [{ name: "f", input_schema: { type: "object" } }],
+      tool_choice: { type: "any" }
+    })
+    assert.deepStrictEqual(warnings, ["reasoning_effort gives way to the tool that must be called"])
+  })
+
+  it("with an effort, to Gemini: a level for models that take one, a budget for the others", () => {
+    const asked = { model: "alias", messages: [{ role: "user", content: "Hello" }], reasoning_effort: "medium" }
+    assert.deepNestedPropertyVal(
+      ask(chatCompletions, generateContentProvider, asked, {}).sent,
+      "generationConfig.thinkingConfig",
+      { includeThoughts: true, thinkingLevel: "MEDIUM" }
+    )
+    assert.deepNestedPropertyVal(
+      ask(chatCompletions, generateContentProvider, asked, { thinking: "budget" }).sent,
+      "generationConfig.thinkingConfig",
+      { includeThoughts: true, thinkingBudget: 8_192 }
+    )
+  })
+
+  it("with instructions in the middle: they go to the front, and the client is told", () => {
+    const { sent, warnings } = ask(chatCompletions, messagesProvider, {
+      model: "alias",
+      messages: [
+        { role: "user", content: "Hello" },
+        { role: "system", content: "Be brief." },
+        { role: "user", content: "World" }
+      ]
+    }, {})
+    assert.deepInclude(sent, {
+      system: [{ type: "text", text: "Be brief." }],
+      messages: [{ role: "user", content: [{ type: "text", text: "Hello" }, { type: "text", text: "World" }] }]
+    })
+    assert.deepStrictEqual(warnings, ["messages[1] was moved to the front"])
+  })
+
+  it("whose arguments are no object are wrapped in one", () => {
+    const { sent } = ask(chatCompletions, messagesProvider, {
+      model: "alias",
+      messages: [
+        { role: "user", content: "Go" },
+        {
+          role: "assistant",
+          tool_calls: ["{\"city\":", "[1]", ""].map((json, index) => ({
+            id: `c${index}`,
+            type: "function",
+            function: { name: "f", arguments: json }
+          }))
+        }
+      ]
+    }, {})
+    const { messages: [, { content }] } = sent as {
+      readonly messages: [unknown, { readonly content: ReadonlyArray<{ readonly input: unknown }> }]
+    }
+    assert.deepStrictEqual(content.map(({ input }) => input), [{ invalid_json: "{\"city\":" }, { value: [1] }, {}])
+  })
+})
+
+describe("messages", () => {
+  const body = {
+    model: "alias",
+    max_tokens: 300,
+    system: [{ type: "text", text: "Be brief.", cache_control: { type: "ephemeral" } }, {
+      type: "text",
+      text: "Be kind."
+    }],
+    messages: [
+      {
+        role: "user",
+        content: [
+          { type: "image", source: { type: "url", url: "https://example.com/a.png" } },
+          {
+            type: "document",
+            title: "a.pdf",
+            source: { type: "base64", media_type: "application/pdf", data: "JVBERg==" }
+          },
+          { type: "text", text: "Where is this?" }
+        ]
+      },
+      {
+        role: "assistant",
+        content: [
+          { type: "thinking", thinking: "Hm.", signature: signed("openai", "anthropic", "") },
+          { type: "text", text: "Let me see." },
+          { type: "tool_use", id: "toolu_1", name: "look", input: {} },
+          { type: "tool_use", id: "toolu_2", name: "look", input: { city: "Lima" } }
+        ]
+      },
+      {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: "toolu_1", is_error: true, content: "no such place" },
+          {
+            type: "tool_result",
+            tool_use_id: "toolu_2",
+            content: [
+              { type: "text", text: "here" },
+              { type: "image", source: { type: "base64", media_type: "image/png", data: png } }
+            ]
+          },
+          { type: "text", text: "And now?" }
+        ]
+      }
+    ],
+    tools: [{ name: "look", input_schema: parameters }],
+    tool_choice: { type: "tool", name: "look" },
+    stop_sequences: ["END"],
+    top_k: 40,
+    metadata: { user_id: "ada" }
+  }
+
+  it("to OpenAI", () => {
+    const { sent, warnings } = ask(messages, chatCompletionsProvider, body, {}, true)
+    assert.deepStrictEqual(sent, {
+      model: "upstream",
+      messages: [
+        { role: "system", content: "Be brief.\n\nBe kind." },
+        {
+          role: "user",
+          content: [
+            { type: "image_url", image_url: { url: "https://example.com/a.png" } },
+            { type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,JVBERg==" } },
+            { type: "text", text: "Where is this?" }
+          ]
+        },
+        {
+          role: "assistant",
+          content: "Let me see.",
+          reasoning_content: "Hm.",
+          tool_calls: [
+            { id: "toolu_1", type: "function", function: { name: "look", arguments: "{}" } },
+            { id: "toolu_2", type: "function", function: { name: "look", arguments: "{\"city\":\"Lima\"}" } }
+          ]
+        },
+        { role: "tool", tool_call_id: "toolu_1", content: "Error: no such place" },
+        { role: "tool", tool_call_id: "toolu_2", content: "here" },
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "From the result of toolu_2:" },
+            { type: "image_url", image_url: { url: `data:image/png;base64,${png}` } }
+          ]
+        },
+        { role: "user", content: "And now?" }
+      ],
+      stream: true,
+      stream_options: { include_usage: true },
+      tools: [{ type: "function", function: { name: "look", parameters } }],
+      tool_choice: { type: "function", function: { name: "look" } },
+      stop: ["END"],
+      max_completion_tokens: 300,
+      user: "ada"
+    })
+    assert.deepStrictEqual(warnings, [
+      "system[0].cache_control is not carried over",
+      "top_k is not carried over"
+    ])
+  })
+
+  it("to a server that knows only the older name of the limit", () => {
+    const { sent } = ask(messages, chatCompletionsProvider, body, { maxTokensField: "max_tokens" })
+    assert.deepInclude(sent, { max_tokens: 300 })
+    assert.notProperty(sent, "max_completion_tokens")
+  })
+
+  it("to Gemini", () => {
+    const { sent } = ask(messages, generateContentProvider, body, {})
+    assert.deepInclude(sent, {
+      systemInstruction: { parts: [{ text: "Be brief." }, { text: "Be kind." }] },
+      contents: [
+        {
+          role: "user",
+          parts: [
+            { fileData: { fileUri: "https://example.com/a.png" } },
+            { inlineData: { mimeType: "application/pdf", data: "JVBERg==" } },
+            { text: "Where is this?" }
+          ]
+        },
+        {
+          role: "model",
+          parts: [
+            { text: "Let me see." },
+            {
+              functionCall: { id: "toolu_1", name: "look", args: {} },
+              thoughtSignature: "skip_thought_signature_validator"
+            },
+            { functionCall: { id: "toolu_2", name: "look", args: { city: "Lima" } } }
+          ]
+        },
+        {
+          role: "user",
+          parts: [
+            { functionResponse: { id: "toolu_1", name: "look", response: { error: "no such place" } } },
+            { functionResponse: { id: "toolu_2", name: "look", response: { output: "here" } } },
+            { inlineData: { mimeType: "image/png", data: png } },
+            { text: "And now?" }
+          ]
+        }
+      ],
+      toolConfig: { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["look"] } },
+      generationConfig: { topK: 40, stopSequences: ["END"], maxOutputTokens: 300 }
+    })
+  })
+
+  it("with a schema that OpenAI can keep to the letter says so, and with another does not", () => {
+    const format = (schema: object) => {
+      const { sent } = ask(messages, chatCompletionsProvider, {
+        model: "alias",
+        max_tokens: 10,
+        messages: [{ role: "user", content: "Hello" }],
+        output_config: { format: { type: "json_schema", schema } }
+      }, {})
+      return (sent as { readonly response_format: { readonly json_schema: object } }).response_format.json_schema
+    }
+    const closed = { ...parameters, additionalProperties: false }
+    assert.deepStrictEqual(format(closed), { name: "answer", schema: closed, strict: true })
+    assert.deepStrictEqual(format(parameters), { name: "answer", schema: parameters })
+    const optional = { ...closed, required: [] }
+    assert.deepStrictEqual(format(optional), { name: "answer", schema: optional })
+  })
+})
+
+describe("generateContent", () => {
+  const body = {
+    systemInstruction: { parts: [{ text: "Be brief." }] },
+    contents: [
+      { role: "user", parts: [{ text: "Where?" }, { inlineData: { mimeType: "image/png", data: png } }] },
+      {
+        role: "model",
+        parts: [
+          { text: "Let me see." },
+          { functionCall: { name: "look", args: { city: "Oslo" } } },
+          { functionCall: { name: "look", args: { city: "Lima" } } }
+        ]
+      },
+      {
+        role: "user",
+        parts: [
+          { functionResponse: { name: "look", response: { degrees: 7 } } },
+          { functionResponse: { name: "look", response: { error: "too hot" } } }
+        ]
+      }
+    ],
+    tools: [{
+      functionDeclarations: [
+        {
+          name: "look",
+          parameters: {
+            type: "OBJECT",
+            properties: { city: { type: "STRING", nullable: true }, nullable: { type: "BOOLEAN", nullable: false } }
+          }
+        },
+        { name: "other" }
+      ]
+    }],
+    toolConfig: { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["look"] } },
+    generationConfig: { temperature: 1.5, topK: 40, candidateCount: 1, maxOutputTokens: 300 }
+  }
+
+  it("to OpenAI: calls get ids, and responses those of the calls that they answer", () => {
+    const { sent } = ask(generateContent, chatCompletionsProvider, body, {})
+    assert.deepStrictEqual(sent, {
+      model: "upstream",
+      messages: [
+        { role: "system", content: "Be brief." },
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "Where?" },
+            { type: "image_url", image_url: { url: `data:image/png;base64,${png}` } }
+          ]
+        },
+        {
+          role: "assistant",
+          content: "Let me see.",
+          tool_calls: [
+            { id: "call_look_0", type: "function", function: { name: "look", arguments: "{\"city\":\"Oslo\"}" } },
+            { id: "call_look_1", type: "function", function: { name: "look", arguments: "{\"city\":\"Lima\"}" } }
+          ]
+        },
+        { role: "tool", tool_call_id: "call_look_0", content: "{\"degrees\":7}" },
+        { role: "tool", tool_call_id: "call_look_1", content: "Error: too hot" }
+      ],
+      tools: [{
+        type: "function",
+        function: {
+          name: "look",
+          parameters: {
+            type: "object",
+            properties: { city: { type: ["string", "null"] }, nullable: { type: "boolean" } }
+          }
+        }
+      }],
+      tool_choice: { type: "function", function: { name: "look" } },
+      max_completion_tokens: 300,
+      temperature: 1.5
+    })
+  })
+
+  it("with a schema of its own: its numbers in texts become numbers, and what may be null says so", () => {
+    const { sent } = ask(generateContent, messagesProvider, {
+      contents: body.contents,
+      tools: [{
+        functionDeclarations: [{
+          name: "look",
+          parameters: {
+            type: "OBJECT",
+            properties: {
+              cities: { type: "ARRAY", minItems: "1", maxItems: "20", items: { type: "STRING", maxLength: "80" } },
+              size: { nullable: true, anyOf: [{ type: "STRING", enum: ["1"] }, { type: "NUMBER", minimum: 0.5 }] }
+            },
+            maxProperties: 2
+          }
+        }]
+      }]
+    }, {})
+    assert.deepNestedPropertyVal(sent, "tools[0].input_schema", {
+      type: "object",
+      properties: {
+        cities: { type: "array", minItems: 1, maxItems: 20, items: { type: "string", maxLength: 80 } },
+        size: { anyOf: [{ type: "string", enum: ["1"] }, { type: "number", minimum: 0.5 }, { type: "null" }] }
+      },
+      maxProperties: 2
+    })
+  })
+
+  it("with a function without parameters: OpenAI wants none for it, and no empty object", () => {
+    const { sent } = ask(generateContent, chatCompletionsProvider, {
+      ...body,
+      tools: [{ functionDeclarations: [{ name: "look" }] }]
+    }, {})
+    assert.deepNestedPropertyVal(sent, "tools[0].function", { name: "look" })
+  })
+
+  it("with calls that keep to their schemas: each provider is told so where it can be", () => {
+    const asked = {
+      ...body,
+      tools: [{ functionDeclarations: [{ name: "look", parametersJsonSchema: parameters }] }],
+      toolConfig: { functionCallingConfig: { mode: "VALIDATED" } }
+    }
+    const anthropic = ask(generateContent, messagesProvider, asked, {})
+    const closed = { ...parameters, additionalProperties: false }
+    assert.deepNestedPropertyVal(anthropic.sent, "tools[0]", { name: "look", input_schema: closed, strict: true })
+    const openAi = ask(generateContent, chatCompletionsProvider, asked, {})
+    assert.deepNestedPropertyVal(openAi.sent, "tools[0].function", { name: "look", parameters })
+    assert.deepStrictEqual(openAi.warnings, [
+      "generationConfig.topK is not carried over",
+      "tools[0].functionDeclarations[0] is not kept to the letter: its schema is open"
+    ])
+  })
+
+  it("to Anthropic", () => {
+    const { sent, warnings } = ask(generateContent, messagesProvider, body, {})
+    assert.deepInclude(sent, {
+      max_tokens: 300,
+      temperature: 1,
+      top_k: 40,
+      tool_choice: { type: "tool", name: "look" },
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "Where?" },
+            { type: "image", source: { type: "base64", media_type: "image/png", data: png } }
+          ]
+        },
+        {
+          role: "assistant",
+          content: [
+            { type: "text", text: "Let me see." },
+            { type: "tool_use", id: "call_look_0", name: "look", input: { city: "Oslo" } },
+            { type: "tool_use", id: "call_look_1", name: "look", input: { city: "Lima" } }
+          ]
+        },
+        {
+          role: "user",
+          content: [
+            {
+              type: "tool_result",
+              tool_use_id: "call_look_0",
+              content: [{ type: "text", text: "{\"degrees\":7}" }]
+            },
+            {
+              type: "tool_result",
+              tool_use_id: "call_look_1",
+              content: [{ type: "text", text: "too hot" }],
+              is_error: true
+            }
+          ]
+        }
+      ]
+    })
+    assert.deepStrictEqual(warnings, ["generationConfig.temperature was lowered to 1"])
+  })
+})
+
+describe("the pieces of a streamed answer that a Gemini client hands back", () => {
+  it("are the answer again", () => {
+    const { sent } = ask(generateContent, messagesProvider, {
+      contents: [
+        { role: "user", parts: [{ text: "Hello" }] },
+        {
+          role: "model",
+          parts: [
+            { text: "H", thought: true },
+            { text: "m.", thought: true },
+            { text: "", thought: true, thoughtSignature: signed("anthropic", "gemini") },
+            { text: "They " },
+            { text: "dance." }
+          ]
+        },
+        { role: "user", parts: [{ text: "Go on" }] }
+      ]
+    }, {})
+    assert.deepNestedPropertyVal(sent, "messages[1].content", [
+      { type: "thinking", thinking: "Hm.", signature: "c2lnbmVk" },
+      { type: "text", text: "They dance." }
+    ])
+  })
+})
+
+describe("completions", () => {
+  it("to Anthropic, whose answers are text alone", () => {
+    const { sent } = ask(completions, messagesProvider, { model: "alias", prompt: "Once upon", suffix: "The end." }, {})
+    assert.deepStrictEqual(sent, {
+      model: "upstream",
+      max_tokens: 8_192,
+      system: [{
+        type: "text",
+        text: "Answer only with the text that belongs between the user's text and this: \"The end.\""
+      }],
+      messages: [{ role: "user", content: [{ type: "text", text: "Once upon" }] }]
+    })
+  })
+
+  it("to Gemini, which could answer with pictures", () => {
+    const { sent } = ask(completions, generateContentProvider, { model: "alias", prompt: "Once upon" }, {})
+    assert.deepNestedPropertyVal(sent, "generationConfig.responseModalities", ["TEXT"])
+  })
+})
+
+describe("what stands in a request besides", () => {
+  it("is told by its path, and by nothing that could split a header", () => {
+    const { warnings } = ask(chatCompletions, messagesProvider, {
+      model: "alias",
+      messages: [{ role: "user", content: [{ type: "text", text: "Hello", "x\r\ny": 1 }], own: true }],
+      "ключ": 1,
+      store: true,
+      nothing: null,
+      empty: {}
+    }, {})
+    assert.sameMembers([...warnings], [
+      "messages[0].content[0].(a field) is not carried over",
+      "messages[0].own is not carried over",
+      "(a field) is not carried over",
+      "store is not carried over"
+    ])
+  })
+})

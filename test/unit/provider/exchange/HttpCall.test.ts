@@ -1,0 +1,450 @@
+/** Calls of the protocols over HTTP, with a provider's connection in the hands of the test. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Redacted, Result } from "effect"
+import { chatCompletions } from "../../../../shared/contract/operations/ChatCompletions.ts"
+import type { JobError } from "../../../../shared/contract/JobError.ts"
+import { messages } from "../../../../shared/contract/operations/Messages.ts"
+import type { Operation } from "../../../../shared/contract/Operation.ts"
+import { FetchRefused, type GuardedFetch } from "../../../../shared/provider/transport/GuardedFetch.ts"
+import { anthropic } from "../../../../shared/provider/protocols/anthropic/Anthropic.ts"
+import { gemini } from "../../../../shared/provider/protocols/gemini/Gemini.ts"
+import * as HttpCall from "../../../../shared/provider/exchange/HttpCall.ts"
+import type { HttpProtocol } from "../../../../shared/provider/exchange/HttpProtocol.ts"
+import { openAi } from "../../../../shared/provider/protocols/openai/OpenAi.ts"
+import type { Call, Perform } from "../../../../shared/provider/call/Protocol.ts"
+import type { Secrets } from "../../../../shared/provider/transport/Secrets.ts"
+import type { Head, Sink } from "../../../../shared/provider/transport/Sink.ts"
+import type {
+  ExchangeControl,
+  Receiver,
+  Upstream,
+  UpstreamRequest
+} from "../../../../shared/provider/transport/Upstream.ts"
+import { keyReference } from "../../../fixture/ProviderKey.ts"
+
+/** A connection whose other end is the test. */
+class Connection {
+  readonly request: UpstreamRequest
+  readonly #receiver: Receiver
+  readonly end: () => void
+  paused = 0
+
+  constructor(
+    request: UpstreamRequest,
+    receiver: (control: ExchangeControl) => Receiver,
+    settle: (result: Effect.Effect<void, JobError>) => void
+  ) {
+    this.request = request
+    this.end = () => settle(Effect.void)
+    this.#receiver = receiver({
+      pause: () => this.paused++,
+      resume: () => this.paused--,
+      fail: (error) => settle(Effect.fail(error))
+    })
+  }
+
+  get json(): Record<string, unknown> {
+    return JSON.parse(Buffer.from(this.request.body ?? []).toString()) as Record<string, unknown>
+  }
+
+  head(status: number, contentType: string, headers: Record<string, string> = {}): void {
+    this.#receiver.onHead(status, { ...headers, "content-type": contentType })
+  }
+
+  data(text: string): void {
+    this.#receiver.onData(Buffer.from(text))
+  }
+}
+
+/** A client that takes so many pieces before it asks for a pause. */
+class TestSink implements Sink {
+  head: Head | undefined
+  room: number
+  readonly pieces: Array<Uint8Array> = []
+  #resume: (() => void) | undefined
+
+  constructor(room = Infinity) {
+    this.room = room
+  }
+
+  get started(): boolean {
+    return this.head !== undefined
+  }
+
+  get text(): string {
+    return Buffer.concat(this.pieces).toString()
+  }
+
+  start(head: Head): void {
+    this.head = head
+  }
+
+  write(bytes: Uint8Array): boolean {
+    this.pieces.push(bytes)
+    return --this.room > 0
+  }
+
+  onDrain(resume: () => void): void {
+    this.#resume = resume
+  }
+
+  drain(): void {
+    this.room = Infinity
+    this.#resume?.()
+  }
+}
+
+const guardWith = (fetch: GuardedFetch["Service"]["fetch"]): GuardedFetch["Service"] => ({
+  fetch,
+  dispatcher: () => assert.fail("something sends by itself")
+})
+
+const unfetched = guardWith(() => Effect.fail(new FetchRefused({ reason: "address" })))
+
+const secrets: Secrets["Service"] = { resolve: () => Effect.succeedSome(Redacted.make("s3cret")) }
+
+const start = <Options>(protocol: HttpProtocol<Options>, guard: GuardedFetch["Service"] = unfetched) => {
+  const connections: Array<Connection> = []
+  const upstream: Upstream["Service"] = {
+    exchange: (request, receiver) =>
+      Effect.callback((resume) => {
+        connections.push(new Connection(request, receiver, resume))
+      })
+  }
+  return { perform: HttpCall.make(protocol, { upstream, secrets, guard }), connections }
+}
+
+const call = (operation: Operation, body: object, options: object = {}): Call => ({
+  operation,
+  model: "alias",
+  workload: "chat",
+  tenant: "t",
+  contentType: "application/json",
+  body: Buffer.from(JSON.stringify(body)),
+  endpoint: {
+    name: "p",
+    provider: {
+      protocol: "anthropic",
+      baseUrl: "https://provider.example",
+      apiKey: keyReference,
+      options: { ...options }
+    },
+    model: "upstream"
+  }
+})
+
+/** Performs a call in the background, until it wants something of its provider. */
+const begin = Effect.fnUntraced(function*(perform: Perform, call: Call, sink: Sink) {
+  const fiber = yield* Effect.forkChild(Effect.result(perform(call, sink)))
+  yield* Effect.yieldNow
+  return fiber
+})
+
+const hello = [{ role: "user", content: "Hello" }]
+const sse = "text/event-stream"
+const event = (type: string, more: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`
+const word = (text: string) => event("content_block_delta", { index: 0, delta: { type: "text_delta", text } })
+const opening = event("message_start", { message: { usage: { input_tokens: 3, output_tokens: 1 } } }) +
+  event("content_block_start", { index: 0, content_block: { type: "text", text: "" } })
+const closing = event("content_block_stop", { index: 0 }) +
+  event("message_delta", { delta: { stop_reason: "end_turn" }, usage: { output_tokens: 2 } }) +
+  event("message_stop", {})
+
+describe("a client that takes its time", () => {
+  it.effect("makes the provider wait, translated or not", () =>
+    Effect.gen(function*() {
+      for (const operation of [chatCompletions, messages]) {
+        const { connections, perform } = start(anthropic)
+        const sink = new TestSink(1)
+        const body = { model: "alias", max_tokens: 9, messages: hello, stream: true }
+        const fiber = yield* begin(perform, call(operation, body), sink)
+        const [connection] = connections
+        connection!.head(200, sse)
+        connection!.data(opening + word("a"))
+        assert.strictEqual(connection!.paused, 1, operation.name)
+        sink.drain()
+        assert.strictEqual(connection!.paused, 0)
+        connection!.data(word("b") + closing)
+        connection!.end()
+        const result = yield* Fiber.join(fiber)
+        assert.deepInclude(Result.getOrThrow(result), { inputTokens: 3, outputTokens: 2 })
+      }
+    }))
+
+  it.effect("makes all exchanges of one answer wait, and all go on", () =>
+    Effect.gen(function*() {
+      const { connections, perform } = start(anthropic)
+      const sink = new TestSink(1)
+      const fiber = yield* begin(
+        perform,
+        call(chatCompletions, { model: "alias", messages: hello, n: 3, stream: true }),
+        sink
+      )
+      assert.lengthOf(connections, 3)
+      for (const connection of connections) {
+        connection.head(200, sse)
+        connection.data(opening + word("a"))
+      }
+      assert.deepStrictEqual(connections.map(({ paused }) => paused), [1, 1, 1])
+      sink.drain()
+      assert.deepStrictEqual(connections.map(({ paused }) => paused), [0, 0, 0])
+      for (const connection of connections) {
+        connection.data(closing)
+        connection.end()
+      }
+      assert.deepInclude(Result.getOrThrow(yield* Fiber.join(fiber)), { inputTokens: 9, outputTokens: 6 })
+      assert.lengthOf(sink.text.match(/"finish_reason":"stop"/g) ?? [], 3)
+      assert.lengthOf(sink.text.match(/\[DONE\]/g) ?? [], 1)
+    }))
+})
+
+describe("an answer", () => {
+  it.effect("has no head before its first piece, so that another provider can still be tried", () =>
+    Effect.gen(function*() {
+      const { connections, perform } = start(anthropic)
+      const sink = new TestSink()
+      const fiber = yield* begin(
+        perform,
+        call(chatCompletions, { model: "alias", messages: hello, stream: true }),
+        sink
+      )
+      const [connection] = connections
+      connection!.head(200, sse)
+      connection!.data(opening + event("ping", {}))
+      assert.isFalse(sink.started)
+      connection!.data(event("error", { error: { type: "overloaded_error", message: "Overloaded" } }))
+      const result = yield* Fiber.join(fiber)
+      assert.deepInclude(Result.isFailure(result) ? result.failure : undefined, { reason: "error", status: 529 })
+      assert.isFalse(sink.started)
+    }))
+
+  it.effect("is JSON for a client that asked for JSON, and the provider is asked for that", () =>
+    Effect.gen(function*() {
+      const { connections, perform } = start(anthropic)
+      const sink = new TestSink()
+      const fiber = yield* begin(perform, call(chatCompletions, { model: "alias", messages: hello }), sink)
+      const [connection] = connections
+      assert.notProperty(connection!.json, "stream")
+      assert.strictEqual(connection!.request.headers["accept"], "application/json")
+      connection!.head(200, "application/json")
+      connection!.data("{\"type\":\"message\",\"content\":[{\"type\":\"text\",\"text\":\"Hi\"}],")
+      connection!.data("\"stop_reason\":\"end_turn\",\"usage\":{\"input_tokens\":3,\"output_tokens\":2}}")
+      connection!.end()
+      assert.isTrue(Result.isSuccess(yield* Fiber.join(fiber)))
+      assert.deepStrictEqual(sink.head, { status: 200, contentType: "application/json", headers: {} })
+      assert.deepInclude(JSON.parse(sink.text), { object: "chat.completion", model: "alias" })
+    }))
+})
+
+describe("a picture at an address", () => {
+  const asking = {
+    model: "alias",
+    messages: [{
+      role: "user",
+      content: [
+        { type: "image_url", image_url: { url: "https://example.com/a.png" } },
+        { type: "image_url", image_url: { url: "https://example.com/b.png" } }
+      ]
+    }]
+  }
+
+  it.effect("is fetched for a provider that does not fetch it, and left as it is for one that does", () =>
+    Effect.gen(function*() {
+      const fetched: Array<string> = []
+      const guard = guardWith((url) => {
+        fetched.push(url)
+        return Effect.succeed({ bytes: Buffer.from(url), mediaType: "image/PNG; charset=binary" })
+      })
+      const toGemini = start(gemini, guard)
+      yield* begin(toGemini.perform, call(chatCompletions, asking), new TestSink())
+      assert.deepStrictEqual(fetched, ["https://example.com/a.png", "https://example.com/b.png"])
+      assert.deepNestedPropertyVal(
+        toGemini.connections[0]!.json,
+        "contents[0].parts",
+        fetched.map((url) => ({ inlineData: { mimeType: "image/png", data: Buffer.from(url).toString("base64") } }))
+      )
+      const toAnthropic = start(anthropic, guard)
+      yield* begin(toAnthropic.perform, call(chatCompletions, asking), new TestSink())
+      assert.lengthOf(fetched, 2)
+      assert.deepNestedPropertyVal(toAnthropic.connections[0]!.json, "messages[0].content[1].source", {
+        type: "url",
+        url: "https://example.com/b.png"
+      })
+    }))
+
+  it.effect("is refused by its field where it leads nowhere, and nothing is sent", () =>
+    Effect.gen(function*() {
+      const { connections, perform } = start(gemini)
+      const result = yield* Effect.result(perform(call(chatCompletions, asking), new TestSink()))
+      assert.deepInclude(Result.isFailure(result) ? result.failure : undefined, {
+        _tag: "InvalidRequest",
+        param: "messages[0].content[0]",
+        code: "invalid_url"
+      })
+      assert.lengthOf(connections, 0)
+    }))
+
+  const album = (count: number) => ({
+    model: "alias",
+    messages: [{
+      role: "user",
+      content: Array.from({ length: count }, (_, index) => ({
+        type: "image_url",
+        image_url: { url: `https://example.com/${index % 50}.png` }
+      }))
+    }]
+  })
+
+  it.effect("is fetched once where it stands twice, and not as one of too many or too large ones", () =>
+    Effect.gen(function*() {
+      let fetched = 0
+      const guard = (size: number) =>
+        guardWith(() =>
+          Effect.sync(() => {
+            fetched++
+            return { bytes: new Uint8Array(size), mediaType: "image/png" }
+          })
+        )
+      const twice = { model: "alias", messages: [...album(3).messages, ...album(3).messages] }
+      const { connections, perform } = start(gemini, guard(1))
+      yield* begin(perform, call(chatCompletions, twice), new TestSink())
+      assert.strictEqual(fetched, 3)
+      assert.lengthOf((connections[0]!.json["contents"] as [{ parts: Array<unknown> }])[0].parts, 6)
+      for (
+        const [count, size, param] of [[41, 1, "messages[0].content[40]"], [
+          4,
+          20_000_000,
+          "messages[0].content[3]"
+        ]] as const
+      ) {
+        const { perform } = start(gemini, guard(size))
+        const result = yield* Effect.result(perform(call(chatCompletions, album(count)), new TestSink()))
+        assert.deepInclude(Result.isFailure(result) ? result.failure : undefined, { _tag: "InvalidRequest", param })
+      }
+    }))
+
+  it.effect("is not fetched where the request is refused anyway", () =>
+    Effect.gen(function*() {
+      const guard = guardWith(() => assert.fail("it was fetched"))
+      const { perform } = start(gemini, guard)
+      const result = yield* Effect.result(perform(call(chatCompletions, { ...asking, logprobs: true }), new TestSink()))
+      assert.deepInclude(Result.isFailure(result) ? result.failure : undefined, { param: "logprobs" })
+    }))
+})
+
+describe("an error of the provider", () => {
+  const failing = Effect.fnUntraced(function*<Options>(
+    protocol: HttpProtocol<Options>,
+    status: number,
+    body: object,
+    headers: Record<string, string> = {}
+  ) {
+    const { connections, perform } = start(protocol)
+    const fiber = yield* begin(perform, call(chatCompletions, { model: "alias", messages: hello }), new TestSink())
+    connections[0]!.head(status, "application/json", headers)
+    connections[0]!.data(JSON.stringify(body))
+    connections[0]!.end()
+    const result = yield* Fiber.join(fiber)
+    return Result.isFailure(result) ? result.failure : assert.fail("it did not fail")
+  })
+
+  const google = (error: object) => ({ error: { code: 400, message: "No", status: "INVALID_ARGUMENT", ...error } })
+
+  it.effect("of Google says by its details what it is", () =>
+    Effect.gen(function*() {
+      const key = google({
+        message: "API key not valid.",
+        details: [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "API_KEY_INVALID" }]
+      })
+      assert.deepInclude(yield* failing(gemini, 400, key), { _tag: "ProviderFailed", reason: "credentials" })
+      const quota = google({
+        code: 429,
+        details: [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "34.4s" }]
+      })
+      assert.deepInclude(yield* failing(gemini, 429, quota), { _tag: "ProviderRateLimited", retryAfterMs: 34_400 })
+      const field = google({
+        details: [{
+          "@type": "type.googleapis.com/google.rpc.BadRequest",
+          fieldViolations: [{ field: "generation_config.top_p", description: "No" }]
+        }]
+      })
+      assert.deepInclude(yield* failing(gemini, 400, field), {
+        _tag: "ProviderRejected",
+        message: "No",
+        param: "top_p",
+        code: "INVALID_ARGUMENT"
+      })
+      // a list is how a stream that is not one of events fails
+      assert.deepInclude(yield* failing(gemini, 404, [google({ code: 404, message: "No such model" })]), {
+        _tag: "ProviderRejected",
+        status: 404,
+        message: "No such model"
+      })
+    }))
+
+  it.effect("is told as the gateway's where its account has no credit, whatever the status", () =>
+    Effect.gen(function*() {
+      const of = (type: string, code: string | null, message: string) => ({
+        error: { message, type, param: null, code }
+      })
+      const quota = "You exceeded your current quota, please check your plan and billing details."
+      const balance = "Your credit balance is too low to access the Anthropic API."
+      const failures = [
+        yield* failing(openAi, 429, of("insufficient_quota", "insufficient_quota", quota), { "retry-after": "1" }),
+        yield* failing(openAi, 429, of("insufficient_quota", null, quota)),
+        yield* failing(openAi, 400, of("invalid_request_error", "billing_hard_limit_reached", "Billing hard limit")),
+        yield* failing(anthropic, 400, { type: "error", error: { type: "invalid_request_error", message: balance } }),
+        yield* failing(anthropic, 402, { type: "error", error: { type: "billing_error", message: "No" } })
+      ]
+      for (const failure of failures) {
+        assert.deepInclude(failure, { _tag: "ProviderFailed", reason: "credit", retryAfterMs: null })
+        assert.include(failure.message, "has no credit left")
+      }
+      assert.deepInclude(yield* failing(openAi, 429, of("requests", "rate_limit_exceeded", "Rate limit reached")), {
+        _tag: "ProviderRateLimited"
+      })
+    }))
+
+  it.effect("tells neither key nor address", () =>
+    Effect.gen(function*() {
+      const message = "s3cret is not welcome at https://provider.example/v1/messages"
+      const error = yield* failing(anthropic, 400, { type: "error", error: { type: "invalid_request_error", message } })
+      assert.strictEqual(error.message, "[redacted] is not welcome at [redacted]/v1/messages")
+    }))
+
+  it.effect("names no field that the client does not have", () =>
+    Effect.gen(function*() {
+      const message = "messages.0.content: too long"
+      const error = yield* failing(anthropic, 400, { type: "error", error: { type: "invalid_request_error", message } })
+      assert.deepInclude(error, { message, param: null })
+    }))
+
+  it.effect("of the OpenAI kind keeps its field and code", () =>
+    Effect.gen(function*() {
+      const { connections, perform } = start(openAi)
+      const body = { model: "alias", max_tokens: 5, messages: hello }
+      const fiber = yield* begin(perform, call(messages, body), new TestSink())
+      connections[0]!.head(400, "application/json")
+      connections[0]!.data(JSON.stringify({
+        error: { message: "Too many", type: "invalid_request_error", param: "max_completion_tokens", code: "too_large" }
+      }))
+      connections[0]!.end()
+      const result = yield* Fiber.join(fiber)
+      assert.deepInclude(Result.isFailure(result) ? result.failure : undefined, {
+        param: "max_tokens",
+        code: "too_large"
+      })
+    }))
+})
+
+describe("options in the catalogue", () => {
+  it.effect("reach the request, and a misspelt one is nobody's fault but ours", () =>
+    Effect.gen(function*() {
+      const { connections, perform } = start(anthropic)
+      const asked = { model: "alias", messages: hello }
+      yield* begin(perform, call(chatCompletions, asked, { maxTokens: 1_234 }), new TestSink())
+      assert.deepInclude(connections[0]!.json, { max_tokens: 1_234 })
+      const result = yield* Effect.result(perform(call(chatCompletions, asked, { maxtokens: 1 }), new TestSink()))
+      assert.deepInclude(Result.isFailure(result) ? result.failure : undefined, { _tag: "InternalError" })
+    }))
+})

@@ -1,0 +1,256 @@
+/** A streamed chat completion passes unchanged but for its alias; its usage is metered and its end is known. */
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Schema } from "effect"
+import { gemini } from "../../../../shared/provider/protocols/gemini/Gemini.ts"
+import { PassingStream, type PassingStreamOptions } from "../../../../shared/provider/exchange/PassingStream.ts"
+import { openAi } from "../../../../shared/provider/protocols/openai/OpenAi.ts"
+import { maxFrameBytes } from "../../../../shared/provider/transport/SseFrames.ts"
+
+const frame = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`
+const delta = (content: string): string =>
+  frame({ id: "c1", object: "chat.completion.chunk", model: "upstream", choices: [{ index: 0, delta: { content } }] })
+const finish = frame({ id: "c1", model: "upstream", choices: [{ index: 0, delta: {}, finish_reason: "stop" }] })
+const reported = {
+  prompt_tokens: 9,
+  completion_tokens: 4,
+  total_tokens: 13,
+  prompt_tokens_details: { cached_tokens: 3, audio_tokens: 0 },
+  completion_tokens_details: { reasoning_tokens: 1 }
+}
+const usage = frame({ id: "c1", model: "upstream", choices: [], usage: reported })
+const metered = { inputTokens: 9, outputTokens: 4, cachedTokens: 3, reasoningTokens: 1 }
+const done = "data: [DONE]\n\n"
+
+const open = (options: Partial<PassingStreamOptions> = {}) =>
+  new PassingStream({ grammar: openAi.grammar, showUsage: false, alias: undefined, ...options })
+
+/** What the client gets of the given text. */
+const relay = (stream: PassingStream, text: string | Uint8Array): string => {
+  const passed = stream.push(Buffer.from(text))
+  assert.isUndefined(stream.failure)
+  return Buffer.concat(passed).toString()
+}
+
+describe("what passes", () => {
+  it("is every byte, in the provider's own form", () => {
+    const text = [
+      ": keep-alive\n\n",
+      "data:\n\n",
+      "event: message\r\nid: 7\r\ndata:{ \"model\" : \"upstream\", \"choices\":[],\"x\":1.0 }\r\n\r\n",
+      delta("é 🙂"),
+      "data: {\"choices\":[],\ndata: \"unknown\":true}\n\n",
+      finish,
+      done
+    ]
+    assert.strictEqual(relay(open(), text.join("")), text.join(""))
+  })
+
+  it.prop(
+    "is the same wherever the provider's bytes were cut",
+    [Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 80 }))), {
+      minLength: 1
+    })],
+    ([sizes]) => {
+      const bytes = Buffer.from([": hi\n\n", delta("é 🙂"), delta("b"), finish, usage, done].join(""))
+      const stream = open({ alias: "alias" })
+      let passed = ""
+      for (let at = 0, turn = 0; at < bytes.length; turn++) {
+        const size = sizes[turn % sizes.length] ?? 1
+        passed += relay(stream, bytes.subarray(at, at + size))
+        at += size
+      }
+      const expected = [": hi\n\n", delta("é 🙂"), delta("b"), finish, done].join("")
+      assert.strictEqual(passed, expected.replaceAll("\"upstream\"", "\"alias\""))
+      assert.deepStrictEqual(stream.usage, metered)
+      assert.isTrue(stream.isComplete)
+    }
+  )
+})
+
+describe("usage", () => {
+  it("is metered and hidden from a client that did not ask for it", () => {
+    const stream = open()
+    assert.strictEqual(relay(stream, delta("a") + finish + usage + done), delta("a") + finish + done)
+    assert.deepStrictEqual(stream.usage, metered)
+  })
+
+  it("is metered and shown to a client that asked for it", () => {
+    const stream = open({ showUsage: true })
+    assert.strictEqual(relay(stream, finish + usage + done), finish + usage + done)
+    assert.deepStrictEqual(stream.usage, metered)
+  })
+
+  it("is metered where it comes with a part of the answer, which is never hidden", () => {
+    const last = frame({ choices: [{ index: 0, delta: { content: "z" }, finish_reason: "stop" }], usage: reported })
+    const stream = open()
+    assert.strictEqual(relay(stream, last + done), last + done)
+    assert.deepStrictEqual(stream.usage, metered)
+  })
+
+  it("is the last that was reported, where a provider reports it with every part", () => {
+    const stream = open()
+    const part = (completion_tokens: number) =>
+      frame({ choices: [{ index: 0, delta: {} }], usage: { prompt_tokens: 9, completion_tokens } })
+    relay(stream, part(1) + part(2) + frame({ choices: [{ index: 0, delta: {} }], usage: null }))
+    assert.deepStrictEqual(stream.usage, { inputTokens: 9, outputTokens: 2 })
+  })
+
+  it("counts what was thought as output, also where a provider counts it beside", () => {
+    const metered = (more: object) => {
+      const stream = open()
+      relay(stream, frame({ choices: [], usage: { ...reported, completion_tokens: 4, ...more } }))
+      return stream.usage
+    }
+    const completion_tokens_details = { reasoning_tokens: 94 }
+    const thought = { inputTokens: 9, cachedTokens: 3, reasoningTokens: 94 }
+    assert.deepStrictEqual(metered({ total_tokens: 107, completion_tokens_details }), { ...thought, outputTokens: 98 })
+    assert.deepStrictEqual(metered({ completion_tokens: 98, total_tokens: 107, completion_tokens_details }), {
+      ...thought,
+      outputTokens: 98
+    })
+  })
+
+  it("is the last that was reported, also where an earlier part was looked into for another reason", () => {
+    const part = (part: object, candidatesTokenCount: number, more: object = {}) =>
+      frame({
+        candidates: [{ index: 0, content: { parts: [part] }, ...more }],
+        usageMetadata: { promptTokenCount: 9, candidatesTokenCount }
+      })
+    const stream = open({ grammar: gemini.grammar })
+    const text = part({ functionCall: { name: "report", args: { error: "disk full" } } }, 3) +
+      part({ text: "Told." }, 5, { finishReason: "STOP" })
+    assert.strictEqual(relay(stream, text), text)
+    assert.deepStrictEqual(stream.usage, { inputTokens: 9, outputTokens: 5 })
+  })
+
+  it.each([
+    { prompt_tokens: -1 },
+    { prompt_tokens: "9" },
+    { completion_tokens: 9 },
+    {},
+    "free"
+  ])("that makes no sense is not metered: %j", (usage) => {
+    const stream = open()
+    const text = frame({ choices: [], usage })
+    assert.strictEqual(relay(stream, text), text)
+    assert.isUndefined(stream.usage)
+  })
+})
+
+describe("the model's alias", () => {
+  it("takes the place of the provider's name and of nothing else", () => {
+    const before = "data: {\"id\":\"c1\", \"model\" : \"upstream\",\"choices\":[{\"delta\":{\"content\":\"upstream\"," +
+      "\"model\":\"upstream\"}}]}\r\n\r\n"
+    assert.strictEqual(
+      relay(open({ alias: "my \"model\"" }), before),
+      before.replace("\"model\" : \"upstream\"", "\"model\" : \"my \\\"model\\\"\"")
+    )
+  })
+
+  it("is not put where the provider names no model", () => {
+    const text = frame({ choices: [] }) + done
+    assert.strictEqual(relay(open({ alias: "alias" }), text), text)
+  })
+
+  it("is put into data of several lines", () => {
+    const passed = relay(open({ alias: "alias" }), "id: é\ndata: {\"choices\":[],\ndata: \"model\":\"upstream\"}\n\n")
+    assert.strictEqual(passed, "data: {\"choices\":[],\ndata: \"model\":\"alias\"}\nid: é\n\n")
+  })
+})
+
+describe("an answer is whole", () => {
+  it.each([
+    ["where it ended with [DONE]", delta("a") + done],
+    ["where it ended with [DONE] in another form", `${delta("a")}data:[DONE]\r\n\r\n`],
+    ["where its last part has a finish_reason, for providers that send no [DONE]", delta("a") + finish],
+    ["where usage follows the finish_reason", delta("a") + finish + usage]
+  ])("%s", (_, text) => {
+    const stream = open()
+    relay(stream, text)
+    assert.isTrue(stream.isComplete)
+  })
+
+  it.each([
+    ["that has not begun", ""],
+    ["of comments only", ": keep-alive\n\n"],
+    ["that breaks off between two parts", delta("a")],
+    ["that breaks off within a part", delta("a") + finish.slice(0, -1)],
+    ["that breaks off within [DONE]", `${delta("a")}data: [DONE]\n`],
+    ["whose parts have no reason to end yet", frame({ choices: [{ index: 0, delta: {}, finish_reason: null }] })],
+    ["that only speaks of [DONE]", delta("data: [DONE]")],
+    ["that only speaks of a finish_reason", delta("\"finish_reason\":\"stop\"")]
+  ])("but not one %s", (_, text) => {
+    const stream = open()
+    relay(stream, text)
+    assert.isFalse(stream.isComplete)
+  })
+})
+
+describe("what comes without the blank line that should end it", () => {
+  const textOf = (kept: Uint8Array | string | undefined) =>
+    kept instanceof Uint8Array ? Buffer.from(kept).toString() : kept
+
+  it.each([
+    ["a last part", delta("a"), finish.trimEnd(), finish.trimEnd()],
+    ["a last part with half of its end", delta("a"), `${finish.trimEnd()}\r\n`, `${finish.trimEnd()}\r\n`],
+    ["[DONE]", delta("a"), "data: [DONE]", "data: [DONE]"],
+    ["usage, which stays hidden", delta("a") + finish, usage.trimEnd(), undefined],
+    ["a comment after the end", delta("a") + done, ": bye", ": bye"]
+  ])("is taken where it is whole: %s", (_, before, last, passed) => {
+    const stream = open()
+    relay(stream, before + last)
+    assert.strictEqual(textOf(stream.end()), passed)
+    assert.isTrue(stream.isComplete)
+    if (last.startsWith(usage.trimEnd())) assert.deepStrictEqual(stream.usage, metered)
+  })
+
+  it.each([
+    ["half a part", finish.slice(0, 40)],
+    ["a part that is not the last", delta("b").trimEnd()],
+    ["half of [DONE]", "data: [DON"],
+    ["nothing", ""]
+  ])("is not taken for an end: %s", (_, last) => {
+    const stream = open()
+    relay(stream, delta("a") + last)
+    assert.isUndefined(stream.end())
+    assert.isFalse(stream.isComplete)
+  })
+
+  it("is an error where it says so", () => {
+    const stream = open()
+    relay(stream, delta("a") + frame({ error: "overloaded" }).trimEnd())
+    assert.strictEqual(stream.end(), "error")
+  })
+})
+
+describe("a stream ends as", () => {
+  const cases: ReadonlyArray<readonly [name: string, text: string, outcome: "error" | "malformed"]> = [
+    ["an error that the provider reports in the middle", frame({ error: { message: "overloaded" } }), "error"],
+    ["an error beside other members", frame({ id: "c1", choices: [], error: "overloaded" }), "error"],
+    ["data that is no object", "data: overloaded\n\n", "malformed"],
+    ["an object that does not end", "data: {\"choices\":[\n\n", "malformed"],
+    ["HTML", "data: <html>502</html>\n\n", "malformed"]
+  ]
+  for (const alias of [undefined, "alias"]) {
+    it.each(cases)(`%s${alias === undefined ? "" : ", with an alias"}`, (_, text, outcome) => {
+      const stream = open({ alias })
+      const [before, ...more] = stream.push(Buffer.from(delta("a") + text + delta("b")))
+      assert.deepStrictEqual([stream.failure, more], [outcome, []])
+      assert.include(Buffer.from(before ?? []).toString(), "\"a\"")
+    })
+  }
+
+  it("malformed where a frame grows beyond what is waited for", () => {
+    const stream = open()
+    const part = Buffer.alloc(1024 * 1024, "x")
+    for (let size = 0; size < maxFrameBytes; size += part.length) assert.deepStrictEqual(stream.push(part), [])
+    assert.isUndefined(stream.failure)
+    assert.deepStrictEqual(stream.push(part), [])
+    assert.strictEqual(stream.failure, "malformed")
+  })
+
+  it("nothing of the kind where an error is null or only spoken of", () => {
+    const text = frame({ error: null, choices: [] }) + delta("{\"error\":\"x\"}")
+    assert.strictEqual(relay(open(), text), text)
+  })
+})

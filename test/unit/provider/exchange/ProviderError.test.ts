@@ -1,0 +1,69 @@
+/** What is read of a provider's error, however oddly it is put. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import * as ProviderError from "../../../../shared/provider/exchange/ProviderError.ts"
+
+describe("a time to wait", () => {
+  const day = 86_400_000
+  const cases: ReadonlyArray<readonly [headers: Record<string, string>, milliseconds: number | null]> = [
+    [{}, null],
+    [{ "retry-after": "7" }, 7_000],
+    [{ "retry-after": " 2.5 " }, 2_500],
+    [{ "retry-after": "0" }, 0],
+    [{ "retry-after-ms": "150", "retry-after": "1" }, 150],
+    [{ "retry-after-ms": "soon", "retry-after": "1" }, 1_000],
+    [{ "retry-after": "Thu, 01 Jan 1970 00:01:00 GMT" }, 60_000],
+    [{ "retry-after": "Wed, 31 Dec 1969 00:00:00 GMT" }, 0],
+    [{ "retry-after": "Wed, 21 Oct 2099 07:28:00 GMT" }, day],
+    [{ "retry-after": "99999999999999999999" }, day],
+    [{ "retry-after": "9".repeat(400) }, day],
+    [{ "retry-after": "Infinity" }, null],
+    [{ "retry-after": "1e400" }, null],
+    [{ "retry-after-ms": "Infinity" }, null],
+    [{ "retry-after": "-5" }, null],
+    [{ "retry-after": "" }, null],
+    [{ "retry-after": "in a while" }, null]
+  ]
+  it.effect.each(cases)("of %j is %j", ([headers, milliseconds]) =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(0)
+      const error = yield* ProviderError.fromAnswer("p", 429, headers, "", [])
+      assert.deepInclude(error, { _tag: "ProviderRateLimited", retryAfterMs: milliseconds })
+    }))
+
+  it.effect("in Google's words is read, and is no longer than a day", () =>
+    Effect.gen(function*() {
+      const told = Effect.fnUntraced(function*(retryDelay: string) {
+        const details = [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay }]
+        return yield* ProviderError.fromAnswer("p", 429, {}, JSON.stringify({ error: { code: 429, details } }), [])
+      })
+      assert.deepInclude(yield* told("34.4s"), { retryAfterMs: 34_400 })
+      assert.deepInclude(yield* told(`${"9".repeat(400)}s`), { retryAfterMs: day })
+      assert.deepInclude(yield* told("s"), { retryAfterMs: null })
+    }))
+})
+
+describe("a list of mistakes, as FastAPI has it,", () => {
+  const rejected = (body: object) => ProviderError.fromAnswer("p", 422, {}, JSON.stringify(body), ["s3cret"])
+
+  it.effect("is told by its first one", () =>
+    Effect.gen(function*() {
+      const missing = { type: "missing", loc: ["body", "documents", 0, "text"], msg: "Field required", input: {} }
+      const cases: ReadonlyArray<readonly [detail: unknown, message: string, param: string | null]> = [
+        [[missing, { ...missing, msg: "no" }], "documents[0].text: Field required", "documents[0].text"],
+        [[{ ...missing, loc: ["body"] }], "The request: Field required", null],
+        [[{ ...missing, loc: ["query", "key"] }], "The request: Field required", null],
+        [[{ msg: "Not with s3cret" }], "The request: Not with [redacted]", null],
+        ["top_n: too large", "top_n: too large", "top_n"],
+        [[], "The provider 'p' rejected the request", null],
+        [["no"], "The provider 'p' rejected the request", null]
+      ]
+      for (const [detail, message, param] of cases) {
+        assert.deepInclude(yield* rejected({ detail }), { _tag: "ProviderRejected", status: 422, message, param })
+      }
+      assert.deepInclude(yield* rejected({ detail: ["no"], error: "top_n: too large" }), {
+        message: "top_n: too large"
+      })
+    }))
+})

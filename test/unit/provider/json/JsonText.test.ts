@@ -1,0 +1,225 @@
+/** Edits of a JSON text find every member, and change nothing but what they are told to. */
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Schema } from "effect"
+import { JsonOutline } from "../../../../shared/provider/json/JsonOutline.ts"
+import { members, setMembers, valueOf } from "../../../../shared/provider/json/JsonText.ts"
+import { cut } from "../../../fixture/general/Cut.ts"
+
+type Tree = string | number | boolean | null | ReadonlyArray<Tree> | ObjectTree
+/** Members in a list, so that a name can be there twice. */
+interface ObjectTree {
+  readonly members: ReadonlyArray<readonly [name: string, value: Tree]>
+}
+
+const names = ["model", "model", "stream", "usage", "", "__proto__", "constructor", "0", "a\"b", "é", "\ufeffmodel"]
+// Without backslashes, because JSON.parse is the measure here and V8 13.6 takes {"\u0000":1} for {"\\":1} where it has
+// just seen the latter.
+const Name = Schema.Union([Schema.Literals(names), Schema.String.check(Schema.isPattern(/^[^\\]*$/))])
+const Tree: Schema.Codec<Tree> = Schema.Union([
+  Schema.String,
+  Schema.Literals(["{", "}\"", "\\\"", "[,]", "漢字 🙂", "\ud83d"]),
+  Schema.Finite,
+  Schema.Boolean,
+  Schema.Null,
+  Schema.Array(Schema.suspend(() => Tree)),
+  Schema.suspend(() => ObjectTree)
+])
+const ObjectTree: Schema.Codec<ObjectTree> = Schema.Struct({ members: Schema.Array(Schema.Tuple([Name, Tree])) })
+
+/** Decides at every place how the text is written: white space, escapes, form of numbers. */
+type Noise = () => number
+const noise = (numbers: ReadonlyArray<number>): Noise => {
+  let at = 0
+  return () => numbers[at++ % numbers.length] ?? 0
+}
+
+const spaces = ["", "", " ", "\n  ", "\t", "\r\n"]
+const space = (noise: Noise): string => spaces[noise() % spaces.length]!
+
+const printString = (value: string, noise: Noise): string => {
+  switch (noise() % 3) {
+    case 0:
+      return JSON.stringify(value)
+    case 1:
+      return JSON.stringify(value).replaceAll("/", "\\/")
+    default:
+      return `"${value.replaceAll(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)}"`
+  }
+}
+
+const print = (tree: Tree, noise: Noise): string => {
+  if (typeof tree === "string") return printString(tree, noise)
+  if (typeof tree === "number") return noise() % 2 === 0 ? JSON.stringify(tree) : tree.toExponential().toUpperCase()
+  if (typeof tree !== "object" || tree === null) return JSON.stringify(tree)
+  if ("members" in tree) return join(pieces(tree, noise))
+  return `[${space(noise)}${tree.map((item) => print(item, noise)).join(`${space(noise)},`)}${space(noise)}]`
+}
+
+interface Piece {
+  readonly name: string
+  /** From the end of what was before up to the value. */
+  readonly before: string
+  readonly value: string
+  readonly after: string
+}
+const pieces = (tree: ObjectTree, noise: Noise): ReadonlyArray<Piece> =>
+  tree.members.map(([name, value]) => ({
+    name,
+    before: `${space(noise)}${printString(name, noise)}${space(noise)}:${space(noise)}`,
+    value: print(value, noise),
+    after: space(noise)
+  }))
+const join = (pieces: ReadonlyArray<Piece>): string =>
+  `{${pieces.map(({ after, before, value }) => `${before}${value}${after}`).join(",")}}`
+
+/** An object as text, and what the text is made of. */
+const documents = Arbitrary.all([
+  Arbitrary.schema(ObjectTree),
+  Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000 }))), {
+    minLength: 1,
+    maxLength: 50
+  })
+]).pipe(Arbitrary.map(([tree, numbers]) => {
+  const next = noise(numbers)
+  const around = [space(next), space(next)] as const
+  const all = pieces(tree, next)
+  return { pieces: all, around, text: `${around[0]}${join(all)}${around[1]}` }
+}))
+
+const options = { arbitrary: { runs: 500 } }
+const utf8 = (text: string): Uint8Array => Buffer.from(text)
+const read = (text: string) => {
+  const bytes = utf8(text)
+  const found = members(bytes)
+  assert.isDefined(found)
+  return { bytes, found }
+}
+
+describe("members", () => {
+  it.prop("are all found, in order, each with the bytes of its value", [documents], ([{ pieces, text }]) => {
+    const { bytes, found } = read(text)
+    assert.deepStrictEqual(
+      found.map(({ name, valueEnd, valueStart }) => [name, Buffer.from(bytes).toString("utf8", valueStart, valueEnd)]),
+      pieces.map(({ name, value }) => [name, value])
+    )
+    for (const { start, valueStart } of found) {
+      assert.match(Buffer.from(bytes).toString("utf8", start, valueStart), /^"[^]*"\s*:\s*$/)
+    }
+  }, options)
+
+  it.prop("have the values that JSON.parse sees, the last of a name where it is there twice", [documents], ([
+    { text }
+  ]) => {
+    const { bytes, found } = read(text)
+    const parsed: Record<string, unknown> = JSON.parse(text)
+    assert.deepStrictEqual(new Set(found.map(({ name }) => name)), new Set(Object.keys(parsed)))
+    for (const { name } of found) assert.deepStrictEqual(valueOf(bytes, found, name), parsed[name])
+  }, options)
+
+  it("have their names without escapes", () => {
+    const { found } = read(`{"\\\\":1,"\\u0000":2,"\\"\\u00e9\\n":3,"\\\\\\"":4}`)
+    assert.deepStrictEqual(found.map(({ name }) => name), ["\\", "\0", "\"é\n", "\\\""])
+  })
+
+  it("have no value where there is no such name", () => {
+    const { bytes, found } = read(`{"a":1}`)
+    assert.isUndefined(valueOf(bytes, found, "b"))
+    assert.isUndefined(valueOf(bytes, found, "toString"))
+  })
+})
+
+describe("setMembers", () => {
+  const changes = Arbitrary.all([
+    documents,
+    Arbitrary.schema(Name),
+    Arbitrary.schema(Schema.Union([Schema.String, Schema.Finite, Schema.Record(Name, Schema.Boolean)]))
+  ])
+
+  it.prop(
+    "changes every member of the name and no other byte",
+    [changes],
+    ([[{ around, pieces, text }, name, value]]) => {
+      const { bytes, found } = read(text)
+      const changed = setMembers(bytes, found, new Map([[name, value]]))
+      const there = pieces.some((piece) => piece.name === name)
+      const expected = join(
+        pieces.map((piece) => piece.name === name ? { ...piece, value: JSON.stringify(value) } : piece)
+      )
+      const added = `{${JSON.stringify(name)}:${JSON.stringify(value)}${pieces.length > 0 ? "," : ""}`
+      assert.strictEqual(
+        Buffer.from(changed).toString(),
+        `${around[0]}${there ? expected : added + join(pieces).slice(1)}${around[1]}`
+      )
+      const { found: again } = read(Buffer.from(changed).toString())
+      assert.deepStrictEqual(valueOf(changed, again, name), JSON.parse(JSON.stringify(value)))
+    },
+    options
+  )
+
+  it.prop("leaves the text alone where there is nothing to change", [documents], ([{ text }]) => {
+    const { bytes, found } = read(text)
+    assert.strictEqual(Buffer.from(setMembers(bytes, found, new Map())).toString(), text)
+  })
+
+  it("changes several members at once and adds those that are missing in front", () => {
+    const { bytes, found } = read(`{ "model" : "a" , "n":1.0, "model":"b" }`)
+    const changed = setMembers(bytes, found, new Map<string, unknown>([["model", "c"], ["x", [1]], ["y", null]]))
+    assert.strictEqual(Buffer.from(changed).toString(), `{"x":[1],"y":null, "model" : "c" , "n":1.0, "model":"c" }`)
+  })
+})
+
+const outline = (text: string, sizes: ReadonlyArray<number> = [text.length || 1]) => {
+  const outline = new JsonOutline()
+  for (const piece of cut(Buffer.from(text), sizes)) outline.push(piece)
+  return outline.fields
+}
+
+describe("an outline", () => {
+  const sizes = Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 40 }))), {
+    minLength: 1,
+    maxLength: 5
+  })
+
+  it.prop("is what JSON.parse sees, in whatever pieces it comes", [documents, sizes], ([{ text }, sizes]) => {
+    assert.deepStrictEqual(outline(text, sizes), JSON.parse(text))
+  }, options)
+
+  it("has of what is large the length of lists, and nothing else", () => {
+    const large = "\\\"],[{,".repeat(9_000)
+    const text = JSON.stringify({
+      a: 1,
+      data: [large, [large, 2], { large }],
+      b: large,
+      c: { d: [1, 2], large },
+      e: [3]
+    })
+    for (const size of [7, 1_000, 100_000, 1_000_000]) {
+      const { data, ...others } = outline(text, [size]) ?? {}
+      assert.deepStrictEqual(others, { a: 1, b: undefined, c: undefined, e: [3] })
+      assert.isArray(data)
+      assert.lengthOf(data as ReadonlyArray<unknown>, 3)
+    }
+  })
+})
+
+describe("what is no whole object", () => {
+  it.prop("is refused, wherever it breaks off or goes on", [documents], ([{ around, text }]) => {
+    const bytes = Buffer.from(text)
+    const end = bytes.length - utf8(around[1]).length
+    for (let length = 0; length < end; length++) assert.isUndefined(members(bytes.subarray(0, length)))
+    assert.isDefined(members(bytes.subarray(0, end)))
+    for (const more of ["x", "}", ",", "{}", "\0"]) {
+      assert.isUndefined(members(utf8(text + more)))
+      assert.isUndefined(outline(text + more))
+    }
+    assert.isUndefined(outline(bytes.subarray(0, end - 1).toString()))
+  }, { arbitrary: { runs: 100 } })
+
+  it.each([
+    ...["", " ", "[]", "null", "1", "\"text\"", "{", "}", "{,}", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{\"a\" 1}"],
+    ...["{\"a\":1 \"b\":2}", "{a:1}", "{'a':1}", "{1:1}", "{\"a\":\"}", "{\"\\x\":1}", "{\"a\":[}", "{\"a\":1]}"]
+  ])("is refused: %s", (text) => {
+    assert.isUndefined(members(utf8(text)))
+    assert.isUndefined(outline(text))
+  })
+})

@@ -1,0 +1,66 @@
+/** Addresses in answers that pass: found however they are written, and wherever a piece ends. */
+import { assert, describe, it } from "@effect/vitest"
+import { AddressScan } from "../../../../shared/provider/dialects/images/AddressScan.ts"
+
+const isHttps = (address: string): boolean => address.startsWith("https://")
+
+const isRefused = (...pieces: ReadonlyArray<string>): boolean => {
+  const scan = new AddressScan(isHttps)
+  for (const piece of pieces) scan.push(Buffer.from(piece))
+  return scan.isRefused
+}
+
+/** The text as a whole and cut in two at every place. */
+const judged = (text: string): ReadonlySet<boolean> =>
+  new Set(Array.from({ length: text.length }, (_, at) => isRefused(text.slice(0, at), text.slice(at))))
+
+const refused = [
+  `{"data":[{"url":"javascript:x"}]}`,
+  `{"data":[{"b64_json":"AAAA"},{"url" :\n "x"}]}`,
+  `{"data":[{"\\u0075rl":"x"}]}`,
+  `{"a":"\\\\","url":"x"}`,
+  `{"a":"\\"","url":"x"}`,
+  `{"a":["url"],"b":{"url":"https\\u003b//x"}}`,
+  `data: {"type":"done","url":"x"}\n\n`,
+  `data: {"url"\ndata: :"x"}\n\n`,
+  `data: {"url":\ndata: "x"}\n\n`
+]
+
+const accepted = [
+  `{"data":[{"url":"https://x/a.png"},{"url":null},{"url":""},{"url":"https:\\/\\/x\\u002f"}]}`,
+  `{"data":[{"revised_prompt":"\\"url\\":\\"x\\"","note":"url","x":["url","y"]}]}`,
+  `{"url":{"a":"x"},"curl":"x","url2":"x"}`,
+  `data: {"type":"done","b64_json":"url"}\n\n`
+]
+
+describe("an address", () => {
+  it.each(refused)("is found in %s", (text) => assert.deepStrictEqual(judged(text), new Set([true])))
+
+  it.each(accepted)("is none, or a good one, in %s", (text) => assert.deepStrictEqual(judged(text), new Set([false])))
+
+  it("longer than what is kept of it is judged by its beginning", () => {
+    for (const end of ["a", "\\\\", "\\u0061", "\\n"]) {
+      for (let length = 4_070; length < 4_100; length++) {
+        const rest = `${"a".repeat(length)}${end.repeat(10)}`
+        assert.isFalse(isRefused(`{"url":"https://${rest}"}`), `${length} ${end}`)
+        assert.isTrue(isRefused(`{"url":"gopher://${rest}"}`), `${length} ${end}`)
+      }
+    }
+  })
+
+  it("costs no more per byte where there are many", () => {
+    const timeOf = (count: number): number => {
+      const text = `{"data":[${Array.from({ length: count }, () => `{"url":"https://x/\\\\"}`).join()}]}`
+      const pieces = text.match(/[^]{1,1000}/g) ?? []
+      const runs = Array.from({ length: 5 }, () => {
+        const from = performance.now()
+        assert.isFalse(isRefused(...pieces))
+        return performance.now() - from
+      })
+      return Math.min(...runs)
+    }
+    timeOf(10_000)
+    // quadratic work would take a hundred times as long
+    assert.isBelow(timeOf(100_000) / timeOf(10_000), 30)
+  })
+})

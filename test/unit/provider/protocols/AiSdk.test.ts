@@ -1,0 +1,445 @@
+/** The ai-sdk protocol with real packages of the AI SDK, pointed at servers of this process. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import type { Provider } from "../../../../shared/catalogue/Catalogue.ts"
+import { audioSpeech } from "../../../../shared/contract/operations/AudioSpeech.ts"
+import { chatCompletions } from "../../../../shared/contract/operations/ChatCompletions.ts"
+import { embeddings } from "../../../../shared/contract/operations/Embeddings.ts"
+import { generateContent } from "../../../../shared/contract/operations/GenerateContent.ts"
+import { imageEdits } from "../../../../shared/contract/operations/ImageEdits.ts"
+import { imageGenerations } from "../../../../shared/contract/operations/ImageGenerations.ts"
+import type { JobError } from "../../../../shared/contract/JobError.ts"
+import type { Operation, Workload } from "../../../../shared/contract/Operation.ts"
+import { rerank } from "../../../../shared/contract/operations/Rerank.ts"
+import { pictureKind } from "../../../../shared/provider/call/PictureKind.ts"
+import { FakeProvider } from "../../../fixture/provider/FakeProvider.ts"
+import { stripes, toDataUrl } from "../../../fixture/calls/ImagesEngine.ts"
+import { type Answered, callProvider } from "../../../fixture/calls/ProtocolCall.ts"
+import { keyReference } from "../../../fixture/ProviderKey.ts"
+import { jsonOf, serving } from "../../../fixture/general/Serving.ts"
+
+const key = "sk-of-the-package"
+
+type Settings = Omit<Partial<Provider>, "protocol" | "options"> & { readonly options: Record<string, unknown> }
+
+const ask = (
+  operation: Operation,
+  body: unknown,
+  { options, ...settings }: Settings,
+  workload: Workload = operation.workloads[0]
+): Effect.Effect<Answered, JobError> =>
+  callProvider({
+    operation,
+    workload,
+    body,
+    name: "sdk",
+    model: "alias",
+    upstreamModel: "upstream-model",
+    key,
+    provider: { protocol: "ai-sdk", apiKey: keyReference, ...settings, options }
+  })
+
+/** A provider of the OpenAI dialect, asked through the package for it. */
+const bench = <A, E>(
+  test: (
+    provider: FakeProvider,
+    ask: (operation: Operation, body: unknown, options?: object) => Effect.Effect<Answered, JobError>
+  ) => Effect.Effect<A, E>
+) =>
+  Effect.gen(function*() {
+    const provider = yield* FakeProvider.make({ apiKey: key })
+    return yield* test(provider, (operation, body, options = {}) =>
+      ask(operation, body, { baseUrl: provider.baseUrl, options: { package: "@ai-sdk/openai", ...options } }))
+  }).pipe(Effect.scoped)
+
+const read = ({ bytes }: Answered) => JSON.parse(bytes.toString())
+
+describe("pictures", () => {
+  it.live("are generated, and what the SDK does not know is told", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const answer = yield* ask(imageGenerations, {
+          model: "alias",
+          prompt: "a boat",
+          size: "256x128",
+          quality: "low",
+          watermark: true
+        })
+        const { data } = read(answer) as { readonly data: ReadonlyArray<{ readonly b64_json: string }> }
+        assert.strictEqual(pictureKind(Buffer.from(data[0]?.b64_json ?? "", "base64")), "png")
+        assert.strictEqual(answer.usage?.images, 1)
+        assert.strictEqual(answer.head?.headers["x-translation-warnings"], "watermark")
+        assert.strictEqual(provider.requests[0]?.path, "/v1/images/generations")
+        assert.deepInclude(provider.requests[0]?.json, {
+          model: "upstream-model",
+          prompt: "a boat",
+          n: 1,
+          size: "256x128",
+          quality: "low"
+        })
+      })
+    ))
+
+  it.live("are generated where the client sets to null what it leaves out", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        yield* ask(imageGenerations, { model: "alias", prompt: "a boat", quality: null, background: null, size: null })
+        assert.notProperty(provider.requests[0]?.json, "quality")
+      })
+    ))
+
+  it.live("of which the model makes but one at a time are all there", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const answer = yield* ask(imageGenerations, { model: "alias", prompt: "a boat", n: 3, size: "64x64" })
+        assert.lengthOf(read(answer).data, 3)
+        assert.strictEqual(answer.usage?.images, 3)
+        assert.deepStrictEqual(provider.requests.map(({ json }) => (json as { readonly n: number }).n), [1, 1, 1])
+      })
+    ))
+
+  it.live("are changed, and come to the provider as files", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const picture = yield* stripes(8, 8, [[200, 0, 0]])
+        const content = [{ image: toDataUrl(picture) }, { image: picture.toString("base64") }, { text: "make it blue" }]
+        const answer = yield* ask(imageEdits, { model: "alias", input: { messages: [{ role: "user", content }] } })
+        assert.lengthOf(read(answer).data, 1)
+        const [received] = provider.requests
+        assert.strictEqual(received?.path, "/v1/images/edits")
+        assert.match(received?.headers["content-type"] ?? "", /^multipart\/form-data/)
+        // twice the bytes of the picture, and the words
+        const parts = received?.body.toString("latin1").split(picture.toString("latin1")) ?? []
+        assert.lengthOf(parts, 3)
+        assert.include(received?.body.toString("latin1"), "make it blue")
+      })
+    ))
+
+  it.live("are generated content as well", () =>
+    bench(({ baseUrl }) =>
+      Effect.gen(function*() {
+        const settings = { baseUrl, options: { package: "@ai-sdk/openai" } }
+        const body = { contents: [{ parts: [{ text: "a boat" }] }] }
+        const answer = read(yield* ask(generateContent, body, settings, "images"))
+        assert.strictEqual(answer.candidates[0].content.parts[0].inlineData.mimeType, "image/png")
+        assert.isNumber(answer.usageMetadata.totalTokenCount)
+      })
+    ))
+
+  it.live("are fetched from where the provider says, and from nowhere else in its network", () =>
+    Effect.gen(function*() {
+      const picture = yield* stripes(8, 8, [[0, 0, 200]])
+      const other = yield* serving((_request, response) => response.end(picture))
+      let at = ""
+      const provider = yield* serving((request, response) => {
+        if (request.method === "GET") return response.end(picture)
+        response.setHeader("content-type", "application/json").end(JSON.stringify({ images: [{ url: at }] }))
+      })
+      const request = { model: "alias", prompt: "a boat" }
+      const settings = { baseUrl: provider.url, options: { package: "@ai-sdk/fal" } }
+      at = `${provider.url}/result.png`
+      const { data } = read(yield* ask(imageGenerations, request, settings))
+      assert.strictEqual(data[0].b64_json, picture.toString("base64"))
+      for (const host of ["127.0.0.1", "localhost", "2130706433"]) {
+        at = `http://${host}:${other.port}/result.png`
+        assert.deepInclude(
+          yield* Effect.flip(ask(imageGenerations, request, settings)),
+          { reason: "result" },
+          host
+        )
+      }
+      assert.strictEqual(other.connections(), 0)
+    }).pipe(Effect.scoped))
+})
+
+describe("embeddings", () => {
+  it.live("are made by packages of versions 4, 3 and 2 alike", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        for (const name of ["@ai-sdk/openai", "@ai-sdk/voyage", "jina-ai-provider"]) {
+          const asked = ask(embeddings, { model: "alias", input: ["one", "two"] }, {
+            baseUrl: provider.baseUrl,
+            options: { package: name }
+          })
+          const answer = yield* asked
+          const { data, model } = read(answer)
+          assert.deepStrictEqual(data.map(({ index }: { readonly index: number }) => index), [0, 1], name)
+          assert.isAbove(data[0].embedding.length, 1)
+          assert.strictEqual(model, "alias")
+          assert.isAbove(answer.usage?.inputTokens ?? 0, 0, name)
+        }
+      })
+    ))
+
+  it.live("of a length of their own are refused where the package cannot ask for it", () =>
+    bench((provider, askOpenAi) =>
+      Effect.gen(function*() {
+        const request = { model: "alias", input: "one", dimensions: 8 }
+        assert.lengthOf(read(yield* askOpenAi(embeddings, request)).data[0].embedding, 8)
+        const old = { baseUrl: provider.baseUrl, options: { package: "@ai-sdk/voyage" } }
+        assert.deepInclude(yield* Effect.flip(ask(embeddings, request, old)), {
+          _tag: "InvalidRequest",
+          param: "dimensions"
+        })
+      })
+    ))
+
+  it.live("take the client's own options for the package", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        yield* ask(embeddings, { model: "alias", input: "one", inputType: "query" }, {
+          baseUrl: provider.baseUrl,
+          options: { package: "@ai-sdk/voyage", providerOptions: { voyage: { truncation: false } } }
+        })
+        assert.deepInclude(provider.requests[0]?.json, { input_type: "query", truncation: false })
+      })
+    ))
+
+  it.live("of more texts than the package sends at once are those of several calls, in their order", () =>
+    Effect.gen(function*() {
+      const sizes: Array<number> = []
+      const { url } = yield* serving(async (request, response) => {
+        const { requests } = await jsonOf(request) as {
+          readonly requests: ReadonlyArray<
+            { readonly content: { readonly parts: ReadonlyArray<{ readonly text: string }> } }
+          >
+        }
+        sizes.push(requests.length)
+        const vectors = requests.map(({ content }) => ({ values: [Number(content.parts[0]?.text)] }))
+        response.setHeader("content-type", "application/json").end(JSON.stringify({ embeddings: vectors }))
+      })
+      const texts = Array.from({ length: 250 }, (_, index) => String(index))
+      const answer = yield* ask(embeddings, { model: "alias", input: texts }, {
+        baseUrl: url,
+        options: { package: "@ai-sdk/google" }
+      })
+      const { data } = read(answer) as { readonly data: ReadonlyArray<{ readonly embedding: ReadonlyArray<number> }> }
+      assert.deepStrictEqual(data.map(({ embedding }) => embedding[0]), texts.map(Number))
+      assert.deepStrictEqual(sizes.toSorted((a, b) => a - b), [50, 100, 100])
+    }).pipe(Effect.scoped))
+})
+
+describe("reranking", () => {
+  it.live("is answered in Cohere's form, with what it was billed by", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        const documents = ["a lighthouse", { text: "bees in a hive" }]
+        const answer = yield* ask(
+          rerank,
+          { model: "alias", query: "bees", documents, top_n: 1, return_documents: true, maxTokensPerDoc: 64 },
+          { baseUrl: `${provider.root}/v2`, options: { package: "@ai-sdk/cohere" } }
+        )
+        const { id, results } = read(answer)
+        assert.match(id, /^rerank-/)
+        assert.deepStrictEqual(results, [{ index: 1, relevance_score: 1, document: { text: "bees in a hive" } }])
+        assert.deepStrictEqual(answer.usage, { inputTokens: 0, outputTokens: 0, searchUnits: 1 })
+        // what the gateway does not know is the package's business
+        assert.deepInclude(provider.requests[0]?.json, { max_tokens_per_doc: 64 })
+      })
+    ))
+
+  const ranked = (provider: FakeProvider, ...scores: ReadonlyArray<readonly [index: number, score: number]>) => {
+    const results = scores.map(([index, relevance_score]) => ({ index, relevance_score }))
+    const headers = { "content-type": "application/json" }
+    provider.behaveOnce({ kind: "raw", pieces: [JSON.stringify({ id: "r", results, meta: {} })], headers })
+    return ask(rerank, { model: "alias", query: "bees", documents: ["a", "b", "c"], return_documents: true }, {
+      baseUrl: `${provider.root}/v2`,
+      options: { package: "@ai-sdk/cohere" }
+    })
+  }
+
+  it.live("has the most relevant first, whatever the provider's order", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        const { results } = read(yield* ranked(provider, [1, 0.2], [2, 0.9], [0, 0.5]))
+        assert.deepStrictEqual(results.map(({ document }: { readonly document: unknown }) => document), [
+          { text: "c" },
+          { text: "a" },
+          { text: "b" }
+        ])
+      })
+    ))
+
+  it.live("of a document that there is not is none", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        for (const index of [3, -1, 0.5]) {
+          const error = yield* Effect.flip(ranked(provider, [0, 0.9], [index, 0.5]))
+          assert.deepInclude(error, { _tag: "ProviderFailed", reason: "malformed" }, String(index))
+        }
+      })
+    ))
+})
+
+describe("speech", () => {
+  it.live("is the package's sound, in the voice that the catalogue has for the client's", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const request = {
+          model: "alias",
+          input: "Hello",
+          voice: "nova",
+          response_format: "wav",
+          instructions: "Whisper",
+          language: null
+        }
+        const answer = yield* ask(audioSpeech, request, { voices: { nova: "marin" } })
+        assert.strictEqual(answer.head?.contentType, "audio/wav")
+        assert.strictEqual(answer.bytes.toString("latin1", 0, 4), "RIFF")
+        assert.deepStrictEqual(answer.usage, { inputTokens: 0, outputTokens: 0, characters: 5 })
+        assert.deepInclude(provider.requests[0]?.json, { voice: "marin", instructions: "Whisper", input: "Hello" })
+      })
+    ))
+
+  it.live("is none that is empty, or text", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        for (
+          const [type, pieces] of [
+            ["audio/mpeg", []],
+            ["application/json", [`{"error":{"message":"no voice"}}`]],
+            ["audio/mpeg", ["\n<html>"]]
+          ] as const
+        ) {
+          provider.behaveOnce({ kind: "raw", pieces, headers: { "content-type": type } })
+          const error = yield* Effect.flip(ask(audioSpeech, { model: "alias", input: "Hello", voice: "nova" }))
+          assert.deepInclude(error, { _tag: "ProviderFailed", reason: "malformed" }, type)
+        }
+      })
+    ))
+})
+
+describe("a failure", () => {
+  const request = { model: "alias", prompt: "a boat" }
+
+  const cases: ReadonlyArray<readonly [status: number, headers: Record<string, string>, expected: object]> = [
+    [400, {}, { _tag: "ProviderRejected", status: 400, message: "No [redacted] today", param: "prompt" }],
+    [401, {}, { _tag: "ProviderFailed", reason: "credentials", status: 401 }],
+    [402, {}, { _tag: "ProviderFailed", reason: "credit", status: 402 }],
+    [409, {}, { _tag: "ProviderFailed", reason: "status", status: 409 }],
+    [429, { "retry-after": "7" }, { _tag: "ProviderRateLimited", retryAfterMs: 7_000 }],
+    [503, { "retry-after": "2" }, { _tag: "ProviderFailed", reason: "status", status: 503, retryAfterMs: 2_000 }]
+  ]
+  for (const [status, headers, expected] of cases) {
+    it.live(`of ${status} is told as that, without the key`, () =>
+      bench((provider, ask) =>
+        Effect.gen(function*() {
+          const error = { message: `No ${key} today`, type: "t", param: "prompt", code: "c" }
+          provider.behaveOnce({ kind: "status", status, headers, error })
+          const failure = yield* Effect.flip(ask(imageGenerations, request))
+          assert.deepInclude(failure, expected)
+          assert.notInclude(JSON.stringify(failure), key)
+          assert.notInclude(JSON.stringify(failure), provider.root)
+          // packages never repeat a call by themselves
+          assert.lengthOf(provider.requests, 1)
+        })
+      ))
+  }
+
+  it.live("to answer in the right form, or at all, is the provider's", () =>
+    bench((provider, askOpenAi) =>
+      Effect.gen(function*() {
+        const json = { "content-type": "application/json" }
+        provider.behaveOnce({ kind: "raw", pieces: ["{\"data\": 1}"], headers: json }, { kind: "reset" })
+        assert.deepInclude(yield* Effect.flip(askOpenAi(imageGenerations, request)), { reason: "malformed" })
+        assert.deepInclude(yield* Effect.flip(askOpenAi(imageGenerations, request)), { reason: "cut" })
+        const closed = yield* Effect.scoped(serving(() => {}))
+        const nowhere = { baseUrl: closed.url, options: { package: "@ai-sdk/openai" } }
+        assert.deepInclude(yield* Effect.flip(ask(imageGenerations, request, nowhere)), { reason: "unreachable" })
+        assert.strictEqual(provider.requests.length, 2)
+      })
+    ))
+
+  it.live("to answer in time ends the call", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        provider.behaveOnce({ kind: "silent" })
+        const settings = {
+          baseUrl: provider.baseUrl,
+          timeouts: { totalMs: 500 },
+          options: { package: "@ai-sdk/openai" }
+        }
+        assert.deepInclude(yield* Effect.flip(ask(imageGenerations, request, settings)), {
+          _tag: "ProviderTimeout",
+          phase: "total"
+        })
+        const received = yield* Effect.promise(() => provider.nextRequest())
+        assert.strictEqual(yield* Effect.promise(() => received.closed), "aborted")
+      })
+    ))
+
+  it.live("that the client did not wait for ends the call as well", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        provider.behaveOnce({ kind: "silent" })
+        const asking = yield* Effect.forkChild(ask(imageGenerations, request))
+        const received = yield* Effect.promise(() => provider.nextRequest())
+        yield* Fiber.interrupt(asking)
+        assert.strictEqual(yield* Effect.promise(() => received.closed), "aborted")
+      })
+    ))
+
+  it.live("of a model that the package does not have is the request's", () =>
+    bench(({ baseUrl }) =>
+      Effect.gen(function*() {
+        const settings = { baseUrl, options: { package: "@ai-sdk/voyage" } }
+        const chat = { model: "alias", messages: [{ role: "user", content: "Hello" }] }
+        for (const [operation, body] of [[imageGenerations, request], [chatCompletions, chat]] as const) {
+          assert.deepInclude(yield* Effect.flip(ask(operation, body, settings)), {
+            _tag: "InvalidRequest",
+            message: `model: 'alias' does not serve ${operation.name}`
+          })
+        }
+      })
+    ))
+})
+
+describe("a package", () => {
+  const request = { model: "alias", input: "one" }
+
+  it.live("that finds no key has not got the gateway's credentials", () =>
+    bench(({ baseUrl }) =>
+      Effect.gen(function*() {
+        const failure = yield* Effect.flip(callProvider({
+          operation: embeddings,
+          body: request,
+          name: "sdk",
+          model: "alias",
+          provider: { protocol: "ai-sdk", baseUrl, options: { package: "@ai-sdk/voyage" } }
+        }))
+        assert.deepInclude(failure, { _tag: "ProviderFailed", reason: "credentials" })
+      })
+    ))
+
+  it.live("that is not installed, or makes no such providers, is a mistake of the catalogue", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        const wrong = [
+          { package: "@ai-sdk/unheard-of" },
+          { package: "../../etc/passwd" },
+          { package: "sharp" },
+          { package: "@ai-sdk/openai", export: "createVertex" },
+          { package: "@ai-sdk/openai", unheardOf: true },
+          {}
+        ]
+        for (const options of wrong) {
+          const failure = yield* Effect.flip(ask(embeddings, request, { baseUrl: provider.baseUrl, options }))
+          assert.deepInclude(failure, { _tag: "InternalError" }, JSON.stringify(options))
+        }
+        assert.isEmpty(provider.requests)
+      })
+    ))
+
+  it.live("takes settings, of which some are secrets in the environment", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const settings = { headers: { "x-team": keyReference, "x-plain": "plain" } }
+        yield* ask(embeddings, request, { export: "createOpenAI", settings })
+        assert.deepInclude(provider.requests[0]?.headers, { "x-team": key, "x-plain": "plain" })
+        provider.behaveOnce({ kind: "status", status: 400, error: { message: `No ${key}` } })
+        assert.deepInclude(yield* Effect.flip(ask(embeddings, request, { settings })), { message: "No [redacted]" })
+        const unset = { headers: { "x-team": "${ANOTHER_KEY}" } }
+        assert.deepInclude(yield* Effect.flip(ask(embeddings, request, { settings: unset })), { reason: "credentials" })
+      })
+    ))
+})

@@ -1,0 +1,251 @@
+/** Chat through packages of the AI SDK: clients of every dialect, packages for providers of another. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import type { Provider } from "../../../../shared/catalogue/Catalogue.ts"
+import { chatCompletions } from "../../../../shared/contract/operations/ChatCompletions.ts"
+import { completions } from "../../../../shared/contract/operations/Completions.ts"
+import { generateContent } from "../../../../shared/contract/operations/GenerateContent.ts"
+import type { JobError } from "../../../../shared/contract/JobError.ts"
+import { messages } from "../../../../shared/contract/operations/Messages.ts"
+import type { Operation } from "../../../../shared/contract/Operation.ts"
+import { FakeProvider } from "../../../fixture/provider/FakeProvider.ts"
+import { stripes, toDataUrl } from "../../../fixture/calls/ImagesEngine.ts"
+import { type Answered, callProvider } from "../../../fixture/calls/ProtocolCall.ts"
+import { keyReference } from "../../../fixture/ProviderKey.ts"
+
+const key = "sdk-secret"
+
+/** The packages, and where their providers live below the fake one. */
+const packages = [
+  { name: "@ai-sdk/anthropic", base: "/v1", path: "/v1/messages" },
+  { name: "@ai-sdk/google", base: "/v1beta", path: "/v1beta/models/upstream-model:streamGenerateContent?alt=sse" },
+  { name: "@ai-sdk/openai-compatible", base: "/v1", path: "/v1/chat/completions" }
+] as const
+type Package = typeof packages[number]
+const [anthropic] = packages
+
+interface Bench {
+  readonly provider: FakeProvider
+  readonly ask: (
+    operation: Operation,
+    body: object,
+    by?: Package,
+    settings?: Partial<Provider>
+  ) => Effect.Effect<Answered, JobError>
+}
+
+const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
+  Effect.gen(function*() {
+    const provider = yield* FakeProvider.make({ apiKey: key })
+    return yield* test({
+      provider,
+      ask: (operation, body, { base, name } = anthropic, settings = {}) =>
+        callProvider({
+          operation,
+          workload: "chat",
+          body: { model: "alias", ...body },
+          name: "sdk",
+          model: "alias",
+          upstreamModel: "upstream-model",
+          key,
+          provider: {
+            protocol: "ai-sdk",
+            baseUrl: `${provider.root}${base}`,
+            apiKey: keyReference,
+            // what the openai-compatible one wants to be told
+            options: { package: name, settings: { name: "fake", includeUsage: true } },
+            ...settings
+          }
+        })
+    })
+  }).pipe(Effect.scoped)
+
+const read = ({ bytes }: Answered) => JSON.parse(bytes.toString())
+
+const user = (content: unknown) => [{ role: "user", content }]
+
+interface Chunk {
+  readonly choices: ReadonlyArray<{ readonly delta: { readonly content?: string } }>
+}
+
+/** The data of a stream's frames that is JSON. */
+const framesOf = ({ bytes }: Answered): ReadonlyArray<Chunk> =>
+  bytes.toString().split("\n\n").flatMap((frame) => {
+    const data = /^data: (\{.*\})$/m.exec(frame)?.[1]
+    return data === undefined ? [] : [JSON.parse(data)]
+  })
+
+describe("a conversation", () => {
+  for (const by of packages) {
+    it.live(`is answered through ${by.name}, with what it took`, () =>
+      bench(({ ask, provider }) =>
+        Effect.gen(function*() {
+          provider.say({ text: "the answer", usage: { input: 7, output: 3 } })
+          const answered = yield* ask(chatCompletions, { messages: user("a question"), max_tokens: 50 }, by)
+          const { choices, model, usage } = read(answered)
+          assert.deepInclude(choices[0], { index: 0, finish_reason: "stop" })
+          assert.deepInclude(choices[0].message, { role: "assistant", content: "the answer" })
+          assert.strictEqual(model, "alias")
+          assert.deepInclude(usage, { prompt_tokens: 7, completion_tokens: 3 })
+          assert.deepInclude(answered.usage, { inputTokens: 7, outputTokens: 3 })
+          assert.strictEqual(provider.requests[0]?.path, by.path)
+        })
+      ))
+
+    it.live(`calls tools through ${by.name}, and goes on with what they say`, () =>
+      bench(({ ask, provider }) =>
+        Effect.gen(function*() {
+          const call = { id: "call_1", name: "weather", arguments: `{"city":"Paris"}` }
+          provider.say(({ messages }) => messages.at(-1)?.role === "user" ? { toolCalls: [call] } : { text: "sunny" })
+          const tools = [{
+            type: "function",
+            function: { name: "weather", parameters: { type: "object", properties: { city: { type: "string" } } } }
+          }]
+          const question = user("How is Paris?")
+          const first = read(yield* ask(chatCompletions, { messages: question, tools }, by))
+          assert.strictEqual(first.choices[0].finish_reason, "tool_calls")
+          const [called] = first.choices[0].message.tool_calls
+          assert.deepStrictEqual(called.function.name, "weather")
+          assert.deepStrictEqual(JSON.parse(called.function.arguments), { city: "Paris" })
+          const { body } = provider.requests[0]!
+          assert.include(body.toString(), "\"weather\"")
+          const result = { role: "tool", tool_call_id: called.id, content: "It is sunny" }
+          const turns = [...question, first.choices[0].message, result]
+          yield* ask(chatCompletions, { messages: turns, tools }, by)
+          assert.include(provider.requests[1]!.body.toString(), "It is sunny")
+        })
+      ))
+  }
+
+  it.live("is streamed as it comes, and counts what it took", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        provider.say("one two three")
+        const answered = yield* ask(chatCompletions, { messages: user("count"), stream: true })
+        const said = framesOf(answered).map(({ choices }) => choices[0]?.delta.content ?? "")
+        assert.strictEqual(said.join(""), "one two three")
+        assert.isAbove(said.filter((text) => text !== "").length, 1)
+        assert.isTrue(answered.bytes.toString().endsWith("data: [DONE]\n\n"))
+        assert.isAbove(answered.usage?.outputTokens ?? 0, 0)
+      })
+    ))
+
+  it.live("may have several answers, each from a call of its own", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        provider.say({ text: "an answer", usage: { input: 7, output: 3 } })
+        const { choices, usage } = read(yield* ask(chatCompletions, { messages: user("a question"), n: 3 }))
+        assert.deepStrictEqual(choices.map(({ index }: { readonly index: number }) => index), [0, 1, 2])
+        assert.deepInclude(usage, { prompt_tokens: 21, completion_tokens: 9 })
+        assert.lengthOf(provider.requests, 3)
+        assert.deepInclude(yield* Effect.flip(ask(chatCompletions, { messages: user("a question"), n: 9 })), {
+          _tag: "InvalidRequest",
+          param: "n"
+        })
+      })
+    ))
+
+  it.live("comes in every dialect", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        provider.say("the answer")
+        const [, google] = packages
+        const message = read(yield* ask(messages, { max_tokens: 50, messages: user("a question") }, google))
+        assert.deepStrictEqual(message.content, [{ type: "text", text: "the answer" }])
+        const content = read(yield* ask(generateContent, { contents: [{ parts: [{ text: "a question" }] }] }))
+        assert.deepStrictEqual(content.candidates[0].content.parts, [{ text: "the answer" }])
+        const completion = read(yield* ask(completions, { prompt: "a question" }))
+        assert.strictEqual(completion.choices[0].text, "the answer")
+      })
+    ))
+})
+
+describe("what a package has no place for", () => {
+  it.live("is told, or refused where the client wants nothing lost", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        const request = { messages: user("a question"), frequency_penalty: 1, seed: 7, user: "me" }
+        const { head } = yield* ask(chatCompletions, request)
+        const warnings = head?.headers["x-translation-warnings"] ?? ""
+        for (const field of ["frequency_penalty", "seed", "user"]) assert.include(warnings, field)
+        const refused = yield* Effect.flip(
+          ask(chatCompletions, {
+            messages: user("a question"),
+            modalities: ["text", "audio"],
+            audio: { voice: "a", format: "mp3" }
+          })
+        )
+        assert.deepInclude(refused, { _tag: "InvalidRequest", code: "not_translatable" })
+        assert.lengthOf(provider.requests, 1)
+      })
+    ))
+})
+
+describe("a picture", () => {
+  it.live("reaches the provider as data, and is never fetched by a package", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        const picture = yield* stripes(8, 8, [[200, 0, 0]])
+        const parts = (url: string) =>
+          user([{ type: "text", text: "What is it?" }, { type: "image_url", image_url: { url } }])
+        yield* ask(chatCompletions, { messages: parts(toDataUrl(picture)) })
+        assert.include(provider.requests[0]!.body.toString(), picture.toString("base64"))
+        const failure = yield* Effect.flip(
+          ask(chatCompletions, { messages: parts(`${provider.root}/files/1.png`) })
+        )
+        assert.deepInclude(failure, { _tag: "InvalidRequest", code: "invalid_url" })
+        assert.lengthOf(provider.requests, 1)
+      })
+    ))
+})
+
+describe("a failure", () => {
+  const request = { messages: user("a question") }
+
+  it.live("before the answer is the provider's own", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        provider.behaveOnce({ kind: "status", status: 429, headers: { "retry-after": "3" } }, {
+          kind: "status",
+          status: 400,
+          error: { message: `not with ${key}` }
+        })
+        assert.deepInclude(yield* Effect.flip(ask(chatCompletions, request)), {
+          _tag: "ProviderRateLimited",
+          retryAfterMs: 3_000
+        })
+        assert.deepInclude(yield* Effect.flip(ask(chatCompletions, request)), {
+          _tag: "ProviderRejected",
+          message: "not with [redacted]"
+        })
+        assert.lengthOf(provider.requests, 2)
+      })
+    ))
+
+  it.live("in the middle of the answer is never an end in good order", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        for (const kind of ["cut", "truncate", "error"] as const) {
+          provider.behaveOnce({ kind, after: 3 })
+          const failure = yield* Effect.flip(ask(chatCompletions, { ...request, stream: true }))
+          assert.include(["ProviderFailed", "ProviderRejected"], failure._tag, kind)
+        }
+      })
+    ))
+
+  it.live("to end in time, or to be waited for, ends the call", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        provider.behaveOnce({ kind: "hold", after: 2 }, { kind: "hold", after: 2 })
+        const late = yield* Effect.flip(
+          ask(chatCompletions, { ...request, stream: true }, anthropic, { timeouts: { totalMs: 100 } })
+        )
+        assert.deepInclude(late, { _tag: "ProviderTimeout", phase: "total" })
+        assert.strictEqual(yield* Effect.promise(() => provider.requests[0]!.closed), "aborted")
+        const asking = yield* Effect.forkChild(ask(chatCompletions, { ...request, stream: true }))
+        yield* Effect.promise(() => provider.until(() => provider.requests.length === 2))
+        yield* Fiber.interrupt(asking)
+        assert.strictEqual(yield* Effect.promise(() => provider.requests[1]!.closed), "aborted")
+      })
+    ))
+})

@@ -1,0 +1,266 @@
+/** The cohere protocol against a server that answers as Cohere, Jina and vLLM do. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Provider } from "../../../../shared/catalogue/Catalogue.ts"
+import { embeddings, engineEmbeddings } from "../../../../shared/contract/operations/Embeddings.ts"
+import type { JobError } from "../../../../shared/contract/JobError.ts"
+import type { Operation } from "../../../../shared/contract/Operation.ts"
+import { rerank } from "../../../../shared/contract/operations/Rerank.ts"
+import { FakeProvider } from "../../../fixture/provider/FakeProvider.ts"
+import { type Answered, callProvider } from "../../../fixture/calls/ProtocolCall.ts"
+import { keyReference } from "../../../fixture/ProviderKey.ts"
+import { jsonOf, serving } from "../../../fixture/general/Serving.ts"
+
+const key = "cohere-secret"
+
+interface Bench {
+  readonly provider: FakeProvider
+  readonly ask: (
+    operation: Operation,
+    body: unknown,
+    options?: Provider["options"]
+  ) => Effect.Effect<Answered, JobError>
+  /** What the provider answers next. */
+  readonly answers: (...answers: ReadonlyArray<unknown>) => void
+}
+
+const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
+  Effect.gen(function*() {
+    const provider = yield* FakeProvider.make()
+    const baseUrl = `http://127.0.0.1:${provider.port}`
+    return yield* test({
+      provider,
+      ask: (operation, body, options) =>
+        callProvider({
+          operation,
+          body,
+          name: "cohere",
+          model: "alias",
+          upstreamModel: "upstream-model",
+          key,
+          provider: { protocol: "cohere", baseUrl, apiKey: keyReference, ...(options === undefined ? {} : { options }) }
+        }),
+      answers: (...answers) =>
+        provider.behaveOnce(
+          ...answers.map((answer) => ({ kind: "raw" as const, pieces: [JSON.stringify(answer)] }))
+        )
+    })
+  }).pipe(Effect.scoped)
+
+const read = ({ bytes }: Answered): unknown => JSON.parse(bytes.toString())
+
+describe("rerank", () => {
+  const request = { model: "alias", query: "bees", documents: ["a", { text: "b" }], top_n: 1, max_chunks_per_doc: 3 }
+
+  it.live("goes out and comes back as it is, and its search units are metered", () =>
+    bench(({ answers, ask, provider }) =>
+      Effect.gen(function*() {
+        const answer = {
+          id: "r",
+          results: [{ index: 1, relevance_score: 0.5 }],
+          meta: { api_version: { version: "1" }, billed_units: { search_units: 1 }, own: true }
+        }
+        answers(answer)
+        const { bytes, usage } = yield* ask(rerank, request)
+        assert.strictEqual(bytes.toString(), JSON.stringify(answer))
+        assert.deepStrictEqual(usage, { inputTokens: 0, outputTokens: 0, searchUnits: 1 })
+        const [received] = provider.requests
+        assert.strictEqual(received?.path, "/v1/rerank")
+        assert.strictEqual(received?.headers.authorization, `Bearer ${key}`)
+        assert.deepStrictEqual(received?.json, { ...request, model: "upstream-model" })
+      })
+    ))
+
+  it.live("of a server that gives no id gets one, and its tokens are metered", () =>
+    bench(({ answers, ask }) =>
+      Effect.gen(function*() {
+        // as Jina has it
+        const answer = { model: "upstream-model", usage: { total_tokens: 9, prompt_tokens: 9 }, results: [] }
+        answers(answer)
+        const answered = yield* ask(rerank, request)
+        const { id, ...rest } = read(answered) as { readonly id: string }
+        assert.match(id, /^[0-9a-f-]{36}$/)
+        assert.deepStrictEqual(rest, { ...answer, model: "alias" })
+        assert.deepStrictEqual(answered.usage, { inputTokens: 9, outputTokens: 0 })
+      })
+    ))
+
+  it.live("of a single document is one of a list of one, at the path that the catalogue says", () =>
+    bench(({ answers, ask, provider }) =>
+      Effect.gen(function*() {
+        answers({ id: "r", results: [] })
+        yield* ask(rerank, { model: "alias", query: "bees", documents: "a" }, { rerankPath: "/v2/rerank" })
+        assert.strictEqual(provider.requests[0]?.path, "/v2/rerank")
+        assert.deepInclude(provider.requests[0]?.json, { documents: ["a"] })
+      })
+    ))
+
+  it.live("that is refused keeps the provider's words, wherever it puts them", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        const bodies = [
+          { id: "1", message: "top_n: too large" },
+          { detail: "top_n: too large" },
+          { error: { message: "top_n: too large", code: 400 } },
+          { error: "top_n: too large" }
+        ]
+        for (const body of bodies) {
+          provider.behaveOnce({ kind: "raw", status: 400, pieces: [JSON.stringify(body)] })
+          const error = yield* Effect.flip(ask(rerank, request))
+          assert.deepInclude(error, { _tag: "ProviderRejected", status: 400, message: "top_n: too large" })
+        }
+      })
+    ))
+
+  it.live("without results is none, whatever its status says", () =>
+    bench(({ answers, ask }) =>
+      Effect.gen(function*() {
+        for (const wrong of [{ message: "no credit" }, { error: { message: "no" } }, { id: "r", results: null }, {}]) {
+          answers(wrong)
+          const error = yield* Effect.flip(ask(rerank, request))
+          assert.deepInclude(error, { _tag: "ProviderFailed", reason: "error" }, JSON.stringify(wrong))
+        }
+        answers({ object: "error", message: "top_n: too large", type: "BadRequestError", code: 400 })
+        assert.deepInclude(yield* Effect.flip(ask(rerank, request)), {
+          _tag: "ProviderRejected",
+          status: 400,
+          message: "top_n: too large"
+        })
+      })
+    ))
+
+  it.live("under an option that there is not is a mistake of the catalogue", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        for (const options of [{ rerankpath: "/v2/rerank" }, { rerankPath: "v2/rerank" }]) {
+          assert.deepInclude(yield* Effect.flip(ask(rerank, request, options)), { _tag: "InternalError" })
+        }
+        assert.isEmpty(provider.requests)
+      })
+    ))
+})
+
+describe("embeddings", () => {
+  const answerOf = (vectors: ReadonlyArray<ReadonlyArray<number>>, tokens: number) => ({
+    id: "e",
+    embeddings: { float: vectors },
+    texts: ["one"],
+    meta: { api_version: { version: "2" }, billed_units: { input_tokens: tokens } }
+  })
+
+  it.live("are asked for by /v2/embed, and answered in OpenAI's form", () =>
+    bench(({ answers, ask, provider }) =>
+      Effect.gen(function*() {
+        answers(answerOf([[0.5, -1], [0.25, 2]], 5))
+        const answered = yield* ask(embeddings, { model: "alias", input: ["one", "two"], dimensions: 2, user: "me" })
+        assert.deepStrictEqual(read(answered), {
+          object: "list",
+          data: [
+            { object: "embedding", index: 0, embedding: [0.5, -1] },
+            { object: "embedding", index: 1, embedding: [0.25, 2] }
+          ],
+          model: "alias",
+          usage: { prompt_tokens: 5, total_tokens: 5 }
+        })
+        assert.deepStrictEqual(answered.usage, { inputTokens: 5, outputTokens: 0 })
+        assert.strictEqual(answered.head?.headers["x-translation-warnings"], "user")
+        assert.strictEqual(provider.requests[0]?.path, "/v2/embed")
+        assert.deepStrictEqual(provider.requests[0]?.json, {
+          input_type: "search_document",
+          model: "upstream-model",
+          texts: ["one", "two"],
+          embedding_types: ["float"],
+          output_dimension: 2
+        })
+      })
+    ))
+
+  it.live("in base64 are floats of 32 bits", () =>
+    bench(({ answers, ask }) =>
+      Effect.gen(function*() {
+        answers(answerOf([[0.5, -1]], 1))
+        const body = { model: "alias", input: "one", encoding_format: "base64" }
+        const { data } = read(yield* ask(engineEmbeddings, body)) as {
+          readonly data: ReadonlyArray<{ readonly embedding: string }>
+        }
+        const bytes = Buffer.from(data[0]?.embedding ?? "", "base64")
+        assert.deepStrictEqual([bytes.readFloatLE(0), bytes.readFloatLE(4), bytes.length], [0.5, -1, 8])
+      })
+    ))
+
+  it.live("are for what the catalogue says, unless the client says something else", () =>
+    bench(({ answers, ask, provider }) =>
+      Effect.gen(function*() {
+        for (const own of [{}, { input_type: "clustering", truncate: "END" }]) {
+          answers(answerOf([[1]], 1))
+          yield* ask(embeddings, { model: "alias", input: "one", ...own }, { inputType: "search_query" })
+          assert.deepInclude(provider.requests.at(-1)?.json, { input_type: "search_query", ...own })
+        }
+      })
+    ))
+
+  it.live("lose nothing where the client sets a field to null", () =>
+    bench(({ answers, ask, provider }) =>
+      Effect.gen(function*() {
+        answers(answerOf([[1]], 1))
+        const request = { model: "alias", input: "one", user: null, input_type: null, dimensions: null }
+        const { head } = yield* ask(embeddings, request)
+        assert.notProperty(head?.headers, "x-translation-warnings")
+        assert.deepInclude(provider.requests[0]?.json, { input_type: "search_document" })
+      })
+    ))
+
+  it.live("of more texts than it takes at once are those of several calls, in the order of the texts", () =>
+    Effect.gen(function*() {
+      const waiting: Array<() => void> = []
+      const sizes: Array<number> = []
+      // each text is its own number, and the last call is answered first
+      const { url } = yield* serving(async (request, response) => {
+        const { texts } = await jsonOf(request) as { readonly texts: ReadonlyArray<string> }
+        sizes.push(texts.length)
+        waiting.push(() => response.end(JSON.stringify(answerOf(texts.map((text) => [Number(text)]), texts.length))))
+        if (waiting.length === 3) { for (const answer of waiting.toReversed()) answer() }
+      })
+      const texts = Array.from({ length: 200 }, (_, index) => String(index))
+      const answered = yield* callProvider({
+        operation: embeddings,
+        body: { model: "alias", input: texts },
+        name: "cohere",
+        model: "alias",
+        provider: { protocol: "cohere", baseUrl: url }
+      })
+      const { data } = read(answered) as { readonly data: ReadonlyArray<{ readonly embedding: ReadonlyArray<number> }> }
+      assert.deepStrictEqual(data.map(({ embedding }) => embedding[0]), texts.map(Number))
+      assert.deepStrictEqual(sizes.toSorted((a, b) => a - b), [8, 96, 96])
+      assert.strictEqual(answered.usage?.inputTokens, 200)
+    }).pipe(Effect.scoped))
+
+  it.live("are metered as nothing where the provider counts what cannot be", () =>
+    bench(({ answers, ask }) =>
+      Effect.forEach([
+        ...[-3, 1.5, "many", null].map((input_tokens) => ({ billed_units: { input_tokens } })),
+        { billed_units: null },
+        {},
+        null
+      ], (meta) =>
+        Effect.gen(function*() {
+          answers({ embeddings: { float: [[1]] }, meta })
+          const { usage } = yield* ask(embeddings, { model: "alias", input: "a" })
+          assert.deepStrictEqual(usage, { inputTokens: 0, outputTokens: 0 })
+        }))
+    ))
+
+  it.live("that are not one for each text are no answer", () =>
+    bench(({ answers, ask }) =>
+      Effect.gen(function*() {
+        const request = { model: "alias", input: ["one", "two"] }
+        for (const wrong of [answerOf([[1]], 1), answerOf([[1], ["two" as never]], 1), { id: "e" }, null]) {
+          answers(wrong)
+          assert.deepInclude(yield* Effect.flip(ask(embeddings, request)), {
+            _tag: "ProviderFailed",
+            reason: "malformed"
+          })
+        }
+      })
+    ))
+})

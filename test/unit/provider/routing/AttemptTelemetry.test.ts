@@ -1,0 +1,34 @@
+/** What is told of a call's usage: every kind of tokens that is billed by itself, by its name in OpenTelemetry's conventions. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { PrometheusMetrics } from "effect/observability"
+import { Answer } from "../../../../shared/provider/routing/Answer.ts"
+import * as AttemptTelemetry from "../../../../shared/provider/routing/AttemptTelemetry.ts"
+
+const nobody = { started: false, start: () => undefined, write: () => true, onDrain: () => undefined }
+
+describe("a call", () => {
+  it.effect("tells of input that was read from the provider's cache, and of input that was written to it", () =>
+    Effect.gen(function*() {
+      const endpoint = { name: "anthropic", model: "theirs", provider: { protocol: "anthropic" as const } }
+      const usage = { inputTokens: 100, outputTokens: 9, cachedTokens: 60, cacheWriteTokens: 30, reasoningTokens: 4 }
+      const call = AttemptTelemetry.told(endpoint, "ours", new Answer(nobody, 0))(Effect.succeed(usage))
+      const { attributes } = yield* Effect.andThen(call, Effect.currentSpan).pipe(Effect.withSpan("call"))
+      assert.deepStrictEqual(Object.fromEntries(attributes), {
+        "gen_ai.usage.input_tokens": 100,
+        "gen_ai.usage.output_tokens": 9,
+        "gen_ai.usage.cache_read.input_tokens": 60,
+        "gen_ai.usage.cache_creation.input_tokens": 30,
+        "gen_ai.usage.reasoning.output_tokens": 4
+      })
+      const text = yield* PrometheusMetrics.format()
+      const tokens = [...text.matchAll(/^gateway_tokens_total\{.*type="(\w+)"\} (\d+)$/gm)]
+      assert.sameDeepMembers(tokens.map(([, type, count]) => [type, count]), [
+        ["input", "100"],
+        ["output", "9"],
+        ["cached", "60"],
+        ["cache_write", "30"],
+        ["reasoning", "4"]
+      ])
+    }))
+})

@@ -1,0 +1,194 @@
+/** A model at a provider that fails too often is left alone, and asked by one request at a time whether it is well again. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { answers, fails, type Outcome, rateLimited, rejected, Scripted, status, streams } from "./Scripted.ts"
+import { ProviderFailed } from "../../../../shared/contract/JobError.ts"
+
+const catalogue = `
+providers:
+  a: { protocol: local, retry: { times: 0 }, limits: { adaptive: false } }
+  b: { protocol: local, retry: { times: 0 }, breaker: { failureRate: 1, minimumCalls: 2, openMs: 4000, maxOpenMs: 10000 } }
+  off: { protocol: local, retry: { times: 0 }, breaker: { enabled: false } }
+models:
+  single: { workload: chat, targets: [{ provider: a, model: m }] }
+  other: { workload: chat, targets: [{ provider: a, model: o }] }
+  pair: { workload: chat, targets: [{ provider: a, model: m }, { provider: b, model: m, priority: 1 }] }
+  strict: { workload: chat, targets: [{ provider: b, model: m }] }
+  off: { workload: chat, targets: [{ provider: off }] }
+`
+
+const times = <A>(count: number, effect: Effect.Effect<A>) =>
+  Effect.forEach(Array.from({ length: count }), () => effect)
+
+const failure = (outcome: Outcome) => outcome.kind === "failed" ? outcome.error : assert.fail("it was answered")
+const resting = (retryAfterMs: number) =>
+  ({ _tag: "ProviderFailed", provider: "a", reason: "resting", retryAfterMs }) as const
+
+describe("a circuit", () => {
+  it.effect("opens after five failures, and tells clients when to come back", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/m", status(500))
+      const outcomes = yield* times(20, scripted.request("single"))
+      assert.lengthOf(scripted.calls(), 5)
+      assert.deepInclude(failure(outcomes[4]!), { status: 500 })
+      assert.deepInclude(failure(outcomes[5]!), resting(1_000))
+      yield* TestClock.adjust("300 millis")
+      assert.deepInclude(failure(yield* scripted.request("single")), resting(700))
+      // another model of the same provider is as well as ever
+      assert.strictEqual((yield* scripted.request("other")).kind, "answered")
+    }))
+
+  it.effect("opens where half of the last twenty calls failed, not where fewer did", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      yield* times(50, scripted.request("single"))
+      scripted.behave("a/m", status(500))
+      yield* times(9, scripted.request("single"))
+      scripted.behave("a/m", answers())
+      assert.strictEqual((yield* scripted.request("single")).kind, "answered")
+      scripted.behave("a/m", status(500))
+      yield* times(2, scripted.request("single"))
+      scripted.behave("a/m", answers())
+      assert.deepInclude(failure(yield* scripted.request("single")), resting(1_000))
+    }))
+
+  it.effect("does not mind limits, the requests' own mistakes, or clients that go away", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      for (const answer of [rejected, rateLimited(null), streams(60_000)]) {
+        scripted.behave("a/m", answer)
+        for (let round = 0; round < 10; round++) {
+          const fiber = yield* Effect.forkChild(scripted.request("single", { patienceMs: 0 }))
+          yield* TestClock.adjust(1)
+          yield* Fiber.interrupt(fiber)
+        }
+      }
+      assert.lengthOf(scripted.calls(), 30)
+      scripted.behave("a/m", answers())
+      assert.strictEqual((yield* scripted.request("single")).kind, "answered")
+    }))
+
+  it.effect("that is open sends requests to the next target, without a call", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/m", status(500))
+      const outcomes = yield* times(20, scripted.request("pair"))
+      assert.isTrue(outcomes.every(({ kind }) => kind === "answered"))
+      const calls = scripted.calls()
+      assert.lengthOf(calls.filter((name) => name === "a/m"), 5)
+      assert.lengthOf(calls.filter((name) => name === "b/m"), 20)
+      // the failures of a call come before the news that others were not called
+      scripted.behave("b/m", status(503))
+      assert.deepInclude(failure(yield* scripted.request("pair")), { provider: "b", status: 503 })
+    }))
+
+  it.effect("is closed by one request that is answered; meanwhile the others keep away", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/m", status(500))
+      yield* times(5, scripted.request("single"))
+      scripted.behave("a/m", answers(3_000))
+      yield* TestClock.adjust("1 second")
+      const probe = yield* Effect.forkChild(scripted.request("single"))
+      yield* TestClock.adjust("1 second")
+      for (const outcome of yield* times(5, scripted.request("single"))) {
+        assert.deepInclude(failure(outcome), resting(1_000))
+      }
+      assert.lengthOf(scripted.calls(), 6)
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual((yield* Fiber.join(probe)).kind, "answered")
+      scripted.behave("a/m", answers())
+      assert.isTrue((yield* times(5, scripted.request("single"))).every(({ kind }) => kind === "answered"))
+    }))
+
+  it.effect("is closed by the first byte of an answer, however long it goes on", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/m", status(500))
+      yield* times(5, scripted.request("single"))
+      scripted.behave("a/m", streams(60_000))
+      yield* TestClock.adjust("1 second")
+      const probe = yield* Effect.forkChild(scripted.request("single"))
+      yield* TestClock.adjust(1)
+      scripted.behave("a/m", answers())
+      assert.isTrue((yield* times(5, scripted.request("single"))).every(({ kind }) => kind === "answered"))
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* Fiber.join(probe)).kind, "answered")
+    }))
+
+  it.effect("stays open for twice as long after every probe that fails, up to the longest rest", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("b/m", status(500))
+      yield* times(2, scripted.request("strict"))
+      for (const restMs of [4_000, 8_000, 10_000, 10_000]) {
+        yield* TestClock.adjust(restMs - 1)
+        assert.deepInclude(failure(yield* scripted.request("strict")), { reason: "resting", retryAfterMs: 1 })
+        yield* TestClock.adjust(1)
+        assert.deepInclude(failure(yield* scripted.request("strict")), { status: 500 })
+      }
+    }))
+
+  it.effect("stays open for as long as the provider itself asks", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/m", status(503, 120_000))
+      yield* times(5, scripted.request("single"))
+      assert.deepInclude(failure(yield* scripted.request("single")), resting(120_000))
+    }))
+
+  it.effect("is probed again where the one who did went away, or made a mistake of his own", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/m", status(500))
+      yield* times(5, scripted.request("single"))
+      scripted.behave("a/m", answers(60_000))
+      yield* TestClock.adjust("1 second")
+      const gone = yield* Effect.forkChild(scripted.request("single"))
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.interrupt(gone)
+      scripted.behave("a/m", rateLimited(null))
+      assert.deepInclude(failure(yield* scripted.request("single", { patienceMs: 0 })), { _tag: "ProviderRateLimited" })
+      scripted.behave("a/m", () => Effect.die("a mistake of ours"))
+      yield* Effect.exit(scripted.request("single"))
+      scripted.behave("a/m", answers())
+      assert.isTrue((yield* times(5, scripted.request("single"))).every(({ kind }) => kind === "answered"))
+    }))
+
+  it.effect("knows a failure in the middle of an answer for one", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/m", (call, sink) =>
+        Effect.suspend(() => {
+          sink.start({ status: 200, contentType: "text/event-stream", headers: {} })
+          return fails((provider) => new ProviderFailed({ provider, reason: "cut", status: null, retryAfterMs: null }))(
+            call,
+            sink
+          )
+        }))
+      yield* times(5, scripted.request("single"))
+      assert.deepInclude(failure(yield* scripted.request("single")), resting(1_000))
+    }))
+
+  it.effect("is not there where the catalogue says so", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("off/off", status(500))
+      yield* times(50, scripted.request("off"))
+      assert.lengthOf(scripted.calls(), 50)
+    }))
+
+  it.effect("is the same after the catalogue was edited", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/m", status(500))
+      yield* times(5, scripted.request("single"))
+      yield* scripted.edit(catalogue.replace("other:", "another:"))
+      assert.deepInclude(failure(yield* scripted.request("single")), resting(1_000))
+      yield* TestClock.adjust("1 second")
+      scripted.behave("a/m", answers())
+      assert.strictEqual((yield* scripted.request("single")).kind, "answered")
+    }))
+})

@@ -1,0 +1,202 @@
+/** When a request is sent once more, after which pause, and how often at most: no bad day of a provider is made worse. */
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Fiber, Metric } from "effect"
+import { TestClock } from "effect/testing"
+import * as Metrics from "../../../../shared/telemetry/Metrics.ts"
+import { answers, fallible, type Outcome, rateLimited, Scripted, status } from "./Scripted.ts"
+
+const provider = (name: string, settings = "") =>
+  `  ${name}: { protocol: local, breaker: { enabled: false }, limits: { adaptive: false }${settings} }\n`
+
+const catalogue = (settings = "") => `
+providers:
+${provider("a", settings)}${provider("b", settings)}${provider("never", ", retry: { times: 0 }")}
+models:
+  single: { workload: chat, targets: [{ provider: a }] }
+  pair: { workload: chat, targets: [{ provider: a }, { provider: b, priority: 1 }] }
+  never: { workload: chat, targets: [{ provider: never }] }
+`
+
+const failure = (outcome: Outcome) => outcome.kind === "failed" ? outcome.error : assert.fail("it was answered")
+
+/** Lets the budget of retries fill up. */
+const warm = (scripted: Scripted, model = "single") =>
+  Effect.forEach(Array.from({ length: 50 }), () => scripted.request(model))
+
+describe("a failure that may pass", () => {
+  it.effect("is followed by pauses that double, give or take a fifth", () =>
+    Effect.gen(function*() {
+      const pauses: Array<ReadonlyArray<number>> = []
+      const scripted = yield* Scripted.make(catalogue(", retry: { times: 4, budget: 1 }"))
+      for (let round = 0; round < 20; round++) {
+        yield* warm(scripted)
+        scripted.received.length = 0
+        scripted.behaveOnce("a/single", status(500), status(503), status(502), status(500))
+        const { outcome } = yield* scripted.timed("single")
+        assert.strictEqual(outcome.kind === "answered" && outcome.headers["x-gateway-attempts"], "5")
+        const at = scripted.received.map(({ at }) => at)
+        pauses.push(at.slice(1).map((each, index) => each - at[index]!))
+      }
+      for (const [index, meanMs] of [250, 500, 1_000, 2_000].entries()) {
+        const these = pauses.map((each) => each[index]!)
+        for (const pause of these) {
+          assert.isAtLeast(pause, meanMs * 0.8)
+          assert.isAtMost(pause, meanMs * 1.2)
+        }
+        assert.isAbove(Math.max(...these) - Math.min(...these), meanMs * 0.1)
+      }
+    }))
+
+  it.effect("is not followed by more retries than the catalogue says, nor by longer pauses", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue(", retry: { times: 3, baseMs: 1000, maxMs: 1500, budget: 1 }"))
+      yield* warm(scripted)
+      scripted.behave("a/single", status(500))
+      const { outcome, tookMs } = yield* scripted.timed("single")
+      assert.deepInclude(failure(outcome), { _tag: "ProviderFailed", status: 500 })
+      assert.deepStrictEqual(scripted.calls().slice(50), ["a/single", "a/single", "a/single", "a/single"])
+      assert.isAtMost(tookMs, (1_000 + 1_500 + 1_500) * 1.2)
+      scripted.behave("never/never", status(500))
+      yield* scripted.timed("never")
+      assert.deepStrictEqual(scripted.calls(), ["never/never"])
+    }))
+
+  it.effect("is tried again at every candidate, and no more than six times in all", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue(", retry: { times: 5, budget: 1 }"))
+      yield* warm(scripted)
+      yield* warm(scripted, "pair")
+      for (const name of ["a/pair", "b/pair"]) scripted.behave(name, status(500))
+      for (let round = 0; round < 10; round++) yield* scripted.request("pair", { patienceMs: 0 })
+      scripted.calls()
+      yield* scripted.timed("pair")
+      assert.deepStrictEqual(scripted.calls(), ["a/pair", "b/pair", "a/pair", "b/pair", "a/pair", "b/pair"])
+    }))
+
+  it.effect("is left at that where the next pause would end after the client's patience", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue())
+      scripted.behave("a/single", status(500))
+      const { tookMs } = yield* scripted.timed("single", { patienceMs: 199 })
+      assert.deepStrictEqual([scripted.calls(), tookMs], [["a/single"], 0])
+    }))
+})
+
+describe("a provider's retry-after", () => {
+  it.effect("is obeyed where there is nobody else and the client has the patience", () =>
+    Effect.gen(function*() {
+      for (const failing of [rateLimited(7_000), status(503, 7_000)]) {
+        const scripted = yield* Scripted.make(catalogue())
+        scripted.behaveOnce("a/single", failing)
+        const { outcome, tookMs } = yield* scripted.timed("single")
+        assert.strictEqual(outcome.kind, "answered")
+        assert.isAtLeast(tookMs, 7_000)
+        assert.isAtMost(tookMs, 7_300)
+      }
+    }))
+
+  it.effect("that is longer than the client's patience becomes the client's own, at once", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue())
+      scripted.behave("a/single", rateLimited(31_000))
+      const limited = yield* scripted.timed("single")
+      assert.deepInclude(failure(limited.outcome), { _tag: "ProviderRateLimited", retryAfterMs: 31_000 })
+      scripted.behave("a/single", status(503, 40_000))
+      const failed = yield* scripted.timed("single")
+      assert.deepInclude(failure(failed.outcome), { _tag: "ProviderFailed", status: 503, retryAfterMs: 40_000 })
+      assert.deepStrictEqual([limited.tookMs, failed.tookMs], [0, 0])
+      assert.lengthOf(scripted.calls(), 2)
+    }))
+
+  it.effect("keeps the others waiting for nobody but him who named it", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue())
+      yield* warm(scripted, "pair")
+      scripted.behave("a/pair", status(503, 20_000))
+      scripted.behaveOnce("b/pair", status(500))
+      const { outcome, tookMs } = yield* scripted.timed("pair")
+      assert.strictEqual(outcome.kind === "answered" && outcome.headers["x-gateway-provider"], "b")
+      assert.isAtMost(tookMs, 300)
+    }))
+})
+
+describe("over a bad day", () => {
+  const shares = [0.1, 0.4, 0.7, 1]
+  it.effect.each(shares)(
+    "with %s of the calls failing, there are at most 1.2 calls per request",
+    (share) =>
+      Effect.gen(function*() {
+        const scripted = yield* Scripted.make(catalogue())
+        scripted.behave("a/single", fallible(share))
+        for (const requests of [20, 180]) {
+          const fibers = yield* Effect.forEach(
+            Array.from({ length: requests }),
+            () => Effect.andThen(TestClock.adjust("100 millis"), Effect.forkChild(scripted.request("single")))
+          )
+          yield* TestClock.adjust("1 minute")
+          yield* Fiber.joinAll(fibers)
+          assert.isAtMost(scripted.calls().length, requests * 1.2)
+        }
+      })
+  )
+
+  it.effect("after a good one as well, and the budget is there to be used", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue())
+      yield* warm(scripted)
+      scripted.calls()
+      scripted.behave("a/single", status(500))
+      const fibers = yield* Effect.forEach(Array.from({ length: 100 }), () =>
+        Effect.andThen(TestClock.adjust("100 millis"), Effect.forkChild(scripted.request("single"))))
+      yield* TestClock.adjust("1 minute")
+      yield* Fiber.joinAll(fibers)
+      const calls = scripted.calls().length
+      assert.isAtMost(calls, 120)
+      assert.isAtLeast(calls, 115)
+    }))
+
+  it.effect("no two retries come at the same moment, and of many failures at once there are few", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue(", retry: { budget: 1 }"))
+      yield* warm(scripted)
+      scripted.behaveOnce("a/single", ...Array.from({ length: 40 }, () => rateLimited(1_000)))
+      scripted.received.length = 0
+      const from = yield* Clock.currentTimeMillis
+      const fibers = yield* Effect.forEach(
+        Array.from({ length: 40 }),
+        () => Effect.forkChild(scripted.request("single"))
+      )
+      yield* TestClock.adjust("1 minute")
+      yield* Fiber.joinAll(fibers)
+      const retries = scripted.received.slice(40).map(({ at }) => at - from)
+      assert.lengthOf(retries, 5)
+      assert.strictEqual(new Set(retries).size, 5)
+      assert.isAtLeast(Math.min(...retries), 1_000)
+    }))
+
+  it.effect("an answer that comes late enough is an answer", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue())
+      scripted.behaveOnce("a/pair", status(500))
+      scripted.behave("b/pair", answers(100_000))
+      assert.strictEqual((yield* scripted.timed("pair")).outcome.kind, "answered")
+    }))
+})
+
+describe("the count of fallbacks", () => {
+  it.effect("has the calls that were made because another provider had failed the request, and no others", () =>
+    Effect.gen(function*() {
+      const counts = Effect.forEach(
+        ["a", "b"],
+        (name) => Effect.map(Metric.value(Metrics.fallbacks(name)), ({ count }) => Number(count))
+      )
+      const scripted = yield* Scripted.make(catalogue())
+      const before = yield* counts
+      yield* warm(scripted)
+      assert.deepStrictEqual(yield* counts, before)
+      scripted.behaveOnce("a/pair", status(500))
+      yield* scripted.timed("pair")
+      assert.deepStrictEqual(scripted.calls().slice(50), ["a/pair", "b/pair"])
+      assert.deepStrictEqual(yield* counts, [before[0]!, before[1]! + 1])
+    }))
+})

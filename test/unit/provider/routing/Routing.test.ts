@@ -1,0 +1,182 @@
+/** Which provider gets a request, in which order they are asked, and what is tried when they fail. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { ProviderFailed } from "../../../../shared/contract/JobError.ts"
+import { answers, fails, type Outcome, rateLimited, rejected, Scripted, status } from "./Scripted.ts"
+
+const catalogue = `
+providers:
+  a: { protocol: local, breaker: { enabled: false }, limits: { adaptive: false } }
+  b: { protocol: local, breaker: { enabled: false }, limits: { adaptive: false } }
+  c: { protocol: local, breaker: { enabled: false }, limits: { adaptive: false } }
+  paid: { protocol: local, redispatch: neverSent }
+models:
+  single: { workload: chat, targets: [{ provider: a, model: m }] }
+  pair: { workload: chat, targets: [{ provider: a, model: m, priority: 0 }, { provider: b, model: m, priority: 1 }] }
+  weighted: { workload: chat, targets: [{ provider: a, model: m, weight: 3 }, { provider: b, model: m }] }
+  sticky:
+    workload: chat
+    sticky: user
+    targets: [{ provider: a, model: m, weight: 2 }, { provider: b, model: m }, { provider: c, model: m }]
+  falling: { workload: chat, targets: [{ provider: a, model: m }], fallbacks: [second, third] }
+  second: { workload: chat, targets: [{ provider: b }, { provider: a, model: m }], fallbacks: [fourth] }
+  third: { workload: chat, targets: [{ provider: c, model: x }] }
+  fourth: { workload: chat, targets: [{ provider: c }] }
+  costly: { workload: chat, targets: [{ provider: a }], fallbacks: [paying] }
+  paying: { workload: chat, targets: [{ provider: paid }] }
+`
+
+const answered = (outcome: Outcome) =>
+  outcome.kind === "answered" ? outcome.headers : assert.fail(outcome.error.message)
+const failure = (outcome: Outcome) => outcome.kind === "failed" ? outcome.error : assert.fail("it was answered")
+
+const many = <A>(count: number, effect: Effect.Effect<A>) => Effect.forEach(Array.from({ length: count }), () => effect)
+
+describe("a request goes", () => {
+  it.effect("to a target of the first priority while that answers, and says so", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      for (const outcome of yield* many(20, scripted.request("pair"))) {
+        assert.deepStrictEqual(answered(outcome), {
+          "x-gateway-provider": "a",
+          "x-gateway-attempts": "1",
+          "x-gateway-queue-ms": "0"
+        })
+      }
+    }))
+
+  it.effect("to targets of one priority in proportion to their weights", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      yield* many(2_000, scripted.request("weighted"))
+      assert.closeTo(scripted.calls().filter((name) => name === "a/m").length, 1_500, 100)
+    }))
+
+  it.effect("to the same target for the same user, and otherwise by weight", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      const of = Effect.fnUntraced(function*(user: number, body: object = { user: `user ${user}` }) {
+        return answered(yield* scripted.request("sticky", { body }))["x-gateway-provider"]
+      })
+      const users = Array.from({ length: 600 }, (_, index) => index)
+      const first = yield* Effect.forEach(users, (user) => of(user))
+      assert.closeTo(first.filter((name) => name === "a").length, 300, 50)
+      assert.closeTo(first.filter((name) => name === "b").length, 150, 40)
+      assert.deepStrictEqual(yield* Effect.forEach(users, (user) => of(user)), first)
+      // as messages name them
+      const messages = yield* Effect.forEach(users, (user) => of(user, { metadata: { user_id: `user ${user}` } }))
+      assert.deepStrictEqual(messages, first)
+
+      // only those move whose target fails, and they come back
+      scripted.behave("b/m", status(503))
+      const without = yield* Effect.forEach(users, (user) => of(user))
+      for (const [index, name] of first.entries()) {
+        if (name !== "b") assert.strictEqual(without[index], name)
+      }
+      assert.closeTo(without.filter((name) => name === "a").length, 400, 50)
+      scripted.behave("b/m", answers())
+      assert.deepStrictEqual(yield* Effect.forEach(users, (user) => of(user)), first)
+    }))
+
+  it.effect("to any target by weight where the model is sticky, but the user is not named", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      yield* many(400, scripted.request("sticky"))
+      assert.closeTo(scripted.calls().filter((name) => name === "a/m").length, 200, 50)
+    }))
+
+  it.effect("to other users' targets for another client's user of the same name", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      const tenants = Array.from({ length: 100 }, (_, index) => `key ${index}`)
+      yield* Effect.forEach(tenants, (tenant) => scripted.request("sticky", { tenant, body: { user: "1" } }))
+      assert.lengthOf(new Set(scripted.calls()), 3)
+    }))
+
+  it.effect("to the fallbacks in their order, each with its own, and nowhere twice", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(
+        catalogue.replaceAll("adaptive: false }", "adaptive: false }, retry: { times: 0 }")
+      )
+      for (const name of ["a/m", "b/second", "c/fourth", "c/x"]) scripted.behave(name, status(500))
+      assert.instanceOf(failure(yield* scripted.request("falling")), ProviderFailed)
+      assert.deepStrictEqual(scripted.calls(), ["a/m", "b/second", "c/fourth", "c/x"])
+      scripted.behave("c/fourth", answers())
+      assert.deepInclude(answered(yield* scripted.request("falling")), {
+        "x-gateway-provider": "c",
+        "x-gateway-attempts": "3"
+      })
+    }))
+
+  it.effect("to no second worker where any of its providers may have to be paid twice", () =>
+    Effect.gen(function*() {
+      const { redispatch } = yield* Scripted.make(catalogue)
+      assert.deepStrictEqual(["falling", "costly", "paying", "none"].map(redispatch), [
+        "always",
+        "neverSent",
+        "neverSent",
+        "neverSent"
+      ])
+    }))
+})
+
+describe("when a provider fails", () => {
+  it.effect("the next one is asked at once, and the client sees nothing of it", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      const failures = [
+        status(500),
+        status(503, 20_000),
+        rateLimited(20_000),
+        rateLimited(null),
+        fails((provider) => new ProviderFailed({ provider, reason: "credentials", status: 401, retryAfterMs: null })),
+        fails((provider) => new ProviderFailed({ provider, reason: "unreachable", status: null, retryAfterMs: null }))
+      ]
+      for (const failing of failures) {
+        scripted.behaveOnce("a/m", failing)
+        const { outcome, tookMs } = yield* scripted.timed("pair")
+        assert.deepInclude(answered(outcome), { "x-gateway-provider": "b", "x-gateway-attempts": "2" })
+        assert.strictEqual(tookMs, 0)
+      }
+    }))
+
+  it.effect("with the request's own mistake, nobody else is asked", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/m", rejected)
+      const { outcome, tookMs } = yield* scripted.timed("pair")
+      assert.deepInclude(failure(outcome), { _tag: "ProviderRejected", provider: "a", status: 400 })
+      assert.deepStrictEqual([scripted.calls(), tookMs], [["a/m"], 0])
+    }))
+
+  it.effect("because of the gateway's key, it is not asked again", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      const credentials = fails((provider) =>
+        new ProviderFailed({ provider, reason: "credentials", status: 401, retryAfterMs: null })
+      )
+      scripted.behave("a/m", credentials)
+      assert.deepInclude(failure((yield* scripted.timed("single")).outcome), { reason: "credentials" })
+      assert.deepStrictEqual(scripted.calls(), ["a/m"])
+      // but another one, and that once more
+      scripted.behaveOnce("b/m", status(500))
+      assert.deepInclude(answered((yield* scripted.timed("pair")).outcome), { "x-gateway-attempts": "3" })
+      assert.deepStrictEqual(scripted.calls(), ["a/m", "b/m", "b/m"])
+    }))
+
+  it.effect("after it has begun to answer, nobody else is asked", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/m", (call, sink) =>
+        Effect.suspend(() => {
+          sink.start({ status: 200, contentType: "text/event-stream", headers: {} })
+          return Effect.fail(
+            new ProviderFailed({ provider: call.endpoint.name, reason: "cut", status: null, retryAfterMs: null })
+          )
+        }))
+      const { outcome, tookMs } = yield* scripted.timed("pair")
+      assert.deepInclude(outcome, { kind: "failed", started: true })
+      assert.deepInclude(failure(outcome), { provider: "a", reason: "cut" })
+      assert.deepStrictEqual([scripted.calls(), tookMs], [["a/m"], 0])
+    }))
+})

@@ -1,0 +1,124 @@
+/** Server-sent events come out whole and unchanged, however they were cut on the way. */
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Schema } from "effect"
+import { vi } from "vitest"
+import { dataOf, replaceData, SseFrames } from "../../../../shared/provider/transport/SseFrames.ts"
+import { cut } from "../../../fixture/general/Cut.ts"
+
+const Text = Schema.Union([
+  Schema.String,
+  Schema.Literals(["", "[DONE]", "{\"a\":1}", ": ", "data:", "漢字 🙂", " x", "\ufeffx"])
+])
+const anyLine = Arbitrary.schema(Schema.Struct({
+  field: Schema.Literals(["data: ", "data: ", "data:", ":", "event: ", "id: ", "retry: "]),
+  text: Text
+})).pipe(Arbitrary.map(({ field, text }) => ({ field, text: text.toWellFormed().replaceAll(/[\r\n]/g, "") })))
+
+/** A frame as it travels, and the data that it means. */
+const anyFrame = Arbitrary.all([
+  Arbitrary.array(anyLine, { maxLength: 4 }),
+  Arbitrary.schema(Schema.Literals(["\n", "\r\n"]))
+]).pipe(Arbitrary.map(([lines, end]) => {
+  const data = lines.flatMap(({ field, text }) =>
+    field === "data:" ? [text.replace(/^ /, "")] : field === "data: " ? [text] : []
+  )
+  return {
+    text: `${lines.map(({ field, text }) => `${field}${text}${end}`).join("")}${end}`,
+    data: data.join("\n") === "" ? undefined : data.join("\n")
+  }
+}))
+
+const toText = (bytes: Uint8Array): string => Buffer.from(bytes).toString()
+
+const sizes = Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 40 }))), {
+  maxLength: 8
+})
+const frames = Arbitrary.array(anyFrame, { maxLength: 20 })
+const unfinished = Arbitrary.schema(Schema.Literals(["", "data: half", "data: whole line\n", "data: x\r\n\r", ":"]))
+
+describe("frames", () => {
+  it.prop("are the same wherever the bytes were cut, and nothing is changed or lost", [frames, unfinished, sizes], ([
+    frames,
+    unfinished,
+    sizes
+  ]) => {
+    const reader = new SseFrames()
+    const bytes = Buffer.from(frames.map(({ text }) => text).join("") + unfinished)
+    const seen = cut(bytes, sizes).flatMap((chunk) => reader.push(chunk))
+    assert.deepStrictEqual(seen.map(toText), frames.map(({ text }) => text))
+    assert.strictEqual(reader.restBytes, Buffer.byteLength(unfinished))
+    assert.deepStrictEqual(
+      seen.map((frame) => dataOf(frame)).map((data) => data === undefined ? undefined : toText(data)),
+      frames.map(({ data }) => data)
+    )
+  }, { arbitrary: { runs: 500, size: 30 } })
+
+  it("come as soon as their last byte, and one push may bring many", () => {
+    const reader = new SseFrames()
+    assert.deepStrictEqual(reader.push(Buffer.from("data: 1\n")).map(toText), [])
+    assert.deepStrictEqual(reader.push(Buffer.from("\n")).map(toText), ["data: 1\n\n"])
+    assert.deepStrictEqual(reader.push(Buffer.from("data: 2\r\n\r")).map(toText), [])
+    assert.deepStrictEqual(reader.push(Buffer.from("\n: 3\n\ndata: 4\n\ndata")).map(toText), [
+      "data: 2\r\n\r\n",
+      ": 3\n\n",
+      "data: 4\n\n"
+    ])
+    assert.strictEqual(reader.restBytes, "data".length)
+    assert.deepStrictEqual(reader.push(Buffer.from(": 5\n\n")).map(toText), ["data: 5\n\n"])
+    assert.strictEqual(reader.restBytes, 0)
+  })
+
+  it("may mix their line ends", () => {
+    const text = "event: a\r\ndata: 1\n\r\ndata: 2\n\n"
+    assert.deepStrictEqual(new SseFrames().push(Buffer.from(text)).map(toText), [
+      "event: a\r\ndata: 1\n\r\n",
+      "data: 2\n\n"
+    ])
+  })
+
+  it("are copied at most once, also where a large one comes in small pieces", () => {
+    const large = Buffer.from(`data: ${"x".repeat(1024 * 1024)}\n\n`)
+    const chunks = cut(large, [4 * 1024])
+    const concat = vi.spyOn(Buffer, "concat")
+    try {
+      const reader = new SseFrames()
+      const seen = chunks.flatMap((chunk) => reader.push(chunk))
+      assert.deepStrictEqual(seen.map(({ length }) => length), [large.length])
+      const copied = concat.mock.results.reduce((sum, { value }) => sum + (value as Buffer).length, 0)
+      assert.strictEqual(copied, large.length)
+    } finally {
+      concat.mockRestore()
+    }
+  })
+})
+
+describe("data", () => {
+  it.each([
+    ["data: a\n\n", "a"],
+    ["data:a\n\n", "a"],
+    ["data:  a \n\n", " a "],
+    ["data:\n\n", undefined],
+    ["data: a\ndata: b\n\n", "a\nb"],
+    ["data: a\r\ndata:\r\ndata: b\r\n\r\n", "a\n\nb"],
+    ["event: x\nid: 1\ndata: {\"a\": 1}\n\n", "{\"a\": 1}"],
+    [": comment\n\n", undefined],
+    ["\n", undefined],
+    ["database: a\n\n", undefined],
+    [" data: a\n\n", undefined]
+  ])("of %j is %j", (frame, expected) => {
+    const data = dataOf(Buffer.from(frame))
+    assert.strictEqual(data === undefined ? undefined : toText(data), expected)
+  })
+})
+
+it.prop("data can be replaced, and every other line stays", [anyFrame, anyFrame], ([{ data, text }, other]) => {
+  const frame = Buffer.from(text)
+  const found = dataOf(frame)
+  if (found === undefined || data === undefined || other.data === undefined) return
+  const replacement = JSON.stringify({ text: other.data }, undefined, data.includes("\n") ? 1 : 0)
+  const replaced = replaceData(frame, found, Buffer.from(replacement))
+  assert.strictEqual(toText(dataOf(replaced)!), replacement)
+  const others = (text: string) => text.split("\n").filter((line) => !line.startsWith("data:"))
+  assert.deepStrictEqual(others(toText(replaced)), others(text))
+  assert.deepStrictEqual(new SseFrames().push(replaced).map(toText), [toText(replaced)])
+}, { arbitrary: { runs: 500 } })

@@ -1,0 +1,68 @@
+/** What a provider hears of a call that must not be made twice: nothing, until that has been settled. */
+import { assert, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import { createServer } from "node:net"
+import type { AddressInfo } from "node:net"
+import { Cancelled } from "../../../../shared/contract/JobError.ts"
+import { type Commit, Commitment } from "../../../../shared/provider/transport/Commitment.ts"
+import { Upstream } from "../../../../shared/provider/transport/Upstream.ts"
+
+/** A server that answers what it has been sent, and notes when it was connected to and what it has heard. */
+const listener = Effect.gen(function*() {
+  const connected = yield* Deferred.make<void>()
+  let heard = ""
+  const server = createServer((socket) => {
+    Deferred.doneUnsafe(connected, Effect.void)
+    socket.on("data", (bytes) => {
+      heard += bytes.toString()
+      if (heard.endsWith("the body")) socket.end("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok")
+    })
+  })
+  yield* Effect.acquireRelease(
+    Effect.callback<void>((resume) => {
+      server.listen(0, "127.0.0.1", () => resume(Effect.void))
+    }),
+    () => Effect.sync(() => server.close())
+  )
+  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/path`)
+  return { connected: Deferred.await(connected), heard: () => heard, url }
+})
+
+const call = (url: URL, commit: Commit) =>
+  Effect.gen(function*() {
+    const upstream = yield* Upstream
+    let answer = ""
+    const request = { provider: "paid", headers: {}, firstByteMs: 10_000, idleMs: 10_000, totalMs: 10_000 }
+    yield* upstream.exchange({ ...request, url, body: Buffer.from("the body") }, () => ({
+      onHead: () => {},
+      onData: (bytes) => {
+        answer += Buffer.from(bytes).toString()
+      }
+    }))
+    return answer
+  }).pipe(Effect.provideService(Commitment, commit), Effect.provide(Upstream.layer))
+
+it.live("nothing is sent before the commitment, which comes when there is a connection", () =>
+  Effect.gen(function*() {
+    const { connected, heard, url } = yield* listener
+    const asked = yield* Deferred.make<void>()
+    const granted = yield* Deferred.make<void>()
+    const answer = yield* Effect.forkChild(
+      call(url, Effect.andThen(Deferred.succeed(asked, undefined), Deferred.await(granted)))
+    )
+    yield* connected
+    yield* Deferred.await(asked)
+    assert.strictEqual(heard(), "")
+    yield* Deferred.succeed(granted, undefined)
+    assert.strictEqual(yield* Fiber.join(answer), "ok")
+    assert.match(heard(), /^POST \/path HTTP\/1\.1\r\n[^]*content-length: 8\r\n(?:[^\r]+\r\n)*\r\nthe body$/)
+  }))
+
+it.live("nothing is sent where the commitment is refused", () =>
+  Effect.gen(function*() {
+    const { connected, heard, url } = yield* listener
+    const error = yield* Effect.flip(call(url, Effect.fail(new Cancelled())))
+    assert.instanceOf(error, Cancelled)
+    yield* connected
+    assert.strictEqual(heard(), "")
+  }))

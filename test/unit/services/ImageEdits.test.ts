@@ -1,0 +1,402 @@
+/** The built-in engine for edits: what an instruction says is what happens to the pixels, measured on the pixels. */
+import { assert, describe, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import sharp from "sharp"
+import { load } from "../../../services/images/Pixels.ts"
+import type { InvalidRequest } from "../../../shared/contract/JobError.ts"
+import { GuardedFetch } from "../../../shared/provider/transport/GuardedFetch.ts"
+import {
+  decoded,
+  edited,
+  engine,
+  type Picture,
+  type Rgb,
+  stripes,
+  toDataUrl
+} from "../../fixture/calls/ImagesEngine.ts"
+import { longestTurn } from "../../fixture/calls/LocalCall.ts"
+import { pictureBomb } from "../../fixture/PictureBomb.ts"
+
+const red: Rgb = [200, 40, 30]
+const green: Rgb = [40, 180, 60]
+const blue: Rgb = [30, 60, 210]
+const gray: Rgb = [120, 120, 120]
+
+/** What becomes of red, green and blue stripes, and what was said of it. */
+const done = (prompt: string, more: object = {}) =>
+  Effect.gen(function*() {
+    const image = toDataUrl(yield* stripes(300, 200, [red, green, blue]))
+    const [result] = yield* edited({ prompt, image, ...more })
+    const picture = yield* decoded(result!.bytes)
+    return { picture, said: result!.said }
+  })
+
+const near = (actual: ReadonlyArray<number>, expected: ReadonlyArray<number>, tolerance = 12) => {
+  for (const [at, value] of expected.entries()) {
+    assert.closeTo(actual[at] ?? Number.NaN, value, tolerance, `${actual.join()} is not ${expected.join()}`)
+  }
+}
+
+const isGray = ([r, g, b]: readonly [number, number, number, number]): boolean =>
+  Math.max(r, g, b) - Math.min(r, g, b) < 4
+
+/** How much neighbours differ: what blurring lowers and sharpening raises. */
+const roughness = ({ data, height, width }: Picture): number => {
+  let sum = 0
+  for (let row = 0; row < height; row++) {
+    for (let column = 1; column < width; column++) {
+      const at = (row * width + column) * 4
+      sum += Math.abs((data[at] ?? 0) - (data[at - 4] ?? 0))
+    }
+  }
+  return sum / (width * height)
+}
+
+const left = 1 / 6
+const middle = 1 / 2
+const right = 5 / 6
+
+layer(engine, { excludeTestServices: true })((it) => {
+  describe("an instruction about colours", () => {
+    it.effect("makes the picture gray", () =>
+      Effect.gen(function*() {
+        for (const words of ["make it grayscale", "Turn this into a black and white photo"]) {
+          const { picture, said } = yield* done(words)
+          for (const x of [left, middle, right]) assert.isTrue(isGray(picture.at(x, 0.5)), words)
+          assert.include(said, "grayscale")
+        }
+      }))
+
+    it.effect("inverts and tints", () =>
+      Effect.gen(function*() {
+        near((yield* done("invert the colors")).picture.at(left, 0.5), [55, 215, 225])
+        const tinted = (yield* done("tint it blue")).picture
+        const plain = (yield* done("rotate by 360 degrees")).picture
+        assert.isAbove(tinted.mean[2], plain.mean[2] + 20)
+        const other = (yield* done("tint it orange")).picture
+        assert.isAbove(other.mean[0], plain.mean[0] + 20)
+      }))
+
+    it.effect("brightens and darkens by what it says", () =>
+      Effect.gen(function*() {
+        near((yield* done("increase the brightness by 20%")).picture.at(left, 0.5), [240, 48, 36], 4)
+        near((yield* done("darken by 50 percent")).picture.at(left, 0.5), [100, 20, 15], 4)
+        near((yield* done("reduce the brightness by 50%")).picture.at(left, 0.5), [100, 20, 15], 4)
+        const some = (yield* done("brighten it")).picture.mean[0]
+        const little = (yield* done("brighten it slightly")).picture.mean[0]
+        const much = (yield* done("make it much brighter")).picture.mean[0]
+        assert.isTrue(little < some && some < much)
+      }))
+  })
+
+  describe("an instruction about shape", () => {
+    it.effect("mirrors and flips", () =>
+      Effect.gen(function*() {
+        near((yield* done("mirror it")).picture.at(left, 0.5), blue, 2)
+        near((yield* done("flip horizontally")).picture.at(right, 0.5), red, 2)
+        const vertical = (yield* done("flip it vertically")).picture
+        near(vertical.at(left, 0.5), red, 2)
+      }))
+
+    it.effect("rotates: a quarter turn to the right brings what was left to the top", () =>
+      Effect.gen(function*() {
+        const { picture, said } = yield* done("rotate 90 degrees clockwise")
+        assert.deepStrictEqual([picture.width, picture.height], [200, 300])
+        near(picture.at(0.5, left), red, 2)
+        assert.include(said, "90 degrees")
+        near((yield* done("rotate it to the left")).picture.at(0.5, left), blue, 2)
+        near((yield* done("turn it upside down")).picture.at(left, 0.5), blue, 2)
+        const odd = (yield* done("rotate by 30°")).picture
+        assert.isAbove(odd.width, 300)
+        assert.strictEqual(odd.at(0, 0)[3], 0)
+      }))
+
+    it.effect("resizes and crops", () =>
+      Effect.gen(function*() {
+        const size = ({ picture: { height, width } }: { readonly picture: Picture }) => [width, height]
+        assert.deepStrictEqual(size(yield* done("resize to 120x90")), [120, 90])
+        assert.deepStrictEqual(size(yield* done("scale to 50%")), [150, 100])
+        assert.deepStrictEqual(size(yield* done("double the size")), [600, 400])
+        assert.deepStrictEqual(size(yield* done("crop to 100 x 80")), [100, 80])
+        assert.deepStrictEqual(size(yield* done("crop to a square")), [200, 200])
+        const half = yield* done("crop the left half")
+        assert.deepStrictEqual(size(half), [150, 200])
+        near(half.picture.at(0.1, 0.5), red, 2)
+        near(half.picture.at(0.9, 0.5), green, 2)
+      }))
+  })
+
+  describe("an instruction about detail", () => {
+    it.effect("blurs", () =>
+      Effect.gen(function*() {
+        const noisy = Buffer.alloc(160 * 120 * 3)
+        for (let at = 0; at < noisy.length; at++) noisy[at] = (at * 7919) % 251
+        const image = toDataUrl(
+          yield* Effect.promise(() =>
+            sharp(noisy, { raw: { width: 160, height: 120, channels: 3 } }).blur(1).png().toBuffer()
+          )
+        )
+        const rough = (prompt: string) =>
+          Effect.gen(function*() {
+            const [result] = yield* edited({ prompt, image })
+            return roughness(yield* decoded(result!.bytes))
+          })
+        const plain = yield* rough("rotate by 360 degrees")
+        const little = yield* rough("blur it slightly")
+        const much = yield* rough("blur it very much")
+        assert.isTrue(much < little && little < plain, `${much} ${little} ${plain}`)
+      }))
+  })
+
+  describe("an instruction as a whole", () => {
+    it.effect("is followed step by step, in the order of its words", () =>
+      Effect.gen(function*() {
+        const { picture, said } = yield* done(
+          "Crop the left half, rotate it by 90 degrees and then make it black and white."
+        )
+        assert.deepStrictEqual([picture.width, picture.height], [200, 150])
+        assert.isTrue(isGray(picture.at(0.5, 0.1)))
+        assert.match(said, /cropped.*rotated.*grayscale/i)
+        const other = (yield* done("rotate it by 90 degrees, then crop the left half")).picture
+        assert.deepStrictEqual([other.width, other.height], [100, 300])
+      }))
+
+    it.effect("does not do what it says not to do", () =>
+      Effect.gen(function*() {
+        const { picture, said } = yield* done("mirror it but do not blur")
+        near(picture.at(left, 0.5), blue, 2)
+        assert.notInclude(said, "blur")
+        const { said: without } = yield* done("mirror it, blur it", { negative_prompt: "blur" })
+        assert.notInclude(without, "blurred")
+        assert.match(without, /mirrored/i)
+      }))
+
+    it.effect("is followed as far as it is understood, and the answer says what was left out", () =>
+      Effect.gen(function*() {
+        const { said } = yield* done("make it gray scale, exaggerate the melancholy")
+        assert.include(said, "grayscale")
+        assert.include(said, "left out: exaggerate the melancholy")
+      }))
+
+    it.effect("is refused where nothing of it is understood, with what the engine can do", () =>
+      Effect.gen(function*() {
+        for (const prompt of ["exaggerate the melancholy", "add a rainbow", "do not blur"]) {
+          const error = yield* Effect.flip(done(prompt))
+          assert.strictEqual((error as InvalidRequest).param, "prompt")
+          assert.match(error.message, /no model: grayscale, invert, blur, .*tint.*side by side/)
+        }
+      }))
+
+    it.effect("gives the same picture again, and n different ones at once", () =>
+      Effect.gen(function*() {
+        const image = toDataUrl(yield* stripes(120, 80, [red, green, blue]))
+        const once = yield* edited({ prompt: "make it gray", image, n: 3 })
+        const again = yield* edited({ prompt: "make it gray", image, n: 3 })
+        assert.deepStrictEqual(again, once)
+        assert.strictEqual(new Set(once.map(({ bytes }) => bytes.toString("base64"))).size, 3)
+      }))
+  })
+
+  describe("what else can be asked", () => {
+    it.effect("a size, a watermark, a format", () =>
+      Effect.gen(function*() {
+        const sized = (yield* done("mirror it", { size: "128x128" })).picture
+        assert.deepStrictEqual([sized.width, sized.height], [128, 128])
+        const plain = (yield* done("mirror it")).picture
+        const { picture, said } = yield* done("mirror it", { watermark: true })
+        assert.notDeepEqual(picture.data, plain.data)
+        assert.deepStrictEqual(picture.at(0.2, 0.2), plain.at(0.2, 0.2))
+        assert.match(said, /marked/)
+        const image = toDataUrl(yield* stripes(64, 64, [red]))
+        for (const format of ["jpeg", "webp", "png"] as const) {
+          const [result] = yield* edited({ prompt: "invert", image, output_format: format })
+          assert.strictEqual((yield* Effect.promise(() => sharp(result!.bytes).metadata())).format, format)
+        }
+      }))
+
+    it.effect("a mask: nothing changes where it is opaque", () =>
+      Effect.gen(function*() {
+        // the left half is transparent
+        const opacity = Buffer.alloc(300 * 200 * 4)
+        for (let at = 0; at < 300 * 200; at++) opacity[at * 4 + 3] = at % 300 < 150 ? 0 : 255
+        const mask = toDataUrl(
+          yield* Effect.promise(() =>
+            sharp(opacity, { raw: { width: 300, height: 200, channels: 4 } }).png().toBuffer()
+          )
+        )
+        const { picture, said } = yield* done("invert", { mask })
+        near(picture.at(left, 0.5), [55, 215, 225])
+        near(picture.at(right, 0.5), blue, 0)
+        assert.match(said, /mask/)
+        // words that are no operations are painted into the hole
+        const filled = yield* done("a starry night over the sea", { mask })
+        near(filled.picture.at(right, 0.5), blue, 0)
+        assert.isAbove(Math.abs(filled.picture.at(left, 0.1)[0] - red[0]), 60)
+        assert.include(filled.said, "a starry night over the sea")
+        // without transparency, white is where it changes
+        const white = toDataUrl(yield* stripes(300, 200, [[0, 0, 0], [255, 255, 255]]))
+        const other = (yield* done("invert", { mask: white })).picture
+        near(other.at(left, 0.5), red, 0)
+        near(other.at(right, 0.5), [225, 195, 45])
+      }))
+
+    it.effect("none that has too many pixels, in whichever field it is", () =>
+      Effect.gen(function*() {
+        const bomb = toDataUrl(pictureBomb(16_000, 16_000))
+        const image = toDataUrl(yield* stripes(8, 8, [red]))
+        const size = "must have at most 64,000,000 pixels: 16,000 × 16,000 are 256,000,000"
+        for (
+          const [param, request] of [
+            ["image", { image: bomb }],
+            ["image[1]", { image: [image, bomb] }],
+            ["mask", { image, mask: bomb }]
+          ] as const
+        ) {
+          const error = yield* Effect.flip(edited({ prompt: "make it gray", ...request }))
+          assert.deepInclude(error, {
+            _tag: "InvalidRequest",
+            param,
+            message: `${param}: ${size}`,
+            code: "invalid_image"
+          })
+        }
+      }))
+
+    it.effect("several pictures no larger together than two of the largest", () =>
+      Effect.gen(function*() {
+        const guard = yield* GuardedFetch
+        const flat = sharp({ create: { width: 4096, height: 2048, channels: 3, background: "#204060" } })
+        const png = yield* Effect.promise(() => flat.png().toBuffer())
+        const sizeAmong = (among: number) =>
+          Effect.map(
+            load({ content: png.toString("base64"), param: "image" }, guard, among),
+            ({ pixels: { data, height, width } }) => ({ width, height, bytes: data.length })
+          )
+        assert.deepStrictEqual(yield* sizeAmong(1), { width: 4096, height: 2048, bytes: 4 * 4096 * 2048 })
+        assert.strictEqual((yield* sizeAmong(4)).width, 4096)
+        const { bytes, height, width } = yield* sizeAmong(16)
+        assert.isAtMost(16 * bytes, 2 * 4 * 4096 ** 2)
+        assert.isAtLeast(16 * bytes, 1.9 * 4 * 4096 ** 2)
+        assert.closeTo(width / height, 2, 0.01)
+      }).pipe(Effect.provide(GuardedFetch.layer)))
+
+    it.effect("several pictures: side by side, below one another, in a grid", () =>
+      Effect.gen(function*() {
+        const image = [
+          toDataUrl(yield* stripes(100, 100, [red])),
+          toDataUrl(yield* stripes(100, 100, [blue])),
+          toDataUrl(yield* stripes(100, 50, [green]))
+        ]
+        const put = (prompt: string, some = image.slice(0, 2)) =>
+          Effect.gen(function*() {
+            const [result] = yield* edited({ prompt, image: some })
+            return { picture: yield* decoded(result!.bytes), said: result!.said }
+          })
+        const row = yield* put("combine them", image)
+        assert.deepStrictEqual([row.picture.width, row.picture.height], [300, 100])
+        near(row.picture.at(0.1, 0.5), red, 2)
+        near(row.picture.at(0.5, 0.5), blue, 2)
+        near(row.picture.at(0.9, 0.5), green, 2)
+        // every cell has the shape of the first picture
+        near(row.picture.at(0.9, 0.1), [255, 255, 255], 2)
+        assert.match(row.said, /3 pictures together, side by side/)
+        const column = (yield* put("stack them and make it gray")).picture
+        assert.deepStrictEqual([column.width, column.height], [100, 200])
+        assert.isTrue(isGray(column.at(0.5, 0.2)))
+        const grid = (yield* put("a collage of these", image)).picture
+        assert.deepStrictEqual([grid.width, grid.height], [200, 200])
+      }))
+
+    it.effect("messages and a form in place of a prompt", () =>
+      Effect.gen(function*() {
+        const file = yield* stripes(300, 200, [red, green, blue])
+        const content = [{ image: toDataUrl(file) }, { text: "mirror it" }]
+        const [fromMessages] = yield* edited({
+          input: { messages: [{ role: "user", content }] },
+          parameters: { size: "96*64" }
+        })
+        const form = new FormData()
+        for (const [name, value] of Object.entries({ model: "local-image", prompt: "mirror it", size: "96x64" })) {
+          form.append(name, value)
+        }
+        form.append("image", new File([new Uint8Array(file)], "stripes.png", { type: "image/png" }))
+        const [fromForm] = yield* edited(form)
+        assert.deepStrictEqual(fromForm, fromMessages)
+        near((yield* decoded(fromForm!.bytes)).at(left, 0.5), blue, 8)
+      }))
+
+    it.effect("pictures of every format, upright as their camera was held", () =>
+      Effect.gen(function*() {
+        const png = yield* stripes(90, 60, [red, green, blue])
+        for (const format of ["png", "jpeg", "webp", "gif", "avif", "tiff"] as const) {
+          const bytes = yield* Effect.promise(() => sharp(png).toFormat(format).toBuffer())
+          const [result] = yield* edited({ prompt: "mirror it", image: bytes.toString("base64") })
+          near((yield* decoded(result!.bytes)).at(left, 0.5), blue, 25)
+        }
+        const gray8 = yield* Effect.promise(() => sharp(png).grayscale().png().toBuffer())
+        const [plain] = yield* edited({ prompt: "invert", image: gray8.toString("base64") })
+        const [value] = (yield* decoded(gray8)).at(left, 0.5)
+        near((yield* decoded(plain!.bytes)).at(left, 0.5), [255 - value, 255 - value, 255 - value], 1)
+        const cmyk = yield* Effect.promise(() => sharp(png).toColourspace("cmyk").jpeg().toBuffer())
+        const [printed] = yield* edited({ prompt: "mirror it", image: cmyk.toString("base64") })
+        const [r, , b] = (yield* decoded(printed!.bytes)).at(left, 0.5)
+        assert.isAbove(b, r)
+        const turned = yield* Effect.promise(() => sharp(png).withMetadata({ orientation: 6 }).jpeg().toBuffer())
+        const [result] = yield* edited({ prompt: "flip it top to bottom", image: turned.toString("base64") })
+        const picture = yield* decoded(result!.bytes)
+        assert.deepStrictEqual([picture.width, picture.height], [60, 90])
+        near(picture.at(0.5, right), red, 25)
+      }))
+  })
+
+  describe("what cannot be used", () => {
+    it.effect("is refused with the path of its field", () =>
+      Effect.gen(function*() {
+        const good = toDataUrl(yield* stripes(64, 64, [gray]))
+        const svg = toDataUrl(
+          Buffer.from("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>"),
+          "image/svg+xml"
+        )
+        const refused = (body: object) =>
+          Effect.map(Effect.flip(edited(body)), (error) => (error as InvalidRequest).param)
+        assert.strictEqual(yield* refused({ prompt: "blur", image: "no picture!" }), "image")
+        assert.strictEqual(yield* refused({ prompt: "blur", image: toDataUrl(Buffer.from("text")) }), "image")
+        // less than a byte in base64, and a file of none
+        assert.strictEqual(yield* refused({ prompt: "blur", image: "A" }), "image")
+        const form = new FormData()
+        for (const [name, value] of [["model", "local-image"], ["prompt", "blur"], ["mask", good]] as const) {
+          form.set(name, value)
+        }
+        form.set("image", new File([], "nothing.png", { type: "image/png" }))
+        assert.strictEqual(yield* refused(form), "image")
+        assert.strictEqual(yield* refused({ prompt: "blur", image: svg }), "image")
+        assert.strictEqual(yield* refused({ prompt: "blur", image: [good, "http://127.0.0.1/a.png"] }), "image[1]")
+        assert.strictEqual(yield* refused({ prompt: "blur", image: good, mask: "%%%" }), "mask")
+        assert.strictEqual(yield* refused({ prompt: "blur", image: good, size: "4096x64" }), "size")
+        const tooMuch = Array.from({ length: 51 }, () => "blur").join(", ")
+        assert.strictEqual(yield* refused({ prompt: tooMuch, image: good }), "prompt")
+        const content = [{ text: "blur" }, { image: "http://10.0.0.1/a.png" }]
+        assert.strictEqual(
+          yield* refused({ input: { messages: [{ role: "user", content }] } }),
+          "input.messages[0].content[1].image"
+        )
+      }))
+  })
+
+  it.effect("an instruction of nothing but space does not keep the process from answering", () =>
+    Effect.gen(function*() {
+      const image = toDataUrl(yield* stripes(30, 20, [red, green, blue]))
+      const prompt = `invert${" ".repeat(31_000)}`
+      const { milliseconds, result: [picture] } = yield* longestTurn(edited({ prompt, image }))
+      assert.strictEqual(picture?.said, "Inverted the colours.")
+      assert.isBelow(milliseconds, 300)
+    }))
+
+  it.effect("a large picture and many steps do not keep the process from answering", () =>
+    Effect.gen(function*() {
+      const image = toDataUrl(yield* stripes(1600, 1200, [red, green, blue]))
+      const prompt = "blur, rotate by 10 degrees, tint it blue, brighten it, double the size"
+      const { milliseconds } = yield* longestTurn(edited({ prompt, image, watermark: true }))
+      assert.isBelow(milliseconds, 50)
+    }))
+})

@@ -1,0 +1,98 @@
+/** The built-in engine for generations: sizes, numbers, formats, and what it says of its pictures. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import sharp from "sharp"
+import type { InvalidRequest } from "../../../shared/contract/JobError.ts"
+import { asked, decoded, engine, generated } from "../../fixture/calls/ImagesEngine.ts"
+import { longestTurn } from "../../fixture/calls/LocalCall.ts"
+
+const small = { size: "96x64" }
+
+layer(engine, { excludeTestServices: true })((it) => {
+  it.effect("paints a PNG of the size that was asked for", () =>
+    Effect.gen(function*() {
+      for (const [size, width, height] of [["96x64", 96, 64], ["64*128", 64, 128], [undefined, 1024, 1024]] as const) {
+        const [picture] = yield* generated({ prompt: "a meadow", ...(size === undefined ? {} : { size }) })
+        const metadata = yield* Effect.promise(() => sharp(picture!.bytes).metadata())
+        assert.deepInclude(metadata, { format: "png", width, height })
+      }
+    }))
+
+  it.effect("paints JPEG and WebP", () =>
+    Effect.gen(function*() {
+      for (const format of ["jpeg", "webp"] as const) {
+        const [fine] = yield* generated({ prompt: "a meadow", ...small, output_format: format, output_compression: 95 })
+        const [coarse] = yield* generated({
+          prompt: "a meadow",
+          ...small,
+          output_format: format,
+          output_compression: 5
+        })
+        assert.strictEqual((yield* Effect.promise(() => sharp(fine!.bytes).metadata())).format, format)
+        assert.isBelow(coarse!.bytes.length, fine!.bytes.length)
+      }
+    }))
+
+  it.effect("gives n pictures, no two alike, and the same ones again", () =>
+    Effect.gen(function*() {
+      const request = { prompt: "a castle on a hill", ...small, n: 10, seed: 42 }
+      const once = yield* generated(request)
+      assert.strictEqual(new Set(once.map(({ bytes }) => bytes.toString("base64"))).size, 10)
+      assert.deepStrictEqual(yield* generated(request), once)
+      const [other] = yield* generated({ ...request, n: 1, seed: 43_000 })
+      assert.notDeepEqual(other?.bytes, once[0]?.bytes)
+    }))
+
+  it.effect("paints the same for messages as for a prompt", () =>
+    Effect.gen(function*() {
+      const parameters = { size: "96*64", seed: 3, negative_prompt: "clouds", watermark: true }
+      const messages = [{ role: "user", content: [{ text: "mountains by a lake" }] }]
+      const fromMessages = yield* generated({ input: { messages }, parameters })
+      const fromPrompt = yield* generated({ prompt: "mountains by a lake", ...parameters })
+      assert.deepStrictEqual(fromMessages, fromPrompt)
+      assert.match(fromPrompt[0]!.said, /^A placeholder by the built-in painter, .*“mountains by a lake”\.$/)
+    }))
+
+  it.effect("leaves out what the negative prompt names", () =>
+    Effect.gen(function*() {
+      const [shown] = yield* generated({ prompt: "the sea at sunset", ...small })
+      const [without] = yield* generated({ prompt: "the sea at sunset", ...small, negative_prompt: "sunset" })
+      assert.include(shown!.said, "the sea at sunset")
+      assert.notInclude(without!.said, "sunset")
+      const [orange, blue] = [yield* decoded(shown!.bytes), yield* decoded(without!.bytes)]
+      assert.isAbove(orange.mean[0], blue.mean[0])
+    }))
+
+  it.effect("gives addresses where addresses are asked for", () =>
+    Effect.gen(function*() {
+      const [picture] = yield* asked({ prompt: "a meadow", ...small, response_format: "url", output_format: "webp" })
+      assert.strictEqual(picture?.url, "http://files.test/picture.webp")
+      assert.isUndefined(picture?.b64_json)
+    }))
+
+  it.effect("refuses what it cannot do, by name", () =>
+    Effect.gen(function*() {
+      const refused = (body: object) =>
+        Effect.map(Effect.flip(generated(body)), (error) => (error as InvalidRequest).param)
+      const messages = [{ role: "user", content: [{ text: "a" }, { image: "AAAA" }] }]
+      assert.strictEqual(yield* refused({ prompt: "a", size: "2049x64" }), "size")
+      assert.strictEqual(yield* refused({ input: { messages: [messages[0]] } }), "input.messages[0].content[1].image")
+      const text = [{ role: "user", content: [{ text: "a" }] }]
+      assert.strictEqual(
+        yield* refused({ input: { messages: text }, parameters: { size: "64*4000" } }),
+        "parameters.size"
+      )
+    }))
+
+  it.effect("paints without keeping the process from anything else, and stops when nobody wants it", () =>
+    Effect.gen(function*() {
+      const { milliseconds, result } = yield* longestTurn(generated({ prompt: "a city at night", size: "2048x2048" }))
+      assert.isBelow(milliseconds, 50)
+      assert.isAbove(result[0]!.bytes.length, 10_000)
+      const fiber = yield* Effect.forkChild(generated({ prompt: "a city at night", size: "1024x1024", n: 10 }))
+      yield* Effect.yieldNow
+      yield* Fiber.interrupt(fiber)
+      const [picture] = yield* generated({ prompt: "a meadow", ...small })
+      assert.isAbove(picture!.bytes.length, 1_000)
+    }))
+})

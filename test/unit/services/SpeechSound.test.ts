@@ -1,0 +1,117 @@
+/** The parts of the speech engine that need no synthesiser: cutting texts, telling languages, filtering sound. */
+import { assert, describe, it } from "@effect/vitest"
+import { languageOf } from "../../../services/speech/Languages.ts"
+import { Resampler, toLittleEndian } from "../../../services/speech/Samples.ts"
+import { utterancesOf } from "../../../services/speech/Utterances.ts"
+import { rms } from "../../fixture/media/Sound.ts"
+
+const tone = (hertz: number, seconds: number, sampleRate: number): Int16Array =>
+  Int16Array.from(
+    { length: Math.round(seconds * sampleRate) },
+    (_, index) => 10_000 * Math.sin(2 * Math.PI * hertz * index / sampleRate)
+  )
+
+/** Runs sound through a filter in pieces of this length. */
+const through = (
+  filter: { readonly push: (samples: Int16Array) => Int16Array; readonly finish: () => Int16Array },
+  samples: Int16Array,
+  length: number
+): Int16Array => {
+  const made: Array<number> = []
+  for (let at = 0; at < samples.length; at += length) made.push(...filter.push(samples.slice(at, at + length)))
+  made.push(...filter.finish())
+  return Int16Array.from(made)
+}
+
+describe("Resampler", () => {
+  for (const [hertz, least] of [[100, 1_000], [1_000, 1_000], [4_000, 20]] as const) {
+    it(`gives a tone of ${hertz} Hz at 24 kHz as it was at 22.05 kHz`, () => {
+      const made = through(new Resampler(22_050, 24_000), tone(hertz, 0.5, 22_050), 1_000)
+      const wanted = tone(hertz, 0.5, 24_000)
+      assert.closeTo(made.length, wanted.length, 2)
+      // but for the edges, where the tone begins and ends at once
+      const middle = wanted.slice(100, -100)
+      const error = middle.map((value, index) => value - (made[index + 100] ?? 0))
+      assert.isBelow(rms(error), rms(middle) / least)
+    })
+  }
+
+  it("makes the same of a sound however it is cut", () => {
+    const sound = tone(440, 0.2, 22_050)
+    const whole = through(new Resampler(22_050, 24_000), sound, sound.length)
+    for (const length of [1, 7, 160, 441]) {
+      assert.deepStrictEqual(through(new Resampler(22_050, 24_000), sound, length), whole)
+    }
+  })
+})
+
+describe("Samples", () => {
+  it("become bytes, the lower one first", () => {
+    assert.deepStrictEqual([...toLittleEndian(Int16Array.of(0, 1, -1, 258))], [0, 0, 1, 0, 255, 255, 2, 1])
+  })
+})
+
+describe("utterancesOf", () => {
+  const squeezed = (text: string) => text.replaceAll(/\s+/g, "")
+  const prose = "It was the best of times. It was the worst of times, it was the age of wisdom! Dr. Who? ".repeat(40)
+  const texts: ReadonlyArray<readonly [string, string]> = [
+    ["prose", prose],
+    ["one long sentence with commas", "and so on, and so forth, ".repeat(100)],
+    ["one long sentence without", "and so on ".repeat(300)],
+    ["a word without end", "x".repeat(4_096)],
+    ["emoji without end", "🙂".repeat(2_048)],
+    ["Chinese", "你好，今天天气很好。我们去公园吧！".repeat(60)],
+    ["paragraphs", "One.\n\nTwo.\r\n\r\nThree.\n"],
+    ["white space", " \n\t  "],
+    ["long white space in between", `a${" ".repeat(1_000)}b`]
+  ]
+  for (const [title, text] of texts) {
+    it(`cuts ${title} into pieces that are short, and loses nothing`, () => {
+      const pieces = [...utterancesOf(text)]
+      assert.strictEqual(squeezed(pieces.join("")), squeezed(text))
+      for (const piece of pieces) {
+        assert.isAtMost(piece.length, 300)
+        assert.notStrictEqual(piece.trim(), "")
+        assert.isTrue(piece.isWellFormed())
+      }
+    })
+  }
+
+  it("begins with the first sentence and goes on with more at a time", () => {
+    const [first, second] = utterancesOf(prose)
+    assert.strictEqual(first, "It was the best of times.")
+    assert.isAbove(second?.length ?? 0, 100)
+  })
+
+  it("cuts between words rather than in one", () => {
+    for (const piece of [...utterancesOf("and so on ".repeat(300))]) {
+      assert.match(piece, /^(and|so|on)\b.*\b(and|so|on)$/)
+    }
+  })
+
+  it("leaves out what would end the text for the engine", () => {
+    assert.deepStrictEqual([...utterancesOf("one\u0000two\u001b three\nfour")], ["one two  three\nfour"])
+    assert.deepStrictEqual([...utterancesOf("half \ud83d of one")], ["half \ufffd of one"])
+  })
+})
+
+it("tells languages by their letters", () => {
+  const texts: ReadonlyArray<readonly [string, string]> = [
+    ["en", "Hello, world"],
+    ["en", "123 … 🙂"],
+    ["en", "The word Привет is Russian for hello"],
+    ["ru", "Привет, world"],
+    ["uk", "Привіт, як справи?"],
+    ["cmn", "你好，今天天气很好"],
+    ["ja", "今日は天気がいいです"],
+    ["ko", "안녕하세요"],
+    ["ar", "مرحبا كيف حالك"],
+    ["fa", "چطور هستید"],
+    ["el", "Γεια σου"],
+    ["he", "שלום"],
+    ["hi", "नमस्ते आप कैसे हैं"],
+    ["th", "สวัสดีครับ"]
+  ]
+  for (const [language, text] of texts) assert.strictEqual(languageOf(text, "en"), language, text)
+  assert.strictEqual(languageOf("Guten Tag", "de"), "de")
+})

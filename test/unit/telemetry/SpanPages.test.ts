@@ -1,0 +1,65 @@
+/** Where spans gather until they are exported. */
+import { assert, describe, it } from "@effect/vitest"
+import { type SpanPage, SpanPages } from "../../../shared/telemetry/SpanPages.ts"
+
+const millisecond = 1_000_000n
+
+const gathered = (everyMs = 100) => {
+  const pages: Array<SpanPage> = []
+  return { pages, spans: new SpanPages<string>(everyMs, (text) => text, (page) => pages.push(page)) }
+}
+
+const textOf = (page: SpanPage | undefined) => Buffer.from(page?.take() ?? []).toString()
+
+describe("spans that gather", () => {
+  it("are told in the order in which they ended, with commas between", () => {
+    const { pages, spans } = gathered()
+    for (const text of ["a", "é", "😀"]) spans.add(text, 0n)
+    assert.lengthOf(pages, 1)
+    assert.strictEqual(textOf(pages[0]), "a,é,😀")
+  })
+
+  it("are not added to what was taken", () => {
+    const { pages, spans } = gathered()
+    spans.add("a", 0n)
+    assert.strictEqual(textOf(pages[0]), "a")
+    spans.add("b", 0n)
+    assert.deepStrictEqual(pages.map(textOf), ["a", "b"])
+  })
+
+  it("begin anew where nobody has taken the last ones in time, which whoever is late finds all the same", () => {
+    const { pages, spans } = gathered()
+    spans.add("a", 0n)
+    spans.add("b", 199n * millisecond)
+    spans.add("c", 200n * millisecond)
+    assert.deepStrictEqual(pages.map(textOf), ["a,b", "c"])
+  })
+
+  it("are made text where they are taken, or when there are many", () => {
+    const made: Array<number> = []
+    const pages: Array<SpanPage> = []
+    const spans = new SpanPages<number>(100, (number) => {
+      made.push(number)
+      return String(number)
+    }, (page) => pages.push(page))
+    spans.add(0, 0n)
+    assert.deepStrictEqual(made, [])
+    assert.strictEqual(textOf(pages[0]), "0")
+    const many = Array.from({ length: 1_000 }, (_, index) => index + 1)
+    for (const number of many) spans.add(number, 0n)
+    assert.isAbove(made.length, 900)
+    assert.strictEqual(textOf(pages[1]), many.join(","))
+  })
+
+  it("are whole, however long they are", () => {
+    const { pages, spans } = gathered()
+    const long = "é".repeat(100_000)
+    const many = Array.from({ length: 100 }, (_, index) => `${index}`.padEnd(1_000, "é"))
+    for (const text of [...many, long, "b"]) spans.add(text, 0n)
+    const texts: Array<string> = []
+    // to be taken, the last one may need another
+    for (const page of pages) texts.push(textOf(page))
+    assert.isAbove(pages.length, 3)
+    assert.strictEqual(texts.join(","), [...many, long, "b"].join(","))
+  })
+})

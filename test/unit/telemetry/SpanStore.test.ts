@@ -1,0 +1,144 @@
+/** What is kept of the spans that services tell, and what is forgotten. */
+import { assert, describe, it } from "@effect/vitest"
+import { SpanStore } from "../../../shared/telemetry/SpanStore.ts"
+
+/** As `effect/observability` sends them. */
+const payload = (...spans: ReadonlyArray<object>) => ({
+  resourceSpans: [{
+    resource: { attributes: [{ key: "service.name", value: { stringValue: "ingress" } }], droppedAttributesCount: 0 },
+    scopeSpans: [{ scope: { name: "effect" }, spans }]
+  }]
+})
+
+const span = (traceId: string, spanId: string, startMs: number, more: object = {}) => ({
+  traceId,
+  spanId,
+  name: `span ${spanId}`,
+  kind: 2,
+  startTimeUnixNano: String(BigInt(startMs) * 1_000_000n),
+  endTimeUnixNano: String(BigInt(startMs + 10) * 1_000_000n),
+  attributes: [],
+  events: [],
+  links: [],
+  status: { code: 1 },
+  ...more
+})
+
+describe("the store of spans", () => {
+  it("gives a trace in the order in which it began, whoever told of it first", () => {
+    const store = new SpanStore()
+    const child = span("t", "b", 1_005, {
+      parentSpanId: "a",
+      kind: 3,
+      status: { code: 2 },
+      attributes: [
+        { key: "gen_ai.usage.input_tokens", value: { intValue: "7" } },
+        { key: "gen_ai.response.time_to_first_chunk", value: { doubleValue: 0.25 } },
+        { key: "gen_ai.response.finish_reasons", value: { arrayValue: { values: [{ stringValue: "stop" }] } } }
+      ],
+      events: [{ name: "first chunk", timeUnixNano: "1008000000", attributes: [] }],
+      links: [{ traceId: "other", spanId: "c", attributes: [] }]
+    })
+    assert.isTrue(store.add(payload(child)))
+    assert.isTrue(store.add(payload(span("t", "a", 1_000))))
+    const [first, second, ...others] = store.find("t")
+    assert.isEmpty(others)
+    assert.deepInclude(first!, {
+      spanId: "a",
+      kind: "server",
+      parentSpanId: null,
+      isError: false,
+      start: 1_000,
+      end: 1_010
+    })
+    assert.deepStrictEqual(second, {
+      service: "ingress",
+      traceId: "t",
+      spanId: "b",
+      parentSpanId: "a",
+      name: "span b",
+      kind: "client",
+      start: 1_005,
+      end: 1_015,
+      isError: true,
+      attributes: {
+        "gen_ai.usage.input_tokens": 7,
+        "gen_ai.response.time_to_first_chunk": 0.25,
+        "gen_ai.response.finish_reasons": ["stop"]
+      },
+      events: [{ name: "first chunk", at: 1_008 }],
+      links: [{ traceId: "other", spanId: "c" }]
+    })
+  })
+
+  it("finds a request in a trace of several by its own id and by that of its job", () => {
+    const store = new SpanStore()
+    const attribute = (key: string, stringValue: string) => ({ attributes: [{ key, value: { stringValue } }] })
+    for (const [index, request] of ["first", "second"].entries()) {
+      const begin = 1_000 * (index + 1)
+      // the workers tell before ingress does
+      store.add(payload(
+        span("t", `${request} worker`, begin + 2, { parentSpanId: `${request} queue`, kind: 5 }),
+        span("t", `${request} queue`, begin + 1, {
+          parentSpanId: `${request} server`,
+          kind: 4,
+          ...attribute("messaging.message.id", `${request} job`)
+        })
+      ))
+      assert.lengthOf(store.find(`${request} job`), 2)
+      store.add(payload(span("t", `${request} server`, begin, {
+        parentSpanId: "of the client",
+        ...attribute("gateway.request.id", `${request} id`)
+      })))
+    }
+    for (const request of ["first", "second"]) {
+      const expected = ["server", "queue", "worker"].map((part) => `${request} ${part}`)
+      for (const id of [`${request} id`, `${request} job`]) {
+        assert.deepStrictEqual(store.find(id).map(({ spanId }) => spanId), expected)
+      }
+    }
+    assert.lengthOf(store.find("t"), 6)
+    assert.isEmpty(store.find("nobody's"))
+  })
+
+  it("is not led around in circles, and keeps of a span no more than it should", () => {
+    const store = new SpanStore()
+    const huge = "x".repeat(100_000)
+    store.add(payload(
+      span("t", "a", 1, { parentSpanId: "b", kind: 1 }),
+      span("t", "b", 2, {
+        parentSpanId: "a",
+        kind: 1,
+        name: huge,
+        attributes: [
+          { key: "gateway.request.id", value: { stringValue: "circle" } },
+          { key: "long", value: { stringValue: huge } },
+          ...Array.from({ length: 1_000 }, (_, index) => ({ key: `${index}`, value: { intValue: index } }))
+        ],
+        events: Array.from({ length: 1_000 }, () => ({ name: huge, timeUnixNano: "0" }))
+      })
+    ))
+    assert.lengthOf(store.find("circle"), 2)
+    assert.isBelow(JSON.stringify(store.find("t")).length, 50_000)
+  })
+
+  it("forgets whole traces, those first of which nothing was heard for longest", () => {
+    const store = new SpanStore(4)
+    for (const trace of ["old", "live", "newer"]) store.add(payload(span(trace, `${trace} 1`, 1)))
+    store.add(payload(span("old", "old 2", 2)))
+    store.add(payload(span("newest", "newest 1", 3)))
+    assert.isEmpty(store.find("live"))
+    assert.lengthOf(store.find("old"), 2)
+    assert.lengthOf(store.find("newer"), 1)
+    assert.lengthOf(store.find("newest"), 1)
+  })
+
+  it("refuses what is no trace, and keeps what it has", () => {
+    const store = new SpanStore()
+    store.add(payload(span("t", "a", 1)))
+    for (const body of [null, "text", {}, { resourceSpans: [{}] }, payload({ traceId: 1 })]) {
+      assert.isFalse(store.add(body))
+    }
+    assert.lengthOf(store.find("t"), 1)
+  })
+})
