@@ -285,7 +285,12 @@ const natsServer = { program: "nats-server", title: "nats-server", apt: "nats-se
 
 /** What some tests need. They say themselves that they were left out where it is not there. */
 const testPrograms = [
-  { program: "chromium", title: "Chromium, for the tests in a browser,", apt: "chromium", tests: "test/system/browser" },
+  {
+    program: "chromium",
+    title: "Chromium, for the tests in a browser,",
+    apt: "chromium",
+    tests: "test/system/browser"
+  },
   {
     program: "promtool",
     title: "Prometheus, for the tests of alerts,",

@@ -1,6 +1,6 @@
 /** The compactions that this gateway has made: sealed for their clients, and kept for a while under the id of the answer. */
 import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
-import { whileJetStreamFails } from "../../shared/bus/provision/JobStreams.ts"
+import { whileJetStreamFails } from "../../shared/nats/JetStream.ts"
 import { openStore } from "../../shared/nats/ObjectStore.ts"
 import { stores } from "../../shared/nats/Storage.ts"
 import { type JobError, Unavailable } from "../../shared/contract/JobError.ts"

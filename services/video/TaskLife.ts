@@ -8,7 +8,7 @@
 import { Cause, Clock, Effect, Metric, Option, Schema } from "effect"
 import { maxLosses } from "../../shared/bus/protocol/Timings.ts"
 import type { PulledJob } from "../../shared/bus/worker/JobSource.ts"
-import type { JetStreamFailed } from "../../shared/bus/provision/JobStreams.ts"
+import type { JetStreamFailed } from "../../shared/nats/JetStream.ts"
 import type { Settlement } from "../../shared/bus/tasks/TaskQueue.ts"
 import {
   InternalError,

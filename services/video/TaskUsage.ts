@@ -1,6 +1,6 @@
 /** What a video task has consumed, written when it has ended. */
 import { Effect, Option } from "effect"
-import type { JetStreamFailed } from "../../shared/bus/provision/JobStreams.ts"
+import type { JetStreamFailed } from "../../shared/nats/JetStream.ts"
 import type { Usage } from "../../shared/contract/Usage.ts"
 import type { VideoTask } from "../../shared/tasks/VideoTask.ts"
 import * as TraceParent from "../../shared/telemetry/TraceParent.ts"

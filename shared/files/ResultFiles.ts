@@ -1,8 +1,8 @@
 /** Results that clients fetch by a signed address: kept by the worker that made them, served by ingress, gone after an hour. */
 import { Context, Effect, Layer, Option } from "effect"
 import { randomUUID } from "node:crypto"
-import type { JetStreamFailed } from "../bus/provision/JobStreams.ts"
-import { whileJetStreamFails } from "../bus/provision/JobStreams.ts"
+import type { JetStreamFailed } from "../nats/JetStream.ts"
+import { whileJetStreamFails } from "../nats/JetStream.ts"
 import { openStore } from "../nats/ObjectStore.ts"
 import { stores } from "../nats/Storage.ts"
 import { SignedUrl, type Verdict } from "./SignedUrl.ts"

@@ -1,6 +1,6 @@
 /** Who changed which API key, how and when. */
 import { Context, DateTime, Effect, Layer, Option, Schedule, Schema } from "effect"
-import { type JetStreamFailed, patiently, whileJetStreamFails } from "../bus/provision/JobStreams.ts"
+import { type JetStreamFailed, patiently, whileJetStreamFails } from "../nats/JetStream.ts"
 import { openJournal } from "../nats/Journal.ts"
 import { events } from "../nats/Storage.ts"
 import type { ApiKey } from "./ApiKey.ts"

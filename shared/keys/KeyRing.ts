@@ -4,7 +4,7 @@
  */
 import { Clock, Context, DateTime, Deferred, Effect, Layer, Option, Schema, Stream } from "effect"
 import { openBucket } from "../nats/KeyValue.ts"
-import { whileJetStreamFails } from "../bus/provision/JobStreams.ts"
+import { whileJetStreamFails } from "../nats/JetStream.ts"
 import { ControlNats } from "../nats/Nats.ts"
 import { buckets } from "../nats/Storage.ts"
 import * as ApiKey from "./ApiKey.ts"

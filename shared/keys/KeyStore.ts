@@ -1,6 +1,6 @@
 /** The API keys as an administrator sees them: create, edit, list, revoke. Ingress reads them through `KeyRing`. */
 import { Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
-import { JetStreamFailed } from "../bus/provision/JobStreams.ts"
+import { JetStreamFailed } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
 import { buckets } from "../nats/Storage.ts"
 import * as ApiKey from "./ApiKey.ts"

@@ -1,7 +1,7 @@
 /** Where the ledgers of limits are kept: a bucket in NATS or, where there is only one process, in memory. */
 import { Context, Effect, Layer, Option } from "effect"
 import { type Bucket, openBucket, type Revision } from "../nats/KeyValue.ts"
-import { JetStreamFailed } from "../bus/provision/JobStreams.ts"
+import { JetStreamFailed } from "../nats/JetStream.ts"
 import type { NatsOf } from "../nats/Nats.ts"
 import { buckets, type KeptBucket } from "../nats/Storage.ts"
 

@@ -10,7 +10,7 @@
  */
 import { Clock, Context, Effect, Exit, FiberSet, Layer, Option, Random, Schema, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
-import type { JetStreamFailed } from "../bus/provision/JobStreams.ts"
+import type { JetStreamFailed } from "../nats/JetStream.ts"
 import * as Ledger from "./Ledger.ts"
 import { LimitStore } from "./LimitStore.ts"
 import { type Draft, LimitReached, type LimitState, Share, type Taken, type Waiter } from "./Share.ts"

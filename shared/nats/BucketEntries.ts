@@ -1,7 +1,7 @@
 /** Reads many records of a bucket at once: by a few requests, however many they are, and no faster than they are taken. */
 import { DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
-import { attempt, JetStreamFailed } from "../bus/provision/JobStreams.ts"
+import { attempt, JetStreamFailed } from "./JetStream.ts"
 import type { Nats } from "./Nats.ts"
 
 export interface Entry {

@@ -9,7 +9,7 @@ import { connect as dial } from "@nats-io/transport-node"
 import { Config, Effect, Predicate, Schedule, Schema } from "effect"
 import { atLeast } from "../contract/Fields.ts"
 import { variables } from "./Credentials.ts"
-import * as Limits from "../bus/protocol/Timings.ts"
+import { reconnectMs } from "./Reconnect.ts"
 import type { Account } from "./Storage.ts"
 
 /** No server can be used: none answers, or the one that does refuses, cannot be trusted or is too old. */
@@ -91,8 +91,8 @@ const behaviour = {
   maxReconnectAttempts: -1,
   // rights may be on their way to the server: while a key is changed it may be unknown there for a moment
   ignoreAuthErrorAbort: true,
-  reconnectTimeWait: Limits.reconnectMs.wait,
-  reconnectJitter: Limits.reconnectMs.jitter,
+  reconnectTimeWait: reconnectMs.wait,
+  reconnectJitter: reconnectMs.jitter,
   pingInterval: 5_000,
   maxPingOut: 2,
   timeout: 5_000,

@@ -11,14 +11,7 @@ import {
 } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/nats-core"
 import { Effect, Stream } from "effect"
-import {
-  attempt,
-  ensureStream,
-  JetStreamFailed,
-  mayCreate,
-  type NamedStream,
-  replicas
-} from "../bus/provision/JobStreams.ts"
+import { attempt, ensureStream, JetStreamFailed, mayCreate, type NamedStream, replicas } from "./JetStream.ts"
 import { Nats, natsOf } from "./Nats.ts"
 import type { KeptEvents } from "./Storage.ts"
 

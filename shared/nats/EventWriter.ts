@@ -6,8 +6,7 @@
  */
 import type { Msg, Subscription } from "@nats-io/nats-core"
 import type { Nats } from "./Nats.ts"
-import { encodeHeaders } from "./Outbox.ts"
-import { header } from "../bus/protocol/Subjects.ts"
+import { encodeHeaders, messageIdHeader } from "./Outbox.ts"
 
 interface Waiting {
   readonly subject: string
@@ -78,7 +77,7 @@ export class EventWriter {
   }
 
   #send(number: number, { id, payload, subject }: Waiting): void {
-    this.#nats.outbox.publish(subject, payload, encodeHeaders({ [header.messageId]: id }), `${this.#inbox}.${number}`)
+    this.#nats.outbox.publish(subject, payload, encodeHeaders({ [messageIdHeader]: id }), `${this.#inbox}.${number}`)
   }
 
   #answered(message: Msg): void {

@@ -2,7 +2,7 @@
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { openEvents } from "./EventStream.ts"
-import { attempt, type JetStreamFailed } from "../bus/provision/JobStreams.ts"
+import { attempt, type JetStreamFailed } from "./JetStream.ts"
 import { natsOf } from "./Nats.ts"
 import type { KeptEvents } from "./Storage.ts"
 

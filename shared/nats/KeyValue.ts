@@ -5,7 +5,7 @@ import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { Cause, type Config, Effect, Option, Queue, Schedule, type Scope, Stream } from "effect"
 import { entriesOf, type Entry, keysOf } from "./BucketEntries.ts"
-import { attempt, JetStreamFailed, mayCreate, replicas } from "../bus/provision/JobStreams.ts"
+import { attempt, JetStreamFailed, mayCreate, replicas } from "./JetStream.ts"
 import { type Nats, type NatsOf, natsOf } from "./Nats.ts"
 import { bucketStream, type KeptBucket } from "./Storage.ts"
 

@@ -11,11 +11,11 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import { ServiceName } from "../telemetry/ServiceName.ts"
 import { connect, type NatsUnavailable, patiently } from "./Connect.ts"
 import * as Credentials from "./Credentials.ts"
-import * as Limits from "../bus/protocol/Timings.ts"
+import { inboxPrefix } from "./Inbox.ts"
 import { Outbox } from "./Outbox.ts"
+import { holdMs } from "./Reconnect.ts"
 import { steady } from "./Steady.ts"
 import type { Account, InAccount } from "./Storage.ts"
-import { inboxPrefix } from "../bus/protocol/Subjects.ts"
 
 export class Nats extends Context.Service<Nats, {
   readonly connection: NatsConnection
@@ -119,7 +119,7 @@ const make = <E>(
           case "reconnect":
             awaySince = undefined
             backSince = now()
-            outbox.releaseAfter(Limits.holdMs)
+            outbox.releaseAfter(holdMs)
             Metrics.update(reconnects, 1)
             for (const listener of reconnected) listener()
             return Effect.logInfo("NATS connection is back")

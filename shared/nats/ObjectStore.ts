@@ -4,7 +4,7 @@ import { type ObjectInfo, Objm } from "@nats-io/obj"
 import { nanos, type NatsConnection } from "@nats-io/nats-core"
 import { Effect, Option } from "effect"
 import { hash } from "node:crypto"
-import { attempt, type JetStreamFailed, mayCreate, replicas } from "../bus/provision/JobStreams.ts"
+import { attempt, type JetStreamFailed, mayCreate, replicas } from "./JetStream.ts"
 import { Nats } from "./Nats.ts"
 import { type KeptStore, storeStream } from "./Storage.ts"
 

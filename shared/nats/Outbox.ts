@@ -7,6 +7,9 @@
  */
 import type { Msg, MsgHdrs, NatsConnection, PublishOptions } from "@nats-io/nats-core"
 
+/** JetStream stores a message with this id once. */
+export const messageIdHeader = "Nats-Msg-Id"
+
 /** Headers that are already text. nats-core asks of headers only that they encode themselves. */
 class EncodedHeaders {
   readonly #text: string

@@ -3,7 +3,7 @@
  * an object store. All of it is gone 24 hours after its last change.
  */
 import { Clock, Context, Effect, Layer, Option, Result, Schedule, Schema, Semaphore, Stream } from "effect"
-import { JetStreamFailed, patiently, whileJetStreamFails } from "../bus/provision/JobStreams.ts"
+import { JetStreamFailed, patiently, whileJetStreamFails } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
 import { openStore } from "../nats/ObjectStore.ts"
 import { buckets, stores } from "../nats/Storage.ts"

@@ -8,7 +8,7 @@
  */
 import { Cause, Clock, Effect, Option, Schema, Stream } from "effect"
 import { openEvents, readEvents, type StoredEvent } from "../nats/EventStream.ts"
-import { JetStreamFailed, whileJetStreamFails } from "../bus/provision/JobStreams.ts"
+import { JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
 import { type Bucket, openBucket } from "../nats/KeyValue.ts"
 import { events } from "../nats/Storage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"

@@ -3,7 +3,7 @@
  * behind as they are.
  */
 import { Clock, Context, DateTime, Deferred, Effect, Layer, Option, Stream } from "effect"
-import { whileJetStreamFails } from "../bus/provision/JobStreams.ts"
+import { whileJetStreamFails } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
 import { months, spendKey } from "./Tally.ts"
 

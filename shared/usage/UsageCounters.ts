@@ -1,6 +1,6 @@
 /** What has been used, as sums by key, model, operation and day. */
 import { Context, Effect, Layer, Option, Stream } from "effect"
-import type { JetStreamFailed } from "../bus/provision/JobStreams.ts"
+import type { JetStreamFailed } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
 import { project } from "./Projector.ts"
 import { aboutOf, days } from "./Tally.ts"

@@ -2,7 +2,7 @@
 import { Clock, Context, Effect, Layer, Metric } from "effect"
 import { openEvents } from "../nats/EventStream.ts"
 import { EventWriter } from "../nats/EventWriter.ts"
-import { whileJetStreamFails } from "../bus/provision/JobStreams.ts"
+import { whileJetStreamFails } from "../nats/JetStream.ts"
 import { Nats } from "../nats/Nats.ts"
 import { steady } from "../nats/Steady.ts"
 import { events } from "../nats/Storage.ts"

@@ -1,6 +1,6 @@
 /** What an administrator is told where NATS does not do what was asked. */
 import { type Duration, Effect, Predicate } from "effect"
-import type { JetStreamFailed } from "../../../shared/bus/provision/JobStreams.ts"
+import type { JetStreamFailed } from "../../../shared/nats/JetStream.ts"
 import { Unavailable } from "../api/Errors.ts"
 
 /** For what reads counters: there is a record for each key and day, and some ten thousand are read in a second. */

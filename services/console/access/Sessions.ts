@@ -4,7 +4,7 @@
  */
 import { Clock, Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto"
-import { type JetStreamFailed, whileJetStreamFails } from "../../../shared/bus/provision/JobStreams.ts"
+import { type JetStreamFailed, whileJetStreamFails } from "../../../shared/nats/JetStream.ts"
 import { openBucket } from "../../../shared/nats/KeyValue.ts"
 import { buckets } from "../../../shared/nats/Storage.ts"
 import * as GatewaySecret from "../../../shared/keys/GatewaySecret.ts"

@@ -1,6 +1,6 @@
 /** The processes that answer, and for a while those that did and do not any more. */
 import { Clock, Context, Effect, Layer } from "effect"
-import type { JetStreamFailed } from "../../../shared/bus/provision/JobStreams.ts"
+import type { JetStreamFailed } from "../../../shared/nats/JetStream.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import * as Presence from "../../../shared/bus/provision/Presence.ts"
 

@@ -1,7 +1,7 @@
 /** The latest requests that have ended, as the events of their usage tell. */
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import { openJournal } from "../../../shared/nats/Journal.ts"
-import { type JetStreamFailed, whileJetStreamFails } from "../../../shared/bus/provision/JobStreams.ts"
+import { type JetStreamFailed, whileJetStreamFails } from "../../../shared/nats/JetStream.ts"
 import { events as kept } from "../../../shared/nats/Storage.ts"
 import { UsageEvent } from "../../../shared/usage/UsageEvent.ts"
 

@@ -5,6 +5,7 @@
  * Identifiers are base62 (`nuid`), so a token never needs escaping; pools are checked by the catalogue's schema.
  */
 import type { Workload } from "../../contract/Operation.ts"
+import { messageIdHeader } from "../../nats/Outbox.ts"
 
 /** The version of this protocol, sent with every job. A worker refuses a job of another version. */
 export const protocolVersion = "2"
@@ -105,13 +106,10 @@ export const announcerOf = (subject: string): string => subject.slice(subject.in
 
 export const attemptKey = (job: string, attempt: number): string => `${job}.${attempt}`
 
-/** Where a service hears answers to what it asks. Each hears its own and no other's. */
-export const inboxPrefix = (service: string): string => `_INBOX.${service}`
-
 export const header = {
   /** Everything about a job; see `JobHeader.ts`. */
   job: "Gw-Job",
-  messageId: "Nats-Msg-Id",
+  messageId: messageIdHeader,
   /** What a frame, or a control, is: a word, and behind a space what belongs to it. */
   frame: "Gw-Frame",
   control: "Gw-Ctl",

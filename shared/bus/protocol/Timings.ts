@@ -1,4 +1,5 @@
 /** The protocol's sizes and times, where ingress and worker must agree. */
+import { holdMs } from "../../nats/Reconnect.ts"
 
 /** Request bodies up to this many bytes travel in the job message; larger ones are pulled by the worker. */
 export const inlineBodyBytes = 512 * 1024
@@ -17,12 +18,6 @@ export const jobSilenceMs = 3 * heartbeatMs + 1_000
 
 /** The same while NATS is away, when nobody can be heard: short absences cost nothing, and no client waits for ever. */
 export const awaySilenceMs = 30_000
-
-/** How long a client whose server is away waits between two tries to reconnect, and how much longer by chance. */
-export const reconnectMs = { wait: 100, jitter: 100 }
-
-/** How long nothing is sent after NATS has come back: who tries to reconnect again and again is then back too, and hears it. */
-export const holdMs = 750
 
 /** How long after its return ingress waits for workers to claim anew before it publishes unclaimed jobs again. */
 export const reclaimMs = 2 * holdMs

@@ -7,6 +7,7 @@
  * why workers are not in the control account.
  */
 import { type Workload, workloads } from "../../contract/Operation.ts"
+import { inboxPrefix } from "../../nats/Inbox.ts"
 import {
   type Account,
   accounts,
@@ -20,7 +21,6 @@ import {
   storeStream
 } from "../../nats/Storage.ts"
 import {
-  inboxPrefix,
   jobStream,
   jobStreamSubjects,
   occupancyInbox,

@@ -8,7 +8,7 @@
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream"
 import type { Msg, NatsConnection } from "@nats-io/nats-core"
 import { Effect, Schema, Stream } from "effect"
-import { attempt, isMissing, JetStreamFailed } from "./JobStreams.ts"
+import { attempt, isMissing, JetStreamFailed } from "../../nats/JetStream.ts"
 import { ControlNats, Nats } from "../../nats/Nats.ts"
 import { buckets, bucketStream, events } from "../../nats/Storage.ts"
 

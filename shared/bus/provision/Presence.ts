@@ -5,7 +5,7 @@
 import { Clock, Context, Effect, Layer, Metric, Option, Schema } from "effect"
 import { hostname } from "node:os"
 import { workloads } from "../../contract/Operation.ts"
-import { attempt, type JetStreamFailed } from "./JobStreams.ts"
+import { attempt, type JetStreamFailed } from "../../nats/JetStream.ts"
 import { Nats } from "../../nats/Nats.ts"
 import { presenceSubject } from "../protocol/Subjects.ts"
 

@@ -2,7 +2,7 @@
 import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream"
 import { DateTime, Effect } from "effect"
 import type { Workload } from "../../contract/Operation.ts"
-import { attempt, type JetStreamFailed } from "./JobStreams.ts"
+import { attempt, type JetStreamFailed } from "../../nats/JetStream.ts"
 import { Nats } from "../../nats/Nats.ts"
 import { jobStream, jobSubject } from "../protocol/Subjects.ts"
 

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { InternalError } from "../../contract/JobError.ts"
 import * as Mistake from "../../contract/Mistake.ts"
-import type { Endpoint } from "./Protocol.ts"
+import type { Endpoint } from "../transport/Endpoint.ts"
 
 /** A mistake in the catalogue is told in the log and not to the client, who can do nothing about it. */
 export const reader = <Options>(

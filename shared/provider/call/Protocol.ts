@@ -1,19 +1,10 @@
 /** What a provider protocol is: one function that makes one attempt at one call. */
 import { Effect } from "effect"
-import type { Provider } from "../../catalogue/Catalogue.ts"
 import { InvalidRequest, type JobError } from "../../contract/JobError.ts"
 import type { Operation, Workload } from "../../contract/Operation.ts"
 import type { Usage } from "../../contract/Usage.ts"
+import type { Endpoint } from "../transport/Endpoint.ts"
 import type { Sink } from "../transport/Sink.ts"
-
-/** The provider that was chosen for a call. */
-export interface Endpoint {
-  /** Its name in the catalogue: for errors, spans and metrics. */
-  readonly name: string
-  readonly provider: Provider
-  /** The model's name at the provider. */
-  readonly model: string
-}
 
 export interface Call {
   readonly operation: Operation

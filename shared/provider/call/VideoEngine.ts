@@ -2,7 +2,7 @@
 import { Context, type Effect } from "effect"
 import type { JobError } from "../../contract/JobError.ts"
 import type { VideoGenerationRequest, VideoMetadata } from "../../contract/operations/VideoGenerations.ts"
-import type { Endpoint } from "./Protocol.ts"
+import type { Endpoint } from "../transport/Endpoint.ts"
 
 export interface VideoCall {
   /** The gateway's id of the task: a provider that takes an idempotency key is given this one. */

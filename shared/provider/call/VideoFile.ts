@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { BufferSource, Input, MP4 } from "mediabunny"
 import { ProviderFailed } from "../../contract/JobError.ts"
 import type { VideoMetadata } from "../../contract/operations/VideoGenerations.ts"
-import type { Endpoint } from "./Protocol.ts"
+import type { Endpoint } from "../transport/Endpoint.ts"
 import type { Video } from "./VideoEngine.ts"
 
 /** A provider's video may be large, and come slowly, and nobody waits for it on a socket: two minutes of an outage. */

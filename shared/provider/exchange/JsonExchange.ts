@@ -6,7 +6,6 @@ import * as TraceParent from "../../telemetry/TraceParent.ts"
 import * as Endpoint from "../transport/Endpoint.ts"
 import * as ProviderError from "./ProviderError.ts"
 import * as Json from "../json/Json.ts"
-import type * as Protocol from "../call/Protocol.ts"
 import type { Secrets } from "../transport/Secrets.ts"
 import type { Upstream } from "../transport/Upstream.ts"
 
@@ -62,7 +61,7 @@ export const make = <Answer>(
 ) => {
   const decode = Schema.decodeUnknownOption(Schema.fromJsonString(schema))
   return Effect.fnUntraced(function*(
-    endpoint: Protocol.Endpoint,
+    endpoint: Endpoint.Endpoint,
     { authorize, headers, path, withinMs = Infinity, ...content }: JsonRequest
   ): Effect.fn.Return<Answer, JobError> {
     const key = Option.map(yield* Endpoint.keyOf(endpoint, keys), Redacted.value)

@@ -5,7 +5,7 @@ import type { Usage } from "../../contract/Usage.ts"
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import type { Answer } from "./Answer.ts"
-import type { Endpoint } from "../call/Protocol.ts"
+import type { Endpoint } from "../transport/Endpoint.ts"
 
 /** As the metric `gateway_provider_attempts_total` has it. */
 export const outcomeOf = (exit: Exit.Exit<unknown, { readonly _tag: string }>): string => {

@@ -6,7 +6,7 @@ import { Effect, Random } from "effect"
 import { hash } from "node:crypto"
 import type { Provider, Snapshot } from "../../catalogue/Catalogue.ts"
 import type { Workload } from "../../contract/Operation.ts"
-import type { Endpoint } from "../call/Protocol.ts"
+import type { Endpoint } from "../transport/Endpoint.ts"
 
 /** A model at a provider. */
 export interface Candidate {

@@ -1,9 +1,17 @@
 /** How a chosen provider is reached: its key and its patience, with the defaults filled in. */
 import { Effect, Option, type Redacted } from "effect"
-import { defaultTimeouts } from "../../catalogue/Catalogue.ts"
+import { defaultTimeouts, type Provider } from "../../catalogue/Catalogue.ts"
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
-import type { Endpoint } from "../call/Protocol.ts"
 import type { Secrets } from "./Secrets.ts"
+
+/** The provider that was chosen for a call. */
+export interface Endpoint {
+  /** Its name in the catalogue: for errors, spans and metrics. */
+  readonly name: string
+  readonly provider: Provider
+  /** The model's name at the provider. */
+  readonly model: string
+}
 
 /** The provider's key; `None` for one that needs none. Fails where there is nothing at the place that the catalogue names. */
 export const keyOf = (

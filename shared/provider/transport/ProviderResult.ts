@@ -3,7 +3,7 @@ import { Effect, Schedule } from "effect"
 import { ProviderFailed } from "../../contract/JobError.ts"
 import { originOf } from "./Endpoint.ts"
 import type { FetchOptions, FetchRefused, GuardedFetch } from "./GuardedFetch.ts"
-import type { Endpoint } from "../call/Protocol.ts"
+import type { Endpoint } from "./Endpoint.ts"
 
 export interface Bounds extends Required<Pick<FetchOptions, "maximumBytes" | "withinMs">> {
   /** How often it is tried again where the host is away. The work is done and paid for. */

@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import { ProviderFailed } from "../../../contract/JobError.ts"
 import { originOf } from "../../transport/Endpoint.ts"
-import type { Endpoint } from "../../call/Protocol.ts"
+import type { Endpoint } from "../../transport/Endpoint.ts"
 import type { Picture } from "./ImageModel.ts"
 
 const dataUrl = /^data:[^,]{0,200};base64,/i

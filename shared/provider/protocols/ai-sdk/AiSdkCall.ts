@@ -6,7 +6,6 @@ import { Commitment } from "../../transport/Commitment.ts"
 import * as Endpoint from "../../transport/Endpoint.ts"
 import { FetchRefused } from "../../transport/GuardedFetch.ts"
 import * as ProviderError from "../../exchange/ProviderError.ts"
-import type * as Protocol from "../../call/Protocol.ts"
 import { networkFailure } from "../../transport/Upstream.ts"
 
 /** What every call of a model takes. */
@@ -16,7 +15,7 @@ export interface CallOptions {
 }
 
 export interface Attempt {
-  readonly endpoint: Protocol.Endpoint
+  readonly endpoint: Endpoint.Endpoint
   readonly secrets: ReadonlyArray<string>
   /** Instead of the catalogue's total, where that is longer. Milliseconds. */
   readonly withinMs?: number

@@ -10,7 +10,8 @@ import type {
 } from "@ai-sdk/provider"
 import { Effect, Predicate } from "effect"
 import type { JobError } from "../../../contract/JobError.ts"
-import { type Endpoint, notSupported, type Served } from "../../call/Protocol.ts"
+import type { Endpoint } from "../../transport/Endpoint.ts"
+import { notSupported, type Served } from "../../call/Protocol.ts"
 import { attempt, isMarked } from "./AiSdkCall.ts"
 import type { Opened } from "./AiSdkPackage.ts"
 

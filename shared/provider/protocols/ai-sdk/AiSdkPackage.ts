@@ -9,7 +9,6 @@ import * as SecretReference from "../../../catalogue/SecretReference.ts"
 import { InternalError, type JobError, ProviderFailed } from "../../../contract/JobError.ts"
 import * as Endpoint from "../../transport/Endpoint.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
-import type * as Protocol from "../../call/Protocol.ts"
 import type { Secrets } from "../../transport/Secrets.ts"
 import { type AiSdkOptions, optionsOf } from "./AiSdkOptions.ts"
 
@@ -21,7 +20,7 @@ export interface Opened {
   readonly secrets: ReadonlyArray<string>
 }
 
-export type Opener = (endpoint: Protocol.Endpoint) => Effect.Effect<Opened, JobError>
+export type Opener = (endpoint: Endpoint.Endpoint) => Effect.Effect<Opened, JobError>
 
 /** What a package is opened with. */
 export interface PackageTools {
@@ -32,7 +31,7 @@ export interface PackageTools {
 /** The provider of a place in the catalogue. It is made once, and again where the catalogue or one of its secrets has changed. */
 export const opener = ({ guard, secrets: keys }: PackageTools): Opener => {
   const opened = new WeakMap<Provider, Opened>()
-  return Effect.fnUntraced(function*(endpoint: Protocol.Endpoint): Effect.fn.Return<Opened, JobError> {
+  return Effect.fnUntraced(function*(endpoint: Endpoint.Endpoint): Effect.fn.Return<Opened, JobError> {
     const options = yield* optionsOf(endpoint)
     const key = Option.map(yield* Endpoint.keyOf(endpoint, keys), Redacted.value)
     const { secrets, settings } = yield* resolved(endpoint, options.settings ?? {}, keys)
@@ -98,7 +97,7 @@ const factoryOf = (name: string, options: AiSdkOptions, loaded: object): Effect.
 
 /** The settings with the secrets that they name in the places of their names. */
 const resolved = Effect.fnUntraced(function*(
-  { name: provider }: Protocol.Endpoint,
+  { name: provider }: Endpoint.Endpoint,
   settings: object,
   keys: Secrets["Service"]
 ) {
@@ -125,7 +124,7 @@ const resolved = Effect.fnUntraced(function*(
  * A request is put into bytes by this process's own `Request`, for the forms of one implementation of fetch are not those
  * of another.
  */
-const guardedFetch = (guard: GuardedFetch["Service"], endpoint: Protocol.Endpoint): typeof globalThis.fetch => {
+const guardedFetch = (guard: GuardedFetch["Service"], endpoint: Endpoint.Endpoint): typeof globalThis.fetch => {
   const timeouts = Endpoint.timeoutsOf(endpoint)
   const dispatcher = guard.dispatcher(Endpoint.originOf(endpoint)).compose((dispatch) => (options, handler) =>
     dispatch({ ...options, headersTimeout: timeouts.firstByteMs, bodyTimeout: timeouts.idleMs }, handler)
