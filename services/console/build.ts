@@ -8,7 +8,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, wr
 import { join } from "node:path"
 
 const project = join(import.meta.dirname, "../..")
-const web = join(import.meta.dirname, "web/data")
+const web = join(import.meta.dirname, "web")
 const dist = join(web, "dist")
 
 /** Everything that the app is made of. */

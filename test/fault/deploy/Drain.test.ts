@@ -77,7 +77,7 @@ describe("a worker that is told to end", { timeout: 90_000 }, () => {
 
 describe("an ingress that is told to end", { timeout: 90_000 }, () => {
   it.live("finishes what runs, takes no new connection, waits for no idle one, and ends by itself", () =>
-    Gateway.run({}, async (gateway) => {
+    Gateway.run({ environment: { WORKER_SLOTS: "128" } }, async (gateway) => {
       // as browsers and load balancers open them in advance
       const idle = connect(gateway.ingress.port, "127.0.0.1")
       await once(idle, "connect")

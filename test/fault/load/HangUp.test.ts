@@ -2,12 +2,25 @@
 import { assert, describe, it } from "@effect/vitest"
 import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
-import { untilJobs, untilNoJobs } from "../../fixture/nats/JobStream.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 
 const crowd = 200
 
-/** How many unclaimed jobs an ingress lets into the stream at the least; it keeps the others to itself. */
-const window = 2
+/** Slots of which one tenant may have as many as the crowd is large: an eighth is kept for newcomers. */
+const slots = 228
+
+/** Resolves when as many requests as the crowd is large wait at ingress for a slot. */
+const untilCrowdWaits = ({ ingress }: Gateway) =>
+  eventually(
+    async () => (await fetch(`${ingress.healthUrl}/metrics`)).text(),
+    (metrics) =>
+      [...metrics.matchAll(
+        /^gateway_queue_jobs\{[^}]*workload="chat"[^}]*state="(?:waiting|unclaimed)"[^}]*\} (\d+)$/gm
+      )]
+        .reduce((sum, [, count]) => sum + Number(count), 0) >= crowd,
+    20_000
+  )
 
 /** The requests of a crowd, half of them for a model whose calls are paid, and its way to hang up. */
 const ask = (gateway: Gateway, more: object = {}) => {
@@ -36,7 +49,7 @@ const assertNobodyWorks = async (gateway: Gateway) => {
 }
 
 describe("two hundred clients hang up", { timeout: 90_000 }, () => {
-  const options = { environment: { WORKER_SLOTS: String(crowd) } }
+  const options = { environment: { WORKER_SLOTS: String(slots) } }
 
   it.live("in the middle of their streams", () =>
     Gateway.run(options, async (gateway) => {
@@ -66,7 +79,7 @@ describe("two hundred clients hang up", { timeout: 90_000 }, () => {
       const running = ask(gateway)
       await gateway.provider.until(() => gateway.provider.requests.length === crowd)
       const waiting = ask(gateway, { stream: true })
-      await untilJobs(gateway.nats, ({ stored }) => stored >= crowd + window)
+      await untilCrowdWaits(gateway)
       waiting.hangUp()
       running.hangUp()
       for (const outcome of [...await running.outcomes, ...await waiting.outcomes]) {
@@ -81,7 +94,7 @@ describe("two hundred clients hang up", { timeout: 90_000 }, () => {
       const running = ask(gateway)
       await gateway.provider.until(() => gateway.provider.requests.length === crowd)
       const waiting = ask(gateway)
-      await untilJobs(gateway.nats, ({ stored }) => stored >= crowd + window)
+      await untilCrowdWaits(gateway)
       waiting.hangUp()
       await waiting.outcomes
       gateway.provider.behave({ kind: "answer" })

@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { chat, outcomeOf } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
-import { Gateway, testAdminToken, testSecret } from "../../fixture/gateway/Gateway.ts"
+import { Gateway, testAdminToken, testSecret, workerSecrets } from "../../fixture/gateway/Gateway.ts"
 import { randomPort } from "../../fixture/nats/NatsServer.ts"
 import { freePort, ServiceProcess } from "../../fixture/gateway/ServiceProcess.ts"
 
@@ -32,6 +32,7 @@ const start = async (gateway: Gateway, name: typeof services[number]): Promise<S
       HEALTH_PORT: String(healthPort),
       GATEWAY_CONFIG: gateway.catalogueFile,
       GATEWAY_SECRET: testSecret,
+      ...(name === "chat" ? workerSecrets : {}),
       CONSOLE_ADMIN_TOKEN: testAdminToken,
       CONSOLE_WEB: pageOf(gateway)
     }

@@ -4,6 +4,9 @@ import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
 import { long, VideoClient } from "../../fixture/client/VideoClient.ts"
 
+/** A task that still runs when ingress next reads the queues, which is every five seconds. */
+const veryLong = { ...long, width: 1280, height: 720, duration: 20, fps: 30 }
+
 /** What an ingress tells of the tasks. */
 const told = async ({ healthUrl }: ServiceProcess): Promise<string> =>
   [...(await (await fetch(`${healthUrl}/metrics`)).text()).matchAll(/^gateway_queue_tasks\{(.*)\} (\d+)$/gm)]
@@ -22,7 +25,7 @@ describe("the number of tasks", () => {
             gateway.ingresses.map((ingress) => eventually(() => told(ingress), (text) => text === expected, 20_000))
           )
         const client = new VideoClient(gateway)
-        const tasks = [await client.create(long), await client.create(long), await client.create(long)]
+        const tasks = [await client.create(veryLong), await client.create(veryLong), await client.create(veryLong)]
         await tells(counts(0, 3))
 
         await gateway.startWorker({ WORKER_SLOTS: "2" }, "video")
