@@ -224,7 +224,7 @@ const compile = async (folder: string, file: string): Promise<void> => {
   await writeFile(
     project,
     JSON.stringify({
-      extends: "../../../tsconfig.json",
+      extends: "../../../../tsconfig.json",
       // the generator does not tell what is absent from what is undefined
       compilerOptions: { exactOptionalPropertyTypes: false },
       files: [file],
