@@ -31,6 +31,6 @@ class Queue {
 }
 
 /** Of this process, which has but one event loop. */
-export const Turns = Context.Reference<{ readonly next: Effect.Effect<void> }>("shared/process/Turns", {
+export const Turns = Context.Reference<{ readonly next: Effect.Effect<void> }>("shared/bounds/Turns", {
   defaultValue: () => new Queue()
 })

@@ -1,8 +1,8 @@
 /** How many jobs lie in a pool's queue, and how long the first of them has. */
-import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream"
+import { jetstreamManager } from "@nats-io/jetstream"
 import { DateTime, Effect } from "effect"
 import type { Workload } from "../../contract/Operation.ts"
-import { attempt, type JetStreamFailed } from "../../nats/JetStream.ts"
+import { attempt, isMissing, type JetStreamFailed } from "../../nats/JetStream.ts"
 import { Nats } from "../../nats/Nats.ts"
 import { jobStream, jobSubject } from "../protocol/Subjects.ts"
 
@@ -18,8 +18,6 @@ export interface QueueState {
   /** When the oldest of all these was published, in epoch milliseconds; `null` where there is none. */
   readonly oldestAt: number | null
 }
-
-const isMissing = (cause: unknown): boolean => cause instanceof JetStreamApiError && cause.status === 404
 
 const orMissing = <A>(promise: Promise<A>): Promise<A | null> =>
   promise.catch((cause) => {
