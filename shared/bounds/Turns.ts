@@ -1,6 +1,6 @@
 /**
- * Turns of the event loop for heavy steps: one step in each turn, whoever takes it, so that in between the process answers
- * everybody else. `Effect.yieldNow` does not do: fibers that yield at the same time go on together, within one turn.
+ * Turns of the event loop for heavy steps: one step per turn in the whole process, so that it serves other requests in
+ * between. `Effect.yieldNow` is not enough: fibers that yield at the same time resume together, within one turn.
  */
 import { Context, Effect } from "effect"
 
