@@ -1,16 +1,21 @@
-/** How `npm test` finds and runs the tests: processes of their own, so that a test may start servers and change the environment. */
+/**
+ * How `npm test` finds and runs the tests, in three projects: `unit` has no process and no network, `system` starts servers
+ * and calls them, `fault` breaks them. `npm test -- --project unit` runs one.
+ */
 import { defineConfig } from "vitest/config"
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
-    exclude: ["**/node_modules/**", ".gateway/**"],
     pool: "forks",
-    // Tests start real servers; more files at once than the smallest machine has cores only makes them late.
-    maxWorkers: 2,
-    // Many are about time and failure, on a machine that may be busy with something else. A second chance is shown as such.
-    retry: 1,
+    // Most tests wait for servers: three files at once fill two cores.
+    maxWorkers: 3,
     testTimeout: 30_000,
-    hookTimeout: 60_000
+    hookTimeout: 60_000,
+    projects: [
+      // nothing in a unit test outlives it, so that its files can share a process, and load Effect once
+      { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false } },
+      { extends: true, test: { name: "system", include: ["test/{system,clients,image}/**/*.test.ts"] } },
+      { extends: true, test: { name: "fault", include: ["test/fault/**/*.test.ts"] } }
+    ]
   }
 })
