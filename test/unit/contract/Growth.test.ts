@@ -1,6 +1,6 @@
 /**
- * That ten times as much costs about ten times as much: every decoder, translator, scanner and engine on 1,000, 10,000 and
- * 100,000 elements of whatever a client can have many of.
+ * Ten times as much costs about ten times as much: every decoder, translator, scanner and engine on 3,000 and 30,000
+ * elements of everything that a client can send many of.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Result, Schema } from "effect"
@@ -42,11 +42,8 @@ import * as TokenEstimate from "../../../shared/provider/call/TokenEstimate.ts"
 import * as TranslationWarnings from "../../../shared/provider/call/TranslationWarnings.ts"
 import { userOf } from "../../../shared/provider/call/UserOf.ts"
 import { callLocally } from "../../fixture/calls/LocalCall.ts"
-import { growth, type Work } from "../../fixture/Growth.ts"
+import { growth, steepest, type Work } from "../../fixture/Growth.ts"
 import { type Shape, shapes } from "../../fixture/Shapes.ts"
-
-/** Linear is 1, `n log n` about 1.1, and the square 2. */
-const steepest = 1.5
 
 const test = (name: string, work: (elements: number) => Work) =>
   it(name, { timeout: 120_000 }, async () => {
