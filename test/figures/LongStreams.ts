@@ -25,7 +25,7 @@ export interface LongStreamsReport {
 /** Measures for so many milliseconds, from the moment at which the streams begin. */
 export const longStreams = async (gateway: Gateway<NatsAddress>, forMs: number): Promise<LongStreamsReport> => {
   const { ingresses, provider } = gateway
-  const { key } = await gateway.createKeyWith("--class", "standard")
+  const { key } = await gateway.createKeyWith({ priorityClass: "standard" })
   const leaving = new AbortController()
   const paced = { behave: { kind: "paced", chunks: 300, everyMs: 100 } }
   const noisy = Array.from({ length: streams }, async (_, index) => {

@@ -10,7 +10,6 @@ import { join } from "node:path"
 import OpenAI from "openai"
 import type { BrowserContext, Page } from "playwright-core"
 import { beforeAll } from "vitest"
-import { freePort } from "../../../deploy/local/settings/Ports.ts"
 import { makeTracing } from "../../../deploy/local/processes/Tracing.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import { chat } from "../../fixture/client/ChatClient.ts"
@@ -19,6 +18,7 @@ import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
 import { detours } from "../../fixture/client/Detours.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { providerKey, testAdminToken } from "../../fixture/gateway/Gateway.ts"
+import { freePort } from "../../fixture/gateway/ServiceProcess.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 import { store, usageEvent } from "../../fixture/nats/UsageEvents.ts"
 
@@ -41,7 +41,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
   let port = 0
   let tracing = makeTracing(port)
   beforeAll(async () => {
-    port = await Effect.runPromise(freePort())
+    port = await freePort()
     tracing = makeTracing(port)
   })
   const gateway = sharedGateway({
@@ -600,10 +600,10 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       if (noBrowser !== undefined) return
       const day = 24 * 3_600_000
       const now = DateTime.nowUnsafe().epochMilliseconds
-      const events = Array.from({ length: 60 }, (_, index) =>
+      const events = Array.from({ length: 24 }, (_, index) =>
         usageEvent({
           id: `seed ${index}`,
-          time: now - (index % 20) * day,
+          time: now - (index % 8) * day,
           model: index % 3 === 0 ? "local-chat" : "free-chat",
           outcome: index % 9 === 0 ? "failure" : "success",
           error: index % 9 === 0 ? "ProviderTimeout" : null,

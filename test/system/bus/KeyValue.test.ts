@@ -1,13 +1,17 @@
 /** A bucket keeps what it is given, and a watch of it misses nothing, also where the server goes away meanwhile. */
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Deferred, Effect, Logger, Option, Queue, Schedule, Stream } from "effect"
+import { ConfigProvider, Context, Deferred, Effect, Layer, Logger, Option, Queue, Schedule, Stream } from "effect"
 import { type Bucket, openBucket, type WatchEvent } from "../../../shared/nats/KeyValue.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { ingress } from "../../fixture/bus/Sides.ts"
 
+/** A connection and nothing more: an ingress would send messages of its own. */
+const natsAt = (url: string) =>
+  Layer.provide(Nats.layer, ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: url })))
+
 const bucketOf = Effect.fnUntraced(function*(server: NatsServer) {
-  const { nats } = yield* ingress(server.url)
+  const nats = Context.get(yield* Layer.build(natsAt(server.url)), Nats)
   return {
     nats,
     bucket: yield* openBucket({ name: "RECORDS", account: "data" }).pipe(Effect.provideService(Nats, nats))

@@ -56,7 +56,7 @@ const keepAsking = async (key: string, ingress: number, untilMs: number, served:
 describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
   it("of requests per minute holds in every window, over four ingress processes that are hammered", async () => {
     const limit = 100
-    const { key } = await shared().createKeyWith("--requests-per-minute", String(limit))
+    const { key } = await shared().createKeyWith({ requestsPerMinute: limit })
     const served: Array<Served> = []
     const windows = 3
     const until = performance.now() + windows * windowMs
@@ -72,7 +72,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
   })
 
   it("of requests at one time holds over four ingress processes, and is free again when they end or are given up", async () => {
-    const { key } = await shared().createKeyWith("--concurrent", "3")
+    const { key } = await shared().createKeyWith({ concurrentRequests: 3 })
     const { provider } = shared()
     const before = provider.requests.length
     const reached = () => provider.requests.length - before
@@ -116,7 +116,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
   })
 
   it("of tokens per minute counts what was consumed, not what was set aside, once that is known", async () => {
-    const { key } = await shared().createKeyWith("--tokens-per-minute", "1000")
+    const { key } = await shared().createKeyWith({ tokensPerMinute: 1000 })
     // more than 500 are set aside for each of them, and 10 are used
     for (let times = 0; times < 10; times++) {
       const response = await ask(key)
@@ -145,7 +145,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
 
   it.each(stated)("of tokens per minute sets aside what a request states: %s %j", async (path, body) => {
     const { provider } = shared()
-    const { key } = await shared().createKeyWith("--tokens-per-minute", "3000")
+    const { key } = await shared().createKeyWith({ tokensPerMinute: 3000 })
     const leaving = new AbortController()
     const before = provider.requests.length
     const model = { model: "model" in body ? body.model : "free-chat" }
@@ -171,7 +171,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
 
   it("of tokens per minute refuses what states more than it has at once, and says which field does", async () => {
     const { provider } = shared()
-    const { key } = await shared().createKeyWith("--tokens-per-minute", "3000")
+    const { key } = await shared().createKeyWith({ tokensPerMinute: 3000 })
     const before = provider.requests.length
     const openai = new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: key })
     const messages = [{ role: "user" as const, content: "one" }]
@@ -195,7 +195,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
   it("of tokens per minute holds where many ask for several answers at the same time", async () => {
     const [limit, words, n] = [3_000, 290, 3]
     const { provider } = shared()
-    const { key } = await shared().createKeyWith("--tokens-per-minute", String(limit))
+    const { key } = await shared().createKeyWith({ tokensPerMinute: limit })
     const used: Array<Served & { readonly tokens: number }> = []
     const body = chat("free-chat", { max_tokens: words, n })
     provider.say("word ".repeat(words))
@@ -234,7 +234,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
   })
 
   it("is in the headers of every answer, as official clients show them", async () => {
-    const { id, key } = await shared().createKeyWith("--requests-per-minute", "3", "--tokens-per-minute", "5000")
+    const { id, key } = await shared().createKeyWith({ requestsPerMinute: 3, tokensPerMinute: 5_000 })
     const openai = new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: key, maxRetries: 0 })
     const messages = [{ role: "user" as const, content: "one two three four five" }]
     const { data, response } = await openai.chat.completions.create({ model: "free-chat", messages }).withResponse()
@@ -294,7 +294,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
 
 describe("a key", { timeout: 60_000 }, () => {
   it("may ask for its models only, and sees no others", async () => {
-    const { key } = await shared().createKeyWith("--models", "free-chat,local-*")
+    const { key } = await shared().createKeyWith({ allowedModels: ["free-chat", "local-*"] })
     const client = new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: key, maxRetries: 0 })
     const { data } = await client.models.list()
     assert.deepStrictEqual(data.map((model) => model.id).filter((model) => !model.startsWith("local-")), ["free-chat"])
@@ -312,7 +312,7 @@ describe("a key", { timeout: 60_000 }, () => {
     Effect.runPromise(Effect.scoped(Effect.gen(function*() {
       yield* usageProcess(shared().nats, UsageCounters.layer)
       yield* Effect.promise(async () => {
-        const { id, key } = await shared().createKeyWith("--budget", "1")
+        const { id, key } = await shared().createKeyWith({ monthlyBudgetUsd: 1 })
         const dear = chat("dear-chat")
         const refused = await eventually(() => ask(key, 1, dear), ({ status }) => status !== 200, 20_000)
         assert.strictEqual(refused.status, 429)

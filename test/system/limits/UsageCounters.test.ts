@@ -8,6 +8,7 @@ import { join } from "node:path"
 import { type Bucket, openBucket } from "../../../shared/nats/KeyValue.ts"
 import { days, months } from "../../../shared/usage/Tally.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
+import { inherited } from "../../fixture/gateway/ServiceProcess.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { manyEvents, rowsAt, store, total, usageEvent, usageProcess } from "../../fixture/nats/UsageEvents.ts"
 
@@ -169,7 +170,7 @@ describe("a crash of who counts", { timeout: 60_000 }, () => {
       const each = 300
       for (let round = 0; round < rounds; round++) {
         const child = spawn(process.execPath, [main], {
-          env: { NATS_URL: server.url, GATEWAY_PARENT_PIPE: "1" },
+          env: { ...inherited, NATS_URL: server.url, GATEWAY_PARENT_PIPE: "1" },
           stdio: ["pipe", "ignore", "ignore"]
         })
         yield* Effect.all([

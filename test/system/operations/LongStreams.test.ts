@@ -15,7 +15,7 @@ describe(
       Gateway.run({ ingresses: 2, environment: { WORKER_SLOTS: "64" } }, async (gateway) => {
         const { ingresses, provider } = gateway
         const [ingress, other] = [ingresses[0]!, ingresses[1]!]
-        const keys = await Promise.all(["1", "2", "3"].map((weight) => gateway.createKeyWith("--weight", weight)))
+        const keys = await Promise.all([1, 2, 3].map((weight) => gateway.createKeyWith({ weight })))
         const held = chat("paid-chat", { stream: true, metadata: { behave: { kind: "hold", after: 1 } } })
         const noisy = Array.from(
           { length: 90 },
