@@ -43,6 +43,11 @@ const chats: Readonly<Record<string, string>> = {
   "depth": `${message("\"a\"")},"extra":[${list((maxValues - 20) / 101, `${"[".repeat(100)}${"]".repeat(100)}`)}]`
 }
 
+/** The shapes that a translation reads in other ways than a relay or an engine. */
+const translated = Object.fromEntries(
+  ["words", "non-Latin", "a picture", "messages", "large messages", "parts"].map((name) => [name, chats[name]])
+)
+
 const folder = await mkdtemp(join(tmpdir(), "loop-watch-"))
 afterAll(() => rm(folder, { recursive: true }))
 const file = join(folder, "held-up")
@@ -79,7 +84,7 @@ it.live(
       const paths = {
         "/v1/chat/completions local-chat": chats,
         "/v1/chat/completions any-chat": chats,
-        "/v1/messages any-chat": chats,
+        "/v1/messages any-chat": translated,
         "/v1/rerank local-rerank": {
           "documents": `"query":"bees","documents":[${list(maxValues - 20, "\"a\"")}]`,
           "a document": `"query":"bees","documents":["${filled("漢字")}"]`,
