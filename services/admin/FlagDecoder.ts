@@ -1,20 +1,17 @@
-/** What was said on the command line as what a command needs; every mistake names its flag. */
+/** Decodes the flags of a command by a schema. Every error names its flag. */
 import { Effect, Schema } from "effect"
 import * as Mistake from "../../shared/contract/Mistake.ts"
 
-class FlagsInvalid extends Schema.TaggedError<FlagsInvalid>()("FlagsInvalid", { detail: Schema.String }) {
-  override get message() {
-    return this.detail
-  }
-}
+/** A flag, argument or environment variable of a command is missing or invalid. */
+export class InvalidInput extends Schema.TaggedError<InvalidInput>()("InvalidInput", { message: Schema.String }) {}
 
-/** With the names of flags that are called otherwise than what they set. */
+/** `names` holds the flags whose name differs from their field in the schema. */
 export const flagDecoder = <A>(schema: Schema.Codec<A, unknown>, names: Readonly<Record<string, string>> = {}) => {
   const decode = Schema.decodeUnknownEffect(schema, { errors: "all" })
-  const flagOf = ([setting = ""]: Mistake.Mistake["path"]): string => `--${names[String(setting)] ?? String(setting)}`
-  return (flags: Readonly<Record<string, unknown>>): Effect.Effect<A, FlagsInvalid> =>
+  const flagOf = ([field = ""]: Mistake.Mistake["path"]): string => `--${names[String(field)] ?? String(field)}`
+  return (flags: Readonly<Record<string, unknown>>): Effect.Effect<A, InvalidInput> =>
     Effect.mapError(decode(flags), ({ issue }) => {
       const lines = Mistake.all(issue, flags).map(({ message, path }) => `${flagOf(path)}: ${message}`)
-      return new FlagsInvalid({ detail: [...new Set(lines)].join("\n") })
+      return new InvalidInput({ message: [...new Set(lines)].join("\n") })
     })
 }

@@ -1,5 +1,5 @@
-/** `keys create | edit | disable | enable | list | revoke | ensure`: API keys, in the NATS that `NATS_URL` names. */
-import { Config, Console, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
+/** `keys create | edit | disable | enable | list | revoke | ensure`: API keys, stored in the NATS at `NATS_URL`. */
+import { Config, Console, DateTime, Effect, Layer, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { userInfo } from "node:os"
 import { ControlNats } from "../../shared/nats/Nats.ts"
@@ -8,17 +8,17 @@ import { secretPattern } from "../../shared/keys/ApiKey.ts"
 import type { KeyChanges } from "../../shared/keys/KeySettings.ts"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
+import { InvalidInput } from "./FlagDecoder.ts"
 import * as KeyFlags from "./KeyFlags.ts"
-import { failPlainly } from "./Plainly.ts"
 
 const store = Layer.merge(KeyStore.layer, KeyAudit.layer).pipe(Layer.provide(ControlNats.layer))
 
-/** Who it is, for the log of changes. */
-const by = Effect.sync(() => `${userInfo().username} at the command line`)
+/** The actor that the audit log names. */
+const actor = Effect.sync(() => `${userInfo().username} at the command line`)
 
-const name = Flag.String("name").pipe(Flag.withDescription("What the key is for"))
+const name = Flag.String("name").pipe(Flag.withDescription("Name, such as the team or application that uses the key"))
 
-const id = Argument.String("id").pipe(Argument.withDescription("The key's id, as in the list"))
+const id = Argument.String("id").pipe(Argument.withDescription("Key id, as `keys list` prints it"))
 
 const describe = (key: ApiKey): string => {
   const {
@@ -57,29 +57,22 @@ const create = Command.make(
     function*({ name, ...given }) {
       const settings = yield* KeyFlags.settingsOf({ ...given, name: Option.some(name) })
       const { key, secret } = yield* (yield* KeyStore).create({ ...settings, name })
-      yield* (yield* KeyAudit).created(yield* by, key)
+      yield* (yield* KeyAudit).created(yield* actor, key)
       yield* Console.error(describe(key))
-      yield* Console.error("The key itself, shown this once:")
+      yield* Console.error("The key's secret, shown only this once:")
       yield* Console.log(Redacted.value(secret))
     },
-    Effect.provide(store),
-    failPlainly
+    Effect.provide(store)
   )
-).pipe(Command.withDescription("Make a key and print it"))
+).pipe(Command.withDescription("Create a key and print its secret"))
 
 const change = (id: string, changes: KeyChanges) =>
   Effect.gen(function*() {
     const key = yield* (yield* KeyStore).edit(id, changes)
-    yield* (yield* KeyAudit).edited(yield* by, key, changes)
+    yield* (yield* KeyAudit).edited(yield* actor, key, changes)
     yield* Console.log(describe(key))
   }).pipe(Effect.provide(store))
 
-/** Somebody has forgotten the flags, and would take the key for changed. */
-class NothingGiven extends Schema.TaggedError<NothingGiven>()("NothingGiven", {}) {
-  override get message() {
-    return "Nothing is to be changed: say what, as in --weight 3"
-  }
-}
 
 const edit = Command.make(
   "edit",
@@ -87,19 +80,22 @@ const edit = Command.make(
   Effect.fn(
     function*({ id, ...given }) {
       const changes = yield* KeyFlags.settingsOf(given)
-      if (Object.keys(changes).length === 0) return yield* new NothingGiven()
+      if (Object.keys(changes).length === 0) {
+        return yield* new InvalidInput({
+          message: "No changes given: pass at least one setting, for example --weight 3"
+        })
+      }
       yield* change(id, changes)
-    },
-    failPlainly
+    }
   )
-).pipe(Command.withDescription("Change what is given of a key, at once; the rest stays"))
+).pipe(Command.withDescription("Change the given settings of a key, with immediate effect"))
 
-const disable = Command.make("disable", { id }, ({ id }) => failPlainly(change(id, { disabled: true }))).pipe(
-  Command.withDescription("Refuse a key until it is enabled again")
+const disable = Command.make("disable", { id }, ({ id }) => change(id, { disabled: true })).pipe(
+  Command.withDescription("Reject requests with a key until it is enabled again")
 )
 
-const enable = Command.make("enable", { id }, ({ id }) => failPlainly(change(id, { disabled: false }))).pipe(
-  Command.withDescription("Accept a key again that was disabled")
+const enable = Command.make("enable", { id }, ({ id }) => change(id, { disabled: false })).pipe(
+  Command.withDescription("Accept a disabled key again")
 )
 
 const list = Command.make(
@@ -108,13 +104,12 @@ const list = Command.make(
   Effect.fn(
     function*() {
       const all = yield* (yield* KeyStore).list
-      if (all.length === 0) yield* Console.error("There are no keys")
+      if (all.length === 0) yield* Console.error("No keys. Create one with `npm run keys -- create --name <name>`.")
       for (const key of all) yield* Console.log(describe(key))
     },
-    Effect.provide(store),
-    failPlainly
+    Effect.provide(store)
   )
-).pipe(Command.withDescription("List the keys, never their secrets"))
+).pipe(Command.withDescription("List the keys without their secrets"))
 
 const revoke = Command.make(
   "revoke",
@@ -122,36 +117,32 @@ const revoke = Command.make(
   Effect.fn(
     function*({ id }) {
       const key = yield* (yield* KeyStore).revoke(id)
-      yield* (yield* KeyAudit).revoked(yield* by, key)
+      yield* (yield* KeyAudit).revoked(yield* actor, key)
       yield* Console.log(`revoked ${key.id} (${key.name})`)
     },
-    Effect.provide(store),
-    failPlainly
+    Effect.provide(store)
   )
-).pipe(Command.withDescription("End a key's validity for good, at once"))
+).pipe(Command.withDescription("Delete a key permanently, with immediate effect"))
 
-/** The secret comes by the environment: a command line can be read by every user of the machine. */
+/** Reads the secret from the environment: every user of the machine can read command lines. */
 const ensure = Command.make(
   "ensure",
   { name },
   Effect.fn(
     function*({ name }) {
       const secret = yield* Config.Redacted("GATEWAY_BOOTSTRAP_KEY").pipe(Config.withDefault(Redacted.make("")))
-      if (!secretPattern.test(Redacted.value(secret))) return yield* new MalformedKey()
+      if (!secretPattern.test(Redacted.value(secret))) {
+        return yield* new InvalidInput({
+          message: "GATEWAY_BOOTSTRAP_KEY must be sk-gw- followed by 32 letters or digits"
+        })
+      }
       yield* (yield* KeyStore).ensure({ name, secret })
     },
-    Effect.provide(store),
-    failPlainly
+    Effect.provide(store)
   )
-).pipe(Command.withDescription("Make sure that the key in GATEWAY_BOOTSTRAP_KEY exists"))
-
-class MalformedKey extends Schema.TaggedError<MalformedKey>()("MalformedKey", {}) {
-  override get message() {
-    return "GATEWAY_BOOTSTRAP_KEY must be sk-gw- and 32 letters or digits"
-  }
-}
+).pipe(Command.withDescription("Create the key in GATEWAY_BOOTSTRAP_KEY unless it exists"))
 
 export const keys = Command.make("keys").pipe(
-  Command.withDescription("API keys"),
+  Command.withDescription("Manage API keys"),
   Command.withSubcommands([create, edit, disable, enable, list, revoke, ensure])
 )

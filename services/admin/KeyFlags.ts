@@ -1,10 +1,10 @@
-/** What can be said of a key on the command line: a flag for each of its settings. */
+/** The flags of `keys create` and `keys edit`: one for each setting of a key. */
 import { Option, Struct } from "effect"
 import { Flag } from "effect/cli"
 import { KeyChanges } from "../../shared/keys/KeySettings.ts"
 import { flagDecoder } from "./FlagDecoder.ts"
 
-/** What the flag of a setting is called. */
+/** Flag names by setting. */
 const names = {
   name: "name",
   expiresAt: "expires",
@@ -20,40 +20,24 @@ const names = {
 const optional = (setting: keyof typeof names, metavar: string, description: string) =>
   Flag.String(names[setting]).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.optional)
 
-/** Whatever is not given stays as it is, or as it is by default. */
+/** An omitted flag keeps the setting's current value, or its default for a new key. */
 export const flags = {
-  expiresAt: optional("expiresAt", "DATE", "When it ends to be valid: 2027-01-31, 2027-01-31T12:00:00Z, or none"),
-  requestsPerMinute: optional(
-    "requestsPerMinute",
-    "N",
-    "Requests in any minute, over all ingress processes; or none"
-  ),
-  tokensPerMinute: optional("tokensPerMinute", "N", "Tokens in any minute, input and output together; or none"),
-  concurrentRequests: optional("concurrentRequests", "N", "Requests at one time; or none"),
-  allowedModels: optional(
-    "allowedModels",
-    "NAMES",
-    "What it may ask for, with commas between: names, or beginnings as in gpt-*"
-  ),
-  priorityClass: optional(
-    "priorityClass",
-    "CLASS",
-    "What goes first where a queue forms: interactive, standard or batch"
-  ),
-  weight: optional("weight", "N", "Its share of the turns within its class, 1 to 100"),
-  monthlyBudgetUsd: optional(
-    "monthlyBudgetUsd",
-    "USD",
-    "What may be spent in a calendar month (UTC), in US dollars; or none"
-  )
+  expiresAt: optional("expiresAt", "DATE", "Expiry date: 2027-01-31, 2027-01-31T12:00:00Z, or none"),
+  requestsPerMinute: optional("requestsPerMinute", "N", "Requests per minute across all ingress replicas, or none"),
+  tokensPerMinute: optional("tokensPerMinute", "N", "Input plus output tokens per minute, or none"),
+  concurrentRequests: optional("concurrentRequests", "N", "Concurrent requests, or none"),
+  allowedModels: optional("allowedModels", "NAMES", "Allowed models, comma-separated: names, or prefixes such as gpt-*"),
+  priorityClass: optional("priorityClass", "CLASS", "Priority in the queue: interactive, standard or batch"),
+  weight: optional("weight", "N", "Share of turns within the priority class, 1 to 100"),
+  monthlyBudgetUsd: optional("monthlyBudgetUsd", "USD", "Budget per calendar month (UTC) in US dollars, or none")
 }
 
 type Given = { readonly [Setting in keyof typeof names]: Option.Option<string> }
 
 const texts: ReadonlySet<keyof Given> = new Set(["name", "expiresAt"])
 
-/** As JSON has it. What is no number stays text, and is refused by the schema where a number is wanted. */
-const plain = (setting: keyof Given, text: string): unknown => {
+/** A flag's text as a JSON value. Text that is not a number stays text, so that the schema rejects it. */
+const toJson = (setting: keyof Given, text: string): unknown => {
   if (setting === "allowedModels") return text.split(",").map((model) => model.trim())
   if (text === "none" && setting !== "name") return null
   return texts.has(setting) || text.trim() === "" || Number.isNaN(Number(text)) ? text : Number(text)
@@ -61,12 +45,12 @@ const plain = (setting: keyof Given, text: string): unknown => {
 
 const decode = flagDecoder(KeyChanges, names)
 
-/** The settings that were given. */
+/** Decodes the settings given as flags. */
 export const settingsOf = (given: Given) => {
-  const found: Record<string, unknown> = {}
+  const settings: Record<string, unknown> = {}
   for (const setting of Struct.keys(names)) {
     const text = given[setting]
-    if (Option.isSome(text)) found[setting] = plain(setting, text.value)
+    if (Option.isSome(text)) settings[setting] = toJson(setting, text.value)
   }
-  return decode(found)
+  return decode(settings)
 }

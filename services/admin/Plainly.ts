@@ -1,12 +1,18 @@
-/** Ends a command that failed with one plain message and exit code 1, instead of a stack trace. */
+/** Prints the error of a failed command as one message without a stack trace, and sets exit code 1. */
 import { Console, Effect } from "effect"
+import { CliError } from "effect/cli"
 import { complaint } from "../../shared/process/Complaint.ts"
 
 export const failPlainly = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.catch(effect, (error) =>
-    Effect.andThen(
-      Console.error(complaint(error)),
-      Effect.sync(() => {
-        process.exitCode = 1
-      })
-    ))
+  Effect.catchIf(
+    effect,
+    // `Command.run` has already printed errors of its own
+    (error) => !CliError.isCliError(error),
+    (error) =>
+      Effect.andThen(
+        Console.error(complaint(error)),
+        Effect.sync(() => {
+          process.exitCode = 1
+        })
+      )
+  )

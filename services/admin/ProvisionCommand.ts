@@ -1,4 +1,4 @@
-/** `provision`: makes the streams, consumers, buckets and stores that the services need, where they may not do so. */
+/** `provision`: creates the streams, consumers, buckets and stores if the services themselves may not create them. */
 import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { layerBoth } from "../../shared/nats/Nats.ts"
@@ -6,21 +6,16 @@ import { provisionAll } from "../../shared/bus/provision/Provision.ts"
 import { configured } from "../../shared/catalogue/CatalogueFile.ts"
 import { poolsOf } from "../../shared/catalogue/Model.ts"
 import * as Models from "../../shared/catalogue/Models.ts"
-import { failPlainly } from "./Plainly.ts"
 
 export const provision = Command.make(
   "provision",
   {},
-  Effect.fn(
-    function*() {
-      const pools = poolsOf(yield* Models.load(yield* configured))
-      for (const { name, outcome } of yield* provisionAll(pools)) yield* Console.log(`${name}: ${outcome}`)
-    },
-    Effect.provide(layerBoth),
-    failPlainly
-  )
+  Effect.fn(function*() {
+    const pools = poolsOf(yield* Models.load(yield* configured))
+    for (const { name, outcome } of yield* provisionAll(pools)) yield* Console.log(`${name}: ${outcome}`)
+  }, Effect.provide(layerBoth))
 ).pipe(
   Command.withDescription(
-    "Make what the gateway keeps in the NATS that NATS_URL names, for the pools of GATEWAY_CONFIG; may be repeated"
+    "Create the gateway's streams and buckets in the NATS at NATS_URL, for the pools in GATEWAY_CONFIG. Safe to repeat"
   )
 )

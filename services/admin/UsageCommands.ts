@@ -1,17 +1,16 @@
-/** `usage`: what has been used, from the counters in the NATS that `NATS_URL` names. */
+/** `usage` and `count-usage`: usage counters in the NATS at `NATS_URL`. */
 import { Console, DateTime, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { ControlNats, layerBoth } from "../../shared/nats/Nats.ts"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { errorsOf, UsageQuery, type UsageRow } from "../../shared/usage/UsageTable.ts"
 import { flagDecoder } from "./FlagDecoder.ts"
-import { failPlainly } from "./Plainly.ts"
 
 const decode = flagDecoder(UsageQuery)
 
 const text = (name: string, description: string) => Flag.String(name).pipe(Flag.withDescription(description))
 
-/** Small sums keep the digits that make them more than nothing. */
+/** Small amounts keep two significant digits, so that they never show as zero. */
 const dollars = new Intl.NumberFormat("en", {
   useGrouping: false,
   minimumFractionDigits: 4,
@@ -35,17 +34,17 @@ const describe = (row: UsageRow): string => {
 export const usage = Command.make(
   "usage",
   {
-    by: text("by", "key, model, operation or day, or several of these with commas between").pipe(
+    by: text("by", "Grouping: key, model, operation or day, or several, comma-separated").pipe(
       Flag.withDefault("model")
     ),
-    from: text("from", "The first day (UTC), such as 2026-11-01; the first of this month by default").pipe(
+    from: text("from", "First day (UTC), for example 2026-11-01; default: the first of this month").pipe(
       Flag.optional
     ),
-    to: text("to", "The last day; today by default").pipe(Flag.optional),
-    key: text("key", "Only what was asked with the key of this id").pipe(Flag.optional),
-    model: text("model", "Only what was asked of this model").pipe(Flag.optional),
-    operation: text("operation", "Only what was asked by this operation, such as chat.completions").pipe(Flag.optional),
-    csv: Flag.Boolean("csv").pipe(Flag.withDescription("As CSV, with a line of headings"), Flag.withDefault(false))
+    to: text("to", "Last day (UTC); default: today").pipe(Flag.optional),
+    key: text("key", "Only usage of the key with this id").pipe(Flag.optional),
+    model: text("model", "Only usage of this model").pipe(Flag.optional),
+    operation: text("operation", "Only usage of this operation, for example chat.completions").pipe(Flag.optional),
+    csv: Flag.Boolean("csv").pipe(Flag.withDescription("Print CSV with a header line"), Flag.withDefault(false))
   },
   Effect.fn(
     function*({ by, csv, from, to, ...only }) {
@@ -61,19 +60,18 @@ export const usage = Command.make(
       const counters = yield* UsageCounters
       if (csv) return yield* Console.log((yield* counters.csv(query)).trimEnd())
       const rows = yield* counters.query(query)
-      if (rows.length === 0) yield* Console.error(`Nothing was used from ${query.from} to ${query.to}`)
+      if (rows.length === 0) yield* Console.error(`No usage from ${query.from} to ${query.to}`)
       for (const row of rows) yield* Console.log(describe(row))
     },
-    Effect.provide(UsageCounters.layerQuery.pipe(Layer.provide(ControlNats.layer))),
-    failPlainly
+    Effect.provide(UsageCounters.layerQuery.pipe(Layer.provide(ControlNats.layer)))
   )
-).pipe(Command.withDescription("What has been used, by key, model, operation or day"))
+).pipe(Command.withDescription("Print usage by key, model, operation or day"))
 
-/** The counters hold what was counted by this. One such process is enough for a gateway of any size. */
+/** Maintains the usage counters. One process is enough for a gateway of any size. */
 export const countUsage = Command.make(
   "count-usage",
   {},
-  () => Layer.launch(UsageCounters.layer).pipe(Effect.provide(layerBoth), failPlainly)
+  () => Layer.launch(UsageCounters.layer).pipe(Effect.provide(layerBoth))
 ).pipe(
-  Command.withDescription("Count what is used, until it is stopped: budgets and `usage` are about what was counted")
+  Command.withDescription("Count usage until stopped. Monthly budgets and `usage` depend on these counts")
 )

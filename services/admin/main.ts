@@ -1,4 +1,4 @@
-/** Commands for whoever runs the gateway: API keys, the catalogue, what has been used, and what NATS needs. */
+/** The operator's commands: API keys, the catalogue, usage, and provisioning of NATS. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
@@ -7,11 +7,12 @@ import { ServiceName } from "../../shared/telemetry/ServiceName.ts"
 import * as CatalogueCommands from "./CatalogueCommands.ts"
 import * as KeyCommands from "./KeyCommands.ts"
 import * as NatsCommands from "./NatsCommands.ts"
+import { failPlainly } from "./Plainly.ts"
 import { provision } from "./ProvisionCommand.ts"
 import * as UsageCommands from "./UsageCommands.ts"
 
 const admin = Command.make("admin").pipe(
-  Command.withDescription("Run the gateway's own affairs"),
+  Command.withDescription("Administer the gateway"),
   Command.withSubcommands([
     KeyCommands.keys,
     CatalogueCommands.config,
@@ -23,6 +24,7 @@ const admin = Command.make("admin").pipe(
 )
 
 Command.run(admin, { version: "0.1.0" }).pipe(
+  failPlainly,
   Effect.provide(NodeServices.layer),
   Effect.provideService(ServiceName, "admin"),
   NodeRuntime.runMain

@@ -77,7 +77,7 @@ describe("keys", { timeout: 90_000 }, () => {
         [["--class", "urgent"], /--class: must be "interactive", "standard" or "batch"/],
         [["--budget", "much"], /--budget: must be a number greater than 0/],
         [["--models", "a*b"], /--models: must be a model's name/],
-        [[], /Nothing is to be changed/]
+        [[], /No changes given/]
       ]
       for (const [flags, expected] of mistakes) {
         const failure = await gateway.admin("keys", "edit", id, ...flags).then(() => "accepted", String)
