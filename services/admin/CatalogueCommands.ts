@@ -34,7 +34,9 @@ const check = Command.make(
     yield* Console.log(`${file}: ${snapshot.models.size} models, ${snapshot.providers.size} providers`)
   })
 ).pipe(
-  Command.withDescription("Print every error and warning in a catalogue with its line and path; errors exit with code 1")
+  Command.withDescription(
+    "Print every error and warning in a catalogue with its line and path; errors exit with code 1"
+  )
 )
 
 const models = Command.make(

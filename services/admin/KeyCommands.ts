@@ -73,7 +73,6 @@ const change = (id: string, changes: KeyChanges) =>
     yield* Console.log(describe(key))
   }).pipe(Effect.provide(store))
 
-
 const edit = Command.make(
   "edit",
   { id, name: name.pipe(Flag.optional), ...KeyFlags.flags },

@@ -26,7 +26,11 @@ export const flags = {
   requestsPerMinute: optional("requestsPerMinute", "N", "Requests per minute across all ingress replicas, or none"),
   tokensPerMinute: optional("tokensPerMinute", "N", "Input plus output tokens per minute, or none"),
   concurrentRequests: optional("concurrentRequests", "N", "Concurrent requests, or none"),
-  allowedModels: optional("allowedModels", "NAMES", "Allowed models, comma-separated: names, or prefixes such as gpt-*"),
+  allowedModels: optional(
+    "allowedModels",
+    "NAMES",
+    "Allowed models, comma-separated: names, or prefixes such as gpt-*"
+  ),
   priorityClass: optional("priorityClass", "CLASS", "Priority in the queue: interactive, standard or batch"),
   weight: optional("weight", "N", "Share of turns within the priority class, 1 to 100"),
   monthlyBudgetUsd: optional("monthlyBudgetUsd", "USD", "Budget per calendar month (UTC) in US dollars, or none")

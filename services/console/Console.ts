@@ -1,26 +1,27 @@
-/** The console: admin API, web app and the way to the ingress for its playground, on one server. */
+/** The console's server: the admin API, the web app, and the playground's proxy to the ingress. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { ByteSize, Config, Effect, Layer } from "effect"
+import { ByteSize, Config, Effect, Layer, Schema } from "effect"
 import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import type { RequestListener } from "node:http"
 import { ControlNats, layerBothPatient, Nats } from "../../shared/nats/Nats.ts"
 import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
 import { HealthServer } from "../../shared/process/HealthServer.ts"
 import * as HttpServer from "../../shared/process/HttpServer.ts"
-import { refuseWhileStarting } from "../../shared/process/Starting.ts"
+import { refuseWhileStarting, retryHeaders } from "../../shared/process/Starting.ts"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { AdminToken } from "./access/AdminToken.ts"
 import { ConsoleApi } from "./api/Api.ts"
+import { Unavailable } from "./api/Errors.ts"
 import { Attempts } from "./access/Attempts.ts"
 import * as Authorization from "./access/Authorization.ts"
 import { Fleet } from "./handlers/Fleet.ts"
 import * as FleetHandlers from "./handlers/FleetHandlers.ts"
 import * as GatewayProxy from "./handlers/GatewayProxy.ts"
 import * as KeyHandlers from "./handlers/KeyHandlers.ts"
-import * as NotYet from "./NotYet.ts"
 import * as Problems from "./Problems.ts"
 import { RequestLog } from "./handlers/RequestLog.ts"
 import * as SameOrigin from "./access/SameOrigin.ts"
@@ -33,22 +34,28 @@ import { Traces } from "./traces/Traces.ts"
 import * as UsageHandlers from "./handlers/UsageHandlers.ts"
 import * as WebApp from "./WebApp.ts"
 
-/** Ready while it serves and reaches NATS. */
+/** Reports ready while the server listens and is connected to NATS. */
 const readiness = Layer.effectDiscard(Effect.gen(function*() {
   const nats = yield* Nats
   const control = yield* ControlNats
   yield* (yield* HealthServer).report(() => nats.isConnected() && control.isConnected())
 }))
 
-/** The largest request to the admin API, in bytes. */
+/** Maximum size of a request to the admin API. */
 const maxBodyBytes = 64 * 1024
+
+/** Answers requests that arrive before the console can serve them, for example while NATS does not answer. */
+const refuse: RequestListener = (_, response) => {
+  const body = JSON.stringify(Schema.encodeSync(Unavailable)(new Unavailable()))
+  response.writeHead(503, { "content-type": "application/json", ...retryHeaders }).end(body)
+}
 
 /** Reads `PORT` (default 8090) and `HOST` (default 127.0.0.1). */
 const server = Layer.unwrap(Effect.gen(function*() {
   const port = yield* Config.Port("PORT").pipe(Config.withDefault(8090))
   const host = yield* Config.String("HOST").pipe(Config.withDefault("127.0.0.1"))
   return NodeHttpServer.layer(
-    () => refuseWhileStarting(HttpServer.make({ headersTimeout: 10_000, requestTimeout: 120_000 }), NotYet.refuse),
+    () => refuseWhileStarting(HttpServer.make({ headersTimeout: 10_000, requestTimeout: 120_000 }), refuse),
     { port, host, gracefulShutdownTimeout: "5 seconds" }
   )
 }))
@@ -72,7 +79,7 @@ export const layer = readiness.pipe(
   Layer.provideMerge(
     HttpRouter.serve(routes, { disableLogger: true, disableListenLog: true, routerConfig: { maxParamLength: 4_096 } })
   ),
-  // what an administrator looks at is no request of a client's
+  // traces are for requests of clients, not of administrators
   Layer.provide([
     Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
     Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes))
@@ -80,7 +87,7 @@ export const layer = readiness.pipe(
   Layer.provide([Sessions.layer, Attempts.layer, KeyStore.layer, KeyAudit.layer, Fleet.layer, UsageCounters.layer]),
   Layer.provide([RequestLog.layer, Traces.layer, WebApp.WebFiles.layer]),
   Layer.provide([AdminToken.layer, layerBothPatient, Catalogue.layer]),
-  // listens first: pages are asked to come back while it waits for NATS
+  // listens first, so that pages are told to retry while the console waits for NATS
   Layer.provide([server, NodeFileSystem.layer]),
   Layer.provide(HealthServer.layer(8091))
 )

@@ -1,4 +1,4 @@
-/** What the admin API says of a request that does not decode: RFC 9457, with each mistake by its field. */
+/** Describes undecodable requests to the admin API as RFC 9457 problem details, with an error per field. */
 import { Effect, type Layer } from "effect"
 import { HttpApiError, HttpApiMiddleware } from "effect/http-api"
 import * as Mistake from "../../shared/contract/Mistake.ts"
@@ -7,7 +7,7 @@ export const layer: Layer.Layer<HttpApiMiddleware.ProblemDetails> = HttpApiMiddl
   HttpApiMiddleware.ProblemDetails,
   (error) => {
     const { cause, kind } = error
-    // of an answer that does not encode nobody is told but the log
+    // a response that does not encode is the console's defect: only the log describes it
     if (kind === "Body" || kind === "ResponseHeaders") return Effect.fail(error)
     const mistakes = Mistake.all(cause.issue, undefined)
     return Effect.fail(

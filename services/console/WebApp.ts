@@ -1,6 +1,5 @@
 /**
- * The web app: the built files, read once at the start. A request names one of them or gets the page itself; no path of a
- * request ever reaches the file system.
+ * Serves the built web app from memory. The files are read once at the start: no request path reaches the file system.
  */
 import { Config, Context, Effect, FileSystem, Layer, Option, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse, Mime } from "effect/http"
@@ -10,10 +9,10 @@ import { gzipSync } from "node:zlib"
 import { isHealthPath } from "../../shared/telemetry/Health.ts"
 import { contentSecurityPolicy, notFound } from "./access/SecurityHeaders.ts"
 
-/** There is no built web app in the folder. */
+/** The folder holds no built web app. */
 class NotBuilt extends Schema.TaggedError<NotBuilt>()("NotBuilt", { folder: Schema.String }) {
   override get message() {
-    return `The console's web app is not in ${this.folder}: build it with 'node services/console/build.ts'`
+    return `No web app in ${this.folder}. Build it with 'node services/console/build.ts', or set CONSOLE_WEB`
   }
 }
 
@@ -23,13 +22,13 @@ interface File {
   readonly zipped: Uint8Array | undefined
 }
 
-/** Stands in the page where each answer has a nonce of its own. */
+/** Replaced by a fresh nonce in each response. */
 const noncePlaceholder = "CSP_NONCE"
 
 const isText = (type: string): boolean => /^text\/|javascript|json|svg/.test(type)
 
 const fileHeaders = (zipped: boolean) => ({
-  // its name holds a hash of what is in it
+  // the file's name contains a hash of its content
   "cache-control": "public, max-age=31536000, immutable",
   vary: "accept-encoding",
   ...(zipped ? { "content-encoding": "gzip" } : {})
@@ -46,7 +45,7 @@ const page = (html: string) =>
 
 export class WebFiles extends Context.Service<WebFiles, {
   readonly html: string
-  /** By the path under which a browser asks for it. */
+  /** Files by request path. */
   readonly files: ReadonlyMap<string, File>
 }>()("services/console/WebFiles") {
   /** Reads `CONSOLE_WEB`: the folder of the built files (default `web/dist` beside this file). */
@@ -86,7 +85,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
           headers: fileHeaders(zipped !== undefined)
         }))
       }
-      // a page's path is a word, which the app itself understands; a probe at this port must not take it for health
+      // the app itself routes single words; health paths must not answer a probe of this port
       if (/^\/[a-z-]*$/.test(name) && !isHealthPath(name)) return page(html)
       return Effect.succeed(notFound)
     })

@@ -1,5 +1,5 @@
 /**
- * Builds the console's web app into `web/dist`, unless it is there and made of these very sources.
+ * Builds the console's web app into `web/dist` if its sources have changed.
  *
  *     node services/console/build.ts
  */
@@ -11,7 +11,7 @@ const project = join(import.meta.dirname, "../..")
 const web = join(import.meta.dirname, "web")
 const dist = join(web, "dist")
 
-/** Everything that the app is made of. */
+/** The app's sources. */
 const sources = [
   "services/console/build.ts",
   "services/console/api",
@@ -50,14 +50,14 @@ if (!isBuilt(wanted)) {
   await build({
     configFile: false,
     root: web,
-    // its warnings are about the libraries
+    // all of vite's warnings concern libraries
     logLevel: "error",
-    // stands where the server puts a nonce of its own into each answer
+    // the server replaces it with a fresh nonce in each response
     html: { cspNonce: "CSP_NONCE" },
     build: {
       outDir: fresh,
       emptyOutDir: true,
-      // the policy lets no file come as data
+      // the content security policy forbids data URLs for scripts and fonts
       assetsInlineLimit: 0,
       modulePreload: { polyfill: false },
       chunkSizeWarningLimit: 2_000
@@ -69,7 +69,7 @@ if (!isBuilt(wanted)) {
   try {
     renameSync(fresh, dist)
   } catch (cause) {
-    // another build of the same sources may have been quicker
+    // a concurrent build of the same sources may have finished first
     rmSync(fresh, { recursive: true, force: true })
     if (!isBuilt(wanted)) throw cause
   }

@@ -1,4 +1,4 @@
-/** Starts the console: the admin API and its web app. */
+/** Starts the console. */
 import * as Service from "../../shared/process/Service.ts"
 import * as Console from "./Console.ts"
 

@@ -1,4 +1,4 @@
-/** The token that an administrator signs in with. */
+/** The token with which administrators sign in. */
 import { Context, Effect, Layer, Option } from "effect"
 import { configured, type Token, TokenUnusable } from "./Token.ts"
 

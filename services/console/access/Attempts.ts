@@ -1,27 +1,27 @@
 /**
- * Throttles wrong admin tokens. The right token passes at any time, however many wrong ones came from the same address: the
- * token is compared first, in constant time and at the cost of one SHA-256, and the throttle sees only those that failed.
+ * Throttles wrong admin tokens. The right token always passes, even from an address that sent many wrong ones: the token is
+ * compared first, in constant time and at the cost of one SHA-256, and the throttle counts only mismatches.
  *
- * An address gets five quick answers a minute, all addresses together a hundred. Every further wrong token is answered late,
- * and its connection closed. Only so many answers are held back at one time: a flood beyond them costs no memory. The throttle
- * slows guessing down and makes it visible; what makes it hopeless is the length that `Token` asks for.
+ * Five wrong tokens per address and minute, and 100 from all addresses, are answered at once. Answers to further ones are
+ * delayed, and their connections closed. The number of delayed answers is bounded, so that a flood costs no memory. The
+ * throttle slows guessing down and makes it visible; the minimum length in `Token` makes it hopeless.
  */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isIPv6 } from "node:net"
 import { TooManyAttempts } from "../api/Errors.ts"
 
-/** Wrong tokens that are answered at once within one window: of one address, and of all. */
+/** Wrong tokens per window that are answered without delay: per address, and in total. */
 const perAddress = 5
 const inAll = 100
 const windowMs = 60_000
 
-/** How long a further answer is held back, and how many at one time: for one address, and for all. */
+/** Delay of further answers, and how many may be delayed at the same time: per address, and in total. */
 const delayMs = 1_000
 const heldPerAddress = 10
 const heldInAll = 100
 
-/** Addresses remembered at one time; the one that began first is forgotten first. */
+/** Maximum number of tracked addresses. The address with the oldest window is evicted first. */
 const maxAddresses = 10_000
 
 interface Count {
@@ -33,7 +33,7 @@ interface Count {
 const all = "all"
 
 export class Attempts extends Context.Service<Attempts, {
-  /** Runs the comparison. Fails, after a delay, if it returns `false` after too many wrong tokens. */
+  /** Runs the comparison. If it returns `false` after too many wrong tokens, fails after a delay. */
   readonly judge: (
     isRight: () => boolean
   ) => Effect.Effect<boolean, TooManyAttempts, HttpServerRequest.HttpServerRequest>
@@ -46,7 +46,7 @@ export class Attempts extends Context.Service<Attempts, {
       if (count.until > now) return count
       count.wrong = 0
       count.until = now + windowMs
-      // to the end of the map, whose order is that of the windows
+      // keeps the map in order of the windows' start
       counts.delete(name)
       counts.set(name, count)
       for (const oldest of counts.keys()) {
@@ -56,7 +56,7 @@ export class Attempts extends Context.Service<Attempts, {
       return count
     }
 
-    /** Holds the answer back where there is room to; either way the client needs another connection for its next guess. */
+    /** Delays the answer if the bounds allow it. In any case, the next guess needs a new connection. */
     const refuse = (own: Count, total: Count, retryAfterMs: number) =>
       Effect.suspend(() => {
         if (own.held >= heldPerAddress || total.held >= heldInAll) return Effect.void
@@ -99,7 +99,7 @@ export class Attempts extends Context.Service<Attempts, {
   })
 }
 
-/** A single customer of a provider has a whole /64 of IPv6 addresses. */
+/** The address itself, or its /64 prefix for IPv6, because one customer of an internet provider has a whole /64. */
 const networkOf = (address: string): string => {
   if (!isIPv6(address) || address.startsWith("::ffff:")) return address
   const [head = [], tail = []] = address.split("::").map((half) => half.split(":"))

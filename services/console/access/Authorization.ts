@@ -1,4 +1,4 @@
-/** Lets through to the admin API whoever has a session, or sends the admin token as a bearer. API keys are neither. */
+/** Authenticates requests to the admin API by session cookie or admin token. API keys are not accepted. */
 import { Effect, Layer, Option, Redacted, Result, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { AdminToken } from "./AdminToken.ts"
@@ -20,7 +20,7 @@ export const layer = Layer.effect(
       session: Effect.fnUntraced(function*(handler, { credential }) {
         if (Redacted.value(credential) === "") return yield* new NotSignedIn()
         const session = yield* Effect.result(orUnavailable(sessions.find(credential)))
-        // an answer: after a failure the token is asked for, and what is told is that nobody is signed in
+        // a response, because after a failure Effect would try the token and report `NotSignedIn`
         if (Result.isFailure(session)) return unavailable
         if (Option.isNone(session.success)) return yield* new NotSignedIn()
         const { expiresAt, id, name } = session.success.value

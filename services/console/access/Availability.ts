@@ -1,12 +1,12 @@
-/** What an administrator is told where NATS does not do what was asked. */
+/** Turns failures and timeouts of NATS into `Unavailable`. */
 import { type Duration, Effect, Predicate } from "effect"
 import type { JetStreamFailed } from "../../../shared/nats/JetStream.ts"
 import { Unavailable } from "../api/Errors.ts"
 
-/** For what reads counters: there is a record for each key and day, and some ten thousand are read in a second. */
+/** Timeout for reading usage counters. There is a record per key and day; about 10,000 are read per second. */
 export const whileCounting: Duration.Input = "30 seconds"
 
-/** The cause is for the log; a question that is not answered in time is the same as a refusal. */
+/** Fails with `Unavailable` if NATS fails or `duration` elapses. Logs the cause of a failure. */
 export const orUnavailable = <A, E, R>(
   effect: Effect.Effect<A, E | JetStreamFailed, R>,
   duration: Duration.Input = "5 seconds"
@@ -17,7 +17,7 @@ export const orUnavailable = <A, E, R>(
       isJetStreamFailed,
       (error) =>
         Effect.andThen(
-          Effect.logWarning("NATS did not do what the console asked of it", { detail: error.message }),
+          Effect.logWarning("NATS failed on a request of the console", { detail: error.message }),
           new Unavailable()
         )
     )

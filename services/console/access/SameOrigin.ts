@@ -1,23 +1,23 @@
 /**
- * Refuses what other sites make a browser send. The cookie is already `SameSite=Strict`; but other ports of one host are
- * the same site, so what changes something has to carry a header that only our own pages can add.
+ * Rejects cross-site requests. The session cookie is `SameSite=Strict`, but other ports of a host count as the same site.
+ * Requests that change something must therefore carry a header that only the console's own pages can add.
  */
 import { Effect } from "effect"
 import { type Headers, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { pageHeader } from "../api/Admin.ts"
 import * as PublicAddress from "./PublicAddress.ts"
 
-/** Names of this machine for itself. A page elsewhere cannot take them on, as it could any other name (DNS rebinding). */
+/** Loopback names. Unlike any other name, another site cannot take them over (DNS rebinding). */
 const loopback = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/
 
-const refused = (message: string) => HttpServerResponse.jsonUnsafe({ _tag: "CrossSite", message }, { status: 403 })
+const rejected = (message: string) => HttpServerResponse.jsonUnsafe({ _tag: "CrossSite", message }, { status: 403 })
 
 const isSafe = (method: string): boolean => method === "GET" || method === "HEAD"
 
 const hostOf = (origin: string): string | undefined => URL.canParse(origin) ? new URL(origin).host : undefined
 
-/** Whether a browser says that the request comes from elsewhere. Programs that are no browsers say nothing. */
-const comesFromElsewhere = (headers: Headers.Headers, hosts: ReadonlyArray<string | undefined>): boolean => {
+/** Whether the browser's headers show another origin. Other programs send no such headers. */
+const isCrossOrigin = (headers: Headers.Headers, hosts: ReadonlyArray<string | undefined>): boolean => {
   const site = headers["sec-fetch-site"]
   if (site !== undefined && site !== "same-origin" && site !== "none") return true
   const origin = headers["origin"]
@@ -34,14 +34,14 @@ export const layer = HttpRouter.middleware(
       Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers, method, url }) => {
         const path = url.split("?")[0] ?? ""
         if (!isOurs(headers["host"] ?? "")) {
-          return Effect.succeed(refused("The console is not known by this name: set CONSOLE_PUBLIC_URL to its address"))
+          return Effect.succeed(rejected("Unknown host name. Set CONSOLE_PUBLIC_URL to the console's public URL"))
         }
-        // a link from elsewhere may lead to a page, which shows nothing without a session
+        // other sites may link to a page, which shows nothing without a session
         if (isSafe(method) && !path.startsWith("/api/") && !path.startsWith("/gateway/")) return handler
-        if (comesFromElsewhere(headers, hosts)) return Effect.succeed(refused("The request comes from another site"))
-        // a bearer is nothing that a browser adds by itself
+        if (isCrossOrigin(headers, hosts)) return Effect.succeed(rejected("The request comes from another site"))
+        // browsers never add a bearer token on their own
         if (!isSafe(method) && headers["authorization"] === undefined && headers[pageHeader] === undefined) {
-          return Effect.succeed(refused(`The header ${pageHeader} is missing, and so is an admin token`))
+          return Effect.succeed(rejected(`Send the header ${pageHeader} or the admin token as a bearer token`))
         }
         return handler
       })

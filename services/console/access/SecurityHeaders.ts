@@ -1,12 +1,12 @@
 /**
- * What every answer tells browsers: run nothing but our own files, be framed by nobody, keep nothing, guess nothing.
- * Requests that no handler answers are answered here, so that this holds for them too.
+ * Security headers on every response: only our own files run, no framing, no caching, no content sniffing. Unmatched and
+ * failed requests are answered here, so that their responses carry the headers too.
  */
 import { Cause, Effect, Schema } from "effect"
 import { HttpRouter, HttpServerError, HttpServerResponse } from "effect/http"
 import { NotFound } from "../api/Errors.ts"
 
-/** `nonce` lets those `<style>` elements through that our own scripts add with it. */
+/** `nonce` allows the `<style>` elements that our own scripts add with it. */
 export const contentSecurityPolicy = (nonce?: string): string =>
   [
     "default-src 'none'",
@@ -30,7 +30,7 @@ const headers = {
   "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=()"
 }
 
-/** Where a handler has said something of its own, that stands. */
+/** A handler's own headers take precedence over these. */
 const defaults = { "content-security-policy": contentSecurityPolicy(), "cache-control": "no-store" }
 
 const plain = (status: number, _tag: string, message: string) =>
@@ -38,10 +38,10 @@ const plain = (status: number, _tag: string, message: string) =>
 
 export const notFound = HttpServerResponse.jsonUnsafe(Schema.encodeSync(NotFound)(new NotFound()), { status: 404 })
 
-const unreadable = plain(400, "Unreadable", "The request cannot be read, or is too large")
+const unreadable = plain(400, "Unreadable", "The request is unreadable or too large")
 
 const unanswered = <E>(cause: Cause.Cause<E>): Effect.Effect<HttpServerResponse.HttpServerResponse, E> => {
-  // what the platform itself refuses comes as a failure, or through an endpoint as a defect
+  // rejections by the platform are failures, or defects inside an endpoint
   const failure = Cause.squash(cause)
   if (HttpServerError.isHttpServerError(failure)) {
     if (failure.reason._tag === "RouteNotFound") return Effect.succeed(notFound)
@@ -49,8 +49,8 @@ const unanswered = <E>(cause: Cause.Cause<E>): Effect.Effect<HttpServerResponse.
   }
   if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
   return Effect.as(
-    Effect.logError("request failed by a mistake of ours", cause),
-    plain(500, "InternalError", "The console failed on this request: its log says why")
+    Effect.logError("request failed because of a defect in the console", cause),
+    plain(500, "InternalError", "Internal error. The console's log has the cause")
   )
 }
 

@@ -1,6 +1,6 @@
 /**
- * Who is signed in. The browser holds a signed cookie, NATS a record: the cookie cannot be made up, and is worth nothing
- * once the record is gone, by signing out or by age.
+ * Sessions of administrators: a signed cookie in the browser and a record in NATS. The signature prevents forgery, and the
+ * cookie is invalid once the record is deleted by sign-out or expiry.
  */
 import { Clock, Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto"
@@ -11,7 +11,7 @@ import * as GatewaySecret from "../../../shared/keys/GatewaySecret.ts"
 import { AdminToken } from "./AdminToken.ts"
 
 const Session = Schema.Struct({
-  /** Names the session in the log of changes; the cookie cannot be told from it. */
+  /** Public: the cookie cannot be derived from it. */
   id: Schema.String,
   name: Schema.String,
   expiresAt: Schema.DateTimeUtcFromString
@@ -21,15 +21,15 @@ export type Session = typeof Session.Type
 const encode = Schema.encodeSync(Schema.fromJsonString(Session))
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Session))
 
-/** How long a session lasts, in milliseconds. */
+/** Lifetime of a session. */
 export const lifetimeMs = buckets.consoleSessions.ttlMs
 
 export class Sessions extends Context.Service<Sessions, {
-  /** Begins a session. The cookie's value can be read from the result only. */
+  /** Starts a session. Only this result contains the cookie's value. */
   readonly begin: (
     name: string
   ) => Effect.Effect<{ readonly session: Session; readonly cookie: Redacted.Redacted }, JetStreamFailed>
-  /** Whose cookie this is, if anybody's. */
+  /** The session of a valid cookie. */
   readonly find: (cookie: Redacted.Redacted) => Effect.Effect<Option.Option<Session>, JetStreamFailed>
   readonly end: (session: { readonly id: string }) => Effect.Effect<void, JetStreamFailed>
 }>()("services/console/Sessions") {
@@ -38,7 +38,7 @@ export class Sessions extends Context.Service<Sessions, {
     Sessions,
     Effect.gen(function*() {
       const key = Redacted.value(yield* GatewaySecret.deriveKey("console-session"))
-      // another token ends the sessions that the old one began
+      // a new admin token invalidates the sessions of the old one
       const { fingerprint } = yield* AdminToken
       const bucket = yield* openBucket(buckets.consoleSessions).pipe(
         Effect.retry(whileJetStreamFails)
@@ -68,5 +68,5 @@ export class Sessions extends Context.Service<Sessions, {
   )
 }
 
-/** 24 random bytes, seconds since the epoch, the signature of both. */
+/** 24 random bytes, the expiry in seconds since the epoch, and the signature of both. */
 const pattern = /^(([\w-]{32})\.(\d{1,12}))\.([\w-]{43})$/

@@ -1,8 +1,8 @@
-/** A word that a request has to bring. To compare one that is nearly right takes as long as any other. */
+/** Secret tokens, compared in constant time. */
 import { Config, Effect, Option, Redacted, Schema } from "effect"
 import { hash, timingSafeEqual } from "node:crypto"
 
-/** A token is missing, or too short to be one. */
+/** A token is missing or too short. */
 export class TokenUnusable extends Schema.TaggedError<TokenUnusable>()("TokenUnusable", { variable: Schema.String }) {
   override get message() {
     return `${this.variable} must be set to ${minimumLength} or more random characters`
@@ -19,7 +19,7 @@ const minimumLength = 24
 
 const digest = (text: string): Buffer => hash("sha256", text, "buffer")
 
-/** The token that the variable holds; none where it is not set, or empty. */
+/** Reads a token from an environment variable; none if it is unset or empty. */
 export const configured = Effect.fnUntraced(function*(variable: string) {
   const text = yield* Config.Redacted(variable).pipe(Config.withDefault(Redacted.make("")), Effect.map(Redacted.value))
   if (text === "") return Option.none<Token>()

@@ -1,20 +1,20 @@
-/** Who may use the admin API: whoever signed in with the admin token, or sends it with the request. */
+/** Authentication of the admin API: by a session cookie, or by the admin token as a bearer token. */
 import { Context, Schema } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import { NotSignedIn, TooManyAttempts, Unavailable } from "./Errors.ts"
 
 export const cookieName = "gateway_console"
 
-/** Has to be on every request of a page: no form of another site can send it. */
+/** Required on every request from a page. A form on another site cannot send it. */
 export const pageHeader = "x-gateway-console"
 
-/** The API key that the playground uses. */
+/** Carries the playground's API key. */
 export const keyHeader = "x-gateway-key"
 
 export const AdminView = Schema.Struct({
-  /** As given at sign-in. It names whoever it was in the log of changes, and proves nothing. */
+  /** The unverified name given at sign-in. The audit log shows it. */
   name: Schema.String,
-  /** `null` for a request that brought the token itself. */
+  /** `null` if the request carried the token itself. */
   session: Schema.NullOr(Schema.Struct({ id: Schema.String, expiresAt: Schema.DateTimeUtcFromString }))
 })
 export type AdminView = typeof AdminView.Type

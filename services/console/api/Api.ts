@@ -1,4 +1,4 @@
-/** The admin API as one value: the server, the client of the web app and the OpenAPI document are derived from it. */
+/** The admin API. The server, the web app's client and the OpenAPI document are derived from it. */
 import { HttpApi, HttpApiMiddleware, OpenApi } from "effect/http-api"
 import { FleetApi } from "./Fleet.ts"
 import { KeysApi } from "./Keys.ts"

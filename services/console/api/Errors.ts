@@ -1,10 +1,10 @@
-/** What the admin API can refuse, with the status of each. */
+/** Errors of the admin API with their HTTP statuses. */
 import { Effect, Schema } from "effect"
 
-/** The longest id in a path. The router takes much longer ones, so that they are refused by name. */
+/** Maximum length of an id in a path. The router accepts longer ones, so that the schema rejects them with a clear error. */
 export const maxIdLength = 128
 
-/** The message of an error, which is the same for every one of its kind. */
+/** A `message` field with the same text in every error of a class. */
 export const saying = (text: string) => ({
   message: Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed(text)))
 })
@@ -17,26 +17,26 @@ export class NotSignedIn extends Schema.TaggedError<NotSignedIn>()(
 
 export class TokenWrong extends Schema.TaggedError<TokenWrong>()(
   "TokenWrong",
-  saying("This is not the admin token: it is what CONSOLE_ADMIN_TOKEN holds"),
+  saying("Invalid admin token. It is the value of CONSOLE_ADMIN_TOKEN"),
   { httpApiStatus: 401 }
 ) {}
 
-/** One more wrong token after too many. The right one is never answered with this. */
+/** The token is wrong, and too many wrong tokens came before it. The right token never fails with this error. */
 export class TooManyAttempts extends Schema.TaggedError<TooManyAttempts>()("TooManyAttempts", {
-  ...saying("This is not the admin token, and too many wrong ones were sent: the right one is accepted at any time"),
+  ...saying("Invalid admin token, after too many invalid ones. The right token is accepted at any time"),
   retryAfterMs: Schema.Finite
 }, { httpApiStatus: 429 }) {}
 
-/** No route has this path. An id that is empty or holds a slash leads nowhere, too. */
+/** No route has this path. Ids that are empty or contain a slash match no route either. */
 export class NotFound extends Schema.TaggedError<NotFound>()(
   "NotFound",
-  saying("There is nothing here"),
+  saying("Not found. The paths of the admin API are listed at /api/openapi.json"),
   { httpApiStatus: 404 }
 ) {}
 
-/** What the console shows lies in NATS, which does not answer. */
+/** NATS, which stores the console's data, does not answer. */
 export class Unavailable extends Schema.TaggedError<Unavailable>()(
   "Unavailable",
-  saying("NATS, where the console reads and writes, does not answer just now: try again"),
+  saying("NATS, which stores the console's data, does not answer. Try again"),
   { httpApiStatus: 503 }
 ) {}

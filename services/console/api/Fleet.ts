@@ -1,4 +1,4 @@
-/** `/api/models` and `/api/fleet`: what the catalogue offers, and what the processes behind it are doing just now. */
+/** `/api/models` and `/api/fleet`: the catalogue, and the current state of queues and processes. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { workloads } from "../../../shared/contract/Operation.ts"
@@ -7,7 +7,7 @@ import { Unavailable } from "./Errors.ts"
 
 const Workload = Schema.Literals(workloads)
 
-/** How many workers see the circuit of a model at a provider in which state. */
+/** Number of workers per state of the circuit breaker of one provider and model. */
 export const Circuits = Schema.Struct({ closed: Schema.Int, halfOpen: Schema.Int, open: Schema.Int })
 export type Circuits = typeof Circuits.Type
 
@@ -17,7 +17,7 @@ export const TargetView = Schema.Struct({
   model: Schema.String,
   weight: Schema.Finite,
   priority: Schema.Int,
-  /** `null` where no worker has called it yet. */
+  /** `null` if no worker has called the target yet. */
   circuits: Schema.NullOr(Circuits)
 })
 export type TargetView = typeof TargetView.Type
@@ -27,7 +27,7 @@ export const ModelView = Schema.Struct({
   workload: Workload,
   pool: Schema.String,
   targets: Schema.Array(TargetView),
-  /** Workers of its pool that take jobs now. */
+  /** Ready workers of the model's pool. */
   workers: Schema.Int
 })
 export type ModelView = typeof ModelView.Type
@@ -35,14 +35,14 @@ export type ModelView = typeof ModelView.Type
 export const ProviderView = Schema.Struct({
   name: Schema.String,
   protocol: Schema.String,
-  /** Without whatever in it might be secret; `null` where the catalogue names none, as of built-in engines. */
+  /** Without possible secrets; `null` if the catalogue has no URL, for example for built-in engines. */
   baseUrl: Schema.NullOr(Schema.String),
   hasApiKey: Schema.Boolean,
   /** `always` or `neverSent`; see the catalogue. */
   redispatch: Schema.String,
-  /** What the catalogue allows, by the names that it uses. */
+  /** Limits by their names in the catalogue. */
   limits: Schema.Record(Schema.String, Schema.Union([Schema.Finite, Schema.Boolean])),
-  /** Calls of all workers since their start, by outcome: `success` or the error's tag. */
+  /** Calls by all workers since their start, by outcome: `success` or the error's tag. */
   calls: Schema.Record(Schema.String, Schema.Finite)
 })
 export type ProviderView = typeof ProviderView.Type
@@ -56,14 +56,14 @@ export type CatalogueView = typeof CatalogueView.Type
 export const QueueView = Schema.Struct({
   workload: Workload,
   pool: Schema.String,
-  /** Held back in ingress processes until the queue has room. */
+  /** Jobs that ingress replicas hold until the queue has room. */
   waiting: Schema.Int,
-  /** In the queue, not given to a worker. */
+  /** Jobs in the queue, not yet delivered to a worker. */
   pending: Schema.Int,
-  /** In the hands of workers. */
+  /** Jobs delivered to workers and not yet acknowledged. */
   ackPending: Schema.Int,
   redelivered: Schema.Int,
-  /** How long the oldest of these has been in the queue, in milliseconds. */
+  /** Age of the oldest job in the queue, in milliseconds. */
   oldestMs: Schema.NullOr(Schema.Finite),
   slots: Schema.Int,
   inFlight: Schema.Int,
@@ -77,7 +77,7 @@ export const ProcessView = Schema.Struct({
   host: Schema.String,
   pid: Schema.Int,
   startedAt: Schema.DateTimeUtcFromString,
-  /** `silent`: answered within the last minutes, but not now: ended, frozen or cut off. */
+  /** `silent`: answered within the last minute but not now, because it was killed, froze or lost its connection. */
   state: Schema.Literals(["starting", "ready", "draining", "silent"]),
   pool: Schema.NullOr(Schema.String),
   /** `null` for an ingress. */
@@ -96,11 +96,11 @@ export type FleetView = typeof FleetView.Type
 export class FleetApi extends HttpApiGroup.make("fleet")
   .add(
     HttpApiEndpoint.get("catalogue", "/api/models", { success: CatalogueView, error: Unavailable })
-      .annotate(OpenApi.Summary, "The models, their targets, the providers, and how they are")
+      .annotate(OpenApi.Summary, "List models, their targets, and providers with their health")
   )
   .add(
     HttpApiEndpoint.get("live", "/api/fleet", { success: FleetView, error: Unavailable })
-      .annotate(OpenApi.Summary, "The queues and the processes as they are at this moment")
+      .annotate(OpenApi.Summary, "Get the current state of queues and processes")
   )
   .middleware(Admin)
 {}

@@ -1,4 +1,4 @@
-/** `/api/keys`: the API keys, and who changed them. A key's secret is in the answer to its creation, and nowhere else. */
+/** `/api/keys`: API keys and their audit log. Only the response to a key's creation contains its secret. */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyChange } from "../../../shared/keys/KeyChange.ts"
@@ -8,7 +8,7 @@ import { Admin } from "./Admin.ts"
 import { maxIdLength, NotFound, saying, Unavailable } from "./Errors.ts"
 
 export class KeyUnknown extends Schema.TaggedError<KeyUnknown>()("KeyUnknown", {
-  ...saying("There is no such key, or not any more"),
+  ...saying("Key not found: it does not exist or was revoked"),
   id: Schema.String
 }, { httpApiStatus: 404 }) {}
 
@@ -21,9 +21,9 @@ const KeyRecord = Schema.Struct({
 
 export const KeyView = Schema.Struct({
   ...KeyRecord.fields,
-  /** The last day (UTC) on which it was used, of the last three months. */
+  /** The last day (UTC) with a request; `null` if there was none in the last 90 days. */
   lastUsedOn: Schema.NullOr(Schema.String),
-  /** Since the beginning of the month (UTC). */
+  /** Since the start of the calendar month (UTC). */
   requestsThisMonth: Schema.Finite,
   spentThisMonthUsd: Schema.Finite
 })
@@ -31,7 +31,7 @@ export type KeyView = typeof KeyView.Type
 
 const NewKey = Schema.Struct({
   key: KeyRecord,
-  /** The key itself. It is not stored and cannot be asked for again. */
+  /** The secret. It is not stored, so it cannot be retrieved later. */
   secret: Schema.String
 })
 
@@ -40,14 +40,14 @@ const byId = { params: { id: KeyId.check(Schema.isMaxLength(maxIdLength)) } }
 export class KeysApi extends HttpApiGroup.make("keys")
   .add(
     HttpApiEndpoint.get("list", "/api/keys", { success: Schema.Array(KeyView), error: Unavailable })
-      .annotate(OpenApi.Summary, "All keys, without their secrets, and how much they are used")
+      .annotate(OpenApi.Summary, "List keys and their usage, without secrets")
   )
   .add(
     HttpApiEndpoint.post("create", "/api/keys", {
       payload: KeySettings,
       success: NewKey.pipe(HttpApiSchema.status(201)),
       error: Unavailable
-    }).annotate(OpenApi.Summary, "Make a key: the only answer that holds its secret")
+    }).annotate(OpenApi.Summary, "Create a key. Only this response contains its secret")
   )
   .add(
     HttpApiEndpoint.patch("edit", "/api/keys/:id", {
@@ -55,17 +55,17 @@ export class KeysApi extends HttpApiGroup.make("keys")
       payload: KeyChanges,
       success: KeyRecord,
       error: [KeyUnknown, NotFound, Unavailable]
-    }).annotate(OpenApi.Summary, "Change some settings of a key, at once for every process")
+    }).annotate(OpenApi.Summary, "Change settings of a key, with immediate effect on every process")
   )
   .add(
     HttpApiEndpoint.delete("revoke", "/api/keys/:id", { ...byId, error: [KeyUnknown, NotFound, Unavailable] })
-      .annotate(OpenApi.Summary, "End a key for good")
+      .annotate(OpenApi.Summary, "Revoke a key permanently")
   )
   .add(
     HttpApiEndpoint.get("changes", "/api/key-changes", { success: Schema.Array(KeyChange), error: Unavailable })
-      .annotate(OpenApi.Summary, "The latest changes of keys: who, what and when")
+      .annotate(OpenApi.Summary, "List the latest changes to keys: who, what and when")
   )
   .middleware(Admin)
-  // a limit that is misspelt would be a key without one
+  // a misspelt limit would otherwise create a key without that limit
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" })
 {}

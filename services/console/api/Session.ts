@@ -1,4 +1,4 @@
-/** `/api/session`: to sign in, to be recognised, to sign out. */
+/** `/api/session`: sign-in, the current session, sign-out. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Admin, AdminView } from "./Admin.ts"
@@ -6,13 +6,13 @@ import { TokenWrong, TooManyAttempts, Unavailable } from "./Errors.ts"
 
 export const SignIn = Schema.Struct({
   token: Schema.NonEmptyString.check(Schema.isMaxLength(1_024)),
-  /** Who it is, for the log of changes. */
+  /** Name for the audit log. */
   name: Schema.optionalKey(Schema.NonEmptyString.check(Schema.isMaxLength(80)))
 })
 
 export const SessionView = Schema.Struct({
   ...AdminView.fields,
-  /** The gateway's root, as its clients know it. */
+  /** The gateway's base URL for clients. */
   gatewayUrl: Schema.String
 })
 export type SessionView = typeof SessionView.Type
@@ -21,17 +21,17 @@ export class SessionApi extends HttpApiGroup.make("session")
   .add(
     HttpApiEndpoint.get("current", "/api/session", { success: SessionView })
       .middleware(Admin)
-      .annotate(OpenApi.Summary, "Who is signed in")
+      .annotate(OpenApi.Summary, "Get the current session")
   )
   .add(
     HttpApiEndpoint.delete("signOut", "/api/session", {})
       .middleware(Admin)
-      .annotate(OpenApi.Summary, "Sign out: the session is over, wherever its cookie may be")
+      .annotate(OpenApi.Summary, "Sign out. Every copy of the session's cookie becomes invalid")
   )
   .add(
     HttpApiEndpoint.post("signIn", "/api/session", {
       payload: SignIn,
       error: [TokenWrong, TooManyAttempts, Unavailable]
-    }).annotate(OpenApi.Summary, "Sign in with the admin token: sets the session's cookie")
+    }).annotate(OpenApi.Summary, "Sign in with the admin token. Sets the session cookie")
   )
 {}

@@ -1,25 +1,25 @@
-/** `/api/traces`: what happened to one request on its way, where the console keeps that. */
+/** `/api/traces`: traces of single requests, if the console keeps traces. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { StoredSpan } from "../../../shared/telemetry/StoredSpan.ts"
 import { Admin } from "./Admin.ts"
 import { maxIdLength, NotFound, saying } from "./Errors.ts"
 
-/** What the attributes of spans are called. */
+/** Names of span attributes. */
 export { name as attribute } from "../../../shared/telemetry/Attributes.ts"
 
 export type SpanView = StoredSpan
 
 export class TraceUnknown extends Schema.TaggedError<TraceUnknown>()(
   "TraceUnknown",
-  saying("No trace is known by this id, or not any more"),
+  saying("Trace not found: the id is unknown, or the trace was evicted"),
   { httpApiStatus: 404 }
 ) {}
 
-/** The services send their traces to a collector. */
+/** The services send their traces to a collector instead. */
 export class TracesElsewhere extends Schema.TaggedError<TracesElsewhere>()(
   "TracesElsewhere",
-  saying("This console keeps no traces: a collector does"),
+  saying("This console keeps no traces. Look for the trace in your collector"),
   { httpApiStatus: 404 }
 ) {}
 
@@ -31,7 +31,7 @@ export class TracesApi extends HttpApiGroup.make("traces")
       error: [TraceUnknown, TracesElsewhere, NotFound]
     }).annotate(
       OpenApi.Summary,
-      "The spans of a request, by its x-request-id or the id of its usage event, or of a whole trace by its id"
+      "Get the spans of a request by its x-request-id or usage event id, or of a trace by its trace id"
     )
   )
   .middleware(Admin)

@@ -1,4 +1,4 @@
-/** `/api/usage` and `/api/requests`: what was asked of the models, as sums and one by one. */
+/** `/api/usage` and `/api/requests`: usage totals, and the latest requests. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { UsageEvent } from "../../../shared/usage/UsageEvent.ts"
@@ -12,18 +12,18 @@ export class UsageApi extends HttpApiGroup.make("usage")
       query: UsageQuery,
       success: Schema.Array(UsageRow),
       error: Unavailable
-    }).annotate(OpenApi.Summary, "What was used, grouped by key, model, operation or day, or several of these")
+    }).annotate(OpenApi.Summary, "Get usage grouped by key, model, operation or day, or several of these")
   )
   .add(
     HttpApiEndpoint.get("csv", "/api/usage.csv", {
       query: UsageQuery,
       success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/csv" })),
       error: Unavailable
-    }).annotate(OpenApi.Summary, "The same as a file")
+    }).annotate(OpenApi.Summary, "Get the same usage as a CSV file")
   )
   .add(
     HttpApiEndpoint.get("requests", "/api/requests", { success: Schema.Array(UsageEvent), error: Unavailable })
-      .annotate(OpenApi.Summary, "The latest requests that have ended, the newest first")
+      .annotate(OpenApi.Summary, "List the latest completed requests, newest first")
   )
   .middleware(Admin)
 {}

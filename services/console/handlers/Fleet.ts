@@ -1,11 +1,11 @@
-/** The processes that answer, and for a while those that did and do not any more. */
+/** The gateway's processes, including those that recently stopped answering. */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { JetStreamFailed } from "../../../shared/nats/JetStream.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import * as Presence from "../../../shared/bus/provision/Presence.ts"
 
-/** How long a process that fell silent is still shown, in milliseconds. */
-const rememberedMs = 60_000
+/** How long a silent process stays listed. */
+const retentionMs = 60_000
 
 export interface Seen {
   readonly process: Presence.ProcessState
@@ -19,17 +19,17 @@ export class Fleet extends Context.Service<Fleet, {
     Fleet,
     Effect.gen(function*() {
       const nats = yield* Nats
-      const remembered = new Map<string, { readonly process: Presence.ProcessState; readonly at: number }>()
+      const known = new Map<string, { readonly process: Presence.ProcessState; readonly at: number }>()
       return Fleet.of({
         look: Effect.gen(function*() {
           const answers = yield* Presence.ask
           const now = yield* Clock.currentTimeMillis
-          for (const process of answers) remembered.set(process.id, { process, at: now })
-          for (const [id, { at, process }] of remembered) {
-            // one that said good-bye is not missed
-            if (now - at > (process.state === "draining" ? 0 : rememberedMs)) remembered.delete(id)
+          for (const process of answers) known.set(process.id, { process, at: now })
+          for (const [id, { at, process }] of known) {
+            // a process that drained is expected to be gone
+            if (now - at > (process.state === "draining" ? 0 : retentionMs)) known.delete(id)
           }
-          return [...remembered.values()].map(({ at, process }) => ({ process, isSilent: at !== now }))
+          return [...known.values()].map(({ at, process }) => ({ process, isSilent: at !== now }))
         }).pipe(Effect.provideService(Nats, nats))
       })
     })

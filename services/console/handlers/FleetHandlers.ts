@@ -1,4 +1,4 @@
-/** What the catalogue offers, and what the processes behind it are doing just now. */
+/** Handlers of `/api/models` and `/api/fleet`. */
 import { Clock, DateTime, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { ProcessState } from "../../../shared/bus/provision/Presence.ts"
@@ -14,7 +14,7 @@ import { Fleet, type Seen } from "./Fleet.ts"
 const living = (seen: ReadonlyArray<Seen>): ReadonlyArray<ProcessState> =>
   seen.flatMap(({ isSilent, process }) => isSilent ? [] : [process])
 
-/** The workers of a pool that answer. */
+/** The answering workers of a pool. */
 const workersOf = (processes: ReadonlyArray<ProcessState>, workload: string, pool: string) =>
   processes.filter(({ work }) => work?.workload === workload && work.pool === pool)
 

@@ -1,6 +1,6 @@
 /**
- * `/gateway/…`: the way of the playground to the ingress, so that pages need to reach nothing but the console. Whoever
- * is signed in may use it, with an API key of the gateway, which is passed on and not kept.
+ * `/gateway/…`: the playground's proxy to the ingress, so that browsers need to reach only the console. It requires a session
+ * and a gateway API key. The key is forwarded and not stored.
  */
 import { ByteSize, Config, Effect, Layer, Option, Redacted } from "effect"
 import {
@@ -21,18 +21,18 @@ const prefix = "/gateway"
 const methods = ["GET", "POST", "DELETE"] as const
 type Method = typeof methods[number]
 
-/** What of the ingress is reached this way: the API, and not its health or metrics. */
+/** Forwarded paths: the API, but not health or metrics. */
 const reachable = /^\/(?:v1|v1beta|v2)\//
 
-/** As much as the ingress itself takes: 32 MiB. */
+/** The ingress's own limit: 32 MiB. */
 const maxBodyBytes = 32 * 1024 * 1024
 
-const sentOn = ["content-type", "accept", "range", "vendor-version", "idempotency-key"]
+const requestHeaders = ["content-type", "accept", "range", "vendor-version", "idempotency-key"]
 
-const sentBack =
+const responseHeaders =
   /^(?:content-type|content-range|accept-ranges|retry-after|x-request-id|x-translation-warnings|x-ratelimit-.*)$/
 
-/** What comes back was made by a model: it is data for the page that asked, and never a page itself. */
+/** Model output is data for the playground: browsers must never render it as a page of its own. */
 const asData = {
   "content-security-policy": "default-src 'none'; sandbox",
   "content-disposition": "attachment"
@@ -44,12 +44,12 @@ const pick = (headers: Headers.Headers, wanted: (name: string) => boolean): Reco
 const refusal = (status: number, type: string, message: string) =>
   HttpServerResponse.jsonUnsafe({ error: { message, type, param: null, code: null } }, { status })
 
-/** The address at the ingress; `undefined` for one that is not reached this way. */
+/** The URL at the ingress; `undefined` for paths that are not forwarded. */
 export const target = (gateway: URL, url: string): URL | undefined => {
   const base = gateway.pathname.replace(/\/$/, "")
   const text = `${gateway.origin}${base}${url.slice(prefix.length)}`
   if (!URL.canParse(text)) return undefined
-  // parsed, for a path may lead out of what it seems to be in
+  // check the parsed URL, because a raw path can leave its folder with `..`
   const parsed = new URL(text)
   const isReachable = parsed.pathname.startsWith(base) && reachable.test(parsed.pathname.slice(base.length))
   return isReachable && parsed.origin === gateway.origin ? parsed : undefined
@@ -65,21 +65,23 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
 
   const forward = Effect.fnUntraced(function*(method: Method, request: HttpServerRequest.HttpServerRequest) {
     const session = yield* sessions.find(Redacted.make(request.cookies[cookieName] ?? ""))
-    if (Option.isNone(session)) return refusal(401, "authentication_error", "Sign in to the console first")
+    if (Option.isNone(session)) return refusal(401, "authentication_error", "Not signed in. Sign in to the console")
     const url = target(gateway, request.url)
-    if (url === undefined) return refusal(404, "not_found_error", "The playground does not lead there")
+    if (url === undefined) {
+      return refusal(404, "not_found_error", "Not found. The playground forwards only paths of the API")
+    }
     const { [keyHeader]: key, ...headers } = request.headers
     const body = method === "POST" ? new Uint8Array(yield* request.arrayBuffer) : undefined
     const sent = HttpClientRequest.make(method)(url, {
       headers: {
-        ...pick(headers, (name) => sentOn.includes(name)),
+        ...pick(headers, (name) => requestHeaders.includes(name)),
         ...(key === undefined ? {} : { authorization: `Bearer ${key}` })
       }
     }).pipe((sent) => body === undefined ? sent : HttpClientRequest.bodyUint8Array(sent, body, headers["content-type"]))
     const answer = yield* client.execute(sent)
     return HttpServerResponse.stream(answer.stream, {
       status: answer.status,
-      headers: { ...pick(answer.headers, (name) => sentBack.test(name)), ...asData }
+      headers: { ...pick(answer.headers, (name) => responseHeaders.test(name)), ...asData }
     })
   })
 
@@ -90,11 +92,18 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
         Effect.catchTags({
           JetStreamFailed: () =>
             Effect.succeed(
-              refusal(503, "overloaded_error", "NATS, which knows the sessions, does not answer just now: try again")
+              refusal(503, "overloaded_error", "NATS, which stores the sessions, does not answer. Try again")
             ),
-          HttpServerError: () => Effect.succeed(refusal(413, "invalid_request_error", "The request is too large")),
+          HttpServerError: () =>
+            Effect.succeed(refusal(413, "invalid_request_error", "The request is larger than 32 MiB")),
           HttpClientError: () =>
-            Effect.succeed(refusal(502, "upstream_error", `The gateway cannot be reached at ${gateway.origin}`))
+            Effect.succeed(
+              refusal(
+                502,
+                "upstream_error",
+                `The gateway does not answer at ${gateway.origin}. Check CONSOLE_GATEWAY_URL`
+              )
+            )
         })
       ))
   for (const method of methods) yield* router.add(method, `${prefix}/*`, handle(method))

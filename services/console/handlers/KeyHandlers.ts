@@ -1,4 +1,4 @@
-/** What an administrator does to API keys; each change is written down. */
+/** Handlers of `/api/keys`. Every change is written to the audit log. */
 import { DateTime, Effect, Redacted } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
@@ -10,10 +10,9 @@ import { KeyUnknown } from "../api/Keys.ts"
 import { orUnavailable, whileCounting } from "../access/Availability.ts"
 import { useOf } from "./KeyUse.ts"
 
-/** How far back it is looked for the last use of a key. */
-const lookedBackDays = 90
+/** How many days back to search for a key's last use. */
+const searchedDays = 90
 
-/** How many changes are shown. */
 const shownChanges = 100
 
 export const layer = HttpApiBuilder.group(
@@ -28,7 +27,7 @@ export const layer = HttpApiBuilder.group(
     const list = Effect.gen(function*() {
       const now = yield* DateTime.now
       const to = DateTime.formatIsoDateUtc(now)
-      const from = DateTime.formatIsoDateUtc(DateTime.subtract(now, { days: lookedBackDays }))
+      const from = DateTime.formatIsoDateUtc(DateTime.subtract(now, { days: searchedDays }))
       const keys = yield* store.list
       const thisMonth = yield* counters.query({ from: `${to.slice(0, 7)}-01`, to, by: "key" })
       const use = useOf(thisMonth, yield* counters.lastDays({ from, to }))

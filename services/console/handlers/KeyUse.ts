@@ -1,15 +1,15 @@
-/** How much each key has been used, from this month's rows of usage by key and the last day on which each was used. */
+/** Usage per key, from this month's usage rows by key and each key's last day of use. */
 import type { UsageRow } from "../../../shared/usage/UsageTable.ts"
 import type { KeyView } from "../api/Keys.ts"
 
 export type KeyUse = Pick<KeyView, "lastUsedOn" | "requestsThisMonth" | "spentThisMonthUsd">
 
-/** By the key's id. */
+/** Returns a lookup by key id. */
 export const useOf = (
   thisMonth: ReadonlyArray<UsageRow>,
   lastDays: ReadonlyMap<string, string>
 ): (id: string) => KeyUse => {
-  // once for all keys: there may be thousands
+  // indexed once, because there may be thousands of keys
   const rows = new Map(thisMonth.map((row) => [row.key, row]))
   return (id) => {
     const row = rows.get(id)

@@ -1,4 +1,4 @@
-/** To sign in, to be recognised, to sign out. */
+/** Handlers of `/api/session`. */
 import { Config, Effect, Redacted } from "effect"
 import { HttpEffect, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -11,7 +11,7 @@ import { orUnavailable } from "../access/Availability.ts"
 import * as PublicAddress from "../access/PublicAddress.ts"
 import { lifetimeMs, Sessions } from "../access/Sessions.ts"
 
-/** Reads `GATEWAY_PUBLIC_URL` (default `http://127.0.0.1:8080`) and what `PublicAddress` reads. */
+/** Reads `GATEWAY_PUBLIC_URL` (default `http://127.0.0.1:8080`) and `CONSOLE_PUBLIC_URL`. */
 export const layer = HttpApiBuilder.group(
   ConsoleApi,
   "session",

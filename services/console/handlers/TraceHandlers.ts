@@ -1,4 +1,4 @@
-/** What happened to one request on its way. */
+/** Handler of `/api/traces`. */
 import { Effect, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { ConsoleApi } from "../api/Api.ts"

@@ -1,4 +1,4 @@
-/** What was asked of the models, as sums and one by one. */
+/** Handlers of `/api/usage` and `/api/requests`. */
 import { Effect } from "effect"
 import { HttpEffect, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -7,7 +7,6 @@ import { ConsoleApi } from "../api/Api.ts"
 import { orUnavailable, whileCounting } from "../access/Availability.ts"
 import { RequestLog } from "./RequestLog.ts"
 
-/** How many requests are shown. */
 const shownRequests = 200
 
 export const layer = HttpApiBuilder.group(

@@ -1,16 +1,16 @@
 /**
- * The latest traces, kept in memory where services send theirs to the console, as `npm start` has them do. Elsewhere they
- * send them to a collector, and nothing is kept here.
+ * The latest traces, in memory, if the services send them to the console, as under `npm start`. In other deployments they
+ * go to a collector.
  */
 import { Context, Effect, Layer, Option } from "effect"
 import { SpanStore } from "../../../shared/telemetry/SpanStore.ts"
 import { configured, type Token } from "../access/Token.ts"
 
 export class Traces extends Context.Service<Traces, {
-  /** None where the console takes no traces. */
+  /** None if the console keeps no traces. */
   readonly kept: Option.Option<{ readonly store: SpanStore; readonly token: Token }>
 }>()("services/console/Traces") {
-  /** Reads `CONSOLE_OTLP_TOKEN`: what services have to send with their traces; without it none are taken. */
+  /** Reads `CONSOLE_OTLP_TOKEN`, which services must send with their traces. Without it, the console keeps none. */
   static readonly layer = Layer.effect(
     Traces,
     Effect.map(

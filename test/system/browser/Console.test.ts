@@ -138,7 +138,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     await shoot("sign-in")
     await page.getByLabel("Admin token").fill("not the admin token at all")
     await page.getByRole("button", { name: "Sign in" }).click()
-    await page.getByRole("alert").getByText("This is not the admin token").waitFor()
+    await page.getByRole("alert").getByText("Invalid admin token").waitFor()
     await page.getByLabel("Admin token").fill(testAdminToken)
     await page.getByLabel("Your name").fill("Ada")
     await page.getByRole("button", { name: "Sign in" }).click()

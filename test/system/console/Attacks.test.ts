@@ -314,7 +314,7 @@ describe("health and metrics", () => {
       const answer = await fetch(`${url}${path}`)
       assert.deepStrictEqual([answer.status, await answer.json()], [404, {
         _tag: "NotFound",
-        message: "There is nothing here"
+        message: "Not found. The paths of the admin API are listed at /api/openapi.json"
       }])
       assert.strictEqual((await fetch(`${healthUrl}${path}`)).status, 200, path)
     }

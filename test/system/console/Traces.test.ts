@@ -77,7 +77,7 @@ describe("the console's traces", () => {
     assert.deepStrictEqual({ status, ...body }, {
       status: 404,
       _tag: "TraceUnknown",
-      message: "No trace is known by this id, or not any more"
+      message: "Trace not found: the id is unknown, or the trace was evicted"
     })
     assert.strictEqual((await find(new ConsoleClient(Number(new URL(keeping.url).port)), "known")).status, 401)
   })
@@ -107,15 +107,15 @@ describe("the console's traces", () => {
   it("are refused where they are none, with what is wrong", async () => {
     const whole = JSON.stringify(traces("broken"))
     const wrong: ReadonlyArray<readonly [number, RegExp, string, Record<string, string>?]> = [
-      [400, /no OTLP trace/, ""],
-      [400, /no OTLP trace/, "not JSON"],
-      [400, /no OTLP trace/, whole.slice(0, -1)],
-      [400, /no OTLP trace/, "[]"],
-      [400, /no OTLP trace/, `{"resourceSpans":{}}`],
-      [400, /no OTLP trace/, whole.replace(`"kind":2`, `"kind":"server"`)],
+      [400, /Invalid OTLP trace/, ""],
+      [400, /Invalid OTLP trace/, "not JSON"],
+      [400, /Invalid OTLP trace/, whole.slice(0, -1)],
+      [400, /Invalid OTLP trace/, "[]"],
+      [400, /Invalid OTLP trace/, `{"resourceSpans":{}}`],
+      [400, /Invalid OTLP trace/, whole.replace(`"kind":2`, `"kind":"server"`)],
       [415, /http\/json/, whole, { "content-type": "application/x-protobuf" }],
       [415, /http\/json/, whole, { "content-type": "text/plain" }],
-      [415, /uncompressed/, whole, { "content-encoding": "gzip" }],
+      [415, /must not be compressed/, whole, { "content-encoding": "gzip" }],
       [413, /4 MiB/, " ".repeat(4 * 1024 * 1024 + 1)]
     ]
     for (const [status, message, body, headers] of wrong) {
@@ -132,7 +132,7 @@ describe("the console's traces", () => {
     assert.oneOf(status, [404, 405], JSON.stringify(body))
     assert.deepStrictEqual(await other.send<unknown>("GET", "/api/traces/elsewhere"), {
       status: 404,
-      body: { _tag: "TracesElsewhere", message: "This console keeps no traces: a collector does" }
+      body: { _tag: "TracesElsewhere", message: "This console keeps no traces. Look for the trace in your collector" }
     })
   })
 })
