@@ -1,4 +1,4 @@
-/** The web app: what surrounds every page, and which page is shown where. */
+/** The web app: its providers and routes. */
 import { Center, Loader, MantineProvider } from "@mantine/core"
 import { Notifications } from "@mantine/notifications"
 import { QueryClientProvider } from "@tanstack/react-query"

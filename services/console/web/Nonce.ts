@@ -1,7 +1,7 @@
-/** Lets the libraries add `<style>` elements, which the page's policy forbids to everybody who does not know its nonce. */
+/** The page's nonce, without which its content security policy blocks the `<style>` elements that libraries add. */
 import { setNonce } from "get-nonce"
 
 export const nonce = document.querySelector<HTMLMetaElement>("meta[property=csp-nonce]")?.nonce ?? ""
 
-// what keeps the page behind a dialog from scrolling asks this module
+// the library that locks scrolling behind dialogs reads its nonce from get-nonce
 setNonce(nonce)

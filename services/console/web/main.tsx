@@ -1,4 +1,4 @@
-/** Where the web app begins. */
+/** Entry point of the web app. */
 import "@fontsource-variable/inter"
 import "@mantine/core/styles.css"
 import "@mantine/charts/styles.css"

@@ -196,8 +196,8 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     await row.waitFor({ state: "detached" })
     await eventually(ask, (status) => status === 401, 1_000)
 
-    await page.getByRole("tab", { name: "Log of changes" }).click()
-    const log = page.getByRole("list", { name: "Changes of keys" }).getByRole("listitem").filter({
+    await page.getByRole("tab", { name: "Audit log" }).click()
+    const log = page.getByRole("list", { name: "Key changes" }).getByRole("listitem").filter({
       hasText: "browser test"
     })
     await log.first().getByText("Revoked").waitFor()
@@ -271,7 +271,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       20_000
     )
     await goTo("/usage", "Usage")
-    await page.getByRole("combobox", { name: "Divided" }).click()
+    await page.getByRole("combobox", { name: "Grouping" }).click()
     await page.getByRole("option", { name: "By key" }).click()
     const requests = page.getByRole("region", { name: "Requests" })
     await requests.getByText("counted").waitFor()
@@ -355,7 +355,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       await rows().nth(4).waitFor()
       await page.getByText("2 calls").waitFor()
       await page.goto(`${url}/requests?id=nobody-knows-it`)
-      await page.getByText("Nothing is known by this id").waitFor()
+      await page.getByText("Request not found").waitFor()
     })
 
     it("has no serious barrier, and is as wide as its window", async () => {
@@ -411,7 +411,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       assert.strictEqual(await page.title(), "Request · Model Gateway")
       assert.strictEqual(await page.locator("img[src=x]").count(), 0)
       await page.getByRole("link", { name: "its trace" }).click()
-      await page.getByText("Nothing is known by this id").waitFor()
+      await page.getByText("Request not found").waitFor()
     })
   })
 
@@ -473,7 +473,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       await choose("Chat")
       await page.getByLabel("API key").fill(`sk-gw-${"0".repeat(32)}`)
       await send()
-      await page.getByRole("alert").getByText("The gateway refused: 401").waitFor()
+      await page.getByRole("alert").getByText("The gateway rejected the request: 401").waitFor()
       await page.getByRole("tab", { name: "curl" }).click()
       const curl = await page.getByRole("region", { name: "The request for a terminal" }).innerText()
       assert.include(curl, `curl -sS '${gateway().url}/v1/chat/completions'`)
@@ -487,7 +487,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     const provider = (name: string) => page.getByRole("region", { name: `Provider ${name}`, exact: true })
     await provider("local").getByText("inside the workers").waitFor()
     await provider("free").getByText(gateway().provider.baseUrl).waitFor()
-    await provider("packaged").getByText("as its package has it").waitFor()
+    await provider("packaged").getByText("the default of its package").waitFor()
     await provider("packaged").getByText("from the catalogue").waitFor()
     assert.notInclude(await page.content(), "provider-secret")
   })
@@ -530,7 +530,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     }
     await goTo("/keys", "API Keys")
     for (const name of attacks) await page.getByRole("row").getByText(name, { exact: true }).waitFor()
-    await page.getByRole("tab", { name: "Log of changes" }).click()
+    await page.getByRole("tab", { name: "Audit log" }).click()
     await page.getByRole("listitem").filter({ hasText: attacks[0] ?? "" }).first().waitFor()
 
     await createKey("for hostile answers")

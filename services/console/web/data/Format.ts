@@ -1,4 +1,4 @@
-/** Numbers and times as people read them. */
+/** Formats numbers and times for display. */
 import { DateTime } from "effect"
 
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 })
@@ -11,6 +11,8 @@ const cents = new Intl.NumberFormat("en", {
   maximumSignificantDigits: 2,
   roundingPriority: "morePrecision"
 })
+const wholePercent = new Intl.NumberFormat("en", { style: "percent" })
+const tenthsOfPercent = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 })
 const dateAndTime = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" })
 const date = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" })
 const dayAndMonth = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" })
@@ -24,10 +26,10 @@ export const count = (value: number): string => whole.format(value)
 /** `1 request`, `2 requests`. */
 export const counted = (value: number, noun: string): string => `${count(value)} ${noun}${value === 1 ? "" : "s"}`
 
-/** Small sums keep the digits that make them more than nothing. */
+/** Amounts below one dollar keep at least two significant digits, so that they never show as zero. */
 export const money = (usd: number): string => usd !== 0 && Math.abs(usd) < 1 ? cents.format(usd) : dollars.format(usd)
 
-export const percent = (share: number): string => `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`
+export const percent = (share: number): string => (share < 0.1 ? tenthsOfPercent : wholePercent).format(share)
 
 export const milliseconds = (ms: number): string => {
   if (ms < 1_000) return `${Math.round(ms)} ms`
@@ -35,7 +37,7 @@ export const milliseconds = (ms: number): string => {
   return span(ms)
 }
 
-/** For comparing: three digits of what matters. */
+/** About three significant digits, for comparisons. */
 export const exact = (ms: number): string => {
   if (ms < 1) return `${ms.toFixed(ms === 0 ? 0 : 2)} ms`
   if (ms < 100) return `${Number(ms.toFixed(ms < 10 ? 2 : 1))} ms`

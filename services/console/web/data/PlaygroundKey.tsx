@@ -1,4 +1,4 @@
-/** The API key that the playground uses: in memory only, and gone with the page. */
+/** The playground's API key, kept only in the page's memory. */
 import { createContext, type ReactNode, useContext, useMemo, useState } from "react"
 
 interface Held {

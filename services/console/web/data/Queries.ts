@@ -1,11 +1,21 @@
-/** What the pages ask the admin API, and how often. */
+/** Queries and mutations of the admin API. */
 import { notifications } from "@mantine/notifications"
-import { MutationCache, QueryCache, QueryClient, useMutation, useQuery, useQueryClient } from "@tanstack/react-query"
+import {
+  keepPreviousData,
+  MutationCache,
+  QueryCache,
+  QueryClient,
+  type QueryKey,
+  useMutation,
+  useQuery,
+  type UseQueryOptions
+} from "@tanstack/react-query"
+import type { Effect } from "effect"
 import type { KeyChanges, KeySettings } from "../../../../shared/keys/KeySettings.ts"
 import type { UsageQuery } from "../../../../shared/usage/UsageTable.ts"
 import { call, client, isNotSignedIn, isTracedElsewhere, messageOf } from "./Client.ts"
 
-/** A session may end while a page is open: the next answer says so, and the sign-in takes the page's place. */
+/** Shows the sign-in page when the session has expired. */
 const onError = (error: unknown) => {
   if (isNotSignedIn(error)) queries.setQueryData(["session"], null)
 }
@@ -15,7 +25,7 @@ export const queries = new QueryClient({
   mutationCache: new MutationCache({
     onError: (error) => {
       onError(error)
-      notifications.show({ color: "red", title: "That did not work", message: messageOf(error) })
+      notifications.show({ color: "red", title: "Request failed", message: messageOf(error) })
     }
   }),
   defaultOptions: {
@@ -23,7 +33,7 @@ export const queries = new QueryClient({
   }
 })
 
-/** `null` where nobody is signed in. */
+/** `null` without a session. */
 export const useSession = () =>
   useQuery({
     queryKey: ["session"],
@@ -35,7 +45,7 @@ export const useSession = () =>
     staleTime: Number.POSITIVE_INFINITY
   })
 
-/** What one administrator has seen is nothing for the next. */
+/** Clears cached data, so that the next administrator does not see it. */
 const forgetAll = () => queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "session" })
 
 export const signIn = async (token: string, name: string): Promise<void> => {
@@ -53,17 +63,19 @@ export const useSignOut = () =>
     }
   })
 
-export const useKeys = () =>
-  useQuery({ queryKey: ["keys"], queryFn: ({ signal }) => call(client.keys.list(), signal), refetchInterval: 30_000 })
+const useApi = <A, E>(
+  queryKey: QueryKey,
+  effect: Effect.Effect<A, E>,
+  options: Omit<UseQueryOptions<A>, "queryKey" | "queryFn"> = {}
+) => useQuery({ queryKey, queryFn: ({ signal }) => call(effect, signal), ...options })
 
-export const useKeyChanges = () =>
-  useQuery({ queryKey: ["keys", "changes"], queryFn: ({ signal }) => call(client.keys.changes(), signal) })
+export const useKeys = () => useApi(["keys"], client.keys.list(), { refetchInterval: 30_000 })
 
-/** Changes keys, and lets every page see it. */
-const useKeyMutation = <Input, Output>(mutationFn: (input: Input) => Promise<Output>) => {
-  const queries = useQueryClient()
-  return useMutation({ mutationFn, onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }) })
-}
+export const useKeyChanges = () => useApi(["keys", "changes"], client.keys.changes())
+
+/** Changes keys and refreshes every page that shows them. */
+const useKeyMutation = <Input, Output>(mutationFn: (input: Input) => Promise<Output>) =>
+  useMutation({ mutationFn, onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }) })
 
 export const useCreateKey = () =>
   useKeyMutation((settings: KeySettings) => call(client.keys.create({ payload: settings })))
@@ -76,40 +88,23 @@ export const useEditKey = () =>
 export const useRevokeKey = () => useKeyMutation((id: string) => call(client.keys.revoke({ params: { id } })))
 
 export const useUsage = (query: UsageQuery) =>
-  useQuery({
-    queryKey: ["usage", query],
-    queryFn: ({ signal }) => call(client.usage.query({ query }), signal),
+  useApi(["usage", query], client.usage.query({ query }), {
     refetchInterval: 15_000,
-    placeholderData: (before) => before
+    placeholderData: keepPreviousData
   })
 
 export const useRequests = (isLive: boolean) =>
-  useQuery({
-    queryKey: ["requests"],
-    queryFn: ({ signal }) => call(client.usage.requests(), signal),
-    refetchInterval: isLive ? 3_000 : false
-  })
+  useApi(["requests"], client.usage.requests(), { refetchInterval: isLive ? 3_000 : false })
 
-/** Spans come until some time after a request has ended. */
+/** Polls, because spans arrive until some time after the request's end. */
 export const useTrace = (id: string) =>
-  useQuery({
-    queryKey: ["trace", id],
-    queryFn: ({ signal }) => call(client.traces.find({ params: { id } }), signal),
+  useApi(["trace", id], client.traces.find({ params: { id } }), {
     refetchInterval: ({ state }) => isTracedElsewhere(state.error) ? false : 2_000,
-    // that there is none is an answer
+    // "not found" is a valid result
     retry: false
   })
 
-export const useCatalogue = () =>
-  useQuery({
-    queryKey: ["catalogue"],
-    queryFn: ({ signal }) => call(client.fleet.catalogue(), signal),
-    refetchInterval: 5_000
-  })
+export const useCatalogue = () => useApi(["catalogue"], client.fleet.catalogue(), { refetchInterval: 5_000 })
 
 export const useFleet = (isLive: boolean) =>
-  useQuery({
-    queryKey: ["fleet"],
-    queryFn: ({ signal }) => call(client.fleet.live(), signal),
-    refetchInterval: isLive ? 2_000 : false
-  })
+  useApi(["fleet"], client.fleet.live(), { refetchInterval: isLive ? 2_000 : false })

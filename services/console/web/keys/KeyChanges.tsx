@@ -1,7 +1,8 @@
-/** Who changed which key, how and when. */
+/** The audit log of keys. */
 import { Badge, Group, Stack, Text } from "@mantine/core"
 import { CounterClockwiseClockIcon } from "@radix-ui/react-icons"
 import type { KeyChange } from "../../../../shared/keys/KeyChange.ts"
+import { defaults } from "../../../../shared/keys/KeySettings.ts"
 import { ago, moment } from "../data/Format.ts"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { useKeyChanges } from "../data/Queries.ts"
@@ -14,14 +15,14 @@ const colors: Record<KeyChange["action"], string> = {
   revoked: "red"
 }
 
-/** What is as it is by default says nothing. */
-const isTold = ([setting, value]: [string, unknown]): boolean =>
-  setting !== "name" && value !== null && value !== false && JSON.stringify(value) !== `["*"]`
-  && !(setting === "weight" && value === 1) && !(setting === "priorityClass" && value === "standard")
+const defaultValues: Readonly<Record<string, unknown>> = defaults
+
+const isDefault = ([setting, value]: [string, unknown]): boolean =>
+  JSON.stringify(value) === JSON.stringify(defaultValues[setting])
 
 const describe = ({ action, settings = {} }: KeyChange): string =>
   Object.entries(settings)
-    .filter((setting) => action === "edited" || isTold(setting))
+    .filter((setting) => action === "edited" || !(setting[0] === "name" || isDefault(setting)))
     .map(([setting, value]) => `${setting}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
     .join(" · ")
 
@@ -30,12 +31,12 @@ export const KeyChanges = () => (
     {(changes) =>
       changes.length === 0
         ? (
-          <Empty icon={<CounterClockwiseClockIcon width={22} height={22} />} title="Nothing has been changed yet">
-            Every key that is created, edited, disabled or revoked is written down here, with who did it.
+          <Empty icon={CounterClockwiseClockIcon} title="No changes yet">
+            The audit log shows who created, edited, disabled or revoked which key.
           </Empty>
         )
         : (
-          <Stack component="ul" gap={0} p={0} m={0} aria-label="Changes of keys">
+          <Stack component="ul" gap={0} p={0} m={0} aria-label="Key changes">
             {changes.map((change) => (
               <Group
                 component="li"

@@ -1,4 +1,4 @@
-/** What is to be seen of a key, wherever it is shown. */
+/** Facts about a key, for tables and cards. */
 import { Badge, Box, Group, Progress, Stack, Text } from "@mantine/core"
 import { DateTime } from "effect"
 import type { KeyView } from "../../api/Keys.ts"
@@ -28,7 +28,7 @@ export const KeyName = ({ of }: { readonly of: KeyView }) => (
 const limitsOf = (key: KeyView): ReadonlyArray<string> => [
   ...(key.requestsPerMinute === null ? [] : [`${short(key.requestsPerMinute)} req/min`]),
   ...(key.tokensPerMinute === null ? [] : [`${short(key.tokensPerMinute)} tok/min`]),
-  ...(key.concurrentRequests === null ? [] : [`${count(key.concurrentRequests)} at once`]),
+  ...(key.concurrentRequests === null ? [] : [`${count(key.concurrentRequests)} concurrent`]),
   ...(key.allowedModels.includes("*") ? [] : [counted(key.allowedModels.length, "model")]),
   ...(key.priorityClass === "standard" ? [] : [key.priorityClass]),
   ...(key.weight === 1 ? [] : [`weight ${key.weight}`]),
@@ -45,7 +45,7 @@ export const KeyLimits = ({ of }: { readonly of: KeyView }) => {
   )
 }
 
-/** This month's spend, beside its budget where there is one. */
+/** This month's spend, and the budget if there is one. */
 export const KeySpend = ({ of }: { readonly of: KeyView }) => {
   const { monthlyBudgetUsd, requestsThisMonth, spentThisMonthUsd } = of
   const share = monthlyBudgetUsd === null ? 0 : spentThisMonthUsd / monthlyBudgetUsd

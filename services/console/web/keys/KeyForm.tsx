@@ -1,4 +1,4 @@
-/** The settings of a key as a form: for a new one and for one that is edited. */
+/** Form for the settings of a new or existing key. */
 import {
   Accordion,
   Button,
@@ -17,9 +17,7 @@ import { DateTime, Equal, Option, Schema, Struct } from "effect"
 import { type KeyChanges, KeySettings } from "../../../../shared/keys/KeySettings.ts"
 import { useCatalogue } from "../data/Queries.ts"
 
-type Settings = KeySettings
-
-/** As the inputs have it: an empty number is an empty text. */
+/** Values of the inputs. An empty number is an empty string. */
 interface Values {
   readonly name: string
   readonly expiry: string
@@ -39,7 +37,7 @@ const decodeClass = Schema.decodeUnknownSync(KeySettings.fields.priorityClass)
 
 const inDays = [7, 30, 90, 365]
 
-const valuesOf = (settings: Settings | undefined): Values => ({
+const valuesOf = (settings: KeySettings | undefined): Values => ({
   name: settings?.name ?? "",
   expiry: settings === undefined || settings.expiresAt === null ? "never" : "date",
   expiryDate: settings === undefined || settings.expiresAt === null
@@ -56,14 +54,13 @@ const valuesOf = (settings: Settings | undefined): Values => ({
 
 const orNull = (value: number | string): number | null => value === "" ? null : Number(value)
 
-/** The end of a day in UTC is the beginning of the next. */
 const expiresAt = ({ expiry, expiryDate }: Values): DateTime.Utc | null => {
   if (expiry === "never") return null
   if (expiry === "date") return DateTime.makeUnsafe(`${expiryDate}T00:00:00Z`)
   return DateTime.add(DateTime.nowUnsafe(), { days: Number(expiry) })
 }
 
-const settingsOf = (values: Values, disabled: boolean): Settings => ({
+const settingsOf = (values: Values, disabled: boolean): KeySettings => ({
   name: values.name.trim(),
   expiresAt: expiresAt(values),
   disabled,
@@ -77,31 +74,30 @@ const settingsOf = (values: Values, disabled: boolean): Settings => ({
 })
 
 /**
- * What of a key's settings the form has changed. What it was not asked to change may be otherwise by now, by somebody else,
- * or be more than the form can show, as the hour of an expiry.
+ * Only the settings changed in the form. Another administrator may have changed the others meanwhile, and some values, such
+ * as the hour of an expiry, do not fit into the form.
  */
-export const changesOf = (before: Settings, after: Settings): KeyChanges => {
+export const changesOf = (before: KeySettings, after: KeySettings): KeyChanges => {
   const shown = settingsOf(valuesOf(before), before.disabled)
   return Struct.pick(after, Struct.keys(shown).filter((setting) => !Equal.equals(after[setting], shown[setting])))
 }
 
 export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
-  readonly settings?: Settings
+  readonly settings?: KeySettings
   readonly submit: string
   readonly isBusy: boolean
-  readonly onSubmit: (settings: Settings) => void
+  readonly onSubmit: (settings: KeySettings) => void
   readonly onCancel: () => void
 }) => {
   const catalogue = useCatalogue()
   const form = useForm<Values>({
     initialValues: valuesOf(settings),
     validate: {
-      name: (name) =>
-        Option.isNone(decodeName(name.trim())) ? "Say what the key is for, in up to 200 characters" : null,
-      expiryDate: (date, { expiry }) => expiry === "date" && date === "" ? "Choose a day" : null,
+      name: (name) => Option.isNone(decodeName(name.trim())) ? "Enter a name of up to 200 characters" : null,
+      expiryDate: (date, { expiry }) => expiry === "date" && date === "" ? "Choose a date" : null,
       allowedModels: (models) =>
         models.length > 0 && Option.isNone(decodeModels(models))
-          ? "Names of models, or the beginning of names and a *"
+          ? "Use model names, or prefixes followed by *"
           : null
     }
   })
@@ -123,28 +119,28 @@ export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
             data={[
               { value: "never", label: "Never" },
               ...inDays.map((days) => ({ value: String(days), label: days === 365 ? "In a year" : `In ${days} days` })),
-              { value: "date", label: "On a day" }
+              { value: "date", label: "On a date" }
             ]}
             {...form.getInputProps("expiry")}
           />
           {form.values.expiry === "date"
-            ? <TextInput type="date" label="Day (UTC)" {...form.getInputProps("expiryDate")} />
+            ? <TextInput type="date" label="Date (UTC)" {...form.getInputProps("expiryDate")} />
             : null}
         </Group>
         <Accordion variant="separated" defaultValue={settings === undefined ? null : "limits"}>
           <Accordion.Item value="limits">
             <Accordion.Control>
               <Text fw={600} size="sm">Limits and models</Text>
-              <Text size="xs" c="dimmed">Hold over all gateway processes together</Text>
+              <Text size="xs" c="dimmed">Enforced across all gateway processes</Text>
             </Accordion.Control>
             <Accordion.Panel>
               <Stack gap="md">
                 <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
                   <NumberInput label="Requests per minute" {...limit} {...form.getInputProps("requestsPerMinute")} />
                   <NumberInput label="Tokens per minute" {...limit} {...form.getInputProps("tokensPerMinute")} />
-                  <NumberInput label="Requests at once" {...limit} {...form.getInputProps("concurrentRequests")} />
+                  <NumberInput label="Concurrent requests" {...limit} {...form.getInputProps("concurrentRequests")} />
                   <NumberInput
-                    label="Budget per month"
+                    label="Monthly budget"
                     {...limit}
                     min={0.01}
                     allowDecimal
@@ -155,14 +151,14 @@ export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
                 </SimpleGrid>
                 <TagsInput
                   label="Models"
-                  description="All of them where empty. gpt-* stands for every name that begins with gpt-"
+                  description="All models if empty. gpt-* matches every name that starts with gpt-"
                   data={catalogue.data?.models.map(({ name }) => name) ?? []}
                   clearable
                   {...form.getInputProps("allowedModels")}
                 />
                 <div>
                   <Text size="sm" fw={500} id="priority-label">Priority</Text>
-                  <Text size="xs" c="dimmed" mb={6}>Which requests go first where a queue forms</Text>
+                  <Text size="xs" c="dimmed" mb={6}>Which requests are served first from a queue</Text>
                   <SegmentedControl
                     fullWidth
                     aria-labelledby="priority-label"
@@ -176,7 +172,7 @@ export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
                 </div>
                 <NumberInput
                   label="Weight"
-                  description="The key's share of the turns beside others of its priority, 1 to 100"
+                  description="Share of turns among keys of the same priority, 1 to 100"
                   min={1}
                   max={100}
                   clampBehavior="strict"

@@ -1,4 +1,4 @@
-/** What can be done to a key. */
+/** Actions on a key. */
 import { ActionIcon, Menu } from "@mantine/core"
 import { DotsHorizontalIcon, PauseIcon, Pencil1Icon, PlayIcon, TrashIcon } from "@radix-ui/react-icons"
 import type { KeyView } from "../../api/Keys.ts"

@@ -1,4 +1,4 @@
-/** Makes a key, and shows its secret: this once. */
+/** Creates a key and shows its secret once. */
 import { Alert, Button, Group, Modal, Stack, Text } from "@mantine/core"
 import { ExclamationTriangleIcon, RocketIcon } from "@radix-ui/react-icons"
 import { useState } from "react"
@@ -25,10 +25,9 @@ export const NewKey = ({ isOpen, onClose }: { readonly isOpen: boolean; readonly
       onClose={close}
       title={made === undefined ? "Create an API key" : `Your new key: ${made.key.name}`}
       size="lg"
-      // a click beside it must not lose what cannot be shown again
+      // an accidental click or Escape must not lose the secret
       closeOnClickOutside={made === undefined}
       closeOnEscape={made === undefined || isCopied}
-      closeButtonProps={{ "aria-label": "Close" }}
     >
       {made === undefined
         ? (
@@ -42,7 +41,7 @@ export const NewKey = ({ isOpen, onClose }: { readonly isOpen: boolean; readonly
         : (
           <Stack gap="md">
             <Alert color="orange" icon={<ExclamationTriangleIcon />} title="Shown once">
-              Copy it now and keep it safe: only its fingerprint is stored, and nobody can show it to you again.
+              Copy the key now and store it safely. Only its hash is stored, so the key cannot be shown again.
             </Alert>
             <Group className="card" bg="var(--console-canvas)" p="md" gap="md" wrap="wrap" justify="space-between">
               <Text className="mono secret" data-testid="secret" flex="1 1 240px">{made.secret}</Text>
@@ -50,7 +49,7 @@ export const NewKey = ({ isOpen, onClose }: { readonly isOpen: boolean; readonly
                 <Copy label="Copy key" value={made.secret} />
               </span>
             </Group>
-            <Text size="sm" c="dimmed">It works already. As an environment variable:</Text>
+            <Text size="sm" c="dimmed">The key is active. As an environment variable:</Text>
             <CodeBlock label="Environment variable" text={`export KEY=${made.secret}`} />
             <Group justify="space-between">
               <Button

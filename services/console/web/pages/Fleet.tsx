@@ -1,21 +1,15 @@
-/** Queues & Workers as they are at this moment. */
-import { Badge, Box, Group, Progress, SimpleGrid, Stack, Table, Text } from "@mantine/core"
+/** Queues & Workers: their current state. */
+import { Badge, Box, Group, Progress, SimpleGrid, Stack, Text } from "@mantine/core"
 import { LayersIcon } from "@radix-ui/react-icons"
 import { useState } from "react"
 import type { ProcessView, QueueView } from "../../api/Fleet.ts"
 import { ago, count, counted, milliseconds } from "../data/Format.ts"
+import { type Column, DataTable } from "../parts/DataTable.tsx"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { Live } from "../parts/Live.tsx"
-import { Card, Page } from "../parts/Page.tsx"
+import { Card, Fact, Page } from "../parts/Page.tsx"
 import { Workload } from "../parts/Workload.tsx"
 import { useFleet } from "../data/Queries.ts"
-
-const Figure = ({ label, value }: { readonly label: string; readonly value: string }) => (
-  <div>
-    <Text size="xs" c="dimmed">{label}</Text>
-    <Text fw={600} className="numeric">{value}</Text>
-  </div>
-)
 
 const Queue = ({ of }: { readonly of: QueueView }) => {
   const { ackPending, inFlight, oldestMs, pending, pool, redelivered, slots, waiting, workers, workload } = of
@@ -28,7 +22,7 @@ const Queue = ({ of }: { readonly of: QueueView }) => {
           {pool === "default" ? null : <Text size="sm" c="dimmed" className="mono">{pool}</Text>}
         </Group>
         {workers === 0
-          ? <Badge color="red" variant="light" tt="none">no worker</Badge>
+          ? <Badge color="red" variant="light" tt="none">no workers</Badge>
           : <Text size="sm" c="dimmed">{counted(workers, "worker")}</Text>}
       </Group>
       <Group align="baseline" gap={8}>
@@ -36,9 +30,9 @@ const Queue = ({ of }: { readonly of: QueueView }) => {
         <Text size="sm" c="dimmed">waiting</Text>
       </Group>
       <SimpleGrid cols={3} spacing="xs" mt="md">
-        <Figure label="In the queue" value={count(pending)} />
-        <Figure label="Being done" value={count(ackPending)} />
-        <Figure label="Oldest" value={oldestMs === null ? "–" : milliseconds(oldestMs)} />
+        <Fact label="Queued">{count(pending)}</Fact>
+        <Fact label="Running">{count(ackPending)}</Fact>
+        <Fact label="Oldest">{oldestMs === null ? "–" : milliseconds(oldestMs)}</Fact>
       </SimpleGrid>
       <Stack gap={4} mt="md">
         <Group justify="space-between">
@@ -52,7 +46,7 @@ const Queue = ({ of }: { readonly of: QueueView }) => {
         />
         {redelivered === 0 ?
           null :
-          <Text size="xs" c="dimmed">{`${counted(redelivered, "job")} given out more than once`}</Text>}
+          <Text size="xs" c="dimmed">{`${counted(redelivered, "job")} redelivered`}</Text>}
       </Stack>
     </Box>
   )
@@ -60,41 +54,25 @@ const Queue = ({ of }: { readonly of: QueueView }) => {
 
 const stateColors = { starting: "cyan", ready: "teal", draining: "orange", silent: "red" }
 
-const Processes = ({ of }: { readonly of: ReadonlyArray<ProcessView> }) => (
-  <Table.ScrollContainer minWidth={620} type="native" tabIndex={0}>
-    <Table verticalSpacing="xs" aria-label="Processes">
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th>Service</Table.Th>
-          <Table.Th>State</Table.Th>
-          <Table.Th>In flight</Table.Th>
-          <Table.Th>Slots</Table.Th>
-          <Table.Th>Started</Table.Th>
-          <Table.Th>Where</Table.Th>
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
-        {of.map(({ host, id, inFlight, pid, pool, service, slots, startedAt, state }) => (
-          <Table.Tr key={id}>
-            <Table.Td>
-              <Text fw={600} size="sm">{service}</Text>
-              {pool === null || pool === "default" ? null : <Text size="xs" c="dimmed">{pool}</Text>}
-            </Table.Td>
-            <Table.Td>
-              <Badge color={stateColors[state]} variant="light" tt="none">{state}</Badge>
-            </Table.Td>
-            <Table.Td className="numeric">{count(inFlight)}</Table.Td>
-            <Table.Td className="numeric">{slots === null ? "–" : count(slots)}</Table.Td>
-            <Table.Td>{ago(startedAt)}</Table.Td>
-            <Table.Td>
-              <Text size="xs" c="dimmed" className="mono">{`${host} · ${pid}`}</Text>
-            </Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
-  </Table.ScrollContainer>
-)
+const columns: ReadonlyArray<Column<ProcessView>> = [
+  {
+    head: "Service",
+    cell: ({ pool, service }) => (
+      <>
+        <Text fw={600} size="sm">{service}</Text>
+        {pool === null || pool === "default" ? null : <Text size="xs" c="dimmed">{pool}</Text>}
+      </>
+    )
+  },
+  { head: "State", cell: ({ state }) => <Badge color={stateColors[state]} variant="light" tt="none">{state}</Badge> },
+  { head: "In flight", isNumeric: true, cell: ({ inFlight }) => count(inFlight) },
+  { head: "Slots", isNumeric: true, cell: ({ slots }) => slots === null ? "–" : count(slots) },
+  { head: "Started", cell: ({ startedAt }) => ago(startedAt) },
+  {
+    head: "Host and PID",
+    cell: ({ host, pid }) => <Text size="xs" c="dimmed" className="mono">{`${host} · ${pid}`}</Text>
+  }
+]
 
 export const Fleet = () => {
   const [isLive, setLive] = useState(true)
@@ -102,7 +80,7 @@ export const Fleet = () => {
   return (
     <Page
       title="Queues & Workers"
-      description="What waits, what is being done and by whom. Every process is asked anew every two seconds."
+      description="Queued and running jobs, and the processes that run them. Updated every two seconds."
       actions={<Live isLive={isLive} isFailing={query.isError} toggle={() => setLive(!isLive)} />}
     >
       <Loaded query={query}>
@@ -114,11 +92,20 @@ export const Fleet = () => {
             <Card title="Processes">
               {processes.length === 0
                 ? (
-                  <Empty icon={<LayersIcon width={22} height={22} />} title="Nobody answers">
+                  <Empty icon={LayersIcon} title="No process answers">
                     No ingress and no worker is connected to NATS.
                   </Empty>
                 )
-                : <Processes of={processes} />}
+                : (
+                  <DataTable
+                    rows={processes}
+                    columns={columns}
+                    keyOf={({ id }) => id}
+                    minWidth={620}
+                    verticalSpacing="xs"
+                    aria-label="Processes"
+                  />
+                )}
             </Card>
           </Stack>
         )}

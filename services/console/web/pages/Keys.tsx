@@ -1,5 +1,5 @@
-/** API Keys: made here, shown once, limited, switched off and ended. */
-import { Box, Button, Group, Modal, Stack, Table, Tabs, Text, TextInput } from "@mantine/core"
+/** API Keys: create, limit, disable and revoke them. */
+import { Box, Button, Group, Modal, Stack, Tabs, Text, TextInput, VisuallyHidden } from "@mantine/core"
 import { useMediaQuery } from "@mantine/hooks"
 import { notifications } from "@mantine/notifications"
 import { LockClosedIcon, MagnifyingGlassIcon, PlusIcon } from "@radix-ui/react-icons"
@@ -11,6 +11,7 @@ import { KeyLastUse, KeyLimits, KeyName, KeySpend, KeyState } from "../keys/KeyF
 import { changesOf, KeyForm } from "../keys/KeyForm.tsx"
 import { KeyMenu } from "../keys/KeyMenu.tsx"
 import { NewKey } from "../keys/NewKey.tsx"
+import { type Column, DataTable } from "../parts/DataTable.tsx"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { Page } from "../parts/Page.tsx"
 import { useEditKey, useKeys, useRevokeKey } from "../data/Queries.ts"
@@ -20,54 +21,26 @@ interface Acts {
   readonly revoke: (key: KeyView) => void
 }
 
-const menu = (key: KeyView, acts: Acts) => (
+const menu = (key: KeyView, { edit, revoke }: Acts) => (
   <KeyMenu
     of={key}
-    onEdit={() => acts.edit(key)}
-    onRevoke={() => acts.revoke(key)}
+    onEdit={() => edit(key)}
+    onRevoke={() => revoke(key)}
   />
 )
 
-const Rows = ({ acts, keys }: { readonly keys: ReadonlyArray<KeyView>; readonly acts: Acts }) => (
-  <Table verticalSpacing="sm" horizontalSpacing="md" highlightOnHover aria-label="API keys">
-    <Table.Thead>
-      <Table.Tr>
-        <Table.Th>Name</Table.Th>
-        <Table.Th>State</Table.Th>
-        <Table.Th>Limits</Table.Th>
-        <Table.Th>This month</Table.Th>
-        <Table.Th>Last used</Table.Th>
-        <Table.Th>Created</Table.Th>
-        <Table.Th aria-label="Actions" />
-      </Table.Tr>
-    </Table.Thead>
-    <Table.Tbody>
-      {keys.map((key) => (
-        <Table.Tr key={key.id}>
-          <Table.Td maw={260}>
-            <KeyName of={key} />
-          </Table.Td>
-          <Table.Td>
-            <KeyState of={key} />
-          </Table.Td>
-          <Table.Td maw={240}>
-            <KeyLimits of={key} />
-          </Table.Td>
-          <Table.Td>
-            <KeySpend of={key} />
-          </Table.Td>
-          <Table.Td>
-            <KeyLastUse of={key} />
-          </Table.Td>
-          <Table.Td>
-            <Text size="sm" title={moment(key.createdAt)}>{ago(key.createdAt)}</Text>
-          </Table.Td>
-          <Table.Td w={48}>{menu(key, acts)}</Table.Td>
-        </Table.Tr>
-      ))}
-    </Table.Tbody>
-  </Table>
-)
+const columnsOf = (acts: Acts): ReadonlyArray<Column<KeyView>> => [
+  { head: "Name", props: { maw: 260 }, cell: (key) => <KeyName of={key} /> },
+  { head: "State", cell: (key) => <KeyState of={key} /> },
+  { head: "Limits", props: { maw: 240 }, cell: (key) => <KeyLimits of={key} /> },
+  { head: "This month", cell: (key) => <KeySpend of={key} /> },
+  { head: "Last used", cell: (key) => <KeyLastUse of={key} /> },
+  {
+    head: "Created",
+    cell: ({ createdAt }) => <Text size="sm" title={moment(createdAt)}>{ago(createdAt)}</Text>
+  },
+  { head: <VisuallyHidden>Actions</VisuallyHidden>, props: { w: 48 }, cell: (key) => menu(key, acts) }
+]
 
 const Cards = ({ acts, keys }: { readonly keys: ReadonlyArray<KeyView>; readonly acts: Acts }) => (
   <Stack component="ul" gap={0} p={0} m={0} aria-label="API keys">
@@ -113,7 +86,7 @@ const Edit = ({ close, of }: { readonly of: KeyView; readonly close: () => void 
         edit.mutate({ id: of.id, changes }, {
           onSuccess: ({ name }) => {
             close()
-            notifications.show({ color: "teal", message: `${name} is changed, for every process at once` })
+            notifications.show({ color: "teal", message: `${name} updated on every process` })
           }
         })
       }}
@@ -126,8 +99,8 @@ const Revoke = ({ close, of }: { readonly of: KeyView; readonly close: () => voi
   return (
     <Stack>
       <Text>
-        Requests with <Text span fw={600}>{of.name}</Text>{" "}
-        are refused from the next one on, and the key cannot be brought back. To stop it for a while, disable it.
+        The gateway will reject every further request with{" "}
+        <Text span fw={600}>{of.name}</Text>. This cannot be undone. To block the key temporarily, disable it instead.
       </Text>
       <Group justify="flex-end">
         <Button variant="default" onClick={close} data-autofocus>Cancel</Button>
@@ -138,7 +111,7 @@ const Revoke = ({ close, of }: { readonly of: KeyView; readonly close: () => voi
             revoke.mutate(of.id, {
               onSuccess: () => {
                 close()
-                notifications.show({ color: "teal", message: `${of.name} is revoked` })
+                notifications.show({ color: "teal", message: `${of.name} revoked` })
               }
             })}
         >
@@ -161,22 +134,22 @@ export const Keys = () => {
   return (
     <Page
       title="API Keys"
-      description="One key for each team or application. Clients send it as a bearer token to the gateway."
+      description="One key per team or application. Clients send it to the gateway as a bearer token."
       actions={create}
     >
       <Box className="card">
         <Tabs defaultValue="keys" keepMounted={false}>
           <Tabs.List px="sm" pt={4}>
             <Tabs.Tab value="keys">Keys</Tabs.Tab>
-            <Tabs.Tab value="changes">Log of changes</Tabs.Tab>
+            <Tabs.Tab value="changes">Audit log</Tabs.Tab>
           </Tabs.List>
           <Tabs.Panel value="keys">
             <Loaded query={query}>
               {(keys) => {
                 if (keys.length === 0) {
                   return (
-                    <Empty icon={<LockClosedIcon width={22} height={22} />} title="No keys yet" action={create}>
-                      Create the first one: it works the moment it is made.
+                    <Empty icon={LockClosedIcon} title="No keys yet" action={create}>
+                      Create the first key. It works immediately.
                     </Empty>
                   )
                 }
@@ -187,8 +160,8 @@ export const Keys = () => {
                   <>
                     <Group p="md" justify="space-between" gap="sm">
                       <TextInput
-                        aria-label="Find a key"
-                        placeholder="Find by name or id"
+                        aria-label="Search keys"
+                        placeholder="Search by name or id"
                         leftSection={<MagnifyingGlassIcon />}
                         value={search}
                         onChange={({ currentTarget }) => setSearch(currentTarget.value)}
@@ -196,7 +169,17 @@ export const Keys = () => {
                       />
                       <Text size="sm" c="dimmed" role="status">{counted(found.length, "key")}</Text>
                     </Group>
-                    {isNarrow ? <Cards keys={found} acts={acts} /> : <Rows keys={found} acts={acts} />}
+                    {isNarrow ? <Cards keys={found} acts={acts} /> : (
+                      <DataTable
+                        rows={found}
+                        columns={columnsOf(acts)}
+                        keyOf={({ id }) => id}
+                        verticalSpacing="sm"
+                        horizontalSpacing="md"
+                        highlightOnHover
+                        aria-label="API keys"
+                      />
+                    )}
                   </>
                 )
               }}
@@ -213,7 +196,6 @@ export const Keys = () => {
         onClose={() => edit(undefined)}
         title={`Edit ${edited?.name ?? ""}`}
         size="lg"
-        closeButtonProps={{ "aria-label": "Close" }}
       >
         {edited === undefined ? null : <Edit of={edited} close={() => edit(undefined)} />}
       </Modal>
@@ -222,7 +204,6 @@ export const Keys = () => {
         onClose={() => revoke(undefined)}
         title="Revoke this key?"
         centered
-        closeButtonProps={{ "aria-label": "Close" }}
       >
         {revoked === undefined ? null : <Revoke of={revoked} close={() => revoke(undefined)} />}
       </Modal>

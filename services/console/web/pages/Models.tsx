@@ -1,26 +1,25 @@
-/** Models & Providers: what the catalogue offers, where it is sent, and how those are. */
-import { Badge, Box, Group, SimpleGrid, Stack, Table, Text, Tooltip } from "@mantine/core"
+/** Models & Providers: the catalogue, and the health of its targets. */
+import { Badge, Box, Group, SimpleGrid, Stack, Text, Tooltip } from "@mantine/core"
 import { CubeIcon } from "@radix-ui/react-icons"
+import { String as Str } from "effect"
 import type { ModelView, ProviderView, TargetView } from "../../api/Fleet.ts"
 import { count, counted, percent } from "../data/Format.ts"
+import { type Column, DataTable } from "../parts/DataTable.tsx"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { Card, Page } from "../parts/Page.tsx"
 import { Workload } from "../parts/Workload.tsx"
 import { useCatalogue } from "../data/Queries.ts"
 
-/** What the workers' circuits together say of a target. */
-const healthOf = (
-  { circuits }: TargetView,
-  isCalled: boolean
-): { readonly color: string; readonly text: string } => {
-  if (circuits === null) {
-    return isCalled
-      ? { color: "teal.6", text: "well" }
-      : { color: "gray.5", text: "not called yet" }
+const healthy = { color: "teal.6", text: "healthy" }
+
+/** Health of a target, from the circuit breakers of all workers. */
+const healthOf = ({ circuits }: TargetView, isCalled: boolean): { readonly color: string; readonly text: string } => {
+  if (circuits === null) return isCalled ? healthy : { color: "gray.5", text: "not called yet" }
+  const { closed, halfOpen, open } = circuits
+  if (open > 0) {
+    return { color: "red.6", text: `circuit open at ${open} of ${counted(closed + halfOpen + open, "worker")}` }
   }
-  const workers = circuits.closed + circuits.halfOpen + circuits.open
-  if (circuits.open > 0) return { color: "red.6", text: `resting at ${circuits.open} of ${counted(workers, "worker")}` }
-  return circuits.halfOpen > 0 ? { color: "orange.6", text: "being probed" } : { color: "teal.6", text: "well" }
+  return halfOpen > 0 ? { color: "orange.6", text: "circuit half-open" } : healthy
 }
 
 const Target = ({ isCalled, of, share }: {
@@ -61,45 +60,27 @@ const Targets = ({ called, of }: { readonly of: ModelView; readonly called: Read
   </Stack>
 )
 
-const ModelTable = ({ called, of }: {
-  readonly of: ReadonlyArray<ModelView>
-  /** The providers that were. */
-  readonly called: ReadonlySet<string>
-}) => (
-  <Table.ScrollContainer minWidth={560} type="native" tabIndex={0}>
-    <Table verticalSpacing="sm" aria-label="Models">
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th>Model</Table.Th>
-          <Table.Th>Kind</Table.Th>
-          <Table.Th>Targets</Table.Th>
-          <Table.Th>Workers</Table.Th>
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
-        {of.map((model) => (
-          <Table.Tr key={model.name}>
-            <Table.Td>
-              <Text fw={600} size="sm" style={{ overflowWrap: "anywhere" }}>{model.name}</Text>
-              {model.pool === "default" ? null : <Text size="xs" c="dimmed">{`pool ${model.pool}`}</Text>}
-            </Table.Td>
-            <Table.Td>
-              <Workload name={model.workload} />
-            </Table.Td>
-            <Table.Td>
-              <Targets of={model} called={called} />
-            </Table.Td>
-            <Table.Td>
-              {model.workers === 0
-                ? <Badge color="red" variant="light" tt="none">none</Badge>
-                : <span className="numeric">{count(model.workers)}</span>}
-            </Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
-  </Table.ScrollContainer>
-)
+/** `called` holds the providers with calls. */
+const columnsOf = (called: ReadonlySet<string>): ReadonlyArray<Column<ModelView>> => [
+  {
+    head: "Model",
+    cell: ({ name, pool }) => (
+      <>
+        <Text fw={600} size="sm" style={{ overflowWrap: "anywhere" }}>{name}</Text>
+        {pool === "default" ? null : <Text size="xs" c="dimmed">{`pool ${pool}`}</Text>}
+      </>
+    )
+  },
+  { head: "Workload", cell: ({ workload }) => <Workload name={workload} /> },
+  { head: "Targets", cell: (model) => <Targets of={model} called={called} /> },
+  {
+    head: "Workers",
+    cell: ({ workers }) =>
+      workers === 0
+        ? <Badge color="red" variant="light" tt="none">none</Badge>
+        : <span className="numeric">{count(workers)}</span>
+  }
+]
 
 const Fact = ({ label, value }: { readonly label: string; readonly value: string }) => (
   <Group justify="space-between" gap="sm" wrap="nowrap" align="baseline">
@@ -108,11 +89,8 @@ const Fact = ({ label, value }: { readonly label: string; readonly value: string
   </Group>
 )
 
-/** `requestsPerMinute` as words. */
-const words = (name: string): string => {
-  const text = name.replace(/([A-Z])/g, " $1").toLowerCase()
-  return text.charAt(0).toUpperCase() + text.slice(1)
-}
+/** `requestsPerMinute` as "Requests per minute". */
+const words = (name: string): string => Str.capitalize(Str.camelToSnake(name).replaceAll("_", " "))
 
 const callsOf = ({ calls }: ProviderView): number => Object.values(calls).reduce((sum, value) => sum + value, 0)
 
@@ -130,13 +108,13 @@ const Provider = ({ of }: { readonly of: ProviderView }) => {
           ? <Fact label="Runs" value="inside the workers" />
           : (
             <>
-              <Fact label="Address" value={of.baseUrl ?? "as its package has it"} />
+              <Fact label="Address" value={of.baseUrl ?? "the default of its package"} />
               <Fact label="Credentials" value={of.hasApiKey ? "from the catalogue" : "none"} />
             </>
           )}
         <Fact
-          label="After a lost worker"
-          value={of.redispatch === "always" ? "may be asked again" : "never asked twice"}
+          label="Repeated if a worker is lost"
+          value={of.redispatch === "always" ? "yes" : "no, it may have been sent"}
         />
         {Object.entries(of.limits).map(([name, value]) => (
           <Fact
@@ -148,7 +126,9 @@ const Provider = ({ of }: { readonly of: ProviderView }) => {
         {calls === 0 ? null : (
           <Fact
             label="Calls"
-            value={failed === 0 ? `${count(calls)}, all well` : `${count(calls)}, ${percent(failed / calls)} failed`}
+            value={failed === 0
+              ? `${count(calls)}, all successful`
+              : `${count(calls)}, ${percent(failed / calls)} failed`}
           />
         )}
       </Stack>
@@ -159,24 +139,28 @@ const Provider = ({ of }: { readonly of: ProviderView }) => {
 export const Models = () => (
   <Page
     title="Models & Providers"
-    description="The catalogue as it is in force, with the health that the workers see."
+    description="The active catalogue, with the health of each target as the workers see it."
   >
     <Loaded query={useCatalogue()}>
       {({ models, providers }) =>
         models.length === 0
           ? (
             <Box className="card">
-              <Empty icon={<CubeIcon width={22} height={22} />} title="The catalogue is empty">
-                Add providers and models to the catalogue's file: it is read again when it changes.
+              <Empty icon={CubeIcon} title="The catalogue is empty">
+                Add providers and models to the catalogue file. The gateway reloads the file when it changes.
               </Empty>
             </Box>
           )
           : (
             <Stack gap="lg">
               <Card title="Models">
-                <ModelTable
-                  of={models}
-                  called={new Set(providers.filter((provider) => callsOf(provider) > 0).map(({ name }) => name))}
+                <DataTable
+                  rows={models}
+                  columns={columnsOf(new Set(providers.filter((one) => callsOf(one) > 0).map(({ name }) => name)))}
+                  keyOf={({ name }) => name}
+                  minWidth={560}
+                  verticalSpacing="sm"
+                  aria-label="Models"
                 />
               </Card>
               <SimpleGrid cols={{ base: 1, xs: 2, lg: 3 }}>

@@ -1,4 +1,4 @@
-/** Playground: every operation with a form, its answer as it comes, and the request for a terminal. */
+/** Playground: a form for every operation, the answer as it arrives, and the matching curl command. */
 import { Alert, Box, Button, Group, Select, Stack, Tabs, Text } from "@mantine/core"
 import { PaperPlaneIcon, RocketIcon, StopIcon } from "@radix-ui/react-icons"
 import { useEffect, useRef, useState } from "react"
@@ -20,14 +20,14 @@ interface Run {
   readonly state: "idle" | "running" | "done" | "stopped" | "failed"
   readonly answer: Answer
   readonly error: unknown
-  /** From the click to the first of the answer, and to the last, in milliseconds. */
+  /** Milliseconds from the click to the first and to the last part of the answer. */
   readonly firstMs: number | undefined
   readonly wholeMs: number | undefined
 }
 
 const idle: Run = { state: "idle", answer: nothing, error: undefined, firstMs: undefined, wholeMs: undefined }
 
-/** One request at a time; leaving the page ends it. */
+/** Runs one request at a time. Leaving the page aborts it. */
 const useRun = () => {
   const [run, setRun] = useState(idle)
   const controller = useRef<AbortController>(undefined)
@@ -63,7 +63,11 @@ const useRun = () => {
 }
 
 const Failed = ({ error }: { readonly error: unknown }) => (
-  <Alert color="red" role="alert" title={error instanceof Refused ? `The gateway refused: ${error.status}` : "Failed"}>
+  <Alert
+    color="red"
+    role="alert"
+    title={error instanceof Refused ? `The gateway rejected the request: ${error.status}` : "Failed"}
+  >
     {messageOf(error)}
     {error instanceof Refused && error.code !== null
       ? <Text size="xs" c="dimmed" className="mono" mt={4}>{error.code}</Text>
@@ -84,8 +88,8 @@ const Output = ({ curl, run }: { readonly run: Run; readonly curl: string }) => 
         <Tabs.Panel value="answer" p="md" aria-busy={state === "running"}>
           {state === "idle"
             ? (
-              <Empty icon={<RocketIcon width={22} height={22} />} title="Ask something">
-                The answer appears here as it comes. The curl tab has the same request for your terminal.
+              <Empty icon={RocketIcon} title="No request sent yet">
+                The answer appears here as it arrives. The curl tab has the same request for your terminal.
               </Empty>
             )
             : <Result of={answer} />}
@@ -97,12 +101,12 @@ const Output = ({ curl, run }: { readonly run: Run; readonly curl: string }) => 
             <Text size="xs" c="dimmed" mt="md" className="numeric" role="status">
               {state === "stopped" ? "Stopped after " : "Answered in "}
               {milliseconds(wholeMs)}
-              {firstMs === undefined ? "" : `, the first of it after ${milliseconds(firstMs)}`}
+              {firstMs === undefined ? "" : `, first part after ${milliseconds(firstMs)}`}
             </Text>
           )}
         </Tabs.Panel>
         <Tabs.Panel value="json" p="md">
-          <CodeBlock label="The answer as JSON" text={answer.raw === "" ? "Nothing yet" : answer.raw} />
+          <CodeBlock label="The answer as JSON" text={answer.raw === "" ? "No answer yet" : answer.raw} />
         </Tabs.Panel>
         <Tabs.Panel value="curl" p="md">
           <CodeBlock label="The request for a terminal" text={curl} />
@@ -141,7 +145,10 @@ const Playground = ({ gatewayUrl }: { readonly gatewayUrl: string }) => {
   const change = (field: string, value: Value) =>
     enter({ ...entered, [operation.name]: { ...entered[operation.name], [field]: value } })
   return (
-    <Page title="Playground" description="Every operation of the gateway, sent as a client would send it.">
+    <Page
+      title="Playground"
+      description="Try every operation of the gateway, with requests exactly as a client sends them."
+    >
       <div className="playground">
         <Box className="card" p="md">
           <form
@@ -171,7 +178,7 @@ const Playground = ({ gatewayUrl }: { readonly gatewayUrl: string }) => {
                   value={model === "" ? null : model}
                   onChange={choose}
                   data={models}
-                  nothingFoundMessage="No model of this kind in the catalogue"
+                  nothingFoundMessage="The catalogue has no model for this operation"
                 />
               </Group>
               <KeyInput />

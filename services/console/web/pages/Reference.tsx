@@ -1,4 +1,4 @@
-/** The admin API for programs: what the console itself is built on, from its OpenAPI document. */
+/** Reference of the admin API, rendered from its OpenAPI document. */
 import { Accordion, Anchor, Badge, Box, Group, Stack, Text } from "@mantine/core"
 import { useQuery } from "@tanstack/react-query"
 import { Schema } from "effect"
@@ -12,7 +12,6 @@ const Body = Schema.Struct({
 
 const Endpoint = Schema.Struct({
   summary: Schema.optionalKey(Schema.String),
-  tags: Schema.optionalKey(Schema.Array(Schema.String)),
   parameters: Schema.optionalKey(
     Schema.Array(
       Schema.Struct({ name: Schema.String, in: Schema.String, required: Schema.optionalKey(Schema.Boolean) })
@@ -44,32 +43,32 @@ const useDocument = () =>
 
 const colors: Record<string, string> = { get: "teal", post: "iris", patch: "orange", delete: "red" }
 
-/** References are followed, a few steps deep. */
-const resolved = (schema: unknown, { components }: Document, depth = 0): unknown => {
+type Schemas = Document["components"]["schemas"]
+
+/** Resolves references, up to a few levels deep. */
+const resolved = (schema: unknown, schemas: Schemas, depth = 0): unknown => {
   if (typeof schema !== "object" || schema === null) return schema
-  if (Array.isArray(schema)) return schema.map((item) => resolved(item, { components, paths: {} }, depth))
+  if (Array.isArray(schema)) return schema.map((item) => resolved(item, schemas, depth))
   if ("$ref" in schema && typeof schema.$ref === "string") {
     const name = schema.$ref.split("/").at(-1) ?? ""
-    return depth > 4 ? name : resolved(components.schemas[name], { components, paths: {} }, depth + 1)
+    return depth > 4 ? name : resolved(schemas[name], schemas, depth + 1)
   }
-  return Object.fromEntries(
-    Object.entries(schema).map(([key, value]) => [key, resolved(value, { components, paths: {} }, depth)])
-  )
+  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, resolved(value, schemas, depth)]))
 }
 
-const schemaOf = ({ content }: typeof Body.Type, document: Document): string | undefined => {
+const schemaText = ({ content }: typeof Body.Type, schemas: Schemas): string | undefined => {
   const [type, body] = Object.entries(content ?? {})[0] ?? []
   if (type === undefined || body === undefined) return undefined
-  return type.includes("json") ? JSON.stringify(resolved(body.schema, document), null, 2) : type
+  return type.includes("json") ? JSON.stringify(resolved(body.schema, schemas), null, 2) : type
 }
 
-const Operation = ({ document, method, of, path }: {
+const Operation = ({ method, of, path, schemas }: {
   readonly path: string
   readonly method: string
   readonly of: typeof Endpoint.Type
-  readonly document: Document
+  readonly schemas: Schemas
 }) => {
-  const request = of.requestBody === undefined ? undefined : schemaOf(of.requestBody, document)
+  const request = of.requestBody === undefined ? undefined : schemaText(of.requestBody, schemas)
   return (
     <Accordion.Item value={`${method} ${path}`}>
       <Accordion.Control>
@@ -88,7 +87,7 @@ const Operation = ({ document, method, of, path }: {
           ) => (
             <Text key={name} size="sm">
               <span className="mono">{name}</span>
-              <Text span c="dimmed">{` in the ${where}${required === true ? "" : ", may be left out"}`}</Text>
+              <Text span c="dimmed">{` in the ${where}${required === true ? "" : ", optional"}`}</Text>
             </Text>
           ))}
           {request === undefined ? null : (
@@ -98,7 +97,7 @@ const Operation = ({ document, method, of, path }: {
             </div>
           )}
           {Object.entries(of.responses).map(([status, response]) => {
-            const schema = schemaOf(response, document)
+            const schema = schemaText(response, schemas)
             return (
               <div key={status}>
                 <Text size="sm" fw={600} mb={4}>
@@ -107,7 +106,7 @@ const Operation = ({ document, method, of, path }: {
                 </Text>
                 {schema === undefined || Number(status) >= 400
                   ? null
-                  : <CodeBlock label={`Answer ${status} of ${method} ${path}`} text={schema} />}
+                  : <CodeBlock label={`Response ${status} of ${method} ${path}`} text={schema} />}
               </div>
             )
           })}
@@ -120,7 +119,7 @@ const Operation = ({ document, method, of, path }: {
 const Reference = () => (
   <Page
     title="Admin API"
-    description="Everything that these pages show and do, for programs: with the admin token as a bearer."
+    description="Everything in this console, for programs. Authenticate with the admin token as a bearer token."
     actions={<Anchor href={address} target="_blank" size="sm">openapi.json</Anchor>}
   >
     <Card title="Try it">
@@ -130,11 +129,17 @@ const Reference = () => (
       />
     </Card>
     <Loaded query={useDocument()}>
-      {(document) => (
+      {({ components, paths }) => (
         <Accordion variant="separated" multiple>
-          {Object.entries(document.paths).flatMap(([path, methods]) =>
+          {Object.entries(paths).flatMap(([path, methods]) =>
             Object.entries(methods).map(([method, endpoint]) => (
-              <Operation key={`${method} ${path}`} path={path} method={method} of={endpoint} document={document} />
+              <Operation
+                key={`${method} ${path}`}
+                path={path}
+                method={method}
+                of={endpoint}
+                schemas={components.schemas}
+              />
             ))
           )}
         </Accordion>

@@ -1,74 +1,51 @@
-/** Requests: the latest that have ended, one by one. */
-import { Anchor, Box, Button, Group, Select, Table, Text, TextInput } from "@mantine/core"
+/** Requests: the latest completed ones. */
+import { Anchor, Box, Button, Group, Select, Text, TextInput } from "@mantine/core"
 import { ActivityLogIcon, MagnifyingGlassIcon } from "@radix-ui/react-icons"
 import { useState } from "react"
 import { Link, useLocation, useSearchParams } from "wouter"
 import type { UsageEvent } from "../../../../shared/usage/UsageEvent.ts"
 import { counted, milliseconds, money, timeOf } from "../data/Format.ts"
+import { type Column, DataTable } from "../parts/DataTable.tsx"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { Live } from "../parts/Live.tsx"
 import { Page } from "../parts/Page.tsx"
 import { useKeys, useRequests } from "../data/Queries.ts"
 import { Request } from "../requests/Request.tsx"
-import { addressOf, consumed, Outcome, outcomes } from "../parts/RequestFacts.tsx"
+import { addressOf, consumed, Outcome, outcomes, providerOf } from "../parts/RequestFacts.tsx"
 
-const Rows = ({ nameOf, of }: {
-  readonly of: ReadonlyArray<UsageEvent>
-  readonly nameOf: (key: string) => string
-}) => (
-  <Table.ScrollContainer minWidth={860} type="native" tabIndex={0}>
-    <Table verticalSpacing="xs" horizontalSpacing="md" highlightOnHover aria-label="Latest requests">
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th>Ended</Table.Th>
-          <Table.Th>Operation</Table.Th>
-          <Table.Th>Model</Table.Th>
-          <Table.Th>Key</Table.Th>
-          <Table.Th>Outcome</Table.Th>
-          <Table.Th>First byte</Table.Th>
-          <Table.Th>Whole</Table.Th>
-          <Table.Th>Consumed</Table.Th>
-          <Table.Th>Cost</Table.Th>
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
-        {of.map((event) => (
-          <Table.Tr key={event.id} className="row-of-link">
-            <Table.Td className="numeric">{timeOf(event.time)}</Table.Td>
-            <Table.Td>
-              <Anchor component={Link} href={addressOf(event.id)} className="mono row-link">{event.operation}</Anchor>
-            </Table.Td>
-            <Table.Td>
-              <Text size="sm" fw={550}>{event.model}</Text>
-              {event.provider === null ? null : (
-                <Text size="xs" c="dimmed">
-                  {event.attempts > 1 ? `${event.provider}, ${event.attempts} calls` : event.provider}
-                </Text>
-              )}
-            </Table.Td>
-            <Table.Td maw={180}>
-              <Text size="sm" truncate>{nameOf(event.key)}</Text>
-            </Table.Td>
-            <Table.Td>
-              <Outcome outcome={event.outcome} error={event.error} />
-            </Table.Td>
-            <Table.Td className="numeric">
-              {event.firstByteMs === null ? "–" : milliseconds(event.firstByteMs)}
-            </Table.Td>
-            <Table.Td className="numeric">{milliseconds(event.durationMs)}</Table.Td>
-            <Table.Td className="numeric">{consumed(event)}</Table.Td>
-            <Table.Td className="numeric">{event.costUsd === null ? "–" : money(event.costUsd)}</Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
-  </Table.ScrollContainer>
-)
+const columnsOf = (nameOf: (key: string) => string): ReadonlyArray<Column<UsageEvent>> => [
+  { head: "Ended", isNumeric: true, cell: ({ time }) => timeOf(time) },
+  {
+    head: "Operation",
+    cell: ({ id, operation }) => (
+      <Anchor component={Link} href={addressOf(id)} className="mono row-link">{operation}</Anchor>
+    )
+  },
+  {
+    head: "Model",
+    cell: (event) => (
+      <>
+        <Text size="sm" fw={550}>{event.model}</Text>
+        {event.provider === null ? null : <Text size="xs" c="dimmed">{providerOf(event)}</Text>}
+      </>
+    )
+  },
+  { head: "Key", props: { maw: 180 }, cell: ({ key }) => <Text size="sm" truncate>{nameOf(key)}</Text> },
+  { head: "Outcome", cell: ({ error, outcome }) => <Outcome outcome={outcome} error={error} /> },
+  {
+    head: "First byte",
+    isNumeric: true,
+    cell: ({ firstByteMs }) => firstByteMs === null ? "–" : milliseconds(firstByteMs)
+  },
+  { head: "Duration", isNumeric: true, cell: ({ durationMs }) => milliseconds(durationMs) },
+  { head: "Usage", isNumeric: true, cell: consumed },
+  { head: "Cost", isNumeric: true, cell: ({ costUsd }) => costUsd === null ? "–" : money(costUsd) }
+]
 
-/** Rows that are shown at first, and more with each wish for more. */
+/** Rows shown at first, and added by each "Show more". */
 const atOnce = 25
 
-/** Leads to a request by what its client has of it. */
+/** Opens a request by an id that its client received. */
 const Find = () => {
   const [, navigate] = useLocation()
   const [id, setId] = useState("")
@@ -93,7 +70,7 @@ const Find = () => {
   )
 }
 
-/** Which request is looked at stands in the address. */
+/** The URL holds the id of the open request. */
 export const Requests = () => {
   const [search] = useSearchParams()
   const id = search.get("id")
@@ -111,7 +88,7 @@ const Latest = () => {
   return (
     <Page
       title="Requests"
-      description="The latest two hundred that have ended: who asked for what, and how it went. Never what was said."
+      description="The latest 200 completed requests: key, model, outcome and cost, never their content."
       actions={<Live isLive={isLive} isFailing={query.isError} toggle={() => setLive(!isLive)} />}
     >
       <Box className="card">
@@ -119,8 +96,8 @@ const Latest = () => {
           {(events) => {
             if (events.length === 0) {
               return (
-                <Empty icon={<ActivityLogIcon width={22} height={22} />} title="No requests yet">
-                  As soon as a client has asked something of a model, it stands here.
+                <Empty icon={ActivityLogIcon} title="No requests yet">
+                  Requests appear here when they complete.
                 </Empty>
               )
             }
@@ -149,7 +126,17 @@ const Latest = () => {
                   <Find />
                   <Text size="sm" c="dimmed" role="status">{counted(found.length, "request")}</Text>
                 </Group>
-                <Rows of={found.slice(0, shown)} nameOf={nameOf} />
+                <DataTable
+                  rows={found.slice(0, shown)}
+                  columns={columnsOf(nameOf)}
+                  keyOf={(event) => event.id}
+                  rowClass="row-of-link"
+                  minWidth={860}
+                  verticalSpacing="xs"
+                  horizontalSpacing="md"
+                  highlightOnHover
+                  aria-label="Latest requests"
+                />
                 {found.length <= shown ? null : (
                   <Group justify="center" p="md">
                     <Button variant="default" onClick={() => show(shown + atOnce)}>Show more</Button>

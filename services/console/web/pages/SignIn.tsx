@@ -1,4 +1,4 @@
-/** The way in: by the admin token. */
+/** Sign-in with the admin token. */
 import { Alert, Box, Button, Paper, PasswordInput, Stack, Text, TextInput, Title } from "@mantine/core"
 import { useForm } from "@mantine/form"
 import { useEffect, useState } from "react"
@@ -31,7 +31,7 @@ export const SignIn = () => {
           <div>
             <Title order={1} size="h3">Sign in to the console</Title>
             <Text c="dimmed" size="sm" mt={4}>
-              With the admin token: <span className="mono">npm start</span> prints it, elsewhere it is{" "}
+              Use the admin token. <span className="mono">npm start</span> prints it; other deployments set it as{" "}
               <span className="mono">CONSOLE_ADMIN_TOKEN</span>.
             </Text>
           </div>
@@ -47,7 +47,7 @@ export const SignIn = () => {
               />
               <TextInput
                 label="Your name"
-                description="Optional: stands in the log beside what you change"
+                description="Optional: the audit log records your changes under this name"
                 autoComplete="name"
                 maxLength={80}
                 {...form.getInputProps("name")}

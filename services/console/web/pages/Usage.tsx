@@ -86,7 +86,7 @@ const Charts = ({ by, days, labelOf, rows }: {
   readonly by: Division
   readonly labelOf: (series: string) => string
 }) => {
-  // one name has one colour in all of them
+  // a series has the same colour in every chart
   const names = seriesOf(rows, by, "requests")
   const colorOf = (series: string) => seriesColors[Math.max(0, names.indexOf(series)) % seriesColors.length] ?? "gray.6"
   return (
@@ -141,7 +141,7 @@ const Usage = () => {
   return (
     <Page
       title="Usage"
-      description="What was asked of the models, day by day in UTC. Counted within seconds of a request's end."
+      description="Usage per day (UTC). Each request is counted within seconds of its end."
       actions={
         <Button
           component="a"
@@ -154,9 +154,14 @@ const Usage = () => {
       }
     >
       <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} spacing="sm">
-        <Select aria-label="Time" data={ranges} value={range} onChange={(value) => value !== null && setRange(value)} />
         <Select
-          aria-label="Divided"
+          aria-label="Period"
+          data={ranges}
+          value={range}
+          onChange={(value) => value !== null && setRange(value)}
+        />
+        <Select
+          aria-label="Grouping"
           data={divisions}
           value={by}
           onChange={(value) => setBy(divisions.find((division) => division.value === value)?.value ?? "model")}
@@ -185,8 +190,8 @@ const Usage = () => {
           rows.every((row) => measures.requests(row) === 0)
             ? (
               <Box className="card">
-                <Empty icon={<BarChartIcon width={22} height={22} />} title="Nothing was used in this time">
-                  Requests of clients are counted here as they end. The playground makes some, too.
+                <Empty icon={BarChartIcon} title="No usage in this period">
+                  Requests are counted as they end. Send one from the playground to try it.
                 </Empty>
               </Box>
             )

@@ -1,4 +1,4 @@
-/** The mark and the name. */
+/** Logo and name. */
 import { Group, Text } from "@mantine/core"
 
 export const Brand = () => (

@@ -1,4 +1,4 @@
-/** Switches between light and dark, or as the system has it. */
+/** Selects the light, dark or system colour scheme. */
 import { SegmentedControl, useMantineColorScheme, VisuallyHidden } from "@mantine/core"
 import { DesktopIcon, MoonIcon, SunIcon } from "@radix-ui/react-icons"
 
@@ -15,13 +15,13 @@ export const ColorScheme = () => {
     <SegmentedControl
       size="xs"
       fullWidth
-      aria-label="Colours"
+      aria-label="Colour scheme"
       value={colorScheme}
       onChange={setColorScheme}
       data={[
         { value: "light", label: option(<SunIcon />, "Light") },
         { value: "dark", label: option(<MoonIcon />, "Dark") },
-        { value: "auto", label: option(<DesktopIcon />, "As the system") }
+        { value: "auto", label: option(<DesktopIcon />, "System") }
       ]}
     />
   )

@@ -1,4 +1,4 @@
-/** Text to take away. */
+/** Copy buttons, alone and with the text that they copy. */
 import { ActionIcon, Box, Button, CopyButton, Group, Text, Tooltip } from "@mantine/core"
 import { CheckIcon, CopyIcon } from "@radix-ui/react-icons"
 
@@ -17,7 +17,7 @@ export const Copy = ({ label, value }: { readonly value: string; readonly label:
   </CopyButton>
 )
 
-/** An id in a line, to be looked up elsewhere. */
+/** An inline id with a copy button. */
 export const Id = ({ label, value }: { readonly value: string; readonly label: string }) => (
   <Group gap={4} wrap="nowrap" miw={0}>
     <Text size="sm" className="mono" style={{ overflowWrap: "anywhere" }}>{value}</Text>
@@ -31,7 +31,7 @@ export const Id = ({ label, value }: { readonly value: string; readonly label: s
   </Group>
 )
 
-/** Code in a block, with a button in its corner. */
+/** A code block with a copy button. */
 export const CodeBlock = ({ label, text }: { readonly text: string; readonly label: string }) => (
   <Box pos="relative" className="card" bg="var(--console-canvas)" p="sm" pr={48}>
     <Box mah={420} style={{ overflow: "auto" }} tabIndex={0} role="region" aria-label={label}>

@@ -1,11 +1,11 @@
-/** What a page shows while it has nothing to show: that it waits, that it failed, or that there is nothing yet. */
+/** States of a page without data: loading, failed, or empty. */
 import { Alert, Button, Group, Skeleton, Stack, Text, ThemeIcon, Title } from "@mantine/core"
 import { ExclamationTriangleIcon } from "@radix-ui/react-icons"
-import type { ReactNode } from "react"
+import type { ComponentType, ReactNode } from "react"
 import { messageOf } from "../data/Client.ts"
 
 export const Failure = ({ error, retry }: { readonly error: unknown; readonly retry: () => unknown }) => (
-  <Alert color="red" icon={<ExclamationTriangleIcon />} title="This could not be loaded" my="md">
+  <Alert color="red" icon={<ExclamationTriangleIcon />} title="Loading failed" my="md">
     <Group justify="space-between" gap="md">
       <Text size="sm">{messageOf(error)}</Text>
       <Button
@@ -20,37 +20,38 @@ export const Failure = ({ error, retry }: { readonly error: unknown; readonly re
   </Alert>
 )
 
-export const Waiting = ({ rows = 4 }: { readonly rows?: number }) => (
+export const Waiting = () => (
   <Stack gap="sm" aria-busy="true" aria-label="Loading">
-    {Array.from({ length: rows }, (_, row) => <Skeleton key={row} height={52} radius="md" />)}
+    {[1, 2, 3, 4].map((row) => <Skeleton key={row} height={52} radius="md" />)}
   </Stack>
 )
 
-export const Empty = ({ action, children, icon, title }: {
-  readonly icon: ReactNode
+export const Empty = ({ action, children, icon: Icon, title }: {
+  readonly icon: ComponentType<{ readonly width: number; readonly height: number }>
   readonly title: string
   readonly children: ReactNode
   readonly action?: ReactNode
 }) => (
   <Stack align="center" gap="sm" py={56} px="md" ta="center">
-    <ThemeIcon size={52} radius="xl" variant="light" aria-hidden>{icon}</ThemeIcon>
+    <ThemeIcon size={52} radius="xl" variant="light" aria-hidden>
+      <Icon width={22} height={22} />
+    </ThemeIcon>
     <Title order={2} size="h4" mt={4}>{title}</Title>
     <Text c="dimmed" maw={440}>{children}</Text>
-    {action === undefined ? null : <div>{action}</div>}
+    {action}
   </Stack>
 )
 
-/** One of the three, or what is made of the data. */
-export function Loaded<A>({ children, query, rows }: {
+/** Renders the data of a query, or its loading or error state. */
+export function Loaded<A>({ children, query }: {
   readonly query: {
     readonly data: A | undefined
     readonly error: unknown
     readonly refetch: () => unknown
   }
-  readonly rows?: number
   readonly children: (data: A) => ReactNode
 }) {
   if (query.data !== undefined) return children(query.data)
   if (query.error !== null) return <Failure error={query.error} retry={query.refetch} />
-  return <Waiting {...(rows === undefined ? {} : { rows })} />
+  return <Waiting />
 }

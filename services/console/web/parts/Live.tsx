@@ -1,4 +1,4 @@
-/** Says that a page follows what happens, and lets it be held still. */
+/** Shows whether a page updates live, with a button to pause it. */
 import { Button, Group, Text } from "@mantine/core"
 import { PauseIcon, PlayIcon } from "@radix-ui/react-icons"
 

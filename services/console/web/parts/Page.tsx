@@ -1,4 +1,4 @@
-/** The frame of a page: its title, what it is for, and what can be done on it. */
+/** Layout of a page: title, description, actions, cards and facts. */
 import { Box, Group, Stack, Text, Title } from "@mantine/core"
 import { type ReactNode, useEffect } from "react"
 
@@ -25,10 +25,18 @@ export const Page = ({ actions, children, description, title }: {
   )
 }
 
+/** A labelled value. */
+export const Fact = ({ children, label }: { readonly label: string; readonly children: ReactNode }) => (
+  <Box miw={0}>
+    <Text size="xs" c="dimmed">{label}</Text>
+    <Box fw={600} className="numeric" style={{ overflowWrap: "anywhere" }}>{children}</Box>
+  </Box>
+)
+
 export const Card = ({ aside, children, isFlush = false, title }: {
   readonly title?: string
   readonly aside?: ReactNode
-  /** Whether what is in it goes from edge to edge. */
+  /** Whether the content has no padding. */
   readonly isFlush?: boolean
   readonly children: ReactNode
 }) => (

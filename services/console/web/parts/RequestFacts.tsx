@@ -1,9 +1,9 @@
-/** What is to be seen of a request, wherever it is shown. */
+/** Facts about a request, for every page that shows one. */
 import { Badge, Text } from "@mantine/core"
 import type { UsageEvent } from "../../../../shared/usage/UsageEvent.ts"
 import { count, counted } from "../data/Format.ts"
 
-/** How a request can end. */
+/** Outcomes of requests. */
 export const outcomes = {
   success: { color: "teal", text: "answered" },
   failure: { color: "red", text: "failed" },
@@ -17,14 +17,18 @@ export const Outcome = ({ error, outcome }: Pick<UsageEvent, "outcome" | "error"
   </div>
 )
 
-/** What was consumed, in the unit that the model is measured by. */
+/** Usage of a request in its model's unit. */
 export const consumed = ({ usage }: UsageEvent): string => {
   if (usage === null) return "–"
   const tokens = usage.inputTokens + usage.outputTokens
-  if ((usage.images ?? 0) > 0) return counted(usage.images ?? 0, "picture")
+  if ((usage.images ?? 0) > 0) return counted(usage.images ?? 0, "image")
   if ((usage.seconds ?? 0) > 0) return `${count(usage.seconds ?? 0)} s`
   if (tokens > 0) return counted(tokens, "token")
   return (usage.characters ?? 0) > 0 ? counted(usage.characters ?? 0, "character") : "–"
 }
 
 export const addressOf = (id: string): string => `/requests?id=${encodeURIComponent(id)}`
+
+/** The provider, and how often it was called if more than once. */
+export const providerOf = ({ attempts, provider }: UsageEvent): string =>
+  attempts > 1 ? `${provider ?? "–"}, ${attempts} calls` : provider ?? "–"

@@ -1,4 +1,4 @@
-/** What stands around every page: the way to the others, the colours, and who is signed in. */
+/** Frame of every page: navigation, colour scheme, and the signed-in administrator. */
 import { AppShell, Box, Burger, Button, Divider, Group, NavLink, ScrollArea, Stack, Text } from "@mantine/core"
 import { useDisclosure } from "@mantine/hooks"
 import {
@@ -38,11 +38,11 @@ export const Shell = ({ admin, children }: { readonly admin: SessionView; readon
       navbar={{ width: 248, breakpoint: "sm", collapsed: { mobile: !isOpen } }}
       padding={{ base: "md", md: "xl" }}
     >
-      <a className="skip" href="#content">Skip to the content</a>
+      <a className="skip" href="#content">Skip to content</a>
       <AppShell.Header hiddenFrom="sm">
         <Group h="100%" px="md" justify="space-between">
           <Brand />
-          <Burger opened={isOpen} onClick={toggle} size="sm" aria-label={isOpen ? "Close the menu" : "Open the menu"} />
+          <Burger opened={isOpen} onClick={toggle} size="sm" aria-label={isOpen ? "Close menu" : "Open menu"} />
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p="md" aria-label="Pages">

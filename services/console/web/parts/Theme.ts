@@ -1,4 +1,4 @@
-/** How the console looks: type, colours and shapes, in light and dark. */
+/** Theme of the console: type, colours and shapes, in light and dark. */
 import { createTheme, type CSSVariablesResolver, type MantineColorsTuple } from "@mantine/core"
 
 const iris: MantineColorsTuple = [
@@ -14,7 +14,7 @@ const iris: MantineColorsTuple = [
   "#33378f"
 ]
 
-/** Cooler and more even than the library's own greys. */
+/** Cooler and more even than Mantine's greys. */
 const gray: MantineColorsTuple = [
   "#f8f9fb",
   "#f1f3f6",
@@ -51,10 +51,11 @@ export const theme = createTheme({
   defaultRadius: "md",
   cursorType: "pointer",
   focusRing: "auto",
-  respectReducedMotion: true
+  respectReducedMotion: true,
+  components: { Modal: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } } }
 })
 
-/** Secondary text that can be read by everybody: at least 4.5 to 1 on any surface here. */
+/** Secondary text has a contrast of at least 4.5 to 1 on every surface. */
 export const cssVariables: CSSVariablesResolver = () => ({
   variables: {},
   light: {
@@ -80,7 +81,7 @@ export const cssVariables: CSSVariablesResolver = () => ({
   }
 })
 
-/** Series of a chart, in the order in which they are given out. */
+/** Colours of chart series, in the order of use. */
 export const seriesColors = [
   "iris.5",
   "teal.6",

@@ -1,4 +1,4 @@
-/** The kind of a model, told by its colour as well as its name. */
+/** A workload as a coloured badge. */
 import { Badge } from "@mantine/core"
 import type { Workload as Name } from "../../../../shared/contract/Operation.ts"
 

@@ -1,17 +1,17 @@
-/** What a request of the playground has brought so far, and how it is read out of the answers of each dialect. */
+/** The playground's answer so far, read from responses in any dialect. */
 import { Schema } from "effect"
 
 export interface Answer {
   readonly text: string
-  /** Addresses that this page can show. */
+  /** URLs that the page can show. */
   readonly pictures: ReadonlyArray<string>
   readonly sound: { readonly url: string; readonly type: string } | undefined
   readonly video: string | undefined
   readonly vectors: ReadonlyArray<ReadonlyArray<number>>
   readonly ranking: ReadonlyArray<{ readonly score: number; readonly text: string }>
-  /** Of a task that runs, in percent. */
+  /** Progress of a running task, in percent. */
   readonly progress: number | undefined
-  /** The answer itself, or its events, as JSON. */
+  /** The response or its events as JSON. */
   readonly raw: string
 }
 
@@ -29,7 +29,7 @@ export const nothing: Answer = {
 const optional = Schema.optionalKey
 const Text = Schema.Struct({ text: optional(Schema.String) })
 
-/** All that a text or a picture can be in, whole or as an event of a stream. */
+/** Everything that can contain text or an image, in a whole response or a stream event. */
 const Any = Schema.Struct({
   choices: optional(Schema.Array(Schema.Struct({
     text: optional(Schema.String),
@@ -63,7 +63,7 @@ const decodePictures = Schema.decodeUnknownOption(Pictures)
 const decodeVectors = Schema.decodeUnknownOption(Vectors)
 const decodeRanking = Schema.decodeUnknownOption(Ranking)
 
-/** The text and the pictures in an answer of any dialect, or in one event of its stream. */
+/** Text and images in a response of any dialect, or in one event of its stream. */
 export const readText = (value: unknown): { readonly text: string; readonly pictures: ReadonlyArray<string> } => {
   const decoded = decodeAny(value)
   if (decoded._tag === "None") return { text: "", pictures: [] }
@@ -84,7 +84,7 @@ export const readText = (value: unknown): { readonly text: string; readonly pict
   }
 }
 
-/** Pictures in base64 say what they are in their first bytes. */
+/** The media type, from the first bytes of a base64 image. */
 const typeOf = (base64: string): string =>
   base64.startsWith("/9j/") ? "image/jpeg" : base64.startsWith("UklG") ? "image/webp" : "image/png"
 
@@ -110,7 +110,7 @@ export const readRanking = (value: unknown): Answer["ranking"] => {
   }))
 }
 
-/** Long texts in it, as pictures are, are cut. */
+/** Formats JSON. Truncates long strings, such as images. */
 export const pretty = (value: unknown): string =>
   JSON.stringify(
     value,

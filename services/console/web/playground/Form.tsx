@@ -1,4 +1,5 @@
-/** The form of an operation, made of what its fields say. */
+/** The form of an operation, generated from its fields. */
+import { Base64 } from "effect/encoding"
 import { FileInput, Group, Image, NumberInput, Select, SimpleGrid, Switch, Textarea, TextInput } from "@mantine/core"
 import { UploadIcon } from "@radix-ui/react-icons"
 import type { Field, Value, Values } from "./Operations.ts"
@@ -9,20 +10,15 @@ interface InputProps {
   readonly onChange: (value: Value) => void
 }
 
-const asDataUrl = (file: File): Promise<string> =>
-  new Promise((resolve, reject) => {
-    const reader = new FileReader()
-    reader.addEventListener("load", () => resolve(String(reader.result)))
-    reader.addEventListener("error", () => reject(reader.error))
-    reader.readAsDataURL(file)
-  })
+const asDataUrl = async (file: File): Promise<string> =>
+  `data:${file.type};base64,${Base64.encode(new Uint8Array(await file.arrayBuffer()))}`
 
 const Picture = ({ of, onChange, value }: InputProps) => (
   <Group align="flex-end" wrap="nowrap">
     <FileInput
       label={of.label}
       description={of.hint}
-      placeholder="Choose a picture"
+      placeholder="Choose an image"
       accept="image/png,image/jpeg,image/webp"
       leftSection={<UploadIcon />}
       clearable
@@ -68,7 +64,7 @@ const Input = (props: InputProps) => {
           label={label}
           description={hint}
           value={typeof value === "boolean" ? "" : value}
-          placeholder="As the model has it"
+          placeholder="Model default"
           step={step ?? 1}
           {...(minimum === undefined ? {} : { min: minimum })}
           {...(maximum === undefined ? {} : { max: maximum })}

@@ -1,7 +1,8 @@
-/** The API key that the playground sends: pasted, or made for the day. */
+/** Input for the playground's API key, with a button that creates a one-day key. */
 import { Anchor, Group, PasswordInput, Text } from "@mantine/core"
 import { notifications } from "@mantine/notifications"
 import { DateTime } from "effect"
+import { defaults } from "../../../../shared/keys/KeySettings.ts"
 import { usePlaygroundKey } from "../data/PlaygroundKey.tsx"
 import { useCreateKey } from "../data/Queries.ts"
 
@@ -10,20 +11,14 @@ export const KeyInput = () => {
   const create = useCreateKey()
   const make = () =>
     create.mutate({
+      ...defaults,
       name: "playground",
       expiresAt: DateTime.add(DateTime.nowUnsafe(), { days: 1 }),
-      disabled: false,
-      allowedModels: ["*"],
-      requestsPerMinute: null,
-      tokensPerMinute: null,
-      concurrentRequests: null,
-      priorityClass: "interactive",
-      weight: 1,
-      monthlyBudgetUsd: null
+      priorityClass: "interactive"
     }, {
       onSuccess: ({ secret }) => {
         hold(secret)
-        notifications.show({ color: "teal", message: "A key named playground is made. It expires in a day." })
+        notifications.show({ color: "teal", message: "Created the key playground. It expires in one day." })
       }
     })
   return (
@@ -36,11 +31,11 @@ export const KeyInput = () => {
         onChange={({ currentTarget }) => hold(currentTarget.value.trim())}
       />
       <Group gap={6} mt={4}>
-        <Text size="xs" c="dimmed">Kept in this page's memory only.</Text>
+        <Text size="xs" c="dimmed">Kept only in this page's memory.</Text>
         {key === "" ?
           (
             <Anchor component="button" type="button" size="xs" disabled={create.isPending} onClick={make}>
-              Make one for a day
+              Create a one-day key
             </Anchor>
           ) :
           null}

@@ -1,4 +1,4 @@
-/** Every operation of the gateway as the playground offers it: its form, the request that is made of it, and its answer. */
+/** The playground's operations: the form, request and kind of answer of each. */
 import type { Workload } from "../../../../shared/contract/Operation.ts"
 
 export type Value = string | number | boolean
@@ -14,12 +14,12 @@ export interface Field {
   readonly minimum?: number
   readonly maximum?: number
   readonly step?: number
-  /** Half as wide as others. */
+  /** Whether the field is half as wide. */
   readonly isSmall?: boolean
 }
 
 export interface Operation {
-  /** As in the contract. */
+  /** The operation's name in the contract. */
   readonly name: string
   readonly title: string
   readonly workloads: ReadonlyArray<Workload>
@@ -27,11 +27,11 @@ export interface Operation {
   readonly path: (model: string, values: Values) => string
   readonly headers?: Readonly<Record<string, string>>
   readonly body: (model: string, values: Values) => object
-  /** What kind of answer it is: see `Answer.ts`. */
+  /** How `Answer.ts` reads the answer. */
   readonly answer: "text" | "pictures" | "sound" | "video" | "vectors" | "ranking" | "json"
 }
 
-/** What was left empty is left out. */
+/** Omits empty fields. */
 const given = (fields: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== "" && value !== undefined))
 
@@ -39,10 +39,10 @@ const linesOf = (value: Value | undefined): ReadonlyArray<string> =>
   String(value ?? "").split("\n").map((line) => line.trim()).filter((line) => line !== "")
 
 const system: Field = { name: "system", label: "System", kind: "area", initial: "", hint: "Optional" }
-const stream: Field = { name: "stream", label: "Stream the answer as it comes", kind: "switch", initial: true }
+const stream: Field = { name: "stream", label: "Stream the answer", kind: "switch", initial: true }
 const maxTokens = (initial: number | string): Field => ({
   name: "max_tokens",
-  label: "Most tokens",
+  label: "Maximum tokens",
   kind: "number",
   initial,
   minimum: 1,
@@ -68,7 +68,7 @@ const texts: Field = {
   label: "Texts",
   kind: "lines",
   initial: "a beekeeper on a hill\nsomeone who looks after bees\na lighthouse in a storm",
-  hint: "One to a line"
+  hint: "One per line"
 }
 const dimensions: Field = {
   name: "dimensions",
@@ -122,7 +122,7 @@ export const operations: ReadonlyArray<Operation> = [
       { ...stream, initial: false },
       {
         name: "aspectRatio",
-        label: "Aspect ratio of pictures",
+        label: "Aspect ratio of images",
         kind: "choice",
         initial: "16:9",
         choices: ["1:1", "16:9", "9:16", "4:3"],
@@ -161,7 +161,7 @@ export const operations: ReadonlyArray<Operation> = [
         initial: "We met on Monday. The launch moves to the ninth of June. Ada writes the notes. "
           + "Grace looks after the servers and wants two more of them."
       },
-      { name: "instructions", label: "What matters", kind: "text", initial: "", hint: "Optional" }
+      { name: "instructions", label: "Instructions", kind: "text", initial: "", hint: "Optional" }
     ],
     path: () => "/v1/responses/compact",
     body: (model, { input, instructions }) => given({ model, input: [{ role: "user", content: input }], instructions }),
@@ -174,8 +174,8 @@ export const operations: ReadonlyArray<Operation> = [
     fields: [
       prompt("A sailing boat on the sea at sunset"),
       { name: "size", label: "Size", kind: "choice", initial: "1024x1024", choices: wide, isSmall: true },
-      { name: "n", label: "Pictures", kind: "number", initial: 1, minimum: 1, maximum: 10, isSmall: true },
-      { name: "negative_prompt", label: "Not in it", kind: "text", initial: "", hint: "Optional" },
+      { name: "n", label: "Images", kind: "number", initial: 1, minimum: 1, maximum: 10, isSmall: true },
+      { name: "negative_prompt", label: "Negative prompt", kind: "text", initial: "", hint: "Optional" },
       seed
     ],
     path: () => "/v1/images/generations",
@@ -188,8 +188,8 @@ export const operations: ReadonlyArray<Operation> = [
     title: "Image edit",
     workloads: ["images"],
     fields: [
-      { name: "image", label: "Picture", kind: "picture", initial: "" },
-      { ...prompt("grayscale"), label: "What to do with it", kind: "text" }
+      { name: "image", label: "Image", kind: "picture", initial: "" },
+      { ...prompt("grayscale"), label: "Instruction", kind: "text" }
     ],
     path: () => "/v1/images/edits",
     body: (model, { image, prompt }) => ({
@@ -221,7 +221,7 @@ export const operations: ReadonlyArray<Operation> = [
         choices: ["320x180", "640x360", "360x640", "1280x720"],
         isSmall: true
       },
-      { name: "image", label: "First picture", kind: "picture", initial: "", hint: "Optional" },
+      { name: "image", label: "First frame", kind: "picture", initial: "", hint: "Optional" },
       seed
     ],
     path: () => "/v1/video/generations",
@@ -298,9 +298,9 @@ export const operations: ReadonlyArray<Operation> = [
         kind: "lines",
         initial: "A lighthouse keeper lives by the sea.\nThe beekeeper opens her hives in spring.\n"
           + "Bees were kept here long before the road was built.",
-        hint: "One to a line"
+        hint: "One per line"
       },
-      { name: "top_n", label: "Best", kind: "number", initial: "", minimum: 1, isSmall: true }
+      { name: "top_n", label: "Number of results", kind: "number", initial: "", minimum: 1, isSmall: true }
     ],
     path: () => "/v1/rerank",
     body: (model, { documents, query, top_n }) =>

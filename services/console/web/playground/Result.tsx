@@ -1,8 +1,8 @@
-/** An answer as a person takes it in: text to read, pictures to see, sound to hear. */
+/** Renders an answer as text, images, audio, video, vectors or a ranking. */
 import { Anchor, Box, Group, Progress, SimpleGrid, Stack, Text } from "@mantine/core"
 import type { Answer } from "./Answer.ts"
 
-/** Numbers of a vector that are drawn. */
+/** Only this many components of a vector are drawn. */
 const drawn = 96
 
 const Vector = ({ of }: { readonly of: ReadonlyArray<number> }) => {
@@ -69,7 +69,7 @@ export const Result = ({ of }: { readonly of: Answer }) => {
       {progress === undefined || video !== undefined ? null : (
         <Stack gap={6} py="lg">
           <Progress value={Math.max(4, progress)} animated aria-label="Progress" />
-          <Text size="sm" c="dimmed" ta="center" role="status">{`Being made: ${progress} %`}</Text>
+          <Text size="sm" c="dimmed" ta="center" role="status">{`Generating: ${progress}%`}</Text>
         </Stack>
       )}
       {vectors.map((vector, index) => <Vector key={index} of={vector} />)}

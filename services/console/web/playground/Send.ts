@@ -1,4 +1,4 @@
-/** Sends a request of the playground through the console to the ingress, and reads the answer as it comes. */
+/** Sends a playground request to the ingress through the console, and reads the answer as it arrives. */
 import { Schema } from "effect"
 import { keyHeader, pageHeader } from "../../api/Admin.ts"
 import { type Answer, nothing, pretty, readPictures, readRanking, readText, readVectors } from "./Answer.ts"
@@ -11,7 +11,7 @@ export interface Request {
   readonly key: string
 }
 
-/** What the gateway answered instead of a result. */
+/** An error response of the gateway. */
 export class Refused extends Error {
   readonly status: number
   readonly code: string | null
@@ -42,8 +42,7 @@ const TaskState = Schema.Struct({
 const decodeTask = Schema.decodeUnknownSync(Task)
 const decodeTaskState = Schema.decodeUnknownSync(TaskState)
 
-/** How often a task is asked how far it is, in milliseconds. */
-const askAgainMs = 700
+const pollIntervalMs = 700
 
 const ask = async (path: string, key: string, init: RequestInit): Promise<Response> => {
   const response = await fetch(`/gateway${path}`, {
@@ -106,11 +105,11 @@ async function* video(task: unknown, { key, operation }: Request, signal: AbortS
       return
     }
     yield answer
-    await new Promise((resolve) => setTimeout(resolve, askAgainMs))
+    await new Promise((resolve) => setTimeout(resolve, pollIntervalMs))
   }
 }
 
-/** Every state of the answer, up to the whole one. Fails with `Refused` where the gateway says why. */
+/** Yields the answer after each change. Throws `Refused` if the gateway answers with an error. */
 export async function* send(request: Request, signal: AbortSignal): AsyncGenerator<Answer> {
   const { body, key, operation, path } = request
   const response = await ask(path, key, {
@@ -148,7 +147,7 @@ export async function* send(request: Request, signal: AbortSignal): AsyncGenerat
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** The same request for a terminal, with the key in `$KEY`. Pictures in it are left for whoever pastes it to fill in. */
+/** The request as a curl command. The key is `$KEY`, and images are placeholders. */
 export const curlOf = ({ body, operation, path }: Request, gatewayUrl: string): string => {
   const json = JSON.stringify(
     body,

@@ -1,23 +1,23 @@
-/** The spans of a trace as rows: who did what, below whom, from when to when. */
+/** Converts the spans of a trace to rows for the waterfall and the table. */
+import { String as Str } from "effect"
 import { attribute, type SpanView } from "../../api/Traces.ts"
 
 export interface Row {
   readonly span: SpanView
-  /** What it is to a request, such as `Queue` or `Attempt 2`. */
+  /** The span's role in a request, such as `Queue` or `Attempt 2`. */
   readonly title: string
-  /** What exactly. */
   readonly detail: string
-  /** Why there is another of its kind, such as `retry`. */
+  /** Why there is another span of this role, such as `retry`. */
   readonly note: string | undefined
-  /** The kind of its error, whether or not it is the fault of whoever tells of it. */
+  /** Error type, even if the reporting service did not cause the error. */
   readonly error: string | undefined
   readonly isCancelled: boolean
-  /** From 0. */
+  /** Depth in the tree; 0 at the top. */
   readonly depth: number
-  /** Milliseconds from the beginning of the trace. */
+  /** Milliseconds since the start of the trace. */
   readonly from: number
   readonly duration: number
-  /** When the first bytes of an answer came, in milliseconds from the beginning of the trace. */
+  /** When the answer's first bytes arrived, in milliseconds since the start of the trace. */
   readonly firstChunk: number | undefined
 }
 
@@ -33,38 +33,35 @@ const textOf = ({ attributes }: SpanView, name: string): string | undefined => {
   return value === undefined ? undefined : String(value)
 }
 
-const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`
-
-/** Those that are there, with a dot between them. */
+/** Joins the non-empty parts with a dot. */
 const joined = (...parts: ReadonlyArray<string | undefined>): string =>
   parts.filter((part) => part !== undefined && part !== "").join(" · ")
 
-const again = (number: string | undefined): string | undefined => Number(number) > 1 ? `attempt ${number}` : undefined
+const repeated = (number: string | undefined): string | undefined =>
+  Number(number) > 1 ? `attempt ${number}` : undefined
 
-type Told = Pick<Row, "title" | "detail" | "note">
-
-const describe: Record<SpanView["kind"], (span: SpanView) => Told> = {
-  server: (span) => ({ title: capitalized(span.service), detail: span.name, note: undefined }),
+const describe: Record<SpanView["kind"], (span: SpanView) => Pick<Row, "title" | "detail" | "note">> = {
+  server: (span) => ({ title: Str.capitalize(span.service), detail: span.name, note: undefined }),
   producer: (span) => ({
     title: "Queue",
     detail: textOf(span, attribute.messagingDestination) ?? span.name,
-    note: again(textOf(span, attribute.jobAttempt))
+    note: repeated(textOf(span, attribute.jobAttempt))
   }),
   consumer: (span) => ({
     title: "Worker",
     detail: joined(span.service, textOf(span, attribute.requestModel)),
-    note: again(textOf(span, attribute.delivery))
+    note: repeated(textOf(span, attribute.delivery))
   }),
   client: (span) => {
     const number = textOf(span, attribute.attempt)
     const reason = textOf(span, attribute.reason)
     return {
-      title: number === undefined ? capitalized(textOf(span, attribute.step) ?? "call") : `Attempt ${number}`,
+      title: number === undefined ? Str.capitalize(textOf(span, attribute.step) ?? "call") : `Attempt ${number}`,
       detail: joined(textOf(span, attribute.provider), textOf(span, attribute.requestModel)) || span.name,
       note: reason === "first" ? undefined : reason
     }
   },
-  internal: (span) => ({ title: capitalized(span.name), detail: span.service, note: undefined })
+  internal: (span) => ({ title: Str.capitalize(span.name), detail: span.service, note: undefined })
 }
 
 const rowOf = (span: SpanView, depth: number, start: number): Row => {
@@ -81,7 +78,7 @@ const rowOf = (span: SpanView, depth: number, start: number): Row => {
   }
 }
 
-/** Each span is followed by those below it, all in the order in which they began. What has no parent here is at the top. */
+/** Sorts spans into a tree, siblings by start. Spans whose parent is missing are at the top. */
 export const traceOf = (spans: ReadonlyArray<SpanView>): Trace => {
   const sorted = spans.toSorted((a, b) => a.start - b.start)
   const start = sorted[0]?.start ?? 0
@@ -93,7 +90,7 @@ export const traceOf = (spans: ReadonlyArray<SpanView>): Trace => {
   const rows: Array<Row> = []
   const add = (parent: string | null, depth: number): void => {
     const below = children.get(parent) ?? []
-    // what is sent may lead in a circle
+    // the spans received may form a cycle
     children.delete(parent)
     for (const span of below) {
       rows.push(rowOf(span, depth, start))
@@ -104,7 +101,7 @@ export const traceOf = (spans: ReadonlyArray<SpanView>): Trace => {
   return { rows, start, duration: Math.max(0, ...sorted.map(({ end }) => end - start)) }
 }
 
-/** Round moments from 0 on, about four, none of them near the end but the end itself. */
+/** About four round tick values from 0 to `duration`. */
 export const ticksOf = (duration: number): ReadonlyArray<number> => {
   const rough = duration / 4
   const magnitude = 10 ** Math.floor(Math.log10(rough))
@@ -113,6 +110,6 @@ export const ticksOf = (duration: number): ReadonlyArray<number> => {
   return Array.from({ length: Math.floor(duration / step) + 1 }, (_, index) => index * step)
 }
 
-/** What a look should begin with: the deepest failure, else the whole. */
+/** The row to select first: the deepest failure, or else the root. */
 export const mostTelling = ({ rows }: Trace): Row | undefined =>
   rows.filter(({ span }) => span.isError).toSorted((a, b) => b.depth - a.depth)[0] ?? rows[0]

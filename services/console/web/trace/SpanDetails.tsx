@@ -1,4 +1,4 @@
-/** Everything that is known of one span. */
+/** Details of one span. */
 import { Anchor, Badge, Box, Group, SimpleGrid, Stack, Text, Title } from "@mantine/core"
 import type { ReactNode } from "react"
 import { Link } from "wouter"
@@ -44,11 +44,11 @@ export const SpanDetails = ({ of, start }: { readonly of: Row; readonly start: n
           <Facts label="Time">
             <List
               of={[
-                ["begins at", exact(of.from)],
-                ["lasts", exact(of.duration)],
+                ["start", exact(of.from)],
+                ["duration", exact(of.duration)],
                 ...(of.firstChunk === undefined
                   ? []
-                  : [["first token after", exact(of.firstChunk - of.from)] as const]),
+                  : [["time to first token", exact(of.firstChunk - of.from)] as const]),
                 ["service", service],
                 ["span id", spanId]
               ]}
@@ -60,13 +60,13 @@ export const SpanDetails = ({ of, start }: { readonly of: Row; readonly start: n
             </Facts>
           )}
           {links.length === 0 ? null : (
-            <Facts label="Linked to">
+            <Facts label="Links">
               <List
                 of={links.map((link) => [
                   `span ${link.spanId}`,
                   link.traceId === of.span.traceId
                     ? "in this trace"
-                    : <Anchor component={Link} href={addressOf(link.traceId)}>its trace</Anchor>
+                    : <Anchor component={Link} href={addressOf(link.traceId)}>open its trace</Anchor>
                 ])}
               />
             </Facts>

@@ -1,4 +1,4 @@
-/** What happened to a request on its way, or why that is not to be seen here. */
+/** The trace of a request, or the reason why it is missing. */
 import { SegmentedControl, Stack, Text } from "@mantine/core"
 import { useState } from "react"
 import { isNoTrace, isTracedElsewhere } from "../data/Client.ts"
@@ -10,29 +10,29 @@ import { SpanDetails } from "./SpanDetails.tsx"
 import { SpanTable } from "./SpanTable.tsx"
 import { Legend, Waterfall } from "./Waterfall.tsx"
 
-/** Of more spans than this the first are drawn. */
+/** Only the first spans of a longer trace are drawn. */
 const maxDrawn = 300
 
 const Elsewhere = ({ isTraced }: { readonly isTraced: boolean }) => (
   <Stack gap="xs" py="sm" maw={680}>
-    <Text>The services send their traces to a collector, and this console keeps none.</Text>
-    <Text c="dimmed">{isTraced ? "Look there for the trace by the id above." : "This request was not traced."}</Text>
+    <Text>The services send their traces to a collector. This console keeps none.</Text>
+    <Text c="dimmed">{isTraced ? "Search the collector for the trace id above." : "This request was not traced."}</Text>
   </Stack>
 )
 
 const Unknown = () => (
   <Stack gap="xs" py="sm" maw={680} role="status">
-    <Text>No trace of this request is here.</Text>
+    <Text>There is no trace of this request.</Text>
     <Text c="dimmed">
-      It comes within seconds of the request's end. The latest few thousand spans are kept in memory, until the console
-      ends.
+      Spans arrive within seconds of the request's end. The console keeps the latest few thousand in memory until it
+      restarts.
     </Text>
   </Stack>
 )
 
 export const TraceCard = ({ isTraced, query }: {
   readonly query: ReturnType<typeof useTrace>
-  /** Whether the request has a trace, wherever that is. */
+  /** Whether the request was traced, here or elsewhere. */
   readonly isTraced: boolean
 }) => {
   const [shown, show] = useState("waterfall")
@@ -79,7 +79,7 @@ export const TraceCard = ({ isTraced, query }: {
           {selected === undefined ? null : <SpanDetails of={selected} start={trace.start} />}
         </div>
       )}
-      {rest <= 0 ? null : <Text size="sm" c="dimmed" p="md">{`and ${rest} more spans`}</Text>}
+      {rest <= 0 ? null : <Text size="sm" c="dimmed" p="md">{`${rest} more spans are not shown`}</Text>}
     </Card>
   )
 }

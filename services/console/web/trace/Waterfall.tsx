@@ -1,4 +1,4 @@
-/** A trace as bars on one scale of time. One row is selected; the arrow keys go from one to the next. */
+/** A trace as bars on a common time scale. The arrow keys move the selection. */
 import { Badge, Text, VisuallyHidden } from "@mantine/core"
 import { ExclamationTriangleIcon } from "@radix-ui/react-icons"
 import { type KeyboardEvent, useRef } from "react"
@@ -31,10 +31,10 @@ const steps: Readonly<Record<string, (index: number, length: number) => number>>
 
 const legend = [
   { kind: "server", text: "ingress" },
-  { kind: "producer", text: "in the queue" },
+  { kind: "producer", text: "queue" },
   { kind: "consumer", text: "worker" },
-  { kind: "client", text: "waiting for a provider" },
-  { kind: "stream", text: "its stream" }
+  { kind: "client", text: "waiting for the provider" },
+  { kind: "stream", text: "the provider's stream" }
 ] as const
 
 export const Legend = () => (

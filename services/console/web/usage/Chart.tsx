@@ -1,8 +1,9 @@
-/** A chart over days, and the table behind it. */
+/** A chart over days, and its values as a table. */
 import { BarChart, LineChart } from "@mantine/charts"
-import { SegmentedControl, Table, Text } from "@mantine/core"
+import { SegmentedControl, Text } from "@mantine/core"
 import { useState } from "react"
 import { shortDay } from "../data/Format.ts"
+import { type Column, DataTable } from "../parts/DataTable.tsx"
 import { Card } from "../parts/Page.tsx"
 import type { Point } from "./Series.ts"
 
@@ -11,36 +12,33 @@ export interface ChartProps {
   readonly kind: "bars" | "lines"
   readonly points: ReadonlyArray<Point>
   readonly series: ReadonlyArray<string>
-  /** What a series is called. */
   readonly labelOf: (series: string) => string
   readonly colorOf: (series: string) => string
   readonly format: (value: number) => string
 }
 
 const Values = ({ format, labelOf, points, series, title }: ChartProps) => (
-  <Table.ScrollContainer minWidth={120 + series.length * 120} maxHeight={280} type="native" tabIndex={0}>
-    <Table verticalSpacing={6} stickyHeader aria-label={title}>
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th>Day</Table.Th>
-          {series.map((name) => <Table.Th key={name} ta="right">{labelOf(name)}</Table.Th>)}
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
-        {points.toReversed().map(({ day, values }) => (
-          <Table.Tr key={day}>
-            <Table.Td>{shortDay(day)}</Table.Td>
-            {series.map((name) => {
-              const value = values[name] ?? null
-              return (
-                <Table.Td key={name} ta="right" className="numeric">{value === null ? "–" : format(value)}</Table.Td>
-              )
-            })}
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
-  </Table.ScrollContainer>
+  <DataTable
+    rows={points.toReversed()}
+    keyOf={({ day }) => day}
+    columns={[
+      { head: "Day", cell: ({ day }) => shortDay(day) },
+      ...series.map((name): Column<Point> => ({
+        head: labelOf(name),
+        isNumeric: true,
+        props: { ta: "right" },
+        cell: ({ values }) => {
+          const value = values[name] ?? null
+          return value === null ? "–" : format(value)
+        }
+      }))
+    ]}
+    minWidth={120 + series.length * 120}
+    maxHeight={280}
+    verticalSpacing={6}
+    stickyHeader
+    aria-label={title}
+  />
 )
 
 export const Chart = (props: ChartProps) => {
@@ -73,7 +71,7 @@ export const Chart = (props: ChartProps) => {
       }
     >
       {series.length === 0
-        ? <Text c="dimmed" size="sm" ta="center" py={88}>Nothing in this time</Text>
+        ? <Text c="dimmed" size="sm" ta="center" py={88}>No data in this period</Text>
         : shown === "table"
         ? <Values {...props} />
         : kind === "bars"

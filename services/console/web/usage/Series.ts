@@ -1,18 +1,18 @@
-/** From rows of usage to the lines and bars of charts. */
+/** Converts usage rows to the series of charts. */
 import { DateTime } from "effect"
-import { boundsMs, type Counters } from "../../../../shared/usage/Counters.ts"
+import { boundsMs, type Counters, plus, zero } from "../../../../shared/usage/Counters.ts"
 import { errorsOf, type UsageRow } from "../../../../shared/usage/UsageTable.ts"
 
-/** By what the charts are divided. */
+/** The dimension that splits a chart into series. */
 export type Division = "key" | "model" | "operation"
 
-/** A day with a number for each series; `null` where there is nothing to tell. */
+/** The values of a day by series; `null` if there is none. */
 export interface Point {
   readonly day: string
   readonly values: Readonly<Record<string, number | null>>
 }
 
-/** A measure of one chart. */
+/** What the charts measure. */
 export const measures = {
   requests: (row: Counters) => row.requests,
   tokens: (row: Counters) => row.usage.inputTokens + row.usage.outputTokens,
@@ -21,11 +21,11 @@ export const measures = {
 }
 export type Measure = keyof typeof measures
 
-/** Series that are shown by themselves; the rest is one more. */
+/** Maximum number of separate series. One more sums up the rest. */
 const maxSeries = 6
-export const rest = "all others"
+export const rest = "others"
 
-/** Every day from one to another. */
+/** Every day of a period, including both ends. */
 export const daysBetween = (from: string, to: string): ReadonlyArray<string> => {
   const days: Array<string> = []
   for (let day = DateTime.makeUnsafe(from); days.length < 400; day = DateTime.add(day, { days: 1 })) {
@@ -36,7 +36,7 @@ export const daysBetween = (from: string, to: string): ReadonlyArray<string> => 
   return days
 }
 
-/** The names of the largest series, the largest first. */
+/** Names of the largest series, in descending order. */
 export const seriesOf = (rows: ReadonlyArray<UsageRow>, by: Division, measure: Measure): ReadonlyArray<string> => {
   const sums = new Map<string, number>()
   for (const row of rows) {
@@ -47,7 +47,7 @@ export const seriesOf = (rows: ReadonlyArray<UsageRow>, by: Division, measure: M
   return names.length > maxSeries + 1 ? [...names.slice(0, maxSeries), rest] : names
 }
 
-/** What each series came to on each day. */
+/** Daily sums of each series. */
 export const pointsOf = (
   rows: ReadonlyArray<UsageRow>,
   days: ReadonlyArray<string>,
@@ -68,16 +68,9 @@ export const pointsOf = (
 
 type Times = Counters["duration"]
 
-const together = (all: ReadonlyArray<Times>): Times =>
-  all.reduce((a, b) => ({
-    count: a.count + b.count,
-    sumMs: a.sumMs + b.sumMs,
-    buckets: b.buckets.map((value, index) => value + (a.buckets[index] ?? 0))
-  }), { count: 0, sumMs: 0, buckets: [] })
-
 const mean = ({ count, sumMs }: Times): number | null => count === 0 ? null : Math.round(sumMs / count)
 
-/** Within which so many of the times lie, as nearly as the buckets tell. */
+/** Interpolates a quantile from the buckets. */
 const quantile = ({ buckets, count }: Times, share: number): number | null => {
   let left = count * share
   if (count === 0) return null
@@ -90,11 +83,10 @@ const quantile = ({ buckets, count }: Times, share: number): number | null => {
   return boundsMs.at(-1) ?? null
 }
 
-export const latencySeries = ["95 of 100 within", "mean", "mean to the first byte"] as const
+export const latencySeries = ["95th percentile", "mean", "mean time to first byte"] as const
 
 export const latencyOf = (rows: ReadonlyArray<UsageRow>): Readonly<Record<string, number | null>> => {
-  const duration = together(rows.map((row) => row.duration))
-  const firstByte = together(rows.map((row) => row.firstByte))
+  const { duration, firstByte } = rows.reduce<Counters>(plus, zero)
   return {
     [latencySeries[0]]: quantile(duration, 0.95),
     [latencySeries[1]]: mean(duration),
