@@ -114,7 +114,7 @@ const Provider = ({ of }: { readonly of: ProviderView }) => {
           )}
         <Fact
           label="Repeated if a worker is lost"
-          value={of.redispatch === "always" ? "yes" : "no, it may have been sent"}
+          value={of.redispatch === "always" ? "yes" : "no"}
         />
         {Object.entries(of.limits).map(([name, value]) => (
           <Fact

@@ -1,5 +1,5 @@
 /** Copy buttons, alone and with the text that they copy. */
-import { ActionIcon, Box, Button, CopyButton, Group, Text, Tooltip } from "@mantine/core"
+import { ActionIcon, type ActionIconProps, Box, Button, CopyButton, Group, Text, Tooltip } from "@mantine/core"
 import { CheckIcon, CopyIcon } from "@radix-ui/react-icons"
 
 export const Copy = ({ label, value }: { readonly value: string; readonly label: string }) => (
@@ -17,17 +17,26 @@ export const Copy = ({ label, value }: { readonly value: string; readonly label:
   </CopyButton>
 )
 
+const CopyIconButton = ({ label, value, ...props }: ActionIconProps & {
+  readonly value: string
+  readonly label: string
+}) => (
+  <CopyButton value={value} timeout={1_500}>
+    {({ copied, copy }) => (
+      <Tooltip label={copied ? "Copied" : "Copy"}>
+        <ActionIcon {...props} aria-label={copied ? "Copied" : label} onClick={copy}>
+          {copied ? <CheckIcon /> : <CopyIcon />}
+        </ActionIcon>
+      </Tooltip>
+    )}
+  </CopyButton>
+)
+
 /** An inline id with a copy button. */
 export const Id = ({ label, value }: { readonly value: string; readonly label: string }) => (
   <Group gap={4} wrap="nowrap" miw={0}>
     <Text size="sm" className="mono" style={{ overflowWrap: "anywhere" }}>{value}</Text>
-    <CopyButton value={value} timeout={1_500}>
-      {({ copied, copy }) => (
-        <ActionIcon size="sm" variant="subtle" color="gray" aria-label={copied ? "Copied" : label} onClick={copy}>
-          {copied ? <CheckIcon /> : <CopyIcon />}
-        </ActionIcon>
-      )}
-    </CopyButton>
+    <CopyIconButton size="sm" variant="subtle" color="gray" label={label} value={value} />
   </Group>
 )
 
@@ -37,21 +46,6 @@ export const CodeBlock = ({ label, text }: { readonly text: string; readonly lab
     <Box mah={420} style={{ overflow: "auto" }} tabIndex={0} role="region" aria-label={label}>
       <pre className="pre">{text}</pre>
     </Box>
-    <CopyButton value={text} timeout={1_500}>
-      {({ copied, copy }) => (
-        <Tooltip label={copied ? "Copied" : "Copy"}>
-          <ActionIcon
-            pos="absolute"
-            top={8}
-            right={8}
-            variant="default"
-            aria-label={`Copy: ${label}`}
-            onClick={copy}
-          >
-            {copied ? <CheckIcon /> : <CopyIcon />}
-          </ActionIcon>
-        </Tooltip>
-      )}
-    </CopyButton>
+    <CopyIconButton pos="absolute" top={8} right={8} variant="default" label={`Copy: ${label}`} value={text} />
   </Box>
 )

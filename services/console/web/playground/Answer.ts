@@ -1,5 +1,5 @@
 /** The playground's answer so far, read from responses in any dialect. */
-import { Schema } from "effect"
+import { Option, Schema } from "effect"
 
 export interface Answer {
   readonly text: string
@@ -29,8 +29,8 @@ export const nothing: Answer = {
 const optional = Schema.optionalKey
 const Text = Schema.Struct({ text: optional(Schema.String) })
 
-/** Everything that can contain text or an image, in a whole response or a stream event. */
-const Any = Schema.Struct({
+/** Everything that can contain output, in a response of any dialect or in one event of its stream. */
+const Output = Schema.Struct({
   choices: optional(Schema.Array(Schema.Struct({
     text: optional(Schema.String),
     message: optional(Schema.Struct({ content: optional(Schema.NullOr(Schema.String)) })),
@@ -45,29 +45,28 @@ const Any = Schema.Struct({
         inlineData: optional(Schema.Struct({ mimeType: Schema.String, data: Schema.String }))
       })))
     }))
-  })))
+  }))),
+  data: optional(Schema.Array(Schema.Struct({
+    b64_json: optional(Schema.String),
+    embedding: optional(Schema.Array(Schema.Finite))
+  }))),
+  results: optional(Schema.Array(Schema.Struct({ relevance_score: Schema.Finite, document: optional(Text) })))
 })
 
-const Pictures = Schema.Struct({
-  data: Schema.Array(Schema.Struct({ b64_json: optional(Schema.String), revised_prompt: optional(Schema.String) }))
-})
+const decode = Schema.decodeUnknownOption(Output)
 
-const Vectors = Schema.Struct({ data: Schema.Array(Schema.Struct({ embedding: Schema.Array(Schema.Finite) })) })
+/** The media type, from the first bytes of a base64 image. */
+const typeOf = (base64: string): string =>
+  base64.startsWith("/9j/") ? "image/jpeg" : base64.startsWith("UklG") ? "image/webp" : "image/png"
 
-const Ranking = Schema.Struct({
-  results: Schema.Array(Schema.Struct({ relevance_score: Schema.Finite, document: optional(Text) }))
-})
+const dataUrl = (type: string, base64: string): string => `data:${type};base64,${base64}`
 
-const decodeAny = Schema.decodeUnknownOption(Any)
-const decodePictures = Schema.decodeUnknownOption(Pictures)
-const decodeVectors = Schema.decodeUnknownOption(Vectors)
-const decodeRanking = Schema.decodeUnknownOption(Ranking)
-
-/** Text and images in a response of any dialect, or in one event of its stream. */
-export const readText = (value: unknown): { readonly text: string; readonly pictures: ReadonlyArray<string> } => {
-  const decoded = decodeAny(value)
-  if (decoded._tag === "None") return { text: "", pictures: [] }
-  const { candidates = [], choices = [], content = [], delta } = decoded.value
+/** Reads a response of any dialect, or one event of its stream. */
+export const read = (value: unknown): Pick<Answer, "text" | "pictures" | "vectors" | "ranking"> => {
+  const { candidates = [], choices = [], content = [], data = [], delta, results = [] } = Option.getOrElse(
+    decode(value),
+    (): typeof Output.Type => ({})
+  )
   const parts = candidates.flatMap((candidate) => candidate.content?.parts ?? [])
   return {
     text: [
@@ -76,38 +75,17 @@ export const readText = (value: unknown): { readonly text: string; readonly pict
       delta?.text ?? "",
       ...parts.map(({ text = "" }) => text)
     ].join(""),
-    pictures: parts.flatMap(({ inlineData }) =>
-      inlineData === undefined || !/^image\/(?:png|jpeg|webp)$/.test(inlineData.mimeType)
-        ? []
-        : [`data:${inlineData.mimeType};base64,${inlineData.data}`]
-    )
+    pictures: [
+      ...parts.flatMap(({ inlineData }) =>
+        inlineData === undefined || !/^image\/(?:png|jpeg|webp)$/.test(inlineData.mimeType)
+          ? []
+          : [dataUrl(inlineData.mimeType, inlineData.data)]
+      ),
+      ...data.flatMap(({ b64_json }) => b64_json === undefined ? [] : [dataUrl(typeOf(b64_json), b64_json)])
+    ],
+    vectors: data.flatMap(({ embedding }) => embedding === undefined ? [] : [embedding]),
+    ranking: results.map(({ document, relevance_score }) => ({ score: relevance_score, text: document?.text ?? "" }))
   }
-}
-
-/** The media type, from the first bytes of a base64 image. */
-const typeOf = (base64: string): string =>
-  base64.startsWith("/9j/") ? "image/jpeg" : base64.startsWith("UklG") ? "image/webp" : "image/png"
-
-export const readPictures = (value: unknown): ReadonlyArray<string> => {
-  const decoded = decodePictures(value)
-  return decoded._tag === "None" ?
-    [] :
-    decoded.value.data.flatMap(({ b64_json }) =>
-      b64_json === undefined ? [] : [`data:${typeOf(b64_json)};base64,${b64_json}`]
-    )
-}
-
-export const readVectors = (value: unknown): Answer["vectors"] => {
-  const decoded = decodeVectors(value)
-  return decoded._tag === "None" ? [] : decoded.value.data.map(({ embedding }) => embedding)
-}
-
-export const readRanking = (value: unknown): Answer["ranking"] => {
-  const decoded = decodeRanking(value)
-  return decoded._tag === "None" ? [] : decoded.value.results.map(({ document, relevance_score }) => ({
-    score: relevance_score,
-    text: document?.text ?? ""
-  }))
 }
 
 /** Formats JSON. Truncates long strings, such as images. */

@@ -107,10 +107,12 @@ export const Form = ({ fields, onChange, values }: {
       onChange={(value) => onChange(field.name, value)}
     />
   )
-  const small = fields.filter(({ isSmall }) => isSmall === true)
+  // two to a row
+  const isSmall = ({ kind }: Field) => kind === "number" || kind === "choice"
+  const small = fields.filter(isSmall)
   return (
     <>
-      {fields.filter(({ isSmall }) => isSmall !== true).map(inputOf)}
+      {fields.filter((field) => !isSmall(field)).map(inputOf)}
       {small.length === 0 ? null : <SimpleGrid cols={{ base: 1, xs: 2 }}>{small.map(inputOf)}</SimpleGrid>}
     </>
   )

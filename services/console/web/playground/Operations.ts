@@ -14,8 +14,6 @@ export interface Field {
   readonly minimum?: number
   readonly maximum?: number
   readonly step?: number
-  /** Whether the field is half as wide. */
-  readonly isSmall?: boolean
 }
 
 export interface Operation {
@@ -40,26 +38,27 @@ const linesOf = (value: Value | undefined): ReadonlyArray<string> =>
 
 const system: Field = { name: "system", label: "System", kind: "area", initial: "", hint: "Optional" }
 const stream: Field = { name: "stream", label: "Stream the answer", kind: "switch", initial: true }
-const maxTokens = (initial: number | string): Field => ({
-  name: "max_tokens",
-  label: "Maximum tokens",
-  kind: "number",
+
+const number = (
+  name: string,
+  label: string,
+  initial: number | string,
+  bounds: Pick<Field, "minimum" | "maximum" | "step">
+): Field => ({ name, label, kind: "number", initial, ...bounds })
+
+const choice = (name: string, label: string, choices: ReadonlyArray<string>, initial: string): Field => ({
+  name,
+  label,
+  kind: "choice",
   initial,
-  minimum: 1,
-  isSmall: true
+  choices
 })
-const temperature = (maximum: number): Field => ({
-  name: "temperature",
-  label: "Temperature",
-  kind: "number",
-  initial: "",
-  minimum: 0,
-  maximum,
-  step: 0.1,
-  isSmall: true
-})
+
+const maxTokens = (initial: number | string): Field => number("max_tokens", "Maximum tokens", initial, { minimum: 1 })
+const temperature = (maximum: number): Field =>
+  number("temperature", "Temperature", "", { minimum: 0, maximum, step: 0.1 })
 const prompt = (initial: string): Field => ({ name: "prompt", label: "Prompt", kind: "area", initial })
-const seed: Field = { name: "seed", label: "Seed", kind: "number", initial: "", minimum: 0, isSmall: true }
+const seed = number("seed", "Seed", "", { minimum: 0 })
 
 const about = "What is a model gateway, and who needs one?"
 
@@ -70,17 +69,7 @@ const texts: Field = {
   initial: "a beekeeper on a hill\nsomeone who looks after bees\na lighthouse in a storm",
   hint: "One per line"
 }
-const dimensions: Field = {
-  name: "dimensions",
-  label: "Dimensions",
-  kind: "number",
-  initial: "",
-  minimum: 1,
-  maximum: 4096,
-  isSmall: true
-}
-
-const wide = ["1024x1024", "1344x768", "768x1344", "512x512"]
+const dimensions = number("dimensions", "Dimensions", "", { minimum: 1, maximum: 4096 })
 
 export const operations: ReadonlyArray<Operation> = [
   {
@@ -120,14 +109,7 @@ export const operations: ReadonlyArray<Operation> = [
     fields: [
       prompt("A lighthouse at dusk, seen from the sea"),
       { ...stream, initial: false },
-      {
-        name: "aspectRatio",
-        label: "Aspect ratio of images",
-        kind: "choice",
-        initial: "16:9",
-        choices: ["1:1", "16:9", "9:16", "4:3"],
-        isSmall: true
-      }
+      choice("aspectRatio", "Aspect ratio of images", ["1:1", "16:9", "9:16", "4:3"], "16:9")
     ],
     path: (model, { stream }) =>
       `/v1beta/models/${encodeURIComponent(model)}:${
@@ -173,8 +155,8 @@ export const operations: ReadonlyArray<Operation> = [
     workloads: ["images"],
     fields: [
       prompt("A sailing boat on the sea at sunset"),
-      { name: "size", label: "Size", kind: "choice", initial: "1024x1024", choices: wide, isSmall: true },
-      { name: "n", label: "Images", kind: "number", initial: 1, minimum: 1, maximum: 10, isSmall: true },
+      choice("size", "Size", ["1024x1024", "1344x768", "768x1344", "512x512"], "1024x1024"),
+      number("n", "Images", 1, { minimum: 1, maximum: 10 }),
       { name: "negative_prompt", label: "Negative prompt", kind: "text", initial: "", hint: "Optional" },
       seed
     ],
@@ -204,23 +186,8 @@ export const operations: ReadonlyArray<Operation> = [
     workloads: ["video"],
     fields: [
       prompt("Waves roll onto a beach in the evening light"),
-      {
-        name: "duration",
-        label: "Seconds",
-        kind: "number",
-        initial: 2,
-        minimum: 1,
-        maximum: 20,
-        isSmall: true
-      },
-      {
-        name: "size",
-        label: "Size",
-        kind: "choice",
-        initial: "320x180",
-        choices: ["320x180", "640x360", "360x640", "1280x720"],
-        isSmall: true
-      },
+      number("duration", "Seconds", 2, { minimum: 1, maximum: 20 }),
+      choice("size", "Size", ["320x180", "640x360", "360x640", "1280x720"], "320x180"),
       { name: "image", label: "First frame", kind: "picture", initial: "", hint: "Optional" },
       seed
     ],
@@ -237,32 +204,9 @@ export const operations: ReadonlyArray<Operation> = [
     workloads: ["speech"],
     fields: [
       { name: "input", label: "Text", kind: "area", initial: "Hello from your gateway. It is good to be heard." },
-      {
-        name: "voice",
-        label: "Voice",
-        kind: "choice",
-        initial: "nova",
-        choices: ["alloy", "echo", "fable", "onyx", "nova", "shimmer"],
-        isSmall: true
-      },
-      {
-        name: "response_format",
-        label: "Format",
-        kind: "choice",
-        initial: "mp3",
-        choices: ["mp3", "opus", "aac", "flac", "wav", "pcm"],
-        isSmall: true
-      },
-      {
-        name: "speed",
-        label: "Speed",
-        kind: "number",
-        initial: 1,
-        minimum: 0.25,
-        maximum: 4,
-        step: 0.25,
-        isSmall: true
-      }
+      choice("voice", "Voice", ["alloy", "echo", "fable", "onyx", "nova", "shimmer"], "nova"),
+      choice("response_format", "Format", ["mp3", "opus", "aac", "flac", "wav", "pcm"], "mp3"),
+      number("speed", "Speed", 1, { minimum: 0.25, maximum: 4, step: 0.25 })
     ],
     path: () => "/v1/audio/speech",
     body: (model, values) => given({ model, ...values }),
@@ -300,7 +244,7 @@ export const operations: ReadonlyArray<Operation> = [
           + "Bees were kept here long before the road was built.",
         hint: "One per line"
       },
-      { name: "top_n", label: "Number of results", kind: "number", initial: "", minimum: 1, isSmall: true }
+      number("top_n", "Number of results", "", { minimum: 1 })
     ],
     path: () => "/v1/rerank",
     body: (model, { documents, query, top_n }) =>

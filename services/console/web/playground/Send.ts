@@ -1,7 +1,7 @@
 /** Sends a playground request to the ingress through the console, and reads the answer as it arrives. */
 import { Schema } from "effect"
 import { keyHeader, pageHeader } from "../../api/Admin.ts"
-import { type Answer, nothing, pretty, readPictures, readRanking, readText, readVectors } from "./Answer.ts"
+import { type Answer, nothing, pretty, read } from "./Answer.ts"
 import type { Operation } from "./Operations.ts"
 
 export interface Request {
@@ -81,7 +81,7 @@ async function* streamed(body: ReadableStream<Uint8Array>): AsyncGenerator<Answe
     const failure = decodeError(data)
     if (failure._tag === "Some") throw new Refused(200, null, failure.value.error.message)
     const value = decodeJson(data)
-    const { pictures, text } = readText(value)
+    const { pictures, text } = read(value)
     answer = {
       ...answer,
       text: answer.text + text,
@@ -134,15 +134,7 @@ export async function* send(request: Request, signal: AbortSignal): AsyncGenerat
     yield* video(value, request, signal)
     return
   }
-  const { pictures, text } = readText(value)
-  yield {
-    ...nothing,
-    text,
-    pictures: [...pictures, ...readPictures(value)],
-    vectors: readVectors(value),
-    ranking: readRanking(value),
-    raw: pretty(value)
-  }
+  yield { ...nothing, ...read(value), raw: pretty(value) }
 }
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
