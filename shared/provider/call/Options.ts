@@ -1,14 +1,14 @@
-/** The catalogue's options of a provider, as its protocol reads them. */
+/** Decodes the catalogue's options of a provider by the schema of its protocol. */
 import { Effect, Schema } from "effect"
 import { InternalError } from "../../contract/JobError.ts"
 import * as Mistake from "../../contract/Mistake.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 
-/** A mistake in the catalogue is told in the log and not to the client, who can do nothing about it. */
+/** Logs an error in the catalogue. The client gets an internal error only: it cannot change the catalogue. */
 export const reader = <Options>(
   schema: Schema.Codec<Options, unknown>
 ): (endpoint: Endpoint) => Effect.Effect<Options, InternalError> => {
-  // a misspelt option would otherwise be a setting that silently does nothing
+  // a misspelt option would otherwise be ignored silently
   const decode = Schema.decodeUnknownEffect(schema, { onExcessProperty: "error" })
   return ({ name, provider }) =>
     decode(provider.options ?? {}).pipe(

@@ -1,6 +1,6 @@
-/** Which kind of picture bytes are, by how they begin: what servers and clients say of it is not relied on. */
+/** The kind of a picture by its first bytes: what servers and clients declare may be wrong. */
 
-/** The kinds that are taken from providers and given to clients. */
+/** The kinds that the gateway accepts and returns. */
 export type PictureKind = "png" | "jpeg" | "webp"
 
 const startsWith = (bytes: Uint8Array, text: string, at = 0): boolean =>

@@ -1,4 +1,4 @@
-/** What a provider protocol is: one function that makes one attempt at one call. */
+/** A provider protocol: one function that makes one attempt at one call. */
 import { Effect } from "effect"
 import { InvalidRequest, type JobError } from "../../contract/JobError.ts"
 import type { Operation, Workload } from "../../contract/Operation.ts"
@@ -10,35 +10,35 @@ export interface Call {
   readonly operation: Operation
   /** The model's name as the client knows it. */
   readonly model: string
-  /** What the model is for: one operation may be served by models of several kinds. */
+  /** The model's workload: models of several workloads may serve one operation. */
   readonly workload: Workload
-  /** Whose request it is, as an opaque id. */
+  /** An opaque id of the traffic's owner. */
   readonly tenant: string
   readonly contentType: string
-  /** Those of the client's headers that the operation passes on; see `Operation.headers`. */
+  /** The client's headers that the operation passes on; see `Operation.headers`. */
   readonly headers?: Readonly<Record<string, string>>
-  /** The client's body as it came, already validated. */
+  /** The client's body, unchanged and validated. */
   readonly body: Uint8Array
-  /** Hears what an answer had consumed, as far as its provider has said so, that had begun and came to no good end. */
+  /** Gets the usage so far, if an answer fails after it has started. */
   readonly onCut?: (usage: Usage) => void
   readonly endpoint: Endpoint
 }
 
 /**
- * Makes the call and writes the answer to the sink. Fails before `sink.start` where another attempt may be made, after it
- * where the answer is broken. Interruption stops the provider's work.
+ * Makes the call and writes the answer to the sink. After a failure before `sink.start` another attempt may be made; a failure
+ * after it breaks the answer. Interruption stops the provider's work.
  */
 export type Perform = (call: Call, sink: Sink) => Effect.Effect<Usage | undefined, JobError>
 
-/** What is asked of which model. */
+/** An operation and the model to serve it. */
 export type Served = Pick<Call, "model" | "operation">
 
-/** The failure of a call whose provider does not serve the operation. */
+/** Fails because the model does not serve the operation. */
 export const notSupported = ({ model, operation }: Served): Effect.Effect<never, InvalidRequest> =>
   Effect.fail(
     InvalidRequest.at("model", `'${model}' does not serve ${operation.name}`, "operation_not_supported")
   )
 
-/** Serves the operations of the table, by their names, and no others. */
+/** Serves the operations of a table by name, and rejects all others. */
 export const performByName = (performs: ReadonlyMap<string, Perform>): Perform => (call, sink) =>
   performs.get(call.operation.name)?.(call, sink) ?? notSupported(call)

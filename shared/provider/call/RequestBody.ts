@@ -1,4 +1,4 @@
-/** The request of a call as a built-in engine or a translation reads it. */
+/** Decodes a call's request body for built-in engines and translations. */
 import { Effect, Schema } from "effect"
 import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
 import { InvalidRequest } from "../../contract/JobError.ts"
@@ -9,19 +9,19 @@ import { Turns } from "../../bounds/Turns.ts"
 const text = new TextDecoder()
 
 export interface RequestBody<Request> {
-  /** With all its fields, those too that the schema does not know. */
+  /** With all fields, including those unknown to the schema. */
   readonly json: unknown
   readonly request: Request
 }
 
-/** Ingress has decoded the body already, and told what was wrong with it. */
+/** Without details: ingress has decoded the body before, and reports what is wrong with it. */
 export const unreadable = () =>
   new InvalidRequest({ message: "The request body cannot be read", param: null, code: "invalid_value" })
 
-/** A body of up to this many bytes is read in one go, a larger one with a turn of the event loop for each step. */
+/** Bodies up to this size are decoded at once, larger ones with a turn of the event loop for each step. */
 const smallBytes = 128 * 1024
 
-/** Waits for a turn where what is done with this body may take long. */
+/** Waits for a turn of the event loop if the body is large. */
 export const turnFor = ({ body }: Pick<Call, "body">): Effect.Effect<void> =>
   body.length <= smallBytes ? Effect.void : Effect.flatMap(Turns, ({ next }) => next)
 
@@ -29,7 +29,7 @@ export const turnFor = ({ body }: Pick<Call, "body">): Effect.Effect<void> =>
 export const reader = <Request>(
   schema: Schema.Codec<Request, unknown>
 ): (call: Call) => Effect.Effect<RequestBody<Request>, InvalidRequest> => {
-  // becomes code of its own when it is first used, which decodes three times as fast
+  // compiled to code at its first use: decodes three times as fast
   SchemaJITCompiler.enable(schema.ast)
   const decode = Schema.decodeUnknownEffect(schema)
   const decoded = (json: unknown) =>

@@ -1,4 +1,4 @@
-/** About how many tokens a request will take, from its body as it came. */
+/** An estimate of a request's tokens from its body. */
 import type { Operation } from "../../contract/Operation.ts"
 import { tokenEstimate } from "../../contract/TokenEstimate.ts"
 import * as JsonText from "../json/JsonText.ts"

@@ -1,10 +1,10 @@
-/** Lists for the client, in a header of the answer, the parts of its request that could not be carried over. */
+/** The answer's header that lists the parts of the request lost in translation. */
 
-/** The rest is counted. Servers and proxies refuse headers of more than 8 KiB, and few readers want more than a page. */
+/** Further warnings are only counted: servers and proxies reject headers of more than 8 KiB. */
 const maxWarnings = 20
 const maxCharacters = 2_048
 
-/** Each warning names the path of a field. Plain ASCII, and nothing that a client could have chosen. */
+/** Each warning names the path of a field: plain ASCII, and no text from the client. */
 export const toHeaders = (warnings: ReadonlyArray<string>): Readonly<Record<string, string>> => {
   if (warnings.length === 0) return {}
   const listed: Array<string> = []

@@ -1,10 +1,10 @@
-/** Which of a client's users a request is for, where its dialect has a place to say so. */
+/** The end user of a request, as an id that the client has chosen. */
 import { Predicate } from "effect"
 import * as JsonText from "../json/JsonText.ts"
 
 const named = (value: unknown): string | undefined => typeof value === "string" && value !== "" ? value : undefined
 
-/** `user`, or `metadata.user_id` as messages have it, together with the client: users of two clients are never the same. */
+/** `user`, or `metadata.user_id` in the messages dialect, with the tenant: two tenants never share a user. */
 export const userOf = (request: { readonly tenant: string; readonly body: Uint8Array }): string | undefined => {
   const members = JsonText.members(request.body)
   if (members === undefined) return undefined

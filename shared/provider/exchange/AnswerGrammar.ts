@@ -1,26 +1,26 @@
-/** How the answers of a provider read where they are passed on: where the few places are that the gateway looks at. */
+/** How to read a provider's answers that are passed on: the few places that the gateway looks at. */
 import type { Usage } from "../../contract/Usage.ts"
 import type { Fields } from "../json/Json.ts"
 
-/** What a piece of an answer says beside the answer itself. */
+/** Usage and errors in a piece of an answer. */
 export interface Reading {
-  /** All that is known of it by now. */
+  /** The usage reported so far. */
   readonly usage?: Usage | undefined
-  /** The provider reports an error in the place of an answer. */
+  /** The provider reports an error instead of an answer. */
   readonly isError?: boolean
-  /** It says what was consumed and nothing else. */
+  /** It holds nothing but usage. */
   readonly isOnlyUsage?: boolean
 }
 
 export interface AnswerGrammar {
-  /** Data of a stream that is no JSON and ends it. */
+  /** The data, which is no JSON, that ends a stream. */
   readonly terminator?: Buffer
-  /** Data of a stream that holds none of these is passed on unread. */
+  /** Stream data without any of these is passed on unread. */
   readonly marks: ReadonlyArray<Buffer>
-  /** Where the model's name may stand. */
+  /** Where the model's name may be. */
   readonly modelPaths: ReadonlyArray<ReadonlyArray<string>>
-  /** Reads data of a stream, or a whole answer. `before` is what was known of usage until then. */
+  /** Reads stream data, or a whole answer. `before` is the usage reported until then. */
   readonly read: (data: Fields, before: Usage | undefined) => Reading
-  /** Whether data of a stream says why the answer ends. Asked of the last ones only. */
+  /** Whether stream data has the reason why the answer ends. Only the last pieces are checked. */
   readonly isLast: (data: Fields) => boolean
 }

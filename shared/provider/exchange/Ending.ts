@@ -1,21 +1,18 @@
-/**
- * What a provider's answer says of itself beside what it says: which model it was, and why it ended. That stands in its
- * first piece and in its last ones.
- */
+/** Response metadata for spans: the model that answered, and why the answer ended. It is in the first and the last pieces. */
 import type { Tracer } from "effect"
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as Json from "../json/Json.ts"
 
-/** How many of the last pieces of a stream are remembered. */
-const remembered = 4
+/** How many of a stream's last pieces are kept. */
+const keptPieces = 4
 
-/** The pieces of a stream where it begins and where it ends. */
+/** The first piece of a stream and the last ones. */
 export class Ends<Piece> {
   #first: Piece | undefined
   #last: Array<Piece> = []
 
   pass(piece: Piece): void {
-    if (this.#last.push(piece) <= remembered) return
+    if (this.#last.push(piece) <= keptPieces) return
     this.#first ??= this.#last[0]
     this.#last.shift()
   }
@@ -29,12 +26,12 @@ export class Ends<Piece> {
   }
 }
 
-/** Names of models and reasons, and nothing that could be more. */
+/** Names of models and reasons, and no text of an answer. */
 const plain = /^[\w.:/@-]{1,128}$/
 
 const isPlain = (value: unknown): value is string => typeof value === "string" && plain.test(value)
 
-/** In whichever dialect. */
+/** Of all dialects. */
 const addReasons = (json: unknown, reasons: Array<string>): void => {
   const { candidates, choices, delta, stop_reason } = Json.fields(json)
   const add = (reason: unknown): void => {
@@ -51,8 +48,8 @@ const modelIn = (json: unknown): unknown => {
   return model ?? modelVersion ?? Json.fields(message)["model"]
 }
 
-/** Tells the span of the call. */
-export const tell = (span: Tracer.Span, pieces: ReadonlyArray<unknown>): void => {
+/** Adds the metadata to the call's span. */
+export const annotate = (span: Tracer.Span, pieces: ReadonlyArray<unknown>): void => {
   const reasons: Array<string> = []
   for (const piece of pieces) addReasons(piece, reasons)
   const model = pieces.map(modelIn).find(isPlain)

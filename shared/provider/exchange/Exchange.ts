@@ -1,11 +1,10 @@
 /**
- * One exchange with a provider, fed to a reader: errors by their status, streams as they come, anything else once it is
- * whole, at the pace at which the client takes it.
+ * One HTTP exchange with a provider, fed to a reader: errors by their status, streams as they arrive, other answers once
+ * whole; with back-pressure from the client.
  */
 import { Effect, Exit, type Fiber, Option, Redacted, Tracer } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
-import type { JobError } from "../../contract/JobError.ts"
-import { ProviderFailed } from "../../contract/JobError.ts"
+import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as TraceParent from "../../telemetry/TraceParent.ts"
 import * as Endpoint from "../transport/Endpoint.ts"
@@ -13,24 +12,27 @@ import type { Call } from "../call/Protocol.ts"
 import type { Sink } from "../transport/Sink.ts"
 import type { Secrets } from "../transport/Secrets.ts"
 import type { ExchangeControl, Receiver, Upstream } from "../transport/Upstream.ts"
-import type { AnswerReader, Read } from "./AnswerReader.ts"
-import { isFailure } from "./AnswerReader.ts"
+import { type AnswerReader, isFailure, type Read } from "./AnswerReader.ts"
 import * as Ending from "./Ending.ts"
 import type { HttpProtocol, Outgoing } from "./HttpProtocol.ts"
 import * as ProviderError from "./ProviderError.ts"
 
-export interface ExchangeOptions {
+/** The services that an exchange needs. */
+export interface ExchangeTools {
   readonly upstream: Upstream["Service"]
   readonly secrets: Secrets["Service"]
+}
+
+export interface ExchangeOptions extends ExchangeTools {
   readonly authorize: HttpProtocol<never>["authorize"]
-  readonly call: Call
+  readonly call: Pick<Call, "endpoint" | "onCut">
   readonly sink: Sink
   readonly request: Outgoing
-  /** Given what no error may tell. */
+  /** Gets the texts that no error may reveal. */
   readonly reader: (secrets: ReadonlyArray<string>) => AnswerReader
 }
 
-/** Without a generator: every call to a provider comes through here. */
+/** Without a generator: every call to a provider runs through here. */
 export const exchange = (options: ExchangeOptions): Effect.Effect<Usage | undefined, JobError> =>
   Effect.flatMap(
     Endpoint.keyOf(options.call.endpoint, options.secrets),
@@ -45,25 +47,27 @@ const exchangeIn = (
 ): Effect.Effect<Usage | undefined, JobError> => {
   const secrets = [key ?? "", endpoint.provider.baseUrl ?? ""]
   const reader = makeReader(secrets)
-  const answer = new Answer(endpoint.name, sink, reader)
+  const answer = new Delivery(endpoint.name, sink, reader)
   const { span } = fiber.cache
+  const { body } = request
   const exchanged = upstream.exchange({
     provider: endpoint.name,
+    method: body === undefined ? "GET" : "POST",
     url: Endpoint.urlOf(endpoint, request.path),
     headers: {
-      "content-type": request.contentType,
+      ...(body === undefined ? {} : { "content-type": request.contentType }),
       "accept": request.streams ? "text/event-stream" : "application/json",
       ...(key === undefined ? {} : authorize(key)),
       ...request.headers,
       ...(span === undefined ? {} : { traceparent: TraceParent.format(span) })
     },
-    body: request.body,
-    ...Endpoint.timeoutsOf(endpoint)
+    ...(body === undefined ? {} : { body }),
+    ...Endpoint.timeoutsOf(endpoint, request.withinMs)
   }, (control) => answer.receiver(control))
   const whole = Effect.map(Effect.flatMap(exchanged, () => answer.finish(secrets)), () => {
-    // only for those who listen
+    // only if spans are exported
     if (span?._tag === "Span" && fiber.getRef(Tracer.Tracer) !== Tracer.nativeTracer) {
-      Ending.tell(span, reader.ends())
+      Ending.annotate(span, reader.ends())
     }
     return reader.usage()
   })
@@ -76,8 +80,8 @@ const exchangeIn = (
   })
 }
 
-/** One answer on its way from the provider to the sink. */
-class Answer {
+/** The delivery of one answer from the provider to the sink. */
+class Delivery {
   readonly #provider: string
   readonly #sink: Sink
   readonly #reader: AnswerReader
@@ -95,7 +99,7 @@ class Answer {
     this.#reader = reader
   }
 
-  /** Whether something of it has come that is given on before it is whole. */
+  /** Whether a part of the answer has arrived that is passed on before it is whole. */
   get hasBegun(): boolean {
     return this.#kind === "stream" || this.#kind === "passing"
   }
@@ -107,8 +111,9 @@ class Answer {
         this.#headers = headers
         this.#contentType = headers["content-type"] ?? this.#contentType
         if (status < 200 || status >= 300) this.#kind = "error"
-        else if (this.#contentType.includes("text/event-stream")) this.#kind = "stream"
-        else this.#mayHold = this.#reader.holdBytes(this.#contentType)
+        else if (this.#reader.push !== undefined && this.#contentType.includes("text/event-stream")) {
+          this.#kind = "stream"
+        } else this.#mayHold = this.#reader.holdBytes(this.#contentType)
       },
       onData: (chunk) => {
         switch (this.#kind) {
@@ -128,7 +133,7 @@ class Answer {
     }
   }
 
-  /** The exchange has ended: whether that was a whole answer. */
+  /** Writes the end of the answer. Fails if the answer is not whole. */
   finish(secrets: ReadonlyArray<string>): Effect.Effect<void, JobError> {
     switch (this.#kind) {
       case "error": {
@@ -139,11 +144,11 @@ class Answer {
         )
       }
       case "stream":
-        return this.#last(this.#reader.end())
+        return this.#last(this.#reader.end?.() ?? [])
       case "whole":
         return this.#last(this.#reader.whole(this.#whole()))
       case "passing":
-        return this.#last(this.#reader.passed() ?? [])
+        return this.#last(this.#reader.passed?.() ?? [])
     }
   }
 
@@ -157,30 +162,28 @@ class Answer {
     this.#heldBytes += chunk.length
   }
 
-  /** An answer too large to hold: from here on it passes as it comes, or not at all. */
+  /** The answer is too large to hold: passes it on from here, or fails. */
   #release(control: ExchangeControl): void {
-    if (!this.#reader.isPassable) {
-      const reason = "malformed"
-      return control.fail(new ProviderFailed({ provider: this.#provider, reason, status: null, retryAfterMs: null }))
-    }
+    if (this.#reader.pass === undefined) return control.fail(ProviderFailed.malformed(this.#provider))
     this.#kind = "passing"
     for (const chunk of this.#held) this.#pass(chunk, control)
     this.#held = []
   }
 
   #pass(chunk: Uint8Array, control: ExchangeControl): void {
-    for (const piece of this.#reader.pass(chunk)) this.#write(piece, control)
+    for (const piece of this.#reader.pass?.(chunk) ?? []) this.#write(piece, control)
   }
 
   #onStream(chunk: Uint8Array, control: ExchangeControl): void {
-    for (const piece of this.#reader.push(chunk)) this.#write(piece, control)
-    const failure = this.#reader.failure()
+    for (const piece of this.#reader.push?.(chunk) ?? []) this.#write(piece, control)
+    const failure = this.#reader.failure?.()
     if (failure !== undefined) control.fail(failure)
   }
 
   #last(read: Read): Effect.Effect<void, JobError> {
     if (isFailure(read)) return Effect.fail(read)
-    if (!this.#sink.started && this.#reader.isPassable) this.#start()
+    // a relayed answer may be empty
+    if (!this.#sink.started && this.#reader.pass !== undefined) this.#start()
     for (const piece of read) {
       if (!this.#sink.started) this.#start()
       this.#sink.write(piece)

@@ -1,6 +1,6 @@
 /**
- * Calls a provider over HTTP, whatever its protocol: a client that speaks its dialect is relayed, any other chat client
- * translated.
+ * Calls to a provider over HTTP, for all such protocols: relays a client that speaks the provider's dialect, and translates
+ * for any other chat client.
  */
 import { Effect } from "effect"
 import { InvalidRequest } from "../../contract/JobError.ts"
@@ -12,20 +12,20 @@ import { notSupported, type Perform } from "../call/Protocol.ts"
 import { exchange } from "./Exchange.ts"
 import type { HttpProtocol } from "./HttpProtocol.ts"
 import { PassingAnswer } from "./PassingAnswer.ts"
-import { type Tools, translated } from "./Translation.ts"
+import { type Tools, translate } from "./Translation.ts"
 
 export const make = <Options>(protocol: HttpProtocol<Options>, tools: Tools): Perform => {
   const translations = new Map<string, Perform>([
-    translated(chatCompletions, protocol, tools),
-    translated(completions, protocol, tools),
-    translated(messages, protocol, tools),
-    translated(generateContent, protocol, tools),
-    translated(streamGenerateContent, protocol, tools)
+    translate(chatCompletions, protocol, tools),
+    translate(completions, protocol, tools),
+    translate(messages, protocol, tools),
+    translate(generateContent, protocol, tools),
+    translate(streamGenerateContent, protocol, tools)
   ])
   const { authorize } = protocol
   const { secrets, upstream } = tools
   return (call, sink) => {
-    const request = protocol.relayed(call)
+    const request = protocol.relay(call)
     if (request === undefined) return translations.get(call.operation.name)?.(call, sink) ?? notSupported(call)
     if (request instanceof InvalidRequest) return Effect.fail(request)
     const { grammar = protocol.grammar, rewrite, showUsage, usage } = request

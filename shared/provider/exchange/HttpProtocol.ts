@@ -1,6 +1,6 @@
 /**
- * What a provider protocol over HTTP is: where its operations live, what authenticates, how its answers read, and which
- * chat dialect it speaks. A client of the same dialect is relayed, any other chat client translated; see `HttpCall.ts`.
+ * A provider protocol over HTTP: the paths of its operations, its authentication, the grammar of its answers and its chat
+ * dialect. `HttpCall.ts` makes the calls.
  */
 import type { InvalidRequest } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
@@ -8,34 +8,37 @@ import type { ProviderDialect } from "../dialects/conversation/Dialect.ts"
 import type { Call } from "../call/Protocol.ts"
 import type { AnswerGrammar } from "./AnswerGrammar.ts"
 
-/** A request as the provider gets it. */
+/** A request to a provider. */
 export interface Outgoing {
   /** Below `baseUrl`. */
   readonly path: string
-  readonly body: Uint8Array
+  /** Without a body the request is a GET. */
+  readonly body: Uint8Array | undefined
   readonly contentType: string
   readonly streams: boolean
   readonly headers?: Readonly<Record<string, string>>
+  /** Replaces the catalogue's timeouts if it is shorter. Milliseconds. */
+  readonly withinMs?: number
 }
 
-/** The client's own request on its way. */
+/** The relayed request of a client. */
 export interface Relayed extends Outgoing {
   /** The client asked for usage in the stream. */
   readonly showUsage: boolean
-  /** How the answers of this operation read, where that is not as those of the others do. */
+  /** The grammar of this operation's answers, if it differs from the protocol's. */
   readonly grammar?: AnswerGrammar
-  /** What the request consumes of which the answer says nothing. */
+  /** Usage that the answer does not report. */
   readonly usage?: Usage
-  /** A change to the answer, which comes in pieces and is no stream. */
+  /** Edits the pieces of an answer that is no stream. */
   readonly rewrite?: (piece: Uint8Array) => Uint8Array
 }
 
 export interface HttpProtocol<Options> {
   readonly authorize: (key: string) => Readonly<Record<string, string>>
-  /** The request of a client that speaks the provider's own dialect; `undefined` where it does not. */
-  readonly relayed: (call: Call) => Relayed | InvalidRequest | undefined
+  /** The relayed request; `undefined` if the client does not speak the provider's dialect. */
+  readonly relay: (call: Call) => Relayed | InvalidRequest | undefined
   readonly grammar: AnswerGrammar
-  /** For all other chat clients. */
+  /** For chat clients of other dialects. */
   readonly chat: {
     readonly dialect: ProviderDialect<Options>
     readonly path: (model: string, streams: boolean) => string

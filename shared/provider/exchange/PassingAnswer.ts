@@ -1,6 +1,5 @@
-/** An answer that reaches the client as the provider sent it, but for the model's alias. */
-import type { JobError } from "../../contract/JobError.ts"
-import { ProviderFailed } from "../../contract/JobError.ts"
+/** Passes an answer on as the provider sent it; only the model's name becomes the alias. */
+import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as Json from "../json/Json.ts"
 import { JsonOutline } from "../json/JsonOutline.ts"
@@ -16,27 +15,26 @@ export interface PassingAnswerOptions {
   readonly call: Call
   readonly grammar: AnswerGrammar
   readonly showUsage: boolean
-  /** What is consumed where the answer says nothing of it. */
+  /** The usage if the answer reports none. */
   readonly usage?: Usage | undefined
-  /** A change beside that of the model's name, to an answer that is no stream. */
+  /** Another edit of an answer that is no stream. */
   readonly rewrite?: ((piece: Uint8Array) => Uint8Array) | undefined
-  /** What no error may tell. */
+  /** Texts that no error may reveal. */
   readonly secrets: ReadonlyArray<string>
 }
 
-/** JSON up to this size is held back until it is whole, so that a broken answer can still be tried elsewhere. */
+/** JSON up to this size is held until it is whole, so that another provider can be tried if it is broken. */
 const holdBackBytes = 1024 * 1024
 
-/** The value of a member that is a string. */
+/** The value of a string member. */
 const lastString = /"(?:[^"\\]|\\.)*"(?=\s*$)/
 
 export class PassingAnswer implements AnswerReader {
-  readonly isPassable = true
   readonly #options: PassingAnswerOptions
   readonly #stream: PassingStream
   #isText = false
   #outline: JsonOutline | undefined
-  /** What has come of a member that may be the model's name. */
+  /** The bytes so far of a member that may be the model's name. */
   #open: Uint8Array = new Uint8Array(0)
   #usage: Usage | undefined
   #whole: Json.Fields | undefined
@@ -57,7 +55,7 @@ export class PassingAnswer implements AnswerReader {
     return { status, contentType, headers: {} }
   }
 
-  /** Sound is worth nothing more when it is whole; a text is none. */
+  /** Sound is passed on at once; text, which may be an error, is held. */
   holdBytes(contentType: string): number {
     const { responseTypes } = this.#options.call.operation
     this.#isText = responseTypes === undefined || /json|^text\//i.test(contentType)
@@ -109,7 +107,7 @@ export class PassingAnswer implements AnswerReader {
     return this.#whole === undefined ? this.#stream.ends : [this.#whole]
   }
 
-  /** What passes by now, with the alias. */
+  /** The bytes that can pass now, with the alias. */
   #renamed(outline: JsonOutline, chunk: Uint8Array, alias: string): ReadonlyArray<Uint8Array> {
     const bytes = Buffer.concat([this.#open, chunk])
     const first = outline.bytes - bytes.length
@@ -129,11 +127,11 @@ export class PassingAnswer implements AnswerReader {
     return [...pieces, bytes.subarray(copied, until)].filter(({ length }) => length > 0)
   }
 
-  /** Of an answer that was no stream; why it is none, if so. */
+  /** Reads an answer that was no stream. Returns why it is no valid answer, if so. */
   #read(answer: Json.Fields | undefined): JobError | undefined {
     this.#whole = answer
     if (answer === undefined) return this.#failed("malformed")
-    // some providers say 200 and mean it not
+    // some servers return errors with status 200
     const { isError, usage } = this.#options.grammar.read(answer, undefined)
     if (isError === true) return this.#reported(answer)
     this.#usage = usage ?? this.#usage

@@ -1,6 +1,6 @@
 /**
- * Reads a streamed answer as it passes: hands on every frame unchanged but for the model's alias, meters usage, and knows
- * whether the provider ended its answer properly.
+ * Passes a streamed answer on: changes nothing but the model's name to the alias, meters usage, and checks that the provider
+ * ended the answer properly.
  */
 import type { Usage } from "../../contract/Usage.ts"
 import type * as Json from "../json/Json.ts"
@@ -11,13 +11,13 @@ import { Ends } from "./Ending.ts"
 
 export interface PassingStreamOptions {
   readonly grammar: AnswerGrammar
-  /** The client asked for usage itself, so frames of the provider that hold nothing else are passed on. */
+  /** The client asked for usage, so frames that hold nothing else are passed on. */
   readonly showUsage: boolean
-  /** Puts this name in the place of the provider's model; `undefined` leaves frames as they are. */
+  /** Replaces the provider's name of the model; `undefined` leaves frames unchanged. */
   readonly alias: string | undefined
 }
 
-/** The data of a frame. It is parsed when somebody looks into it, which is rare. */
+/** The data of a frame, parsed only if needed, which is rare. */
 class Piece {
   readonly data: Uint8Array
   #fields: Json.Fields | undefined
@@ -35,15 +35,15 @@ export class PassingStream {
   readonly #options: PassingStreamOptions
   readonly #marks: ReadonlyArray<Buffer>
   readonly #frames = new SseFrames()
-  /** Where the provider sends no terminator, the last ones are searched for the end. */
+  /** If the provider sends no terminator, the last pieces are searched for the reason why the answer ended. */
   readonly #pieces = new Ends<Piece>()
   #terminated = false
   #usage: Usage | undefined
-  /** How many pieces have come after the one in which usage was last found. */
+  /** Number of pieces after the last one with usage. */
   #since = 0
-  /** Why the stream has ended before its time. */
+  /** Why the stream has failed. */
   failure: "malformed" | "error" | undefined
-  /** The frame in which the provider has reported an error. */
+  /** The data in which the provider has reported an error. */
   errorData: Uint8Array | undefined
 
   constructor(options: PassingStreamOptions) {
@@ -54,10 +54,10 @@ export class PassingStream {
       : [...grammar.modelPaths.map((path) => Buffer.from(`"${path.at(-1)}"`)), ...grammar.marks]
   }
 
-  /** What of this chunk is for the client; what comes before a `failure`, where there is one. */
+  /** Returns the client's part of a chunk, up to a `failure`. */
   push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
     const out: Array<Uint8Array> = []
-    // looked for in the whole chunk and not in each of its frames, unless one of them began in an earlier chunk
+    // searched once in the whole chunk, unless a frame began in an earlier chunk
     const firstMark = this.#frames.restBytes === 0 ? this.#firstMark(chunk) : 0
     let end = 0
     for (const frame of this.#frames.push(chunk)) {
@@ -74,8 +74,8 @@ export class PassingStream {
   }
 
   /**
-   * The provider has ended its body. Returns the last frame where only the blank line after it is missing and it makes
-   * the answer whole; a frame that was cut is dropped.
+   * The provider has ended its body. Returns the last frame if only its blank line is missing and it makes the answer whole;
+   * a frame that was cut is dropped.
    */
   end(): Uint8Array | undefined | "error" {
     const { rest } = this.#frames
@@ -84,14 +84,14 @@ export class PassingStream {
     return kept === "malformed" || !this.isComplete ? undefined : kept
   }
 
-  /** Whether what has passed is a whole answer. */
+  /** Whether the answer is whole. */
   get isComplete(): boolean {
     const { grammar } = this.#options
     return this.#terminated ||
       this.#pieces.last.some(({ fields }) => fields !== undefined && grammar.isLast(fields))
   }
 
-  /** What was consumed by what has passed. A provider may say so in every frame: then the last ones count. */
+  /** The usage reported so far. A provider may report it in every frame: then the last frames count. */
   get usage(): Usage | undefined {
     const { last } = this.#pieces
     let usage = this.#usage
@@ -106,7 +106,7 @@ export class PassingStream {
     return this.#pieces.all.map(({ fields }) => fields)
   }
 
-  /** What of this frame is for the client. */
+  /** Returns the client's part of a frame. */
   #take(frame: Uint8Array, isOrdinary: boolean): Uint8Array | undefined | "malformed" | "error" {
     const data = dataOf(frame)
     // a comment or an event without data
@@ -142,7 +142,7 @@ export class PassingStream {
     return renamed === undefined ? frame : replaceData(frame, data, renamed)
   }
 
-  /** Where bytes first speak of what is to be read, and so need a second look; their end where they do not. */
+  /** Index of the first mark, from which on frames must be read; the length if there is none. */
   #firstMark(data: Uint8Array): number {
     const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
     let first = data.length
@@ -154,7 +154,7 @@ export class PassingStream {
   }
 }
 
-/** JSON with another name of the model; `undefined` where it names none. */
+/** JSON with another name of the model; `undefined` if it names none. */
 export const rename = (
   data: Uint8Array,
   { modelPaths }: AnswerGrammar,
@@ -170,7 +170,7 @@ export const rename = (
 
 const isObject = (data: Uint8Array): boolean => data[0] === 0x7b && data[data.length - 1] === 0x7d
 
-/** Adds a frame; one that lies right behind the last is joined to it without a copy. */
+/** Adds a frame. Joins it to the last one without a copy if they are adjacent in memory. */
 const append = (out: Array<Uint8Array>, frame: Uint8Array): void => {
   const last = out.at(-1)
   if (last !== undefined && last.buffer === frame.buffer && last.byteOffset + last.length === frame.byteOffset) {

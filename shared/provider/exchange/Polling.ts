@@ -1,42 +1,42 @@
-/** Follows work at a provider that has to be asked again and again how far it is. */
+/** Polls work at a provider until it has ended. */
 import { Duration, Effect, Option, Schedule } from "effect"
 import { isTransient, type JobError } from "../../contract/JobError.ts"
 
-/** For calls to a provider that may yet succeed: five more, over half a minute. */
+/** Retries of calls that may yet succeed: five, over half a minute. */
 export const patience = Schedule.exponential("1 second").pipe(Schedule.jittered, Schedule.upTo({ times: 5 }))
 
-/** Whether the provider says nothing of the work: it still has it, and is paid for it. */
-const isAway = (error: JobError): boolean =>
+/** Whether the error says nothing about the work, which the provider still has and charges for. */
+const isOutage = (error: JobError): boolean =>
   isTransient(error) && !(error._tag === "ProviderFailed" && ["error", "malformed"].includes(error.reason))
 
-/** How soon it is asked again at the latest, whatever it wants. */
+/** The longest pause that a provider can ask for, in milliseconds. */
 const longestPauseMs = 60_000
 
-const wishOf = (error: JobError): Duration.Duration =>
+const askedPauseOf = (error: JobError): Duration.Duration =>
   Duration.millis(Math.min("retryAfterMs" in error ? error.retryAfterMs ?? 0 : 0, longestPauseMs))
 
-/** An outage, or a limit that is reached, takes its time. */
+/** Retries during an outage, or while a limit is reached. */
 const outage = Schedule.min([Schedule.exponential("1 second"), Schedule.spaced("30 seconds")]).pipe(
   Schedule.jittered,
   Schedule.upTo({ duration: "10 minutes" }),
   Schedule.setInputType<JobError>(),
-  Schedule.modifyDelay(({ duration, input }) => Effect.succeed(Duration.max(duration, wishOf(input))))
+  Schedule.modifyDelay(({ duration, input }) => Effect.succeed(Duration.max(duration, askedPauseOf(input))))
 )
 
-/** What is to be done with work that has ended; `None` while it goes on. */
+/** What to do with work that has ended; `None` while it runs. */
 export type Ended<A> = Option.Option<Effect.Effect<A, JobError>>
 
 /**
- * Looks until there is an end, and then does what that asks for. A look that fails is repeated, and longer where the
- * provider is away than where it answers; that it failed at one time is forgotten at the next.
+ * Polls until the work has ended, then runs the effect for its end. Retries a failed poll, for longer if the provider is
+ * down than if it answers. Each poll has all its retries.
  */
 export const untilEnded = <A>(
-  look: Effect.Effect<Ended<A>, JobError>,
+  poll: Effect.Effect<Ended<A>, JobError>,
   everyMs: number
 ): Effect.Effect<A, JobError> =>
-  look.pipe(
-    Effect.retry({ schedule: outage, while: isAway }),
-    Effect.retry({ schedule: patience, while: (error) => isTransient(error) && !isAway(error) }),
+  poll.pipe(
+    Effect.retry({ schedule: outage, while: isOutage }),
+    Effect.retry({ schedule: patience, while: (error) => isTransient(error) && !isOutage(error) }),
     Effect.repeat({ until: Option.isSome, schedule: Schedule.spaced(everyMs) }),
     Effect.flatMap(Option.getOrElse(() => Effect.never))
   )

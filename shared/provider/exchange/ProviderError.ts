@@ -1,17 +1,16 @@
-/** Turns an error of a provider, whatever its dialect, into what the client may know of it. */
+/** Turns a provider's error, of any dialect, into one that the client may see. */
 import { Clock, DateTime, Effect, Option, Predicate } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
-import type { JobError } from "../../contract/JobError.ts"
-import { ProviderFailed, ProviderRateLimited, ProviderRejected } from "../../contract/JobError.ts"
+import { type JobError, ProviderFailed, ProviderRateLimited, ProviderRejected } from "../../contract/JobError.ts"
 import * as Mistake from "../../contract/Mistake.ts"
 import * as Json from "../json/Json.ts"
 
-/** As much of an error's body as is read. */
+/** How much of an error's body is read. */
 export const maxErrorBytes = 64 * 1024
 
 const isKey = (part: unknown): part is string | number => typeof part === "string" || typeof part === "number"
 
-/** The first of the list in which FastAPI, on which most self-hosted servers stand, says what is wrong with a request. */
+/** The first item of FastAPI's list of what is wrong with a request. Most self-hosted servers are built on FastAPI. */
 const firstMistakeIn = (detail: unknown): Json.Fields => {
   const { loc, msg } = Json.fields(Json.list(detail)[0])
   const [root, ...path] = Json.list(loc).filter(isKey)
@@ -20,7 +19,7 @@ const firstMistakeIn = (detail: unknown): Json.Fields => {
   return { message: Mistake.line(mistake, "The request:"), param: Mistake.place(mistake.path) || null }
 }
 
-/** What a provider says of its error: OpenAI and those after it below `error`, Cohere and DashScope at the top. */
+/** A provider's description of its error: below `error` in OpenAI's and similar dialects, at the top in Cohere's and DashScope's. */
 const saidIn = (body: unknown): Json.Fields => {
   // Google's stream of JSON is a list
   const top = Json.fields(Array.isArray(body) ? body[0] : body)
@@ -30,26 +29,26 @@ const saidIn = (body: unknown): Json.Fields => {
   return { ...top, ...mistake, message: top["message"] ?? error ?? mistake["message"] ?? detail }
 }
 
-/** Whether an error's body says something that a client can read. */
+/** Whether an error's body has a readable message. */
 export const hasMessage = (body: string): boolean => textOf(saidIn(Json.parse(body))["message"]) !== undefined
 
 /** Google's `google.rpc` details, by the last part of their type. */
 const detailOf = (said: Json.Fields, type: string): Json.Fields =>
   Json.list(said["details"]).map(Json.fields).find((detail) => Json.string(detail["@type"])?.endsWith(`.${type}`)) ?? {}
 
-/** Nobody means a longer one, in milliseconds: a day. */
+/** No provider means a longer time. In milliseconds: a day. */
 const longestRetryMs = 24 * 60 * 60 * 1_000
 
-/** A time that a provider names, of so many milliseconds a unit; `null` where it is no number of them. */
+/** A provider's number in milliseconds; `null` if it is no number. */
 const delayOf = (text: string | undefined, unitMs: number): number | null =>
   /^\d+(?:\.\d+)?$/.test(text?.trim() ?? "") ? Math.min(Number(text) * unitMs, longestRetryMs) : null
 
-/** `retry-after-ms`, or `retry-after` in seconds or as a date; `null` where neither makes sense. In milliseconds. */
+/** `retry-after-ms`, or `retry-after` in seconds or as a date; `null` if neither is valid. In milliseconds. */
 export const retryAfter = Effect.fnUntraced(function*(headers: IncomingHttpHeaders) {
   const value = headers["retry-after"] ?? ""
   const delay = delayOf(Json.string(headers["retry-after-ms"]), 1) ?? delayOf(value, 1_000)
   if (delay !== null) return delay
-  // a date has the name of a month; a number that is none of seconds would be taken for one
+  // a date has the name of a month; other numbers would parse as dates
   const date = /[a-z]{3}/i.test(value) ? DateTime.make(value) : Option.none()
   return Option.isNone(date)
     ? null
@@ -60,13 +59,13 @@ export const retryAfter = Effect.fnUntraced(function*(headers: IncomingHttpHeade
 const retryDelay = (said: Json.Fields): number | null =>
   delayOf(/^(.+)s$/.exec(Json.string(detailOf(said, "RetryInfo")["retryDelay"]) ?? "")?.[1], 1_000)
 
-/** Statuses that are about the gateway's credentials. Google says 400 of a wrong key. */
+/** Whether the provider refused the gateway's credentials. Google answers 400 to a wrong key. */
 const areCredentialsRefused = (status: number, said: Json.Fields): boolean =>
   status === 401 || status === 403 || detailOf(said, "ErrorInfo")["reason"] === "API_KEY_INVALID"
 
 /**
- * How providers call an account without credit: OpenAI with a 429, which no waiting ends, or a 400; Anthropic with a 400 of
- * no name of its own, or a 402; DashScope with a 400. Cohere, DeepSeek and others have the status 402.
+ * How providers report an account without credit: OpenAI with a 429, which waiting does not end, or a 400; Anthropic with
+ * a 400 without a distinct code, or a 402; DashScope with a 400; Cohere, DeepSeek and others with a 402.
  */
 const noCredit: ReadonlySet<unknown> = new Set([
   "insufficient_quota",
@@ -80,8 +79,9 @@ const isWithoutCredit = (status: number, { code, message, type }: Json.Fields): 
   textOf(message)?.startsWith("Your credit balance is too low") === true
 
 /**
- * A 4xx about the request keeps its status and message. Refused credentials and an account without credit are the gateway's
- * fault, not the client's, and what the provider says about them may quote a key: they become a 502 without its words.
+ * The error for an answer with an error status. A 4xx about the request keeps its status and message. Refused credentials and
+ * an account without credit are not the client's fault, and the provider's message may quote a key: they become a 502
+ * without that message.
  */
 export const fromAnswer = Effect.fnUntraced(function*(
   provider: string,
@@ -96,7 +96,7 @@ export const fromAnswer = Effect.fnUntraced(function*(
     new ProviderFailed({ provider, reason: "status", status, retryAfterMs })
 })
 
-/** An error in the place of an answer, or in the middle of one. */
+/** The error for one reported instead of an answer, or in the middle of it. */
 export const inAnswer = (provider: string, body: unknown, secrets: ReadonlyArray<string>): JobError => {
   const said = saidIn(body)
   const status = statusOf(said)
@@ -105,7 +105,7 @@ export const inAnswer = (provider: string, body: unknown, secrets: ReadonlyArray
     new ProviderFailed({ provider, reason: "error", status: status ?? null, retryAfterMs })
 }
 
-/** What can be told from the status; the rest has failed. */
+/** The error that the status identifies; `undefined` for a failure of the provider. */
 const describe = (
   provider: string,
   status: number,
@@ -126,17 +126,17 @@ const describe = (
     message,
     type: textOf(said["type"]) ?? null,
     param: textOf(said["param"]) ?? paramOf(said, message) ?? null,
-    // Google's code is the status once more, its status the name
+    // Google's `code` repeats the HTTP status; its `status` is the error's name
     code: textOf(said["status"]) ?? textOf(said["code"]) ?? null
   })
 }
 
-/** Google names fields in the details; Anthropic begins its message with the field. */
+/** Google names the field in the details; Anthropic begins its message with the field. */
 const paramOf = (said: Json.Fields, message: string): string | undefined =>
   Json.string(Json.fields(Json.list(detailOf(said, "BadRequest")["fieldViolations"])[0])["field"]) ??
     /^([a-z]\w*(?:\.\w+|\[\d+\])*): /.exec(message)?.[1]
 
-/** Anthropic tells an error in the middle of an answer by its type, Google by a number. */
+/** In the middle of an answer, Anthropic identifies an error by its type, Google by a number. */
 const statusOf = ({ code, type }: Json.Fields): number | undefined => {
   if (typeof code === "number" && code >= 400 && code < 600) return code
   return typeof type === "string" ? statuses.get(type) : undefined
@@ -157,6 +157,6 @@ const statuses: ReadonlyMap<string, number> = new Map([
 const textOf = (value: unknown): string | undefined =>
   typeof value === "string" || typeof value === "number" ? String(value) : undefined
 
-/** Takes what must not be told out of a text. */
+/** Removes secrets from a text. */
 export const redact = (message: string, secrets: ReadonlyArray<string>): string =>
   secrets.reduce((text, secret) => secret === "" ? text : text.replaceAll(secret, "[redacted]"), message)

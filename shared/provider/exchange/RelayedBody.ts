@@ -1,12 +1,9 @@
-/** The client's body as its provider gets it: byte for byte, but for the model's name and what others have signed. */
+/** Edits a relayed body: the model's name and the reasoning signed by other providers. Every other byte stays. */
 import * as Signature from "../dialects/conversation/Signature.ts"
 import * as JsonText from "../json/JsonText.ts"
 import type { Call } from "../call/Protocol.ts"
 
-/**
- * `history` is the field that holds the conversation: reasoning of another provider, which this one would refuse, is
- * taken out of it. `changes` are made besides.
- */
+/** Makes `changes`, and removes the reasoning of other providers, which this one would reject, from the field `history`. */
 export const edit = (
   { body }: Call,
   members: ReadonlyArray<JsonText.Member>,

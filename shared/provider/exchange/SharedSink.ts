@@ -1,4 +1,4 @@
-/** One client's sink for several writers at once: all that were told to pause go on when it has room. */
+/** One client's sink for several concurrent writers: all paused writers resume when it drains. */
 import type { Head, Sink } from "../transport/Sink.ts"
 
 export class SharedSink implements Sink {

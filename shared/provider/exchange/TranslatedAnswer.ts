@@ -1,9 +1,8 @@
 /**
- * The answer to a client that speaks another dialect than the provider: every piece is decoded to events, and these are
- * encoded as the client wants them. Several exchanges may make one answer, each a choice of it.
+ * The answer to a client that speaks another dialect than the provider: every piece is decoded to events, which are encoded
+ * in the client's dialect. Several exchanges may make one answer, each a choice of it.
  */
-import type { JobError } from "../../contract/JobError.ts"
-import { ProviderFailed } from "../../contract/JobError.ts"
+import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import type { AnswerDecoder, AnswerEncoder } from "../dialects/conversation/Dialect.ts"
 import type { ModelEvent } from "../dialects/conversation/ModelEvent.ts"
@@ -19,20 +18,19 @@ import * as ProviderError from "./ProviderError.ts"
 const utf8 = new TextEncoder()
 const text = new TextDecoder()
 
-/** An answer that is larger than this is not read: some pictures. */
+/** The largest answer: several images. */
 const maxWholeBytes = 64 * 1024 * 1024
 
 export interface TranslatedAnswerOptions {
   readonly encoder: AnswerEncoder
   /** The client wants a stream. */
   readonly streams: boolean
-  /** Of the client's answer. */
   readonly headers: Readonly<Record<string, string>>
-  /** How many exchanges make the answer. */
+  /** Number of exchanges that make the answer. */
   readonly exchanges: number
 }
 
-/** What the exchanges of one answer have in common. */
+/** The state shared by the exchanges of one answer. */
 export class TranslatedAnswer {
   readonly #options: TranslatedAnswerOptions
   readonly #events: Array<ModelEvent> = []
@@ -49,7 +47,7 @@ export class TranslatedAnswer {
     return { status: 200, contentType: streams ? "text/event-stream" : "application/json", headers }
   }
 
-  /** Whether nothing of it leaves before it is whole. */
+  /** Whether the answer is sent only once whole. */
   get isHeld(): boolean {
     return !this.#options.streams
   }
@@ -64,7 +62,7 @@ export class TranslatedAnswer {
     return frames === "" ? [] : [utf8.encode(frames)]
   }
 
-  /** One exchange has ended. With the last one the answer does. */
+  /** One exchange has ended. The last one ends the answer. */
   end(events: ReadonlyArray<ModelEvent>, usage: Usage | undefined): ReadonlyArray<Uint8Array> {
     if (usage !== undefined) this.#usage = TokenCount.sum(this.#usage, usage)
     const pieces = this.take(events)
@@ -83,13 +81,12 @@ export interface TranslatedPartOptions {
   /** The number of this exchange's first choice. */
   readonly firstChoice: number
   readonly provider: string
-  /** What no error may tell. */
+  /** Texts that no error may reveal. */
   readonly secrets: ReadonlyArray<string>
 }
 
 /** One exchange of a translated answer. */
 export class TranslatedPart implements AnswerReader {
-  readonly isPassable = false
   readonly #options: TranslatedPartOptions
   readonly #frames = new SseFrames()
   readonly #pieces = new Ends<unknown>()
@@ -103,14 +100,6 @@ export class TranslatedPart implements AnswerReader {
 
   head(): Head {
     return this.#options.answer.head
-  }
-
-  pass(): ReadonlyArray<Uint8Array> {
-    return []
-  }
-
-  passed(): undefined {
-    return undefined
   }
 
   holdBytes(): number {
@@ -133,7 +122,7 @@ export class TranslatedPart implements AnswerReader {
     return this.#failure
   }
 
-  /** The last frame may lack the blank line after it; one that was cut is dropped. */
+  /** The last frame may lack its blank line; a frame that was cut is dropped. */
   end(): Read {
     const { answer, decoder } = this.#options
     const events: Array<ModelEvent> = []

@@ -1,7 +1,4 @@
-/**
- * Serves a chat client by a provider of another dialect: its request through the canonical conversation, the answer
- * through canonical events.
- */
+/** Serves a chat client by a provider of another dialect, through the canonical conversation and canonical events. */
 import { Clock, Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { type JobError, ProviderRejected } from "../../contract/JobError.ts"
@@ -17,26 +14,22 @@ import type { Perform } from "../call/Protocol.ts"
 import type { Sink } from "../transport/Sink.ts"
 import { turnFor } from "../call/RequestBody.ts"
 import * as TranslationWarnings from "../call/TranslationWarnings.ts"
-import type { Secrets } from "../transport/Secrets.ts"
-import type { Upstream } from "../transport/Upstream.ts"
-import { exchange } from "./Exchange.ts"
+import { exchange, type ExchangeTools } from "./Exchange.ts"
 import type { HttpProtocol } from "./HttpProtocol.ts"
 import { SharedSink } from "./SharedSink.ts"
 import { TranslatedAnswer, TranslatedPart } from "./TranslatedAnswer.ts"
 
-export interface Tools {
-  readonly upstream: Upstream["Service"]
-  readonly secrets: Secrets["Service"]
+export interface Tools extends ExchangeTools {
   readonly guard: GuardedFetch["Service"]
 }
 
-/** Exchanges that one request may be made of. */
+/** The most exchanges for one request. */
 const maxExchanges = 8
 
 const utf8 = new TextEncoder()
 
-/** By the name of the operation. */
-export const translated = <Request, Options>(
+/** Returns the operation's name and its translation. */
+export const translate = <Request, Options>(
   client: ClientDialect<Request>,
   { authorize, chat: { dialect, headers, path }, grammar }: HttpProtocol<Options>,
   { guard, secrets, upstream }: Tools
@@ -52,7 +45,7 @@ export const translated = <Request, Options>(
       losses.refuseOf("maxTokens", "must be at least 1 for this model")
     }
     if (exchangesOf(conversations, dialect) > maxExchanges) {
-      losses.refuseOf("choices", `no more than ${maxExchanges} answers can be asked of this model at once`)
+      losses.refuseOf("choices", `must be at most ${maxExchanges} for this model, for all prompts together`)
     }
     yield* losses.verdict
     const turn = turnFor(call)
@@ -105,7 +98,7 @@ export const translated = <Request, Options>(
             provider: name,
             secrets: hidden
           })
-      })).pipe(Effect.mapError((error) => inClientsWords(error, dialect.settings, client.settings)))
+      })).pipe(Effect.mapError((error) => withClientsNames(error, dialect.settings, client.settings)))
     return usages.reduce<Usage | undefined>(
       (sum, usage) => usage === undefined ? sum : TokenCount.sum(sum, usage),
       undefined
@@ -114,20 +107,20 @@ export const translated = <Request, Options>(
   return [client.operation, perform]
 }
 
-/** One exchange of an answer. */
+/** The request of one exchange. */
 interface Part {
   readonly body: Uint8Array
-  /** The number that its first choice has in the whole answer. */
+  /** The index of its first choice in the whole answer. */
   readonly firstChoice: number
 }
 
-/** One for each conversation, or for each choice where the provider gives but one. */
+/** One per conversation, or one per choice if the provider returns only one choice. */
 const exchangesOf = (
   conversations: ReadonlyArray<Conversation>,
   { takesChoices }: { readonly takesChoices: boolean }
 ): number => conversations.reduce((sum, { choices }) => sum + (takesChoices ? 1 : choices), 0)
 
-/** Several exchanges run at once, and one that fails ends the others. */
+/** Runs the exchanges concurrently. A failed one interrupts the others. */
 const each = <A>(
   requests: ReadonlyArray<A>,
   sink: Sink,
@@ -137,8 +130,8 @@ const each = <A>(
   return Effect.forEach(requests, (request) => run(request, shared), { concurrency: "unbounded" })
 }
 
-/** Names the field that a provider complains about as the client knows it; one that has no such name is left out. */
-const inClientsWords = (error: JobError, provider: SettingNames, client: SettingNames): JobError => {
+/** Replaces the name of a rejected field by the client dialect's, or omits it if that has no such field. */
+const withClientsNames = (error: JobError, provider: SettingNames, client: SettingNames): JobError => {
   if (error._tag !== "ProviderRejected" || error.param === null) return error
   const param = camelCase(error.param)
   const setting = (Object.keys(provider) as ReadonlyArray<Setting>).find((setting) => {
@@ -156,5 +149,5 @@ const inClientsWords = (error: JobError, provider: SettingNames, client: Setting
   })
 }
 
-/** Google writes the same field in two ways. */
+/** Google writes field names in both cases. */
 const camelCase = (name: string): string => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())

@@ -1,7 +1,7 @@
 /**
- * Reads parsed JSON of which nothing is certain: what is not of the kind that is looked for is as good as absent.
+ * Reads parsed JSON of unknown shape: a value of another kind than expected counts as absent.
  *
- * For the frames of a stream, of which there are many: a schema would cost more than all the rest of their way.
+ * For the many frames of a stream: decoding them by a schema would cost more than everything else done with them.
  */
 import { Predicate } from "effect"
 import { excessOf } from "../../bounds/JsonBounds.ts"
@@ -14,18 +14,18 @@ const nothing: ReadonlyArray<unknown> = []
 export const fields = (value: unknown): Fields => Predicate.isReadonlyObject(value) ? value : noFields
 export const list = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : nothing
 export const string = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
-/** A whole number that is not negative. */
+/** A non-negative integer. */
 export const count = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined
 
-/** Texts up to this length hold neither too much nor nest too deeply for anything. */
+/** Texts up to this length can exceed no bound. */
 const smallCharacters = 128
 
-/** JSON in a string of a client's, which nobody has looked into before; `undefined` where it is too much of it. */
+/** JSON in a client's string, which ingress has not checked; `undefined` if it exceeds a bound or is no JSON. */
 export const parseBounded = (text: string): unknown =>
   text.length > smallCharacters && excessOf(Buffer.from(text)) !== undefined ? undefined : parse(text)
 
-/** `undefined` where it is no JSON. */
+/** `undefined` if it is no JSON. */
 export const parse = (text: string): unknown => {
   try {
     return JSON.parse(text)
@@ -33,3 +33,8 @@ export const parse = (text: string): unknown => {
     return undefined
   }
 }
+
+// a byte order mark within the text is a character like any other
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true })
+
+export const decodeText = (bytes: Uint8Array): string => utf8.decode(bytes)

@@ -1,37 +1,28 @@
 /**
- * The outermost object of a JSON text that comes in pieces and is too large to be held: its small members, parsed, and of
- * long lists how many items they have.
+ * The outermost object of a JSON text that comes in pieces and is too large to hold: its small members, parsed, and the
+ * lengths of its long lists.
  */
 import { Predicate } from "effect"
+import { closingQuote, isSpace, openEscaped, structural } from "../../bounds/JsonBytes.ts"
 import * as Json from "./Json.ts"
 
-/** Members that are larger than this are not kept. In bytes. */
+/** Larger members are not kept. In bytes. */
 const memberBytes = 16 * 1024
 
 const quote = 0x22
-const backslash = 0x5c
 const comma = 0x2c
 
-/** The bytes that say where something begins or ends: most of a long list of numbers does not. */
-const structural = new Uint8Array(256)
-for (const byte of Buffer.from("\"{}[],")) structural[byte] = 1
-
-const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
-
-// a byte order mark within the text is a character like any other
-const text = new TextDecoder("utf-8", { ignoreBOM: true })
-
-/** A member's name at its beginning, with what follows it. */
+/** The name at the beginning of a member. */
 const nameFirst = /^\s*("(?:[^"\\]|\\.)*")\s*:/
 
-/** Its index from here on; behind the piece where there is none. */
+/** The index of the next structural byte; the end of the piece if there is none. */
 const nextStructural = (piece: Uint8Array, from: number): number => {
   let at = from
   while (at < piece.length && structural[piece[at]!] === 0) at++
   return at
 }
 
-/** A small member that has ended, and where in the whole text it lies, in bytes. */
+/** A small member that has ended, and its position in the whole text in bytes. */
 export interface Ended {
   readonly name: string
   readonly start: number
@@ -44,12 +35,12 @@ export class JsonOutline {
   #bytes = 0
   #depth = 0
   #inString = false
-  /** The backslashes at the end of what was seen of a string. */
-  #backslashes = 0
+  /** The next byte of the string is escaped. */
+  #isEscaped = false
   #hasMembers = false
   #isWhole = false
   #isBroken = false
-  /** Of the member that is being read: its text as far as it is kept, and whether that is all of it. */
+  /** The kept text of the current member, and whether that is all of it. */
   #kept: Array<Uint8Array> = []
   #keptBytes = 0
   #isKept = true
@@ -57,11 +48,15 @@ export class JsonOutline {
   #commas = 0
 
   push(piece: Uint8Array): void {
-    // where the part of this piece begins that belongs to the member
+    // where the current member's part of this piece begins
     let from = 0
     for (let at = 0; at < piece.length; at++) {
       if (this.#inString) {
-        at = this.#endOfString(piece, at)
+        const end = closingQuote(piece, at, this.#isEscaped)
+        this.#isEscaped = end === openEscaped
+        if (end < 0) break
+        this.#inString = false
+        at = end
         continue
       }
       if (this.#depth > 0) at = nextStructural(piece, at)
@@ -71,7 +66,6 @@ export class JsonOutline {
         if (!isSpace(byte)) this.#isBroken = true
       } else if (byte === quote) {
         this.#inString = true
-        this.#backslashes = 0
       } else if (byte === 0x7b || byte === 0x5b) {
         this.#depth++
         if (this.#depth === 1) {
@@ -92,57 +86,45 @@ export class JsonOutline {
     this.#bytes += piece.length
   }
 
-  /** How much there was of it so far. */
+  /** Length of the text so far. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** How much of that, at its end, belongs to a member that may yet turn out to be a small one. */
+  /** Bytes at the end of the text that belong to a member which may yet turn out to be small. */
   get openBytes(): number {
     return this.#depth > 0 && this.#isKept ? this.#keptBytes : 0
   }
 
-  /** The small members that have ended since this was last asked. */
+  /** The small members that have ended since the last call. */
   takeEnded(): ReadonlyArray<Ended> {
     const ended = this.#ended
     this.#ended = []
     return ended
   }
 
-  /** `undefined` where the text is no whole object. A long list has its length, and nothing in it. */
+  /** `undefined` if the text is no whole object. A long list keeps its length but no items. */
   get fields(): Json.Fields | undefined {
     return this.#isWhole && !this.#isBroken ? Object.fromEntries(this.#members) : undefined
-  }
-
-  /** The index of the quote that closes the string in which `from` lies; behind the piece where that is in another. */
-  #endOfString(piece: Uint8Array, from: number): number {
-    const found = piece.indexOf(quote, from)
-    const end = found === -1 ? piece.length : found
-    let first = end
-    while (first > from && piece[first - 1] === backslash) first--
-    const backslashes = end - first + (first === from ? this.#backslashes : 0)
-    this.#backslashes = found === -1 ? backslashes : 0
-    if (found !== -1 && backslashes % 2 === 0) this.#inString = false
-    return end
   }
 
   #keep(part: Uint8Array): void {
     if (!this.#isKept) return
     this.#isKept = this.#keptBytes + part.length <= memberBytes
-    // of a large one the beginning, where its name is
+    // of a large member only the beginning, which has its name
     this.#kept.push(this.#isKept ? part : part.subarray(0, memberBytes - this.#keptBytes))
     this.#keptBytes += part.length
   }
 
   #end(last: Uint8Array, end: number): void {
     this.#keep(last)
-    const member = text.decode(Buffer.concat(this.#kept))
+    const member = Json.decodeText(Buffer.concat(this.#kept))
     if (!this.#isKept) {
       const name = Json.parse(nameFirst.exec(member)?.[1] ?? "")
       if (typeof name !== "string") this.#isBroken = true
       else this.#members.set(name, this.#isList ? Array<unknown>(this.#commas + 1) : undefined)
     } else if (member.trim() === "") {
-      // only between two braces may there be nothing
+      // only an empty object may have an empty member
       this.#isBroken ||= this.#hasMembers || !this.#isWhole
     } else {
       const parsed = Json.parse(`{${member}}`)

@@ -1,15 +1,15 @@
 /**
  * Small edits of a JSON text that leave every other byte as it was.
  *
- * Parsing and printing again would change white space, number formats, escapes and duplicate keys, and so make the
- * provider see another request than the client sent.
+ * Parsing and printing it would change white space, number formats, escapes and duplicate keys: the provider would get
+ * another request than the client sent.
  */
-
 import { Predicate } from "effect"
+import { closingQuote, isSpace } from "../../bounds/JsonBytes.ts"
 import * as Json from "./Json.ts"
 import { JsonOutline } from "./JsonOutline.ts"
 
-/** A member of the outermost object: where its key begins and where its value lies, in bytes. */
+/** A member of the outermost object: the start of its key and the range of its value, in bytes. */
 export interface Member {
   readonly name: string
   readonly start: number
@@ -17,17 +17,9 @@ export interface Member {
   readonly valueEnd: number
 }
 
-/** Strings are read by the byte up to here; beyond, the search for their end is worth its call. */
-const nearBytes = 64
-
 const quote = 0x22
-const backslash = 0x5c
-// a byte order mark within the text is a character like any other
-const text = new TextDecoder("utf-8", { ignoreBOM: true })
 
-const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
-
-/** The index of what comes after white space. */
+/** The index after white space. */
 export const skipSpace = (bytes: Uint8Array, from: number): number => {
   let at = from
   while (isSpace(bytes[at])) at++
@@ -36,24 +28,11 @@ export const skipSpace = (bytes: Uint8Array, from: number): number => {
 
 /** The index after the closing quote of the string that opens at `from`, or -1. */
 const skipString = (bytes: Uint8Array, from: number): number => {
-  let at = from + 1
-  for (;;) {
-    // a call for each of many escaped quotes would cost far more than their bytes
-    const near = Math.min(bytes.length, at + nearBytes)
-    for (; at < near; at++) {
-      if (bytes[at] === backslash) at++
-      else if (bytes[at] === quote) return at + 1
-    }
-    const found = bytes.indexOf(quote, at)
-    if (found === -1) return -1
-    let escapes = found
-    while (escapes > at && bytes[escapes - 1] === backslash) escapes--
-    if ((found - escapes) % 2 === 0) return found + 1
-    at = found + 1
-  }
+  const end = closingQuote(bytes, from + 1)
+  return end < 0 ? -1 : end + 1
 }
 
-/** The index after the value that begins at `from`, or -1 where it does not end. */
+/** The index after the value that begins at `from`, or -1 if it does not end. */
 const skipValue = (bytes: Uint8Array, from: number): number => {
   const first = bytes[from]
   if (first === quote) return skipString(bytes, from)
@@ -81,11 +60,11 @@ const skipValue = (bytes: Uint8Array, from: number): number => {
 const known = new WeakMap<Uint8Array, { readonly members: ReadonlyArray<Member> | undefined }>()
 
 /**
- * The members of the outermost object in order, duplicates included; `undefined` where the text is no whole object. Several
- * parts of a worker ask this of one request's body, which nobody changes, and it is read once.
+ * The members of the outermost object in order, duplicates included; `undefined` if the text is no whole object. Several
+ * parts of a worker call this for one request's body, which never changes: a large body is scanned once.
  */
 export const members = (bytes: Uint8Array): ReadonlyArray<Member> | undefined => {
-  // what is small is read again as soon as it is looked up
+  // scanning a small text costs no more than the lookup
   if (bytes.length < rememberedBytes) return read(bytes)
   let found = known.get(bytes)
   if (found === undefined) {
@@ -123,39 +102,30 @@ const read = (bytes: Uint8Array): ReadonlyArray<Member> | undefined => {
   }
 }
 
-/** The string between these quotes. */
 const readString = (bytes: Buffer, start: number, end: number): string | undefined => {
   const name = bytes.toString("utf8", start + 1, end - 1)
-  if (!name.includes("\\")) return name
-  try {
-    return JSON.parse(`"${name}"`)
-  } catch {
-    return undefined
-  }
+  return name.includes("\\") ? Json.string(Json.parse(`"${name}"`)) : name
 }
 
-/** The value of the last member of that name, parsed; `undefined` where there is none or it is no JSON. */
+/** The parsed value of the last member of that name; `undefined` if there is none or it is no JSON. */
 export const valueOf = (bytes: Uint8Array, all: ReadonlyArray<Member>, name: string): unknown => {
   const member = all.findLast((member) => member.name === name)
-  if (member === undefined) return undefined
-  try {
-    return JSON.parse(text.decode(bytes.subarray(member.valueStart, member.valueEnd)))
-  } catch {
-    return undefined
-  }
+  return member === undefined
+    ? undefined
+    : Json.parse(Json.decodeText(bytes.subarray(member.valueStart, member.valueEnd)))
 }
 
-/** What is larger than this is not parsed as a whole. In bytes. */
+/** Larger texts are not parsed as a whole. In bytes. */
 const wholeBytes = 256 * 1024
 
 /**
- * The outermost object, parsed; of a large text what `JsonOutline` keeps of it. `undefined` where it is no whole object.
+ * The outermost object, parsed; for a large text the outline that `JsonOutline` keeps. `undefined` if it is no whole object.
  *
- * What is small is cheaper to parse than to search.
+ * A small text is cheaper to parse than to scan.
  */
 export const parsed = (bytes: Uint8Array): Json.Fields | undefined => {
   if (bytes.length <= wholeBytes) {
-    const json = Json.parse(text.decode(bytes))
+    const json = Json.parse(Json.decodeText(bytes))
     return Predicate.isReadonlyObject(json) ? json : undefined
   }
   const outline = new JsonOutline()
@@ -163,10 +133,7 @@ export const parsed = (bytes: Uint8Array): Json.Fields | undefined => {
   return outline.fields
 }
 
-/**
- * Replaces the values of members, or adds a member at the front of the object where there is none of that name. Of
- * duplicates every one is replaced.
- */
+/** Replaces the values of members, all duplicates included. Adds a missing member at the front of the object. */
 export const setMembers = (
   bytes: Uint8Array,
   all: ReadonlyArray<Member>,
@@ -189,7 +156,7 @@ export const setMembers = (
   return Buffer.concat(pieces)
 }
 
-/** Replaces the value at a path of members; `undefined` where there is none. */
+/** Replaces the value at a path of members; `undefined` if there is none. */
 export const setAt = (
   bytes: Uint8Array,
   all: ReadonlyArray<Member>,

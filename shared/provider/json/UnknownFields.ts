@@ -1,6 +1,6 @@
 /**
- * Fields of a request that the gateway does not know. They are the provider's business, and passed on to it. One that is
- * `null` is left out, as clients mean it: in another form than theirs it would be a word, or a mistake.
+ * Fields of a request that the gateway does not know, which it passes on to the provider. A field that is `null` is left out,
+ * as clients mean it: in a form it would become the text "null", and other dialects reject it.
  */
 import { Predicate } from "effect"
 

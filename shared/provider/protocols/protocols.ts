@@ -1,4 +1,4 @@
-/** The protocols that the catalogue can name, and what makes the calls of each: one line per protocol. */
+/** The function that makes the calls of each protocol in the catalogue. */
 import { Effect } from "effect"
 import type { Provider } from "../../catalogue/Catalogue.ts"
 import * as AiSdk from "./ai-sdk/AiSdk.ts"

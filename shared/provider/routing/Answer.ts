@@ -1,13 +1,13 @@
-/** One request's answer on its way to the client: it says in its headers how it came about. */
+/** A sink that adds the gateway's headers to one request's answer: provider, attempts and time in queues. */
 import type { Head, Sink } from "../transport/Sink.ts"
 
 export class Answer implements Sink {
   readonly #sink: Sink
-  /** Of the provider that was last called. */
+  /** The provider that was called last. */
   provider = ""
-  /** How many calls were made. */
+  /** Number of calls made. */
   attempts = 0
-  /** How long nobody worked on the request, in milliseconds. */
+  /** Time that the request has waited in queues, in milliseconds. */
   queuedMs: number
   #onStart: (() => void) | undefined
   #onFirstChunk: (() => void) | undefined
@@ -18,14 +18,14 @@ export class Answer implements Sink {
   }
 
   /**
-   * Runs when the answer begins. Given to a method: V8 makes a function that is written where a property is assigned among
-   * its old objects, and what it knows of lives as long as they do.
+   * Runs when the answer starts. A method, not a property: V8 allocates a closure assigned to a property in its old space,
+   * which also keeps everything that the closure captures.
    */
   onStart(run: (() => void) | undefined): void {
     this.#onStart = run
   }
 
-  /** Runs with its first bytes, where it is a stream of events. */
+  /** Runs with the first bytes of a stream of events. */
   onFirstChunk(run: (() => void) | undefined): void {
     this.#onFirstChunk = run
   }

@@ -1,4 +1,4 @@
-/** One call to one candidate, made only where its limits, its health and the budget of retries allow it. */
+/** One call to one candidate, if its limits, its circuit breaker and its retry budget allow it. */
 import { Effect, Exit, Predicate } from "effect"
 import type { JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
@@ -18,16 +18,16 @@ import { protocols } from "../protocols/protocols.ts"
 import { RetryBudget } from "./RetryBudget.ts"
 import { type Candidate, mayRepeat } from "./Route.ts"
 
-/** What every call for a request has in common. */
+/** A request, as all its calls share it. */
 export interface Request extends Omit<Call, "endpoint" | "workload"> {
-  /** Hears of every call before it is made. */
+  /** Called before each call is made. */
   readonly onCall?: (endpoint: Pick<Endpoint, "name" | "model">) => void
-  /** Comes before a call that must not be made twice. */
+  /** Runs before a call that must not be made twice. */
   readonly commit?: Commit
 }
 
 export interface Attempt {
-  /** Has it answered, if it can be called before a time (epoch milliseconds). */
+  /** Calls the candidate, if that is allowed before `until` (epoch milliseconds). Otherwise it is skipped. */
   readonly make: (
     candidate: Candidate,
     request: Request,
@@ -56,10 +56,10 @@ export const make = Effect.gen(function*() {
     request.onCall?.(endpoint)
     const { commit } = request
     const reason = isRetry ? "retry" : answer.attempts === 1 ? "first" : "fallback"
-    const made = performs[endpoint.provider.protocol](call, answer)
+    const performed = performs[endpoint.provider.protocol](call, answer)
     const committed = commit === undefined || mayRepeat(endpoint.provider)
-      ? made
-      : Effect.provideService(made, Commitment, commit)
+      ? performed
+      : Effect.provideService(performed, Commitment, commit)
     return committed.pipe(
       AttemptTelemetry.told(endpoint, request.model, answer),
       Span.around(`${Attributes.genAiOperation(request.operation.name)} ${endpoint.model}`, {
@@ -68,7 +68,7 @@ export const make = Effect.gen(function*() {
     )
   }
 
-  /** The call that everybody waits for: it is well as soon as it answers. */
+  /** The probe of a half-open circuit. It succeeds as soon as its answer starts. */
   const probe = (
     candidate: Candidate,
     admission: Health.Admission,
@@ -77,29 +77,29 @@ export const make = Effect.gen(function*() {
     isRetry: boolean
   ) =>
     Effect.suspend(() => {
-      answer.onStart(() => void fork(health.succeeded(candidate, admission) ?? Effect.void))
+      answer.onStart(() => void fork(health.recordSuccess(candidate, admission) ?? Effect.void))
       return perform(candidate, request, answer, isRetry)
     }).pipe(Effect.onExit((exit) => {
       answer.onStart(undefined)
-      return Exit.hasFails(exit) ? Effect.void : health.abandoned(candidate, admission)
+      return Exit.hasFails(exit) ? Effect.void : health.recordAbandoned(candidate, admission)
     }))
 
-  const succeeded = (candidate: Candidate, admission: Health.Admission, usage: Usage | undefined) => {
-    const news = health.succeeded(candidate, admission)
-    return news === undefined ? Effect.succeed(usage) : Effect.as(news, usage)
+  const recordSuccess = (candidate: Candidate, admission: Health.Admission, usage: Usage | undefined) => {
+    const record = health.recordSuccess(candidate, admission)
+    return record === undefined ? Effect.succeed(usage) : Effect.as(record, usage)
   }
 
-  const failed = (candidate: Candidate, admission: Health.Admission, permit: Gate.Permit, error: JobError) =>
-    health.failed(candidate, admission, error).pipe(
+  const recordFailure = (candidate: Candidate, admission: Health.Admission, permit: Gate.Permit, error: JobError) =>
+    health.recordFailure(candidate, admission, error).pipe(
       Effect.andThen(
         Predicate.isTagged(error, "ProviderRateLimited")
-          ? gate.slow(candidate, permit, error.retryAfterMs)
+          ? gate.slowDown(candidate, permit, error.retryAfterMs)
           : Effect.void
       ),
       Effect.andThen(Effect.fail(error))
     )
 
-  /** Without a generator: every request comes through here. */
+  /** Without a generator: every request runs through here. */
   const call = (
     candidate: Candidate,
     request: Request,
@@ -109,7 +109,7 @@ export const make = Effect.gen(function*() {
   ): Effect.Effect<Usage | undefined, JobError | Passed> =>
     Effect.flatMap(health.admit(candidate), (admission) => {
       answer.queuedMs += permit.waitedMs
-      // before it is made: a call counts itself among the attempts
+      // before the call, which counts itself among the attempts
       if (isRetry) Metrics.update(Metrics.retries(candidate.endpoint.name), 1)
       else if (answer.attempts > 0) Metrics.update(Metrics.fallbacks(candidate.endpoint.name), 1)
       return Effect.matchEffect(
@@ -117,8 +117,8 @@ export const make = Effect.gen(function*() {
           ? probe(candidate, admission, request, answer, isRetry)
           : perform(candidate, request, answer, isRetry),
         {
-          onSuccess: (usage) => succeeded(candidate, admission, usage),
-          onFailure: (error) => failed(candidate, admission, permit, error)
+          onSuccess: (usage) => recordSuccess(candidate, admission, usage),
+          onFailure: (error) => recordFailure(candidate, admission, permit, error)
         }
       )
     })
@@ -128,9 +128,9 @@ export const make = Effect.gen(function*() {
       const budget = budgetOf(candidate)
       if (!isRetry) {
         budget.deposit(retryOf(candidate).budget)
-        return gate.through(candidate, request, until, (permit) => call(candidate, request, answer, permit, false))
+        return gate.run(candidate, request, until, (permit) => call(candidate, request, answer, permit, false))
       }
-      return gate.through(candidate, request, until, (permit) =>
+      return gate.run(candidate, request, until, (permit) =>
         budget.withdraw()
           ? Effect.tapError(
             call(candidate, request, answer, permit, true),

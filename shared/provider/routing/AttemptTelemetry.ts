@@ -1,4 +1,4 @@
-/** What is told of one call to a provider: how it ended, how long it took, when its first bytes came and what it consumed. */
+/** Metrics and span attributes of one call to a provider: outcome, duration, time to first token and usage. */
 import { Cause, Clock, Effect, Exit, Option } from "effect"
 import type { JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
@@ -7,7 +7,7 @@ import * as Metrics from "../../telemetry/Metrics.ts"
 import type { Answer } from "./Answer.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 
-/** As the metric `gateway_provider_attempts_total` has it. */
+/** The label `outcome` of the metric `gateway_provider_attempts_total`. */
 export const outcomeOf = (exit: Exit.Exit<unknown, { readonly _tag: string }>): string => {
   if (Exit.isSuccess(exit)) return "success"
   const error = Cause.findErrorOption(exit.cause)
@@ -24,7 +24,7 @@ const countTokens = (provider: string, model: string, usage: Usage): void => {
   if (reasoningTokens !== undefined) Metrics.update(Metrics.tokens(provider, model, "reasoning"), reasoningTokens)
 }
 
-/** For a call to this endpoint, within its span. `model` is what clients call it. */
+/** Records a call to an endpoint, within the call's span. `model` is the clients' name of the model. */
 export const told = ({ model: theirs, name }: Endpoint, model: string, answer: Answer) =>
 (
   call: Effect.Effect<Usage | undefined, JobError>
@@ -32,19 +32,19 @@ export const told = ({ model: theirs, name }: Endpoint, model: string, answer: A
   Effect.withFiber((fiber) => {
     const clock = fiber.getRef(Clock.Clock)
     const span = fiber.cache.span?._tag === "Span" ? fiber.cache.span : undefined
-    const begun = clock.currentTimeNanosUnsafe()
+    const startedAt = clock.currentTimeNanosUnsafe()
     let first: bigint | undefined
     answer.onFirstChunk(() => {
       first = clock.currentTimeNanosUnsafe()
       span?.event("first chunk", first)
     })
-    const tell = (exit: Exit.Exit<Usage | undefined, JobError>): void => {
+    const record = (exit: Exit.Exit<Usage | undefined, JobError>): void => {
       answer.onFirstChunk(undefined)
-      const ended = clock.currentTimeNanosUnsafe()
+      const endedAt = clock.currentTimeNanosUnsafe()
       Metrics.update(Metrics.attempts(name, outcomeOf(exit)), 1)
-      Metrics.update(Metrics.attemptDuration(name, theirs), secondsOf(ended - begun))
+      Metrics.update(Metrics.attemptDuration(name, theirs), secondsOf(endedAt - startedAt))
       if (first !== undefined) {
-        const firstSeconds = secondsOf(first - begun)
+        const firstSeconds = secondsOf(first - startedAt)
         Metrics.update(Metrics.timeToFirstToken(name, theirs), firstSeconds)
         span?.attribute(Attributes.name.isStream, true)
         span?.attribute(Attributes.name.firstChunk, firstSeconds)
@@ -61,12 +61,12 @@ export const told = ({ model: theirs, name }: Endpoint, model: string, answer: A
       if (first !== undefined && usage.outputTokens > 1) {
         Metrics.update(
           Metrics.timePerOutputToken(name, theirs),
-          secondsOf(ended - first) / (usage.outputTokens - 1)
+          secondsOf(endedAt - first) / (usage.outputTokens - 1)
         )
       }
     }
     return Effect.onExitPrimitive(call, (exit) => {
-      tell(exit)
+      record(exit)
       return undefined
     })
   })

@@ -1,4 +1,4 @@
-/** How one request has fared so far: which candidates have failed it, which were not even called, and what is left to try. */
+/** One request's attempts so far: which candidates failed, which were skipped, and which are left to try. */
 import { defaultRetry, type Retry } from "../../catalogue/Catalogue.ts"
 import { InternalError, isProviders, isTransient, type JobError } from "../../contract/JobError.ts"
 import type { Passed } from "./Passed.ts"
@@ -6,14 +6,14 @@ import type { Candidate } from "./Route.ts"
 
 interface Failure {
   readonly error: JobError
-  /** How many calls have failed. */
+  /** Number of failed calls. */
   readonly times: number
   readonly round: number
-  /** Until when it asked to be left alone, in epoch milliseconds. */
+  /** The earliest time of the next call, by its `retry-after`. Epoch milliseconds. */
   readonly notBefore: number
 }
 
-/** How often a request may be sent, all candidates and retries together. */
+/** The most calls for one request, over all candidates and retries. */
 const maxCalls = 6
 
 export const retryOf = ({ endpoint }: Candidate): Retry => endpoint.provider.retry ?? defaultRetry
@@ -21,48 +21,48 @@ export const retryOf = ({ endpoint }: Candidate): Retry => endpoint.provider.ret
 export class Course {
   readonly candidates: ReadonlyArray<Candidate>
   readonly #failures = new Map<Candidate, Failure>()
-  readonly #passed = new Map<Candidate, Passed>()
+  readonly #skipped = new Map<Candidate, Passed>()
   /** The last failure of a call. */
-  #failed: { readonly candidate: Candidate; readonly error: JobError } | undefined
+  #lastFailure: { readonly candidate: Candidate; readonly error: JobError } | undefined
   #calls = 0
   #round = 0
-  #over = false
+  #isEnded = false
 
   constructor(candidates: ReadonlyArray<Candidate>) {
     this.candidates = candidates
   }
 
-  /** Whether nobody else is to be asked. */
-  get isOver(): boolean {
-    return this.#over || this.#calls >= maxCalls
+  /** Whether no further call is allowed. */
+  get isEnded(): boolean {
+    return this.#isEnded || this.#calls >= maxCalls
   }
 
   end(): void {
-    this.#over = true
+    this.#isEnded = true
   }
 
-  /** Whether it would be called once more. */
+  /** Whether a call to the candidate would be a retry. */
   isRetry(candidate: Candidate): boolean {
     return this.#failures.has(candidate)
   }
 
-  /** Whether to turn to it in this round. */
-  isOpen(candidate: Candidate, now: number): boolean {
+  /** Whether to try the candidate in this round. */
+  isEligible(candidate: Candidate, now: number): boolean {
     const failure = this.#failures.get(candidate)
     if (failure === undefined) return true
     return failure.round < this.#round && failure.notBefore <= now && this.#mayRepeat(candidate, failure)
   }
 
-  note(candidate: Candidate, miss: JobError | Passed, now: number): void {
+  record(candidate: Candidate, miss: JobError | Passed, now: number): void {
     if (miss._tag === "Passed") {
-      this.#passed.set(candidate, miss)
+      this.#skipped.set(candidate, miss)
       return
     }
     this.#calls++
-    this.#passed.delete(candidate)
-    this.#failed = { candidate, error: miss }
-    // another provider would find the request as wrong as this one
-    if (!isProviders(miss)) this.#over = true
+    this.#skipped.delete(candidate)
+    this.#lastFailure = { candidate, error: miss }
+    // every other provider would reject the request, too
+    if (!isProviders(miss)) this.#isEnded = true
     this.#failures.set(candidate, {
       error: miss,
       times: (this.#failures.get(candidate)?.times ?? 0) + 1,
@@ -71,38 +71,38 @@ export class Course {
     })
   }
 
-  /** Those that would take the request if it waited. */
+  /** The candidates that would take the request if it waited. */
   get busy(): ReadonlyArray<Candidate> {
-    return this.isOver ? [] : this.candidates.filter((candidate) => this.#passed.get(candidate)?.reason === "busy")
+    return this.isEnded ? [] : this.candidates.filter((candidate) => this.#skipped.get(candidate)?.reason === "busy")
   }
 
-  /** How long until the first of those that may be called again can be; `undefined` where there is none. */
+  /** Time until the first retry is possible; `undefined` if no candidate may be retried. */
   waitMs(now: number): number | undefined {
-    if (this.isOver) return undefined
-    // where nobody was called in the last round, there is nothing left to try
+    if (this.isEnded) return undefined
+    // only failures of the last round can be retried
     const again = [...this.#failures]
       .filter(([candidate, failure]) => failure.round === this.#round && this.#mayRepeat(candidate, failure))
     return again.length === 0 ? undefined : Math.max(0, Math.min(...again.map(([, { notBefore }]) => notBefore)) - now)
   }
 
-  /** By which those that have failed are called again; `undefined` where nobody is. */
-  get policy(): Retry | undefined {
-    return this.#failed === undefined || this.isOver ? undefined : retryOf(this.#failed.candidate)
+  /** The policy of the last failed candidate; `undefined` if no retry is allowed. */
+  get retryPolicy(): Retry | undefined {
+    return this.#lastFailure === undefined || this.isEnded ? undefined : retryOf(this.#lastFailure.candidate)
   }
 
-  /** From here on those that have failed may be called again. */
+  /** Starts a round, in which failed candidates may be retried. */
   nextRound(): void {
     this.#round++
-    this.#passed.clear()
+    this.#skipped.clear()
   }
 
-  /** What the client is told: the last failure or, where nobody was called, when somebody can be. */
-  get verdict(): JobError {
-    if (this.#failed !== undefined) return this.#failed.error
-    const soonest = [...this.#passed].toSorted(([, a], [, b]) => a.retryAfterMs - b.retryAfterMs)[0]
+  /** The error for the client: the last failure or, if all candidates were skipped, when the first is free again. */
+  get error(): JobError {
+    if (this.#lastFailure !== undefined) return this.#lastFailure.error
+    const soonest = [...this.#skipped].toSorted(([, a], [, b]) => a.retryAfterMs - b.retryAfterMs)[0]
     if (soonest === undefined) return new InternalError()
-    const [{ endpoint }, passed] = soonest
-    return passed.toError(endpoint.name)
+    const [{ endpoint }, skipped] = soonest
+    return skipped.toError(endpoint.name)
   }
 
   #mayRepeat(candidate: Candidate, { error, times }: Failure): boolean {

@@ -1,6 +1,6 @@
 /**
- * Lets as many calls through to a provider as it takes: the limits that the catalogue knows of, which all workers share,
- * and the pace that its 429s have taught. What has to wait does so in a span of its own.
+ * Admits calls to a provider within the catalogue's limits, which all workers share, and at the pace learned from its 429s. A
+ * wait has its own span.
  */
 import { Cause, Clock, Config, Effect, Exit, Metric, Option } from "effect"
 import { atLeast } from "../../contract/Fields.ts"
@@ -12,30 +12,32 @@ import * as Span from "../../telemetry/Span.ts"
 import * as Pace from "./Pace.ts"
 import { Passed } from "./Passed.ts"
 import type { Candidate } from "./Route.ts"
-import { type Limit, SharedLimits, type Taken } from "./SharedLimits.ts"
+import type { Limit } from "../../limits/Limits.ts"
+import type { Taken } from "../../limits/Share.ts"
+import { SharedLimits } from "./SharedLimits.ts"
 import * as TokenEstimate from "../call/TokenEstimate.ts"
 
-/** Leave to make one call. */
+/** Permission for one call. */
 export interface Permit {
-  /** For `slow`, should the provider answer 429. */
+  /** For `slowDown`, if the provider answers 429. */
   readonly epoch: number
-  /** How long it had to be waited for, in milliseconds. */
+  /** How long the call has waited for it, in milliseconds. */
   readonly waitedMs: number
 }
 
 export interface Gate {
   /**
-   * Makes the call as soon as it may be made, if that is before a time (epoch milliseconds). A call that fails with
-   * `Passed` was not made and uses nothing up.
+   * Runs the call as soon as limits and pace allow it, if that is before `until` (epoch milliseconds). A call that is skipped
+   * uses up no limit.
    */
-  readonly through: <E>(
+  readonly run: <E>(
     candidate: Candidate,
     request: { readonly body: Uint8Array; readonly operation: Operation },
     until: number,
     call: (permit: Permit) => Effect.Effect<Usage | undefined, E>
   ) => Effect.Effect<Usage | undefined, E | Passed>
   /** The provider has answered 429. */
-  readonly slow: (candidate: Candidate, permit: Permit, retryAfterMs: number | null) => Effect.Effect<void>
+  readonly slowDown: (candidate: Candidate, permit: Permit, retryAfterMs: number | null) => Effect.Effect<void>
 }
 
 interface Demand {
@@ -44,22 +46,19 @@ interface Demand {
   readonly units: number
 }
 
-const atOnce: Permit = { epoch: 0, waitedMs: 0 }
+const immediate: Permit = { epoch: 0, waitedMs: 0 }
 
-/** Any name as a key. */
+/** Keys allow few characters; a provider's name may have any. */
 const keyOf = (provider: string): string => `provider.${Buffer.from(provider).toString("base64url")}`
 
-/**
- * Reads `GATEWAY_LIMIT_WINDOW_MS`: how long the minute of the limits per minute is, in milliseconds (default 60,000; shorter
- * only to see limits at work sooner).
- */
+/** Reads `GATEWAY_LIMIT_WINDOW_MS`: the window of the limits per minute, in milliseconds (default 60,000; shorter only for tests). */
 export const make = Effect.gen(function*() {
   const shared = yield* SharedLimits
   const pace = yield* Pace.make
   const windowMs = yield* Config.schema(atLeast(1), "GATEWAY_LIMIT_WINDOW_MS").pipe(Config.withDefault(60_000))
 
-  /** In the order in which they are taken: the one whose moment counts comes last, so that the call follows at once. */
-  const demandsOf = ({ endpoint: { name, provider } }: Candidate, request: Parameters<Gate["through"]>[1]) => {
+  /** In the order of taking. Requests per minute come last, so that the call follows at once. */
+  const demandsOf = ({ endpoint: { name, provider } }: Candidate, request: Parameters<Gate["run"]>[1]) => {
     const { concurrency, requestsPerMinute, tokensPerMinute } = provider.limits ?? {}
     const demands: Array<Demand> = []
     if (concurrency !== undefined) {
@@ -77,14 +76,14 @@ export const make = Effect.gen(function*() {
     return demands
   }
 
-  const giveBack = (taken: Array<Taken>): void => {
+  const release = (taken: Array<Taken>): void => {
     for (const { settle } of taken.splice(0)) settle(0)
   }
 
-  /** What a call leaves of what was taken for it; a failed one may well have used up its tokens. */
+  /** Settles what was taken for a call. A failed call may have used its tokens: they stay taken. */
   const settle = (demands: ReadonlyArray<Demand>, taken: Array<Taken>, exit: Exit.Exit<Usage | undefined, unknown>) => {
     if (Exit.isFailure(exit) && Option.getOrUndefined(Cause.findErrorOption(exit.cause)) instanceof Passed) {
-      return giveBack(taken)
+      return release(taken)
     }
     const usage = Exit.isSuccess(exit) ? exit.value : undefined
     for (const [index, { settle }] of taken.entries()) {
@@ -94,14 +93,14 @@ export const make = Effect.gen(function*() {
     }
   }
 
-  const takeAtOnce = (demands: ReadonlyArray<Demand>, taken: Array<Taken>): boolean => {
+  const tryTakeAll = (demands: ReadonlyArray<Demand>, taken: Array<Taken>): boolean => {
     for (const { limit, units } of demands) {
-      const some = shared.tryTake(limit, units)
-      if (some === undefined) {
-        giveBack(taken)
+      const entry = shared.tryTake(limit, units)
+      if (entry === undefined) {
+        release(taken)
         return false
       }
-      taken.push(some)
+      taken.push(entry)
     }
     return true
   }
@@ -114,8 +113,8 @@ export const make = Effect.gen(function*() {
     restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
   ): Effect.fn.Return<Permit, Passed> {
     const { name } = candidate.endpoint
-    const from = yield* Clock.currentTimeMillis
-    const epoch = pace.isHeld(candidate) ? yield* restore(pace.keep(candidate, until)) : 0
+    const startedAt = yield* Clock.currentTimeMillis
+    const epoch = pace.isHeld(candidate) ? yield* restore(pace.wait(candidate, until)) : 0
     for (const { limit, units } of demands) {
       taken.push(
         yield* shared.take(limit, units, until).pipe(
@@ -123,21 +122,21 @@ export const make = Effect.gen(function*() {
         )
       )
     }
-    const waitedMs = (yield* Clock.currentTimeMillis) - from
+    const waitedMs = (yield* Clock.currentTimeMillis) - startedAt
     yield* Metric.update(Metrics.providerWait(name), waitedMs / 1_000)
     return { epoch, waitedMs }
   })
 
-  const through: Gate["through"] = (candidate, request, until, call) => {
+  const run: Gate["run"] = (candidate, request, until, call) => {
     // by far the most frequent case
-    if (candidate.endpoint.provider.limits === undefined && !pace.isHeld(candidate)) return call(atOnce)
+    if (candidate.endpoint.provider.limits === undefined && !pace.isHeld(candidate)) return call(immediate)
     return Effect.uninterruptibleMask((restore) =>
       Effect.suspend(() => {
         const demands = demandsOf(candidate, request)
         const taken: Array<Taken> = []
         let called = false
-        const permit = !pace.isHeld(candidate) && takeAtOnce(demands, taken)
-          ? Effect.succeed(atOnce)
+        const permit = !pace.isHeld(candidate) && tryTakeAll(demands, taken)
+          ? Effect.succeed(immediate)
           : Span.around(`wait for ${candidate.endpoint.name}`, {}, Attributes.provider(candidate.endpoint))(
             wait(candidate, demands, taken, until, restore)
           )
@@ -146,18 +145,18 @@ export const make = Effect.gen(function*() {
             called = true
             return restore(call(permit))
           }),
-          Effect.onExit((exit) => Effect.sync(() => called ? settle(demands, taken, exit) : giveBack(taken)))
+          Effect.onExit((exit) => Effect.sync(() => called ? settle(demands, taken, exit) : release(taken)))
         )
       })
     )
   }
 
   const gate: Gate = {
-    through,
-    slow: (candidate, { epoch }, retryAfterMs) =>
+    run,
+    slowDown: (candidate, { epoch }, retryAfterMs) =>
       candidate.endpoint.provider.limits?.adaptive === false
         ? Effect.void
-        : pace.slow(candidate, epoch, retryAfterMs ?? Pace.defaultRetryMs)
+        : pace.slowDown(candidate, epoch, retryAfterMs ?? Pace.defaultRetryMs)
   }
   return gate
 })

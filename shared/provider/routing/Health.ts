@@ -1,8 +1,8 @@
 /**
- * Gives a model at a provider that fails too often a rest, and then finds out by one request whether it is well again.
+ * Circuit breakers per provider and model. An open circuit rejects calls; after a while one request probes the provider.
  *
- * The circuit is that of `effect/persistence`, kept by each worker for itself. It is driven through its store, for a probe
- * has shown what it can with the first byte of its answer and is not waited for to the end.
+ * Each worker has its own circuits, of `effect/persistence`. They are driven through the store, because a probe succeeds with
+ * the first byte of its answer, long before the call ends.
  */
 import { Duration, Effect, Metric, Predicate, Scope } from "effect"
 import { CircuitBreaker } from "effect/persistence"
@@ -12,28 +12,28 @@ import * as Metrics from "../../telemetry/Metrics.ts"
 import { Passed } from "./Passed.ts"
 import type { Candidate } from "./Route.ts"
 
-/** Leave to make a call. Everybody else waits for a `probe`. */
+/** Permission for a call. While a `probe` runs, all other calls are rejected. */
 export type Admission = CircuitBreaker.Admission
 
 export interface Health {
   readonly admit: (candidate: Candidate) => Effect.Effect<Admission, Passed>
-  /** `undefined` where that is no news. */
-  readonly succeeded: (candidate: Candidate, admission: Admission) => Effect.Effect<void> | undefined
-  readonly failed: (candidate: Candidate, admission: Admission, error: JobError) => Effect.Effect<void>
-  /** The call was broken off from this side, which says nothing. */
-  readonly abandoned: (candidate: Candidate, admission: Admission) => Effect.Effect<void>
+  /** `undefined` if there is nothing to record. */
+  readonly recordSuccess: (candidate: Candidate, admission: Admission) => Effect.Effect<void> | undefined
+  readonly recordFailure: (candidate: Candidate, admission: Admission, error: JobError) => Effect.Effect<void>
+  /** The gateway has ended the call, which says nothing about the provider. */
+  readonly recordAbandoned: (candidate: Candidate, admission: Admission) => Effect.Effect<void>
 }
 
-/** When to come back while a probe is out, in milliseconds. */
+/** The retry time while a probe runs, in milliseconds. */
 const probingMs = 1_000
 
-/** The longest rest that a provider's own `retry-after` can bring about, in milliseconds. */
+/** The longest time for which a provider's `retry-after` can keep its circuit open, in milliseconds. */
 const maxHintMs = 3_600_000
 
-/** Leave to call where there is no circuit. */
+/** The permission if circuit breakers are disabled. */
 const always: Admission = { generation: -1, probe: false, consecutiveOpenings: 0, transition: undefined }
 
-/** What a failed call says about its provider: neither its limits nor the client's mistakes are an illness. */
+/** A failed call's outcome for the circuit: rate limits and the client's errors do not count as failures. */
 const outcomeOf = (error: JobError): CircuitBreaker.Outcome["_tag"] => {
   if (Predicate.isTagged(error, "ProviderFailed") || Predicate.isTagged(error, "ProviderTimeout")) return "Failure"
   return Predicate.isTagged(error, "ProviderRejected") ? "Success" : "Ignored"
@@ -41,37 +41,37 @@ const outcomeOf = (error: JobError): CircuitBreaker.Outcome["_tag"] => {
 
 const hintOf = (error: JobError): number => "retryAfterMs" in error ? Math.min(error.retryAfterMs ?? 0, maxHintMs) : 0
 
-const resting = ({ reason }: CircuitBreaker.CircuitBreakerError): Passed =>
+const skippedBy = ({ reason }: CircuitBreaker.CircuitBreakerError): Passed =>
   new Passed("resting", reason._tag === "CircuitOpen" ? Math.ceil(Duration.toMillis(reason.retryAfter)) : probingMs)
 
 const settingsOf = ({ endpoint }: Candidate): Breaker => endpoint.provider.breaker ?? defaultBreaker
 
-/** As in the metric `gateway_provider_breaker_state`. */
+/** The values of the metric `gateway_provider_breaker_state`. */
 const level = { Closed: 0, HalfOpen: 1, Open: 2 } as const
 
-const told = ({ endpoint }: Candidate, transition: CircuitBreaker.Transition | undefined): Effect.Effect<void> => {
+const report = ({ endpoint }: Candidate, transition: CircuitBreaker.Transition | undefined): Effect.Effect<void> => {
   if (transition === undefined) return Effect.void
   const { model, name: provider } = endpoint
   return Effect.andThen(
     Metric.update(Metrics.breakerState(provider, model), level[transition.to]),
     transition.to === "Open"
-      ? Effect.logWarning("provider is given a rest", {
+      ? Effect.logWarning("circuit opened", {
         provider,
         model,
         restMs: Duration.toMillis(transition.retryAfter)
       })
-      : Effect.logInfo(transition.to === "Closed" ? "provider is well again" : "provider is probed", {
+      : Effect.logInfo(transition.to === "Closed" ? "circuit closed" : "circuit half-open: probing the provider", {
         provider,
         model
       })
   )
 }
 
-/** What is known of a circuit without asking the store: every call begins and ends here. */
+/** A circuit's state outside the store: a cache for the start and the end of every call. */
 interface Circuit {
-  /** Leave to make a call while it is closed and has long been so: the same for all. */
+  /** The shared permission while the circuit is closed and has never opened. */
   closed: Effect.Effect<Admission> | undefined
-  /** How many calls in a row have succeeded. */
+  /** Consecutive successful calls. */
   successes: number
 }
 
@@ -92,12 +92,12 @@ export const make: Effect.Effect<Health, never, CircuitBreaker.CircuitBreakerSto
     const admit = (candidate: Candidate, circuit: Circuit): Effect.Effect<Admission, Passed> =>
       Effect.matchEffect(Scope.provide(store.admit(candidate.key), scope), {
         onSuccess: (admission) => {
-          if (admission.transition !== undefined) return Effect.as(told(candidate, admission.transition), admission)
+          if (admission.transition !== undefined) return Effect.as(report(candidate, admission.transition), admission)
           const admitted = Effect.succeed(admission)
           if (!admission.probe && admission.consecutiveOpenings === 0) circuit.closed = admitted
           return admitted
         },
-        onFailure: (error) => Effect.fail(resting(error))
+        onFailure: (error) => Effect.fail(skippedBy(error))
       })
 
     const record = (
@@ -123,7 +123,7 @@ export const make: Effect.Effect<Health, never, CircuitBreaker.CircuitBreakerSto
         onSuccess: (transition) => {
           if (transition === undefined) return Effect.void
           circuitOf(candidate).closed = undefined
-          return told(candidate, transition)
+          return report(candidate, transition)
         },
         onFailure: Effect.die
       }))
@@ -135,21 +135,21 @@ export const make: Effect.Effect<Health, never, CircuitBreaker.CircuitBreakerSto
         const circuit = circuitOf(candidate)
         return circuit.closed ?? admit(candidate, circuit)
       },
-      succeeded: (candidate, admission) => {
+      recordSuccess: (candidate, admission) => {
         const circuit = circuitOf(candidate)
         circuit.successes++
-        // among the calls that are looked back on there is nothing but successes
+        // the window has only successes already
         if (circuit.closed !== undefined && circuit.successes > settingsOf(candidate).lastCalls) return undefined
         return record(candidate, admission, "Success")
       },
-      failed: (candidate, admission, error) => {
+      recordFailure: (candidate, admission, error) => {
         circuitOf(candidate).successes = 0
         return record(candidate, admission, outcomeOf(error), hintOf(error))
       },
-      abandoned: (candidate, admission) => record(candidate, admission, "Ignored")
+      recordAbandoned: (candidate, admission) => record(candidate, admission, "Ignored")
     }
   }
 )
 
-/** Forgets nothing, as it is not asked about everything: there are as many circuits as the catalogues have had candidates. */
+/** Circuits never expire: the cache above hides calls from the store. Their number is that of the catalogue's candidates. */
 export const layerStore = CircuitBreaker.layerStoreMemory({ idleTimeToLive: Duration.infinity })

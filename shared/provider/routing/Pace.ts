@@ -1,6 +1,6 @@
 /**
- * The pace at which a provider that answers 429 is called: not before the time it names and then, while that is fresh in
- * memory, no faster than it was seen to take. Each worker finds its own share.
+ * The pace of calls to a provider that has answered 429: none before the time that it names, then for a while no faster than
+ * it has accepted. Each worker learns its own share.
  */
 import { Clock, Duration, Effect, Random } from "effect"
 import { RateLimiter } from "effect/persistence"
@@ -8,25 +8,25 @@ import { Passed } from "./Passed.ts"
 import type { Candidate } from "./Route.ts"
 
 export interface Pace {
-  /** Whether `keep` has anything to say. */
+  /** Whether calls must `wait`. */
   readonly isHeld: (candidate: Candidate) => boolean
-  /** Waits until it may be called, if that is before a time (epoch milliseconds). Returns what `slow` is to be told. */
-  readonly keep: (candidate: Candidate, until: number) => Effect.Effect<number, Passed>
-  /** It answered 429 to a call of this epoch: 0 where `keep` had nothing to say. */
-  readonly slow: (candidate: Candidate, epoch: number, retryAfterMs: number) => Effect.Effect<void>
+  /** Waits until a call is allowed, if that is before `until` (epoch milliseconds). Returns the epoch for `slowDown`. */
+  readonly wait: (candidate: Candidate, until: number) => Effect.Effect<number, Passed>
+  /** The provider has answered 429 to a call of this epoch: 0 if the call did not `wait`. */
+  readonly slowDown: (candidate: Candidate, epoch: number, retryAfterMs: number) => Effect.Effect<void>
 }
 
-/** What a provider is taken to mean that names no time, in milliseconds. */
+/** The pause if a provider names none, in milliseconds. */
 export const defaultRetryMs = 1_000
 
-/** Those who have waited for one moment do not all go on at once: the first one's fate is told to the rest. */
+/** Spreads the calls that wait for the same time, so that the first one's result reaches the others. */
 const spreadMs = (delayMs: number): number => Math.min(1_000, Math.max(100, delayMs / 4))
 
 export const make: Effect.Effect<Pace, never, RateLimiter.RateLimiterStore> = Effect.gen(function*() {
   const limiter = yield* RateLimiter.make
   const held = new Set<string>()
 
-  const keep: Pace["keep"] = Effect.fnUntraced(function*(candidate, until) {
+  const wait: Pace["wait"] = Effect.fnUntraced(function*(candidate, until) {
     for (;;) {
       const { delay, epoch, phase } = yield* limiter.adaptiveConsume({
         key: candidate.key,
@@ -41,15 +41,15 @@ export const make: Effect.Effect<Pace, never, RateLimiter.RateLimiterStore> = Ef
         return yield* Effect.fail(new Passed("busy", Math.ceil(delayMs)))
       }
       yield* Effect.sleep(phase === "cooldown" ? delayMs + (yield* Random.next) * spreadMs(delayMs) : delayMs)
-      // a cooldown tells only when to ask again; otherwise this is its turn
+      // after a cooldown it must ask again; otherwise this is its turn
       if (phase !== "cooldown") return epoch
     }
   })
 
   return {
     isHeld: (candidate) => held.has(candidate.key),
-    keep,
-    slow: (candidate, epoch, retryAfterMs) => {
+    wait,
+    slowDown: (candidate, epoch, retryAfterMs) => {
       held.add(candidate.key)
       return limiter.adaptiveFeedback({
         key: candidate.key,

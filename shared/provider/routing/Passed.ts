@@ -1,10 +1,10 @@
-/** Why a candidate was passed over without being called: its limits are used up, it rests, or it had its share of retries. */
+/** Why a candidate was skipped: limits reached, circuit open, or retry budget used up. */
 import { type JobError, ProviderFailed, ProviderRateLimited } from "../../contract/JobError.ts"
 
 export class Passed {
   readonly _tag = "Passed"
   readonly reason: "busy" | "resting" | "retries"
-  /** When it would take a request, in milliseconds from now. */
+  /** Time until the candidate may take a request, in milliseconds. */
   readonly retryAfterMs: number
 
   constructor(reason: Passed["reason"], retryAfterMs: number) {
@@ -12,7 +12,7 @@ export class Passed {
     this.retryAfterMs = retryAfterMs
   }
 
-  /** What the client is told where nobody else was called either. */
+  /** The client's error if all other candidates were skipped, too. */
   toError(provider: string): JobError {
     const { reason, retryAfterMs } = this
     return reason === "busy"

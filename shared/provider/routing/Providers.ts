@@ -1,6 +1,6 @@
 /**
- * From a model's name to an answer: tries the model's candidates in turn until one has begun to answer, and after a pause
- * once more those whose failure may have passed.
+ * Answers a request for a model: tries the model's candidates in turn until one starts an answer, then after a pause retries
+ * those with transient failures.
  */
 import { Clock, Context, Duration, Effect, Layer, Result, Schedule } from "effect"
 import { RateLimiter } from "effect/persistence"
@@ -17,16 +17,16 @@ import type { Sink } from "../transport/Sink.ts"
 import { userOf } from "../call/UserOf.ts"
 
 export interface ProviderRequest extends Attempt.Request {
-  /** Epoch milliseconds: until then it may wait, for a provider's limits or to be sent once more. */
+  /** Until then the request may wait for a provider's limits or for a retry. Epoch milliseconds. */
   readonly deadline: number
-  /** How long it has waited for a worker, in milliseconds. */
+  /** How long the request has waited for a worker, in milliseconds. */
   readonly queuedMs: number
 }
 
-/** How long a candidate may take to say whether it is free while there are others to turn to, in milliseconds. */
+/** The longest wait for a candidate's limits while there are other candidates, in milliseconds. */
 const momentMs = 100
 
-/** The pauses before a request is sent once more: what its providers ask for and, on top, an exponential one with chance. */
+/** The pauses before retries: the time that the providers ask for, plus exponential back-off with jitter. */
 const backOff = ({ baseMs, maxMs, times }: Retry, course: Course, deadline: number) =>
   Schedule.min([Schedule.exponential(baseMs), Schedule.spaced(maxMs)]).pipe(
     Schedule.jittered,
@@ -39,9 +39,9 @@ const backOff = ({ baseMs, maxMs, times }: Retry, course: Course, deadline: numb
   )
 
 export class Providers extends Context.Service<Providers, {
-  /** Whether a request for this model may be given to a second worker; see the catalogue's `redispatch`. */
+  /** Whether a request for this model may be dispatched to a second worker; see the catalogue's `redispatch`. */
   readonly redispatch: (model: string) => "always" | "neverSent"
-  /** Answers into the sink. Fails with the last provider's error. */
+  /** Writes the answer to the sink. Fails with the last provider's error. */
   readonly perform: (request: ProviderRequest, sink: Sink) => Effect.Effect<Usage | undefined, JobError>
 }>()("shared/provider/Providers") {
   static readonly layer = Layer.effect(
@@ -51,17 +51,17 @@ export class Providers extends Context.Service<Providers, {
       const attempt = yield* Attempt.make
       const clock = yield* Clock.Clock
 
-      const note = (course: Course, answer: Answer, candidate: Candidate, miss: JobError | Passed) => {
-        course.note(candidate, miss, clock.currentTimeMillisUnsafe())
+      const record = (course: Course, answer: Answer, candidate: Candidate, miss: JobError | Passed) => {
+        course.record(candidate, miss, clock.currentTimeMillisUnsafe())
         if (answer.started) course.end()
       }
 
       const soon = () => clock.currentTimeMillisUnsafe() + momentMs
-      /** Also a request that comes late is told whether there is room for it. */
+      /** After its deadline, too, a request may check whether there is room for it. */
       const late = ({ deadline }: ProviderRequest) => Math.max(deadline, soon())
 
-      /** Turns to one candidate after the other, waiting for each until a time (epoch milliseconds). */
-      const sweep = Effect.fnUntraced(function*(
+      /** Tries one candidate after another, and waits for each until `until` (epoch milliseconds). */
+      const tryEach = Effect.fnUntraced(function*(
         request: ProviderRequest,
         answer: Answer,
         course: Course,
@@ -69,61 +69,61 @@ export class Providers extends Context.Service<Providers, {
         until: number
       ): Effect.fn.Return<Usage | undefined, JobError> {
         for (const candidate of candidates) {
-          if (course.isOver) break
-          if (!course.isOpen(candidate, clock.currentTimeMillisUnsafe())) continue
+          if (course.isEnded) break
+          if (!course.isEligible(candidate, clock.currentTimeMillisUnsafe())) continue
           const isRetry = course.isRetry(candidate)
           const result = yield* Effect.result(attempt.make(candidate, request, answer, { isRetry, until }))
           if (Result.isSuccess(result)) return result.success
-          note(course, answer, candidate, result.failure)
+          record(course, answer, candidate, result.failure)
         }
-        return yield* course.verdict
+        return yield* course.error
       })
 
-      /** Each of them once. One that is busy is waited for only where no other answers at once. */
-      const round = (
+      /** Tries each candidate once. Waits for a busy one only if no other answers. */
+      const tryRound = (
         request: ProviderRequest,
         answer: Answer,
         course: Course,
         candidates: ReadonlyArray<Candidate>
       ) =>
         course.candidates.length === 1
-          ? sweep(request, answer, course, candidates, late(request))
+          ? tryEach(request, answer, course, candidates, late(request))
           : Effect.catch(
-            sweep(request, answer, course, candidates, soon()),
+            tryEach(request, answer, course, candidates, soon()),
             (error) =>
               course.busy.length === 0
                 ? Effect.fail(error)
-                : sweep(request, answer, course, course.busy, late(request))
+                : tryEach(request, answer, course, course.busy, late(request))
           )
 
-      /** After a pause, each of those once more whose failure may have passed. */
-      const again = (error: JobError, request: ProviderRequest, answer: Answer, course: Course) => {
-        const policy = course.policy
+      /** After a pause, retries the candidates with transient failures. */
+      const retryRounds = (error: JobError, request: ProviderRequest, answer: Answer, course: Course) => {
+        const policy = course.retryPolicy
         if (policy === undefined) return Effect.fail(error)
-        // the schedule is asked before the first of these
+        // the first run only fails with the error, so that the schedule delays the first round
         let next: Effect.Effect<Usage | undefined, JobError> = Effect.fail(error)
         const rounds = Effect.suspend(() => {
           const now = next
           next = Effect.suspend(() => {
             course.nextRound()
-            return round(request, answer, course, course.candidates)
+            return tryRound(request, answer, course, course.candidates)
           })
           return now
         })
         return Effect.retry(rounds, backOff(policy, course, request.deadline))
       }
 
-      const answered = (request: ProviderRequest, answer: Answer, candidates: ReadonlyArray<Candidate>) => {
+      const respond = (request: ProviderRequest, answer: Answer, candidates: ReadonlyArray<Candidate>) => {
         const [first, ...others] = candidates
         if (first === undefined) return Effect.fail(new ModelNotFound({ model: request.model }))
         const until = others.length === 0 ? late(request) : soon()
-        // most requests are answered here, and need no account of how they fared
+        // most requests end here and need no history
         return Effect.catch(attempt.make(first, request, answer, { isRetry: false, until }), (miss) => {
           const course = new Course(candidates)
-          note(course, answer, first, miss)
+          record(course, answer, first, miss)
           return Effect.catch(
-            round(request, answer, course, others),
-            (error) => again(error, request, answer, course)
+            tryRound(request, answer, course, others),
+            (error) => retryRounds(error, request, answer, course)
           )
         })
       }
@@ -136,7 +136,7 @@ export class Providers extends Context.Service<Providers, {
           const answer = new Answer(sink, request.queuedMs)
           return Effect.flatMap(
             inOrder(route, route.sticky ? userOf(request) : undefined),
-            (candidates) => answered(request, answer, candidates)
+            (candidates) => respond(request, answer, candidates)
           )
         }
       })

@@ -1,21 +1,18 @@
-/**
- * How many retries a provider may be sent, as a share of the requests to it: where it fails everything, retries would
- * otherwise be a multiple of what it cannot bear already.
- */
+/** A provider's retry budget, a share of its requests: if every request fails, retries must not multiply the load. */
 
-/** What may be saved up for a bad minute, in retries. */
+/** The most retries that can be saved up. */
 const capacity = 5
 
 export class RetryBudget {
-  /** One to begin with: a worker that has just started may meet a failure that passes. */
+  /** One at the start: a worker's first request may meet a transient failure. */
   #tokens = 1
 
-  /** A request is sent for the first time. */
+  /** Adds the share that a new request brings. */
   deposit(share: number): void {
     this.#tokens = Math.min(capacity, this.#tokens + share)
   }
 
-  /** Whether one may be sent again, which is then taken to happen. */
+  /** Takes one retry. Returns whether there was one. */
   withdraw(): boolean {
     if (this.#tokens < 1) return false
     this.#tokens--

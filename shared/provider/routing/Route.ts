@@ -1,6 +1,6 @@
 /**
- * Where a request for a model can be sent, and in which order: the model's targets by priority, then those of its
- * fallbacks. Within one priority every request draws an order of its own by weight, or always the same for one user.
+ * The candidates for a request and their order: the model's targets by priority, then those of its fallbacks. Within one
+ * priority each request draws a random order by weight; for sticky models the order is fixed per user.
  */
 import { Effect, Random } from "effect"
 import { hash } from "node:crypto"
@@ -10,7 +10,7 @@ import type { Endpoint } from "../transport/Endpoint.ts"
 
 /** A model at a provider. */
 export interface Candidate {
-  /** The same for the same model at the same provider, also after the catalogue has changed. */
+  /** Stable for a model at a provider across changes of the catalogue. */
   readonly key: string
   readonly workload: Workload
   readonly endpoint: Endpoint
@@ -18,26 +18,26 @@ export interface Candidate {
 }
 
 export interface Route {
-  /** Tried one after the other. Nothing is there twice. */
+  /** Tried one after another, without duplicates. */
   readonly stages: ReadonlyArray<ReadonlyArray<Candidate>>
-  /** Their order, where there is only one. */
+  /** The order, if it is the same for all requests. */
   readonly order: ReadonlyArray<Candidate> | undefined
   readonly sticky: boolean
-  /** Whether a request may be given to a second worker; see the catalogue's `redispatch`. */
+  /** Whether a request may be dispatched to a second worker; see the catalogue's `redispatch`. */
   readonly redispatch: "always" | "neverSent"
 }
 
 /** See `Candidate`. */
 export const keyOf = (provider: string, model: string): string => `${provider}\0${model}`
 
-/** Whether a call to it may be made a second time. */
+/** Whether a call to the provider may be made twice. */
 export const mayRepeat = (provider: Provider): boolean =>
   (provider.redispatch ?? (provider.protocol === "local" ? "always" : "neverSent")) === "always"
 
-/** Each catalogue's routes, made when they are first asked for. */
+/** The routes of each catalogue, made at their first use. */
 const known = new WeakMap<Snapshot, Map<string, Route>>()
 
-/** The way of the requests for a model; `undefined` where there is no such model. */
+/** The route of a model; `undefined` if there is no such model. */
 export const routeOf = (snapshot: Snapshot, model: string): Route | undefined => {
   let routes = known.get(snapshot)
   if (routes === undefined) known.set(snapshot, routes = new Map())
@@ -80,15 +80,15 @@ const stagesOf = (
 }
 
 /**
- * The order for one request. With a `user` every stage is sorted by rendezvous hashing: whichever of its targets cannot be
- * used, the users of the others keep theirs.
+ * The order for one request. With a `user`, rendezvous hashing sorts every stage: if a target is unavailable, users of other
+ * targets keep theirs.
  */
 export const inOrder = (route: Route, user?: string): Effect.Effect<ReadonlyArray<Candidate>> =>
   route.order === undefined
-    ? Effect.map(Random.Random, (random) => drawn(route, user, random))
+    ? Effect.map(Random.Random, (random) => drawOrder(route, user, random))
     : Effect.succeed(route.order)
 
-const drawn = (
+const drawOrder = (
   { stages }: Route,
   user: string | undefined,
   random: typeof Random.Random.Service
@@ -96,11 +96,11 @@ const drawn = (
   stages.flatMap((stage) => {
     const draws = stage.map((candidate) => {
       const chance = user === undefined ? random.nextDoubleUnsafe() : fractionOf(`${user}\0${candidate.key}`)
-      // an exponential draw per target: sorting by it picks each in proportion to its weight
+      // an exponential draw per target: sorting by it puts each first in proportion to its weight
       return { candidate, at: -Math.log(1 - chance) / candidate.weight }
     })
     return draws.toSorted((a, b) => a.at - b.at).map(({ candidate }) => candidate)
   })
 
-/** A number from 0 to below 1 that is always the same for a text. */
+/** A hash of a text, from 0 to below 1. */
 const fractionOf = (text: string): number => hash("sha256", text, "buffer").readUIntBE(0, 6) / 2 ** 48

@@ -1,7 +1,4 @@
-/**
- * From a video model's name to the providers that can make the video, each with the engine that speaks its protocol, and
- * with the limits and the rests that it shares with all other requests.
- */
+/** The providers of a video model, each with its protocol's engine, and with limits and circuit breakers as for all requests. */
 import { Cause, Context, Effect, Exit, Layer, Option, Predicate } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { Catalogue, type Provider } from "../../catalogue/Catalogue.ts"
@@ -20,37 +17,36 @@ import { Secrets } from "../transport/Secrets.ts"
 import { Upstream } from "../transport/Upstream.ts"
 import { LocalVideoEngine, type VideoEngine } from "../call/VideoEngine.ts"
 
-/** A task on its way to a provider. */
+/** The submission of a task and what follows. */
 export interface Beginning<Started, Done, Failure, Late> {
-  /** Epoch milliseconds: until then it waits for the provider's limits. */
+  /** Until then it waits for the provider's limits. Epoch milliseconds. */
   readonly until: number
-  /** Submits it. */
   readonly submit: Effect.Effect<Started, Failure>
-  /** What a failure of that says of the provider; `undefined` where nothing. */
+  /** A failed submission's error of the provider; `undefined` if it says nothing about the provider. */
   readonly failureOf: (failure: Failure) => JobError | undefined
-  /** Goes on with it to its end: so long it counts as one of the calls that the provider takes at once. */
+  /** Follows the task to its end. Until then it counts towards the provider's concurrency. */
   readonly goOn: (started: Started) => Effect.Effect<Done, Late>
 }
 
 export interface VideoProvider {
   readonly endpoint: Endpoint
   readonly engine: VideoEngine
-  /** Whether a task may be submitted again where it is not known if it was; see the catalogue's `redispatch`. */
+  /** Whether a task that may have been submitted may be submitted again; see the catalogue's `redispatch`. */
   readonly mayRepeat: boolean
-  /** Submits a task when the provider's limits and its health allow it, and goes on with it; returns how that ended. */
+  /** Submits a task once limits and circuit breaker allow it, and follows it. Returns the exit of `goOn`. */
   readonly begin: <Started, Done, Failure, Late>(
     task: Beginning<Started, Done, Failure, Late>
   ) => Effect.Effect<Exit.Exit<Done, Late>, Failure | Passed>
 }
 
-/** A video takes nothing of a provider's tokens: what is asked for it is no text, and neither is what comes of it. */
+/** A video uses none of a provider's tokens. */
 const request = { body: new Uint8Array(0), operation: videoGenerations }
 const noTokens = { inputTokens: 0, outputTokens: 0 }
 
 export class VideoProviders extends Context.Service<VideoProviders, {
-  /** At least one, in the order in which they are to be tried. */
+  /** At least one, in the order of trying. */
   readonly forModel: (model: string) => Effect.Effect<ReadonlyArray<VideoProvider>, JobError>
-  /** The one that a task was given to; `undefined` where the catalogue has it no more. */
+  /** The provider that a task was submitted to; `undefined` if the catalogue no longer has it. */
   readonly named: (provider: string, model: string) => VideoProvider | undefined
 }>()("shared/provider/VideoProviders") {
   static readonly layer = Layer.effect(
@@ -66,17 +62,17 @@ export class VideoProviders extends Context.Service<VideoProviders, {
         local: yield* LocalVideoEngine
       }
 
-      const heard = (
+      const recordFailure = (
         candidate: Candidate,
         admission: Health.Admission,
         permit: Gate.Permit,
         error: JobError | undefined
       ): Effect.Effect<void> => {
-        if (error === undefined) return health.abandoned(candidate, admission)
-        const told = health.failed(candidate, admission, error)
+        if (error === undefined) return health.recordAbandoned(candidate, admission)
+        const record = health.recordFailure(candidate, admission, error)
         return Predicate.isTagged(error, "ProviderRateLimited")
-          ? Effect.andThen(told, gate.slow(candidate, permit, error.retryAfterMs))
-          : told
+          ? Effect.andThen(record, gate.slowDown(candidate, permit, error.retryAfterMs))
+          : record
       }
 
       const begin = (candidate: Candidate) =>
@@ -90,8 +86,8 @@ export class VideoProviders extends Context.Service<VideoProviders, {
               submit.pipe(
                 Effect.onExit((exit) =>
                   Exit.isSuccess(exit)
-                    ? health.succeeded(candidate, admission) ?? Effect.void
-                    : heard(
+                    ? health.recordSuccess(candidate, admission) ?? Effect.void
+                    : recordFailure(
                       candidate,
                       admission,
                       permit,
@@ -104,7 +100,7 @@ export class VideoProviders extends Context.Service<VideoProviders, {
                   return noTokens
                 })
               ))
-          return Effect.map(gate.through(candidate, request, until, call), () => ended)
+          return Effect.map(gate.run(candidate, request, until, call), () => ended)
         })
 
       const named = (name: string, model: string): VideoProvider | undefined => {

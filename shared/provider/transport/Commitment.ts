@@ -1,9 +1,9 @@
 /**
- * What has to happen at the last moment before a provider is asked for something that must not be asked for twice: whoever
- * watches over the request is told, so that it knows what may still be given to somebody else.
+ * The commitment before a call that must not be made twice: it tells ingress that from now on the job must not be dispatched
+ * to another worker.
  *
- * Everything that sends to a provider runs it just before it sends; by then there is a connection, and every limit has
- * been waited for. Where nobody watches it does nothing. May be run again.
+ * Each transport runs it just before it sends, after it has waited for every limit and for a connection. It may run more
+ * than once. By default it does nothing.
  */
 import { Context, Effect } from "effect"
 import type { Cancelled } from "../../contract/JobError.ts"

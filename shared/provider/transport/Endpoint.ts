@@ -1,10 +1,9 @@
-/** How a chosen provider is reached: its key and its patience, with the defaults filled in. */
+/** The key, URLs and timeouts of the provider that was chosen for a call, with the defaults filled in. */
 import { Effect, Option, type Redacted } from "effect"
 import { defaultTimeouts, type Provider } from "../../catalogue/Catalogue.ts"
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import type { Secrets } from "./Secrets.ts"
 
-/** The provider that was chosen for a call. */
 export interface Endpoint {
   /** Its name in the catalogue: for errors, spans and metrics. */
   readonly name: string
@@ -13,7 +12,7 @@ export interface Endpoint {
   readonly model: string
 }
 
-/** The provider's key; `None` for one that needs none. Fails where there is nothing at the place that the catalogue names. */
+/** The provider's key; `None` if it needs none. Fails if the catalogue's reference leads to no key. */
 export const keyOf = (
   endpoint: Endpoint,
   secrets: Secrets["Service"]
@@ -27,20 +26,10 @@ export const keyOf = (
   )
 }
 
-const urls = new Map<string, URL>()
+/** The URL of a path below the provider's `baseUrl`. */
+export const urlOf = (endpoint: Endpoint, path: string): URL => new URL(`${endpoint.provider.baseUrl}${path}`)
 
-/** An address below the provider's `baseUrl`. Each is parsed once: there are as many as the catalogue has providers. */
-export const urlOf = (endpoint: Endpoint, path: string): URL => {
-  const text = `${endpoint.provider.baseUrl}${path}`
-  let url = urls.get(text)
-  if (url === undefined) {
-    url = new URL(text)
-    urls.set(text, url)
-  }
-  return url
-}
-
-/** Scheme, host and port of its `baseUrl`, where the catalogue names one. */
+/** Scheme, host and port of the `baseUrl`; `undefined` if the catalogue names none. */
 export const originOf = ({ provider: { baseUrl } }: Endpoint): string | undefined =>
   baseUrl === undefined ? undefined : new URL(baseUrl).origin
 
@@ -50,4 +39,8 @@ export interface Timeouts {
   readonly totalMs: number
 }
 
-export const timeoutsOf = (endpoint: Endpoint): Timeouts => ({ ...defaultTimeouts, ...endpoint.provider.timeouts })
+/** In milliseconds; those of a whole answer are `withinMs` at most. */
+export const timeoutsOf = ({ provider }: Endpoint, withinMs = Infinity): Timeouts => {
+  const { firstByteMs, idleMs, totalMs } = { ...defaultTimeouts, ...provider.timeouts }
+  return { firstByteMs: Math.min(firstByteMs, withinMs), idleMs, totalMs: Math.min(totalMs, withinMs) }
+}

@@ -1,14 +1,12 @@
 /**
- * The one way in which the gateway fetches an address that others have chosen: only http(s), only from public addresses
- * of the internet, and within bounds of size and time.
+ * Fetches URLs chosen by clients and providers: only http(s), only public internet addresses, within bounds of size and time.
  *
- * The name is resolved here and the connection made to the very address that was checked, so that a name which answers
- * differently the second time gains nothing. After a redirect everything is checked anew.
+ * It resolves the name itself and connects to the very address that it checked, so that DNS rebinding gains nothing. It
+ * checks every redirect anew, and sends no key.
  *
- * Others are clients, and providers that answer with the address of a result: a provider may be taken over, or be talked
- * into an address by a prompt. Its answer opens no more of the operator's network than the operator has: the origin
- * (scheme, host and port) of the `baseUrl` in the catalogue may be at any address, everything else must be public. A
- * redirect away from that origin loses the exception. No key goes along.
+ * A provider names the URL of a result. It may be compromised, or a prompt may make it name an address in the operator's
+ * network. So only the origin (scheme, host and port) of the catalogue's `baseUrl` may be at any address; every other origin
+ * must be public, also after a redirect.
  */
 import { Context, Effect, Layer, Schema } from "effect"
 import { lookup } from "node:dns"
@@ -16,9 +14,7 @@ import { BlockList, isIP, isIPv4 } from "node:net"
 import { Agent, type Dispatcher, request } from "undici"
 import * as Span from "../../telemetry/Span.ts"
 
-/**
- * Why nothing was fetched. The message is for the client who gave the address, and says nothing of what was found there.
- */
+/** Why nothing was fetched. The message is for the client that sent the URL, and reveals nothing about the host behind it. */
 export class FetchRefused extends Schema.TaggedError<FetchRefused>()("FetchRefused", {
   reason: Schema.Literals(["url", "address", "redirects", "size", "time", "status", "unreachable"])
 }) {
@@ -39,16 +35,16 @@ const messages = {
 
 export interface Fetched {
   readonly bytes: Uint8Array
-  /** As the server says; empty where it does not. */
+  /** The server's `content-type`; empty if absent. */
   readonly mediaType: string
 }
 
 export interface FetchOptions {
-  /** The origin that may be at any address; none unless said otherwise. */
+  /** The origin that may be at any address. Default: none. */
   readonly trusted?: string | undefined
-  /** The largest answer that is taken. 20 MB unless said otherwise, 128 MB at most. */
+  /** The largest answer. Default 20 MB, at most 128 MB. */
   readonly maximumBytes?: number
-  /** For resolving, connecting, redirects and the whole answer. 10 seconds unless said otherwise. */
+  /** For resolving, connecting, redirects and the whole answer, in milliseconds. Default 10,000. */
   readonly withinMs?: number
 }
 
@@ -58,7 +54,7 @@ const defaultWithinMs = 10_000
 const connectWithinMs = 10_000
 const maximumRedirects = 3
 
-/** What is not the public internet: IANA's registries of special-purpose addresses. */
+/** Addresses outside the public internet, by IANA's registries of special-purpose addresses. */
 const special = new BlockList()
 for (
   const [network, prefix] of [
@@ -80,15 +76,15 @@ for (
   ] as const
 ) special.addSubnet(network, prefix, "ipv4")
 
-/** Global unicast, outside of which no IPv6 address is public, and what in it is not. */
+/** Global unicast: no other IPv6 address is public. The special networks below lie within it. */
 const globalUnicast = new BlockList()
 globalUnicast.addSubnet("2000::", 3, "ipv6")
 for (
   const [network, prefix] of [
-    // protocol assignments, Teredo among them, which hold IPv4 addresses
+    // protocol assignments, with Teredo, which embeds IPv4 addresses
     ["2001::", 23],
     ["2001:db8::", 32],
-    // 6to4, the same
+    // 6to4, which embeds them too
     ["2002::", 16],
     ["3fff::", 20]
   ] as const
@@ -104,23 +100,22 @@ type Resolve = (
   done: (error: Error | null, addresses: ReadonlyArray<{ readonly address: string; readonly family: number }>) => void
 ) => void
 
-/** Where a name leads nowhere, Node hands over the error alone, whatever its types say. */
+/** If a name does not resolve, Node passes the error alone, whatever its types say. */
 const resolveAll: Resolve = (hostname, done) =>
   lookup(hostname, { all: true }, (error, addresses) => error === null ? done(null, addresses) : done(error, []))
 
 export interface GuardOptions {
-  /** Which addresses may be connected to. */
   readonly isAllowed: (address: string) => boolean
   readonly resolve: Resolve
 }
 
 export class GuardedFetch extends Context.Service<GuardedFetch, {
-  /** Fetches what is at a URL, after at most three redirects. */
+  /** Fetches a URL, following at most three redirects. */
   readonly fetch: (url: string, options?: FetchOptions) => Effect.Effect<Fetched, FetchRefused>
-  /** For clients with a mind of their own: the same guard under whatever they send. It fails with `FetchRefused`. */
+  /** The same guard for other HTTP clients. It fails with `FetchRefused`. */
   readonly dispatcher: (trusted: string | undefined) => Dispatcher
 }>()("shared/provider/GuardedFetch") {
-  /** With a guard of one's own: for tests, whose servers are not public. */
+  /** For tests, whose servers have no public addresses. */
   static readonly layerWith = (options: GuardOptions) =>
     Layer.effect(
       GuardedFetch,
@@ -158,12 +153,12 @@ const agentFor = (connect: Agent.Options["connect"]) =>
 const dispatchers = Effect.fnUntraced(function*({ isAllowed, resolve }: GuardOptions) {
   const open = yield* agentFor({})
   const guarded = yield* agentFor({
-    // connects to no address that was not checked
+    // connects to the checked address itself
     lookup: (hostname, options, done) =>
       resolve(hostname, (error, addresses) => {
         const [first] = addresses
         if (error !== null || first === undefined) return done(error ?? new Error("no address"), [])
-        // one address that is not public makes the whole name suspicious
+        // one private address makes the whole name suspicious
         if (!addresses.every(({ address }) => isAllowed(address))) {
           return done(new FetchRefused({ reason: "address" }), [])
         }
@@ -171,7 +166,7 @@ const dispatchers = Effect.fnUntraced(function*({ isAllowed, resolve }: GuardOpt
         return done(null, first.address, first.family)
       })
   })
-  /** An address in place of a name is not looked up. */
+  /** undici does not look up a literal address. */
   const isRefused = (origin: URL): boolean => {
     const literal = origin.hostname.replace(/^\[|\]$/g, "")
     return isIP(literal) !== 0 && !isAllowed(literal)
@@ -212,7 +207,7 @@ const parse = (text: string): Effect.Effect<URL, FetchRefused> => {
 
 interface Answer extends Fetched {
   readonly status: number
-  /** Where it is redirected to, if it is. */
+  /** The target of a redirect. */
   readonly location: string | undefined
 }
 
@@ -226,7 +221,7 @@ const exchange = (dispatcher: Dispatcher, url: URL, maximumBytes: number): Effec
         signal,
         headers: { "user-agent": "model-gateway", "accept": "image/*,*/*;q=0.1", "accept-encoding": "identity" }
       })
-      // a body that is not read to its end says so, and nobody else listens
+      // a body that is not read to its end emits an error, which must have a listener
       body.on("error", () => {})
       const header = (name: string): string => [headers[name] ?? ""].flat()[0] ?? ""
       const location = redirectStatuses.includes(status) ? header("location") : ""
@@ -239,13 +234,13 @@ const exchange = (dispatcher: Dispatcher, url: URL, maximumBytes: number): Effec
         throw new FetchRefused({ reason: "size" })
       }
       const pieces: Array<Uint8Array> = []
-      let taken = 0
+      let size = 0
       for await (const piece of body as AsyncIterable<Uint8Array>) {
-        taken += piece.length
-        if (taken > maximumBytes) throw new FetchRefused({ reason: "size" })
+        size += piece.length
+        if (size > maximumBytes) throw new FetchRefused({ reason: "size" })
         pieces.push(piece)
       }
-      return { status, location: undefined, bytes: Buffer.concat(pieces, taken), mediaType: header("content-type") }
+      return { status, location: undefined, bytes: Buffer.concat(pieces, size), mediaType: header("content-type") }
     },
     catch: describe
   })

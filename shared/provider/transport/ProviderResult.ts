@@ -1,19 +1,18 @@
-/** Fetches results that a provider's answer only says the address of; see `GuardedFetch` for where that may lead. */
+/** Fetches results for which a provider's answer has only a URL. `GuardedFetch` says which addresses are allowed. */
 import { Effect, Schedule } from "effect"
 import { ProviderFailed } from "../../contract/JobError.ts"
-import { originOf } from "./Endpoint.ts"
+import { type Endpoint, originOf } from "./Endpoint.ts"
 import type { FetchOptions, FetchRefused, GuardedFetch } from "./GuardedFetch.ts"
-import type { Endpoint } from "./Endpoint.ts"
 
 export interface Bounds extends Required<Pick<FetchOptions, "maximumBytes" | "withinMs">> {
-  /** How often it is tried again where the host is away. The work is done and paid for. */
+  /** Retries if the host is down: the work is done and paid for. */
   readonly tries: number
 }
 
-/** A host that says that there is nothing may not know of it yet, but soon will. */
+/** A host that answers 404 may not have the result yet. */
 const triesOfStatus = 3
 
-const again = (tries: number) =>
+const retryPolicy = (tries: number) =>
   Schedule.exponential("500 millis").pipe(
     Schedule.jittered,
     Schedule.upTo({ times: tries }),
@@ -30,10 +29,10 @@ export const fetch = (
   { tries, ...bounds }: Bounds
 ): Effect.Effect<Uint8Array, ProviderFailed> =>
   guard.fetch(url.href, { ...bounds, trusted: originOf(endpoint) }).pipe(
-    Effect.retry(again(tries)),
+    Effect.retry(retryPolicy(tries)),
     Effect.map(({ bytes }) => bytes),
     Effect.tapError(({ reason }) =>
-      Effect.logWarning("a result cannot be fetched", { provider: endpoint.name, host: url.host, reason })
+      Effect.logWarning("cannot fetch a result", { provider: endpoint.name, host: url.host, reason })
     ),
     Effect.mapError(() =>
       new ProviderFailed({ provider: endpoint.name, reason: "result", status: null, retryAfterMs: null })

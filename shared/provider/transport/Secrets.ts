@@ -1,4 +1,4 @@
-/** The secrets that the catalogue refers to: values of environment variables and contents of files. */
+/** The secrets that the catalogue refers to: environment variables and contents of files. */
 import { Cache, Config, ConfigProvider, Context, Duration, Effect, FileSystem, Layer, Option, Redacted } from "effect"
 import * as SecretReference from "../../catalogue/SecretReference.ts"
 
@@ -8,18 +8,18 @@ type Secret = Option.Option<Redacted.Redacted>
 /** More references than any catalogue has. */
 const capacity = 10_000
 
-/** How long the content of a file is believed: a key that was rotated there is in use soon after. */
+/** How long a file's content is cached: a key rotated there is in use soon after. */
 const fileTimeToLive = Duration.seconds(10)
 
 const isNotEmpty = (value: Redacted.Redacted): boolean => Redacted.value(value) !== ""
 
 export class Secrets extends Context.Service<Secrets, {
-  /** What a reference such as `${NAME}` or `${file:/path}` stands for. */
+  /** Resolves a reference such as `${NAME}` or `${file:/path}`. */
   readonly resolve: (reference: string) => Effect.Effect<Secret>
 }>()("shared/provider/Secrets") {
   /**
-   * Reads variables from the `ConfigProvider`, once each. A secret is kept by its reference and redacted when it is read,
-   * not when it is used: the registry of redacted values holds each weakly, which is work for the garbage collector.
+   * Reads each variable once, from the `ConfigProvider`. A secret is redacted when it is read, not for each use: every
+   * redacted value is a weak entry in a registry, which costs the garbage collector work.
    */
   static readonly layer = Layer.effect(
     Secrets,

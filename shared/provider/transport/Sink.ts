@@ -1,4 +1,4 @@
-/** Where a provider's answer goes: the head once, then bytes, at the pace at which the client takes them. */
+/** Takes a provider's answer: the head once, then bytes, with back-pressure from the client. */
 import { Effect, Stream } from "effect"
 
 /** The head of an HTTP answer. */
@@ -9,20 +9,20 @@ export interface Head {
 }
 
 export interface Sink {
-  /** Whether the head was given. From then on no other provider can be tried. */
+  /** Whether `start` was called. From then on no other provider can be tried. */
   readonly started: boolean
   readonly start: (head: Head) => void
   /** `false` asks the writer to pause until `onDrain` runs. */
   readonly write: (bytes: Uint8Array) => boolean
-  /** Runs `resume` once, as soon as more may be written. */
+  /** Calls `resume` once, as soon as more may be written. */
   readonly onDrain: (resume: () => void) => void
 }
 
-const drained = (sink: Sink): Effect.Effect<void> =>
+const waitForDrain = (sink: Sink): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     sink.onDrain(() => resume(Effect.void))
   })
 
-/** Writes a stream to its end, pulling only as fast as the sink takes it. */
+/** Writes a whole stream, as fast as the sink takes it. */
 export const writeAll = <E, R>(sink: Sink, stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<void, E, R> =>
-  Stream.runForEach(stream, (bytes) => sink.write(bytes) ? Effect.void : drained(sink))
+  Stream.runForEach(stream, (bytes) => sink.write(bytes) ? Effect.void : waitForDrain(sink))

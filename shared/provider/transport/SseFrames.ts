@@ -1,21 +1,19 @@
-/**
- * Cuts a stream of server-sent events into whole frames without changing a byte, however the bytes were cut on the way.
- */
+/** Splits a stream of server-sent events into whole frames, without changing a byte, from pieces of any size. */
 
 const newline = 0x0a
 const carriageReturn = 0x0d
 
-/** A frame larger than this is not waited for. 16 MiB: an image in base64 fits. */
+/** The largest frame. 16 MiB: an image in base64 fits. */
 export const maxFrameBytes = 16 * 1024 * 1024
 
 export class SseFrames {
-  /** The bytes of the frame that is not complete, as they came: joined only where it may have ended. */
+  /** The pieces of the incomplete frame, joined only when it may have ended. */
   #rest: Array<Uint8Array> = []
   #restBytes = 0
-  /** The last two of them. */
+  /** Its last two bytes. */
   readonly #tail = new Uint8Array(2)
 
-  /** The frames that are complete now, each with the blank line that ends it. */
+  /** The frames that are complete now, each with its final blank line. */
   push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
     const searched = this.#restBytes
     const endsOne = this.#endsFrame(chunk)
@@ -39,7 +37,7 @@ export class SseFrames {
     return frames
   }
 
-  /** Whether a frame ends in a chunk. To join what came before for every newline would take the square of its length. */
+  /** Whether a frame ends in a chunk. Joining all pieces for every newline would take quadratic time. */
   #endsFrame(chunk: Uint8Array): boolean {
     const byteAt = (at: number) => at < 0 ? this.#tail[at + 2] : chunk[at]
     for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, at + 1)) {
@@ -55,12 +53,11 @@ export class SseFrames {
     this.#tail[1] = chunk.at(-1) ?? 0
   }
 
-  /** What has come after the last whole frame. */
+  /** The bytes after the last whole frame. */
   get rest(): Uint8Array {
     return Buffer.concat(this.#rest, this.#restBytes)
   }
 
-  /** How many bytes have come after the last whole frame. */
   get restBytes(): number {
     return this.#restBytes
   }
@@ -77,14 +74,14 @@ const joint = Buffer.of(newline)
 
 const beginsWithPrefix = (frame: Uint8Array): boolean => prefix.every((byte, index) => frame[index] === byte)
 
-/** The `data` of a frame; several lines are joined by a newline and what is empty is nothing, as the standard says. */
+/** The `data` of a frame. As the standard says, several lines are joined by a newline, and empty data is none. */
 export const dataOf = (frame: Uint8Array): Uint8Array | undefined => {
   const data = linesOf(frame)
   return data === undefined || data.length === 0 ? undefined : data
 }
 
 const linesOf = (frame: Uint8Array): Uint8Array | undefined => {
-  // nearly every frame is one such line and the blank one after it
+  // nearly every frame is one `data` line and a blank one
   if (frame.indexOf(newline) === frame.length - 2 && beginsWithPrefix(frame) && frame.at(-3) !== carriageReturn) {
     return frame.subarray(frame[prefix.length] === 0x20 ? prefix.length + 1 : prefix.length, -2)
   }
@@ -103,14 +100,14 @@ const linesOf = (frame: Uint8Array): Uint8Array | undefined => {
   return Buffer.concat(lines.flatMap((line, index) => index === 0 ? [line] : [joint, line]))
 }
 
-/** Puts other JSON in the place of a frame's own, which `dataOf` gave. It must have no newlines where that had none. */
+/** Replaces the data that `dataOf` returned. The replacement may have newlines only if the data has several lines. */
 export const replaceData = (frame: Uint8Array, data: Uint8Array, replacement: Uint8Array): Uint8Array => {
   const at = data.byteOffset - frame.byteOffset
-  // joined data is no part of the frame's own bytes, though it may share their memory
+  // joined data is a copy, though it may share a buffer with the frame
   if (data.buffer === frame.buffer && at >= 0 && at + data.length <= frame.length) {
     return Buffer.concat([frame.subarray(0, at), replacement, frame.subarray(at + data.length)])
   }
-  // latin1 stands for bytes
+  // in latin1 every byte is a character
   const others = Buffer.from(frame).toString("latin1").replaceAll(/^data:[^\n]*\n/gm, "")
   const lines = Buffer.from(replacement).toString("latin1").split("\n").map((line) => `data: ${line}\n`)
   return Buffer.from(lines.join("") + others, "latin1")

@@ -1,22 +1,20 @@
 /**
- * HTTP to providers: one exchange at a time, with back-pressure, deadlines and an abort that always reaches the socket.
+ * HTTP exchanges with providers: streamed, with back-pressure, deadlines and an abort that always reaches the socket.
  *
- * This is undici's dispatch interface without the layers above it, which cost several times as much per request. Pieces
- * of the answer are handed on as they come.
+ * It uses undici's dispatch interface directly: the layers above cost several times as much per request.
  */
-import { Config, Context, Effect, Layer } from "effect"
+import { Cause, Config, Context, Effect, Exit, Layer } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
 import { Readable } from "node:stream"
 import { Agent, type Dispatcher } from "undici"
 import { atLeast } from "../../contract/Fields.ts"
-import type { JobError } from "../../contract/JobError.ts"
-import { ProviderFailed, ProviderTimeout } from "../../contract/JobError.ts"
+import { type JobError, ProviderFailed, ProviderTimeout } from "../../contract/JobError.ts"
 import { type Commit, Commitment, none } from "./Commitment.ts"
 
 export interface UpstreamRequest {
   /** The provider's name in the catalogue, for errors. */
   readonly provider: string
-  /** `POST` unless said otherwise. */
+  /** Default `POST`. */
   readonly method?: "GET" | "POST"
   readonly url: URL
   readonly headers: Record<string, string>
@@ -27,9 +25,8 @@ export interface UpstreamRequest {
   readonly totalMs: number
 }
 
-/** What a receiver may do to the exchange it listens to. */
+/** A receiver's control over its exchange. */
 export interface ExchangeControl {
-  /** Stops reading until `resume`. */
   readonly pause: () => void
   readonly resume: () => void
   /** Aborts the exchange with this error. */
@@ -43,9 +40,9 @@ export interface Receiver {
 
 export class Upstream extends Context.Service<Upstream, {
   /**
-   * Sends the request and feeds the receiver until the answer has ended. Fails with `ProviderFailed` (`unreachable`
-   * before anything was sent, `cut` after it), `ProviderTimeout`, or whatever the receiver failed with. Interruption
-   * closes the connection.
+   * Sends the request and feeds the receiver until the answer has ended. Fails with `ProviderFailed` (`unreachable` if
+   * nothing was sent, otherwise `cut`), with `ProviderTimeout`, or with the receiver's error. Interruption closes the
+   * connection.
    */
   readonly exchange: (
     request: UpstreamRequest,
@@ -69,15 +66,20 @@ export class Upstream extends Context.Service<Upstream, {
   )
 }
 
-/** The body once that has happened. Asked for when there is a connection; headers leave with the first bytes of a body. */
-const after = (commit: Commit, body: Uint8Array): Readable => {
-  const pieces = async function*() {
-    await Effect.runPromise(commit)
-    yield body
-  }
-  // nobody else listens where the call has ended before that
-  return Readable.from(pieces(), { objectMode: false }).on("error", () => undefined)
-}
+/** Sends the body after the commitment. undici reads it once connected, and sends the headers with its first bytes. */
+const bodyAfter = (commit: Commit, context: Context.Context<never>, body: Uint8Array): Readable =>
+  new Readable({
+    read() {
+      // not interrupted with the call: the job's other attempts share the commitment
+      Effect.runCallbackWith(context)(commit, {
+        onExit: (exit) => {
+          if (Exit.isFailure(exit)) return this.destroy(new Error(Cause.pretty(exit.cause)))
+          this.push(body)
+          this.push(null)
+        }
+      })
+    }
+  }).on("error", () => undefined)
 
 const exchange = (
   agent: Agent,
@@ -85,33 +87,35 @@ const exchange = (
   commit: Commit,
   makeReceiver: (control: ExchangeControl) => Receiver
 ): Effect.Effect<void, JobError> =>
-  Effect.callback<void, JobError>((resume) => {
-    const running = new Exchange(request, makeReceiver, resume)
-    const { body = null, headers, method = "POST", url } = request
-    const sent = body === null || commit === none ? { headers, body } : {
-      headers: { ...headers, "content-length": String(body.length) },
-      body: after(Effect.tapError(commit, (error) => Effect.sync(() => running.fail(error))), body)
-    }
-    agent.dispatch({
-      origin: url.origin,
-      path: url.pathname + url.search,
-      method,
-      headers: sent.headers,
-      body: sent.body,
-      headersTimeout: request.firstByteMs,
-      bodyTimeout: request.idleMs
-    }, running)
-    return Effect.sync(() => running.abandon())
-  })
+  Effect.withFiber(({ context }) =>
+    Effect.callback<void, JobError>((resume) => {
+      const running = new Exchange(request, makeReceiver, resume)
+      const { body = null, headers, method = "POST", url } = request
+      const sent = body === null || commit === none ? { headers, body } : {
+        headers: { ...headers, "content-length": String(body.length) },
+        body: bodyAfter(Effect.tapError(commit, (error) => Effect.sync(() => running.fail(error))), context, body)
+      }
+      agent.dispatch({
+        origin: url.origin,
+        path: url.pathname + url.search,
+        method,
+        headers: sent.headers,
+        body: sent.body,
+        headersTimeout: request.firstByteMs,
+        bodyTimeout: request.idleMs
+      }, running)
+      return Effect.sync(() => running.abandon())
+    })
+  )
 
-/** One exchange, as undici tells of it. */
+/** The handler of one exchange's events from undici. */
 class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
   readonly #provider: string
   readonly #receiver: Receiver
   readonly #resume: (result: Effect.Effect<void, JobError>) => void
   readonly #deadline: NodeJS.Timeout
   #controller: Dispatcher.DispatchController | undefined
-  /** What one read of the socket has brought is handed on as one piece, in however many the provider sent it: each costs. */
+  /** The chunks of one read of the socket. The receiver gets them as one piece: each piece costs. */
   #read: Array<Uint8Array> = []
   #aborted = false
   #over = false
@@ -123,7 +127,7 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
   ) {
     this.#provider = provider
     this.#resume = resume
-    // a timer, not `Effect.timeout`, which races two more fibers for every request
+    // not `Effect.timeout`, which would start two more fibers per request
     this.#deadline = setTimeout(() => this.fail(new ProviderTimeout({ provider, phase: "total" })), totalMs)
     this.#receiver = makeReceiver(this)
   }
@@ -141,17 +145,17 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
     this.#abort()
   }
 
-  /** Nobody waits for it any more. */
+  /** Aborts without a result: the call was interrupted. */
   abandon(): void {
     this.#over = true
     clearTimeout(this.#deadline)
     this.#abort()
   }
 
-  /** There is a connection, and the request is about to be written to it. */
+  /** undici has a connection and is about to write the request. */
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
-    // an abort that came before there was a connection would otherwise be lost
+    // an abort before the connection would otherwise be lost
     if (this.#aborted) this.#abort()
   }
 
@@ -194,7 +198,7 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
   }
 }
 
-/** By the code of what failed below HTTP, and by whether anything was sent before. */
+/** The error for a failure below HTTP, by its code and by whether anything was sent. */
 export const networkFailure = (provider: string, code: string | undefined, sent: boolean): JobError => {
   switch (code) {
     case "UND_ERR_CONNECT_TIMEOUT":

@@ -2,13 +2,13 @@
  * Finds the `url` members of a JSON text, or of a stream of JSON events, as it passes in pieces, in linear time and without
  * holding it: an answer with pictures in base64 is too large for that.
  */
+import { closingQuote, openEscaped } from "../../../bounds/JsonBytes.ts"
 import * as Json from "../../json/Json.ts"
 
 /** How much of a string is kept in bytes: enough for a name, and for the scheme and the host of an address. */
 const keptBytes = 4 * 1024
 
 const quote = 0x22
-const backslash = 0x5c
 const colon = 0x3a
 
 /** What ends a member. Nothing else does: lines of a stream of events may break between a name and its value. */
@@ -21,8 +21,8 @@ const cutEscape = /(?<=(?:^|[^\\])(?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?$/
 export class AddressScan {
   readonly #isAcceptable: (address: string) => boolean
   #inString = false
-  /** The number of backslashes at the end of what was seen of a string. */
-  #backslashes = 0
+  /** The next byte of the string is escaped. */
+  #isEscaped = false
   #kept: Array<Uint8Array> = []
   #keptLength = 0
   #isCut = false
@@ -61,16 +61,12 @@ export class AddressScan {
 
   /** Goes on behind the string's closing quote, or behind the piece. */
   #throughString(piece: Uint8Array, from: number): number {
-    const found = piece.indexOf(quote, from)
-    const end = found === -1 ? piece.length : found
-    let first = end
-    while (first > from && piece[first - 1] === backslash) first--
-    const backslashes = end - first + (first === from ? this.#backslashes : 0)
-    this.#backslashes = found === -1 ? backslashes : 0
-    const closes = found !== -1 && backslashes % 2 === 0
-    this.#keep(piece.subarray(from, closes || found === -1 ? end : end + 1))
-    if (closes) this.#close()
-    return found === -1 ? end : end + 1
+    const found = closingQuote(piece, from, this.#isEscaped)
+    this.#isEscaped = found === openEscaped
+    const end = found < 0 ? piece.length : found
+    this.#keep(piece.subarray(from, end))
+    if (found >= 0) this.#close()
+    return end + 1
   }
 
   #keep(part: Uint8Array): void {

@@ -1,9 +1,9 @@
 /**
- * The `ai-sdk` protocol: the long tail of providers, of pictures, sounds and videos above all, through packages of the AI
- * SDK. The catalogue names the package, which the operator has installed; its model objects are called as they are. Videos
- * are in `AiSdkVideo.ts`.
+ * The `ai-sdk` protocol: the long tail of providers, above all of pictures, sound and videos, through packages of the AI SDK.
+ * The catalogue names the package, and the operator installs it. `AiSdkVideo.ts` makes videos.
  *
- * The rest of the SDK is not used: it retries and downloads by rules of its own.
+ * The gateway calls a package's model objects directly. It does not use the rest of the SDK, which has its own rules for
+ * retries and downloads.
  */
 import { audioSpeech } from "../../../contract/operations/AudioSpeech.ts"
 import { rerank } from "../../../contract/operations/Rerank.ts"

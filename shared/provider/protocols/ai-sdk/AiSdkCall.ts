@@ -1,4 +1,4 @@
-/** One call of a model of the AI SDK as an effect: with its deadline, its abort, and its errors in the gateway's own terms. */
+/** Calls of AI SDK models as effects, with deadline and abort, and with the packages' errors mapped to the gateway's. */
 import { Effect, Predicate } from "effect"
 import { InvalidRequest, type JobError, ProviderFailed, ProviderTimeout } from "../../../contract/JobError.ts"
 import * as TraceParent from "../../../telemetry/TraceParent.ts"
@@ -8,7 +8,7 @@ import { FetchRefused } from "../../transport/GuardedFetch.ts"
 import * as ProviderError from "../../exchange/ProviderError.ts"
 import { networkFailure } from "../../transport/Upstream.ts"
 
-/** What every call of a model takes. */
+/** The options of every model call. */
 export interface CallOptions {
   readonly abortSignal: AbortSignal
   readonly headers: Record<string, string>
@@ -17,17 +17,17 @@ export interface CallOptions {
 export interface Attempt {
   readonly endpoint: Endpoint.Endpoint
   readonly secrets: ReadonlyArray<string>
-  /** Instead of the catalogue's total, where that is longer. Milliseconds. */
+  /** Replaces the catalogue's total timeout if it is shorter. Milliseconds. */
   readonly withinMs?: number
 }
 
-/** Interruption aborts the call, and so does its deadline, whether the effect can be interrupted or not. */
+/** Interruption aborts the call. So does its deadline, even in an uninterruptible region. */
 export const attempt = <A>(
   options: Attempt,
   use: (options: CallOptions) => PromiseLike<A>
-): Effect.Effect<A, JobError> => Effect.andThen(Effect.flatten(Commitment), called(options, use))
+): Effect.Effect<A, JobError> => Effect.andThen(Effect.flatten(Commitment), call(options, use))
 
-const called = <A>(
+const call = <A>(
   { endpoint, secrets, withinMs = Infinity }: Attempt,
   use: (options: CallOptions) => PromiseLike<A>
 ): Effect.Effect<A, JobError> =>
@@ -43,7 +43,7 @@ const called = <A>(
         controller.abort()
       }, Math.min(Endpoint.timeoutsOf(endpoint).totalMs, withinMs))
       const headers = traceparent === undefined ? {} : { traceparent }
-      // a package may throw before there is a promise
+      // a package may throw before it returns a promise
       new Promise<A>((resolve) => resolve(use({ abortSignal: controller.signal, headers }))).then(
         (value) => end(Effect.succeed(value)),
         (error: unknown) => end(Effect.flatMap(failureOf(endpoint.name, error, secrets), Effect.fail))
@@ -54,11 +54,11 @@ const called = <A>(
       })
     }))
 
-/** The packages' errors are told by their marks: each package may come with a class of its own. */
+/** Recognises the SDK's errors by their marks: each package may bundle its own classes. */
 export const isMarked = (error: unknown, name: string): boolean =>
   Predicate.hasProperty(error, Symbol.for(`vercel.ai.error.${name}`))
 
-const mistakes = ["AI_UnsupportedFunctionalityError", "AI_InvalidArgumentError", "AI_InvalidPromptError"]
+const requestErrors = ["AI_UnsupportedFunctionalityError", "AI_InvalidArgumentError", "AI_InvalidPromptError"]
 const credentials = ["AI_LoadAPIKeyError", "AI_LoadSettingError"]
 const malformed = [
   "AI_JSONParseError",
@@ -70,7 +70,7 @@ const malformed = [
 
 const textOf = (value: unknown): string => typeof value === "string" ? value : ""
 
-/** What was thrown by a package, in the gateway's own terms. */
+/** The gateway's error for one that a package has thrown. */
 export const failureOf = Effect.fnUntraced(function*(
   provider: string,
   error: unknown,
@@ -82,19 +82,19 @@ export const failureOf = Effect.fnUntraced(function*(
   const message = ProviderError.redact(textOf(error["message"]), secrets)
   const status = isMarked(error, "AI_APICallError") ? error["statusCode"] : undefined
   if (typeof status === "number") return yield* fromStatus(provider, status, error, secrets)
-  if (mistakes.some((name) => isMarked(error, name))) {
+  if (requestErrors.some((name) => isMarked(error, name))) {
     return new InvalidRequest({ message, param: null, code: "not_supported" })
   }
   if (credentials.some((name) => isMarked(error, name))) return failed("credentials")
   if (malformed.some((name) => isMarked(error, name))) return failed("malformed")
   const causes = causesOf(error)
-  // the SDK has a guard of its own before ours
+  // the SDK has its own guard before the gateway's
   if (isMarked(error, "AI_DownloadError") || causes.some((cause) => cause instanceof FetchRefused)) {
-    yield* Effect.logWarning("a package of the AI SDK was refused an address", { provider })
+    yield* Effect.logWarning("blocked an AI SDK package from a private address", { provider })
     return failed("result")
   }
   if (causes.some((cause) => networkCodeOf(cause) !== undefined)) return fromNetwork(provider, causes)
-  yield* Effect.logWarning("a package of the AI SDK failed", { provider, name: textOf(error["name"]), message })
+  yield* Effect.logWarning("an AI SDK package failed", { provider, name: textOf(error["name"]), message })
   return failed("error")
 })
 
@@ -105,11 +105,9 @@ const fromStatus = Effect.fnUntraced(function*(
   secrets: ReadonlyArray<string>
 ) {
   const headers = Predicate.isObject(responseHeaders) ? responseHeaders as Record<string, string> : {}
-  // where the package has made more of the body than can be seen here, its words are taken
+  // the package may have read a message from a body that has none in a known form
   const body = ProviderError.hasMessage(textOf(responseBody)) ? textOf(responseBody) : JSON.stringify({ message })
-  if (status >= 200 && status < 300) {
-    return ProviderFailed.malformed(provider)
-  }
+  if (status >= 200 && status < 300) return ProviderFailed.malformed(provider)
   const failure = yield* ProviderError.fromAnswer(provider, status, headers, body, secrets)
   return failure._tag === "ProviderRejected" && isRetryable === true
     ? new ProviderFailed({
@@ -121,7 +119,7 @@ const fromStatus = Effect.fnUntraced(function*(
     : failure
 })
 
-/** An error and what it says that it came from. */
+/** An error and its chain of causes. */
 const causesOf = (error: unknown): ReadonlyArray<unknown> => {
   const causes: Array<unknown> = []
   for (let cause = error; cause !== undefined && cause !== null && causes.length < 8;) {
@@ -136,10 +134,10 @@ const networkCodeOf = (cause: unknown): string | undefined => {
   return /^(UND_ERR|E[A-Z_]+)/.test(code) ? code : undefined
 }
 
-/** Codes of connections that were never made. */
-const unmade = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]
+/** Codes of connections that failed to open. */
+const unconnected = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]
 
 const fromNetwork = (provider: string, causes: ReadonlyArray<unknown>): JobError => {
   const code = causes.map(networkCodeOf).find((code) => code !== undefined)
-  return networkFailure(provider, code, code === undefined || !unmade.includes(code))
+  return networkFailure(provider, code, code === undefined || !unconnected.includes(code))
 }

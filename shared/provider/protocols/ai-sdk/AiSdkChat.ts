@@ -1,6 +1,6 @@
 /**
- * Chat by a package of the AI SDK, for every chat dialect: through canonical conversations and events, always streamed by
- * the model. What its interface has no word for, as log probabilities, does not come through.
+ * Chat by AI SDK packages, for every chat dialect, through canonical conversations and events. The model always streams.
+ * Features that the SDK's interface lacks, such as log probabilities, are lost.
  */
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider"
 import { Effect, Stream } from "effect"
@@ -24,12 +24,12 @@ import { lostFeatures, modelOf, providerOptions } from "./AiSdkModel.ts"
 import type { Opener } from "./AiSdkPackage.ts"
 import { settings, toOptions } from "./AiSdkPrompt.ts"
 
-/** Answers that one conversation may be given: each is a call of its own. */
+/** The most choices per conversation: each is a separate call. */
 const maxChoices = 8
 
 const options = { fingerprint: undefined, isLenient: false }
 
-/** By the operation's name. */
+/** The chat operations, by name. */
 export const performs = (open: Opener, guard: GuardedFetch["Service"]): ReadonlyMap<string, Perform> => {
   const engine = make(open, guard)
   return new Map([
@@ -45,7 +45,7 @@ const make = (open: Opener, guard: GuardedFetch["Service"]): ChatEngine => ({
   answer: (request) => Stream.unwrap(answer(open, guard, request))
 })
 
-/** Each choice is a call; they run at once, and their usage is told when all have ended. */
+/** Makes a concurrent call per choice. Usage follows once all have ended. */
 const answer = Effect.fnUntraced(function*(
   open: Opener,
   guard: GuardedFetch["Service"],
@@ -56,7 +56,7 @@ const answer = Effect.fnUntraced(function*(
   const model = yield* modelOf("language", opened, endpoint, call)
   const { choices } = conversation
   if (choices > maxChoices) {
-    losses.refuseOf("choices", `no more than ${maxChoices} answers can be asked of this model at once`)
+    losses.refuseOf("choices", `must be at most ${maxChoices} for this model`)
   }
   const version = model.specificationVersion === "v3" ? "v3" : "v4"
   const inlined = yield* InlineMedia.inline(conversation, () => true, guard)
@@ -66,9 +66,9 @@ const answer = Effect.fnUntraced(function*(
 
   const failed = (reason: "cut" | "error" | "result") =>
     new ProviderFailed({ provider: endpoint.name, reason, status: null, retryAfterMs: null })
-  const thrown = (error: unknown) => Effect.flatMap(failureOf(endpoint.name, error, opened.secrets), Effect.fail)
+  const failWith = (error: unknown) => Effect.flatMap(failureOf(endpoint.name, error, opened.secrets), Effect.fail)
 
-  const streamed = Effect.fnUntraced(function*(choice: number) {
+  const stream = Effect.fnUntraced(function*(choice: number) {
     const signal = yield* deadline(endpoint)
     const start = Effect.tryPromise({
       try: () =>
@@ -80,8 +80,8 @@ const answer = Effect.fnUntraced(function*(
         }),
       catch: (error) => new Thrown(error)
     })
-    const { stream } = yield* Effect.catch(start, ({ error }) => thrown(error)).pipe(
-      Effect.raceFirst(late(endpoint.name, signal))
+    const { stream } = yield* Effect.catch(start, ({ error }) => failWith(error)).pipe(
+      Effect.raceFirst(failAtDeadline(endpoint.name, signal))
     )
     const events = new Events(choice)
     const take = Effect.fnUntraced(function*(part: LanguageModelV4StreamPart): Effect.fn.Return<
@@ -97,20 +97,20 @@ const answer = Effect.fnUntraced(function*(
         yield* losses.verdict
       }
       const taken = events.take(part)
-      if ("error" in taken) return yield* taken.error === undefined ? failed("error") : thrown(taken.error)
+      if ("error" in taken) return yield* taken.error === undefined ? failed("error") : failWith(taken.error)
       return taken.isElsewhere === true ? yield* failed("result") : taken.events
     })
     const parts = Stream.fromReadableStream({ evaluate: () => stream, onError: (error) => new Thrown(error) }).pipe(
-      Stream.catch(({ error }) => Stream.fromEffect(thrown(error))),
+      Stream.catch(({ error }) => Stream.fromEffect(failWith(error))),
       Stream.mapEffect(take),
       Stream.flattenIterable,
-      Stream.interruptWhen(late(endpoint.name, signal))
+      Stream.interruptWhen(failAtDeadline(endpoint.name, signal))
     )
     const whole = Stream.suspend(() => events.isComplete ? Stream.empty : Stream.fail(failed("cut")))
     return { events, stream: Stream.concat(parts, whole) }
   })
 
-  const answers = yield* Effect.forEach(Array.from({ length: choices }, (_, index) => index), streamed, {
+  const answers = yield* Effect.forEach(Array.from({ length: choices }, (_, index) => index), stream, {
     concurrency: "unbounded"
   })
   const usage = Stream.sync((): ModelEvent => ({
@@ -121,7 +121,7 @@ const answer = Effect.fnUntraced(function*(
   return Stream.concat(all, usage)
 })
 
-/** What a package threw, of whatever kind. */
+/** A value of any kind that a package has thrown. */
 class Thrown {
   readonly _tag = "Thrown"
   readonly error: unknown
@@ -131,7 +131,7 @@ class Thrown {
   }
 }
 
-/** Aborts the call at the end of its scope, and when its time is over. */
+/** A signal that aborts the call at the end of the scope, or at its deadline. */
 const deadline = (endpoint: Parameters<typeof Endpoint.timeoutsOf>[0]) =>
   Effect.map(
     Effect.acquireRelease(
@@ -149,8 +149,8 @@ const deadline = (endpoint: Parameters<typeof Endpoint.timeoutsOf>[0]) =>
     ({ controller }) => controller.signal
   )
 
-/** Fails when the time is over, whatever the package makes of that. */
-const late = (provider: string, signal: AbortSignal) =>
+/** Fails at the deadline, even if the package ignores the signal. */
+const failAtDeadline = (provider: string, signal: AbortSignal) =>
   Effect.callback<never, ProviderTimeout>((resume) => {
     const fail = () => resume(Effect.fail(new ProviderTimeout({ provider, phase: "total" })))
     if (signal.aborted) fail()

@@ -1,4 +1,4 @@
-/** Embeddings by a package of the AI SDK. */
+/** Embeddings by AI SDK packages. */
 import { Array, Effect, Stream } from "effect"
 import { InvalidRequest, ProviderFailed } from "../../../contract/JobError.ts"
 import type { EmbeddingModel } from "../../dialects/embeddings/EmbeddingModel.ts"

@@ -1,15 +1,15 @@
-/** The stream of a language model of the AI SDK as canonical events, for one choice of an answer. */
+/** Canonical events from the stream of an AI SDK language model, for one choice of an answer. */
 import type { LanguageModelV4StreamPart, LanguageModelV4Usage } from "@ai-sdk/provider"
 import { Predicate } from "effect"
 import type { Usage } from "../../../contract/Usage.ts"
 import type { FinishReason, ModelEvent } from "../../dialects/conversation/ModelEvent.ts"
 
-/** What a part says beside its events. */
+/** The events of a part, or a failure. */
 export interface Taken {
   readonly events: ReadonlyArray<ModelEvent>
-  /** The model reports an error in the middle of its answer. */
+  /** An error that the model has reported in the middle of its answer. */
   readonly error?: unknown
-  /** A picture, or whatever else is no text, of which only the address is given. */
+  /** The part has only the URL of a picture or other media. */
   readonly isElsewhere?: boolean
 }
 
@@ -17,7 +17,7 @@ export class Events {
   readonly #choice: number
   #calls = 0
   usage: Usage | undefined
-  /** Whether the answer has said why it ends. */
+  /** Whether the answer has given its finish reason. */
   isComplete = false
 
   constructor(choice: number) {
@@ -31,9 +31,9 @@ export class Events {
         return { events: part.delta === "" ? [] : [{ type: "text", choice, delta: part.delta }] }
       case "reasoning-delta":
         return { events: part.delta === "" ? [] : [{ type: "reasoning", choice, delta: part.delta }] }
-      // not the pieces of its arguments: those of several calls may come mixed
+      // not the deltas of its arguments: those of several calls may be interleaved
       case "tool-call":
-        return { events: part.providerExecuted === true ? [] : this.#called(part) }
+        return { events: part.providerExecuted === true ? [] : this.#callOf(part) }
       case "file": {
         const data = dataOf(part.data)
         return data === undefined
@@ -52,7 +52,7 @@ export class Events {
     }
   }
 
-  #called(
+  #callOf(
     { input, toolCallId: id, toolName: name }: Extract<LanguageModelV4StreamPart, { readonly type: "tool-call" }>
   ): ReadonlyArray<ModelEvent> {
     const [choice, call] = [this.#choice, this.#calls++]
@@ -63,7 +63,7 @@ export class Events {
   }
 }
 
-/** In base64. Older versions have the data itself where this one has an object. */
+/** In base64. Older versions have the data itself instead of an object. */
 const dataOf = (data: unknown): string | undefined => {
   const inner = Predicate.hasProperty(data, "type") && data.type === "data" && Predicate.hasProperty(data, "data")
     ? data.data

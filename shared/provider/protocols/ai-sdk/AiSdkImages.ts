@@ -1,4 +1,4 @@
-/** Pictures by a package of the AI SDK. */
+/** Pictures by AI SDK packages. */
 import { Effect, Predicate } from "effect"
 import type { ImageModelV4File } from "@ai-sdk/provider"
 import type { InvalidRequest, JobError } from "../../../contract/JobError.ts"
@@ -21,7 +21,7 @@ export const toFile = (
 ): Effect.Effect<Extract<ImageModelV4File, { readonly type: "file" }>, InvalidRequest> =>
   Effect.map(fileOf(source, guard), ({ bytes, kind }) => ({ type: "file", data: bytes, mediaType: mediaTypeOf(kind) }))
 
-/** What models of the SDK have no place for; a client can say it in the package's own words. */
+/** Fields that the SDK lacks. A client can send them under the package's own names. */
 const lost = (request: ImageRequest): ReadonlyArray<string> =>
   ([
     ["negative_prompt", request.negativePrompt],
@@ -34,7 +34,7 @@ const lost = (request: ImageRequest): ReadonlyArray<string> =>
 
 const settings: Readonly<Record<string, ImageSetting>> = { n: "n", size: "size", seed: "seed" }
 
-/** How many pictures each call asks for: a model may make fewer at once than the client wants. */
+/** The number of pictures of each call: a model may make fewer per call than the client wants. */
 const sharesOf = (n: number, atOnce: number): ReadonlyArray<number> =>
   Array.from({ length: Math.ceil(n / atOnce) }, (_, call) => Math.min(atOnce, n - call * atOnce))
 
@@ -42,7 +42,7 @@ const callsAtOnce = 4
 
 // Answer
 
-/** What the package tells of each picture, where it tells what became of the prompt. */
+/** The revised prompt in a package's metadata. */
 const revisedPromptOf = (metadata: unknown, name: string, index: number): string | undefined => {
   const own = Predicate.hasProperty(metadata, name) ? metadata[name] : undefined
   const images = Predicate.hasProperty(own, "images") && Array.isArray(own.images) ? own.images : []
@@ -77,7 +77,7 @@ export const make = (open: Opener, guard: GuardedFetch["Service"]): ImageModel =
           n,
           size: request.size === undefined ? undefined : `${request.size.width}x${request.size.height}`,
           aspectRatio: undefined,
-          // no two pictures of a request are alike
+          // the calls of a request must not make the same pictures
           seed: request.seed === undefined ? undefined : request.seed + index,
           files: changes ? files : undefined,
           mask,
@@ -108,7 +108,7 @@ export const make = (open: Opener, guard: GuardedFetch["Service"]): ImageModel =
 
 type Generating = Effect.Success<ReturnType<typeof modelOf<"image">>>
 
-/** Models of version 2 take none; others may not know. */
+/** Models of version 2 take none; models of other versions may not say. */
 const takesPictures = (model: Generating, at: Attempt): Effect.Effect<boolean, JobError> =>
   model.specificationVersion === "v2"
     ? Effect.succeed(false)

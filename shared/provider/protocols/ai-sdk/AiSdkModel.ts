@@ -1,4 +1,4 @@
-/** The models that a package of the AI SDK offers, of every version of its specification that the gateway speaks. */
+/** The models of an AI SDK package, in every version of the specification that the gateway supports. */
 import type {
   EmbeddingModelV4,
   Experimental_VideoModelV4,
@@ -15,7 +15,7 @@ import { notSupported, type Served } from "../../call/Protocol.ts"
 import { attempt, isMarked } from "./AiSdkCall.ts"
 import type { Opened } from "./AiSdkPackage.ts"
 
-/** Older models are used as those of version 4, of which they have a part. */
+/** Older models have a part of version 4's interface and are used by it. */
 type Model<V4> = Omit<V4, "specificationVersion"> & { readonly specificationVersion: "v2" | "v3" | "v4" }
 
 interface Models {
@@ -28,15 +28,15 @@ interface Models {
 }
 
 interface Kind {
-  /** The provider's functions that make such a model, the newest name first. */
+  /** Names of the package's function that makes such a model, the newest first. */
   readonly makers: ReadonlyArray<string>
   readonly versions: ReadonlyArray<string>
-  /** What of it is called. */
+  /** The methods that the gateway calls. */
   readonly methods: ReadonlyArray<string>
 }
 
 const kinds: Record<keyof Models, Kind> = {
-  // the usage and the end of an answer are of another form in version 2
+  // version 2 has other forms of usage and of the finish reason
   language: { makers: ["languageModel", "chat"], versions: ["v3", "v4"], methods: ["doStream"] },
   image: { makers: ["imageModel", "image"], versions: ["v2", "v3", "v4"], methods: ["doGenerate"] },
   embedding: {
@@ -46,7 +46,7 @@ const kinds: Record<keyof Models, Kind> = {
   },
   reranking: { makers: ["rerankingModel", "reranking"], versions: ["v3", "v4"], methods: ["doRerank"] },
   speech: { makers: ["speechModel", "speech"], versions: ["v2", "v3", "v4"], methods: ["doGenerate"] },
-  // one that only makes a video in one go could not be gone on with, and would be paid for again
+  // a model that makes a video in one call cannot be resumed after a lost worker, and would be paid for twice
   video: { makers: ["videoModel", "video"], versions: ["v4"], methods: ["doStart", "doStatus"] }
 }
 
@@ -57,7 +57,7 @@ const isModel = <K extends keyof Models>(kind: K, value: unknown): value is Mode
     methods.every((name) => Predicate.isFunction(Reflect.get(value, name)))
 }
 
-/** The model of that kind and of the endpoint's name. Fails where the package has none. */
+/** The endpoint's model of this kind. Fails if the package has none. */
 export const modelOf = <K extends keyof Models>(
   kind: K,
   { provider, secrets }: Opened,
@@ -79,26 +79,26 @@ export const modelOf = <K extends keyof Models>(
   return Effect.filterOrElse(made, (model) => isModel(kind, model), () => notSupported(served))
 }
 
-/** Options of the package's own: those of the catalogue, and what the client says that the gateway does not know. */
+/** The package's own options: those of the catalogue, and the client's fields that the gateway does not know. */
 export const providerOptions = (
   { options }: Opened,
   model: { readonly provider: string },
   extra: Readonly<Record<string, unknown>>
 ): SharedV4ProviderOptions => {
-  // `fal.image` looks for its options under `fal`
+  // `fal.image` reads its options under `fal`
   const name = model.provider.split(".")[0] ?? model.provider
   const all = { ...options.providerOptions, [name]: { ...options.providerOptions?.[name], ...extra } }
-  // the one came from a YAML file and the other from JSON
+  // both were parsed, from YAML and from JSON
   return all as SharedV4ProviderOptions
 }
 
-/** What of a request a package says that its model does not take, under the names of the request's own fields. */
+/** The request's fields that a model does not support, by the package's warnings. */
 export const lostFields = (
   warnings: ReadonlyArray<unknown> | undefined,
   pathOf: (feature: string) => string
 ): ReadonlyArray<string> => lostFeatures(warnings).map(pathOf)
 
-/** The same under the SDK's own names. */
+/** The same, by the SDK's names. */
 export const lostFeatures = (warnings: ReadonlyArray<unknown> | undefined): ReadonlyArray<string> =>
   (warnings ?? []).flatMap((warning) => {
     if (!Predicate.hasProperty(warning, "type") || !String(warning.type).startsWith("unsupported")) return []

@@ -1,4 +1,4 @@
-/** What the catalogue can set for the `ai-sdk` protocol. */
+/** The catalogue's options for the `ai-sdk` protocol. */
 import { Schema } from "effect"
 import { voices } from "../../../contract/operations/AudioSpeech.ts"
 import { JsonObject } from "../../../contract/Fields.ts"
@@ -9,21 +9,21 @@ const AiSdkOptions = Schema.Struct({
   package: Schema.String.check(
     Schema.isPattern(/^(@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/, { expected: "the name of a package" })
   ),
-  /** Its function that makes a provider, where that is not to be guessed from its name: `createVertex`. */
+  /** The function that makes a provider, if its name does not follow from the package's: `createVertex`. */
   export: Schema.optionalKey(Schema.NonEmptyString),
-  /** What that function takes beside key, URL and fetch. Texts may be `${NAME}` of an environment variable. */
+  /** Further arguments of that function, besides key, URL and fetch. Texts may be references such as `${NAME}`. */
   settings: Schema.optionalKey(JsonObject),
-  /** Options of every call, by the name under which the package looks for them: `{ fal: { syncMode: true } }`. */
+  /** Options of every call, by the name under which the package reads them: `{ fal: { syncMode: true } }`. */
   providerOptions: Schema.optionalKey(Schema.Record(Schema.String, JsonObject)),
-  /** The package's own voices for ours, where its names differ. */
+  /** The package's name for each of the API's voices, if it differs. */
   voices: Schema.optionalKey(
     Schema.Struct(Object.fromEntries(voices.map((voice) => [voice, Schema.optionalKey(Schema.NonEmptyString)])))
   ),
-  /** The header in which the provider takes an idempotency key with a video, if it takes one. */
+  /** The provider's header for the idempotency key of a video. Default: none. */
   idempotencyHeader: Schema.optionalKey(
     Schema.String.check(Schema.isPattern(/^[A-Za-z][A-Za-z0-9-]*$/, { expected: "the name of a header" }))
   ),
-  /** Between two looks at a video. Default 5,000. */
+  /** Between two polls of a video. Default 5,000. */
   pollIntervalMs: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0)))
 })
 export type AiSdkOptions = typeof AiSdkOptions.Type

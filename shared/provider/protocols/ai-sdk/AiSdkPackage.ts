@@ -1,7 +1,4 @@
-/**
- * Providers from packages of the AI SDK. A package is loaded when the catalogue names it and not before; the gateway comes
- * with none.
- */
+/** Providers from AI SDK packages. The gateway includes none: it loads a package on the first call to it. */
 import { Effect, Equal, Option, Predicate, Redacted } from "effect"
 import * as undici from "undici"
 import type { Provider } from "../../../catalogue/Catalogue.ts"
@@ -13,28 +10,28 @@ import type { Secrets } from "../../transport/Secrets.ts"
 import { type AiSdkOptions, optionsOf } from "./AiSdkOptions.ts"
 
 export interface Opened {
-  /** What the package's function has made: an object of functions that make models. */
+  /** The result of the package's function: an object of functions that make models. */
   readonly provider: unknown
   readonly options: AiSdkOptions
-  /** What must not be told to anybody. */
+  /** Texts that no error may reveal. */
   readonly secrets: ReadonlyArray<string>
 }
 
 export type Opener = (endpoint: Endpoint.Endpoint) => Effect.Effect<Opened, JobError>
 
-/** What a package is opened with. */
+/** The services that opening a package needs. */
 export interface PackageTools {
   readonly guard: GuardedFetch["Service"]
   readonly secrets: Secrets["Service"]
 }
 
-/** The provider of a place in the catalogue. It is made once, and again where the catalogue or one of its secrets has changed. */
+/** Makes a catalogue entry's provider once, and again if the catalogue or one of its secrets has changed. */
 export const opener = ({ guard, secrets: keys }: PackageTools): Opener => {
   const opened = new WeakMap<Provider, Opened>()
   return Effect.fnUntraced(function*(endpoint: Endpoint.Endpoint): Effect.fn.Return<Opened, JobError> {
     const options = yield* optionsOf(endpoint)
     const key = Option.map(yield* Endpoint.keyOf(endpoint, keys), Redacted.value)
-    const { secrets, settings } = yield* resolved(endpoint, options.settings ?? {}, keys)
+    const { secrets, settings } = yield* resolveSettings(endpoint, options.settings ?? {}, keys)
     const { baseUrl } = endpoint.provider
     const hidden = [...Option.toArray(key), ...secrets, ...(baseUrl === undefined ? [] : [baseUrl])]
     const known = opened.get(endpoint.provider)
@@ -49,7 +46,7 @@ export const opener = ({ guard, secrets: keys }: PackageTools): Opener => {
           fetch: guardedFetch(guard, endpoint)
         }),
       catch: (cause) => cause instanceof Error ? cause.name : "an error"
-    }).pipe(Effect.catch((cause) => misconfigured(endpoint.name, `${options.package} does not take them: ${cause}`)))
+    }).pipe(Effect.catch((cause) => misconfigured(endpoint.name, `rejected by ${options.package}: ${cause}`)))
     const made: Opened = { provider, options, secrets: hidden }
     opened.set(endpoint.provider, made)
     return made
@@ -59,16 +56,16 @@ export const opener = ({ guard, secrets: keys }: PackageTools): Opener => {
 const misconfigured = (name: string, detail: string): Effect.Effect<never, InternalError> =>
   Effect.andThen(Effect.logError(`providers.${name}.options in the catalogue: ${detail}`), new InternalError())
 
-const isMissing = (cause: unknown): boolean =>
+const isNotInstalled = (cause: unknown): boolean =>
   Predicate.hasProperty(cause, "code") && cause.code === "ERR_MODULE_NOT_FOUND"
 
-/** A package that is not there, or not whole, is a mistake of the catalogue or of its installation. */
+/** A missing or broken package is an error of the catalogue or of the installation. */
 const load = (name: string, specifier: string): Effect.Effect<object, InternalError> =>
   Effect.tryPromise({
     try: (): Promise<object> => import(specifier),
     catch: (cause) =>
-      isMissing(cause)
-        ? `package: '${specifier}' is not installed; npm install --save-exact ${specifier}`
+      isNotInstalled(cause)
+        ? `package: '${specifier}' is not installed. Run npm install --save-exact ${specifier}`
         : `package: '${specifier}' cannot be loaded: ${cause}`
   }).pipe(Effect.catch((detail) => misconfigured(name, detail)))
 
@@ -76,7 +73,7 @@ type Factory = (settings: object) => unknown
 
 const plain = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0-9]/g, "")
 
-/** The function that was named; or else the one that is named after the package, or the only one of its kind. */
+/** The function named in the options; by default the one named after the package, or the only one. */
 const factoryOf = (name: string, options: AiSdkOptions, loaded: object): Effect.Effect<Factory, InternalError> => {
   const factories = Object.entries(loaded).flatMap(([name, value]): ReadonlyArray<readonly [string, Factory]> =>
     /^create[A-Z]/.test(name) && Predicate.isFunction(value) ? [[name, value as Factory]] : []
@@ -90,13 +87,13 @@ const factoryOf = (name: string, options: AiSdkOptions, loaded: object): Effect.
   return misconfigured(
     name,
     names === ""
-      ? `package: '${options.package}' makes no providers`
+      ? `package: '${options.package}' exports no function that makes a provider`
       : `export: must be one of ${names}`
   )
 }
 
-/** The settings with the secrets that they name in the places of their names. */
-const resolved = Effect.fnUntraced(function*(
+/** The settings with their references replaced by secrets. */
+const resolveSettings = Effect.fnUntraced(function*(
   { name: provider }: Endpoint.Endpoint,
   settings: object,
   keys: Secrets["Service"]
@@ -119,10 +116,9 @@ const resolved = Effect.fnUntraced(function*(
 })
 
 /**
- * What packages send their requests with, to the provider and to wherever its answers say: see `GuardedFetch`.
+ * The `fetch` of packages, for the provider and for the URLs in its answers; see `GuardedFetch`.
  *
- * A request is put into bytes by this process's own `Request`, for the forms of one implementation of fetch are not those
- * of another.
+ * The process's own `Request` encodes the body: undici's fetch does not recognise forms of another implementation.
  */
 const guardedFetch = (guard: GuardedFetch["Service"], endpoint: Endpoint.Endpoint): typeof globalThis.fetch => {
   const timeouts = Endpoint.timeoutsOf(endpoint)

@@ -1,4 +1,4 @@
-/** The canonical conversation as a language model of the AI SDK takes it. */
+/** The prompt and options of an AI SDK language model, from the canonical conversation. */
 import type {
   JSONSchema7,
   LanguageModelV4CallOptions,
@@ -22,7 +22,7 @@ import { textOf } from "../../dialects/conversation/Media.ts"
 import { effortOf } from "../../dialects/conversation/ReasoningEffort.ts"
 import * as ToolCalls from "../../dialects/conversation/ToolCalls.ts"
 
-/** Models of this version take files as mere data, and are not told how much to think. */
+/** Models of version 3 take files as bare data, and have no reasoning option. */
 export type Version = "v3" | "v4"
 
 export const toOptions = (
@@ -53,7 +53,6 @@ export const toOptions = (
   }
 }
 
-/** The members that have a value. */
 const defined = <A extends object>(fields: A): { [K in keyof A]?: Exclude<A[K], undefined> } =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [K in keyof A]?: Exclude<A[K], undefined>
@@ -89,7 +88,7 @@ const toPrompt = (
   })
 }
 
-/** Where nothing but words can stand. */
+/** The text of a turn that can hold only text. */
 const toText = ({ content, path = "" }: Turn, losses: Losses): string =>
   content.map((part) => {
     if (part.type === "text") return part.text
@@ -106,7 +105,7 @@ const toParts = (
     case "text":
       return part.text === "" ? [] : [{ type: "text", text: part.text }]
     case "reasoning":
-      // what would prove to the provider that it was its own is the package's business
+      // only the package could prove that the provider itself wrote it
       losses.warn(part.path ?? "", "was not thought by this provider")
       return []
     case "image":
@@ -130,7 +129,7 @@ const toFile = (
   return [{
     type: "file",
     mediaType: part.mediaType === "" ? part.type === "image" ? "image/*" : "application/octet-stream" : part.mediaType,
-    // the older versions' type is wider where this one's is narrower
+    // version 3 takes the data itself
     data: (version === "v4" ? { type: "data", data } : data) as LanguageModelV4FilePart["data"],
     ...(part.type === "file" && part.name !== undefined ? { filename: part.name } : {})
   }]
@@ -188,7 +187,7 @@ const toReasoning = (
   }
 }
 
-/** What the SDK calls the settings that a package may say it does not take. */
+/** Settings by the names in packages' warnings. */
 export const settings: Readonly<Record<string, Setting>> = {
   temperature: "temperature",
   topP: "topP",

@@ -1,4 +1,4 @@
-/** Reranking by a package of the AI SDK. */
+/** Rerank by AI SDK packages. */
 import { Effect, Predicate } from "effect"
 import { randomUUID } from "node:crypto"
 import { ProviderFailed } from "../../../contract/JobError.ts"
@@ -31,11 +31,12 @@ export const make = (open: Opener): Perform =>
         ...(typeof top_n === "number" ? { topN: top_n } : {}),
         providerOptions: providerOptions(opened, model, unknownFields(json, known))
       }))
-    const isKnown = ranking.every(({ index }) =>
-      values[index] !== undefined
-    )
-    if (!isKnown) return yield* ProviderFailed.malformed(endpoint.name)
-    // not every provider has the most relevant first
+    if (
+      ranking.some(({ index }) =>
+        values[index] === undefined
+      )
+    ) return yield* ProviderFailed.malformed(endpoint.name)
+    // not every provider sorts by relevance
     const ranked = ranking.toSorted((one, other) => other.relevanceScore - one.relevanceScore)
     const usage = usageIn(response?.body)
     const answer = {

@@ -1,4 +1,4 @@
-/** Speech by a package of the AI SDK. */
+/** Speech by AI SDK packages. */
 import { Effect, Schema } from "effect"
 import { isUtf8 } from "node:buffer"
 import { AudioSpeechRequest, countCharacters, mediaTypes } from "../../../contract/operations/AudioSpeech.ts"
@@ -14,7 +14,7 @@ import type { Opener } from "./AiSdkPackage.ts"
 
 // Request
 
-/** Fields that the gateway does not know, and the SDK does. */
+/** Fields that the API lacks and the SDK has. */
 const Known = Schema.Struct({
   instructions: optional(Schema.String),
   language: optional(Schema.String)
@@ -28,7 +28,7 @@ const settings: Readonly<Record<string, string>> = { outputFormat: "response_for
 
 const isSound = (mediaType: string | undefined): mediaType is string => mediaType?.startsWith("audio/") === true
 
-/** Packages take whatever comes with a status of 200, a page or an error as well; only its bytes tell. */
+/** Packages accept any answer of status 200, even a page or an error: only the bytes tell. */
 const isText = (sound: Uint8Array): boolean =>
   isUtf8(sound) && /^\s*[{<]/.test(Buffer.from(sound.subarray(0, 64)).toString("latin1"))
 
@@ -55,10 +55,10 @@ export const make = (open: Opener): Perform =>
     if (sound.length === 0 || isText(sound)) {
       return yield* ProviderFailed.malformed(endpoint.name)
     }
-    const told = response.headers?.["content-type"]
+    const mediaType = response.headers?.["content-type"]
     sink.start({
       status: 200,
-      contentType: isSound(told) ? told : mediaTypes[format],
+      contentType: isSound(mediaType) ? mediaType : mediaTypes[format],
       headers: TranslationWarnings.toHeaders(lostFields(warnings, (feature) =>
         settings[feature] ?? feature))
     })

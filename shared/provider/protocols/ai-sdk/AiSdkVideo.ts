@@ -1,4 +1,4 @@
-/** Videos by a package of the AI SDK. What it calls an operation is stored with the task, so that any worker can go on with it. */
+/** Videos by AI SDK packages. The task stores the SDK's operation, so that any worker can resume it. */
 import type { Experimental_VideoModelV4VideoData } from "@ai-sdk/provider"
 import { Effect, Option, Schema } from "effect"
 import { InternalError, ProviderFailed, ProviderRejected } from "../../../contract/JobError.ts"
@@ -22,7 +22,7 @@ import { opener, type PackageTools } from "./AiSdkPackage.ts"
 
 const settings: Readonly<Record<string, string>> = { resolution: "width, height" }
 
-/** The request's own `metadata`, in the words of the SDK where it has them. */
+/** The request's `metadata`, by the SDK's names. */
 const ownOptions = ({ metadata }: VideoGenerationRequest) => {
   const { negative_prompt: negativePrompt, quality_level: _level, style: _style, ...own } = metadata ?? {}
   return { ...own, ...(typeof negativePrompt === "string" ? { negativePrompt } : {}) }
@@ -56,19 +56,19 @@ const toOptions = Effect.fnUntraced(function*({ request }: VideoCall, guard: Gua
 
 const AiSdkTask = Schema.Struct({
   operation: Schema.Json,
-  /** What the package said, when it started, that its model does not take. */
+  /** The fields that the package reported as unsupported at the start. */
   warnings: Schema.Array(Schema.String)
 })
 const decodeTask = Schema.decodeUnknownEffect(AiSdkTask)
 
-/** It does not tell whose fault it was, only what to say of it. */
+/** The SDK does not say whether the request or the provider was at fault. */
 const refusal = (provider: string, message: string) =>
   new ProviderRejected({ provider, status: 400, message, type: null, param: null, code: null })
 
 export const make = ({ guard, secrets }: PackageTools): VideoEngine => {
   const open = opener({ guard, secrets })
 
-  const prepared = Effect.fnUntraced(function*({ endpoint, request }: VideoCall) {
+  const prepare = Effect.fnUntraced(function*({ endpoint, request }: VideoCall) {
     const opened = yield* open(endpoint)
     const served = { model: request.model, operation: videoGenerations }
     return { opened, model: yield* modelOf("video", opened, endpoint, served) }
@@ -77,7 +77,7 @@ export const make = ({ guard, secrets }: PackageTools): VideoEngine => {
   return {
     start: Effect.fnUntraced(function*(call) {
       const { endpoint, id, request } = call
-      const { model, opened } = yield* prepared(call)
+      const { model, opened } = yield* prepare(call)
       const options = yield* toOptions(call, guard)
       const { idempotencyHeader } = opened.options
       const at: Attempt = { endpoint, secrets: opened.secrets, withinMs: createWithinMs }
@@ -96,13 +96,13 @@ export const make = ({ guard, secrets }: PackageTools): VideoEngine => {
     follow: Effect.fnUntraced(function*(call, task) {
       const { endpoint, request } = call
       const { operation, warnings } = yield* Effect.mapError(decodeTask(task), () => new InternalError())
-      const { model, opened } = yield* prepared(call)
+      const { model, opened } = yield* prepare(call)
       const { pollIntervalMs = 5_000 } = opened.options
       const failed = (reason: "error" | "malformed") =>
         new ProviderFailed({ provider: endpoint.name, reason, status: null, retryAfterMs: null })
       const read = (bytes: Uint8Array) => VideoFile.read(endpoint, bytes, { seed: request.seed ?? null, warnings })
 
-      const fetched = Effect.fnUntraced(function*(video: Experimental_VideoModelV4VideoData | undefined) {
+      const fetchVideo = Effect.fnUntraced(function*(video: Experimental_VideoModelV4VideoData | undefined) {
         switch (video?.type) {
           case "url": {
             const url = URL.parse(video.url)
@@ -118,7 +118,7 @@ export const make = ({ guard, secrets }: PackageTools): VideoEngine => {
         }
       })
 
-      const look = attempt(
+      const poll = attempt(
         { endpoint, secrets: opened.secrets },
         (options) => model.doStatus({ ...options, operation })
       ).pipe(Effect.map((status) => {
@@ -126,15 +126,15 @@ export const make = ({ guard, secrets }: PackageTools): VideoEngine => {
           case "pending":
             return Option.none()
           case "completed":
-            return Option.some(fetched(status.videos[0]))
+            return Option.some(fetchVideo(status.videos[0]))
           case "error":
             return Option.some(Effect.fail(refusal(endpoint.name, redact(status.error, opened.secrets))))
         }
       }))
-      return yield* Polling.untilEnded(look, pollIntervalMs)
+      return yield* Polling.untilEnded(poll, pollIntervalMs)
     }),
-    // the SDK has no word for it
+    // the SDK has no such operation
     cancel: ({ endpoint, id }) =>
-      Effect.logInfo("a package of the AI SDK cannot stop a task at its provider", { provider: endpoint.name, id })
+      Effect.logInfo("an AI SDK package cannot cancel a task at its provider", { provider: endpoint.name, id })
   }
 }

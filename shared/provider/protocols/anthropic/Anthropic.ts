@@ -11,12 +11,12 @@ import { usageOf } from "../../dialects/anthropic/AnthropicUsage.ts"
 
 const path = "/v1/messages"
 
-/** The version that translated requests are written in. */
+/** The API version of translated requests. */
 const version = "2023-06-01"
 
 // Request
 
-const relayed = (call: Call): Relayed | undefined => {
+const relay = (call: Call): Relayed | undefined => {
   if (call.operation.name !== messages.name) return undefined
   const { body, contentType, endpoint: { model }, headers = {} } = call
   const members = JsonText.members(body) ?? []
@@ -56,7 +56,7 @@ const grammar: AnswerGrammar = {
 
 export const anthropic: HttpProtocol<typeof messagesProvider.options.Type> = {
   authorize: (key) => ({ "x-api-key": key }),
-  relayed,
+  relay,
   grammar,
   chat: { dialect: messagesProvider, path: () => path, headers: { "anthropic-version": version } }
 }

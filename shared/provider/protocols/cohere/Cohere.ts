@@ -1,9 +1,9 @@
 /**
- * The `cohere` protocol: Cohere, and servers that speak its rerank, as Jina, vLLM and others do. Its `baseUrl` is without a
- * version, as the official client takes it.
+ * The `cohere` protocol: Cohere, and servers that speak its rerank dialect, such as Jina and vLLM. Its `baseUrl` has no version,
+ * as in the official client.
  *
- * Clients speak its rerank too and are relayed: the answer comes back as it is, but for the model's alias and for an id
- * where it has none. Servers of the OpenAI dialect rerank in the same way. Embeddings are translated, in `CohereEmbed.ts`.
+ * Rerank is relayed: the answer changes only in the model's alias and in a missing id. Servers of the OpenAI dialect rerank
+ * in the same way. `CohereEmbed.ts` translates embeddings.
  */
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
@@ -12,7 +12,7 @@ import { rerank } from "../../../contract/operations/Rerank.ts"
 import * as Embeddings from "../../dialects/embeddings/Embeddings.ts"
 import type { AnswerGrammar } from "../../exchange/AnswerGrammar.ts"
 import { isFailure, type Read } from "../../exchange/AnswerReader.ts"
-import { exchange } from "../../exchange/Exchange.ts"
+import { exchange, type ExchangeTools } from "../../exchange/Exchange.ts"
 import { PassingAnswer } from "../../exchange/PassingAnswer.ts"
 import * as RelayedBody from "../../exchange/RelayedBody.ts"
 import * as JsonExchange from "../../exchange/JsonExchange.ts"
@@ -23,14 +23,14 @@ import * as CohereEmbed from "./CohereEmbed.ts"
 import { optionsOf } from "./CohereOptions.ts"
 import { usageIn } from "./RerankUsage.ts"
 
-export const make = (tools: JsonExchange.Tools): Perform =>
+export const make = (tools: ExchangeTools): Perform =>
   performByName(
-    new Map([...Embeddings.performs(CohereEmbed.make(tools)), [rerank.name, relayed(tools, pathOf)]])
+    new Map([...Embeddings.performs(CohereEmbed.make(tools)), [rerank.name, relay(tools, pathOf)]])
   )
 
-/** Reranks at this path below `baseUrl`, and leaves everything else to others. */
-export const beside = (others: Perform, tools: JsonExchange.Tools, path: string): Perform => {
-  const ranking = relayed(tools, () => Effect.succeed(path))
+/** Reranks at this path below `baseUrl`; `others` serves every other operation. */
+export const beside = (others: Perform, tools: ExchangeTools, path: string): Perform => {
+  const ranking = relay(tools, () => Effect.succeed(path))
   return (call, sink) => (call.operation.name === rerank.name ? ranking : others)(call, sink)
 }
 
@@ -43,7 +43,7 @@ const pathOf = (endpoint: Endpoint): Effect.Effect<string, JobError> =>
 
 // Request
 
-/** The client's body with the provider's name of the model. A string alone is one document, but not for them. */
+/** The client's body with the provider's name of the model. Servers take no single string as `documents`. */
 const toBody = (call: Call): Uint8Array => {
   const { body, endpoint: { model } } = call
   const members = JsonText.members(body) ?? []
@@ -59,10 +59,10 @@ const toBody = (call: Call): Uint8Array => {
 const grammar: AnswerGrammar = {
   marks: [],
   modelPaths: [["model"]],
-  // whatever has no results is no answer, and may say why
+  // a body without results is an error
   read: ({ meta = null, results, usage = null }) =>
     Array.isArray(results) ? { usage: usageIn({ meta, usage }) } : { isError: true },
-  // nothing of it is streamed
+  // rerank has no streams
   isLast: () => true
 }
 
@@ -80,8 +80,8 @@ const withId = (body: Uint8Array): Uint8Array => {
     : JsonText.setMembers(body, members, new Map([["id", randomUUID()]]))
 }
 
-const relayed = (
-  tools: JsonExchange.Tools,
+const relay = (
+  tools: ExchangeTools,
   pathOf: (endpoint: Endpoint) => Effect.Effect<string, JobError>
 ): Perform =>
 (call, sink) =>

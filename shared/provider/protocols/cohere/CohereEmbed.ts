@@ -1,8 +1,9 @@
-/** Embeddings by Cohere's /v2/embed, from requests of the OpenAI dialect. */
+/** Embeddings by Cohere's `/v2/embed`, for requests of the OpenAI dialect. */
 import { Array, Effect, Schema, Stream } from "effect"
 import { ProviderFailed } from "../../../contract/JobError.ts"
 import type { EmbeddingModel, EmbeddingRequest } from "../../dialects/embeddings/EmbeddingModel.ts"
 import * as Json from "../../json/Json.ts"
+import type { ExchangeTools } from "../../exchange/Exchange.ts"
 import * as JsonExchange from "../../exchange/JsonExchange.ts"
 import { optionsOf } from "./CohereOptions.ts"
 
@@ -12,11 +13,11 @@ const path = "/v2/embed"
 
 // Request
 
-/** As many texts as it takes in one call, and calls that are made at once for a request with more. */
+/** The most texts per call, and the concurrent calls for a request with more. */
 const textsPerCall = 96
 const callsAtOnce = 4
 
-/** What OpenAI's clients send that it has no place for, and would refuse. */
+/** Fields of OpenAI's clients that Cohere rejects. */
 const lost = ["user"]
 
 const toBody = (
@@ -35,21 +36,21 @@ const toBody = (
 
 // Answer
 
-/** Checked in one go: a schema of its own for each of some hundred thousand numbers costs a tenth of a second. */
+/** One check: a schema for each of several hundred thousand numbers would take a tenth of a second. */
 const Vectors = Schema.declare((value): value is ReadonlyArray<ReadonlyArray<number>> =>
   Array.isArray(value) && value.every((vector) => Array.isArray(vector) && vector.every(Number.isFinite))
 )
 
 const Answer = Schema.Struct({
   embeddings: Schema.Struct({ float: Vectors }),
-  // what is told of the bill is worth less than the vectors
+  // decoded separately: a malformed bill must not fail the vectors
   meta: Schema.optionalKey(Schema.Unknown)
 })
 
 const tokensIn = (meta: unknown): number =>
   Json.count(Json.fields(Json.fields(meta)["billed_units"])["input_tokens"]) ?? 0
 
-export const make = (tools: JsonExchange.Tools): EmbeddingModel => {
+export const make = (tools: ExchangeTools): EmbeddingModel => {
   const exchange = JsonExchange.make(tools, Answer)
   return Effect.fnUntraced(function*({ endpoint }, request) {
     const { inputType = "search_document" } = yield* optionsOf(endpoint)

@@ -1,9 +1,9 @@
 /**
- * The `dashscope` protocol, Alibaba Cloud's own: pictures, made and changed, in one synchronous call. Videos are in
- * `DashScopeVideo.ts`.
+ * The `dashscope` protocol of Alibaba Cloud: generates and edits pictures in one synchronous call. `DashScopeVideo.ts` makes
+ * videos.
  *
- * Requests in the form of messages are nearly what it takes; all others are brought into it. It answers with addresses of
- * the pictures, which are good for a day.
+ * Requests with messages nearly have its form; all others are translated to it. It answers with URLs of the pictures, which
+ * expire after a day.
  */
 import { Effect, Schema } from "effect"
 import { InvalidRequest, type JobError } from "../../../contract/JobError.ts"
@@ -13,11 +13,12 @@ import * as Images from "../../dialects/images/Images.ts"
 import type { ImageRequest } from "../../dialects/images/ImageRequest.ts"
 import { urlOf } from "../../dialects/images/ImageSource.ts"
 import { contentAt } from "../../dialects/images/PictureAddress.ts"
+import type { ExchangeTools } from "../../exchange/Exchange.ts"
 import * as JsonExchange from "../../exchange/JsonExchange.ts"
 import { type Call, type Perform, performByName } from "../../call/Protocol.ts"
 import type { ResultStore } from "../../call/ResultStore.ts"
 
-export interface Tools extends JsonExchange.Tools {
+export interface Tools extends ExchangeTools {
   readonly guard: GuardedFetch["Service"]
   readonly results: ResultStore["Service"]
 }
@@ -40,14 +41,14 @@ const toParameters = (request: ImageRequest) => ({
   ...(request.watermark === undefined ? {} : { watermark: request.watermark })
 })
 
-/** Puts the addresses in the places of the pictures, which it would not take as mere base64. */
+/** Replaces pictures by URLs: it takes no bare base64. */
 const withAddresses = (input: unknown, addresses: ReadonlyMap<unknown, string>): unknown =>
   JSON.parse(
     JSON.stringify(input),
     (name, value: unknown) => name === "image" ? addresses.get(value) ?? value : value
   )
 
-/** The messages as they came, or one with the pictures before the words, as in its own examples. */
+/** The client's messages, or one message with the pictures before the prompt, as in DashScope's examples. */
 const toInput = Effect.fnUntraced(function*({ images, input, prompt }: ImageRequest) {
   const addresses = new Map<unknown, string>()
   for (const image of images) addresses.set(image.content, yield* urlOf(image))
@@ -63,7 +64,7 @@ const toBody = Effect.fnUntraced(function*({ endpoint }: Call, request: ImageReq
   return { model: endpoint.model, input: yield* toInput(request), parameters: toParameters(request) }
 })
 
-/** Its pictures are PNG files, whatever is asked for. */
+/** Its pictures are always PNG files. */
 const lost = ({ format, pathOf, quality, user }: ImageRequest): ReadonlyArray<string> => [
   ...(format === undefined || format === "png" ? [] : [pathOf("output_format")]),
   ...(quality === undefined ? [] : [pathOf("output_compression")]),
@@ -94,7 +95,7 @@ const fromAnswer = (answer: typeof Answer.Type, { endpoint }: Call): Effect.Effe
     )
   }).pipe(Effect.map((pictures) => pictures.flat()))
 
-const model = (tools: JsonExchange.Tools): ImageModel => {
+const model = (tools: ExchangeTools): ImageModel => {
   const exchange = JsonExchange.make(tools, Answer)
   return Effect.fnUntraced(function*(call, request) {
     const body = yield* toBody(call, request)

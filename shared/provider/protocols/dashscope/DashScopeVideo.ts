@@ -1,9 +1,10 @@
-/** Videos of the `dashscope` protocol: a task is submitted, asked for until it has ended, and its video fetched. */
+/** Videos of the `dashscope` protocol: submits a task, polls it until it has ended, and fetches its video. */
 import { Effect, Schema } from "effect"
 import { InternalError, type JobError, ProviderFailed, ProviderRejected } from "../../../contract/JobError.ts"
 import { extentOf, type VideoGenerationRequest } from "../../../contract/operations/VideoGenerations.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import { urlOf } from "../../dialects/images/ImageSource.ts"
+import type { ExchangeTools } from "../../exchange/Exchange.ts"
 import * as JsonExchange from "../../exchange/JsonExchange.ts"
 import * as Options from "../../call/Options.ts"
 import * as Polling from "../../exchange/Polling.ts"
@@ -13,24 +14,24 @@ import { unknownFields } from "../../json/UnknownFields.ts"
 import * as VideoFile from "../../call/VideoFile.ts"
 import { createWithinMs, type Video, type VideoCall, type VideoEngine } from "../../call/VideoEngine.ts"
 
-/** What the catalogue can set. */
+/** The catalogue's options. */
 const optionsOf = Options.reader(Schema.Struct({
-  /** Between two looks at a task. Default 5,000. */
+  /** Between two polls of a task. Default 5,000. */
   pollIntervalMs: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0)))
 }))
 
 // Paths
 
-const create = "/api/v1/services/aigc/video-generation/video-synthesis"
-const taskOf = (id: string): string => `/api/v1/tasks/${encodeURIComponent(id)}`
-const cancelOf = (id: string): string => `${taskOf(id)}/cancel`
+const createPath = "/api/v1/services/aigc/video-generation/video-synthesis"
+const taskPath = (id: string): string => `/api/v1/tasks/${encodeURIComponent(id)}`
+const cancelPath = (id: string): string => `${taskPath(id)}/cancel`
 
 // Request
 
-/** Models that are alike in what they take. */
+/** Models with the same parameters. */
 interface Family {
   readonly names: RegExp
-  /** The size as a tier and a ratio in place of pixels. */
+  /** They take the size as a tier and a ratio instead of pixels. */
   readonly tiered: boolean
   readonly picture: (url: string) => object
 }
@@ -53,7 +54,7 @@ interface Sized {
   readonly warnings: ReadonlyArray<string>
 }
 
-/** A picture has a shape of its own, which the video keeps. */
+/** A video from a picture keeps the picture's ratio. */
 const sizeOf = (request: VideoGenerationRequest, { tiered }: Family, hasPicture: boolean): Sized => {
   if (typeof request.width !== "number" && typeof request.height !== "number") return { parameters: {}, warnings: [] }
   const { height, width } = extentOf(request)
@@ -68,7 +69,7 @@ const sizeOf = (request: VideoGenerationRequest, { tiered }: Family, hasPicture:
   }
 }
 
-/** The request's own `metadata` but for what has a place elsewhere: parameters that only the model knows. */
+/** The parameters that only the model knows: `metadata` without its known fields. */
 const known = new Set(["negative_prompt", "style", "quality_level"])
 const ownParameters = ({ metadata }: VideoGenerationRequest) => unknownFields(metadata, known)
 
@@ -103,7 +104,7 @@ const lost = ({ endpoint, request }: VideoCall): ReadonlyArray<string> => [
 
 const Created = Schema.Struct({ output: Schema.Struct({ task_id: Schema.NonEmptyString }) })
 
-const Looked = Schema.Struct({
+const Polled = Schema.Struct({
   output: Schema.Struct({
     task_status: Schema.String,
     video_url: Schema.optionalKey(Schema.NullOr(Schema.String)),
@@ -119,8 +120,8 @@ const taskIn = (task: unknown) => Effect.mapError(decodeTask(task), () => new In
 const failed = ({ name: provider }: Endpoint, reason: "error" | "malformed") =>
   new ProviderFailed({ provider, reason, status: null, retryAfterMs: null })
 
-/** Of a task that has failed: the provider's fault by these codes, and by all others the request's. */
-const failureOf = (endpoint: Endpoint, { code, message }: typeof Looked.Type["output"]): JobError =>
+/** The error of a failed task. Only these codes are the provider's fault; all others are the request's. */
+const failureOf = (endpoint: Endpoint, { code, message }: typeof Polled.Type["output"]): JobError =>
   /^(InternalError|ServiceUnavailable)/.test(code ?? "InternalError")
     ? failed(endpoint, "error")
     : new ProviderRejected({
@@ -133,14 +134,14 @@ const failureOf = (endpoint: Endpoint, { code, message }: typeof Looked.Type["ou
     })
 
 export const make = (
-  { guard, ...tools }: JsonExchange.Tools & { readonly guard: GuardedFetch["Service"] }
+  { guard, ...tools }: ExchangeTools & { readonly guard: GuardedFetch["Service"] }
 ): VideoEngine => {
-  const creating = JsonExchange.make(tools, Created)
-  const looking = JsonExchange.make(tools, Looked)
-  const cancelling = JsonExchange.make(tools, Schema.Unknown)
+  const create = JsonExchange.make(tools, Created)
+  const poll = JsonExchange.make(tools, Polled)
+  const cancel = JsonExchange.make(tools, Schema.Unknown)
   const authorize = JsonExchange.bearer
 
-  const fetched = Effect.fnUntraced(function*(call: VideoCall, address: string | null | undefined) {
+  const fetchVideo = Effect.fnUntraced(function*(call: VideoCall, address: string | null | undefined) {
     const url = URL.parse(address ?? "")
     if (url === null) return yield* failed(call.endpoint, "malformed")
     const bytes = yield* ProviderResult.fetch(guard, call.endpoint, url, VideoFile.bounds)
@@ -149,17 +150,17 @@ export const make = (
 
   const endOf = (
     call: VideoCall,
-    output: typeof Looked.Type["output"]
+    output: typeof Polled.Type["output"]
   ): Effect.Effect<Polling.Ended<Video>, JobError> => {
     switch (output.task_status) {
       case "SUCCEEDED":
-        return Effect.succeedSome(fetched(call, output.video_url))
+        return Effect.succeedSome(fetchVideo(call, output.video_url))
       case "FAILED":
         return Effect.succeedSome(Effect.fail(failureOf(call.endpoint, output)))
       case "CANCELED":
         return Effect.succeedSome(Effect.fail(failed(call.endpoint, "error")))
       case "UNKNOWN":
-        // it may not have heard of the task yet; where it stays so, the task is gone
+        // right after the submission it may not know the task yet; if that lasts, the task is lost
         return Effect.fail(failed(call.endpoint, "error"))
       default:
         return Effect.succeedNone
@@ -168,8 +169,8 @@ export const make = (
 
   return {
     start: Effect.fnUntraced(function*(call) {
-      const { output } = yield* creating(call.endpoint, {
-        path: create,
+      const { output } = yield* create(call.endpoint, {
+        path: createPath,
         authorize,
         headers: { "x-dashscope-async": "enable" },
         body: yield* toBody(call),
@@ -180,15 +181,15 @@ export const make = (
     follow: Effect.fnUntraced(function*(call, task) {
       const { id } = yield* taskIn(task)
       const { pollIntervalMs = 5_000 } = yield* optionsOf(call.endpoint)
-      const look = looking(call.endpoint, { path: taskOf(id), authorize }).pipe(
+      const pollTask = poll(call.endpoint, { path: taskPath(id), authorize }).pipe(
         Effect.flatMap(({ output }) => endOf(call, output))
       )
-      return yield* Polling.untilEnded(look, pollIntervalMs)
+      return yield* Polling.untilEnded(pollTask, pollIntervalMs)
     }),
-    // it can only stop what it has not begun, and refuses the rest
+    // it can only cancel a task that it has not begun, and rejects the rest
     cancel: Effect.fnUntraced(function*({ endpoint }, task) {
       const { id } = yield* taskIn(task)
-      yield* cancelling(endpoint, { path: cancelOf(id), authorize, body: {} })
+      yield* cancel(endpoint, { path: cancelPath(id), authorize, body: {} })
     })
   }
 }

@@ -9,7 +9,7 @@ import * as JsonText from "../../json/JsonText.ts"
 import type { Call } from "../../call/Protocol.ts"
 import { usageOf } from "../../dialects/gemini/GeminiUsage.ts"
 
-/** Tuned models have a collection of their own, which their names begin with. */
+/** The name of a tuned model begins with its own collection. */
 const resourceOf = (model: string): string => /^(?:models|tunedModels)\//.test(model) ? model : `models/${model}`
 
 const pathOf = (model: string, streams: boolean): string => {
@@ -19,13 +19,13 @@ const pathOf = (model: string, streams: boolean): string => {
 
 // Request
 
-const relayed = (call: Call): Relayed | undefined => {
+const relay = (call: Call): Relayed | undefined => {
   const { body, contentType, endpoint: { model }, operation } = call
   const streams = operation.name === streamGenerateContent.name
   if (!streams && operation.name !== generateContent.name) return undefined
   const members = JsonText.members(body) ?? []
   const changes = new Map<string, unknown>()
-  // the path names the model; a body that does so too must not contradict it
+  // the path names the model; the body must not contradict it
   if (model !== call.model && JsonText.valueOf(body, members, "model") !== undefined) {
     changes.set("model", resourceOf(model))
   }
@@ -41,7 +41,7 @@ const relayed = (call: Call): Relayed | undefined => {
 // Answer
 
 const grammar: AnswerGrammar = {
-  // usage comes with every frame: the last one is read
+  // every frame has usage: the last one is read
   marks: [Buffer.from("\"error\"")],
   modelPaths: [["modelVersion"]],
   read: ({ error, usageMetadata }) =>
@@ -53,7 +53,7 @@ const grammar: AnswerGrammar = {
 
 export const gemini: HttpProtocol<typeof generateContentProvider.options.Type> = {
   authorize: (key) => ({ "x-goog-api-key": key }),
-  relayed,
+  relay,
   grammar,
   chat: { dialect: generateContentProvider, path: pathOf }
 }

@@ -1,13 +1,13 @@
-/** The `local` protocol: the engine built into the worker answers. Each worker service brings those of its workload. */
+/** The `local` protocol: answers by the engine built into the worker. Each worker service supplies its workload's engine. */
 import { Context, Effect } from "effect"
 import { ProviderTimeout } from "../../../contract/JobError.ts"
 import * as Endpoint from "../../transport/Endpoint.ts"
 import { type Perform, performByName } from "../../call/Protocol.ts"
 
 export class LocalEngines extends Context.Service<LocalEngines, {
-  /** How each operation that this worker's engine serves is performed, by the operation's name. */
+  /** The operations that this worker's engine serves, by name. */
   readonly performs: ReadonlyMap<string, Perform>
-  /** What would keep the worker's other jobs waiting at the first call. Done before the first job is pulled. */
+  /** Runs before the worker pulls its first job: work that would otherwise delay other jobs during the first call. */
   readonly warmUp?: Effect.Effect<void>
 }>()("shared/provider/Local/LocalEngines") {}
 

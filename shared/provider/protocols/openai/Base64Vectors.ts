@@ -1,9 +1,9 @@
 /**
- * Vectors in base64 for a client that has asked for that, from a server that answers with numbers all the same, as LM Studio,
- * older Ollamas and many others do: clients take what comes for base64, and have vectors of nonsense.
+ * Encodes vectors in base64 if the client asked for that and the server ignored it, as LM Studio, older Ollamas and many
+ * others do: the client would decode the numbers as base64, to nonsense.
  *
- * Looks at the few bytes before each vector, and leaves every other byte as it was. Text within a JSON string cannot be
- * taken for a member: its quotes are escaped.
+ * It reads the few bytes before each vector and leaves every other byte as it was. Text within a JSON string cannot look
+ * like a member: its quotes are escaped.
  */
 import { toBase64 } from "../../dialects/embeddings/Embeddings.ts"
 import * as Json from "../../json/Json.ts"
@@ -14,13 +14,10 @@ const colon = 0x3a
 const opening = 0x5b
 const closing = 0x5d
 
-/** The text of any vector is shorter, in bytes. */
+/** Longer than the text of any vector. In bytes. */
 const maxVectorBytes = 1024 * 1024
 
-/**
- * Where the list of numbers lies that is the value of the member whose name ends at `from`. `undefined` where there is none,
- * and `open` where that cannot be told yet.
- */
+/** The range of the list that is the value of the member whose name ends at `from`. `open` if more bytes are needed to tell. */
 const vectorAt = (bytes: Buffer, from: number): readonly [start: number, end: number] | "open" | undefined => {
   const after = skipSpace(bytes, from)
   if (after === bytes.length) return "open"
@@ -33,7 +30,7 @@ const vectorAt = (bytes: Buffer, from: number): readonly [start: number, end: nu
   return bytes.length - start > maxVectorBytes ? undefined : "open"
 }
 
-/** Where what may be the beginning of the name begins; behind the bytes where nothing is. */
+/** The index at the end from which on the name may begin; the length if it does not. */
 const partOfName = (bytes: Buffer, from: number): number => {
   let at = Math.max(from, bytes.length - name.length + 1)
   while (at < bytes.length && !name.subarray(0, bytes.length - at).equals(bytes.subarray(at))) at++
@@ -43,7 +40,7 @@ const partOfName = (bytes: Buffer, from: number): number => {
 const isVector = (value: unknown): value is ReadonlyArray<number> =>
   Array.isArray(value) && value.every((item) => typeof item === "number")
 
-/** For one answer, piece by piece. What may be a part of a vector is kept until the next piece. */
+/** For one answer, piece by piece. Keeps what may be a part of a vector until the next piece. */
 export const rewrite = (): (piece: Uint8Array) => Uint8Array => {
   let kept: Uint8Array = new Uint8Array(0)
   return (piece) => {

@@ -1,19 +1,18 @@
 /**
- * Looks at the fields of a `multipart/form-data` body that are no files, and edits one, leaving every other byte as it was,
- * the files above all.
+ * Reads the names of a form's text fields, and edits one field, leaving every other byte as it was.
  *
- * The body has been read as a form before; here only the places of its parts are looked for.
+ * Ingress has validated the body as `multipart/form-data`; here only the positions of its parts are needed.
  */
 
 const crlf = "\r\n"
 
-/** The text between the parts; `undefined` where the content type names none. */
+/** The text between the parts; `undefined` if the content type has none. */
 const boundaryOf = (contentType: string): string | undefined => {
   const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i.exec(contentType) ?? []
   return quoted ?? plain
 }
 
-/** The name of a field that is no file. */
+/** The name of a text field; `undefined` for a file. */
 const nameIn = (headers: string): string | undefined => {
   const disposition = headers.split(crlf).find((line) => /^content-disposition:/i.test(line))
   if (disposition === undefined || /;\s*filename\*?=/i.test(disposition)) return undefined
@@ -23,7 +22,7 @@ const nameIn = (headers: string): string | undefined => {
 
 interface Field {
   readonly name: string | undefined
-  /** Where its value lies, in bytes. */
+  /** The range of its value, in bytes. */
   readonly start: number
   readonly end: number
 }
@@ -31,14 +30,14 @@ interface Field {
 const fieldsOf = (body: Buffer, boundary: string): ReadonlyArray<Field> => {
   const fields: Array<Field> = []
   const delimiter = Buffer.from(`${crlf}--${boundary}`)
-  // what stands before the first part is no part, and the first delimiter may be the very beginning
+  // a preamble may precede the first delimiter, which has no line break if the body begins with it
   const first = body.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2)) ? -2 : body.indexOf(delimiter)
   if (first === -1) return fields
   let at = first + delimiter.length
   for (;;) {
     const next = body.indexOf(delimiter, at)
     if (next === -1) return fields
-    // headers begin after the delimiter's line; the first line of the next delimiter may end them
+    // headers begin after the delimiter's line; the line break of the next delimiter may end them
     const part = body.subarray(at, next + 4)
     const line = part.indexOf(crlf)
     const blank = part.indexOf(`${crlf}${crlf}`, line)
@@ -53,13 +52,13 @@ const fieldsOf = (body: Buffer, boundary: string): ReadonlyArray<Field> => {
 
 const bufferOf = (body: Uint8Array): Buffer => Buffer.from(body.buffer, body.byteOffset, body.byteLength)
 
-/** The names of its fields that are no files. */
+/** The names of a form's text fields. */
 export const names = (body: Uint8Array, contentType: string): ReadonlyArray<string> => {
   const boundary = boundaryOf(contentType)
   return boundary === undefined ? [] : fieldsOf(bufferOf(body), boundary).flatMap(({ name }) => name ?? [])
 }
 
-/** Replaces the value of every field of that name; `undefined` where there is none. */
+/** Replaces the value of every field of that name; `undefined` if there is none. */
 export const setField = (
   body: Uint8Array,
   contentType: string,

@@ -1,7 +1,7 @@
 /**
- * The `openai` protocol: any server that speaks the OpenAI dialect. Clients that speak it too are relayed, with all their
- * operations: the request goes out byte for byte but for the model's name and `stream_options`, the answer comes back but
- * for the model's alias and for vectors in another encoding than was asked for, and unknown fields pass in both directions.
+ * The `openai` protocol: any server of the OpenAI dialect. It relays clients of that dialect, with all their operations. It
+ * changes only the model's name and `stream_options` in the request, and the model's name and the encoding of vectors in
+ * the answer. Unknown fields pass in both directions.
  */
 import { audioSpeech, countCharacters } from "../../../contract/operations/AudioSpeech.ts"
 import { chatCompletions } from "../../../contract/operations/ChatCompletions.ts"
@@ -26,7 +26,7 @@ const embeddingsPath = "/embeddings"
 
 export const imagePaths = { generations: "/images/generations", edits: "/images/edits" } as const
 
-/** Where each operation lives below `baseUrl`. */
+/** The path of each operation below `baseUrl`. */
 const paths: ReadonlyMap<string, string> = new Map([
   [chatCompletions.name, chatPath],
   ["completions", "/completions"],
@@ -40,14 +40,14 @@ const paths: ReadonlyMap<string, string> = new Map([
 
 // Request
 
-const relayed = (call: Call): Relayed | InvalidRequest | undefined => {
+const relay = (call: Call): Relayed | InvalidRequest | undefined => {
   const path = paths.get(call.operation.name)
   if (path === undefined) return undefined
-  return /^multipart\/form-data\s*;/i.test(call.contentType) ? relayedForm(call, path) : relayedJson(call, path)
+  return /^multipart\/form-data\s*;/i.test(call.contentType) ? relayForm(call, path) : relayJson(call, path)
 }
 
 /** The client's form with the provider's name of the model. */
-const relayedForm = (call: Call, path: string): Relayed | InvalidRequest => {
+const relayForm = (call: Call, path: string): Relayed | InvalidRequest => {
   const { contentType, endpoint: { model } } = call
   const body = model === call.model ? call.body : MultipartText.setField(call.body, contentType, "model", model)
   return body === undefined
@@ -55,7 +55,7 @@ const relayedForm = (call: Call, path: string): Relayed | InvalidRequest => {
     : { path, body, contentType, streams: false, showUsage: false, ...metering(call.operation, () => undefined) }
 }
 
-/** By what is billed that the dialect's usage does not tell: pictures, and the text that is read aloud. */
+/** Meters billed units that the dialect's usage does not include: pictures, and characters of speech. */
 const metering = ({ name }: Operation, valueOf: (field: string) => unknown): Pick<Relayed, "grammar" | "usage"> => {
   const grammar = grammars.get(name)
   const text = name === audioSpeech.name ? valueOf("input") : undefined
@@ -67,13 +67,13 @@ const metering = ({ name }: Operation, valueOf: (field: string) => unknown): Pic
   }
 }
 
-/** The client's body with the provider's name of the model, and with usage asked for so that it can be metered. */
-const relayedJson = (call: Call, path: string): Relayed => {
+/** The client's body with the provider's name of the model, and with a request for usage in streams. */
+const relayJson = (call: Call, path: string): Relayed => {
   const { body, contentType, endpoint: { model }, operation } = call
   const members = JsonText.members(body) ?? []
   const streams = JsonText.valueOf(body, members, "stream") === true
   const changes = new Map<string, unknown>()
-  // where the path named the model, the body need not name it, or not the same
+  // if the client's path names the model, its body may name none, or another
   if (JsonText.valueOf(body, members, "model") !== model) changes.set("model", model)
   let showUsage = false
   if (streams) {
@@ -108,13 +108,13 @@ const grammar: AnswerGrammar = {
   isLast: ({ choices }) => Json.list(choices).some((choice) => typeof Json.fields(choice)["finish_reason"] === "string")
 }
 
-/** Answers with a list of results. Whatever has none is no answer, and may say why. */
+/** Answers with a list of results. A body without one is an error. */
 const results: AnswerGrammar = {
   ...grammar,
   read: (answer, before) => Array.isArray(answer["data"]) ? grammar.read(answer, before) : { isError: true }
 }
 
-/** Answers with pictures, which are counted: not every model tells of tokens. */
+/** Answers with pictures, which are counted: not every model reports tokens. */
 const pictures: AnswerGrammar = {
   ...results,
   read: (answer, before) => {
@@ -124,10 +124,10 @@ const pictures: AnswerGrammar = {
   }
 }
 
-/** Sound is no JSON, whatever that says. */
+/** Answers with sound. JSON instead of it is an error. */
 const sound: AnswerGrammar = { ...grammar, read: () => ({ isError: true }) }
 
-/** How the answers of operations read that have more to say, or less, than the dialect's others. */
+/** The operations whose answers differ from the dialect's others. */
 const grammars: ReadonlyMap<string, AnswerGrammar> = new Map([
   [embeddings.name, results],
   [engineEmbeddings.name, results],
@@ -138,7 +138,7 @@ const grammars: ReadonlyMap<string, AnswerGrammar> = new Map([
 
 export const openAi: HttpProtocol<typeof chatCompletionsProvider.options.Type> = {
   authorize: (key) => ({ authorization: `Bearer ${key}` }),
-  relayed,
+  relay,
   grammar,
   chat: { dialect: chatCompletionsProvider, path: () => chatPath }
 }

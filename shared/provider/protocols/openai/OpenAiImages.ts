@@ -1,6 +1,6 @@
 /**
- * Pictures by the OpenAI dialect for requests that are not of it: those in messages, changes that come as JSON where it
- * takes a form, or with pictures as texts where it takes files, and generated content. All others are relayed.
+ * Pictures by the OpenAI dialect. It translates requests of other forms: messages, generated content, edits in JSON instead
+ * of a form, and edits with pictures as text instead of files. All others are relayed.
  */
 import { Effect, Schema } from "effect"
 import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
@@ -13,6 +13,7 @@ import * as Images from "../../dialects/images/Images.ts"
 import { fileOf, type ImageSource } from "../../dialects/images/ImageSource.ts"
 import { contentAt } from "../../dialects/images/PictureAddress.ts"
 import { mediaTypeOf } from "../../call/PictureKind.ts"
+import type { ExchangeTools } from "../../exchange/Exchange.ts"
 import * as JsonExchange from "../../exchange/JsonExchange.ts"
 import * as JsonText from "../../json/JsonText.ts"
 import type { Endpoint } from "../../transport/Endpoint.ts"
@@ -22,9 +23,9 @@ import { imagePaths } from "./OpenAi.ts"
 import { usageOf } from "../../dialects/openai/OpenAiUsage.ts"
 import * as OwnAddresses from "./OwnAddresses.ts"
 
-export interface Tools extends Means, JsonExchange.Tools {}
+export interface Tools extends Means, ExchangeTools {}
 
-/** Serves what the relay cannot. */
+/** Serves the requests that the relay cannot, and the relay's pictures at addresses of its own. */
 export const around = (relay: Perform, tools: Tools): Perform => {
   const translations = Images.performs(model(tools), tools)
   const pictures = OwnAddresses.around(relay, tools)
@@ -41,13 +42,13 @@ const isOther = (call: Call): boolean => {
     JsonText.members(call.body)?.some(({ name }) => name === "input") === true
 }
 
-/** The dialect has files in forms, and nothing else for pictures. */
+/** In the dialect's forms, pictures are files. */
 const hasPictureAsText = ({ body, contentType }: Call): boolean =>
   MultipartText.names(body, contentType).some((name) => /^(?:image|mask)(?:\[|$)/.test(name))
 
 // Request
 
-/** What is asked beside the pictures. How the answer has them is not: not every model can choose. */
+/** The fields besides the pictures. Without `response_format`: not every model takes it. */
 const toFields = ({ model }: Endpoint, request: ImageRequest): Readonly<Record<string, unknown>> => ({
   ...request.extra,
   model,

@@ -1,7 +1,7 @@
 /**
- * The addresses of pictures in relayed answers. A provider's own, as LocalAI's are, is nothing that a client should know, or
- * could reach: the picture is fetched, and given in the way that was asked for. One that no client should open fails the
- * answer; see `PictureAddress.ts`. All other answers pass as they come.
+ * The URLs of pictures in relayed answers. A client must not see a URL at the provider's own origin, as LocalAI's are, and may
+ * not reach it: the gateway fetches the picture and returns it in the requested form. A URL that no client should open
+ * fails the answer; see `PictureAddress.ts`. All other answers pass unchanged.
  */
 import { Effect } from "effect"
 import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
@@ -15,10 +15,10 @@ import * as Json from "../../json/Json.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
 import type { Head, Sink } from "../../transport/Sink.ts"
 
-/** An answer with nothing but addresses is smaller than any other with pictures. In bytes. */
+/** An answer that has only URLs is smaller; any other answer with pictures is larger. In bytes. */
 const holdBytes = 64 * 1024
 
-/** Holds an answer back until it is whole, or too large to be one of addresses. Lets nothing pass behind a refused one. */
+/** Holds an answer until it is whole, or too large to have only URLs. Lets nothing pass after a refused URL. */
 class HeldAnswer implements Sink {
   readonly #sink: Sink
   readonly #addresses: AddressScan
@@ -60,7 +60,7 @@ class HeldAnswer implements Sink {
     this.#sink.onDrain(resume)
   }
 
-  /** Gives it to the client. */
+  /** Sends the answer to the client. */
   release(bytes: Uint8Array): boolean {
     if (this.#head === undefined || this.#sink.started) return true
     this.#held = []
@@ -74,8 +74,8 @@ const isOwn = (item: unknown, { endpoint }: Call): item is { readonly url: strin
   return url !== null && url.origin === originOf(endpoint)
 }
 
-/** The item with the picture that it leads to. */
-const fetched = Effect.fnUntraced(function*(
+/** The item with the picture instead of its URL. */
+const fetchItem = Effect.fnUntraced(function*(
   { url, ...rest }: { readonly url: string },
   call: Call,
   answerAs: "b64_json" | "url",
@@ -87,8 +87,8 @@ const fetched = Effect.fnUntraced(function*(
     : { ...rest, b64_json: Buffer.from(bytes).toString("base64") }
 })
 
-/** The answer as the client gets it. */
-const reachable = Effect.fnUntraced(function*(
+/** The answer without URLs at the provider's own origin. */
+const fetchOwn = Effect.fnUntraced(function*(
   bytes: Buffer,
   call: Call,
   means: ImageAnswer.Means
@@ -99,7 +99,7 @@ const reachable = Effect.fnUntraced(function*(
   const { answerAs } = yield* call.operation.name === imageGenerations.name ? readGeneration(call) : readEdit(call)
   const items = yield* Effect.forEach(
     data,
-    (item) => isOwn(item, call) ? fetched(item, call, answerAs, means) : Effect.succeed(item),
+    (item) => isOwn(item, call) ? fetchItem(item, call, answerAs, means) : Effect.succeed(item),
     { concurrency: 4 }
   )
   return Buffer.from(JSON.stringify({ ...answer, data: items }))
@@ -113,6 +113,6 @@ export const around = (relay: Perform, means: ImageAnswer.Means): Perform =>
       if (sink.started && usage !== undefined) call.onCut?.(usage)
       return yield* PictureAddress.refused(call.endpoint)
     }
-    if (!sink.started) held.release(yield* reachable(held.bytes, call, means))
+    if (!sink.started) held.release(yield* fetchOwn(held.bytes, call, means))
     return usage
   })
