@@ -92,7 +92,7 @@ describe("a worker looks through", () => {
         return [
           userOf(call),
           TokenEstimate.of(call),
-          relays.map(({ relayed }) => relayed(call)),
+          relays.map(({ relay }) => relay(call)),
           tokenEstimate(call.operation, call.body.length, (name) => fields[name])
         ]
       }
