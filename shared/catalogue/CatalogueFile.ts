@@ -1,4 +1,4 @@
-/** A catalogue's file: how it is read, how its mistakes are told, and how its changes are followed. */
+/** Reads a catalogue's file, reports its mistakes by line and follows its changes. */
 import { Config, Effect, FileSystem, Result, Schedule, Schema } from "effect"
 import * as Mistake from "../contract/Mistake.ts"
 import type { Remark } from "./Inconsistencies.ts"
@@ -6,17 +6,17 @@ import { literalSecrets } from "./LiteralSecrets.ts"
 import * as YamlText from "./YamlText.ts"
 
 export const Located = Schema.Struct({
-  /** `null` where it is the file as a whole that is wrong. */
+  /** `null` for the whole file. */
   line: Schema.NullOr(Schema.Int),
   message: Schema.String
 })
 export type Located = typeof Located.Type
 
-/** A mistake as a line of text, as compilers write them. */
+/** `FILE:LINE message`, as compilers write it. */
 export const located = (file: string, { line, message }: Located): string =>
   line === null ? `${file}: ${message}` : `${file}:${line} ${message}`
 
-/** The file cannot be read or does not say what a catalogue must. */
+/** The file cannot be read, or is not a valid catalogue. */
 export class CatalogueInvalid extends Schema.TaggedError<CatalogueInvalid>()("CatalogueInvalid", {
   file: Schema.String,
   mistakes: Schema.NonEmptyArray(Located)
@@ -26,15 +26,15 @@ export class CatalogueInvalid extends Schema.TaggedError<CatalogueInvalid>()("Ca
   }
 }
 
-/** Turns a path in the file, and what is wrong or notable there, into a place that a reader can find. */
+/** Adds the line in the file to a message about a path. */
 export type At = (path: ReadonlyArray<PropertyKey>, message: string) => Located
 
-/** Reads the value of a whole file as a catalogue, or as a part of one. */
+/** Decodes the value of a file, whole or in part. */
 export type Decoder<A> = (value: unknown) => Result.Result<A, ReadonlyArray<Remark>>
 
-/** What a schema says of a value, as remarks about places of the file. */
+/** A decoder that reports a schema's errors. */
 export const decoderOf = <A>(schema: Schema.Codec<A, unknown>): Decoder<A> => {
-  // a misspelt field would otherwise be a setting that silently does nothing
+  // otherwise a misspelt field would be ignored
   const decode = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
   return (value) => Result.mapError(decode(value), ({ issue }) => Mistake.all(issue, value))
 }
@@ -59,7 +59,7 @@ const decode = <A>(
     return yield* Result.fail([...literals, ...others].map(({ message, path }) => at(path, message)))
   })
 
-/** Decodes a file's text. Every mistake is named with its line and path, and none repeats what is written there. */
+/** Decodes a file's text. The error lists every mistake with its line and path, but no values of the file. */
 export const decodeText = <A>(file: string, text: string, decoder: Decoder<A>) =>
   Effect.suspend(() => {
     const decoded = decode(text, decoder)
@@ -68,7 +68,7 @@ export const decodeText = <A>(file: string, text: string, decoder: Decoder<A>) =
     return Effect.fail(new CatalogueInvalid({ file, mistakes: [first, ...others] }))
   })
 
-const unread = "cannot be read: is it a file, and may this user read it?"
+const unread = "cannot be read: check that it is a file and that this user may read it"
 
 export const read = Effect.fn("CatalogueFile.read")(function*(file: string) {
   const fs = yield* FileSystem.FileSystem
@@ -77,18 +77,18 @@ export const read = Effect.fn("CatalogueFile.read")(function*(file: string) {
   )
 })
 
-/** The file that `GATEWAY_CONFIG` names, `deploy/local/gateway.yaml` unless it is set. */
+/** The path of the catalogue. */
 export const configured = Config.String("GATEWAY_CONFIG").pipe(Config.withDefault("deploy/local/gateway.yaml"))
 
-/** How soon a change of the file is seen. Polling sees what a ConfigMap's swap of links hides from a watch. */
-const lookAgain = Schedule.spaced("1 second")
+/** A file watch would miss the swapped symbolic links of a ConfigMap. */
+const pollSchedule = Schedule.spaced("1 second")
 
-/** Reads the configured file and follows its changes while the scope lasts. Returns what it says at any moment. */
+/** Reads the configured file and follows its changes until the scope closes. Returns a getter of the current value. */
 export const follow = Effect.fnUntraced(function*<A extends { readonly models: ReadonlyMap<string, unknown> }>(
   decoder: Decoder<A>
 ) {
   const file = yield* configured
-  /** What was found at the last look; `undefined` where it could not be read. What is told of it is told once. */
+  /** The text last seen, valid or not, so that each change is logged once; `undefined` if the file was unreadable. */
   let text: string | undefined = yield* read(file)
   let { value: current } = yield* decodeText(file, text, decoder)
   const refresh = Effect.gen(function*() {
@@ -101,10 +101,10 @@ export const follow = Effect.fnUntraced(function*<A extends { readonly models: R
   }).pipe(
     Effect.catchTag(
       "CatalogueInvalid",
-      (error) => Effect.logError("catalogue not reloaded, the old one stays", { detail: error.message })
+      (error) => Effect.logError("catalogue not reloaded, keeping the old one", { detail: error.message })
     )
   )
-  // a trace for every look would drown those of requests
-  yield* refresh.pipe(Effect.withTracerEnabled(false), Effect.repeat(lookAgain), Effect.forkScoped)
+  // a trace of each poll would drown those of requests
+  yield* refresh.pipe(Effect.withTracerEnabled(false), Effect.repeat(pollSchedule), Effect.forkScoped)
   return (): A => current
 })

@@ -1,16 +1,18 @@
-/** What is wrong with a catalogue whose every field is right by itself: names that lead nowhere, and values at odds. */
-import type { Provider, Snapshot } from "./Catalogue.ts"
+/** Mistakes between valid fields of a catalogue: names that do not exist, and values that contradict each other. */
 import type { Model } from "./Model.ts"
+import type { Provider } from "./Provider.ts"
 
-/** Something about a place of the file. */
+/** A message about a place in the file. */
 export interface Remark {
   readonly path: ReadonlyArray<PropertyKey>
   readonly message: string
 }
 
-/** The names of the models on the way from a model's fallback back to it; `undefined` where there is no such way. */
-const wayBack = (
-  models: ReadonlyMap<string, Pick<Model, "fallbacks">>,
+type Fallbacks = Pick<Model, "workload" | "fallbacks">
+
+/** The path of fallbacks from one model to another; `undefined` if there is none. */
+const pathBetween = (
+  models: ReadonlyMap<string, Fallbacks>,
   from: string,
   to: string
 ): ReadonlyArray<string> | undefined => {
@@ -20,28 +22,34 @@ const wayBack = (
     if (seen.has(name)) return undefined
     seen.add(name)
     for (const next of models.get(name)?.fallbacks ?? []) {
-      const way = search(next)
-      if (way !== undefined) return [name, ...way]
+      const path = search(next)
+      if (path !== undefined) return [name, ...path]
     }
     return undefined
   }
   return search(from)
 }
 
-/** Protocols that need no `baseUrl`. */
-const knowsItsUrl: ReadonlyArray<Provider["protocol"]> = ["local", "ai-sdk"]
+const withoutBaseUrl: ReadonlyArray<Provider["protocol"]> = ["local", "ai-sdk"]
 
-export const inconsistencies = ({ models, providers }: Snapshot): ReadonlyArray<Remark> => {
+export const inconsistencies = ({ models, providers }: {
+  readonly models: ReadonlyMap<string, Model>
+  readonly providers: ReadonlyMap<string, Provider>
+}): ReadonlyArray<Remark> => {
   const mistakes: Array<Remark> = []
   const mistake = (message: string, ...path: ReadonlyArray<PropertyKey>) => mistakes.push({ path, message })
-  for (const [name, { baseUrl, breaker, options, protocol }] of providers) {
-    if (!knowsItsUrl.includes(protocol) && baseUrl === undefined) mistake("is required", "providers", name, "baseUrl")
+  for (const [name, { baseUrl, breaker, idempotent, options, protocol, redispatch }] of providers) {
+    if (!withoutBaseUrl.includes(protocol) && baseUrl === undefined) {
+      mistake("is required", "providers", name, "baseUrl")
+    }
     if (protocol === "ai-sdk" && typeof options?.["package"] !== "string") {
       mistake("is required: the name of an installed package", "providers", name, "options", "package")
     }
+    if (idempotent !== undefined && redispatch !== undefined) {
+      mistake("remove it: `idempotent` replaces it", "providers", name, "redispatch")
+    }
     if (breaker !== undefined && breaker.minimumCalls > breaker.lastCalls) {
-      const message = `${breaker.minimumCalls} are more than the ${breaker.lastCalls} calls that are looked back on`
-      mistake(message, "providers", name, "breaker", "minimumCalls")
+      mistake(`must be at most lastCalls, ${breaker.lastCalls}`, "providers", name, "breaker", "minimumCalls")
     }
   }
   for (const [name, model] of models) {
@@ -54,21 +62,18 @@ export const inconsistencies = ({ models, providers }: Snapshot): ReadonlyArray<
   return [...mistakes, ...fallbackMistakes(models)]
 }
 
-/** Of models alone: fallbacks that are none, are of another workload, or lead back. */
-export const fallbackMistakes = (
-  models: ReadonlyMap<string, Pick<Model, "workload" | "fallbacks">>
-): ReadonlyArray<Remark> => {
+/** Fallbacks that do not exist, have another workload, or form a cycle. */
+export const fallbackMistakes = (models: ReadonlyMap<string, Fallbacks>): ReadonlyArray<Remark> => {
   const mistakes: Array<Remark> = []
-  const mistake = (message: string, ...path: ReadonlyArray<PropertyKey>) => mistakes.push({ path, message })
   for (const [name, model] of models) {
     for (const [index, fallback] of (model.fallbacks ?? []).entries()) {
-      const path = ["models", name, "fallbacks", index] as const
+      const mistake = (message: string) => mistakes.push({ path: ["models", name, "fallbacks", index], message })
       const other = models.get(fallback)
-      const way = wayBack(models, fallback, name)
-      if (other === undefined) mistake(`there is no model '${fallback}'`, ...path)
+      const cycle = pathBetween(models, fallback, name)
+      if (other === undefined) mistake(`there is no model '${fallback}'`)
       else if (other.workload !== model.workload) {
-        mistake(`'${fallback}' is of another workload, ${other.workload}`, ...path)
-      } else if (way !== undefined) mistake(`leads back: ${[name, ...way].join(" → ")}`, ...path)
+        mistake(`'${fallback}' must have the same workload, ${model.workload}, not ${other.workload}`)
+      } else if (cycle !== undefined) mistake(`forms a cycle: ${[name, ...cycle].join(" → ")}`)
     }
   }
   return mistakes

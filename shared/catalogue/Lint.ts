@@ -1,24 +1,29 @@
-/** What in a catalogue works, but surely not as it was meant. */
+/** Warnings about settings of a catalogue that are valid but probably unintended. */
 import { Effect } from "effect"
-import { defaultTimeouts, type Provider, type Snapshot } from "./Catalogue.ts"
+import type { Snapshot } from "./Catalogue.ts"
 import type { Remark } from "./Inconsistencies.ts"
 import type { Model } from "./Model.ts"
+import { defaultTimeouts, isIdempotent, type Provider } from "./Provider.ts"
 import * as SecretReference from "./SecretReference.ts"
 
-/** What is around the catalogue on the machine where it is looked at. */
+/** The machine on which the catalogue is checked. */
 export interface Surroundings {
   readonly hasVariable: (name: string) => boolean
   readonly hasFile: (path: string) => Effect.Effect<boolean>
-  /** Whether such an npm package is installed. */
+  /** Whether this npm package is installed. */
   readonly hasPackage: (name: string) => boolean
 }
 
-/** In the order of the file's parts. */
+/** Providers first, then models. */
 export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroundings: Surroundings) {
   const remarks: Array<Remark> = []
   for (const [name, provider] of snapshot.providers) {
     const message = yield* secretRemark(provider, surroundings)
     if (message !== undefined) remarks.push({ path: ["providers", name, "apiKey"], message })
+    if (provider.redispatch !== undefined) {
+      const message = `is deprecated: write \`idempotent: ${isIdempotent(provider)}\` instead`
+      remarks.push({ path: ["providers", name, "redispatch"], message })
+    }
     remarks.push(...packageRemarks(name, provider, surroundings))
     remarks.push(...limitRemarks(name, provider))
   }
@@ -40,17 +45,17 @@ const secretRemark = ({ apiKey }: Provider, surroundings: Surroundings): Effect.
 }
 
 const packageRemarks = (
-  name: string,
+  provider: string,
   { options, protocol }: Provider,
   { hasPackage }: Surroundings
 ): ReadonlyArray<Remark> => {
-  const wanted = protocol === "ai-sdk" ? options?.["package"] : undefined
-  if (typeof wanted !== "string" || hasPackage(wanted)) return []
-  const message = `'${wanted}' is not installed here: npm install --save-exact ${wanted}`
-  return [{ path: ["providers", name, "options", "package"], message }]
+  const name = protocol === "ai-sdk" ? options?.["package"] : undefined
+  if (typeof name !== "string" || hasPackage(name)) return []
+  const message = `'${name}' is not installed here: npm install --save-exact ${name}`
+  return [{ path: ["providers", provider, "options", "package"], message }]
 }
 
-/** Limits that another one keeps from ever being reached. */
+/** Limits that a stricter one makes ineffective. */
 const limitRemarks = (name: string, { limits = {}, timeouts }: Provider): ReadonlyArray<Remark> => {
   const { concurrency, requestsPerMinute, tokensPerMinute } = limits
   const remarks: Array<Remark> = []
@@ -60,7 +65,7 @@ const limitRemarks = (name: string, { limits = {}, timeouts }: Provider): Readon
       message: `can never apply: no request takes less than one of the ${tokensPerMinute} tokens per minute`
     })
   }
-  // a call cannot last longer than its timeout, so there are never more at once than begin within that time
+  // a call lasts at most its timeout, so concurrency cannot exceed the calls started within that time
   const totalMinutes = Math.ceil((timeouts?.totalMs ?? defaultTimeouts.totalMs) / 60_000)
   if (concurrency !== undefined && requestsPerMinute !== undefined && concurrency > requestsPerMinute * totalMinutes) {
     remarks.push({
@@ -80,10 +85,10 @@ const unusedProviders = ({ models, providers }: Snapshot): ReadonlyArray<Remark>
     .map((name) => ({ path: ["providers", name], message: "no model uses it" }))
 }
 
-/** Fallbacks that add no target to those tried before them. */
+/** Fallbacks whose targets are all tried before them. */
 const fallbackRemarks = ({ models }: Snapshot, name: string, model: Model): ReadonlyArray<Remark> => {
   const tried = new Set<string>()
-  /** Whether this model has a target that was not yet tried. */
+  /** Whether this model has a new target. */
   const adds = (name: string, { fallbacks = [], targets }: Model): boolean => {
     const before = tried.size
     for (const target of targets) tried.add(JSON.stringify([target.provider, target.model ?? name]))
@@ -100,7 +105,7 @@ const fallbackRemarks = ({ models }: Snapshot, name: string, model: Model): Read
       ? []
       : [{
         path: ["models", name, "fallbacks", index],
-        message: `is never reached: every target of '${fallback}' has been tried before it`
+        message: `is never reached: every target of '${fallback}' is tried before it`
       }]
   })
 }

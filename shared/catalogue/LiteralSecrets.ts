@@ -1,9 +1,9 @@
 /**
- * Finds secrets that are written into a catalogue where a reference belongs: keys of providers, and what settings and
- * headers of packages authenticate with.
+ * Finds literal secrets in a catalogue, which must be references: provider keys, and credentials in settings and headers of
+ * packages.
  *
- * It looks at the file before any schema does, so that a process that reads a part of the catalogue refuses them as well.
- * What it says names the field and never the value.
+ * It checks the file before any schema, so that processes that read only a part of the catalogue reject them too. Messages
+ * name the field, never the value.
  */
 import { Predicate } from "effect"
 import type { Remark } from "./Inconsistencies.ts"
@@ -13,7 +13,7 @@ import * as SecretReference from "./SecretReference.ts"
 const wordsOf = (name: string): ReadonlyArray<string> =>
   name.replaceAll(/([a-z0-9])([A-Z])/g, "$1 $2").toLowerCase().split(/[^a-z0-9]+/).filter((word) => word !== "")
 
-/** Words at the end of a name that make its value a secret, each with the words before it that do not. */
+/** Last words of names of secrets, each with the words before it that make it harmless: `apiKey`, but not `cacheKey`. */
 const secretWords: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ["key", ["cache", "idempotency", "public", "partition", "primary", "routing", "sort"]],
   ["token", ["stop", "start", "end", "eos", "bos", "pad", "sep", "mask", "unk", "max"]],
@@ -30,7 +30,7 @@ const isSecretName = (name: PropertyKey | undefined): boolean => {
   return harmless !== undefined && !harmless.includes(words.at(-2) ?? "")
 }
 
-/** Keys of well-known vendors, what a header authenticates with, private keys, and addresses with a password. */
+/** Vendors' keys, `authorization` headers, private keys, and URLs with a password. */
 const secretValues = [
   /^(?:sk|rk|xai|gsk|hf|r8|ghp|glpat)[-_][\w-]{12,}$/,
   /^AIza[\w-]{20,}$/,
@@ -54,6 +54,6 @@ const within = (path: ReadonlyArray<PropertyKey>, value: unknown): ReadonlyArray
   return isSecret(path, value) ? [{ path, message: `must be ${SecretReference.expected}` }] : []
 }
 
-/** A remark for each secret in the providers of a catalogue's file. */
+/** A remark for each literal secret among the providers. */
 export const literalSecrets = (file: unknown): ReadonlyArray<Remark> =>
   within(["providers"], Predicate.hasProperty(file, "providers") ? file.providers : undefined)

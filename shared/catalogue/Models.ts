@@ -1,8 +1,8 @@
 /**
- * The models' part of the catalogue, which is all that ingress reads: names, workloads and pools.
+ * The part of the catalogue that ingress reads: the models' names, workloads and pools.
  *
- * It is in the file of the whole catalogue, whose providers are not decoded here, or in a file of its own without providers
- * and targets, as `config models` prints it.
+ * The file is either the whole catalogue, whose providers are not decoded, or one without providers and targets, as
+ * `config models` prints it.
  */
 import { Context, Effect, Layer, Predicate, Result, Schema } from "effect"
 import type { Workload } from "../contract/Operation.ts"
@@ -10,7 +10,7 @@ import * as CatalogueFile from "./CatalogueFile.ts"
 import { fallbackMistakes } from "./Inconsistencies.ts"
 import { Model, Target } from "./Model.ts"
 
-/** What clients can ask for. */
+/** A model that clients can name. */
 export interface OfferedModel {
   readonly workload: Workload
   readonly pool: string
@@ -47,7 +47,7 @@ const decoder: CatalogueFile.Decoder<Offer> = (value) =>
     }
   })
 
-/** Decodes the models' part of a catalogue. */
+/** Decodes the models of a catalogue. */
 export const parse = (file: string, text: string): Effect.Effect<Offer, CatalogueFile.CatalogueInvalid> =>
   Effect.map(CatalogueFile.decodeText(file, text, decoder), ({ value }) => value)
 
@@ -55,10 +55,10 @@ export const parse = (file: string, text: string): Effect.Effect<Offer, Catalogu
 export const load = (file: string) => Effect.flatMap(CatalogueFile.read(file), (text) => parse(file, text))
 
 export class Models extends Context.Service<Models, {
-  /** As they stand now. Hold on to them for the length of a request, not longer. */
+  /** The current models. Hold them for one request at most. */
   readonly current: () => Offer
 }>()("shared/catalogue/Models") {
-  /** Reads the file that `GATEWAY_CONFIG` names (default `deploy/local/gateway.yaml`) and follows its changes. */
+  /** Reads the file named by `GATEWAY_CONFIG` (default `deploy/local/gateway.yaml`) and follows its changes. */
   static readonly layer = Layer.effect(
     Models,
     Effect.map(CatalogueFile.follow(decoder), (current) => Models.of({ current }))

@@ -1,24 +1,24 @@
-/** What a model costs, in US dollars. */
+/** Prices of models and costs of requests, in US dollars. */
 import { Schema } from "effect"
 import type { Usage } from "../contract/Usage.ts"
 
 const Dollars = Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)))
 
-/** Whatever is left out costs nothing, but for what is said otherwise. */
+/** A missing price is 0 unless its comment says otherwise. */
 export const Price = Schema.Struct({
-  /** For a million tokens. */
+  /** Per million tokens. */
   inputPerMillion: Dollars,
   outputPerMillion: Dollars,
-  /** For input that the provider has read from its cache. Default: as for other input. */
+  /** For input read from the provider's cache. Default: `inputPerMillion`. */
   cachedPerMillion: Dollars,
-  /** For input that the provider has written to its cache. Default: as for other input. */
+  /** For input written to the provider's cache. Default: `inputPerMillion`. */
   cacheWritePerMillion: Dollars,
   perImage: Dollars,
-  /** Of reranking, where that is what is billed. */
+  /** For reranking billed by search unit. */
   perSearchUnit: Dollars,
-  /** Of video. */
+  /** For video. */
   perSecond: Dollars,
-  /** Of text that is read aloud. */
+  /** For the text of speech. */
   perMillionCharacters: Dollars,
   perRequest: Dollars
 })
@@ -26,7 +26,7 @@ export type Price = typeof Price.Type
 
 const million = 1_000_000
 
-/** What a request has cost that consumed this; `null` where nothing is known of the one or the other. */
+/** The cost of a request; `null` if its price or usage is unknown. */
 export const costOf = (price: Price | undefined, usage: Usage | undefined): number | null => {
   if (price === undefined || usage === undefined) return null
   const { cacheWriteTokens = 0, cachedTokens = 0, characters = 0, images = 0, inputTokens, outputTokens } = usage

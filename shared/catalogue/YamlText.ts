@@ -1,14 +1,14 @@
-/** YAML, with the line on which each of its values stands, so that a mistake can be pointed at. */
+/** Reads YAML with the line of each value, for error messages. */
 import { Result } from "effect"
 import { type Document, isAlias, isMap, isNode, isSeq, LineCounter, parseDocument } from "yaml"
 
 export interface YamlText {
   readonly value: unknown
-  /** The line of a value or, where there is none at this path, of what it is missing in. From 1. */
+  /** The line of a value, from 1. If the path does not exist, that of its innermost part that does. */
   readonly lineOf: (path: ReadonlyArray<PropertyKey>) => number
 }
 
-/** The text is not YAML. */
+/** The text is not valid YAML. */
 export interface SyntaxMistake {
   readonly line: number
   readonly message: string
@@ -23,12 +23,12 @@ export const read = (text: string): Result.Result<YamlText, ReadonlyArray<Syntax
   }
   return Result.try({
     try: (): YamlText => ({ value: document.toJS(), lineOf: (path) => lineAt(offsetOf(document, path)) }),
-    // aliases that would grow into more than any file needs
+    // too many aliases
     catch: (cause) => [{ line: 1, message: cause instanceof Error ? cause.message : "cannot be read" }]
   })
 }
 
-/** Where the last value on the path begins that is there: its key in an object, the item in a list. */
+/** The offset of the innermost existing value on the path: of its key in an object, of the item in a list. */
 const offsetOf = (document: Document, path: ReadonlyArray<PropertyKey>): number => {
   let node: unknown = document.contents
   let offset = isNode(node) ? node.range?.[0] ?? 0 : 0

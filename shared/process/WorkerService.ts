@@ -42,13 +42,13 @@ const performer = (workload: Workload) =>
   Layer.effect(
     Performer,
     Effect.gen(function*() {
-      const { perform, redispatch } = yield* Providers
+      const { isIdempotent, perform } = yield* Providers
       const { prepare } = yield* Preparation
       const { warmUp = Effect.void } = yield* LocalEngines
       const catalogue = yield* Catalogue
       if (namesEngine(catalogue.current(), workload)) yield* warmUp
       return Performer.of({
-        redispatch,
+        isIdempotent,
         perform: (work, reply) => Effect.flatMap(prepare(work), (prepared) => perform(prepared, reply)),
         cost: (model, usage) => costOf(catalogue.current().models.get(model)?.price, usage)
       })

@@ -38,7 +38,8 @@ export interface Work {
 
 /** Does the work of a workload: what a worker service brings. */
 export class Performer extends Context.Service<Performer, {
-  readonly redispatch: (model: string) => "always" | "neverSent"
+  /** Whether a job for this model may be performed twice. */
+  readonly isIdempotent: (model: string) => boolean
   /** Answers into the reply; fails before the reply has started where nothing of an answer was given. */
   readonly perform: (work: Work, reply: JobReply) => Effect.Effect<Usage | undefined, JobError>
   readonly cost: Metering["cost"]
@@ -76,7 +77,7 @@ const decoded = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<
 
 /** Whether a provider may have been asked for it: where it was not, it is somebody else's to count. */
 const mayBeSent = ({ performer }: Means, { pulled, reply }: ServedJob): boolean =>
-  reply.committed || performer.redispatch(pulled.model) === "always"
+  reply.committed || performer.isIdempotent(pulled.model)
 
 /** Tells ingress how it ended. Whatever is not an error of the job is ours, and is logged here, where it happened. */
 const failed = (means: Means, job: ServedJob, meter: Meter, cause: Cause.Cause<JobError>): Effect.Effect<void> => {
@@ -110,8 +111,8 @@ const interrupted = (means: Means, job: ServedJob, meter: Meter): Effect.Effect<
 }
 
 /** A job that another worker had, and that is over since, was begun by that one, which may have died before it told of it. */
-const claimed = (job: ServedJob, meter: Meter, redispatch: "always" | "neverSent"): Effect.Effect<void, Cancelled> => {
-  const claim = job.claim(redispatch === "always" ? redispatch : "notYetSent")
+const claimed = (job: ServedJob, meter: Meter, isIdempotent: boolean): Effect.Effect<void, Cancelled> => {
+  const claim = job.claim(isIdempotent ? "idempotent" : "unsent")
   return job.pulled.delivery === 1 ? claim : Effect.tapError(claim, () => Effect.sync(() => meter.lost()))
 }
 
@@ -133,7 +134,7 @@ const performed = (means: Means, job: ServedJob, meter: Meter): Effect.Effect<Us
 export const live = (means: Means, job: ServedJob): Effect.Effect<void> =>
   Effect.suspend(() => {
     const meter = new Meter(means, job)
-    return claimed(job, meter, means.performer.redispatch(job.pulled.model)).pipe(
+    return claimed(job, meter, means.performer.isIdempotent(job.pulled.model)).pipe(
       Effect.flatMap(() => performed(means, job, meter)),
       Span.around(`process ${job.pulled.subject}`, {
         kind: "consumer",

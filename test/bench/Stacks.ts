@@ -137,7 +137,7 @@ export const catalogueOf = ({ providerUrl }: Ground, models: ReadonlyArray<Model
     `  ${name}: { workload: ${workload}, targets: [${targets(count).join(", ")}] }`
   return [
     "providers:",
-    `  mock: { protocol: openai, baseUrl: "${providerUrl}/v1", apiKey: "\${PROVIDER_KEY}", redispatch: always }`,
+    `  mock: { protocol: openai, baseUrl: "${providerUrl}/v1", apiKey: "\${PROVIDER_KEY}", idempotent: true }`,
     "models:",
     ...models.map(model),
     ""

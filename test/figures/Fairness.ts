@@ -24,7 +24,7 @@ export const fairness = Effect.gen(function*() {
       Effect.gen(function*() {
         const from = performance.now()
         begun.set(job.pulled.id, from)
-        yield* Effect.orDie(job.claim("neverSent"))
+        yield* Effect.orDie(job.claim("mayHaveBeenSent"))
         // this is how long the work takes
         yield* Effect.sleep(jobMs)
         job.reply.start(head)

@@ -2,7 +2,8 @@
  * The environment of each process of a local start: what it needs of the environment in which `npm start` was typed, where
  * people have keys of many providers, and not what only another process needs.
  */
-import type { Provider, Snapshot } from "../../../shared/catalogue/Catalogue.ts"
+import type { Snapshot } from "../../../shared/catalogue/Catalogue.ts"
+import type { Provider } from "../../../shared/catalogue/Provider.ts"
 import * as SecretReference from "../../../shared/catalogue/SecretReference.ts"
 import { workloads } from "../../../shared/contract/Operation.ts"
 

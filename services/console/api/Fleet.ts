@@ -38,7 +38,7 @@ export const ProviderView = Schema.Struct({
   /** Without possible secrets; `null` if the catalogue has no URL, for example for built-in engines. */
   baseUrl: Schema.NullOr(Schema.String),
   hasApiKey: Schema.Boolean,
-  /** `always` or `neverSent`; see the catalogue. */
+  /** `always` if the provider is idempotent, otherwise `neverSent`. */
   redispatch: Schema.String,
   /** Limits by their names in the catalogue. */
   limits: Schema.Record(Schema.String, Schema.Union([Schema.Finite, Schema.Boolean])),

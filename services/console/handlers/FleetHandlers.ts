@@ -4,7 +4,8 @@ import { HttpApiBuilder } from "effect/http-api"
 import type { ProcessState } from "../../../shared/bus/provision/Presence.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import { queueState } from "../../../shared/bus/provision/QueueState.ts"
-import { Catalogue, type Provider } from "../../../shared/catalogue/Catalogue.ts"
+import { Catalogue } from "../../../shared/catalogue/Catalogue.ts"
+import { isIdempotent, type Provider } from "../../../shared/catalogue/Provider.ts"
 import { poolsOf } from "../../../shared/catalogue/Model.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import type { Circuits, ProcessView, ProviderView, QueueView } from "../api/Fleet.ts"
@@ -46,7 +47,7 @@ const providerView = (name: string, provider: Provider, processes: ReadonlyArray
   protocol: provider.protocol,
   baseUrl: provider.baseUrl ?? null,
   hasApiKey: provider.apiKey !== undefined,
-  redispatch: provider.redispatch ?? (provider.protocol === "local" ? "always" : "neverSent"),
+  redispatch: isIdempotent(provider) ? "always" : "neverSent",
   limits: { ...provider.limits },
   calls: callsOf(processes, name)
 })

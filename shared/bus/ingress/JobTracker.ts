@@ -284,7 +284,7 @@ export class JobTracker {
     if (job.worker !== undefined && job.worker.id !== worker) return this.#refuse(sender, frame, job)
     if (frame.type === "claim" || job.state.state === "Published") {
       // the first frame stands for a claim that was lost on its way
-      const redispatch = "redispatch" in frame ? frame.redispatch : "neverSent"
+      const redispatch = "redispatch" in frame ? frame.redispatch : "mayHaveBeenSent"
       const awaits = frame.type === "claim"
       if (job.state.state === "Published") job.pool.claimed(worker, job.publication, Number.NaN, this.#now())
       this.#apply(job, { event: "claimed", attempt: Number(attempt), worker, redispatch, awaits }, sender)

@@ -15,11 +15,13 @@ import { decodeHeader, encodeHeaders } from "../../nats/Outbox.ts"
 import { header, parseControl } from "./Subjects.ts"
 
 /**
- * Whether a job may be given to a second worker after a first one has taken it: `always` where a second call to the
- * provider costs nothing, `notYetSent` where it would be paid twice but was not sent so far, `neverSent` where it may have
- * been.
+ * Whether a job may be dispatched again after its worker is lost: yes if it is `idempotent`, because a second call to the
+ * provider costs nothing; yes while its paid call is `unsent`; no once that call `mayHaveBeenSent`.
  */
-export type Redispatch = "always" | "notYetSent" | "neverSent"
+export type Redispatch = "idempotent" | "unsent" | "mayHaveBeenSent"
+
+/** The protocol's words, which differ from the code's. */
+const wireWords = { idempotent: "always", unsent: "notYetSent", mayHaveBeenSent: "neverSent" } as const
 
 /** How the answer begins: what ingress needs for the head of its HTTP answer. */
 export interface AnswerHead {
@@ -95,12 +97,12 @@ const detailOf = (frame: Frame): string | undefined => {
         [
           frame.head === undefined
             ? null
-            : [frame.head.status, frame.redispatch, frame.head.contentType, frame.head.headers],
+            : [frame.head.status, wireWords[frame.redispatch], frame.head.contentType, frame.head.headers],
           frame.end === undefined ? false : frame.end.usage ?? null
         ] satisfies Ends
       )
     case "claim":
-      return frame.redispatch
+      return wireWords[frame.redispatch]
     case "pull":
       return `${frame.offset} ${frame.length}`
     case "claims":
@@ -114,7 +116,7 @@ const detailOf = (frame: Frame): string | undefined => {
 
 /** A frame's head and end as JSON: `null` and `false` where it has none, and `null` where what was consumed is not known. */
 type Ends = readonly [
-  head: readonly [status: number, redispatch: Redispatch, contentType: string, headers: AnswerHead["headers"]] | null,
+  head: readonly [status: number, redispatch: string, contentType: string, headers: AnswerHead["headers"]] | null,
   usage: Usage | null | false
 ]
 
@@ -126,9 +128,9 @@ export const payloadOf = (frame: Extract<Frame, { readonly type: "error" | "clai
   utf8.encode(
     frame.type === "error"
       ? encodeError(frame.error)
-      : frame.claims.map(({ attempt, behind, job, redispatch }) => `${job} ${attempt} ${redispatch} ${behind}`).join(
-        "\n"
-      )
+      : frame.claims.map(({ attempt, behind, job, redispatch }) =>
+        `${job} ${attempt} ${wireWords[redispatch]} ${behind}`
+      ).join("\n")
   )
 
 /** `undefined` where the message is not of this protocol. */
@@ -138,7 +140,7 @@ export const decodeFrame = (message: Msg): Frame | undefined => {
   if (headers === undefined) {
     return Number.isNaN(sequence)
       ? undefined
-      : { type: "data", sequence, redispatch: "neverSent", head: undefined, end: undefined }
+      : { type: "data", sequence, redispatch: "mayHaveBeenSent", head: undefined, end: undefined }
   }
   if (headers.code === 503) return { type: "noResponders" }
   const { detail, type } = partsOf(headers.get(header.frame))
@@ -216,11 +218,16 @@ const decodeClaims = (lines: string): ReadonlyArray<Claim> =>
     return { job, attempt: Number(attempt), redispatch: redispatchOf(redispatch), behind: Number(behind) }
   })
 
-/** Whatever is not plainly `always` is treated with the greater care. */
-const redispatchOf = (value: unknown): Redispatch => value === "always" || value === "notYetSent" ? value : "neverSent"
+/** Treats unknown words as the most careful one. */
+const redispatchOf = (word: unknown): Redispatch =>
+  word === wireWords.idempotent ? "idempotent" : word === wireWords.unsent ? "unsent" : "mayHaveBeenSent"
 
 export const encodeControl = (control: Control): string => {
-  const detail = control.type === "credit" ? control.bytes : control.type === "go" ? control.redispatch : undefined
+  const detail = control.type === "credit"
+    ? control.bytes
+    : control.type === "go"
+    ? wireWords[control.redispatch]
+    : undefined
   return encodeHeaders({ [header.control]: detail === undefined ? control.type : `${control.type} ${detail}` })
 }
 

@@ -136,7 +136,10 @@ export const step = (state: JobState, event: JobEvent): Step => {
       switch (event.event) {
         case "claimed":
           return event.attempt === state.attempt && event.worker === state.worker
-            ? claim(state.redispatch === "neverSent" ? { ...event, redispatch: "neverSent" } : event, state.losses)
+            ? claim(
+              state.redispatch === "mayHaveBeenSent" ? { ...event, redispatch: "mayHaveBeenSent" } : event,
+              state.losses
+            )
             : { next: state, commands: [{ command: "refuse" }] }
         case "flushed": {
           const { attempt, losses, worker } = state
@@ -210,10 +213,10 @@ const lossesAfter = (
 
 /**
  * Another attempt where that is safe: nothing has reached the client, and a second call harms nobody or none was made, which
- * no worker does without the `go` that makes it `neverSent` here.
+ * no worker does without the `go` that makes it `mayHaveBeenSent` here.
  */
 const again = (state: Claimed, error: JobError): Step => {
-  if (state.redispatch === "neverSent" || state.attempt >= maxAttempts) return fail(error, cancel(state))
+  if (state.redispatch === "mayHaveBeenSent" || state.attempt >= maxAttempts) return fail(error, cancel(state))
   const attempt = state.attempt + 1
   return {
     next: { state: "Published", attempt, losses: state.losses },

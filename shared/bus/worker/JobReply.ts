@@ -25,7 +25,7 @@ export class JobReply {
   /** Who waits for this answer. */
   readonly ingress: string
   readonly #control: string
-  #redispatch: Redispatch = "neverSent"
+  #redispatch: Redispatch = "mayHaveBeenSent"
   #claimed = false
   #sequence = 0
   /** How many bytes were written, and how many may be. */
@@ -89,7 +89,7 @@ export class JobReply {
 
   /** Whether ingress was told that nobody else may do the job from now on, and has not refused it. */
   get committed(): boolean {
-    return this.#claimed && this.#redispatch === "neverSent"
+    return this.#claimed && this.#redispatch === "mayHaveBeenSent"
   }
 
   /** Tells ingress that this worker has the job and begins. */
@@ -203,7 +203,7 @@ export class JobReply {
   /** What was agreed to before, asked twice, says nothing of what is asked now. */
   #agreed(redispatch: Redispatch): void {
     if (this.#asked === undefined || this.#over) return
-    if (redispatch !== this.#asked.redispatch && redispatch !== "neverSent") return
+    if (redispatch !== this.#asked.redispatch && redispatch !== "mayHaveBeenSent") return
     this.#redispatch = redispatch
     this.#claimed = true
     this.#answered(true)

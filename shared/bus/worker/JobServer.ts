@@ -28,12 +28,12 @@ export interface ServedJob {
   readonly pulled: PulledJob
   readonly reply: JobReply
   /**
-   * Tells ingress that this worker has the job, and returns when work on it may begin. For `neverSent` that is once ingress
+   * Tells ingress that this worker has the job, and returns when work on it may begin. For `mayHaveBeenSent` that is once ingress
    * has agreed, and so for a job that has waited long or that another worker had before.
    */
   readonly claim: (redispatch: Redispatch) => Effect.Effect<void, Cancelled>
   /**
-   * Of a job that was claimed as `notYetSent`: asks that from now on nobody else may do it, and returns when ingress has
+   * Of a job that was claimed as `unsent`: asks that from now on nobody else may do it, and returns when ingress has
    * agreed. A word that has left is not enough: on a wire that has just died it never arrives, and ingress gives the job to
    * another. Fails where ingress refuses, or is silent for 5 s. May be run again, and by several at once.
    */
@@ -103,7 +103,7 @@ const agreed = (reply: JobReply, redispatch: Redispatch): Effect.Effect<void, Ca
   }).pipe(Effect.timeoutOrElse({ duration: answerWithinMs, orElse: () => Effect.fail(new Cancelled()) }))
 
 const committed = (reply: JobReply): Effect.Effect<void, Cancelled> =>
-  Effect.suspend(() => reply.committed ? Effect.void : agreed(reply, "neverSent"))
+  Effect.suspend(() => reply.committed ? Effect.void : agreed(reply, "mayHaveBeenSent"))
 
 class Server implements PoolServer.PoolServer {
   readonly #nats: Nats["Service"]
@@ -326,7 +326,7 @@ class Server implements PoolServer.PoolServer {
     const now = this.#clock.currentTimeMillisUnsafe()
     const hasWaited = job.delivery > 1 || job.attempt > 1 || now - job.publishedAt > Limits.waitedLongMs ||
       now > job.deadline
-    return redispatch === "neverSent" || hasWaited || this.#wasHeldUp()
+    return redispatch === "mayHaveBeenSent" || hasWaited || this.#wasHeldUp()
       ? agreed(reply, redispatch)
       : job.bodySize <= smallBodyBytes
       ? Effect.sync(() => reply.claim(redispatch))

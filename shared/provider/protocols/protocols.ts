@@ -1,6 +1,6 @@
 /** The function that makes the calls of each protocol in the catalogue. */
 import { Effect } from "effect"
-import type { Provider } from "../../catalogue/Catalogue.ts"
+import type { Provider } from "../../catalogue/Provider.ts"
 import * as AiSdk from "./ai-sdk/AiSdk.ts"
 import { anthropic } from "./anthropic/Anthropic.ts"
 import * as Cohere from "./cohere/Cohere.ts"

@@ -1,5 +1,6 @@
 /** One call to one candidate, if its limits, its circuit breaker and its retry budget allow it. */
 import { Effect, Exit, Predicate } from "effect"
+import { isIdempotent } from "../../catalogue/Provider.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as Attributes from "../../telemetry/Attributes.ts"
@@ -16,7 +17,7 @@ import type { Endpoint } from "../transport/Endpoint.ts"
 import type { Call } from "../call/Protocol.ts"
 import { protocols } from "../protocols/protocols.ts"
 import { RetryBudget } from "./RetryBudget.ts"
-import { type Candidate, mayRepeat } from "./Route.ts"
+import type { Candidate } from "./Route.ts"
 
 /** A request, as all its calls share it. */
 export interface Request extends Omit<Call, "endpoint" | "workload"> {
@@ -57,7 +58,7 @@ export const make = Effect.gen(function*() {
     const { commit } = request
     const reason = isRetry ? "retry" : answer.attempts === 1 ? "first" : "fallback"
     const performed = performs[endpoint.provider.protocol](call, answer)
-    const committed = commit === undefined || mayRepeat(endpoint.provider)
+    const committed = commit === undefined || isIdempotent(endpoint.provider)
       ? performed
       : Effect.provideService(performed, Commitment, commit)
     return committed.pipe(

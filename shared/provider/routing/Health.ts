@@ -6,7 +6,7 @@
  */
 import { Duration, Effect, Metric, Predicate, Scope } from "effect"
 import { CircuitBreaker } from "effect/persistence"
-import { type Breaker, defaultBreaker } from "../../catalogue/Catalogue.ts"
+import { type Breaker, defaultBreaker } from "../../catalogue/Provider.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import { Passed } from "./Passed.ts"

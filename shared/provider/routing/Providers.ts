@@ -4,7 +4,8 @@
  */
 import { Clock, Context, Duration, Effect, Layer, Result, Schedule } from "effect"
 import { RateLimiter } from "effect/persistence"
-import { Catalogue, type Retry } from "../../catalogue/Catalogue.ts"
+import { Catalogue } from "../../catalogue/Catalogue.ts"
+import type { Retry } from "../../catalogue/Provider.ts"
 import { type JobError, ModelNotFound } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import { Answer } from "./Answer.ts"
@@ -39,8 +40,8 @@ const backOff = ({ baseMs, maxMs, times }: Retry, course: Course, deadline: numb
   )
 
 export class Providers extends Context.Service<Providers, {
-  /** Whether a request for this model may be dispatched to a second worker; see the catalogue's `redispatch`. */
-  readonly redispatch: (model: string) => "always" | "neverSent"
+  /** Whether a request for this model may be sent twice; see the catalogue's `idempotent`. */
+  readonly isIdempotent: (model: string) => boolean
   /** Writes the answer to the sink. Fails with the last provider's error. */
   readonly perform: (request: ProviderRequest, sink: Sink) => Effect.Effect<Usage | undefined, JobError>
 }>()("shared/provider/Providers") {
@@ -129,7 +130,7 @@ export class Providers extends Context.Service<Providers, {
       }
 
       return Providers.of({
-        redispatch: (model) => routeOf(catalogue.current(), model)?.redispatch ?? "neverSent",
+        isIdempotent: (model) => routeOf(catalogue.current(), model)?.isIdempotent ?? false,
         perform: (request, sink) => {
           const route = routeOf(catalogue.current(), request.model)
           if (route === undefined) return Effect.fail(new ModelNotFound({ model: request.model }))

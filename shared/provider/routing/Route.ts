@@ -4,7 +4,8 @@
  */
 import { Effect, Random } from "effect"
 import { hash } from "node:crypto"
-import type { Provider, Snapshot } from "../../catalogue/Catalogue.ts"
+import type { Snapshot } from "../../catalogue/Catalogue.ts"
+import { isIdempotent } from "../../catalogue/Provider.ts"
 import type { Workload } from "../../contract/Operation.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 
@@ -23,16 +24,12 @@ export interface Route {
   /** The order, if it is the same for all requests. */
   readonly order: ReadonlyArray<Candidate> | undefined
   readonly sticky: boolean
-  /** Whether a request may be dispatched to a second worker; see the catalogue's `redispatch`. */
-  readonly redispatch: "always" | "neverSent"
+  /** Whether every target's provider is idempotent; see the catalogue's `idempotent`. */
+  readonly isIdempotent: boolean
 }
 
 /** See `Candidate`. */
 export const keyOf = (provider: string, model: string): string => `${provider}\0${model}`
-
-/** Whether a call to the provider may be made twice. */
-export const mayRepeat = (provider: Provider): boolean =>
-  (provider.redispatch ?? (provider.protocol === "local" ? "always" : "neverSent")) === "always"
 
 /** The routes of each catalogue, made at their first use. */
 const known = new WeakMap<Snapshot, Map<string, Route>>()
@@ -54,7 +51,7 @@ const makeRoute = (snapshot: Snapshot, name: string): Route => {
     stages,
     order: stages.every(({ length }) => length === 1) ? all : undefined,
     sticky: snapshot.models.get(name)?.sticky === "user",
-    redispatch: all.every(({ endpoint }) => mayRepeat(endpoint.provider)) ? "always" : "neverSent"
+    isIdempotent: all.every(({ endpoint }) => isIdempotent(endpoint.provider))
   }
 }
 

@@ -1,7 +1,8 @@
 /** The providers of a video model, each with its protocol's engine, and with limits and circuit breakers as for all requests. */
 import { Cause, Context, Effect, Exit, Layer, Option, Predicate } from "effect"
 import { RateLimiter } from "effect/persistence"
-import { Catalogue, type Provider } from "../../catalogue/Catalogue.ts"
+import { Catalogue } from "../../catalogue/Catalogue.ts"
+import { isIdempotent, type Provider } from "../../catalogue/Provider.ts"
 import { type JobError, ModelNotFound } from "../../contract/JobError.ts"
 import { videoGenerations } from "../../contract/operations/VideoGenerations.ts"
 import * as AiSdkVideo from "../protocols/ai-sdk/AiSdkVideo.ts"
@@ -12,7 +13,7 @@ import * as Health from "./Health.ts"
 import type { Passed } from "./Passed.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 import { notSupported } from "../call/Protocol.ts"
-import { type Candidate, inOrder, keyOf, mayRepeat, routeOf } from "./Route.ts"
+import { type Candidate, inOrder, keyOf, routeOf } from "./Route.ts"
 import { Secrets } from "../transport/Secrets.ts"
 import { Upstream } from "../transport/Upstream.ts"
 import { LocalVideoEngine, type VideoEngine } from "../call/VideoEngine.ts"
@@ -31,7 +32,7 @@ export interface Beginning<Started, Done, Failure, Late> {
 export interface VideoProvider {
   readonly endpoint: Endpoint
   readonly engine: VideoEngine
-  /** Whether a task that may have been submitted may be submitted again; see the catalogue's `redispatch`. */
+  /** Whether a task that may have been submitted may be submitted again; see the catalogue's `idempotent`. */
   readonly mayRepeat: boolean
   /** Submits a task once limits and circuit breaker allow it, and follows it. Returns the exit of `goOn`. */
   readonly begin: <Started, Done, Failure, Late>(
@@ -111,7 +112,7 @@ export class VideoProviders extends Context.Service<VideoProviders, {
         return {
           endpoint,
           engine,
-          mayRepeat: mayRepeat(provider),
+          mayRepeat: isIdempotent(provider),
           begin: begin({ key: keyOf(name, model), workload: "video", weight: 1, endpoint })
         }
       }

@@ -1,6 +1,6 @@
 /** The key, URLs and timeouts of the provider that was chosen for a call, with the defaults filled in. */
 import { Effect, Option, type Redacted } from "effect"
-import { defaultTimeouts, type Provider } from "../../catalogue/Catalogue.ts"
+import { defaultTimeouts, type Provider } from "../../catalogue/Provider.ts"
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import type { Secrets } from "./Secrets.ts"
 

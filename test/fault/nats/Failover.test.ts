@@ -38,7 +38,7 @@ const halting = Effect.fnUntraced(function*(url: string) {
     clock,
     run: (job) =>
       Effect.gen(function*() {
-        yield* Effect.orDie(job.claim("neverSent"))
+        yield* Effect.orDie(job.claim("mayHaveBeenSent"))
         job.reply.start(head)
         job.reply.write(piece("one, "))
         yield* Deferred.await(rest)
@@ -101,7 +101,7 @@ describe.concurrent("a connection that moves to another server", () => {
       yield* worker(server.url, {
         run: (job) =>
           Effect.gen(function*() {
-            yield* Effect.orDie(job.claim("neverSent"))
+            yield* Effect.orDie(job.claim("mayHaveBeenSent"))
             sent++
             yield* Deferred.succeed(begun, undefined)
             yield* Deferred.await(isCut)
@@ -132,7 +132,7 @@ describe.concurrent("a connection that moves to another server", () => {
       const side = yield* worker(server.url, {
         run: (job) =>
           Effect.gen(function*() {
-            yield* Effect.orDie(job.claim("notYetSent"))
+            yield* Effect.orDie(job.claim("unsent"))
             yield* Deferred.await(isCut)
             yield* Effect.orDie(Effect.all([job.commit, job.commit], { concurrency: 2 }))
             yield* Effect.orDie(job.commit)

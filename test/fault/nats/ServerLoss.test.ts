@@ -11,7 +11,7 @@ import { connected, disconnected, head, ingress, piece, reply, worker } from "..
 /** Answers in two pieces, the second when it may. */
 const inTwo = (goOn: Deferred.Deferred<void>) => (job: ServedJob) =>
   Effect.gen(function*() {
-    yield* Effect.orDie(job.claim("neverSent"))
+    yield* Effect.orDie(job.claim("mayHaveBeenSent"))
     job.reply.start(head)
     job.reply.write(piece("one, "))
     yield* Deferred.await(goOn)
@@ -32,7 +32,7 @@ describe.concurrent("a server that is killed and comes back empty", () => {
         run: (job) =>
           Effect.gen(function*() {
             ran.push(job.pulled.model)
-            yield* Effect.orDie(job.claim("neverSent"))
+            yield* Effect.orDie(job.claim("mayHaveBeenSent"))
             yield* Deferred.await(gate)
             job.reply.start(head)
             job.reply.write(piece(job.pulled.model))
@@ -86,7 +86,7 @@ describe.concurrent("a server that is killed and comes back empty", () => {
       const side = yield* worker(server.url, {
         run: (job) =>
           Effect.gen(function*() {
-            yield* Effect.orDie(job.claim(job.pulled.model === "paid" ? "neverSent" : "always"))
+            yield* Effect.orDie(job.claim(job.pulled.model === "paid" ? "mayHaveBeenSent" : "idempotent"))
             job.reply.start(head)
             job.reply.write(piece("one, "))
             if (job.pulled.attempt === 1) yield* Deferred.await(away)
@@ -128,7 +128,7 @@ describe.concurrent("a server that is killed and comes back empty", () => {
           // ingress hears nothing from here on
           cable.hold()
           yield* Deferred.succeed(begun, undefined)
-          yield* Effect.orDie(job.claim("neverSent"))
+          yield* Effect.orDie(job.claim("mayHaveBeenSent"))
           ran.push(job.pulled.id)
           yield* Deferred.await(away)
           job.reply.start(head)
@@ -162,12 +162,12 @@ describe.concurrent("a server that is killed and comes back empty", () => {
       const side = yield* worker(server.url, {
         run: (job) =>
           Effect.gen(function*() {
-            yield* Effect.orDie(job.claim("neverSent"))
+            yield* Effect.orDie(job.claim("mayHaveBeenSent"))
             job.reply.start(head)
             job.reply.write(piece("one, "))
             yield* Deferred.await(alone)
             // to nobody, and no harm in it
-            job.reply.claim("neverSent")
+            job.reply.claim("mayHaveBeenSent")
             yield* Deferred.succeed(said, undefined)
             yield* Deferred.await(back)
             job.reply.write(piece("two"))
@@ -238,7 +238,7 @@ describe.concurrent("a server that is killed and comes back empty", () => {
       const side = yield* worker(server.url, {
         run: (job) =>
           Effect.gen(function*() {
-            yield* Effect.orDie(job.claim(job.pulled.model === "paid" ? "neverSent" : "always"))
+            yield* Effect.orDie(job.claim(job.pulled.model === "paid" ? "mayHaveBeenSent" : "idempotent"))
             if (job.pulled.attempt === 1) yield* Deferred.await(away)
             job.reply.start(head)
             job.reply.end({ inputTokens: 0, outputTokens: job.pulled.attempt })

@@ -10,7 +10,7 @@ import { Cable } from "../../fixture/nats/Cable.ts"
 import { connected, disconnected, head, ingress, piece, reply, worker, write } from "../../fixture/bus/Sides.ts"
 
 /** Work that claims its job and then does nothing until it is interrupted, which it tells. */
-const stuck = (job: ServedJob, redispatch: "always" | "neverSent", interrupted: Deferred.Deferred<void>) =>
+const stuck = (job: ServedJob, redispatch: "idempotent" | "mayHaveBeenSent", interrupted: Deferred.Deferred<void>) =>
   Effect.orDie(job.claim(redispatch)).pipe(
     Effect.andThen(Effect.never),
     Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined))
@@ -32,7 +32,7 @@ describe.concurrent("a worker that dies", () => {
       yield* worker(server.url, {
         run: (job) => {
           delivery = job.pulled.delivery
-          return reply(job, { redispatch: "neverSent", pieces: [piece("answer")] })
+          return reply(job, { redispatch: "mayHaveBeenSent", pieces: [piece("answer")] })
         }
       })
       yield* answer.usage
@@ -49,7 +49,7 @@ describe.concurrent("a worker that dies", () => {
       yield* worker(cable.url, {
         run: (job) =>
           Effect.gen(function*() {
-            yield* Effect.orDie(job.claim(job.pulled.model === "paid" ? "neverSent" : "always"))
+            yield* Effect.orDie(job.claim(job.pulled.model === "paid" ? "mayHaveBeenSent" : "idempotent"))
             job.reply.start(head)
             job.reply.write(piece("from the first"))
             return yield* Effect.never
@@ -88,7 +88,7 @@ describe.concurrent("a worker that dies", () => {
         yield* worker(cable.url, {
           run: (job) =>
             Effect.sync(() => ran.push(job.pulled.attempt)).pipe(
-              Effect.andThen(Effect.orDie(job.claim("always"))),
+              Effect.andThen(Effect.orDie(job.claim("idempotent"))),
               Effect.andThen(Effect.never)
             )
         })
@@ -97,7 +97,7 @@ describe.concurrent("a worker that dies", () => {
       }
       yield* worker(server.url, {
         run: (job) =>
-          job.claim("always").pipe(
+          job.claim("idempotent").pipe(
             Effect.andThen(Effect.sync(() => ran.push(job.pulled.attempt))),
             Effect.ignore
           )
@@ -122,7 +122,7 @@ describe.concurrent("a worker that freezes", () => {
         slots: 1,
         run: (job) =>
           Effect.gen(function*() {
-            yield* Effect.orDie(job.claim("always"))
+            yield* Effect.orDie(job.claim("idempotent"))
             job.reply.start(head)
             job.reply.write(piece("before"))
             yield* Deferred.await(frozen)
@@ -138,7 +138,7 @@ describe.concurrent("a worker that freezes", () => {
       yield* worker(server.url, {
         run: (job) =>
           Effect.gen(function*() {
-            yield* Effect.orDie(job.claim("always"))
+            yield* Effect.orDie(job.claim("idempotent"))
             job.reply.start(head)
             job.reply.write(piece("anew, "))
             yield* Deferred.await(end)
@@ -171,7 +171,7 @@ describe.concurrent("a paid call whose answer is lost with the wire", () => {
       const only = yield* worker(cable.url, {
         run: (job) =>
           Effect.gen(function*() {
-            yield* Effect.orDie(job.claim("neverSent"))
+            yield* Effect.orDie(job.claim("mayHaveBeenSent"))
             calls++
             yield* Deferred.succeed(claimed, undefined)
             yield* Deferred.await(held)
@@ -206,8 +206,8 @@ describe.concurrent("an ingress that dies", () => {
       const ends = { silent: yield* Deferred.make<void>(), writing: yield* Deferred.make<void>() }
       yield* worker(server.url, {
         run: (job) =>
-          job.pulled.model === "silent" ? stuck(job, "neverSent", ends.silent) : Effect.gen(function*() {
-            yield* Effect.orDie(job.claim("neverSent"))
+          job.pulled.model === "silent" ? stuck(job, "mayHaveBeenSent", ends.silent) : Effect.gen(function*() {
+            yield* Effect.orDie(job.claim("mayHaveBeenSent"))
             job.reply.start(head)
             yield* Deferred.await(gone)
             for (;;) yield* write(job, Buffer.alloc(1_000))
@@ -233,7 +233,7 @@ describe.concurrent("an ingress that dies", () => {
       const interrupted = yield* Deferred.make<void>()
       yield* worker(server.url, {
         run: (job) =>
-          Effect.orDie(job.claim("always")).pipe(
+          Effect.orDie(job.claim("idempotent")).pipe(
             Effect.andThen(Deferred.succeed(claimed, undefined)),
             Effect.andThen(Deferred.await(gone)),
             Effect.andThen(job.body),
@@ -254,7 +254,7 @@ describe.concurrent("an ingress that dies", () => {
 /** Claims its job, waits, commits to it, and answers with what came of that. */
 const committing = (job: ServedJob, ready: Deferred.Deferred<void>, send: Deferred.Deferred<void>) =>
   Effect.gen(function*() {
-    yield* Effect.orDie(job.claim("notYetSent"))
+    yield* Effect.orDie(job.claim("unsent"))
     yield* Deferred.succeed(ready, undefined)
     if (job.pulled.attempt === 1) yield* Deferred.await(send)
     const exit = yield* Effect.exit(job.commit)

@@ -20,7 +20,7 @@ it.live("finishes the jobs it runs and leaves the others to other workers", () =
       run: (job) =>
         Effect.gen(function*() {
           ran.push(job.pulled.model)
-          yield* Effect.orDie(job.claim("neverSent"))
+          yield* Effect.orDie(job.claim("mayHaveBeenSent"))
           job.reply.start(head)
           yield* Deferred.await(end)
           job.reply.write(Buffer.from("whole"))
@@ -74,7 +74,7 @@ it.live("ends what is not done in time, and its jobs go to another worker where 
     const going = yield* worker(server.url, {
       graceMs: 50,
       run: (job) =>
-        Effect.orDie(job.claim(job.pulled.model === "paid" ? "neverSent" : "always")).pipe(
+        Effect.orDie(job.claim(job.pulled.model === "paid" ? "mayHaveBeenSent" : "idempotent")).pipe(
           Effect.andThen(Effect.sync(() => {
             job.reply.start(head)
             job.reply.write(Buffer.from("begun"))
@@ -107,7 +107,7 @@ it.live("goes in time also while the server is away", () =>
     const going = yield* worker(cable.url, {
       graceMs: 60_000,
       run: (job) =>
-        Effect.orDie(job.claim("always")).pipe(
+        Effect.orDie(job.claim("idempotent")).pipe(
           Effect.andThen(Deferred.await(away)),
           Effect.andThen(Effect.sync(() => job.reply.end(undefined))),
           Effect.andThen(Deferred.succeed(ended, undefined))

@@ -44,7 +44,7 @@ const stranger = Effect.fnUntraced(function*(server: NatsServer, id = "stranger"
 const data = (sequence: number, end = false): Frame => ({
   type: "data",
   sequence,
-  redispatch: "always",
+  redispatch: "idempotent",
   head: sequence === 0 ? head : undefined,
   end: end ? { usage: undefined } : undefined
 })
@@ -52,14 +52,14 @@ const data = (sequence: number, end = false): Frame => ({
 describe("a message", () => {
   const usage = { inputTokens: 1, outputTokens: 2, cachedTokens: 0, reasoningTokens: 2 }
   const frames: ReadonlyArray<Frame> = [
-    { type: "claim", redispatch: "always" },
-    { type: "claim", redispatch: "neverSent" },
-    { type: "claims", claims: [{ job: "a", attempt: 1, redispatch: "always", behind: 0 }] },
+    { type: "claim", redispatch: "idempotent" },
+    { type: "claim", redispatch: "mayHaveBeenSent" },
+    { type: "claims", claims: [{ job: "a", attempt: 1, redispatch: "idempotent", behind: 0 }] },
     {
       type: "claims",
       claims: [
-        { job: "a", attempt: 1, redispatch: "neverSent", behind: 12 },
-        { job: "b", attempt: 2, redispatch: "always", behind: 11 }
+        { job: "a", attempt: 1, redispatch: "mayHaveBeenSent", behind: 12 },
+        { job: "b", attempt: 2, redispatch: "idempotent", behind: 11 }
       ]
     },
     { type: "pull", offset: 0, length: 1 },
@@ -67,10 +67,10 @@ describe("a message", () => {
     { type: "heartbeat", sequence: 0 },
     { type: "pong" },
     data(0),
-    { ...data(0), redispatch: "always", head: { ...head, headers: { "x-é": "\r\n%0A", "": "" } } } as Frame,
-    { type: "data", sequence: 7, redispatch: "neverSent", head: undefined, end: undefined },
-    { type: "data", sequence: 7, redispatch: "neverSent", head: undefined, end: { usage } },
-    { type: "data", sequence: 0, redispatch: "always", head, end: { usage: undefined } },
+    { ...data(0), redispatch: "idempotent", head: { ...head, headers: { "x-é": "\r\n%0A", "": "" } } } as Frame,
+    { type: "data", sequence: 7, redispatch: "mayHaveBeenSent", head: undefined, end: undefined },
+    { type: "data", sequence: 7, redispatch: "mayHaveBeenSent", head: undefined, end: { usage } },
+    { type: "data", sequence: 0, redispatch: "idempotent", head, end: { usage: undefined } },
     ...[
       new JobError.InvalidRequest({ message: "\r\n🙂", param: null, code: "c" }),
       new JobError.ModelNotFound({ model: "m" }),
@@ -89,8 +89,8 @@ describe("a message", () => {
     ].map((error, sequence): Frame => ({ type: "error", sequence, error }))
   ]
   const controls: ReadonlyArray<Control> = [
-    { type: "go", redispatch: "notYetSent" },
-    { type: "go", redispatch: "neverSent" },
+    { type: "go", redispatch: "unsent" },
+    { type: "go", redispatch: "mayHaveBeenSent" },
     { type: "no" },
     { type: "cancel" },
     { type: "ping" },
@@ -131,7 +131,7 @@ const streaming = Effect.gen(function*() {
   const side = yield* worker(server.url, {
     run: (job) =>
       Effect.gen(function*() {
-        yield* Effect.orDie(job.claim("neverSent"))
+        yield* Effect.orDie(job.claim("mayHaveBeenSent"))
         job.reply.start(head)
         job.reply.write(Buffer.from("one, "))
         yield* Deferred.await(end)
@@ -157,7 +157,7 @@ describe("a frame", () => {
     Effect.gen(function*() {
       const { answer, end, face, server, subject } = yield* streaming
       const { heard, send } = yield* stranger(server)
-      const claim: Frame = { type: "claim", redispatch: "always" }
+      const claim: Frame = { type: "claim", redispatch: "idempotent" }
       const payload = Buffer.from("not of this answer")
       const stale: ReadonlyArray<readonly [about: string, subject: string, frame: Frame]> = [
         ["unknownClaim", subject(1, "unknown"), claim],
@@ -179,7 +179,12 @@ describe("a frame", () => {
       )
       const claims = {
         type: "claims",
-        claims: ["unknown", answer.job.id].map((job): Claim => ({ job, attempt: 1, redispatch: "always", behind: 0 }))
+        claims: ["unknown", answer.job.id].map((job): Claim => ({
+          job,
+          attempt: 1,
+          redispatch: "idempotent",
+          behind: 0
+        }))
       } as const
       send(aboutWorkerSubject("chat", face.nats.id, "stranger"), claims, "-", payloadOf(claims))
       assert.deepStrictEqual(yield* Queue.takeN(heard, 2), ["no unknown", `no ${answer.job.id}`])
@@ -217,7 +222,7 @@ describe("a frame", () => {
         run: (job) =>
           Effect.gen(function*() {
             // in no hurry, where the job may be done again
-            yield* Effect.orDie(job.claim("always"))
+            yield* Effect.orDie(job.claim("idempotent"))
             job.reply.start(head)
             job.reply.end(undefined)
           })

@@ -71,7 +71,7 @@ describe("slots", () => {
         run: (job) =>
           Effect.gen(function*() {
             counts.stuck++
-            yield* Effect.orDie(job.claim("always"))
+            yield* Effect.orDie(job.claim("idempotent"))
             yield* Deferred.await(never)
           })
       })
@@ -113,7 +113,7 @@ describe("a job that is delivered twice", () => {
       const work = (name: string): ServeOptions["run"] => (job) =>
         Effect.gen(function*() {
           ran.push(name)
-          yield* Effect.orDie(job.claim("always"))
+          yield* Effect.orDie(job.claim("idempotent"))
           job.reply.start(head)
           job.reply.write(Buffer.from(name))
           yield* Deferred.await(end)
@@ -167,7 +167,7 @@ describe("the queue", () => {
         slots: 1,
         run: (job) =>
           Effect.gen(function*() {
-            yield* Effect.orDie(job.claim("always"))
+            yield* Effect.orDie(job.claim("idempotent"))
             job.reply.start(head)
             yield* Deferred.await(end)
             job.reply.end(undefined)
@@ -197,7 +197,7 @@ describe("the queue", () => {
         pool: "slow",
         slots: 1,
         run: (job) =>
-          Effect.orDie(job.claim("always")).pipe(Effect.andThen(Deferred.await(end)), Effect.andThen(reply(job)))
+          Effect.orDie(job.claim("idempotent")).pipe(Effect.andThen(Deferred.await(end)), Effect.andThen(reply(job)))
       })
       const slow = Array.from({ length: 5 }, () => face.submit({ pool: "slow" }))
       yield* slow[0]!.claimed
@@ -306,7 +306,7 @@ describe("an ingress that shuts down", () => {
         run: (job) =>
           Effect.suspend(() => {
             began++
-            return Effect.orDie(job.claim("always"))
+            return Effect.orDie(job.claim("idempotent"))
           }).pipe(
             Effect.andThen(Effect.never),
             Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined))
@@ -348,7 +348,7 @@ describe("a job's deadline", () => {
       let ran = 0
       yield* worker(server.url, {
         run: (job) =>
-          job.claim("always").pipe(
+          job.claim("idempotent").pipe(
             Effect.andThen(Effect.sync(() => ran++)),
             Effect.andThen(reply(job)),
             Effect.ignore
@@ -378,7 +378,7 @@ describe("a job's deadline", () => {
         pool: "slow",
         run: (job) =>
           Effect.gen(function*() {
-            yield* Effect.orDie(job.claim("always"))
+            yield* Effect.orDie(job.claim("idempotent"))
             yield* Deferred.await(late)
             job.reply.start(head)
             job.reply.end(undefined)

@@ -58,7 +58,7 @@ describe("an answer", () => {
         run: (job) =>
           Effect.gen(function*() {
             yield* Deferred.succeed(pulled, { ...job.pulled, body: Buffer.from(job.pulled.body ?? []).toString() })
-            yield* Effect.orDie(job.claim("neverSent"))
+            yield* Effect.orDie(job.claim("mayHaveBeenSent"))
             job.reply.start({ status: 207, contentType: "text/plain; charset=\"utf-8\"", headers })
             job.reply.end(undefined)
           })
@@ -89,7 +89,7 @@ describe("an answer", () => {
       yield* worker(server.url, {
         run: (job) =>
           Effect.gen(function*() {
-            yield* Effect.orDie(job.claim("always"))
+            yield* Effect.orDie(job.claim("idempotent"))
             if (job.pulled.model === "1") {
               job.reply.start(head)
               job.reply.write(Buffer.from("begun"))
@@ -111,7 +111,7 @@ describe("an answer", () => {
       const face = yield* ingress(server.url)
       yield* worker(server.url, {
         run: (job) =>
-          Effect.orDie(job.claim("always")).pipe(
+          Effect.orDie(job.claim("idempotent")).pipe(
             Effect.andThen(Effect.sync(() => job.reply.start(head))),
             Effect.andThen(job.pulled.model === "dies" ? Effect.die(new Error("a mistake")) : Effect.void)
           )
@@ -136,7 +136,7 @@ describe("the client's pace", () => {
       yield* worker(server.url, {
         run: (job) =>
           Effect.gen(function*() {
-            yield* Effect.orDie(job.claim("always"))
+            yield* Effect.orDie(job.claim("idempotent"))
             job.reply.start(head)
             for (const piece of cut(expected, frameBytes)) {
               written += piece.length
@@ -170,7 +170,7 @@ describe("a request's body", () => {
       const goOn = yield* Deferred.make<void>()
       const run = (job: ServedJob) =>
         Effect.gen(function*() {
-          yield* job.claim("always")
+          yield* job.claim("idempotent")
           yield* Queue.offer(begun, job.pulled.id)
           const { length } = yield* job.body
           yield* Deferred.await(goOn)
@@ -206,7 +206,7 @@ describe("a request's body", () => {
         slots: 1,
         run: (job) =>
           Effect.gen(function*() {
-            yield* Effect.orDie(job.claim("always"))
+            yield* Effect.orDie(job.claim("idempotent"))
             const inQueue = job.pulled.body?.length
             const body = yield* Effect.orDie(job.body)
             yield* Queue.offer(seen, { inQueue, length: body.length, hash: hash("sha256", body) })
@@ -237,7 +237,7 @@ describe("a client that goes away", () => {
         slots: 1,
         run: (job) =>
           job.pulled.model === "last" ? reply(job) : Effect.gen(function*() {
-            yield* Effect.orDie(job.claim("neverSent"))
+            yield* Effect.orDie(job.claim("mayHaveBeenSent"))
             job.reply.start(head)
             if (job.pulled.model === "writing") {
               for (;;) yield* write(job, Buffer.alloc(frameBytes))
@@ -298,7 +298,7 @@ describe("a client that goes away", () => {
           aheadMs,
           run: (job) =>
             Effect.gen(function*() {
-              yield* Effect.ignore(job.claim("always"))
+              yield* Effect.ignore(job.claim("idempotent"))
               if (job.reply.over) return
               working = true
               return yield* Effect.never

@@ -53,7 +53,7 @@ describe("an edit of the catalogue", { timeout: 90_000 }, () => {
 
       const before = await models(gateway)
       await edit(gateway, (text) => text.replace("new-chat: { workload: chat", "newer-chat: { workload: chess"))
-      await told(gateway, "catalogue not reloaded, the old one stays", 1)
+      await told(gateway, "catalogue not reloaded, keeping the old one", 1)
       for (const { log } of [gateway.ingress, ...gateway.workers]) {
         assert.match(log, /gateway\.yaml:\d+ models\.newer-chat\.workload: must be/)
       }

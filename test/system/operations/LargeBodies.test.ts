@@ -69,7 +69,7 @@ const { port } = provider.address() as AddressInfo
 
 const watched = {
   models: "  any-chat: { workload: chat, targets: [{ provider: any }] }\n",
-  providers: () => `  any: { protocol: openai, baseUrl: "http://127.0.0.1:${port}/v1", redispatch: always }`,
+  providers: () => `  any: { protocol: openai, baseUrl: "http://127.0.0.1:${port}/v1", idempotent: true }`,
   services: ["rerank", "embeddings"],
   environment: {
     NODE_OPTIONS: `--import ${join(import.meta.dirname, "../../fixture/loop-watch/main.ts")}`,

@@ -64,7 +64,7 @@ providers:
     apiKey: "\${NOWHERE_KEY}"
   empty: { protocol: openai, baseUrl: "http://b/v1", apiKey: "\${EMPTY_KEY}" }
   gone: { protocol: openai, baseUrl: "http://b/v1", apiKey: "\${file:FOLDER/none}" }
-  unused: { protocol: local }
+  unused: { protocol: local, redispatch: neverSent }
   slow:
     protocol: local
     timeouts: { totalMs: 90000 }
@@ -88,13 +88,14 @@ models:
       "FILE:6 providers.unset.apiKey: warning: NOWHERE_KEY is not set here",
       "FILE:7 providers.empty.apiKey: warning: EMPTY_KEY is not set here",
       "FILE:8 providers.gone.apiKey: warning: FOLDER/none cannot be read here",
+      "FILE:9 providers.unused.redispatch: warning: is deprecated: write `idempotent: false` instead",
       "FILE:15 providers.slow.limits.requestsPerMinute: warning: can never apply: no request takes less than one of the " +
       "10 tokens per minute",
       "FILE:14 providers.slow.limits.concurrency: warning: can never apply: at 10 requests per minute and at most 2 " +
       "minutes each, there are never more than 20 at once",
       "FILE:9 providers.unused: warning: no model uses it",
-      "FILE:21 models.one.fallbacks[0]: warning: is never reached: every target of 'two' has been tried before it",
-      "FILE:23 models.one.fallbacks[2]: warning: is never reached: every target of 'four' has been tried before it",
+      "FILE:21 models.one.fallbacks[0]: warning: is never reached: every target of 'two' is tried before it",
+      "FILE:23 models.one.fallbacks[2]: warning: is never reached: every target of 'four' is tried before it",
       "FILE: 4 models, 6 providers"
     ])
     assert.strictEqual(code, 0)
@@ -163,7 +164,7 @@ models:
         code: 1,
         lines: [
           "FILE:4 models.one.targets[0].provider: there is no provider 'b'",
-          "FILE:5 models.two.fallbacks[0]: leads back: two → two"
+          "FILE:5 models.two.fallbacks[0]: forms a cycle: two → two"
         ]
       }
     )
@@ -184,6 +185,9 @@ models:
 
   it("says so where the file is not there", async () => {
     const { code, lines } = await checkFile(join(folder, "none.yaml"))
-    assert.deepStrictEqual([code, ...lines], [1, "FILE: cannot be read: is it a file, and may this user read it?"])
+    assert.deepStrictEqual([code, ...lines], [
+      1,
+      "FILE: cannot be read: check that it is a file and that this user may read it"
+    ])
   })
 })

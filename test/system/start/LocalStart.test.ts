@@ -290,7 +290,7 @@ describe("npm start", () => {
       title: "a catalogue that is not there",
       change: () => ({ GATEWAY_CONFIG: "/nowhere/gateway.yaml" }),
       says:
-        /^error: The catalogue \/nowhere\/gateway.yaml \(GATEWAY_CONFIG\) cannot be used: cannot be read: is it a file, and may this user read it\?$/
+        /^error: The catalogue \/nowhere\/gateway.yaml \(GATEWAY_CONFIG\) cannot be used: cannot be read: check that it is a file and that this user may read it$/
     },
     {
       title: "a catalogue that is not valid",

@@ -11,7 +11,7 @@ const claimed = (
   attempt: number,
   worker: string,
   awaits: boolean,
-  redispatch: Redispatch = "always"
+  redispatch: Redispatch = "idempotent"
 ): JobEvent => ({ event: "claimed", attempt, worker, redispatch, awaits })
 
 const events = {
@@ -20,7 +20,7 @@ const events = {
   "claimed, waiting": claimed(1, "a", true),
   "claimed by another": claimed(1, "b", false),
   "claimed for another attempt": claimed(2, "a", false),
-  "committed": claimed(1, "a", false, "neverSent"),
+  "committed": claimed(1, "a", false, "mayHaveBeenSent"),
   "flushed": { event: "flushed" },
   "overtaken": { event: "overtaken" },
   "workerLost": { event: "workerLost", announced: false },
@@ -36,9 +36,9 @@ const events = {
 const states = {
   "Queued": initial,
   "Published": { state: "Published", attempt: 1, losses: 0 },
-  "Claimed, repeatable": { state: "Claimed", attempt: 1, losses: 0, worker: "a", redispatch: "always" },
-  "Claimed, not yet sent": { state: "Claimed", attempt: 1, losses: 0, worker: "a", redispatch: "notYetSent" },
-  "Claimed, not repeatable": { state: "Claimed", attempt: 1, losses: 0, worker: "a", redispatch: "neverSent" },
+  "Claimed, repeatable": { state: "Claimed", attempt: 1, losses: 0, worker: "a", redispatch: "idempotent" },
+  "Claimed, not yet sent": { state: "Claimed", attempt: 1, losses: 0, worker: "a", redispatch: "unsent" },
+  "Claimed, not repeatable": { state: "Claimed", attempt: 1, losses: 0, worker: "a", redispatch: "mayHaveBeenSent" },
   "Streaming": { state: "Streaming", attempt: 1, losses: 0, worker: "a" },
   "Done": { state: "Done" },
   "Failed": { state: "Failed" },
@@ -85,10 +85,10 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "shutdown": "Failed, fail Unavailable"
   },
   "Published": {
-    "claimed": "Claimed 1 by a (always)",
-    "claimed, waiting": "Claimed 1 by a (always), go (always)",
-    "claimed by another": "Claimed 1 by b (always)",
-    "committed": "Claimed 1 by a (neverSent)",
+    "claimed": "Claimed 1 by a (idempotent)",
+    "claimed, waiting": "Claimed 1 by a (idempotent), go (idempotent)",
+    "claimed by another": "Claimed 1 by b (idempotent)",
+    "committed": "Claimed 1 by a (mayHaveBeenSent)",
     "claimed for another attempt": "Published 1, refuse",
     "overtaken": "Published 2, publish 2",
     "failed": "Failed, fail InternalError",
@@ -97,10 +97,10 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "shutdown": "Failed, fail Unavailable"
   },
   "Claimed, repeatable": {
-    "claimed, waiting": "Claimed 1 by a (always), go (always)",
-    "committed": "Claimed 1 by a (neverSent)",
-    "claimed by another": "Claimed 1 by a (always), refuse",
-    "claimed for another attempt": "Claimed 1 by a (always), refuse",
+    "claimed, waiting": "Claimed 1 by a (idempotent), go (idempotent)",
+    "committed": "Claimed 1 by a (mayHaveBeenSent)",
+    "claimed by another": "Claimed 1 by a (idempotent), refuse",
+    "claimed for another attempt": "Claimed 1 by a (idempotent), refuse",
     "flushed": "Streaming 1 by a",
     "workerLost": "Published 2, cancel 1 at a, restart, publish 2",
     "workerLost, announced": "Published 2, cancel 1 at a, restart, publish 2",
@@ -111,11 +111,11 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "shutdown": "Failed, cancel 1 at a, fail Unavailable"
   },
   "Claimed, not yet sent": {
-    "claimed": "Claimed 1 by a (always)",
-    "claimed, waiting": "Claimed 1 by a (always), go (always)",
-    "committed": "Claimed 1 by a (neverSent)",
-    "claimed by another": "Claimed 1 by a (notYetSent), refuse",
-    "claimed for another attempt": "Claimed 1 by a (notYetSent), refuse",
+    "claimed": "Claimed 1 by a (idempotent)",
+    "claimed, waiting": "Claimed 1 by a (idempotent), go (idempotent)",
+    "committed": "Claimed 1 by a (mayHaveBeenSent)",
+    "claimed by another": "Claimed 1 by a (unsent), refuse",
+    "claimed for another attempt": "Claimed 1 by a (unsent), refuse",
     "flushed": "Streaming 1 by a",
     "workerLost": "Published 2, cancel 1 at a, restart, publish 2",
     "workerLost, announced": "Published 2, cancel 1 at a, restart, publish 2",
@@ -126,9 +126,9 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "shutdown": "Failed, cancel 1 at a, fail Unavailable"
   },
   "Claimed, not repeatable": {
-    "claimed, waiting": "Claimed 1 by a (neverSent), go (neverSent)",
-    "claimed by another": "Claimed 1 by a (neverSent), refuse",
-    "claimed for another attempt": "Claimed 1 by a (neverSent), refuse",
+    "claimed, waiting": "Claimed 1 by a (mayHaveBeenSent), go (mayHaveBeenSent)",
+    "claimed by another": "Claimed 1 by a (mayHaveBeenSent), refuse",
+    "claimed for another attempt": "Claimed 1 by a (mayHaveBeenSent), refuse",
     "flushed": "Streaming 1 by a",
     "workerLost": "Failed, cancel 1 at a, fail WorkerLost",
     "workerLost, announced": "Failed, cancel 1 at a, fail WorkerLost",
@@ -182,7 +182,7 @@ describe.each(Object.entries(states))("%s", (name, state) => {
 it("gives up after the last attempt", () => {
   const waiting: JobState = { state: "Published", attempt: maxAttempts, losses: 0 }
   assert.deepStrictEqual(step(waiting, events.overtaken), { next: waiting, commands: [] })
-  const last: JobState = { state: "Claimed", attempt: maxAttempts, losses: 0, worker: "a", redispatch: "always" }
+  const last: JobState = { state: "Claimed", attempt: maxAttempts, losses: 0, worker: "a", redispatch: "idempotent" }
   assert.strictEqual(text(step(last, events.workerLost)), `Failed, cancel ${maxAttempts} at a, fail WorkerLost`)
   assert.strictEqual(text(step(last, events.frameLost)), `Failed, cancel ${maxAttempts} at a, fail AnswerLost`)
 })
@@ -209,7 +209,7 @@ describe("a job over which workers are lost", () => {
       "Failed, cancel 2 at b, fail PoisonJob"
     )
     assert.strictEqual(
-      text(after(...once, claimed(2, "b", true, "neverSent"), workerLost)),
+      text(after(...once, claimed(2, "b", true, "mayHaveBeenSent"), workerLost)),
       "Failed, cancel 2 at b, fail PoisonJob"
     )
   })
@@ -241,12 +241,12 @@ const Happening = Schema.Struct({
 })
 type Happening = typeof Happening.Type
 
-const cares: ReadonlyArray<Redispatch> = ["neverSent", "notYetSent"]
+const cares: ReadonlyArray<Redispatch> = ["mayHaveBeenSent", "unsent"]
 
 const eventOf = (state: JobState, { awaits, care, name, worker }: Happening): JobEvent => {
   if (name !== "claim" && name !== "stale claim") return events[name]
   const attempt = ("attempt" in state ? state.attempt : 1) - (name === "claim" ? 0 : 1)
-  return { event: "claimed", attempt, worker, redispatch: cares[care] ?? "always", awaits }
+  return { event: "claimed", attempt, worker, redispatch: cares[care] ?? "idempotent", awaits }
 }
 
 const walk = (happenings: ReadonlyArray<Happening>) => {
@@ -310,7 +310,7 @@ describe("in whatever order events come", () => {
     let sent = false
     for (const { commands, next } of walk(sequence)) {
       if (sent) assert.notInclude(commands.map(({ command }) => command), "publish")
-      sent ||= next.state === "Claimed" && next.redispatch === "neverSent"
+      sent ||= next.state === "Claimed" && next.redispatch === "mayHaveBeenSent"
     }
   }, options)
 

@@ -3,14 +3,8 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, FileSystem, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
-import {
-  Catalogue,
-  defaultBreaker,
-  defaultRetry,
-  load,
-  namesEngine,
-  parse
-} from "../../../shared/catalogue/Catalogue.ts"
+import { Catalogue, load, namesEngine, parse } from "../../../shared/catalogue/Catalogue.ts"
+import { defaultBreaker, defaultRetry, isIdempotent } from "../../../shared/catalogue/Provider.ts"
 
 const valid = `
 providers:
@@ -66,6 +60,27 @@ describe("a catalogue", () => {
       assert.deepStrictEqual(retry, { ...defaultRetry, times: 0 })
       assert.deepStrictEqual(breaker, { ...defaultBreaker, openMs: 5 })
       assert.deepStrictEqual(defaultRetry, { times: 2, baseMs: 250, maxMs: 5_000, budget: 0.15 })
+    }))
+
+  it.effect("says which providers are idempotent, also by the deprecated `redispatch`", () =>
+    Effect.gen(function*() {
+      const settings = [
+        ["openai", "", false],
+        ["openai", "idempotent: true", true],
+        ["openai", "idempotent: false", false],
+        ["openai", "redispatch: always", true],
+        ["openai", "redispatch: neverSent", false],
+        ["local", "", true],
+        ["local", "idempotent: false", false],
+        ["local", "redispatch: neverSent", false]
+      ] as const
+      for (const [protocol, setting, expected] of settings) {
+        const { providers } = yield* parse(
+          "gateway.yaml",
+          `{ providers: { a: { protocol: ${protocol}, baseUrl: "http://a/v1", ${setting} } }, models: {} }`
+        )
+        assert.strictEqual(isIdempotent(providers.get("a")!), expected, `${protocol} ${setting}`)
+      }
     }))
 
   it.effect("knows for which workloads it names a built-in engine", () =>
@@ -200,7 +215,12 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
   [
     "a breaker that can never open",
     () => change("protocol: openai,", "protocol: openai, breaker: { minimumCalls: 21 },"),
-    ":3 providers.paid.breaker.minimumCalls: 21 are more than the 20 calls that are looked back on"
+    ":3 providers.paid.breaker.minimumCalls: must be at most lastCalls, 20"
+  ],
+  [
+    "two settings for the same thing",
+    () => change("protocol: openai,", "protocol: openai, idempotent: true, redispatch: always,"),
+    ":3 providers.paid.redispatch: remove it: `idempotent` replaces it"
   ],
   [
     "a stickiness of another kind",
@@ -215,7 +235,7 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
   [
     "a fallback of another workload",
     () => change("chat, targets", "speech, targets").replace("pool: large-1", "fallbacks: [small]"),
-    ":9 models.large.fallbacks[0]: 'small' is of another workload, speech"
+    ":9 models.large.fallbacks[0]: 'small' must have the same workload, chat, not speech"
   ],
   [
     "fallbacks in a circle",
@@ -224,13 +244,13 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
         "pool: large-1",
         "fallbacks:\n      - small"
       ),
-    ":6 models.small.fallbacks[0]: leads back: small → large → small",
-    ":10 models.large.fallbacks[0]: leads back: large → small → large"
+    ":6 models.small.fallbacks[0]: forms a cycle: small → large → small",
+    ":10 models.large.fallbacks[0]: forms a cycle: large → small → large"
   ],
   [
     "a fallback to itself",
     () => change("pool: large-1", "fallbacks: [large]"),
-    ":9 models.large.fallbacks[0]: leads back: large → large"
+    ":9 models.large.fallbacks[0]: forms a cycle: large → large"
   ]
 ]
 
@@ -313,7 +333,7 @@ describe("a change of the file", () => {
       const { current, edit, log, looks, models, remove, until } = yield* following
       const before = current()
       yield* remove
-      yield* until("cannot be read: is it a file, and may this user read it?")
+      yield* until("cannot be read: check that it is a file and that this user may read it")
       yield* looks(50)
       assert.strictEqual(current(), before)
       yield* edit(change("small:", "tiny:"))
@@ -342,5 +362,8 @@ it.effect("a process does not start with a catalogue that it cannot use", () =>
     yield* files.writeFileString(file, "models: {}")
     assert.strictEqual((yield* start).message, `${file}:1 providers: is required`)
     yield* files.remove(file)
-    assert.strictEqual((yield* start).message, `${file}: cannot be read: is it a file, and may this user read it?`)
+    assert.strictEqual(
+      (yield* start).message,
+      `${file}: cannot be read: check that it is a file and that this user may read it`
+    )
   }).pipe(Effect.provide(NodeFileSystem.layer)))

@@ -70,7 +70,8 @@ describe("a catalogue", () => {
           { apiKey: { value: secret } },
           { baseUrl: secret },
           { baseUrl: `https://user:${secret}@api.example.com` },
-          { redispatch: secret, apiKey: secret }
+          { redispatch: secret, apiKey: secret },
+          { idempotent: secret, apiKey: secret }
         ]
       ) {
         const error = yield* Effect.flip(Catalogue.parse("gateway.yaml", catalogueOf(provider)))

@@ -49,7 +49,7 @@ describe("the models of a catalogue", () => {
       [
         "a fallback of another workload",
         "models: { m: { workload: chat, fallbacks: [n] }, n: { workload: speech } }",
-        ":1 models.m.fallbacks[0]: 'n' is of another workload, speech"
+        ":1 models.m.fallbacks[0]: 'n' must have the same workload, chat, not speech"
       ]
     ] as const
   )("are refused where there is %s", ([_, text, message]) =>

@@ -1,7 +1,7 @@
 /** Providers from AI SDK packages. The gateway includes none: it loads a package on the first call to it. */
 import { Effect, Equal, Option, Predicate, Redacted } from "effect"
 import * as undici from "undici"
-import type { Provider } from "../../../catalogue/Catalogue.ts"
+import type { Provider } from "../../../catalogue/Provider.ts"
 import * as SecretReference from "../../../catalogue/SecretReference.ts"
 import { InternalError, type JobError, ProviderFailed } from "../../../contract/JobError.ts"
 import * as Endpoint from "../../transport/Endpoint.ts"

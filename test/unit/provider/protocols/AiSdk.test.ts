@@ -1,7 +1,7 @@
 /** The ai-sdk protocol with real packages of the AI SDK, pointed at servers of this process. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import type { Provider } from "../../../../shared/catalogue/Catalogue.ts"
+import type { Provider } from "../../../../shared/catalogue/Provider.ts"
 import { audioSpeech } from "../../../../shared/contract/operations/AudioSpeech.ts"
 import { chatCompletions } from "../../../../shared/contract/operations/ChatCompletions.ts"
 import { embeddings } from "../../../../shared/contract/operations/Embeddings.ts"

@@ -1,7 +1,7 @@
 /** Chat through packages of the AI SDK: clients of every dialect, packages for providers of another. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import type { Provider } from "../../../../shared/catalogue/Catalogue.ts"
+import type { Provider } from "../../../../shared/catalogue/Provider.ts"
 import { chatCompletions } from "../../../../shared/contract/operations/ChatCompletions.ts"
 import { completions } from "../../../../shared/contract/operations/Completions.ts"
 import { generateContent } from "../../../../shared/contract/operations/GenerateContent.ts"

@@ -1,7 +1,7 @@
 /** The cohere protocol against a server that answers as Cohere, Jina and vLLM do. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Provider } from "../../../../shared/catalogue/Catalogue.ts"
+import type { Provider } from "../../../../shared/catalogue/Provider.ts"
 import { embeddings, engineEmbeddings } from "../../../../shared/contract/operations/Embeddings.ts"
 import type { JobError } from "../../../../shared/contract/JobError.ts"
 import type { Operation } from "../../../../shared/contract/Operation.ts"

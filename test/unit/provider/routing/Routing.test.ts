@@ -9,7 +9,7 @@ providers:
   a: { protocol: local, breaker: { enabled: false }, limits: { adaptive: false } }
   b: { protocol: local, breaker: { enabled: false }, limits: { adaptive: false } }
   c: { protocol: local, breaker: { enabled: false }, limits: { adaptive: false } }
-  paid: { protocol: local, redispatch: neverSent }
+  paid: { protocol: local, idempotent: false }
 models:
   single: { workload: chat, targets: [{ provider: a, model: m }] }
   pair: { workload: chat, targets: [{ provider: a, model: m, priority: 0 }, { provider: b, model: m, priority: 1 }] }
@@ -110,13 +110,8 @@ describe("a request goes", () => {
 
   it.effect("to no second worker where any of its providers may have to be paid twice", () =>
     Effect.gen(function*() {
-      const { redispatch } = yield* Scripted.make(catalogue)
-      assert.deepStrictEqual(["falling", "costly", "paying", "none"].map(redispatch), [
-        "always",
-        "neverSent",
-        "neverSent",
-        "neverSent"
-      ])
+      const { isIdempotent } = yield* Scripted.make(catalogue)
+      assert.deepStrictEqual(["falling", "costly", "paying", "none"].map(isIdempotent), [true, false, false, false])
     }))
 })
 

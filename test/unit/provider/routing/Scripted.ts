@@ -113,8 +113,8 @@ export class Scripted {
     return this.received.splice(0).map(({ name }) => name)
   }
 
-  get redispatch(): Providers["Service"]["redispatch"] {
-    return this.#providers!.redispatch
+  get isIdempotent(): Providers["Service"]["isIdempotent"] {
+    return this.#providers!.isIdempotent
   }
 
   request(

@@ -1,0 +1,117 @@
+/** A provider in the catalogue: how workers reach it, and its timeouts, limits, retries and circuit breaker. */
+import { Effect, Schema } from "effect"
+import { atLeast, between, integer } from "../contract/Fields.ts"
+import * as SecretReference from "./SecretReference.ts"
+
+/** The keys of `shared/provider/protocols/protocols.ts`. */
+export const protocols = ["ai-sdk", "anthropic", "cohere", "dashscope", "gemini", "local", "openai"] as const
+
+/** Milliseconds. */
+const Millis = atLeast(1)
+
+const Timeouts = Schema.Struct({
+  /** From the request to the first byte of the answer. Default 120,000. */
+  firstByteMs: Schema.optionalKey(Millis),
+  /** Between two chunks of the answer. Default 60,000. */
+  idleMs: Schema.optionalKey(Millis),
+  /** For the whole answer. Default 600,000. */
+  totalMs: Schema.optionalKey(Millis)
+})
+
+const upTo = (maximum: number) => integer(1, maximum)
+const Share = between(0, 1)
+
+/** The provider's limits, shared by all workers. A missing one is unlimited. */
+const Limits = Schema.Struct({
+  /** Concurrent calls, 1 to 100,000. A video counts as one until it is complete. */
+  concurrency: Schema.optionalKey(upTo(100_000)),
+  /** Calls started within any 60 seconds, 1 to 100,000,000. */
+  requestsPerMinute: Schema.optionalKey(upTo(100_000_000)),
+  /** Tokens of requests and answers within any 60 seconds, 1 to 1,000,000,000,000. */
+  tokensPerMinute: Schema.optionalKey(upTo(1_000_000_000_000)),
+  /**
+   * Whether a 429 makes the worker hold its other requests for this model for the provider's `retry-after`, and then limit
+   * them to the rate that the provider accepted. Default true.
+   */
+  adaptive: Schema.optionalKey(Schema.Boolean)
+})
+
+/** Retries of calls that failed with a transient error before any of the answer was sent to the client. */
+const Retry = Schema.Struct({
+  /** Retries of a request at this provider, once every other target has failed. 0 to 5, default 2. */
+  times: integer(0, 5).pipe(
+    Schema.withDecodingDefaultKey(Effect.succeed(2))
+  ),
+  /** The pause before the first retry in milliseconds; each further pause doubles, with a jitter of a fifth. Default 250. */
+  baseMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(250))),
+  /** The longest pause in milliseconds, without the provider's own `retry-after`. Default 5,000. */
+  maxMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(5_000))),
+  /** The share of all requests to this provider that may be retried, 0 to 1. Default 0.15. */
+  budget: Share.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0.15)))
+})
+export type Retry = typeof Retry.Type
+
+/** Circuit breaker per model at this provider. Each worker has its own. */
+const Breaker = Schema.Struct({
+  /** Default true. */
+  enabled: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true))),
+  /** The share of failures among the last calls that opens the circuit, above 0 to 1. Default 0.5. */
+  failureRate: Share.check(Schema.isGreaterThan(0)).pipe(Schema.withDecodingDefaultKey(Effect.succeed(0.5))),
+  /** How many of the last calls count, 1 to 10,000. Default 20. */
+  lastCalls: upTo(10_000).pipe(Schema.withDecodingDefaultKey(Effect.succeed(20))),
+  /** The calls needed before the circuit can open, 1 to `lastCalls`. Default 5. */
+  minimumCalls: upTo(10_000).pipe(Schema.withDecodingDefaultKey(Effect.succeed(5))),
+  /** How long the circuit first stays open, in milliseconds; doubled after each failed probe. Default 1,000. */
+  openMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(1_000))),
+  /** The longest time that it stays open, in milliseconds. Default 60,000. */
+  maxOpenMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(60_000)))
+})
+export type Breaker = typeof Breaker.Type
+
+/** For providers without settings of their own. */
+export const defaultTimeouts = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 600_000 }
+export const defaultRetry = Schema.decodeSync(Retry)({})
+export const defaultBreaker = Schema.decodeSync(Breaker)({})
+
+/** The pattern alone would accept invalid URLs, such as one with a port above 65535. */
+const isBaseUrl = (text: string): boolean => {
+  const url = /^https?:\/\/[^\s?#]+$/.test(text) ? URL.parse(text) : null
+  return url !== null && url.username === "" && url.password === ""
+}
+
+export const Provider = Schema.Struct({
+  protocol: Schema.Literals(protocols),
+  /**
+   * The API's base URL, as the official clients take it: it ends in `/v1` with `protocol: openai` and in `/v1beta` with
+   * `gemini`; with `anthropic` it has no version.
+   */
+  baseUrl: Schema.optionalKey(
+    Schema.String.check(
+      Schema.makeFilter(isBaseUrl, { expected: "an http(s) URL without user name, password or query" })
+    )
+  ),
+  /** A reference to the key: `${NAME}`, an environment variable of the workers, or `${file:/path}`. Never the key itself. */
+  apiKey: Schema.optionalKey(
+    Schema.String.check(
+      Schema.makeFilter((text) => SecretReference.parse(text) !== undefined, { expected: SecretReference.expected })
+    )
+  ),
+  /**
+   * Whether a request may be sent again if its worker is lost after sending it, because a second call costs nothing. Default:
+   * true for `local`, false for every other protocol.
+   */
+  idempotent: Schema.optionalKey(Schema.Boolean),
+  /** Deprecated: `always` is `idempotent: true`, `neverSent` is `idempotent: false`. Removed in the next minor version. */
+  redispatch: Schema.optionalKey(Schema.Literals(["always", "neverSent"])),
+  timeouts: Schema.optionalKey(Timeouts),
+  limits: Schema.optionalKey(Limits),
+  retry: Schema.optionalKey(Retry),
+  breaker: Schema.optionalKey(Breaker),
+  /** Options of the protocol or of the local engine. */
+  options: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
+})
+export type Provider = typeof Provider.Type
+
+/** Whether a call to this provider may be made twice. */
+export const isIdempotent = ({ idempotent, protocol, redispatch }: Provider): boolean =>
+  idempotent ?? (redispatch === undefined ? protocol === "local" : redispatch === "always")
