@@ -1,22 +1,22 @@
 /**
- * Lint rules that hold the architecture together: which folder ("room") may import which, that no two folders import each
- * other, and that no folder grows beyond fifteen source files.
+ * Lint rules of the architecture: which folder ("room") may import which, no two folders import each other, and a folder holds
+ * at most fifteen source files.
  *
- * `test/system/ImportRules.test.ts` has a violation of every rule.
+ * `test/system/project/ImportRules.test.ts` violates every rule.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 
 interface Room {
-  /** Other rooms that its files may import, with everything below them. A room may always import itself. */
+  /** Rooms that its files may import, with their subfolders. A room may always import itself. */
   readonly rooms: ReadonlyArray<string>
   /** Packages that its files may not import. */
   readonly packages?: RegExp
-  /** The reason, which the message gives. */
+  /** The reason, for the message. */
   readonly why: string
 }
 
-/** Only shared/nats and shared/bus talk to NATS, so that its protocol can be read and changed in one place. */
+/** Only shared/nats and shared/bus use the NATS client, to keep the protocol in one place. */
 const natsClient = /^@nats-io\//
 const allButEffect = /^(?!effect(\/|$))/
 const notInBrowser = /^(node:|@nats-io\/|@effect\/platform-node)/
@@ -25,7 +25,7 @@ const shared = (name: string): string => `shared/${name}`
 const base = ["contract", "telemetry", "bounds"].map(shared)
 const bus = [...base, "shared/nats", "shared/bus"]
 
-/** The rooms of shared/provider from the bottom to the top: each may import those before it. */
+/** The layers of shared/provider from bottom to top: each may import those before it. */
 const providerRooms = ["json", "transport", "call", "dialects", "exchange", "protocols", "routing"]
 
 const providers = Object.fromEntries(providerRooms.map((name, at): [string, Room] => [
@@ -38,9 +38,9 @@ const providers = Object.fromEntries(providerRooms.map((name, at): [string, Room
 ]))
 
 const service = (rooms: ReadonlyArray<string>, why: string): Room => ({ rooms, packages: natsClient, why })
-const anyService = service(["shared"], "a service imports shared and itself, no other service")
+const anyService = service(["shared", "package.json"], "a service imports shared and itself, no other service")
 
-/** The most specific room that holds a file decides. */
+/** The innermost room of a file applies. */
 const rooms: Readonly<Record<string, Room>> = {
   "shared/contract": { rooms: [], packages: allButEffect, why: "the API is schemas: it imports nothing but effect" },
   "shared/telemetry": { rooms: [], packages: allButEffect, why: "names and exporters import nothing but effect" },
@@ -97,7 +97,7 @@ const isWithin = (path: string, room: string): boolean => path === room || path.
 const roomOf = (folder: string): readonly [name: string, room: Room] | undefined => {
   for (let name = folder; name !== "."; name = dirname(name)) {
     const room = rooms[name]
-    // each service is a room of its own, by one entry for all
+    // one entry stands for all services, each a room of its own
     if (room === anyService) return [folder.split("/").slice(0, 2).join("/"), room]
     if (room !== undefined) return [name, room]
   }
@@ -106,7 +106,7 @@ const roomOf = (folder: string): readonly [name: string, room: Room] | undefined
 
 const mostFiles = 15
 const isSource = (name: string): boolean => /\.(ts|tsx|js)$/.test(name)
-/** None in a folder that does not exist: an import from there is the compiler's to report. */
+/** Empty if the folder does not exist: the compiler reports that import. */
 const sourcesIn = (folder: string): ReadonlyArray<string> =>
   existsSync(folder) ? readdirSync(folder).filter(isSource).toSorted() : []
 

@@ -3,6 +3,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
+import packageJson from "../../package.json" with { type: "json" }
 import { ServiceName } from "../../shared/telemetry/ServiceName.ts"
 import * as CatalogueCommands from "./CatalogueCommands.ts"
 import * as KeyCommands from "./KeyCommands.ts"
@@ -23,7 +24,7 @@ const admin = Command.make("admin").pipe(
   ])
 )
 
-Command.run(admin, { version: "0.1.0" }).pipe(
+Command.run(admin, { version: packageJson.version }).pipe(
   failPlainly,
   Effect.provide(NodeServices.layer),
   Effect.provideService(ServiceName, "admin"),

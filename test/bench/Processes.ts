@@ -2,6 +2,7 @@
  * The processes of a benchmark: each listens on a port of its own, writes its log into a file, is stopped when the
  * scope closes, and can be asked for the CPU time it has used.
  */
+import { nodeFlags } from "../../shared/process/NodeFlags.ts"
 import type { Duration, PlatformError } from "effect"
 import { Effect, FileSystem, Path, Schedule, Schema } from "effect"
 import type { HttpClientRequest } from "effect/http"
@@ -57,7 +58,7 @@ export const start = Effect.fn("Processes.start")(function*(
   return { pid: handle.pid, exitCode: handle.exitCode, log } satisfies Running
 })
 
-/** Starts a file on the Node of this process the way production does. */
+/** Starts a file on the Node of this process. */
 export const startNode = (
   logs: string,
   name: string,
@@ -65,6 +66,10 @@ export const startNode = (
   env: Record<string, string>,
   words: ReadonlyArray<string> = []
 ) => start(logs, name, [process.execPath, file, ...words], { NODE_ENV: "production", ...env })
+
+/** Starts a service of the gateway the way production does. */
+export const startService = (logs: string, name: string, service: string, env: Record<string, string>) =>
+  start(logs, name, [process.execPath, ...nodeFlags, `services/${service}/main.ts`], { NODE_ENV: "production", ...env })
 
 /** Waits, 30 s at most, until the request is answered with 200; fails at once where the program ends. */
 export const answers = Effect.fn("Processes.answers")(function*(

@@ -8,7 +8,7 @@ import type { Workload } from "../../shared/contract/Operation.ts"
 import { ControlNats } from "../../shared/nats/Nats.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
 import type { Running } from "./Processes.ts"
-import { answers, freePort, start, startNode } from "./Processes.ts"
+import { answers, freePort, start, startNode, startService } from "./Processes.ts"
 import type { Row, StackName } from "./Rows.ts"
 import { rows } from "./Rows.ts"
 
@@ -196,7 +196,7 @@ const startWorker = Effect.fn("Stacks.startWorker")(function*(
   env: Record<string, string>
 ) {
   const port = yield* freePort
-  const worker = yield* startNode(logs, name, `services/${workload}/main.ts`, { ...env, HEALTH_PORT: `${port}` })
+  const worker = yield* startService(logs, name, workload, { ...env, HEALTH_PORT: `${port}` })
   yield* isReady(worker, port)
   return worker.pid
 })
@@ -227,7 +227,7 @@ export const startGateway = Effect.fn("Stacks.startGateway")(function*(
     collectors.push(collector.pid)
   }
   const healthPort = yield* freePort
-  const ingress = yield* startNode(ground.logs, `${name}-ingress`, "services/ingress/main.ts", {
+  const ingress = yield* startService(ground.logs, `${name}-ingress`, "ingress", {
     ...env,
     PORT: `${port}`,
     HEALTH_PORT: `${healthPort}`

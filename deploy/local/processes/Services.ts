@@ -5,6 +5,7 @@ import type { Snapshot } from "../../../shared/catalogue/Catalogue.ts"
 import * as Environment from "./Environment.ts"
 import { freePort } from "../settings/Ports.ts"
 import { Settings } from "../settings/Settings.ts"
+import { nodeFlags } from "../../../shared/process/NodeFlags.ts"
 import { makeTracing } from "./Tracing.ts"
 import { consoleService } from "./WebApp.ts"
 import { Supervisor } from "./Supervisor.ts"
@@ -60,7 +61,7 @@ export const startServices = Effect.fn("Services.start")(function*(shared: Share
       const healthPort = yield* freePort()
       return {
         command: process.execPath,
-        args: [path.join(services, name, "main.ts")],
+        args: [...nodeFlags, path.join(services, name, "main.ts")],
         environment: {
           ...Environment.ofService(name, snapshot, process.env),
           PORT: port === undefined ? undefined : String(port),

@@ -12,7 +12,7 @@ import { Console, Duration, Effect, FileSystem, Layer, Path, Schedule } from "ef
 import { HttpClientRequest } from "effect/http"
 import { median } from "../Median.ts"
 import type { Running } from "../Processes.ts"
-import { answers, BenchFailed, cpuMicros, freePort, start, startNode } from "../Processes.ts"
+import { answers, BenchFailed, cpuMicros, freePort, start, startService } from "../Processes.ts"
 import { machine, publish, table } from "../Results.ts"
 import { settings } from "../Settings.ts"
 import { makeLogs, startNats } from "../Stacks.ts"
@@ -50,7 +50,7 @@ const npmStart = Effect.fn("startup.npmStart")(function*(logs: string) {
 const service = Effect.fn("startup.service")(function*(logs: string, natsUrl: string, name: string) {
   const port = `${yield* freePort}`
   const healthPort = `${yield* freePort}`
-  const program = yield* startNode(logs, name, `services/${name}/main.ts`, {
+  const program = yield* startService(logs, name, name, {
     NATS_URL: natsUrl,
     GATEWAY_CONFIG: "deploy/local/gateway.yaml",
     GATEWAY_SECRET: "only for this measurement, on this machine",

@@ -4,6 +4,7 @@ import { Copy, DockerfileParser } from "dockerfile-ast"
 import { validate } from "dockerfile-utils"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { nodeFlags } from "../../../shared/process/NodeFlags.ts"
 
 const project = join(import.meta.dirname, "../../..")
 const text = readFileSync(join(project, "deploy/Dockerfile"), "utf8")
@@ -22,6 +23,11 @@ describe("the Dockerfile", () => {
     )
     const stages = bases.flatMap((base) => / AS (\S+)$/.exec(base)?.[1] ?? [])
     for (const base of bases) assert.include(["${NODE_IMAGE}", ...stages], base.replace(/ AS .*$/, ""))
+  })
+
+  it("starts services with the options of Node that they need", () => {
+    const entryPoint = instructions.find((one) => one.getInstruction() === "ENTRYPOINT")?.getArgumentsContent()
+    assert.include(entryPoint, `exec node ${nodeFlags.join(" ")} `)
   })
 
   it("copies from the project only what .dockerignore lets through", () => {
