@@ -1,4 +1,4 @@
-/** What a program says that cannot start or go on: what is wrong with what, without the names of classes and without traces. */
+/** One-line messages for errors that end a program: what is wrong and what to do, without class names or stack traces. */
 import { Config, Option, PlatformError, Predicate, Schema } from "effect"
 import { HttpServerError } from "effect/http"
 import * as Mistake from "../contract/Mistake.ts"
@@ -10,25 +10,27 @@ export const complaint = (error: unknown): string => {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** A variable has but a name, and its value may be a secret. */
+/** Without the value, which may be a secret. */
 const ofEnvironment = ({ cause }: Config.ConfigError): string =>
   Schema.isSchemaError(cause)
     ? Mistake.all(cause.issue, undefined).map(({ message, path }) => `${path.join("_")} ${message}`).join("; ")
     : cause.message
 
-/** What Node says of an address at which it cannot listen. */
-const Refusal = Schema.Struct({
+const ListenError = Schema.Struct({
   code: Schema.String,
   address: Schema.optionalKey(Schema.String),
   port: Schema.optionalKey(Schema.Int),
   hostname: Schema.optionalKey(Schema.String)
 })
-type Refusal = typeof Refusal.Type
-const decodeRefusal = Schema.decodeUnknownOption(Refusal)
+type ListenError = typeof ListenError.Type
+const decodeListenError = Schema.decodeUnknownOption(ListenError)
 
-/** Every service reads `HEALTH_PORT` and `HEALTH_HOST`; the ingress and the console read `PORT` and `HOST`, too. */
+/** Every service reads `HEALTH_PORT` and `HEALTH_HOST`; ingress and console also read `PORT` and `HOST`. */
 const ofListening = (cause: unknown): string => {
-  const { address, code = "", hostname, port } = Option.getOrElse(decodeRefusal(cause), (): Partial<Refusal> => ({}))
+  const { address, code = "", hostname, port } = Option.getOrElse(
+    decodeListenError(cause),
+    (): Partial<ListenError> => ({})
+  )
   const where = `cannot listen at ${hostname ?? address}${port === undefined ? "" : `:${port}`}`
   switch (code) {
     case "EADDRINUSE":
@@ -54,6 +56,6 @@ const ofFile = ({ message, reason }: PlatformError.PlatformError): string => {
   }
 }
 
-/** The system's own name of what went wrong. */
+/** The system's error code. */
 const codeOf = (cause: unknown): string =>
   Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? ` (${cause.code})` : ""

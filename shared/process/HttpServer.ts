@@ -1,7 +1,6 @@
 /**
- * The HTTP server of every service: takes no protocol upgrades, and rejects requests whose head two readers could understand
- * differently. A load balancer or proxy in front of the gateway decides by the same bytes where a request goes and where it
- * ends; where the two disagree, an attacker smuggles a request into another client's connection.
+ * The HTTP server of every service. It accepts no protocol upgrades, and rejects ambiguous request heads: if a proxy in front of
+ * the gateway read one differently, an attacker could smuggle a request into another client's connection.
  */
 import {
   createServer,
@@ -15,7 +14,7 @@ import type { Duplex } from "node:stream"
 import { closeIdle } from "./Connections.ts"
 import { mistakeOf } from "./RequestHead.ts"
 
-/** Why a request is rejected: one sentence for the client. */
+/** Why a request is rejected, in one sentence for the client. */
 export interface Rejection {
   readonly status: 400 | 417
   readonly message: string
@@ -28,18 +27,18 @@ export interface RejectionAnswer {
 }
 
 export interface Options extends Omit<ServerOptions, "requireHostHeader" | "shouldUpgradeCallback"> {
-  /** What to answer to a rejected request. Default: the message as text. */
+  /** Makes the answer to a rejected request. Default: the message as text. */
   readonly answerRejected?: (rejection: Rejection) => RejectionAnswer
   /**
-   * Which requests may leave HTTP for another protocol. RFC 9110 lets a server ignore any `Upgrade`: it then serves the
-   * HTTP/1.1 request that carries the header, with its body. Default: none.
+   * Which requests may upgrade to another protocol. The server ignores other `Upgrade` headers, as RFC 9110 allows, and serves the
+   * request with its body. Default: none.
    */
   readonly mayUpgrade?: (request: IncomingMessage) => boolean
 }
 
 /**
- * How long a rejected client may go on sending, in milliseconds. Closing a connection that still has bytes to read would reset
- * it, and the client might never see why.
+ * How long a rejected client may continue to send, in milliseconds. Closing a connection with unread bytes resets it, so that the
+ * client might miss the answer.
  */
 export const lingerMs = 1_000
 
@@ -56,10 +55,10 @@ const rejectionOf = (request: IncomingMessage, isUnmetExpectation: boolean): Rej
   return isUnmetExpectation ? expectationFailed : undefined
 }
 
-/** The events by which Node hands over a request. */
+/** Node's events for a new request. */
 const requestEvents: ReadonlySet<string> = new Set(["request", "checkContinue", "checkExpectation"])
 
-/** Answers at once, and closes the connection when the client has sent its request or has had time to read the answer. */
+/** Answers at once, and closes the connection at the end of the request or after `lingerMs`. */
 const answer = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -77,8 +76,8 @@ const answer = (
 }
 
 /**
- * Hands a request to the server's listeners, whenever they were added, only if its head is unambiguous. Takes no further
- * request from a connection of which it no longer knows where the next one begins.
+ * Passes only requests with an unambiguous head to the server's listeners. Takes no further request from a connection once the
+ * start of the next one is uncertain.
  */
 const guard = <S extends Server>(
   server: S,
@@ -89,7 +88,7 @@ const guard = <S extends Server>(
   const ended = new WeakSet<Duplex>()
   const emit: (event: string, ...parts: Array<unknown>) => boolean = server.emit.bind(server)
   const emitAccepted = (event: string, ...parts: Array<unknown>): boolean => {
-    // whatever else the client sends, it has its answer
+    // the client already has its answer
     if (event === "clientError" && rejected.has(parts[1] as Duplex)) return true
     if (!requestEvents.has(event)) return emit(event, ...parts)
     const [request, response] = parts as [IncomingMessage, ServerResponse]
@@ -108,16 +107,16 @@ const guard = <S extends Server>(
     }
     return emit(event, ...parts)
   }
-  // Node asks only if there is a listener, and else sends a bare 417
+  // without a listener Node sends a bare 417
   return Object.assign(server.on("checkExpectation", () => {}), { emit: emitAccepted })
 }
 
 export const make = ({ answerRejected = asText, mayUpgrade = () => false, ...options }: Options = {}): Server => {
-  // Node's parser drops what has arrived behind such a request: the next bytes may begin in the middle of another
+  // Node's parser drops bytes received after such a request: the next ones may start in the middle of another
   const ignored = new WeakSet<IncomingMessage>()
   const server = createServer({
     ...options,
-    // a missing Host is rejected like any other mistake, where Node would send a bare status line
+    // for a missing Host Node would send a bare status line
     requireHostHeader: false,
     shouldUpgradeCallback: (request) => {
       const isUpgrade = mayUpgrade(request)

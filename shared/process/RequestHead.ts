@@ -1,10 +1,10 @@
-/** Finds what is ambiguous or invalid in the head of a request, though Node's parser accepts it. */
+/** Finds ambiguous or invalid request heads that Node's parser accepts. */
 import type { IncomingMessage } from "node:http"
 
-/** A host name or address, and perhaps a port. */
+/** A host name or address with an optional port. */
 const hostPattern = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i
 
-/** One sentence for the client; `undefined` if the head is fine. */
+/** One sentence for the client; `undefined` if the head is valid. */
 export const mistakeOf = ({ headers, httpVersion, rawHeaders, url = "" }: IncomingMessage): string | undefined => {
   if (httpVersion !== "1.1" && httpVersion !== "1.0") return `HTTP/${httpVersion} is not supported: use HTTP/1.1`
   return mistakeInHosts(countOf(rawHeaders, "host"), headers.host, httpVersion) ??
@@ -19,7 +19,7 @@ const mistakeInHosts = (count: number, host: string | undefined, httpVersion: st
   return hostPattern.test(host) ? undefined : "The Host header must be a host name or address with an optional port"
 }
 
-/** A target in absolute form names a host as well: a proxy may have chosen by either of the two. */
+/** A target in absolute form also names a host, and a proxy may have routed by either. */
 const mistakeInTarget = (target: string, host: string | undefined): string | undefined => {
   if (target.startsWith("/") || target === "*") return undefined
   const authority = /^https?:\/\/([^/?#]*)/i.exec(target)?.[1]?.toLowerCase()
@@ -36,7 +36,7 @@ const mistakeInEncoding = (encoding: string | undefined, httpVersion: string): s
     : "The Transfer-Encoding header must be 'chunked': no other coding is supported"
 }
 
-/** How often a header is there. Node keeps only the first Host among the parsed headers. */
+/** Counts a header. Node's parsed headers keep only the first Host. */
 const countOf = (rawHeaders: ReadonlyArray<string>, header: string): number => {
   let count = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {

@@ -1,4 +1,4 @@
-/** A whole worker process but for the engines that its workload brings. */
+/** A worker process, except for the built-in engines of its workload. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Layer } from "effect"
 import { JobServer } from "../bus/worker/JobServer.ts"
@@ -26,10 +26,10 @@ const readiness = Layer.effectDiscard(Effect.gen(function*() {
   yield* (yield* HealthServer).report(isReady)
 }))
 
-/** Limits of providers hold over all workers of all workloads. */
+/** Limits of providers, shared by all workers of all workloads. */
 const sharedLimits = Layer.effect(SharedLimits, Limits).pipe(Layer.provide(Limits.layerProviders))
 
-/** What calls to providers are made with. */
+/** Dependencies of calls to providers. */
 export const tools = Layer.mergeAll(
   Upstream.layer,
   GuardedFetch.layer,
@@ -37,7 +37,7 @@ export const tools = Layer.mergeAll(
   sharedLimits
 )
 
-/** What providers can do is what this worker does, with requests that were prepared for them. */
+/** Prepares a request, then sends it to the providers. */
 const performer = (workload: Workload) =>
   Layer.effect(
     Performer,
@@ -55,7 +55,7 @@ const performer = (workload: Workload) =>
     })
   )
 
-/** The process of any worker: its health, the bus and the catalogue around it. */
+/** Adds health, NATS and the catalogue to a worker. */
 export const around = <E>(worker: Layer.Layer<Worker, E, Nats | Catalogue | Presence>) =>
   readiness.pipe(
     Layer.provide(worker),
@@ -65,16 +65,16 @@ export const around = <E>(worker: Layer.Layer<Worker, E, Nats | Catalogue | Pres
     Layer.provide([HealthServer.layer(8081), NodeFileSystem.layer])
   )
 
-/** A worker whose jobs are answered. */
+/** A worker whose jobs get an answer, unlike tasks. */
 export const layer = <E>(options: {
   readonly workload: Workload
-  /** Jobs at once unless `WORKER_SLOTS` says otherwise. */
+  /** Concurrent jobs, unless `WORKER_SLOTS` is set. */
   readonly slots: number
   /** The built-in engines of this workload. */
   readonly engines: Layer.Layer<LocalEngines, E, Nats | GuardedFetch | ResultStore>
-  /** What is done to requests before a provider sees them. Default: nothing. */
+  /** Changes requests before they are sent to a provider. Default: nothing. */
   readonly preparation?: Layer.Layer<Preparation, E, Nats>
-  /** Where results are kept for clients that want an address. Default: nowhere. */
+  /** Stores results for clients that ask for a URL. Default: none. */
   readonly results?: Layer.Layer<ResultStore, E, Nats>
 }) =>
   around(

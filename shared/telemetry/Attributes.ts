@@ -1,5 +1,5 @@
 /**
- * The names of span attributes, in one place: OpenTelemetry's conventions for GenAI are still moving.
+ * Span attributes. Their names are in one place because OpenTelemetry's GenAI conventions still change.
  *
  * Never prompts, outputs or keys.
  */
@@ -35,16 +35,16 @@ export const name = {
   bodySize: "messaging.message.body.size",
   errorType: "error.type",
   requestId: "gateway.request.id",
-  /** Our own name of the operation: GenAI's says less. */
+  /** The gateway's operation, more specific than GenAI's. */
   gatewayOperation: "gateway.operation",
   tenant: "gateway.tenant",
   cancelled: "gateway.cancelled",
-  /** The answer had begun, and could not be brought to its end. */
+  /** The answer failed after it had started. */
   broken: "gateway.answer.broken",
   jobAttempt: "gateway.job.attempt",
   delivery: "gateway.job.delivery",
   attempt: "gateway.provider.attempt",
-  /** Why a call was made: `first`, `retry` of one that failed, or `fallback` from another provider. */
+  /** `first`, `retry` after a failed call, or `fallback` from another provider. */
   reason: "gateway.provider.reason",
   step: "gateway.provider.step",
   failure: "gateway.provider.failure",
@@ -52,7 +52,7 @@ export const name = {
   queueMs: "gateway.queue.duration_ms"
 } as const
 
-/** Those that are another in every request, or whatever a client makes them. */
+/** Attributes with unbounded values: different in every request, or chosen by clients. */
 export const individual: ReadonlySet<string> = new Set([
   name.requestId,
   name.messageId,
@@ -62,7 +62,7 @@ export const individual: ReadonlySet<string> = new Set([
   name.userAgent
 ])
 
-/** What GenAI calls our operations, where it knows them. */
+/** GenAI's names of our operations, if it has one. */
 const genAiOperations: ReadonlyMap<string, string> = new Map([
   ["chat.completions", "chat"],
   ["messages", "chat"],
@@ -75,7 +75,7 @@ const genAiOperations: ReadonlyMap<string, string> = new Map([
 
 export const genAiOperation = (operation: string): string => genAiOperations.get(operation) ?? operation
 
-/** Tells a span what it is of. Not a record of attributes, which would be made anew for every span. */
+/** Sets attributes of a span. A function, because a record would be allocated for every span. */
 export type Description = (span: Tracer.Span) => void
 
 /** A model at a provider. */
@@ -94,7 +94,7 @@ const call = (
   provider(endpoint)(span)
 }
 
-/** One call to a provider: the how manieth for its request, from 1, and why. */
+/** A call to a provider. `number` counts the calls for the request, from 1. */
 export const attempt = (
   operation: string,
   endpoint: { readonly name: string; readonly model: string },
@@ -107,7 +107,7 @@ export const attempt = (
   span.attribute(name.reason, reason)
 }
 
-/** A video at a provider: its task is begun there, and then followed to its end, maybe by another worker. */
+/** A step of a video at a provider: submission, or polling to its end, possibly by another worker. */
 export const videoStep = (
   endpoint: { readonly name: string; readonly model: string },
   step: "start" | "follow"
@@ -117,7 +117,7 @@ export const videoStep = (
   span.attribute(name.step, step)
 }
 
-/** Why a call failed: the kind of error and, where it has them, what exactly, the provider's status, and when to come back. */
+/** Why a call failed: the error's kind and, if known, its detail, the provider's status and `retry-after`. */
 export const failure = (error: {
   readonly _tag: string
   readonly reason?: string
@@ -133,7 +133,7 @@ export const failure = (error: {
   if (typeof error.retryAfterMs === "number") span.attribute(name.retryAfterMs, error.retryAfterMs)
 }
 
-/** What a finished call consumed. */
+/** The usage of a finished call. */
 export const usage = (usage: {
   readonly inputTokens: number
   readonly outputTokens: number
@@ -167,14 +167,14 @@ const message = (span: Tracer.Span, doing: string, type: "send" | "process", job
   span.attribute(name.requestModel, job.model)
 }
 
-/** A job on its way to a worker. */
+/** A job published by ingress. */
 export const published = (job: QueuedJob & { readonly bodySize: number }, attempt: number): Description => (span) => {
   message(span, "publish", "send", job)
   span.attribute(name.bodySize, job.bodySize)
   span.attribute(name.jobAttempt, attempt)
 }
 
-/** A job, as its worker sees it. */
+/** A job pulled by a worker. */
 export const pulled = (
   job: QueuedJob & { readonly attempt: number; readonly delivery: number }
 ): Description =>

@@ -1,7 +1,6 @@
 /**
- * A span that tells no more than it may. Of an error it tells the kind: the message is for the client, and may hold what
- * a provider quoted of a prompt. Of an address it tells nothing but the route: the rest may hold a key or a signature. Of
- * what belongs to no request it tells nothing.
+ * A span that omits sensitive data. It records an error's kind but not its message, in which a provider may quote a prompt, and a
+ * URL's route but not the rest, which may hold a key or a signature. Internal spans outside a request are not exported.
  */
 import { Cause, type Context, Exit, Option, type Tracer } from "effect"
 import { Hex } from "effect/encoding"
@@ -9,7 +8,6 @@ import { name } from "./Attributes.ts"
 
 type Options = Parameters<Tracer.Tracer["span"]>[0]
 
-/** A moment within a span. */
 export interface SpanEvent {
   readonly name: string
   /** Epoch nanoseconds. */
@@ -17,10 +15,9 @@ export interface SpanEvent {
   readonly attributes: Readonly<Record<string, unknown>>
 }
 
-/** `unset`: nothing has failed, but nobody waited for the end. */
+/** `unset`: the span neither failed nor completed, as after a cancellation. */
 export type Outcome = "ok" | "unset" | { readonly failed: string }
 
-/** What is told of a span when it ends. */
 export interface EndedSpan {
   readonly span: DiscreetSpan
   /** Both in epoch nanoseconds. */
@@ -29,13 +26,12 @@ export interface EndedSpan {
   readonly outcome: Outcome
 }
 
-/** Somebody gave up waiting, or the call was not made after all: nothing has failed. */
+/** The client cancelled, or the call was not made. */
 const noFailures: ReadonlySet<string> = new Set(["Cancelled", "Passed"])
 
 const kindOf = (cause: Cause.Cause<unknown>): string => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (typeof error === "object" && error !== null && "_tag" in error) return String(error._tag)
-  // its message may be anything
   return "Defect"
 }
 
@@ -52,13 +48,13 @@ export class DiscreetSpan implements Tracer.Span {
   readonly sampled: boolean
   readonly links: Array<Tracer.SpanLink>
   readonly #onEnd: (ended: EndedSpan) => void
-  /** Of its attributes, by turns. A dozen are looked through in no time, and a map of them takes five times the memory. */
+  /** Attributes as parallel arrays: a map of a dozen takes five times the memory. */
   readonly keys: Array<string> = []
   readonly values: Array<unknown> = []
   #status: Tracer.SpanStatus
   #events: Array<SpanEvent> | undefined
 
-  /** `onEnd` hears of it where it is to be told of. */
+  /** Calls `onEnd` if the span is sampled. */
   constructor(options: Options, onEnd: (ended: EndedSpan) => void) {
     const { kind, parent } = options
     this.name = options.name
@@ -68,7 +64,7 @@ export class DiscreetSpan implements Tracer.Span {
     this.links = options.links
     this.traceId = Option.isSome(parent) ? parent.value.traceId : Hex.random(32)
     this.spanId = Hex.random(16)
-    // a service's own doings, as at its start, belong to no request
+    // internal root spans, such as those of a service's start, belong to no request
     this.sampled = options.sampled && (kind !== "internal" || Option.isSome(parent))
     this.#status = { _tag: "Started", startTime: options.startTime }
     this.#onEnd = onEnd
@@ -92,7 +88,7 @@ export class DiscreetSpan implements Tracer.Span {
     if (at === -1) {
       this.keys.push(key)
       this.values.push(value)
-      // the router knows the path that it has matched, which says less than what a service has said before
+      // the service's own route is more specific than the router's
     } else if (key !== name.httpRoute) this.values[at] = value
   }
 

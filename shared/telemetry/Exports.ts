@@ -1,28 +1,28 @@
 /**
- * Keeps a collector that is down, slow or full from costing anything: each delivery has a deadline, few are under way at
- * once, and while one is tried again no other is kept beside it. One warning tells when it begins, one line when it ends.
+ * Bounds the cost of a collector that is down, slow or full: each delivery has a deadline, few run at once, and while one is
+ * retried further batches of its signal are dropped. Logs one warning when failures begin and one line when they end.
  */
 import { Config, Effect, Layer, Metric, Schema } from "effect"
 import { HttpClient, HttpClientError, type HttpClientRequest } from "effect/http"
 import * as Metrics from "./Metrics.ts"
 
-/** Deliveries at once, of all signals. */
+/** Concurrent deliveries of all signals. */
 const maxAtOnce = 6
 
-/** How often the exporter tries to deliver one batch. */
+/** The exporter's tries per batch. */
 const triesPerBatch = 4
 
-/** A batch that is given up at once. The exporter then rests for a minute, and keeps nothing meanwhile. */
+/** Rejects a batch. The exporter then drops everything for a minute. */
 class TooMuch extends Error {
   override readonly name = "TooMuch"
 }
 
-/** A time from the environment: a whole number, 0 or more. */
+/** A duration in the environment, in milliseconds: a whole number, 0 or more. */
 export const milliseconds = (name: string) => Config.schema(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)), name)
 
 const signalOf = (url: string): string => /\/v1\/(traces|metrics|logs)$/.exec(url)?.[1] ?? "telemetry"
 
-/** A client that keeps to this. */
+/** Applies these bounds to a client. */
 export const guard = (client: HttpClient.HttpClient, timeoutMs: number): HttpClient.HttpClient => {
   const failing = new Map<string, { readonly batch: HttpClientRequest.HttpClientRequest["body"]; tries: number }>()
   let underWay = 0
@@ -51,7 +51,7 @@ export const guard = (client: HttpClient.HttpClient, timeoutMs: number): HttpCli
       if (underWay >= maxAtOnce || isTriedBeside) return Effect.die(new TooMuch())
       underWay++
       return exchange.pipe(
-        // up to the end of the answer
+        // the deadline includes the response body
         Effect.tap((response) => Effect.ignore(response.arrayBuffer)),
         Effect.timeoutOrElse({
           duration: timeoutMs,
@@ -73,10 +73,7 @@ export const guard = (client: HttpClient.HttpClient, timeoutMs: number): HttpCli
     }))
 }
 
-/**
- * Guards the client that is there. Reads `OTEL_EXPORTER_OTLP_TIMEOUT`: how long a delivery may take, in milliseconds
- * (default 10,000).
- */
+/** Guards the HTTP client. `OTEL_EXPORTER_OTLP_TIMEOUT` is the deadline of a delivery in milliseconds (default 10,000). */
 export const layer = Layer.effect(
   HttpClient.HttpClient,
   Effect.gen(function*() {

@@ -1,14 +1,14 @@
-/** `/healthz`, `/readyz` and `/metrics`, the same for every service, on the port of `HealthServer`. */
+/** `/healthz`, `/readyz` and `/metrics` of every service, on the port of `HealthServer`. */
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { PrometheusMetrics } from "effect/observability"
 
 const paths = { live: "/healthz", ready: "/readyz", metrics: "/metrics" } as const
 
-/** Whether probes or scrapes ask for this path. */
+/** Whether probes or scrapers request this path. */
 export const isHealthPath = (path: string): boolean => Object.values<string>(paths).includes(path)
 
-/** Alive means that the process answers; ready, that requests or jobs sent to it would be served. */
+/** Live: the process answers. Ready: it would serve a request or job. */
 export const routes = (isReady: () => boolean): Layer.Layer<never, never, HttpRouter.HttpRouter> =>
   Layer.mergeAll(
     HttpRouter.add("GET", paths.live, HttpServerResponse.text("ok\n")),

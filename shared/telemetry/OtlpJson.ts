@@ -1,6 +1,6 @@
 /**
- * Writes spans as OTLP/JSON, soon after they end, straight from span to text. Every request has four of them: objects to be
- * turned into text when they are exported would be copied by the garbage collector, and cost several times as much.
+ * Encodes spans as OTLP/JSON directly, soon after they end. A request has four; as objects until the export they would cost
+ * several times as much, because the garbage collector copies them.
  *
  * https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
  */
@@ -12,7 +12,7 @@ import type { DiscreetSpan, EndedSpan, Outcome, SpanEvent } from "./DiscreetSpan
 /** OTLP's numbers. */
 const kinds = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 } as const
 
-/** Text that is JSON between quotes as it is. */
+/** Text that needs no escapes in JSON. */
 const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 
 const quoted = (text: string): string => plain.test(text) ? `"${text}"` : JSON.stringify(text)
@@ -31,78 +31,78 @@ const valueOf = (value: unknown): string =>
 
 const attributeOf = (key: string, value: unknown): string => `{"key":${quoted(key)},"value":${valueOf(value)}}`
 
-/** In one piece, not as the tree of pieces that it was put together from. */
-const whole = (text: string): string => Buffer.from(text).toString()
+/** Flattens V8's tree of concatenated strings. */
+const flat = (text: string): string => Buffer.from(text).toString()
 
-/** What is remembered at most, of each kind, and only where it is as short as this. */
-const maxRemembered = 1_000
-const maxRememberedLength = 64
+/** Bounds of each cache: its entries, and their length. */
+const maxCached = 1_000
+const maxCachedLength = 64
 
 const numbers = new Map<string, Map<number, string>>()
-let rememberedNumbers = 0
+let cachedNumbers = 0
 
-/** Most numbers are small, or the same again and again. */
+/** Cached: most numbers are small or repeated. */
 const numberText = (key: string, value: number): string => {
   let texts = numbers.get(key)
   if (texts === undefined) numbers.set(key, texts = new Map())
   const known = texts.get(value)
-  if (known !== undefined || rememberedNumbers >= maxRemembered) return known ?? attributeOf(key, value)
-  rememberedNumbers++
-  const text = whole(attributeOf(key, value))
+  if (known !== undefined || cachedNumbers >= maxCached) return known ?? attributeOf(key, value)
+  cachedNumbers++
+  const text = flat(attributeOf(key, value))
   texts.set(value, text)
   return text
 }
 
 /**
- * How spans begin that have a name and some attributes in common, as text, and with which attributes such spans go on.
- * Nearly all that a span says was said by another one before it: so most of its text is found, not made.
+ * A trie of span texts: the encoded name and first attributes, and the nodes with one attribute more. Spans mostly repeat earlier
+ * ones, so most of their text is looked up.
  */
-class Beginning {
+class Prefix {
   static #count = 0
   readonly text: string
   readonly hasAttributes: boolean
-  /** The way that was taken last, which is most often the next one too. */
+  /** The last lookup, which is usually the next one too. */
   #key: string | undefined
   #value: string | undefined
-  #further: Beginning | undefined
-  readonly #ways = new Map<string, Map<string, Beginning>>()
+  #next: Prefix | undefined
+  readonly #children = new Map<string, Map<string, Prefix>>()
 
   private constructor(text: string, hasAttributes: boolean) {
-    this.text = whole(text)
+    this.text = flat(text)
     this.hasAttributes = hasAttributes
-    Beginning.#count++
+    Prefix.#count++
   }
 
-  static of(name: string, kind: Tracer.SpanKind): Beginning {
-    return new Beginning(`"name":${quoted(name)},"kind":${kinds[kind]},"attributes":[`, false)
+  static of(name: string, kind: Tracer.SpanKind): Prefix {
+    return new Prefix(`"name":${quoted(name)},"kind":${kinds[kind]},"attributes":[`, false)
   }
 
   static get isRoom(): boolean {
-    return Beginning.#count < maxRemembered
+    return Prefix.#count < maxCached
   }
 
-  /** With one attribute more; `undefined` where that is not to be remembered. */
-  with(key: string, value: string): Beginning | undefined {
-    if (key === this.#key && value === this.#value) return this.#further
-    const further = this.#ways.get(key)?.get(value) ?? this.#begin(key, value)
-    if (further === undefined) return undefined
+  /** The node with one attribute more; `undefined` if it is not cached. */
+  with(key: string, value: string): Prefix | undefined {
+    if (key === this.#key && value === this.#value) return this.#next
+    const next = this.#children.get(key)?.get(value) ?? this.#add(key, value)
+    if (next === undefined) return undefined
     this.#key = key
     this.#value = value
-    this.#further = further
-    return further
+    this.#next = next
+    return next
   }
 
-  #begin(key: string, value: string): Beginning | undefined {
-    if (!Beginning.isRoom || Attributes.individual.has(key) || value.length > maxRememberedLength) return undefined
-    let ways = this.#ways.get(key)
-    if (ways === undefined) this.#ways.set(key, ways = new Map())
-    const further = new Beginning(`${this.text}${this.hasAttributes ? "," : ""}${attributeOf(key, value)}`, true)
-    ways.set(value, further)
-    return further
+  #add(key: string, value: string): Prefix | undefined {
+    if (!Prefix.isRoom || Attributes.individual.has(key) || value.length > maxCachedLength) return undefined
+    let byValue = this.#children.get(key)
+    if (byValue === undefined) this.#children.set(key, byValue = new Map())
+    const next = new Prefix(`${this.text}${this.hasAttributes ? "," : ""}${attributeOf(key, value)}`, true)
+    byValue.set(value, next)
+    return next
   }
 }
 
-const beginnings: Record<Tracer.SpanKind, Map<string, Beginning>> = {
+const prefixes: Record<Tracer.SpanKind, Map<string, Prefix>> = {
   internal: new Map(),
   server: new Map(),
   client: new Map(),
@@ -110,26 +110,26 @@ const beginnings: Record<Tracer.SpanKind, Map<string, Beginning>> = {
   consumer: new Map()
 }
 
-const beginningOf = (name: string, kind: Tracer.SpanKind): Beginning => {
-  const known = beginnings[kind].get(name)
+const prefixOf = (name: string, kind: Tracer.SpanKind): Prefix => {
+  const known = prefixes[kind].get(name)
   if (known !== undefined) return known
-  const beginning = Beginning.of(name, kind)
-  if (Beginning.isRoom && name.length <= maxRememberedLength) beginnings[kind].set(name, beginning)
-  return beginning
+  const prefix = Prefix.of(name, kind)
+  if (Prefix.isRoom && name.length <= maxCachedLength) prefixes[kind].set(name, prefix)
+  return prefix
 }
 
-/** Its name, kind and attributes. */
-const describing = ({ keys, kind, name, values }: DiscreetSpan): string => {
-  let beginning = beginningOf(name, kind)
+/** Encodes name, kind and attributes. */
+const describe = ({ keys, kind, name, values }: DiscreetSpan): string => {
+  let prefix = prefixOf(name, kind)
   let own = ""
   for (let at = 0; at < keys.length; at++) {
     const key = keys[at]!
     const value = values[at]
-    const further = typeof value === "string" ? beginning.with(key, value) : undefined
-    if (further !== undefined) beginning = further
+    const next = typeof value === "string" ? prefix.with(key, value) : undefined
+    if (next !== undefined) prefix = next
     else own += `,${typeof value === "number" ? numberText(key, value) : attributeOf(key, value)}`
   }
-  return `${beginning.text}${beginning.hasAttributes ? own : own.slice(1)}]`
+  return `${prefix.text}${prefix.hasAttributes ? own : own.slice(1)}]`
 }
 
 const recordOf = (attributes: Readonly<Record<string, unknown>>): string =>
@@ -151,14 +151,14 @@ const linkOf = ({ attributes, span: { spanId, traceId } }: Tracer.SpanLink): str
 export const textOf = ({ endTime, outcome, span, startTime }: EndedSpan): string => {
   const { events, links, parent } = span
   const parentText = Option.isSome(parent) ? `"parentSpanId":"${parent.value.spanId}",` : ""
-  return `{"traceId":"${span.traceId}","spanId":"${span.spanId}",${parentText}${describing(span)},` +
+  return `{"traceId":"${span.traceId}","spanId":"${span.spanId}",${parentText}${describe(span)},` +
     `"events":[${events.map(eventOf).join(",")}],"links":[${links.map(linkOf).join(",")}],` +
     `"startTimeUnixNano":"${startTime}","endTimeUnixNano":"${endTime}","status":${statusOf(outcome)}}`
 }
 
 const comma = Buffer.from(",")
 
-/** The body of a request to a collector, of pieces that hold spans with commas between, or nothing. */
+/** The body of a request to a collector. Each piece holds comma-separated spans, or nothing. */
 export const bodyOf = (
   resource: OtlpResource.Resource,
   scope: object,

@@ -1,4 +1,4 @@
-/** Which service this process is: in its telemetry, and to NATS. */
+/** The name of this process's service, for telemetry and NATS. */
 import { Context } from "effect"
 
 export const ServiceName = Context.Reference<string>("shared/telemetry/ServiceName", { defaultValue: () => "gateway" })

@@ -2,7 +2,7 @@
 import { Effect, Tracer } from "effect"
 import type { Description } from "./Attributes.ts"
 
-/** Not `Effect.withSpan`, which keeps a frame of the stack beside each span. */
+/** Like `Effect.withSpan`, without its stack frame per span. */
 export const around =
   (name: string, options: Tracer.SpanOptionsNoTrace, describe?: Description) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, Exclude<R, Tracer.ParentSpan>> =>

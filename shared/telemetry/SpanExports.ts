@@ -1,4 +1,4 @@
-/** Sends spans to the collector that the standard `OTEL_*` variables name, in batches of up to 512 KiB, over OTLP/HTTP. */
+/** Exports spans over OTLP/HTTP, in batches of up to 512 KiB, as the standard `OTEL_*` variables configure. */
 import { Config, Duration, Effect, Layer, Schema, Tracer } from "effect"
 import { HttpBody } from "effect/http"
 import { OtlpExporter, OtlpResource, OtlpSerialization, type OtlpTracer } from "effect/observability"
@@ -39,23 +39,23 @@ const settings = Config.all({
     Config.withDefault("none")
   ),
   everyMs: milliseconds("OTEL_BSP_SCHEDULE_DELAY").pipe(Config.withDefault(5_000)),
-  lastWordsMs: milliseconds("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT").pipe(
+  shutdownMs: milliseconds("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT").pipe(
     Config.orElse(() => milliseconds("OTEL_EXPORTER_OTLP_TIMEOUT")),
     Config.orElse(() => milliseconds("OTEL_BSP_EXPORT_TIMEOUT")),
     Config.withDefault(3_000)
   )
 })
 
-/** Where no collector is named, Effect's own tracer stays in place, which tells nobody anything. */
+/** Without a configured collector Effect's own tracer remains, which exports nothing. */
 export const layer = (serviceName: string, protocol: Protocol) =>
   Layer.effect(
     Tracer.Tracer,
     Effect.gen(function*() {
-      const { compression, endpoint, everyMs, exporters, headers, isDisabled, lastWordsMs } = yield* settings
+      const { compression, endpoint, everyMs, exporters, headers, isDisabled, shutdownMs } = yield* settings
       if (isDisabled || endpoint === undefined || !exporters.includes("otlp")) return yield* Tracer.Tracer
       const resource = yield* OtlpResource.fromConfig({ serviceName })
       const serialization = yield* OtlpSerialization.OtlpSerialization
-      const inProtocol = (json: Uint8Array): HttpBody.HttpBody =>
+      const encode = (json: Uint8Array): HttpBody.HttpBody =>
         protocol === "http/json"
           ? HttpBody.uint8Array(json, "application/json")
           : serialization.traces(JSON.parse(Buffer.from(json).toString()) as OtlpTracer.TraceData)
@@ -66,9 +66,9 @@ export const layer = (serviceName: string, protocol: Protocol) =>
         compression,
         exportInterval: Duration.millis(everyMs),
         maxBatchSize: SpanPages.maxAtOnce,
-        shutdownTimeout: Duration.millis(lastWordsMs),
+        shutdownTimeout: Duration.millis(shutdownMs),
         body: (pages: Array<SpanPage>) => [
-          inProtocol(OtlpJson.bodyOf(resource, scope, pages.map((page) => page.take()))),
+          encode(OtlpJson.bodyOf(resource, scope, pages.map((page) => page.take()))),
           Effect.void
         ]
       })

@@ -1,19 +1,19 @@
 /**
- * Where the text of spans gathers until it is exported: pages of bytes, which the garbage collector need not look at. A few
- * hundred spans as objects of their own would be copied by it again and again, and cost more than they did to be made.
+ * Buffers encoded spans in pages of bytes until the export. As objects, a few hundred spans would cost more in garbage collection
+ * than to create.
  */
 
 const pageBytes = 64 * 1024
 
-/** So many spans are made text in one go: the first of them finds nothing in the processor's caches, the others all of it. */
-const writtenAtOnce = 32
+/** Spans are encoded in batches, because only the first misses the processor's caches. */
+const spansPerWrite = 32
 
-/** The most that one UTF-16 code unit becomes as UTF-8. */
+/** The maximum number of UTF-8 bytes per UTF-16 code unit. */
 const bytesPerUnit = 3
 
 const comma = 0x2c
 
-/** Spans with commas between. */
+/** Comma-separated spans. */
 export class SpanPage {
   readonly #bytes: Buffer
   readonly #beforeTaken: (page: SpanPage) => void
@@ -29,7 +29,7 @@ export class SpanPage {
     return this.#isTaken
   }
 
-  /** `false` where there is no room for it. */
+  /** Returns `false` if the page is full. */
   add(text: string): boolean {
     if (this.#used + 1 + text.length * bytesPerUnit > this.#bytes.length) return false
     if (this.#used > 0) this.#bytes[this.#used++] = comma
@@ -37,7 +37,7 @@ export class SpanPage {
     return true
   }
 
-  /** What has gathered. Nothing is added from here on. */
+  /** Closes the page and returns its content. */
   take(): Uint8Array {
     this.#beforeTaken(this)
     this.#isTaken = true
@@ -46,10 +46,10 @@ export class SpanPage {
 }
 
 export class SpanPages<Span> {
-  /** So many pages are sent in one go. */
+  /** The most pages per export. */
   static readonly maxAtOnce = 8
-  /** After so many nanoseconds a page that is not taken hardly ever will be. */
-  readonly #patience: bigint
+  /** A page not taken after this time, in nanoseconds, is probably never taken. */
+  readonly #maxAge: bigint
   readonly #textOf: (span: Span) => string
   readonly #onPage: (page: SpanPage) => void
   #page: SpanPage | undefined
@@ -57,9 +57,9 @@ export class SpanPages<Span> {
   #latest = 0n
   #unwritten: Array<Span> = []
 
-  /** `onPage` is given each page at its first span, and takes it within `everyMs` milliseconds or, as a rule, not at all. */
+  /** `onPage` gets each page at its first span, and usually takes it within `everyMs` milliseconds or never. */
   constructor(everyMs: number, textOf: (span: Span) => string, onPage: (page: SpanPage) => void) {
-    this.#patience = BigInt(everyMs) * 2_000_000n
+    this.#maxAge = BigInt(everyMs) * 2_000_000n
     this.#textOf = textOf
     this.#onPage = onPage
   }
@@ -67,13 +67,13 @@ export class SpanPages<Span> {
   /** `at` is the time, in epoch nanoseconds. */
   add(span: Span, at: bigint): void {
     this.#latest = at
-    if (this.#page === undefined || this.#page.isTaken || at - this.#since >= this.#patience) {
-      // in a process that stood still it is taken late, and not never
+    if (this.#page === undefined || this.#page.isTaken || at - this.#since >= this.#maxAge) {
+      // a suspended process takes it late
       if (this.#page?.isTaken === false) this.#write()
       this.#open(pageBytes)
     }
     this.#unwritten.push(span)
-    if (this.#unwritten.length >= writtenAtOnce) this.#write()
+    if (this.#unwritten.length >= spansPerWrite) this.#write()
   }
 
   #open(bytes: number): SpanPage {

@@ -1,12 +1,9 @@
-/**
- * The latest spans in memory, for looking at traces on a machine that has no collector: takes OTLP as JSON, and forgets the
- * traces that have been still for longest where it holds too many spans.
- */
+/** Keeps recent spans in memory for machines without a collector. Receives OTLP/JSON and evicts the longest inactive traces. */
 import { Option, Schema } from "effect"
 import { name } from "./Attributes.ts"
 import { type Attribute, kinds, type StoredSpan } from "./StoredSpan.ts"
 
-/** What is kept of one span at the most: so many of each list, and so many characters of a text. */
+/** Limits per span: list items, and characters of a text. */
 const maxAttributes = 64
 const maxEvents = 32
 const maxText = 1_024
@@ -57,7 +54,7 @@ const valueOf = ({ arrayValue, boolValue, doubleValue, intValue, stringValue = "
 const recordOf = (attributes: typeof Attributes.Type = []): Record<string, Attribute> =>
   Object.fromEntries(attributes.slice(0, maxAttributes).map(({ key, value }) => [cut(key), valueOf(value)]))
 
-/** OTLP's number is one more, and 0 where nobody said. */
+/** OTLP's numbers start at 1; 0 is unspecified. */
 const kindOf = (number: number): StoredSpan["kind"] => kinds[number - 1] ?? "internal"
 
 const stored = (service: string, span: typeof WireSpan.Type): StoredSpan => ({
@@ -81,14 +78,14 @@ const stored = (service: string, span: typeof WireSpan.Type): StoredSpan => ({
   }))
 })
 
-/** Whether a request or its job goes by this id. */
+/** Whether it is the span of the request or job with this id. */
 const isNamed = ({ attributes }: StoredSpan, id: string): boolean =>
   attributes[name.requestId] === id || attributes[name.messageId] === id
 
-/** The span of the server that a span belongs to, as far as it has come. */
+/** The server span above a span, or the highest one received so far. */
 const topOf = (spans: ReadonlyArray<StoredSpan>, span: StoredSpan): StoredSpan => {
   let top = span
-  // no longer than there are spans: what is sent here may lead in a circle
+  // bounded, because received spans may form a cycle
   for (let steps = 0; steps < spans.length && top.kind !== "server"; steps++) {
     const parent = spans.find(({ spanId }) => spanId === top.parentSpanId)
     if (parent === undefined) return top
@@ -97,10 +94,10 @@ const topOf = (spans: ReadonlyArray<StoredSpan>, span: StoredSpan): StoredSpan =
   return top
 }
 
-/** A span and everything below it. */
+/** A span and its descendants. */
 const below = (spans: ReadonlyArray<StoredSpan>, top: StoredSpan): ReadonlyArray<StoredSpan> => {
   const found = new Set([top])
-  // a set is walked to what is added on the way, and takes nothing twice
+  // iteration includes items added meanwhile
   for (const { spanId } of found) {
     for (const span of spans) if (span.parentSpanId === spanId) found.add(span)
   }
@@ -109,7 +106,7 @@ const below = (spans: ReadonlyArray<StoredSpan>, top: StoredSpan): ReadonlyArray
 
 export class SpanStore {
   readonly #maxSpans: number
-  /** By id, the one that was heard of last at the end. */
+  /** By trace id, the most recently active last. */
   readonly #traces = new Map<string, Array<StoredSpan>>()
   #spans = 0
 
@@ -117,7 +114,7 @@ export class SpanStore {
     this.#maxSpans = maxSpans
   }
 
-  /** Takes the body of a POST to `/v1/traces`; `false` where it is none. */
+  /** Adds the body of a POST to `/v1/traces`; returns `false` if it is invalid. */
   add(body: unknown): boolean {
     const decoded = Option.getOrUndefined(decode(body))
     if (decoded === undefined) return false
@@ -129,14 +126,14 @@ export class SpanStore {
   }
 
   /**
-   * The spans of a request, by the id that its client knows or by that of its job or task; or all of a trace, by its own.
-   * In the order in which they began; none where there is nothing, or not any more.
+   * The spans of a request, by the id of the request, job or task, or all spans of a trace by its id; in the order of their start.
+   * Empty if none are stored.
    */
   find(id: string): ReadonlyArray<StoredSpan> {
-    return this.#found(id).toSorted((a, b) => a.start - b.start)
+    return this.#lookUp(id).toSorted((a, b) => a.start - b.start)
   }
 
-  #found(id: string): ReadonlyArray<StoredSpan> {
+  #lookUp(id: string): ReadonlyArray<StoredSpan> {
     const trace = this.#traces.get(id)
     if (trace !== undefined) return trace
     for (const spans of this.#traces.values()) {

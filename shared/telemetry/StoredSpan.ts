@@ -1,4 +1,4 @@
-/** A span as it is kept and shown: what OTLP says of it, without what OTLP needs to say it. */
+/** A span as the console stores and shows it. */
 import { Schema } from "effect"
 
 export const kinds = ["internal", "server", "client", "producer", "consumer"] as const
@@ -7,11 +7,11 @@ const Attribute = Schema.Union([Schema.String, Schema.Finite, Schema.Boolean, Sc
 export type Attribute = typeof Attribute.Type
 
 export const StoredSpan = Schema.Struct({
-  /** The one that told of it. */
+  /** The service that sent it. */
   service: Schema.String,
   traceId: Schema.String,
   spanId: Schema.String,
-  /** `null` for what began the trace. */
+  /** `null` for the root. */
   parentSpanId: Schema.NullOr(Schema.String),
   name: Schema.String,
   kind: Schema.Literals(kinds),
@@ -25,7 +25,7 @@ export const StoredSpan = Schema.Struct({
     /** Epoch milliseconds. */
     at: Schema.Finite
   })),
-  /** Other spans, of this trace or another, that it has to do with. */
+  /** Related spans, of this trace or another. */
   links: Schema.Array(Schema.Struct({ traceId: Schema.String, spanId: Schema.String }))
 })
 export type StoredSpan = typeof StoredSpan.Type

@@ -1,20 +1,20 @@
 /**
- * What every service tells about itself: JSON logs on standard output, and traces, metrics and logs over OTLP where the
- * standard `OTEL_*` variables name a collector.
+ * Telemetry of every service: JSON logs on standard output, and traces, metrics and logs over OTLP if the standard `OTEL_*`
+ * variables name a collector.
  */
 import { Config, ConfigProvider, Effect, Layer, Logger, References } from "effect"
 import { OtlpLogger, OtlpMetrics, OtlpSerialization } from "effect/observability"
 import * as Exports from "./Exports.ts"
 import * as SpanExports from "./SpanExports.ts"
 
-/** OpenTelemetry's own default of these variables, where that of Effect is to export nothing. */
+/** OpenTelemetry's defaults; Effect's are to export nothing. */
 const defaults = ConfigProvider.fromUnknown({
   OTEL_TRACES_EXPORTER: "otlp",
   OTEL_METRICS_EXPORTER: "otlp",
   OTEL_LOGS_EXPORTER: "otlp"
 })
 
-/** Reads `OTEL_EXPORTER_OTLP_PROTOCOL`: `http/json` (the default, and less work) or `http/protobuf`. */
+/** Reads `OTEL_EXPORTER_OTLP_PROTOCOL`: `http/json` (the default, which costs less CPU) or `http/protobuf`. */
 const exports = (serviceName: string) =>
   Layer.unwrap(Effect.gen(function*() {
     const protocol = yield* Config.Literals(["http/json", "http/protobuf"], "OTEL_EXPORTER_OTLP_PROTOCOL").pipe(
@@ -41,10 +41,10 @@ const level = Layer.effect(
   )
 )
 
-/** Reads `OTEL_*`; without `OTEL_EXPORTER_OTLP_ENDPOINT`, or that of a signal, nothing is exported. */
+/** Reads `OTEL_*`. Exports nothing without `OTEL_EXPORTER_OTLP_ENDPOINT` or the variable of a signal. */
 export const layer = (serviceName: string) =>
   exports(serviceName).pipe(
     Layer.provide([Exports.layer, ConfigProvider.layerAdd(defaults)]),
-    // the exporter's logger is added to this one, not put in its place
+    // the exporter's logger is added to this one
     Layer.provideMerge([Logger.layer([Logger.consoleJson]), level])
   )

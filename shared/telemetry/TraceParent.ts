@@ -1,8 +1,8 @@
-/** The W3C `traceparent` header, as it travels with requests, jobs and provider calls. */
+/** The W3C `traceparent` header of requests, jobs and provider calls. */
 import { Context, Effect, Option, Tracer } from "effect"
 import { Headers, HttpTraceContext } from "effect/http"
 
-/** Span options that make a span the child of the one named; none where the header is absent or not well formed. */
+/** Span options with this parent; empty if the header is missing or malformed. */
 export const asParent = (traceparent: string | undefined): { readonly parent?: Tracer.ExternalSpan } => {
   if (traceparent === undefined) return {}
   const parent = HttpTraceContext.w3c(Headers.fromRecordUnsafe({ traceparent }))
@@ -12,9 +12,9 @@ export const asParent = (traceparent: string | undefined): { readonly parent?: T
 export const format = (span: Tracer.AnySpan): string =>
   `00-${span.traceId}-${span.spanId}-${span.sampled ? "01" : "00"}`
 
-/** The span around the running effect; `undefined` outside of any. */
+/** The header for the current span; `undefined` without one. */
 export const current: Effect.Effect<string | undefined> = Effect.withFiber((fiber) =>
-  // not `Effect.currentSpan`, which builds an error with its stack where there is none
+  // `Effect.currentSpan` would build an error with a stack trace if there is none
   Effect.succeed(formatted(Context.getOrUndefined(fiber.context, Tracer.ParentSpan)))
 )
 
@@ -23,15 +23,14 @@ const formatted = (span: Tracer.AnySpan | undefined): string | undefined =>
 
 const wellFormed = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/
 
-/** What a client sent, where it is one. */
 const accepted = (traceparent: string | undefined): string | undefined =>
   traceparent !== undefined && wellFormed.test(traceparent) ? traceparent : undefined
 
-/** The id of the trace that it is of; `undefined` where it is absent or not well formed. */
+/** The trace id; `undefined` if the header is missing or malformed. */
 export const traceIdOf = (traceparent: string | undefined): string | undefined =>
   accepted(traceparent)?.slice("00-".length, "00-".length + 32)
 
-/** Links the span around the running effect to the one named, in whichever trace that is. */
+/** Links the current span to this one, of any trace. */
 export const link = (traceparent: string | undefined): Effect.Effect<void> =>
   Effect.withFiber((fiber) => {
     const span = Context.getOrUndefined(fiber.context, Tracer.ParentSpan)
