@@ -1,4 +1,4 @@
-/** What a start says when the gateway is ready: where it is, the key, and lines to paste. */
+/** The text printed when the gateway is ready: addresses, the key, and commands to paste. */
 import { Effect, Option, Path, Result } from "effect"
 import { CommandLine } from "effect/process"
 import type { Snapshot } from "../../shared/catalogue/Catalogue.ts"
@@ -10,11 +10,11 @@ interface Example {
   readonly workload: Workload
   readonly path: string
   readonly body: (model: string) => unknown
-  /** Where the answer goes that is nothing to look at. */
+  /** The file for a binary answer. */
   readonly file?: string
 }
 
-/** One for each operation worth showing, in the order in which they are printed. */
+/** In the order in which they are printed. */
 const examples: ReadonlyArray<Example> = [
   {
     workload: "chat",
@@ -37,7 +37,7 @@ const examples: ReadonlyArray<Example> = [
     body: (model) => ({ model, prompt: "A sailing boat on the sea at sunset", response_format: "url" })
   },
   {
-    // answers with the task to ask for; its video is at the task's `url` when it is completed
+    // returns a task to poll; once completed its `url` has the video
     workload: "video",
     path: "/v1/video/generations",
     body: (model) => ({ model, prompt: "A sailing boat on the sea at sunset", duration: 4, width: 640, height: 360 })
@@ -59,7 +59,7 @@ const curl = (url: string, key: string, body: unknown, file?: string) =>
     ...(file === undefined ? [] : ["-o", file])
   ]))
 
-/** A model of the workload, preferably a built-in one, which answers without a provider's key. */
+/** A model of the workload, preferably a built-in one, which needs no provider key. */
 const modelOf = ({ models }: Snapshot, workload: Workload) => {
   const names = [...models].filter(([, model]) => model.workload === workload).map(([name]) => name)
   return names.find((name) => models.get(name)?.targets.every(({ provider }) => provider === "local")) ?? names[0]

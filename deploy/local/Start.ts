@@ -1,8 +1,8 @@
 /**
- * A local start, from an empty machine to the banner, and the orderly stop.
+ * Starts the gateway on this machine, and stops it in order.
  *
- * What is started lives in one scope, which closes in reverse: ingress, workers, nats-server, state folder. Everything
- * that can be found wrong before a process runs is looked at first.
+ * Closing the scope stops everything in reverse: ingress, workers, nats-server, state folder. All checks that need no process come
+ * first.
  */
 import { Cause, Console, Effect, Option, Schema } from "effect"
 import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
@@ -17,7 +17,6 @@ import { Settings } from "./settings/Settings.ts"
 import { adminToken, gatewaySecret } from "./data/SharedSecrets.ts"
 import { buildWebApp, isConsoleThere } from "./processes/WebApp.ts"
 
-/** The catalogue cannot be read or is not valid. */
 class CatalogueUnusable extends Schema.TaggedError<CatalogueUnusable>()("CatalogueUnusable", {
   file: Schema.String,
   mistakes: Schema.Array(Schema.String)
@@ -53,17 +52,17 @@ const run = Effect.gen(function*() {
   return yield* Effect.never
 })
 
-/** Says in one line what stopped the start; a stack trace only where the program itself is at fault. */
+/** Prints one line about what stopped the start, with a stack trace only for defects. */
 export const report = (cause: Cause.Cause<Error>) =>
   Cause.hasInterruptsOnly(cause)
     ? Effect.void
     : Console.error(Cause.hasDies(cause) ? Cause.pretty(cause) : `error: ${complaint(Cause.squash(cause))}`)
 
 /**
- * The first Ctrl-C interrupts `start`; a second one ends this process at once, and its children with it. The terminal
- * going away is a request to stop like any other, which nobody can be told about any more.
+ * The first Ctrl-C interrupts `start`, a second one ends this process and its children at once. A closed terminal stops it too;
+ * output then fails and is ignored.
  */
-const listenToSignals = Effect.sync(() => {
+const handleSignals = Effect.sync(() => {
   let interrupts = 0
   process.on("SIGINT", () => {
     interrupts++
@@ -74,10 +73,10 @@ const listenToSignals = Effect.sync(() => {
   process.stderr.on("error", () => {})
 })
 
-export const start = listenToSignals.pipe(
+export const start = handleSignals.pipe(
   Effect.andThen(run),
   Effect.tapCause(report),
-  Effect.onInterrupt(() => Console.log("stopping (Ctrl-C again: at once)")),
+  Effect.onInterrupt(() => Console.log("stopping (press Ctrl-C again to stop at once)")),
   Effect.scoped,
   Effect.onInterrupt(() => Console.log("stopped"))
 )

@@ -14,6 +14,6 @@ const environment = Supervisor.layer.pipe(
 
 NodeRuntime.runMain(start.pipe(Effect.provide(environment)), {
   disableErrorReporting: true,
-  // to be stopped is how this program ends when all is well
+  // an interrupt is the normal end
   teardown: (exit, end) => end(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
 })

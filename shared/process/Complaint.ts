@@ -34,7 +34,7 @@ const ofListening = (cause: unknown): string => {
   const where = `cannot listen at ${hostname ?? address}${port === undefined ? "" : `:${port}`}`
   switch (code) {
     case "EADDRINUSE":
-      return `${where}: this port is taken; end the program that has it, or set PORT or HEALTH_PORT to another`
+      return `${where}: this port is in use; stop the program that uses it, or set PORT or HEALTH_PORT to another`
     case "EACCES":
       return `${where}: this user may not use this port; set PORT or HEALTH_PORT to one above 1023`
     default:
@@ -46,11 +46,11 @@ const ofFile = ({ message, reason }: PlatformError.PlatformError): string => {
   if (reason._tag === "BadArgument" || reason.pathOrDescriptor === undefined) return message
   switch (reason._tag) {
     case "NotFound":
-      return `${reason.pathOrDescriptor}: there is no such file or folder`
+      return `${reason.pathOrDescriptor}: no such file or folder`
     case "PermissionDenied":
       return `${reason.pathOrDescriptor}: this user may not use it`
     case "AlreadyExists":
-      return `${reason.pathOrDescriptor}: it exists already`
+      return `${reason.pathOrDescriptor}: it already exists`
     default:
       return `${reason.pathOrDescriptor}: it cannot be used${codeOf(reason.cause)}`
   }

@@ -1,7 +1,7 @@
 /**
- * The first API key: the one that the environment gives, else one that is made once and kept in the state folder.
+ * The first API key: from the environment, otherwise generated once and kept in the state folder.
  *
- * It reaches the gateway through the admin's command, by the environment, where other users of the machine cannot read it.
+ * The admin command that registers it gets it in its environment, which other users of the machine cannot read.
  */
 import { Effect, Option, Path, Redacted, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -10,24 +10,24 @@ import { complaint } from "../../../shared/process/Complaint.ts"
 import { keptSecret } from "./KeptSecret.ts"
 import { InvalidSetting, Settings } from "../settings/Settings.ts"
 
-/** The first key could not be made sure of. */
 export class KeyNotEnsured extends Schema.TaggedError<KeyNotEnsured>()("KeyNotEnsured", { reason: Schema.String }) {
   override get message() {
     return `The first API key could not be created: ${this.reason}`
   }
 }
 
-/** The key of this folder. */
 export const bootstrapKey = Effect.gen(function*() {
   const { bootstrapKey: given } = yield* Settings
   if (Option.isSome(given)) {
     if (secretPattern.test(given.value)) return given.value
-    return yield* new InvalidSetting({ detail: "GATEWAY_BOOTSTRAP_KEY must be sk-gw- and 32 letters or digits" })
+    return yield* new InvalidSetting({
+      detail: "GATEWAY_BOOTSTRAP_KEY must be sk-gw- followed by 32 letters or digits"
+    })
   }
   return yield* keptSecret("bootstrap-key", secretPattern, Effect.map(generateSecret, Redacted.value))
 })
 
-/** Makes sure that the key is known to the gateway, for at most 20 seconds. */
+/** Registers the key with the gateway unless it exists. Fails after 20 seconds. */
 export const ensureKey = Effect.fn("ensureKey")(
   function*(key: string, natsUrl: string) {
     const path = yield* Path.Path
@@ -41,10 +41,13 @@ export const ensureKey = Effect.fn("ensureKey")(
       stdout: "ignore",
       forceKillAfter: "1 second"
     }))
-    const [said, code] = yield* Effect.all([child.stderr.pipe(Stream.decodeText(), Stream.mkString), child.exitCode], {
-      concurrency: "unbounded"
-    })
-    if (code !== 0) return yield* new KeyNotEnsured({ reason: said.trim().split("\n").at(-1) || `exit code ${code}` })
+    const [errors, code] = yield* Effect.all(
+      [child.stderr.pipe(Stream.decodeText(), Stream.mkString), child.exitCode],
+      {
+        concurrency: "unbounded"
+      }
+    )
+    if (code !== 0) return yield* new KeyNotEnsured({ reason: errors.trim().split("\n").at(-1) || `exit code ${code}` })
   },
   Effect.scoped,
   Effect.catchTag("PlatformError", (error) => new KeyNotEnsured({ reason: complaint(error) })),

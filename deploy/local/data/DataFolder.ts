@@ -1,15 +1,14 @@
 /**
- * The folder for the state that outlives a start, used by one supervisor at a time.
+ * The state folder, used by one supervisor at a time.
  *
- * `supervisor.pid` names the owner. The file of an owner that is gone means that its start was killed, and that its
- * services may be about to end and its nats-server may still be running.
+ * `supervisor.pid` names the owner. If that process no longer exists, its start was killed: its services may still be stopping and
+ * its nats-server may still run.
  */
 import { Effect, FileSystem, Path, Schema } from "effect"
 import type { PlatformError } from "effect/PlatformError"
 import { commandLine } from "../processes/Processes.ts"
 import { Settings } from "../settings/Settings.ts"
 
-/** Another start uses the folder. */
 export class AlreadyRunning extends Schema.TaggedError<AlreadyRunning>()("AlreadyRunning", {
   pid: Schema.Int,
   folder: Schema.String
@@ -20,7 +19,6 @@ export class AlreadyRunning extends Schema.TaggedError<AlreadyRunning>()("Alread
   }
 }
 
-/** The folder cannot be made or written. */
 export class DataFolderUnusable extends Schema.TaggedError<DataFolderUnusable>()("DataFolderUnusable", {
   folder: Schema.String,
   reason: Schema.String
@@ -31,9 +29,9 @@ export class DataFolderUnusable extends Schema.TaggedError<DataFolderUnusable>()
 }
 
 const whyNot = ({ reason }: PlatformError): string =>
-  reason._tag === "PermissionDenied" ? "this user may not write there" : "no folder can be made or written there"
+  reason._tag === "PermissionDenied" ? "this user may not write to it" : "it cannot be created or written"
 
-/** Takes the folder for this process until the scope ends. Returns whether an earlier owner was killed. */
+/** Locks the folder until the scope closes. Returns whether an earlier owner was killed. */
 export const claimDataFolder = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

@@ -1,8 +1,8 @@
-/** Secrets that are made at the first start and kept in the state folder, readable by its owner only. */
+/** Secrets generated at the first start and kept in the state folder, readable only by its owner. */
 import { Effect, FileSystem, Path } from "effect"
 import { Settings } from "../settings/Settings.ts"
 
-/** The secret in this file of the state folder. A file that holds none, as after a full disk, is written anew. */
+/** Reads this secret from the state folder, or generates it if the file is missing or invalid, as after a full disk. */
 export const keptSecret = Effect.fn("keptSecret")(function*(
   name: string,
   pattern: RegExp,

@@ -1,10 +1,10 @@
-/** The secrets that services are told at their start: those that the environment gives, else ones made once and kept. */
+/** Secrets of the services: from the environment, otherwise generated once and kept. */
 import { Effect, Option } from "effect"
 import { randomBytes } from "node:crypto"
 import { keptSecret } from "./KeptSecret.ts"
 import { InvalidSetting, Settings } from "../settings/Settings.ts"
 
-/** The given one, or that in the file of the state folder; of at least so many characters. */
+/** The variable's value, or the secret in the file; `characters` is the minimum length. */
 const secretOf = Effect.fnUntraced(
   function*(variable: string, given: Option.Option<string>, file: string, characters: number) {
     if (Option.isNone(given)) {
@@ -16,13 +16,11 @@ const secretOf = Effect.fnUntraced(
   }
 )
 
-/** What signs in to the console. */
 export const adminToken = Effect.flatMap(
   Settings,
   (settings) => secretOf("CONSOLE_ADMIN_TOKEN", settings.adminToken, "admin-token", 24)
 )
 
-/** What all services share. */
 export const gatewaySecret = Effect.flatMap(
   Settings,
   (settings) => secretOf("GATEWAY_SECRET", settings.secret, "gateway-secret", 32)

@@ -1,6 +1,6 @@
 /**
- * The environment of each process of a local start: what it needs of the environment in which `npm start` was typed, where
- * people have keys of many providers, and not what only another process needs.
+ * The environment of each process of a local start: only the variables that it needs of the user's environment, which may hold keys
+ * of many providers.
  */
 import type { Snapshot } from "../../../shared/catalogue/Catalogue.ts"
 import type { Provider } from "../../../shared/catalogue/Provider.ts"
@@ -9,7 +9,7 @@ import { workloads } from "../../../shared/contract/Operation.ts"
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** What any program may need to run. */
+/** Variables for any program. */
 const system = [
   "PATH",
   "HOME",
@@ -22,16 +22,16 @@ const system = [
   "SSL_CERT_FILE"
 ]
 
-/** Settings of the gateway's own, by their names or by how those begin. */
+/** The gateway's own settings. */
 const settings = /^(?:GATEWAY_|NATS_|OTEL_|LC_|GRACE_MS$|DRAIN_DELAY_MS$)/
 
-/** What signs results and seals conversations is for those who do so. */
+/** The services that sign results or seal conversations. */
 const usesSecret = ["ingress", "console", "chat", "images"]
 
 const picked = (environment: Environment, isWanted: (name: string) => boolean): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => isWanted(name)))
 
-/** The variables that a provider's place in the catalogue refers to. */
+/** The variables to which a provider in the catalogue refers. */
 const variablesOf = (provider: Provider): ReadonlySet<string> => {
   const names = new Set<string>()
   JSON.stringify(provider, (_, value: unknown) => {
@@ -42,7 +42,7 @@ const variablesOf = (provider: Provider): ReadonlySet<string> => {
   return names
 }
 
-/** The variables of the providers that models of this workload use; of all providers where none is given. */
+/** The variables of the providers of this workload's models; without a workload, of all providers. */
 const variablesIn = ({ models, providers }: Snapshot, workload?: string): ReadonlySet<string> => {
   const used = new Set(
     [...models.values()]
@@ -56,13 +56,13 @@ const variablesIn = ({ models, providers }: Snapshot, workload?: string): Readon
   )
 }
 
-/** For a program that knows nothing of the gateway, such as nats-server. */
+/** For other programs, such as nats-server. */
 export const ofProgram = (environment: Environment): Record<string, string | undefined> =>
   picked(environment, (name) => system.includes(name) || name.startsWith("LC_"))
 
 /**
- * For a service. A worker gets everything but the keys that only providers of other workloads have: packages of the AI SDK
- * read variables that no catalogue names. No other service gets anything that it does not know.
+ * For a service. A worker gets all variables except the keys of other workloads' providers, because packages of the AI SDK read
+ * variables that no catalogue names. Other services get only known variables.
  */
 export const ofService = (
   service: string,

@@ -1,4 +1,4 @@
-/** The NATS server of a local start: the one that `NATS_URL` names, or one of its own with JetStream. */
+/** The NATS server of a local start: the one at `NATS_URL`, or one started with JetStream. */
 import { Console, Effect, FileSystem, Option, Path, Schema } from "effect"
 import { connect } from "node:net"
 import { ofProgram } from "./Environment.ts"
@@ -8,7 +8,6 @@ import { InvalidSetting, Settings } from "../settings/Settings.ts"
 import { Supervisor } from "./Supervisor.ts"
 import type { Service } from "./Supervisor.ts"
 
-/** No server answers at any address of `NATS_URL`, or the one that does has no JetStream. */
 export class NatsUnusable extends Schema.TaggedError<NatsUnusable>()("NatsUnusable", {
   server: Schema.String,
   reason: Schema.String
@@ -18,7 +17,7 @@ export class NatsUnusable extends Schema.TaggedError<NatsUnusable>()("NatsUnusab
   }
 }
 
-/** What a server says of itself as soon as a client connects, as far as it matters here. */
+/** The part of a server's `INFO` that matters here. */
 const decodeInfo = Schema.decodeUnknownEffect(
   Schema.fromJsonString(Schema.Struct({
     server_name: Schema.optionalKey(Schema.String),
@@ -26,7 +25,7 @@ const decodeInfo = Schema.decodeUnknownEffect(
   }))
 )
 
-/** The first line that a NATS server sends: `INFO {…}`. */
+/** The first line from a NATS server: `INFO {…}`. */
 const greeting = (host: string, port: number) =>
   Effect.callback<string, string>((resume) => {
     const socket = connect({ host, port })
@@ -45,7 +44,7 @@ const greeting = (host: string, port: number) =>
     return Effect.sync(() => socket.destroy())
   }).pipe(Effect.timeoutOrElse({ duration: "5 seconds", orElse: () => Effect.fail("does not answer within 5 s") }))
 
-/** Fails with the reason unless a NATS server with JetStream listens there. */
+/** Fails unless a NATS server with JetStream listens there. */
 const requireJetStream = Effect.fn("Nats.requireJetStream")(
   function*(host: string, port: number) {
     const line = yield* greeting(host, port)
@@ -57,7 +56,7 @@ const requireJetStream = Effect.fn("Nats.requireJetStream")(
     effect.pipe(Effect.mapError((reason) => new NatsUnusable({ server: `${host}:${port}`, reason })))
 )
 
-/** Host and port of each server; never the credentials that an address may hold. */
+/** Host and port of each server, without credentials. */
 const addresses = (urls: string) =>
   urls.split(",").map((text) => {
     const { hostname, port } = new URL(text.includes("://") ? text.trim() : `nats://${text.trim()}`)
@@ -69,22 +68,22 @@ const requireOneOf = Effect.fn("Nats.requireOneOf")(function*(urls: string) {
     try: () => addresses(urls),
     catch: () =>
       new InvalidSetting({
-        detail: "NATS_URL must be an address such as nats://127.0.0.1:4222, or several with commas"
+        detail: "NATS_URL must be an address such as nats://127.0.0.1:4222, or several separated by commas"
       })
   })
   return yield* Effect.firstSuccessOf(servers.map(({ host, port }) => requireJetStream(host, port)))
 })
 
-/** Ends the nats-server of an earlier start that was killed; only one that uses our own store is ours to end. */
+/** Stops the nats-server of an earlier start that was killed, if it uses this store. */
 const endLeftover = Effect.fn("Nats.endLeftover")(function*(pidFile: string, store: string) {
   const fs = yield* FileSystem.FileSystem
   const pid = Number(yield* fs.readFileString(pidFile).pipe(Effect.orElseSucceed(() => "0")))
   if (!(yield* commandLine(pid)).includes(store)) return
-  yield* Console.log(`ending the nats-server that an earlier start left behind (process ${pid})`)
+  yield* Console.log(`stopping the nats-server of an earlier start (process ${pid})`)
   yield* endProcess(pid)
 })
 
-/** Makes sure of a NATS server until the scope ends, and returns its URL. */
+/** Provides a NATS server until the scope closes, and returns its URL. */
 export const natsServer = Effect.gen(function*() {
   const { data, natsUrl } = yield* Settings
   if (Option.isSome(natsUrl)) {
@@ -98,7 +97,7 @@ export const natsServer = Effect.gen(function*() {
   yield* endLeftover(pidFile, store)
 
   const port = yield* freePort(4222)
-  // two starts may find the same port free at the same moment: only the server that bears our name is ours
+  // two starts may choose the same free port: the name tells the servers apart
   const name = `local-${process.pid}`
   const isOurs = Effect.filterOrFail(
     requireJetStream("127.0.0.1", port),

@@ -1,7 +1,7 @@
-/** Processes that an earlier start may have left behind. */
+/** Inspects and stops processes of an earlier start. */
 import { Effect, FileSystem, Schedule } from "effect"
 
-/** The words of a process's command line; none where there is no such process, or no /proc to ask. */
+/** The words of a process's command line; empty if there is no such process or no /proc. */
 export const commandLine = Effect.fn("Processes.commandLine")(function*(pid: number) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* fs.readFileString(`/proc/${pid}/cmdline`).pipe(Effect.orElseSucceed(() => ""))
@@ -11,7 +11,7 @@ export const commandLine = Effect.fn("Processes.commandLine")(function*(pid: num
 const signal = (pid: number, name: "SIGTERM" | "SIGKILL") =>
   Effect.try(() => process.kill(pid, name)).pipe(Effect.ignore)
 
-/** Ends a process that is not a child of this one: SIGTERM, and SIGKILL after five seconds. */
+/** Stops a process that is not a child: SIGTERM, then SIGKILL after five seconds. */
 export const endProcess = Effect.fn("Processes.end")(function*(pid: number) {
   const isGone = commandLine(pid).pipe(Effect.map((words) => words.length === 0))
   const gone = isGone.pipe(

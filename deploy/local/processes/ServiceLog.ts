@@ -1,20 +1,20 @@
-/** The log file of a service: everything it writes, and what its present run wrote last. */
+/** The log file of a service, and the last lines of its current run. */
 import { Effect, Fiber, FileSystem, Option, Schema, Stream } from "effect"
 import type { PlatformError } from "effect/PlatformError"
 
-/** A file larger than this, in bytes, is set aside when the service starts; one older file is kept. */
+/** A larger file, in bytes, is rotated when the service starts; one older file is kept. */
 const largest = 16 * 1024 * 1024
 
-/** As much of a file's end as is read for the last lines, in bytes. */
+/** The bytes read from the end of a file for its last lines. */
 const tailSize = 8 * 1024
 
 export interface ServiceLog {
   readonly file: string
-  /** Writes the output of the present run to the file, until it ends or the scope does. */
+  /** Writes the output of the run to the file until it ends or the scope closes. */
   readonly follow: (output: Stream.Stream<Uint8Array, PlatformError>) => Effect.Effect<void>
-  /** Waits until what an ended run wrote is in the file. Bounded: a grandchild may hold the output open. */
+  /** Waits until the output of an ended run is written, for at most a second: a grandchild may hold it open. */
   readonly flushed: Effect.Effect<void>
-  /** The last lines of the present run, at most as many as asked for, as somebody reads them. */
+  /** The last lines of the run, in readable form. */
   readonly tail: (lines: number) => Effect.Effect<ReadonlyArray<string>>
 }
 
@@ -22,7 +22,7 @@ const decodeEntry = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ level: Schema.String, message: Schema.Unknown }))
 )
 
-/** `ERROR chat ends: …` of what services write as JSON; anything else as it is. */
+/** Turns JSON log lines into `ERROR chat ends: …`; leaves other lines unchanged. */
 const plain = (line: string): string =>
   Option.match(decodeEntry(line), {
     onNone: () => line,
@@ -32,7 +32,7 @@ const plain = (line: string): string =>
     }
   })
 
-/** Opens the log for one run of a service. What is still being written is finished before the scope is left. */
+/** Opens the log for one run of a service. Pending output is written before the scope closes. */
 export const openLog = Effect.fn("ServiceLog.open")(function*(file: string) {
   const fs = yield* FileSystem.FileSystem
   const size = fs.stat(file).pipe(Effect.map((info) => Number(info.size)), Effect.orElseSucceed(() => 0))
@@ -48,7 +48,7 @@ export const openLog = Effect.fn("ServiceLog.open")(function*(file: string) {
     file,
     follow: (output) =>
       Stream.run(output, fs.sink(file, { flag: "a" })).pipe(
-        // a full disk must not stop the service: what it writes is read all the same
+        // drain the output even if the disk is full, otherwise the service would block
         Effect.catch(() => Effect.ignore(Stream.runDrain(output))),
         Effect.forkDetach,
         Effect.map((fiber) => {

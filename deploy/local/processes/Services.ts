@@ -1,4 +1,4 @@
-/** The gateway's own processes: one for each folder of `services` that has a `main.ts`, except the admin's commands. */
+/** Starts the gateway's services: each folder of `services` with a `main.ts`, except the admin commands. */
 import { Effect, FileSystem, Option, Path, Scope } from "effect"
 import { HttpClient } from "effect/http"
 import type { Snapshot } from "../../../shared/catalogue/Catalogue.ts"
@@ -11,24 +11,23 @@ import { consoleService } from "./WebApp.ts"
 import { Supervisor } from "./Supervisor.ts"
 import type { Service } from "./Supervisor.ts"
 
-/** Not a process that stays: it is run for one command at a time. */
+/** Runs one command at a time instead of a service. */
 const commands = ["admin"]
 
 /** The process with the HTTP API. */
 const ingress = "ingress"
 
-/** What every service is told of this start. */
+/** Settings shared by the services. */
 export interface Shared {
   readonly natsUrl: string
   readonly secret: string
-  /** What signs in to the console. */
   readonly adminToken: string
   readonly hasConsole: boolean
-  /** Which provider's variables are whose. */
+  /** Decides which services get which providers' variables. */
   readonly catalogue: Snapshot
 }
 
-/** Asks a service whether it is ready, for at most two seconds. */
+/** Probes a service's readiness, for at most two seconds. */
 const probe = (client: HttpClient.HttpClient, port: number) =>
   HttpClient.filterStatusOk(client).get(`http://127.0.0.1:${port}/readyz`).pipe(
     Effect.flatMap((response) => response.text),
@@ -36,8 +35,8 @@ const probe = (client: HttpClient.HttpClient, port: number) =>
   )
 
 /**
- * Starts the workers, then the ingress, and returns the effect that waits until all are ready. With the scope the ingress
- * stops first, so that what it has accepted is still worked on; then the workers, all at once.
+ * Starts the workers, then the ingress, and returns an effect that waits until all are ready. When the scope closes, the ingress
+ * stops first, so that the workers can finish its requests; then all workers stop in parallel.
  */
 export const startServices = Effect.fn("Services.start")(function*(shared: Shared) {
   const { adminToken, catalogue: snapshot, hasConsole, natsUrl, secret } = shared
@@ -48,7 +47,7 @@ export const startServices = Effect.fn("Services.start")(function*(shared: Share
   const { catalogue, collector, consolePort, data, port, publicUrl, services } = yield* Settings
   const address = `http://127.0.0.1:${port}`
 
-  /** The ports that people know. Every service has one of its own for health and metrics, which its log names. */
+  /** Fixed ports. Each service also has a free port for health and metrics, which it logs. */
   const ports: Readonly<Record<string, number>> = { [ingress]: port, [consoleService]: consolePort }
 
   const tracing = hasConsole && Option.isNone(collector) ? makeTracing(consolePort) : () => ({})
@@ -74,7 +73,7 @@ export const startServices = Effect.fn("Services.start")(function*(shared: Share
           GATEWAY_SECRET: Environment.needsSecret(name) ? secret : undefined,
           GATEWAY_PUBLIC_URL: Option.getOrElse(publicUrl, () => address),
           ...(name === consoleService ? { CONSOLE_GATEWAY_URL: address, CONSOLE_ADMIN_TOKEN: adminToken } : {}),
-          // to stop, as on SIGTERM, when the standard input ends
+          // the service stops when its standard input ends
           GATEWAY_PARENT_PIPE: "1",
           ...tracing(name)
         },

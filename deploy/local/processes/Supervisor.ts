@@ -1,10 +1,9 @@
 /**
- * Keeps the gateway's processes running: starts them, says when they are ready, starts again what died, and stops them
- * with the scope in which they were started, the last one first.
+ * Keeps the gateway's processes running: starts them, reports when they are ready, restarts those that die, and stops them in
+ * reverse order when their scopes close.
  *
- * Each child leads a process group of its own, so that a terminal's Ctrl-C reaches only this process, which then stops
- * them in order. Its standard input is a pipe that nobody writes to: it ends when this process does, however that
- * happens, and a service stops then.
+ * Each child leads its own process group, so that Ctrl-C reaches only this process, which then stops them in order. A child's
+ * standard input is a pipe that closes when this process ends, however that happens; services stop then.
  */
 import {
   Clock,
@@ -27,32 +26,32 @@ import { openLog } from "./ServiceLog.ts"
 import type { ServiceLog } from "./ServiceLog.ts"
 import { Settings } from "../settings/Settings.ts"
 
-/** One run of a service: the program, and the question whether it can do its work, which fails until it can. */
+/** One run of a service. */
 export interface Launch {
   readonly command: string
   readonly args: ReadonlyArray<string>
-  /** All of it: nothing is inherited. */
+  /** The whole environment: nothing is inherited. */
   readonly environment: Record<string, string | undefined>
+  /** Fails until the service is ready. */
   readonly isReady: Effect.Effect<unknown, Error>
-  /** Does the program stop by itself when its standard input ends? If not, a watcher ends it when this process dies. */
+  /** Whether the program stops when its standard input ends. If not, a watcher stops it when this process dies. */
   readonly endsWithInput: boolean
 }
 
 export interface Service {
-  /** Also the name of its log file. */
+  /** Also names its log file. */
   readonly name: string
-  /** Decided anew for each run, so that a run can take a port that is free by then. */
+  /** Evaluated for each run, so that each can choose a free port. */
   readonly launch: Effect.Effect<Launch>
-  /** How long it may take to stop before it is killed. */
+  /** The time to stop before it is killed. */
   readonly stopWithin: Duration.Input
 }
 
 export interface Supervised {
-  /** Waits until the service is ready for the first time; fails when that takes too long. */
+  /** Waits until the service is ready for the first time; fails after `readyWithin`. */
   readonly ready: Effect.Effect<void, NotReady>
 }
 
-/** A service did not become ready within the time allowed. */
 export class NotReady extends Schema.TaggedError<NotReady>()("NotReady", {
   service: Schema.String,
   seconds: Schema.Finite,
@@ -64,15 +63,14 @@ export class NotReady extends Schema.TaggedError<NotReady>()("NotReady", {
   }
 }
 
-/** A run ended though nobody asked for it. */
 class Died extends Schema.TaggedError<Died>()("Died", { service: Schema.String }) {}
 
-/** How long to wait before a service that died soon after its start is started again. */
+/** The delay before restarting a service that died soon after its start. */
 const restarts = Schedule.min([Schedule.exponential("250 millis"), Schedule.spaced("10 seconds")]).pipe(
   Schedule.jittered
 )
 
-/** A service that ran for this long, in milliseconds, is started again at once, and its restarts are counted afresh. */
+/** A service that ran this long, in milliseconds, restarts at once, and its delays start over. */
 const ranWell = 10_000
 
 /** The longest wait for readiness at the first start, in seconds. */
@@ -81,7 +79,7 @@ const readyWithin = 30
 const probes = Schedule.spaced("50 millis")
 
 export class Supervisor extends Context.Service<Supervisor, {
-  /** Starts the service and keeps it running until the scope ends. */
+  /** Starts the service and keeps it running until the scope closes. */
   supervise(service: Service): Effect.Effect<Supervised, never, Scope.Scope>
 }>()("deploy/local/Supervisor") {
   static readonly layer = Layer.effect(
@@ -93,7 +91,7 @@ export class Supervisor extends Context.Service<Supervisor, {
       const { spawn } = yield* ChildProcessSpawner.ChildProcessSpawner
       const groups = yield* killRestOnExit
 
-      /** One run from spawn to death, which it reports. Succeeds if it ran well before. */
+      /** Runs the service until it dies, and reports that. Succeeds if it ran for `ranWell`. */
       const run = Effect.fn("Supervisor.run")(
         function*(service: Service, log: ServiceLog, onReady: Effect.Effect<void>) {
           const { args, command, endsWithInput, environment, isReady } = yield* service.launch
@@ -122,7 +120,7 @@ export class Supervisor extends Context.Service<Supervisor, {
             yield* log.flushed
           }
           yield* Console.log(
-            withTail(`${service.name} died (${how}), starting it again`, log.file, yield* log.tail(10))
+            withTail(`${service.name} died (${how}), restarting it`, log.file, yield* log.tail(10))
           )
           if ((yield* Clock.currentTimeMillis) - began < ranWell) return yield* new Died({ service: service.name })
         }
@@ -158,7 +156,7 @@ export class Supervisor extends Context.Service<Supervisor, {
   )
 }
 
-/** The groups of the running children, which die with this process if it has to leave without stopping them. */
+/** The children's process groups, which are killed if this process exits without stopping them. */
 const killRestOnExit = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -168,7 +166,7 @@ const killRestOnExit = Effect.map(
           try {
             process.kill(-group, "SIGKILL")
           } catch {
-            // it has ended by itself
+            // it has already ended
           }
         }
       }
@@ -180,7 +178,7 @@ const killRestOnExit = Effect.map(
   ({ groups }) => groups
 )
 
-/** Ends a process when its own standard input does: `read` returns when this process is gone, for whatever reason. */
+/** Stops a process when this one ends for any reason: then `read` returns. */
 const watcher = (pid: number) =>
   ChildProcess.make("sh", ["-c", `read _; kill "$0"`, String(pid)], { stdin: { stream: "pipe", endOnDone: false } })
 

@@ -1,11 +1,11 @@
-/** Where the traces of a local start go: to its console, over loopback, with a token of their own. */
+/** Sends the traces of a local start to its console, over loopback, with their own token. */
 import { randomBytes } from "node:crypto"
 import { consoleService } from "./WebApp.ts"
 
-/** How often services send what there is, in milliseconds: somebody may be waiting to see it. */
+/** The export interval in milliseconds, short because a user may be waiting for the trace. */
 const everyMs = 1_000
 
-/** What each service is told of it, by its name. The console does not trace itself. */
+/** The variables for each service. The console does not trace itself. */
 export const makeTracing = (consolePort: number): (service: string) => Readonly<Record<string, string>> => {
   const token = randomBytes(24).toString("base64url")
   return (service) =>

@@ -1,4 +1,4 @@
-/** The console's web app, built before the first start and after each change of its sources. */
+/** Builds the console's web app before the first start and after changes of its sources. */
 import { Console, Effect, FileSystem, Path, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { complaint } from "../../../shared/process/Complaint.ts"
@@ -7,7 +7,6 @@ import { Settings } from "../settings/Settings.ts"
 /** The service with the admin API and the web app. */
 export const consoleService = "console"
 
-/** The web app could not be made of its sources. */
 export class WebAppNotBuilt extends Schema.TaggedError<WebAppNotBuilt>()("WebAppNotBuilt", { reason: Schema.String }) {
   override get message() {
     return `The console's web app could not be built: ${this.reason}`
@@ -21,7 +20,7 @@ export const isConsoleThere = Effect.gen(function*() {
   return yield* fs.exists(path.join(services, consoleService, "main.ts"))
 })
 
-/** Runs the console's own build, which knows whether there is anything to do, for at most a minute. */
+/** Runs the console's build, which does nothing if it is up to date. Fails after a minute. */
 export const buildWebApp = Effect.gen(function*() {
   const path = yield* Path.Path
   const { services } = yield* Settings
@@ -33,20 +32,20 @@ export const buildWebApp = Effect.gen(function*() {
       forceKillAfter: "1 second"
     })
   )
-  const [said, complained, code] = yield* Effect.all([
+  const [output, errors, code] = yield* Effect.all([
     child.stdout.pipe(Stream.decodeText(), Stream.mkString),
     child.stderr.pipe(Stream.decodeText(), Stream.mkString),
     child.exitCode
   ], { concurrency: "unbounded" })
   if (code !== 0) {
-    return yield* new WebAppNotBuilt({ reason: complained.trim().split("\n")[0] || `exit code ${code}` })
+    return yield* new WebAppNotBuilt({ reason: errors.trim().split("\n")[0] || `exit code ${code}` })
   }
-  if (said !== "") yield* Console.log(said.trim())
+  if (output !== "") yield* Console.log(output.trim())
 }).pipe(
   Effect.scoped,
   Effect.catchTag("PlatformError", (error) => new WebAppNotBuilt({ reason: complaint(error) })),
   Effect.timeoutOrElse({
     duration: "1 minute",
-    orElse: () => new WebAppNotBuilt({ reason: "it was not done within a minute" })
+    orElse: () => new WebAppNotBuilt({ reason: "it took more than a minute" })
   })
 )

@@ -1,9 +1,9 @@
-/** Ports of this machine's loopback address: is one free, and which one is. */
+/** Checks and finds free ports on this machine's loopback address. */
 import { Effect, Schedule, Schema } from "effect"
 import { createServer } from "node:net"
 import type { AddressInfo } from "node:net"
 
-/** A port cannot be listened on. `variable` is what sets it, `code` the system's, as in `EADDRINUSE`. */
+/** `variable` sets the port; `code` is the system's error, such as `EADDRINUSE`. */
 export class PortUnavailable extends Schema.TaggedError<PortUnavailable>()("PortUnavailable", {
   port: Schema.Int,
   variable: Schema.String,
@@ -15,7 +15,7 @@ export class PortUnavailable extends Schema.TaggedError<PortUnavailable>()("Port
   }
 }
 
-/** Listens for a moment and returns the port. 0 asks the system for a free one. */
+/** Listens briefly and returns the port. 0 lets the system choose a free one. */
 const tryPort = (port: number, variable: string) =>
   Effect.callback<number, PortUnavailable>((resume) => {
     const server = createServer()
@@ -29,15 +29,15 @@ const tryPort = (port: number, variable: string) =>
     })
   })
 
-/** A process that was told to end may take this long to let go of its port. */
-const letGo = Schedule.spaced("200 millis").pipe(Schedule.upTo({ duration: "15 seconds" }))
+/** How long to wait for stopping processes to release a port. */
+const untilReleased = Schedule.spaced("200 millis").pipe(Schedule.upTo({ duration: "15 seconds" }))
 
 /**
- * Fails unless the port can be listened on. After a start that was killed (`abandoned`) its services may still be finishing
- * their requests, so the port is given time.
+ * Fails unless the port is free. Waits after a start that was killed (`abandoned`), whose services may still be finishing their
+ * requests.
  */
 export const requirePort = (port: number, variable: string, abandoned: boolean) =>
-  abandoned ? Effect.retry(tryPort(port, variable), letGo) : tryPort(port, variable)
+  abandoned ? Effect.retry(tryPort(port, variable), untilReleased) : tryPort(port, variable)
 
-/** A free port: the preferred one if it is. */
+/** Returns a free port, preferably this one. */
 export const freePort = (preferred = 0) => tryPort(preferred, "").pipe(Effect.catch(() => tryPort(0, "")), Effect.orDie)

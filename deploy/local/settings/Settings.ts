@@ -1,12 +1,11 @@
 /**
- * What the environment says about a local start.
+ * Settings of a local start, from the environment.
  *
- * A relative path counts from the folder in which the user typed `npm start`, which npm passes on as `INIT_CWD`.
+ * Relative paths start at the folder in which the user ran `npm start`, which npm passes as `INIT_CWD`.
  */
 import { Config, Context, Effect, Layer, Option, Path, Schema } from "effect"
 import { complaint } from "../../../shared/process/Complaint.ts"
 
-/** A variable holds something that cannot be used. */
 export class InvalidSetting extends Schema.TaggedError<InvalidSetting>()("InvalidSetting", {
   detail: Schema.String
 }) {
@@ -20,25 +19,25 @@ export class Settings extends Context.Service<Settings, {
   readonly port: number
   /** `CONSOLE_PORT`: the port of the console, 1 to 65535. */
   readonly consolePort: number
-  /** `CONSOLE_ADMIN_TOKEN`: what signs in to the console, at least 24 characters; without it one is made. */
+  /** `CONSOLE_ADMIN_TOKEN`: the token for the console, at least 24 characters; generated if missing. */
   readonly adminToken: Option.Option<string>
-  /** `NATS_URL`: use this server instead of starting one; several, separated by commas, are one cluster. */
+  /** `NATS_URL`: use this server instead of starting one; separate the servers of a cluster by commas. */
   readonly natsUrl: Option.Option<string>
   /** `GATEWAY_CONFIG`: the catalogue file. */
   readonly catalogue: string
-  /** `GATEWAY_DATA`: the folder for the state that outlives a start: streams, key, logs. */
+  /** `GATEWAY_DATA`: the state folder: streams, key, logs. */
   readonly data: string
-  /** `GATEWAY_BOOTSTRAP_KEY`: a key that must exist after the start; without it one is made. */
+  /** `GATEWAY_BOOTSTRAP_KEY`: a key that must exist after the start; generated if missing. */
   readonly bootstrapKey: Option.Option<string>
-  /** `GATEWAY_SECRET`: what the services derive their keys from, at least 32 characters; without it one is made. */
+  /** `GATEWAY_SECRET`: the secret from which services derive keys, at least 32 characters; generated if missing. */
   readonly secret: Option.Option<string>
-  /** `GATEWAY_PUBLIC_URL`: the gateway's root in the addresses that it gives out. */
+  /** `GATEWAY_PUBLIC_URL`: the gateway's root in URLs given to clients. */
   readonly publicUrl: Option.Option<string>
-  /** `OTEL_EXPORTER_OTLP_ENDPOINT`, or that of traces: where they go instead of to the console. */
+  /** `OTEL_EXPORTER_OTLP_ENDPOINT`, or that of traces: the collector, instead of the console. */
   readonly collector: Option.Option<string>
-  /** `GATEWAY_SERVICES`: the folder with a folder for each service; another one than the project's is for tests. */
+  /** `GATEWAY_SERVICES`: the folder of the services; tests use another than the project's. */
   readonly services: string
-  /** The project's own folder. */
+  /** The project's folder. */
   readonly project: string
 }>()("deploy/local/Settings") {
   static readonly layer = Layer.effect(
@@ -73,6 +72,6 @@ export class Settings extends Context.Service<Settings, {
   )
 }
 
-/** An empty variable is as good as none. */
+/** Ignores empty variables. */
 const text = (name: string) =>
   Config.String(name).pipe(Config.option, Config.map(Option.filter((value) => value.trim() !== "")))

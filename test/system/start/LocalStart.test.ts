@@ -143,12 +143,12 @@ describe("npm start", () => {
       yield* started.line(/^ready/)
       const chat = child(started.pid, "chat")
       process.kill(chat, "SIGKILL")
-      yield* started.line(/^chat died \(SIGKILL\), starting it again/)
+      yield* started.line(/^chat died \(SIGKILL\), restarting it/)
       yield* started.line(/^chat is ready again$/)
       assert.notStrictEqual(child(started.pid, "chat"), chat)
 
       execFileSync("sh", ["-c", `curl -s http://127.0.0.1:${place.port}/crash || true`])
-      yield* started.line(/^ingress died \(exit code 3\), starting it again/)
+      yield* started.line(/^ingress died \(exit code 3\), restarting it/)
       yield* started.line(/^ {2}\| a last word$/)
       yield* started.line(/^ingress is ready again$/)
 
@@ -304,7 +304,7 @@ describe("npm start", () => {
     {
       title: "a key that is none",
       change: () => ({ GATEWAY_BOOTSTRAP_KEY: "secret" }),
-      says: /^error: GATEWAY_BOOTSTRAP_KEY must be sk-gw- and 32 letters or digits$/
+      says: /^error: GATEWAY_BOOTSTRAP_KEY must be sk-gw- followed by 32 letters or digits$/
     },
     {
       title: "a secret that is too short",

@@ -45,13 +45,13 @@ describe("complaint", () => {
       )
       assert.strictEqual(
         complaint(error),
-        `cannot listen at 127.0.0.1:${port}: this port is taken; end the program that has it, or set PORT or ` +
+        `cannot listen at 127.0.0.1:${port}: this port is in use; stop the program that uses it, or set PORT or ` +
           "HEALTH_PORT to another"
       )
     }))
 
   const files = [
-    ["/nowhere/seed.nk", "there is no such file or folder"],
+    ["/nowhere/seed.nk", "no such file or folder"],
     [`${import.meta.filename}/seed.nk`, "it cannot be used (ENOTDIR)"]
   ] as const
   it.effect.each(files)("of the file %s", ([file, says]) =>
