@@ -1,17 +1,16 @@
 /**
- * Runs a script of this project on a machine that has nothing but git, npm and some Node: installs the npm packages, then
- * starts the script on the Node that the project asks for.
+ * Runs a script of this project on a machine with only git, npm and some Node: installs the npm packages, then starts the script
+ * with the project's Node.
  *
- *     node deploy/local/run.js                           installs the npm packages, no more
+ *     node deploy/local/run.js                           only installs the npm packages
  *     node deploy/local/run.js <script> [arguments]      also needs nats-server, unless NATS_URL names a server, and for
  *                                                        the tests Chromium and promtool
  *
- * Programs of the system are installed only with consent: it prints what is missing and the command that installs it, and
- * asks on a terminal. Without a terminal it installs them as root, as CI and containers do, or with GATEWAY_INSTALL=1.
- * GATEWAY_INSTALL=0 refuses in any case.
+ * It installs system programs only with consent: it prints the missing program with its install command, and asks on a terminal.
+ * Without a terminal it installs them as root, as in CI and containers, or with GATEWAY_INSTALL=1. GATEWAY_INSTALL=0 never installs.
  *
- * The one plain JavaScript file here: it has to run before anything is installed, on any Node from 20 on. The exit code
- * is the script's own, or 1 with one line that says what is missing.
+ * Plain JavaScript, because it runs before any installation, on any Node from 20 on. Exits with the script's code, or with 1 and one
+ * line about what is missing.
  */
 import { spawn, spawnSync } from "node:child_process"
 import { accessSync, constants, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs"
@@ -25,7 +24,7 @@ const oldestNode = 20
 const projectNode = 24
 const natsFolder = join(root, ".gateway", "nats-server")
 
-/** Where programs may lie outside PATH: Debian's nats-server is in /usr/sbin, which the PATH of an ordinary user leaves out. */
+/** Searched after PATH: Debian's nats-server is in /usr/sbin, which an ordinary user's PATH lacks. */
 const systemFolders = ["/usr/local/sbin", "/usr/sbin", "/usr/local/bin", "/usr/bin", "/opt/homebrew/bin"]
 
 class Missing extends Error {}
@@ -44,8 +43,8 @@ const which = (program) =>
     })
 
 /**
- * Runs a program to its end while a line says what is being done and for how long: rewritten in place on a terminal,
- * added every ten seconds elsewhere. It is stopped early when its output says that it will not succeed.
+ * Runs a program and shows its title and elapsed time: in place on a terminal, otherwise a line every ten seconds. Stops it early if
+ * its output shows that it cannot succeed.
  */
 const attempt = (title, command, options = {}) =>
   new Promise((resolve) => {
@@ -91,14 +90,14 @@ const attempt = (title, command, options = {}) =>
     child.on("close", finish)
   })
 
-/** The first line in which npm says what is wrong, after those that only give it a code. */
+/** The first line of npm's error after its codes. */
 const reason = (output) => {
   const errors = output.split("\n").filter((line) => /^npm (error|ERR!)/.test(line))
   const lines = errors.map((line) => line.replace(/^npm (error|ERR!)\s*/, ""))
   return lines.find((line) => !/^((code|errno|syscall|path) |$)/.test(line)) ?? output.trim().split("\n").at(-1)
 }
 
-/** Without a network npm would try each package for itself, for many minutes: eight failures in a row are enough. */
+/** Without a network npm would retry each package for many minutes: eight failures in a row are enough. */
 const isHopeless = (output) => {
   const fetches = output.match(/^npm http fetch .+$/gm)?.slice(-8) ?? []
   return fetches.length === 8 && fetches.every((line) => line.includes(" failed with "))
@@ -114,11 +113,11 @@ const readPackages = (file) => {
 
 const platformNode = `node_modules/node-${process.platform}-${process.arch}`
 
-/** The packages that this machine cannot do without; the other optional ones are for other platforms, or a convenience. */
+/** The packages that this machine needs; other optional ones are for other platforms or not required. */
 const needed = (wanted) =>
   Object.entries(wanted).filter(([path, { optional }]) => path !== "" && (optional !== true || path === platformNode))
 
-/** Is what the lockfile asks for on this machine what npm last installed? npm writes its own list as its last step. */
+/** Compares the lockfile with the list that npm writes as its last step. */
 const isInstalled = (wanted) => {
   const installed = readPackages("node_modules/.package-lock.json")
   return installed !== undefined && needed(wanted).every(([path, { version }]) => installed[path]?.version === version)
@@ -132,8 +131,8 @@ const installDependencies = async () => {
   if (npm === undefined) throw new Missing("npm is not in PATH: install it (on Debian: apt-get install npm)")
 
   const manifests = needed(wanted).map(([path]) => join(root, path, "package.json"))
-  // Not `npm ci`: it takes every platform's optional packages to be in the lockfile, which a registry that lacks some of
-  // them cannot provide. This installs what the lockfile says all the same, and leaves it as it is.
+  // `npm ci` fails if the lockfile lacks some platform's optional packages. This installs the locked versions too, and does not
+  // change the lockfile.
   const install = [npm, "install", "--no-save", "--no-progress", "--loglevel=http"]
   const patience = [
     "--fetch-retries=3",
@@ -154,7 +153,7 @@ const installDependencies = async () => {
   )
 }
 
-/** The project's own Node, or the one that runs this file where no platform package exists and it is new enough. */
+/** The project's Node, or the running one if there is no package for this platform and it is new enough. */
 const findNode = () => {
   const own = join(root, platformNode, "bin/node")
   if (existsSync(own)) return own
@@ -165,7 +164,7 @@ const findNode = () => {
   )
 }
 
-/** Takes the server out of Debian's package into a folder of the project: needs no privileges and starts no daemon. */
+/** Unpacks Debian's package into a folder of the project, without privileges and without starting a daemon. */
 const unpackNatsServer = async () => {
   const lists = join(natsFolder, "lists")
   const ownLists = ["-o", `Dir::State::Lists=${lists}`, "-o", `Dir::Cache=${join(natsFolder, "cache")}`]
@@ -186,11 +185,11 @@ const unpackNatsServer = async () => {
 const isRoot = process.getuid?.() === 0
 const isTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true
 
-/** The words before a command that only root may run, or undefined where this user cannot become root. */
+/** The words before a command for root, or undefined if this user cannot become root. */
 const asRoot = () => {
   if (isRoot) return []
   if (which("sudo") === undefined) return undefined
-  // without a terminal there is nobody to type a password
+  // without a terminal sudo must not ask for a password
   return isTerminal ? ["sudo"] : ["sudo", "-n"]
 }
 
@@ -209,9 +208,9 @@ const byApt = (name, prefix) => {
   return {
     says: command.join(" "),
     run: async () => {
-      // asks for the password before a line shows the progress in its place
+      // asks for the password before the progress line covers it
       if (isTerminal && prefix.length > 0) spawnSync("sudo", ["-v"], { stdio: "inherit" })
-      // a machine that has never asked for the package lists, or not for long, does not know the package
+      // the package lists may be missing or outdated
       if ((await attempt(`Installing ${name}`, command)).succeeded) return
       await attempt("Updating the package lists", [...apt, "update"])
       await attempt(`Installing ${name}`, command)
@@ -219,7 +218,7 @@ const byApt = (name, prefix) => {
   }
 }
 
-/** How this machine gets a program: the command as text, and what runs it. Undefined where only its user knows. */
+/** The install command for a program as text and as a function; undefined without a known package manager. */
 const installerOf = ({ apt, brew, program }) => {
   if (which("apt-get") !== undefined) {
     const prefix = asRoot()
@@ -242,7 +241,7 @@ const installerOf = ({ apt, brew, program }) => {
   return { says: command.join(" "), run: () => attempt(`Installing ${brew}`, command) }
 }
 
-/** Asks on the terminal. What is not a clear yes is a no. */
+/** Asks on the terminal. Only a clear yes counts. */
 const asks = async (question) => {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   // Ctrl-C, and the end of the input
@@ -265,7 +264,7 @@ const consents = () => {
   }
 }
 
-/** Prints what is missing with the command that installs it, and runs the commands if that is wanted. */
+/** Prints missing programs with their install commands, and runs those with consent. */
 const install = async (missing) => {
   const planned = missing.map((program) => ({ ...program, installer: installerOf(program) }))
   for (const { installer, title } of planned) {
@@ -283,7 +282,7 @@ const install = async (missing) => {
 
 const natsServer = { program: "nats-server", title: "nats-server", apt: "nats-server", brew: "nats-server" }
 
-/** What some tests need. They say themselves that they were left out where it is not there. */
+/** Programs for some tests, which are skipped without them. */
 const testPrograms = [
   {
     program: "chromium",
@@ -299,7 +298,7 @@ const testPrograms = [
   }
 ]
 
-/** Whether these words run tests, and those of this file or folder among them or alone. */
+/** Whether this command line runs the tests of this file or folder. */
 const runsTests = ([script = "", ...words], tests) => {
   if (!script.endsWith("vitest.mjs")) return false
   const filters = words.filter((word) => word !== "run" && !word.startsWith("-"))
@@ -307,7 +306,7 @@ const runsTests = ([script = "", ...words], tests) => {
   return filters.length === 0 || filters.some((filter) => filter.includes(name) || tests.includes(filter))
 }
 
-/** Sees to it that the script finds what it needs, as far as it may; fails without nats-server. */
+/** Installs missing programs with consent. Fails without nats-server. */
 const ensurePrograms = async (args) => {
   const wanted = [
     ...(process.env.NATS_URL ? [] : [natsServer]),
@@ -326,11 +325,11 @@ const ensurePrograms = async (args) => {
   )
 }
 
-/** Runs the script with this terminal, and ends as it ends. */
+/** Runs the script on this terminal, and exits like it. */
 const run = (node, args, env) => {
   const child = spawn(node, args, { stdio: "inherit", env })
-  // A terminal's Ctrl-C reaches the script by itself, and a second one means "at once" to it. What npm or another program
-  // sends to this process alone has to be passed on, as a request that can be made twice without harm.
+  // A terminal's Ctrl-C reaches the script directly, and a second one stops it at once. Signals from npm to this process alone are
+  // forwarded as SIGTERM, which is safe to repeat.
   for (const [signal, passed] of [["SIGINT", "SIGTERM"], ["SIGTERM", "SIGTERM"], ["SIGHUP", "SIGHUP"]]) {
     process.on(signal, () => child.kill(passed))
   }
@@ -353,7 +352,7 @@ const main = async () => {
   if (args.length === 0) return
   const natsServerFolder = await ensurePrograms(args)
   const folders = [process.env.PATH, ...(natsServerFolder === undefined ? [] : [natsServerFolder])]
-  // the second start of each process finds its modules compiled, which saves it a third of its time
+  // compiled modules save a third of the time of later starts
   const cache = join(root, "node_modules", ".cache", "compiled")
   run(node, args, { NODE_COMPILE_CACHE: cache, ...process.env, PATH: folders.join(delimiter) })
 }
