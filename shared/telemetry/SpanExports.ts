@@ -11,6 +11,10 @@ const scope = { name: "model-gateway" }
 
 export type Protocol = "http/json" | "http/protobuf"
 
+/** Reads the variable for traces, otherwise the one for all signals. */
+const ofTraces = <A>(setting: string, read: (name: string) => Config.Config<A>): Config.Config<A> =>
+  read(`OTEL_EXPORTER_OTLP_TRACES_${setting}`).pipe(Config.orElse(() => read(`OTEL_EXPORTER_OTLP_${setting}`)))
+
 const endpoint = Config.URL("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").pipe(
   Config.orElse(() =>
     Config.URL("OTEL_EXPORTER_OTLP_ENDPOINT").pipe(
@@ -24,23 +28,18 @@ const endpoint = Config.URL("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").pipe(
   Config.withDefault(undefined)
 )
 
-const headers = (name: string) => Config.Record(Schema.String, Schema.StringFromUriComponent, name)
-
 const settings = Config.all({
   isDisabled: Config.Boolean("OTEL_SDK_DISABLED").pipe(Config.withDefault(false)),
   exporters: Config.Array(Schema.String, "OTEL_TRACES_EXPORTER"),
   endpoint,
-  headers: headers("OTEL_EXPORTER_OTLP_TRACES_HEADERS").pipe(
-    Config.orElse(() => headers("OTEL_EXPORTER_OTLP_HEADERS")),
+  headers: ofTraces("HEADERS", (name) => Config.Record(Schema.String, Schema.StringFromUriComponent, name)).pipe(
     Config.withDefault(undefined)
   ),
-  compression: Config.Literals(["gzip", "none"], "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION").pipe(
-    Config.orElse(() => Config.Literals(["gzip", "none"], "OTEL_EXPORTER_OTLP_COMPRESSION")),
+  compression: ofTraces("COMPRESSION", (name) => Config.Literals(["gzip", "none"], name)).pipe(
     Config.withDefault("none")
   ),
   everyMs: milliseconds("OTEL_BSP_SCHEDULE_DELAY").pipe(Config.withDefault(5_000)),
-  shutdownMs: milliseconds("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT").pipe(
-    Config.orElse(() => milliseconds("OTEL_EXPORTER_OTLP_TIMEOUT")),
+  shutdownMs: ofTraces("TIMEOUT", milliseconds).pipe(
     Config.orElse(() => milliseconds("OTEL_BSP_EXPORT_TIMEOUT")),
     Config.withDefault(3_000)
   )
