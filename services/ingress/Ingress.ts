@@ -1,4 +1,4 @@
-/** The HTTP face of the gateway: its routes on a server, with what they need. */
+/** The gateway's public HTTP server, its routes and their dependencies. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Config, Effect, Layer } from "effect"
@@ -22,6 +22,7 @@ import * as AnswerHeaders from "./answer/AnswerHeaders.ts"
 import { Drain, onRelease } from "./answer/Drain.ts"
 import * as Files from "./routes/Files.ts"
 import * as NotYet from "./answer/NotYet.ts"
+import * as ModelRoutes from "./routes/Models.ts"
 import * as OpenApi from "./routes/OpenApi.ts"
 import * as Operations from "./routes/Operations.ts"
 import { RequestLog } from "./record/RequestLog.ts"
@@ -29,7 +30,7 @@ import * as TaskCounts from "./routes/TaskCounts.ts"
 import * as Tasks from "./routes/Tasks.ts"
 import * as UnreadableRequest from "./answer/UnreadableRequest.ts"
 
-/** Ready while it serves, knows the keys, reaches NATS and does not drain. */
+/** Ready while it serves, has the keys, is connected to NATS and is not draining. */
 const readiness = Layer.effectDiscard(Effect.gen(function*() {
   const nats = yield* Nats
   const keys = yield* KeyRing
@@ -45,17 +46,17 @@ const readiness = Layer.effectDiscard(Effect.gen(function*() {
   yield* (yield* HealthServer).report(isReady)
 }))
 
-/** The queues of every model in the catalogue, there before the first job is published and again after a reconnect. */
+/** Creates the queues of every model in the catalogue, before the first job and after each reconnect. */
 const queues = Layer.effectDiscard(Effect.gen(function*() {
   const nats = yield* Nats
   const models = yield* Models
   const run = Effect.runForkWith(yield* Effect.context<Nats>())
-  const ensure = Effect.suspend(() => {
-    return Effect.forEach(poolsOf(models.current()), ({ pool, workload }) => provisionPatiently(workload, pool), {
+  const ensure = Effect.suspend(() =>
+    Effect.forEach(poolsOf(models.current()), ({ pool, workload }) => provisionPatiently(workload, pool), {
       discard: true,
       concurrency: "unbounded"
     })
-  })
+  )
   yield* ensure
   yield* Effect.acquireRelease(
     Effect.sync(() => nats.onReconnect(() => void run(ensure))),
@@ -69,7 +70,7 @@ const server = Layer.unwrap(Effect.gen(function*() {
   const host = yield* Config.String("HOST").pipe(Config.withDefault("127.0.0.1"))
   const graceMs = yield* Config.schema(atLeast(0), "GRACE_MS").pipe(Config.withDefault(300_000))
   return NodeHttpServer.layer(
-    // a request's head has 10 s to arrive and its body 120 s
+    // a request's headers must arrive within 10 s and the whole request within 120 s
     () =>
       refuseWhileStarting(
         UnreadableRequest.handle(
@@ -88,21 +89,21 @@ const server = Layer.unwrap(Effect.gen(function*() {
 }))
 
 /** All routes of the public port. */
-export const routes = Layer.mergeAll(Operations.layer, Tasks.layer, Files.layer, OpenApi.layer).pipe(
+export const routes = Layer.mergeAll(Operations.layer, ModelRoutes.layer, Tasks.layer, Files.layer, OpenApi.layer).pipe(
   Layer.provide(AnswerHeaders.layer),
   Layer.provide(RequestLog.layer)
 )
 
 export const layer = Layer.merge(readiness, onRelease).pipe(
   Layer.provideMerge(HttpRouter.serve(routes, { disableLogger: true, routerConfig: { maxParamLength: 512 } })),
-  // each request has a span of our own, which lasts until the last byte of its answer
+  // `RequestRecord` makes the span of each request, which ends with the answer's last byte
   Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
   Layer.provide([queues, TaskCounts.layer]),
   Layer.provide([KeyRing.layer, Admission.layer, JobClient.layer, ResultFiles.layer, Tasks.services, Drain.layer]),
   Layer.provide([Limits.layerKeys, Spending.layer]),
   Layer.provide(Presence.layer),
   Layer.provide([layerBothPatient, Models.layer]),
-  // listens first: clients are asked to come back while it waits for NATS
+  // listens first: requests get 503 with `retry-after` until NATS is connected
   Layer.provide([server, NodeFileSystem.layer]),
   Layer.provide(HealthServer.layer(8081))
 )

@@ -1,6 +1,6 @@
 /**
- * What every answer carries, whatever became of the request: its id, its trace and, while draining, the wish that the
- * client take another connection. Requests that no handler answers are answered here.
+ * The headers of every response: the request's id, its trace and, while draining, `connection: close`. Also answers requests
+ * that have no handler or whose handler failed.
  */
 import { Cause, Context, Effect, Exit, Option, Scope, Tracer } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -11,13 +11,12 @@ import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import { RequestLog } from "../record/RequestLog.ts"
 import { CurrentRequest, RequestRecord } from "../record/RequestRecord.ts"
 import * as RouteTemplate from "../paths/RouteTemplate.ts"
-import * as ServerSpan from "../record/ServerSpan.ts"
 
-/** Clients of the OpenAI kind read the first, those of Anthropic's the second. */
+/** OpenAI's clients read the first header, Anthropic's the second. */
 export const requestIds = (id: string) => ({ "x-request-id": id, "request-id": id })
 
-/** Anything that reaches this point is a path that no route has, a client that is gone, or a mistake of ours. */
-const unanswered = Effect.fnUntraced(function*<E>(
+/** Answers a path without a route, or a defect. Fails again if the client has disconnected. */
+const answerFailure = Effect.fnUntraced(function*<E>(
   cause: Cause.Cause<E>,
   record: RequestRecord
 ): Effect.fn.Return<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest> {
@@ -31,16 +30,16 @@ const unanswered = Effect.fnUntraced(function*<E>(
   if (Cause.hasInterruptsOnly(cause)) return yield* Effect.failCause(cause)
   const error = new InternalError()
   record.failed(error._tag)
-  yield* Effect.logError("request failed by a mistake of ours", { requestId: record.id }, cause)
+  yield* Effect.logError("request failed with an internal error", { requestId: record.id }, cause)
   return ErrorEnvelope.toResponse("openai", error, record.id)
 })
 
-/** Gives every request its record, and every answer its headers. */
+/** Provides each request's record and adds the headers to each response. */
 export const layer = HttpRouter.middleware<{ provides: CurrentRequest }>()(
   Effect.gen(function*() {
     const drain = yield* Drain
     const log = yield* RequestLog
-    const spans = yield* ServerSpan.make
+    const makeRecord = yield* RequestRecord.makeFactory
 
     const complete = (response: HttpServerResponse.HttpServerResponse, record: RequestRecord) => {
       record.responded(response.status)
@@ -50,7 +49,7 @@ export const layer = HttpRouter.middleware<{ provides: CurrentRequest }>()(
       return HttpServerResponse.setHeaders(response, headers)
     }
 
-    /** Counts and logs the request when the last byte is written, or the client is gone: the scope closes then. */
+    /** Counts and logs the request when its scope closes: the last byte is written, or the client has disconnected. */
     const follow = (record: RequestRecord, scope: Scope.Scope) => {
       record.begin()
       return Scope.addFinalizerExit(scope, (exit) => {
@@ -63,13 +62,13 @@ export const layer = HttpRouter.middleware<{ provides: CurrentRequest }>()(
     return (handler) =>
       Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest | Scope.Scope>) => {
         const request = Context.get(context, HttpServerRequest.HttpServerRequest)
-        const record = new RequestRecord(request, spans)
+        const record = makeRecord(request)
         const answered = handler.pipe(
           Effect.matchCauseEffect({
-            onFailure: (cause) => Effect.map(unanswered(cause, record), (response) => complete(response, record)),
+            onFailure: (cause) => Effect.map(answerFailure(cause, record), (response) => complete(response, record)),
             onSuccess: (response) => Effect.succeed(complete(response, record))
           }),
-          // one by one: a whole context would be merged with a copy of the process's
+          // separately: providing a whole context would merge it with a copy of the process's context
           Effect.provideService(CurrentRequest, record),
           Effect.provideService(Tracer.ParentSpan, record.span)
         )

@@ -1,9 +1,9 @@
 /**
- * Turns the frames of a job's answer into an HTTP response.
+ * Relays the frames of a job's answer as an HTTP response.
  *
- * JSON is held back until it is whole, up to a megabyte, so that an error can still be told by its status and a lost worker
- * be replaced. Anything else, events or sound, begins with its first bytes. From then on bytes are passed untouched, at the
- * pace at which the client takes them.
+ * JSON is held until it is complete, up to 1 MiB, so that an error can still set the status and a lost worker can be
+ * replaced. Other answers, such as events or sound, start with their first bytes. Bytes are relayed unchanged, at the
+ * client's pace.
  */
 import { Cause, Effect, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
@@ -13,14 +13,14 @@ import type { AnswerListener, JobHandle, JobRequest } from "../../../shared/bus/
 import type { JobError } from "../../../shared/contract/JobError.ts"
 import type { Dialect } from "../../../shared/contract/Operation.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
-import type { Over } from "../request/Admission.ts"
+import type { Settle } from "../request/Admission.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import type { RequestRecord } from "../record/RequestRecord.ts"
 
-/** Not more than the window: a worker that has filled it writes no more until something was taken. */
+/** At most the window: a worker that has filled the window waits until ingress has taken some bytes. */
 const holdBackBytes = 1024 * 1024
 
-/** A comment that every client skips, sent when a stream has been silent this long (milliseconds). */
+/** After this much silence, in milliseconds, a stream gets a comment, which clients skip. */
 const keepAliveMs = 15_000
 const keepAlive = Buffer.from(": keep-alive\n\n")
 
@@ -29,7 +29,7 @@ const eventStream = "text/event-stream"
 const newline = 0x0a
 const carriageReturn = 0x0d
 
-/** Whether events of our own can come after these bytes: those before them are whole. */
+/** Whether these bytes end with a complete event, so that ingress may add its own events. */
 const endsEvent = (bytes: Uint8Array): boolean => {
   const before = bytes.at(-2) === carriageReturn ? bytes.at(-3) : bytes.at(-2)
   return bytes.at(-1) === newline && before === newline
@@ -40,20 +40,19 @@ export interface RelayOptions {
   readonly request: JobRequest
   readonly dialect: Dialect
   readonly record: RequestRecord
-  /** Told when the job is over, where that is of interest. */
-  readonly over: Over | undefined
+  readonly settle: Settle | undefined
 }
 
-/** Submits a job and returns the response as soon as its status is certain. Interruption cancels the job. */
+/** Submits a job and returns the response when its status is known. Interruption cancels the job. */
 export const relay = (options: RelayOptions): Effect.Effect<HttpServerResponse.HttpServerResponse, JobError> =>
   Effect.callback<HttpServerResponse.HttpServerResponse, JobError>((resume) => {
-    const answer = new Answer(options, resume)
+    const answer = new RelayedAnswer(options, resume)
     return Effect.sync(() => answer.cancel())
   })
 
 type Pulled = Effect.Effect<readonly [Uint8Array, ...Array<Uint8Array>], JobError | Cause.Done<void>>
 
-class Answer implements AnswerListener {
+class RelayedAnswer implements AnswerListener {
   readonly #options: RelayOptions
   readonly #resume: (
     result: Effect.Effect<HttpServerResponse.HttpServerResponse, JobError>
@@ -62,14 +61,15 @@ class Answer implements AnswerListener {
   #head: AnswerHead | undefined
   #chunks: Array<Uint8Array> = []
   #bytes = 0
-  /** The response was given; what comes now goes to whoever pulls. */
-  #passing = false
-  #flushed = false
-  #ended = false
-  /** What has come ends in the middle of an event. */
-  #isCut = false
+  /** The response has started, and further bytes go into its body. */
+  #isStreaming = false
+  #isFlushed = false
+  #hasEnded = false
+  /** The bytes so far end in the middle of an event. */
+  #isMidEvent = false
   #error: JobError | undefined
-  #lent = 0
+  /** Bytes that the client has been given but has not confirmed by its next pull. */
+  #unconfirmed = 0
   #waiting: ((pulled: Pulled) => void) | undefined
 
   constructor(
@@ -84,7 +84,7 @@ class Answer implements AnswerListener {
 
   cancel(): void {
     this.#job.cancel()
-    this.#options.over?.(undefined)
+    this.#options.settle?.(undefined)
   }
 
   onClaim(): void {
@@ -97,14 +97,14 @@ class Answer implements AnswerListener {
   }
 
   onChunk(bytes: Uint8Array, isLast: boolean): void {
-    // kept for a client that is not there to take it: as it is, it would keep all that was read from NATS with it
-    this.#chunks.push(this.#passing && this.#waiting === undefined ? Buffer.from(bytes) : bytes)
+    // copied if no client is waiting: the original would keep NATS's whole read buffer in memory
+    this.#chunks.push(this.#isStreaming && this.#waiting === undefined ? Buffer.from(bytes) : bytes)
     this.#bytes += bytes.length
-    this.#isCut = !endsEvent(bytes)
-    // the end comes next, and delivers what is left
+    this.#isMidEvent = !endsEvent(bytes)
+    // `onEnd` follows and delivers the rest
     if (isLast) return
-    if (this.#passing) return this.#deliver()
-    if (!this.#isJson || this.#bytes >= holdBackBytes) this.#pass()
+    if (this.#isStreaming) return this.#deliver()
+    if (!this.#isJson || this.#bytes >= holdBackBytes) this.#startStreaming()
   }
 
   onRestart(): void {
@@ -114,24 +114,24 @@ class Answer implements AnswerListener {
   }
 
   onEnd(usage: Usage | undefined): void {
-    this.#ended = true
-    this.#options.over?.(usage)
-    if (this.#passing) return this.#deliver()
+    this.#hasEnded = true
+    this.#options.settle?.(usage)
+    if (this.#isStreaming) return this.#deliver()
     this.#options.record.answering()
     const body = this.#chunks.length === 1 ? this.#chunks[0] : Buffer.concat(this.#chunks, this.#bytes)
     this.#resume(Effect.succeed(HttpServerResponse.uint8Array(body ?? new Uint8Array(0), this.#responseOptions)))
   }
 
   onError(error: JobError): void {
-    if (!this.#passing) return this.#resume(Effect.fail(error))
+    if (!this.#isStreaming) return this.#resume(Effect.fail(error))
     this.#error = error
-    this.#options.over?.(undefined)
+    this.#options.settle?.(undefined)
     const { dialect, record } = this.#options
     record.broken(error._tag)
     if (this.#isEventStream) {
-      const end = this.#isCut ? "\n\n" : ""
+      const end = this.#isMidEvent ? "\n\n" : ""
       this.#chunks.push(Buffer.from(`${end}${ErrorEnvelope.toFrame(dialect, error, record.id)}`))
-      this.#ended = true
+      this.#hasEnded = true
     }
     this.#deliver()
   }
@@ -155,8 +155,8 @@ class Answer implements AnswerListener {
     }
   }
 
-  #pass(): void {
-    this.#passing = true
+  #startStreaming(): void {
+    this.#isStreaming = true
     this.#options.record.answering()
     const body = Stream.fromPull(Effect.succeed(Effect.suspend(() => this.#pull()))).pipe(
       Stream.ensuring(Effect.sync(() => this.cancel()))
@@ -164,15 +164,15 @@ class Answer implements AnswerListener {
     this.#resume(Effect.succeed(HttpServerResponse.stream(body, this.#responseOptions)))
   }
 
-  /** The next bytes for the client. That it asks for more says that it has taken what it was given before. */
+  /** The next bytes for the client. Each pull confirms that the client has taken the previous bytes. */
   #pull(): Pulled {
-    if (!this.#flushed) {
-      this.#flushed = true
+    if (!this.#isFlushed) {
+      this.#isFlushed = true
       this.#job.flushed()
     }
-    if (this.#lent > 0) {
-      this.#job.taken(this.#lent)
-      this.#lent = 0
+    if (this.#unconfirmed > 0) {
+      this.#job.taken(this.#unconfirmed)
+      this.#unconfirmed = 0
     }
     const ready = this.#take()
     if (ready !== undefined) return ready
@@ -185,9 +185,9 @@ class Answer implements AnswerListener {
         stop()
         resume(pulled)
       }
-      // a timer, not `Effect.timeout`, which races two more fibers at every pull
+      // a timer, because `Effect.timeout` would start two more fibers at every pull
       const timer = this.#isEventStream
-        ? setTimeout(() => this.#isCut ? undefined : deliver(Effect.succeed([keepAlive])), keepAliveMs)
+        ? setTimeout(() => this.#isMidEvent ? undefined : deliver(Effect.succeed([keepAlive])), keepAliveMs)
         : undefined
       this.#waiting = deliver
       return Effect.sync(stop)
@@ -197,13 +197,13 @@ class Answer implements AnswerListener {
   #take(): Pulled | undefined {
     const [first, ...rest] = this.#chunks
     if (first !== undefined) {
-      this.#lent = this.#bytes
+      this.#unconfirmed = this.#bytes
       this.#chunks = []
       this.#bytes = 0
       return Effect.succeed([first, ...rest])
     }
-    if (this.#error !== undefined && !this.#ended) return Effect.fail(this.#error)
-    return this.#ended ? Cause.done() : undefined
+    if (this.#error !== undefined && !this.#hasEnded) return Effect.fail(this.#error)
+    return this.#hasEnded ? Cause.done() : undefined
   }
 
   #deliver(): void {

@@ -1,6 +1,6 @@
 /**
- * The way out: on SIGTERM readiness goes first, then answers ask clients to use another connection, then the server stops
- * accepting and what runs is finished.
+ * Draining after SIGTERM: ingress becomes unready, responses ask clients to close their connections, then the server stops
+ * accepting connections and finishes running requests.
  */
 import { Config, Context, Effect, Layer } from "effect"
 import { atLeast } from "../../../shared/contract/Fields.ts"
@@ -21,8 +21,8 @@ export class Drain extends Context.Service<Drain, {
 }
 
 /**
- * Begins to drain when the layer above the server is released, which is before the server itself is. Reads
- * `DRAIN_DELAY_MS`: how long load balancers need to notice that readiness is gone (default 0).
+ * Starts draining when the layer above the server is released, before the server itself. Reads `DRAIN_DELAY_MS`: how long
+ * load balancers need to notice that ingress is unready (default 0).
  */
 export const onRelease = Layer.effectDiscard(Effect.gen(function*() {
   const drain = yield* Drain

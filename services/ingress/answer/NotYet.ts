@@ -1,4 +1,4 @@
-/** Refuses requests that come before ingress can serve them: 503 in the envelope of the path's dialect. */
+/** Rejects requests before ingress can serve them, with 503 in the dialect of the path. */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Dialect } from "../../../shared/contract/Operation.ts"

@@ -1,6 +1,6 @@
 /**
- * Answers what never becomes a request, because it is no HTTP, its headers are too large or ambiguous, or it stops in the
- * middle: with an error of the usual form, where Node on its own would send a bare status line.
+ * Answers requests that Node cannot parse: invalid or incomplete HTTP, and headers that are too large or ambiguous. They get
+ * an error in the usual format, where Node would send only a status line.
  */
 import type { Server, ServerResponse } from "node:http"
 import { STATUS_CODES } from "node:http"
@@ -30,7 +30,7 @@ const answerTo = (error: RequestUnreadable) => {
   return { body, status, headers: { "content-type": "application/json", ...requestIds(id) } }
 }
 
-/** What a client is told whose request the server rejects by its head. */
+/** The response to a request that the server rejects because of its headers. */
 export const answerRejected = ({ message, status }: Rejection): RejectionAnswer =>
   answerTo(new RequestUnreadable({ reason: status === 417 ? "expectation" : "syntax", detail: message }))
 
@@ -43,7 +43,7 @@ const toText = (error: RequestUnreadable): string => {
 
 const noProxy = "CONNECT is not supported: the gateway is not a proxy"
 
-/** Makes the server answer such clients. */
+/** Adds the answers to a server. */
 export const handle = <S extends Server>(server: S): S => {
   const answers = new WeakMap<Duplex, ServerResponse>()
   const refused = new WeakSet<Duplex>()
@@ -53,14 +53,14 @@ export const handle = <S extends Server>(server: S): S => {
     setTimeout(() => socket.destroy(), lingerMs).unref()
   }
   server.on("request", (request, response) => answers.set(request.socket, response))
-  // the method has an event of its own, without which Node closes the connection unanswered
+  // without a listener for `connect`, Node closes the connection without an answer
   server.on("connect", (_, socket) => {
     const answer = answers.get(socket)
     if (answer !== undefined && !answer.writableFinished) return socket.destroy()
     refuse(socket.on("error", () => {}), new RequestUnreadable({ reason: "syntax", detail: noProxy }))
   })
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    // what else arrives is as unreadable
+    // further bytes of a rejected connection fail again
     if (refused.has(socket)) return
     const answer = answers.get(socket)
     const isAnswering = answer !== undefined && answer.headersSent && !answer.writableFinished

@@ -1,8 +1,7 @@
 /**
- * How errors look to a client: the status, type and code of each, and the envelope of each dialect.
+ * The HTTP form of errors: the status, type and code of each error, and the envelope of each dialect.
  *
- * Every envelope is a superset that holds `error.{message,type,param,code}`, so that a client of any dialect finds what
- * it looks for.
+ * Every envelope also contains `error.{message,type,param,code}`, so a client of any dialect finds its fields.
  */
 import { HttpServerResponse } from "effect/http"
 import type { Dialect } from "../../../shared/contract/Operation.ts"
@@ -13,12 +12,11 @@ interface Description {
   readonly type: string
   readonly code: string | null
   readonly param?: string | null
-  /** When the client may try again, in milliseconds. */
-  readonly retryAfterMs?: number
+  readonly retryAfterMs?: number | undefined
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A provider that gives no hint is given a second. */
+/** For provider rate limits without a retry time. */
 const defaultRetryMs = 1_000
 
 const unreadable = {
@@ -40,21 +38,11 @@ const describe = (error: RequestError): Description => {
     case "ModelNotAllowed":
       return { status: 403, type: "permission_error", code: "model_not_allowed", param: "model" }
     case "LimitReached":
-      return {
-        status: 429,
-        type: "rate_limit_error",
-        code: "rate_limit_exceeded",
-        retryAfterMs: error.retryAfterMs
-      }
+      return { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded", retryAfterMs: error.retryAfterMs }
     case "TokensOverLimit":
       return { status: 400, type: "invalid_request_error", code: "token_limit_exceeded", param: error.fields[0] }
     case "BudgetSpent":
-      return {
-        status: 429,
-        type: "rate_limit_error",
-        code: "insufficient_quota",
-        retryAfterMs: error.retryAfterMs
-      }
+      return { status: 429, type: "rate_limit_error", code: "insufficient_quota", retryAfterMs: error.retryAfterMs }
     case "InvalidRequest":
       return { status: 400, type: "invalid_request_error", code: error.code, param: error.param }
     case "BodyTooLarge":
@@ -63,12 +51,10 @@ const describe = (error: RequestError): Description => {
       return { status: 415, type: "invalid_request_error", code: "unsupported_media_type" }
     case "RouteNotFound":
       return { status: 404, type: "not_found_error", code: "route_not_found" }
-    case "LinkRefused":
-      return {
-        status: 403,
-        type: "permission_error",
-        code: error.reason === "expired" ? "link_expired" : "invalid_signature"
-      }
+    case "LinkRefused": {
+      const code = error.reason === "expired" ? "link_expired" : "invalid_signature"
+      return { status: 403, type: "permission_error", code }
+    }
     case "FileNotFound":
       return { status: 404, type: "not_found_error", code: "file_not_found" }
     case "TaskNotFound":
@@ -76,20 +62,11 @@ const describe = (error: RequestError): Description => {
     case "TaskNotCompleted":
       return { status: 400, type: "invalid_request_error", code: "task_not_completed" }
     case "IdempotencyKeyReused":
-      return {
-        status: 422,
-        type: "invalid_request_error",
-        code: "idempotency_key_reused",
-        param: "idempotency-key"
-      }
-    case "RangeNotSatisfiable":
-      return {
-        status: 416,
-        type: "invalid_request_error",
-        code: "range_not_satisfiable",
-        param: "range",
-        headers: { "content-range": `bytes */${error.size}` }
-      }
+      return { status: 422, type: "invalid_request_error", code: "idempotency_key_reused", param: "idempotency-key" }
+    case "RangeNotSatisfiable": {
+      const headers = { "content-range": `bytes */${error.size}` }
+      return { status: 416, type: "invalid_request_error", code: "range_not_satisfiable", param: "range", headers }
+    }
     case "RequestUnreadable":
       return { type: "invalid_request_error", ...unreadable[error.reason] }
     case "ModelNotFound":
@@ -103,17 +80,14 @@ const describe = (error: RequestError): Description => {
         code: error.code,
         param: error.param
       }
-    case "ProviderRateLimited":
-      return {
-        status: 429,
-        type: "rate_limit_error",
-        code: "rate_limit_exceeded",
-        retryAfterMs: error.retryAfterMs ?? defaultRetryMs
-      }
-    case "ProviderFailed":
-      return error.retryAfterMs === null
-        ? { status: 502, type: "upstream_error", code: "upstream_error" }
-        : { status: 502, type: "upstream_error", code: "upstream_error", retryAfterMs: error.retryAfterMs }
+    case "ProviderRateLimited": {
+      const retryAfterMs = error.retryAfterMs ?? defaultRetryMs
+      return { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded", retryAfterMs }
+    }
+    case "ProviderFailed": {
+      const retryAfterMs = error.retryAfterMs ?? undefined
+      return { status: 502, type: "upstream_error", code: "upstream_error", retryAfterMs }
+    }
     case "ProviderTimeout":
       return { status: 504, type: "timeout_error", code: "upstream_timeout" }
     case "QueueFull":
@@ -125,13 +99,8 @@ const describe = (error: RequestError): Description => {
     case "WorkerLost":
       return { status: 502, type: "upstream_error", code: "worker_lost" }
     case "PoisonJob":
-      // official clients repeat a 502 by themselves unless they are told not to
-      return {
-        status: 502,
-        type: "upstream_error",
-        code: "poison_request",
-        headers: { "x-should-retry": "false" }
-      }
+      // official clients retry a 502 by default
+      return { status: 502, type: "upstream_error", code: "poison_request", headers: { "x-should-retry": "false" } }
     case "AnswerLost":
       return { status: 502, type: "upstream_error", code: "answer_lost" }
     case "Cancelled":
@@ -151,7 +120,7 @@ const typeOf = (status: number): string => {
   }
 }
 
-/** Google's names of statuses. */
+/** Google's names for statuses. */
 const geminiStatus = (status: number): string => {
   switch (status) {
     case 401:
@@ -182,12 +151,12 @@ const envelope = (dialect: Dialect, error: RequestError, description: Descriptio
     case "anthropic":
       return { type: "error", error: { type, message, param, code }, request_id: requestId }
     case "gemini":
-      // their client understands only a number here
+      // Google's client expects a number here
       return { error: { code: status, message, status: geminiStatus(status), type, param } }
   }
 }
 
-/** Clients of the OpenAI kind wait at most a minute for a retry; beyond that they are told not to. */
+/** OpenAI's clients wait at most a minute before a retry. For longer waits, `x-should-retry` stops them. */
 const longestRetryMs = 60_000
 
 const retryHeaders = (retryAfterMs: number | undefined): Record<string, string> => {
@@ -200,7 +169,7 @@ const retryHeaders = (retryAfterMs: number | undefined): Record<string, string> 
   }
 }
 
-/** An error as a whole HTTP answer. */
+/** An error as an HTTP response. */
 export const toResponse = (
   dialect: Dialect,
   error: RequestError,
@@ -213,19 +182,19 @@ export const toResponse = (
   })
 }
 
-/** What every envelope holds, for an error that is part of a result. */
+/** The fields common to all envelopes, for an error inside a result. */
 export const toFields = (error: RequestError) => {
   const { code, param = null, type } = describe(error)
   return { message: error.message, type, param, code }
 }
 
-/** The status and the body of an error, for a client that no handler can answer. */
+/** The status and body of an error, for responses without a handler. */
 export const toText = (dialect: Dialect, error: RequestError, requestId: string) => {
   const description = describe(error)
   return { status: description.status, body: JSON.stringify(envelope(dialect, error, description, requestId)) }
 }
 
-/** An error in the middle of a stream of server-sent events. JSON text holds no line break, so it cannot split a frame. */
+/** An error in the middle of a stream of server-sent events. JSON contains no line breaks, so it cannot split an event. */
 export const toFrame = (dialect: Dialect, error: RequestError, requestId: string): string => {
   const data = JSON.stringify(envelope(dialect, error, describe(error), requestId))
   return dialect === "anthropic" ? `event: error\ndata: ${data}\n\n` : `data: ${data}\n\n`

@@ -1,16 +1,16 @@
-/** What ingress itself refuses before there is a job. Together with `JobError` this is everything a client can be told. */
+/** Errors of requests that ingress rejects before a job exists. With `JobError`, these are all errors a client can see. */
 import { Schema } from "effect"
 import { type JobError, tryAgain } from "../../../shared/contract/JobError.ts"
 
 export class KeyMissing extends Schema.TaggedError<KeyMissing>()("KeyMissing", {}) {
   override get message() {
-    return "No API key was given. Send it as 'Authorization: Bearer <key>'"
+    return "Missing API key. Send it as 'Authorization: Bearer <key>'."
   }
 }
 
 export class KeyInvalid extends Schema.TaggedError<KeyInvalid>()("KeyInvalid", {}) {
   override get message() {
-    return "The API key is not valid: it is not whole, or was revoked"
+    return "Invalid API key: incomplete, unknown or revoked. Create one with `npm run keys -- create`."
   }
 }
 
@@ -18,20 +18,21 @@ export class KeyInactive extends Schema.TaggedError<KeyInactive>()("KeyInactive"
   reason: Schema.Literals(["disabled", "expired"])
 }) {
   override get message() {
-    return `The API key is ${this.reason}: whoever runs the gateway can change that`
+    const remedy = this.reason === "disabled" ? "enable it" : "extend its expiry date"
+    return `The API key is ${this.reason}. Ask the operator of the gateway to ${remedy}.`
   }
 }
 
-/** The model is there, but not for this key. */
+/** The model exists, but the key may not use it. */
 export class ModelNotAllowed extends Schema.TaggedError<ModelNotAllowed>()("ModelNotAllowed", {
   model: Schema.String
 }) {
   override get message() {
-    return `The API key may not use the model '${this.model}': GET /v1/models lists those that it may`
+    return `The API key may not use the model '${this.model}'. GET /v1/models lists the models it may use.`
   }
 }
 
-/** The key has used up what it may use at a time. */
+/** The key has reached a limit. */
 export class LimitReached extends Schema.TaggedError<LimitReached>()("LimitReached", {
   limit: Schema.Literals(["requests", "tokens", "concurrent"]),
   most: Schema.Int,
@@ -43,9 +44,9 @@ export class LimitReached extends Schema.TaggedError<LimitReached>()("LimitReach
   }
 }
 
-/** The request asks for more at once than the key may use in a minute, so waiting would not help. */
+/** The request may use more tokens than the key may use in a minute, so waiting would not help. */
 export class TokensOverLimit extends Schema.TaggedError<TokensOverLimit>()("TokensOverLimit", {
-  /** Tokens that its answers may take, and the fields that say so. */
+  /** The tokens that its answers may take, and the fields that set this number. */
   tokens: Schema.Finite,
   fields: Schema.NonEmptyArray(Schema.String),
   most: Schema.Int
@@ -53,111 +54,109 @@ export class TokensOverLimit extends Schema.TaggedError<TokensOverLimit>()("Toke
   override get message() {
     const fields = this.fields.map((field) => `'${field}'`).join(" and ")
     const [allow, them] = this.fields.length === 1 ? ["allows", "it"] : ["allow", "them"]
-    return `${fields} ${allow} ${this.tokens} tokens, but the API key is limited to ${this.most} tokens per minute: ` +
-      `lower ${them}, or raise the key's limit`
+    return `${fields} ${allow} ${this.tokens} tokens, but the API key is limited to ${this.most} tokens per minute. ` +
+      `Lower ${them} or raise the key's limit.`
   }
 }
 
-/** The key has spent what it may spend in a month. */
+/** The key has spent its monthly budget. */
 export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent", {
   budgetUsd: Schema.Finite,
   retryAfterMs: Schema.Finite
 }) {
   override get message() {
-    return `The API key has spent its budget of ${this.budgetUsd} USD for this month (UTC)`
+    return `The API key has spent its budget of ${this.budgetUsd} USD for this month (UTC). ` +
+      "Raise the budget or wait until next month."
   }
 }
 
 export class BodyTooLarge extends Schema.TaggedError<BodyTooLarge>()("BodyTooLarge", { limitBytes: Schema.Int }) {
   override get message() {
-    return `The request body is larger than ${this.limitBytes} bytes, the most that is taken`
+    return `The request body exceeds the limit of ${this.limitBytes} bytes`
   }
 }
 
 export class MediaTypeUnsupported extends Schema.TaggedError<MediaTypeUnsupported>()("MediaTypeUnsupported", {}) {
   override get message() {
-    return "The request body must be JSON, with 'Content-Type: application/json'"
+    return "The request body must be JSON. Send 'Content-Type: application/json'."
   }
 }
 
 export class RouteNotFound extends Schema.TaggedError<RouteNotFound>()("RouteNotFound", {
   method: Schema.String,
   path: Schema.String,
-  /** Where there is what was looked for, as far as one can tell. */
+  /** The path of an existing route that the client probably meant. */
   meant: Schema.UndefinedOr(Schema.String)
 }) {
   override get message() {
-    const help = this.meant === undefined ? "/docs describes what there is" : `it is at ${this.meant}`
-    return `There is nothing at ${this.method} ${this.path}: ${help}`
+    const help = this.meant === undefined ? "See /docs for all routes." : `Did you mean ${this.meant}?`
+    return `No such route: ${this.method} ${this.path}. ${help}`
   }
 }
 
-/** The address of a file that nobody here signed, or not for now. */
+/** A signed URL that has expired or whose signature is wrong. */
 export class LinkRefused extends Schema.TaggedError<LinkRefused>()("LinkRefused", {
   reason: Schema.Literals(["expired", "forged"])
 }) {
   override get message() {
     return this.reason === "expired"
       ? "The link has expired"
-      : "The link's signature is not valid: use the address whole, as it was given"
+      : "Invalid link signature. Use the complete URL from the answer."
   }
 }
 
-/** The address is right, but what it named is not kept any more. */
+/** The signed URL is valid, but the file is no longer stored. */
 export class FileNotFound extends Schema.TaggedError<FileNotFound>()("FileNotFound", {}) {
   override get message() {
-    return "The file is not kept any more"
+    return "The file is no longer stored"
   }
 }
 
-/** There is no such task, not any more, or not of this client. */
 export class TaskNotFound extends Schema.TaggedError<TaskNotFound>()("TaskNotFound", {}) {
   override get message() {
-    return "There is no such task, not any more, or it is another API key's"
+    return "Task not found, expired, or owned by another API key"
   }
 }
 
-/** The result of a task was asked for that has none. */
 export class TaskNotCompleted extends Schema.TaggedError<TaskNotCompleted>()("TaskNotCompleted", {
   status: Schema.String
 }) {
   override get message() {
-    return `The task has no result: it is ${this.status}`
+    return `The task has no result. Its status is '${this.status}'.`
   }
 }
 
-/** The idempotency key came before with another body. */
+/** The idempotency key was already used with another body. */
 export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReused>()("IdempotencyKeyReused", {}) {
   override get message() {
-    return "The idempotency key was used before for another request: send a new one, or the same request"
+    return "The idempotency key was already used for another request. Send a new key or repeat the same request."
   }
 }
 
-/** The part of a file that was asked for lies behind its end. */
 export class RangeNotSatisfiable extends Schema.TaggedError<RangeNotSatisfiable>()("RangeNotSatisfiable", {
   /** Bytes. */
   size: Schema.Int
 }) {
   override get message() {
-    return `The range begins behind the end of the file, which has ${this.size} bytes`
+    return `The requested range starts after the end of the file, which has ${this.size} bytes`
   }
 }
 
-/** What came is not a whole HTTP request, or one that two readers could understand differently. */
+/** The request is not valid HTTP, incomplete, or ambiguous: two parsers could read it differently. */
 export class RequestUnreadable extends Schema.TaggedError<RequestUnreadable>()("RequestUnreadable", {
   reason: Schema.Literals(["syntax", "expectation", "headers", "extensions", "timeout"]),
-  /** What is wrong, where more is known than the reason. */
+  /** Replaces the message of the reason. */
   detail: Schema.optionalKey(Schema.String)
 }) {
   override get message() {
     if (this.detail !== undefined) return this.detail
     switch (this.reason) {
       case "syntax":
-        return "What was sent is not a whole HTTP request"
+        return "The request is incomplete or not valid HTTP"
       case "expectation":
         return "The Expect header must be '100-continue'"
       case "headers":
-        return "The headers of the request are too large"
+        return "The request headers are too large"
       case "extensions":
         return "The chunk extensions of the request are too large"
       case "timeout":

@@ -1,16 +1,16 @@
-/** Finds the operation and the model that a path names, among templates such as `/v1beta/models/{model}:generateContent`. */
+/** Matches paths with templates such as `/v1beta/models/{model}:generateContent`, to find the operation and the model. */
 import type { Operation } from "../../../shared/contract/Operation.ts"
 
 const placeholder = "{model}"
 
 /** The operations behind one path of the router. */
 export interface RouteGroup {
-  /** As the router takes it: exact, or ending in a wildcard where the path names a model. */
+  /** The router's path: exact, or with a wildcard at the end if the path contains a model. */
   readonly path: `/${string}`
   readonly operations: ReadonlyArray<{ readonly operation: Operation; readonly suffix: string | undefined }>
 }
 
-/** One group for each distinct path of the router. Two templates with the same prefix share a group. */
+/** One group for each distinct router path. Templates with the same prefix share a group. */
 export const groups = (operations: ReadonlyArray<Operation>): ReadonlyArray<RouteGroup> => {
   const byPath = new Map<`/${string}`, Array<RouteGroup["operations"][number]>>()
   for (const operation of operations) {
@@ -28,11 +28,11 @@ export const groups = (operations: ReadonlyArray<Operation>): ReadonlyArray<Rout
 
 export interface Match {
   readonly operation: Operation
-  /** The model that the path names, if it does. */
+  /** The model in the path, if any. */
   readonly model: string | undefined
 }
 
-/** What the rest of a path behind a group's prefix means. The model's name may hold slashes, escaped or not. */
+/** Matches the rest of a path after a group's prefix. The model's name may contain slashes, escaped or not. */
 export const match = (group: RouteGroup, rest: string): Match | undefined => {
   for (const { operation, suffix } of group.operations) {
     if (suffix === undefined) return { operation, model: undefined }

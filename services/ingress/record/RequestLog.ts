@@ -1,67 +1,65 @@
 /**
- * The log of requests: one line of JSON for each when its answer has ended, in the form of the other lines, but gathered
- * and written together, for there may be thousands in a second.
+ * The log of requests: one line of JSON for each when its answer has ended, in the format of the other log lines. Lines are
+ * written in batches, because there may be thousands per second.
  */
 import { Clock, Config, Context, DateTime, Effect, Layer, LogLevel, References, Schema } from "effect"
+import { between } from "../../../shared/contract/Fields.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
 
-/** Lines are written when this many bytes have gathered, or after so many milliseconds. */
-const gatherBytes = 64 * 1024
-const gatherMs = 100
-
-const Share = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
+/** A batch is written when it has this many bytes or is this old. */
+const batchBytes = 64 * 1024
+const batchMs = 100
 
 export class RequestLog extends Context.Service<RequestLog, {
   readonly write: (record: RequestRecord) => void
 }>()("services/ingress/RequestLog") {
   /**
-   * Reads `GATEWAY_REQUEST_LOG`: the share of requests that get a line, 0 to 1 (default 1). Those that failed get theirs
-   * in any case, unless it is 0. Nothing is written above the level `info` (`LOG_LEVEL`).
+   * Reads `GATEWAY_REQUEST_LOG`: the share of requests that are logged, 0 to 1 (default 1). Failed requests are always
+   * logged, except with 0. Nothing is logged if `LOG_LEVEL` is above `info`.
    */
   static readonly layer = Layer.effect(
     RequestLog,
     Effect.gen(function*() {
-      const share = yield* Config.schema(Schema.FiniteFromString.pipe(Schema.decodeTo(Share)), "GATEWAY_REQUEST_LOG")
-        .pipe(
-          Config.withDefault(1)
-        )
+      const share = yield* Config.schema(
+        Schema.FiniteFromString.pipe(Schema.decodeTo(between(0, 1))),
+        "GATEWAY_REQUEST_LOG"
+      )
+        .pipe(Config.withDefault(1))
       const clock = yield* Clock.Clock
       const isSilent = LogLevel.isGreaterThan(yield* References.MinimumLogLevel, "Info")
       const format = timestamps()
-      let gathered = ""
+      let batch = ""
       let timer: NodeJS.Timeout | undefined
       const flush = () => {
         clearTimeout(timer)
         timer = undefined
-        if (gathered !== "") process.stdout.write(gathered)
-        gathered = ""
+        if (batch !== "") process.stdout.write(batch)
+        batch = ""
       }
       yield* Effect.addFinalizer(() => Effect.sync(flush))
       return RequestLog.of({
         write: (record) => {
           if (isSilent || share === 0 || (record.error === undefined && Math.random() >= share)) return
           const timestamp = format(clock.currentTimeMillisUnsafe())
-          gathered += `${
-            JSON.stringify({ message: "request", level: "INFO", timestamp, annotations: record.toLog() })
-          }\n`
-          if (gathered.length >= gatherBytes) flush()
-          else timer ??= setTimeout(flush, gatherMs)
+          batch += JSON.stringify({ message: "request", level: "INFO", timestamp, annotations: record.toLog() }) + "\n"
+          if (batch.length >= batchBytes) flush()
+          else timer ??= setTimeout(flush, batchMs)
         }
       })
     })
   )
 }
 
-/** Formats as ISO 8601 in UTC; a second's beginning once for all that falls into it. */
+/** Formats timestamps as ISO 8601 in UTC. The part up to the second is formatted once per second. */
 const timestamps = () => {
   let second = Number.NaN
-  let begun = ""
+  let prefix = ""
   return (millis: number): string => {
     const within = millis % 1_000
     if (millis - within !== second) {
       second = millis - within
-      begun = DateTime.formatIso(DateTime.makeUnsafe(second)).slice(0, -"000Z".length)
+      prefix = DateTime.formatIso(DateTime.makeUnsafe(second)).slice(0, -"000Z".length)
     }
-    return `${begun}${String(within).padStart(3, "0")}Z`
+    return `${prefix}${String(within).padStart(3, "0")}Z`
   }
 }

@@ -1,34 +1,33 @@
-/**
- * What is told of one request: while it goes on, by the span of its server; when its answer has ended, by metrics and a
- * line of the log.
- */
-import { Context, Exit, type Tracer } from "effect"
+/** Telemetry of one request: its span while it runs, then metrics and a line of the log when its answer has ended. */
+import { Context, Effect, Exit, type Tracer } from "effect"
 import type { Headers, HttpServerRequest } from "effect/http"
 import { randomUUID } from "node:crypto"
 import type { Operation, Workload } from "../../../shared/contract/Operation.ts"
 import * as Attributes from "../../../shared/telemetry/Attributes.ts"
 import * as Metrics from "../../../shared/telemetry/Metrics.ts"
 import * as RouteTemplate from "../paths/RouteTemplate.ts"
-import type { ServerSpans } from "./ServerSpan.ts"
+import * as ServerSpan from "./ServerSpan.ts"
 
-/** Stands for what a request has not, or what is not known of it. */
+/** Stands for a missing or unknown operation or model. */
 const none = "none"
 
-let inProgress = 0
-Metrics.observeUnsafe(Metrics.inProgress(), () => inProgress)
+interface InProgress {
+  count: number
+}
 
 export class RequestRecord {
   readonly id = RequestRecord.makeId()
   readonly #begun = performance.now()
-  /** Its headers, which the platform makes anew at every look. */
+  /** Kept here because the platform parses the headers at every access. */
   readonly headers: Headers.Headers
   readonly #method: string
-  readonly #spans: ServerSpans
-  /** Its template; `undefined` where no route has its path. */
+  readonly #spans: ServerSpan.ServerSpans
+  readonly #inProgress: InProgress
+  /** The template of its route; `undefined` if no route matches. */
   readonly #route: string | undefined
   readonly span: Tracer.Span
   operation = none
-  /** What its answer says in further headers, good or bad; made when it is given. */
+  /** Makes further headers of its response, successful or not. */
   answerHeaders: (() => Record<string, string>) | undefined
   #model = none
   #key: string | undefined
@@ -39,7 +38,21 @@ export class RequestRecord {
   #error: string | undefined
   #isBroken = false
 
-  constructor(request: HttpServerRequest.HttpServerRequest, spans: ServerSpans) {
+  /** Makes the records of a server and counts its requests in progress. */
+  static readonly makeFactory = Effect.gen(function*() {
+    const spans = yield* ServerSpan.make
+    const inProgress: InProgress = { count: 0 }
+    // without a scope: requests are still in progress while the server drains, after the routes' scope has closed
+    yield* Effect.sync(() => Metrics.observeUnsafe(Metrics.inProgress(), () => inProgress.count))
+    return (request: HttpServerRequest.HttpServerRequest) => new RequestRecord(request, spans, inProgress)
+  })
+
+  private constructor(
+    request: HttpServerRequest.HttpServerRequest,
+    spans: ServerSpan.ServerSpans,
+    inProgress: InProgress
+  ) {
+    this.#inProgress = inProgress
     this.#method = request.method
     this.#route = RouteTemplate.of(request.method, request.url)
     this.#spans = spans
@@ -52,23 +65,23 @@ export class RequestRecord {
     return `req_${randomUUID()}`
   }
 
-  /** The tag of what went wrong, or `cancelled`. */
+  /** The tag of its error, or `cancelled`. */
   get error(): string | undefined {
     return this.#error
   }
 
-  /** From here until it has ended it counts as one in progress. */
+  /** From here to `ended` it counts as in progress. */
   begin(): void {
-    inProgress++
+    this.#inProgress.count++
   }
 
-  /** Whose it is, as an opaque id. */
+  /** `key` is the key's id. */
   authenticated(key: string): void {
     this.#key = key
     this.span.attribute(Attributes.name.tenant, key)
   }
 
-  /** It will be served. */
+  /** The request is valid. */
   accepted(operation: Operation, model: string): void {
     this.#model = model
     this.span.attribute(Attributes.name.operation, Attributes.genAiOperation(operation.name))
@@ -76,12 +89,12 @@ export class RequestRecord {
     this.span.attribute(Attributes.name.requestModel, model)
   }
 
-  /** It begins to wait for a worker. */
+  /** The request starts waiting for a worker. */
   submitted(): void {
     this.#submitted = performance.now()
   }
 
-  /** A worker has it. */
+  /** A worker has claimed the job. */
   claimed(workload: Workload, pool: string): void {
     if (this.#queueMs !== undefined) return
     this.#queueMs = performance.now() - this.#submitted
@@ -89,18 +102,18 @@ export class RequestRecord {
     Metrics.update(Metrics.queueWait(workload, pool), this.#queueMs / 1_000)
   }
 
-  /** Its answer begins. */
+  /** The answer starts. */
   answering(): void {
     this.#firstByteMs ??= this.#elapsedMs()
   }
 
-  /** It is answered by an error. */
+  /** The answer is an error. */
   failed(error: string): void {
     this.#error = error
     this.span.attribute(Attributes.name.errorType, error)
   }
 
-  /** The answer had begun, and cannot be brought to its end. */
+  /** The answer failed after it had started. */
   broken(error: string): void {
     this.failed(error)
     this.#isBroken = true
@@ -112,9 +125,9 @@ export class RequestRecord {
     this.span.attribute(Attributes.name.httpStatus, status)
   }
 
-  /** The last byte is written, or nobody waits for it any more. */
+  /** The last byte is written, or the client has disconnected. */
   ended(isCancelled: boolean): void {
-    inProgress--
+    this.#inProgress.count--
     if (isCancelled) this.#error ??= "cancelled"
     this.span.end(this.#spans.now(), this.#exitOf(isCancelled))
     const outcome = this.#error ?? "success"
@@ -144,7 +157,7 @@ export class RequestRecord {
     }
   }
 
-  /** What only its client got wrong is no failure of the server's. */
+  /** Errors of the client do not fail the server's span. */
   #exitOf(isCancelled: boolean): Exit.Exit<void, { readonly _tag: string }> {
     if (isCancelled) return Exit.interrupt()
     return this.#isBroken || this.#status >= 500 ? Exit.fail({ _tag: this.#error ?? "Defect" }) : Exit.void
@@ -155,7 +168,7 @@ export class RequestRecord {
   }
 }
 
-/** The record of the request in hand. Its id is in the headers of the answer, and in the errors of some dialects. */
+/** The record of the current request. Its id is in the response headers, and in the errors of some dialects. */
 export class CurrentRequest extends Context.Service<CurrentRequest, RequestRecord>()(
   "services/ingress/CurrentRequest"
 ) {}

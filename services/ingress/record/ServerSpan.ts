@@ -1,17 +1,17 @@
-/** The span of a request: what OpenTelemetry's conventions for HTTP servers want to know of it, and never more than its route. */
+/** Spans of requests by OpenTelemetry's conventions for HTTP servers. They contain the route, never the path. */
 import { Clock, Context, Effect, Option, Tracer } from "effect"
 import type { Headers, HttpServerRequest } from "effect/http"
 import * as Attributes from "../../../shared/telemetry/Attributes.ts"
 import * as TraceParent from "../../../shared/telemetry/TraceParent.ts"
 
 export interface ServerSpans {
-  /** Begins one, in the client's trace where it has one. `route` is `undefined` where no route has its path. */
+  /** Starts a span, in the client's trace if it sends one. `route` is `undefined` if no route matches. */
   readonly begin: (
     request: HttpServerRequest.HttpServerRequest,
     headers: Headers.Headers,
     route: string | undefined
   ) => Tracer.Span
-  /** The time that spans are told, in epoch nanoseconds. */
+  /** The clock of spans, in epoch nanoseconds. */
   readonly now: () => bigint
 }
 

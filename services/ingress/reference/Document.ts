@@ -1,4 +1,4 @@
-/** The OpenAPI document of the HTTP API, derived from the list of operations and from the routes beside them. */
+/** The OpenAPI document of the HTTP API, derived from the list of operations and the other routes. */
 import * as Errors from "./Errors.ts"
 import * as Headers from "./Headers.ts"
 import * as OperationRoutes from "./OperationRoutes.ts"
@@ -17,11 +17,11 @@ const paths = Object.fromEntries(
 
 const description = `One HTTP API in front of every kind of model provider.
 
-Send an API key of the gateway as \`Authorization: Bearer <key>\`. Fields that are not described here are passed on to the
-model's provider. Optional fields may be \`null\`.
+Send an API key of the gateway as \`Authorization: Bearer <key>\`. The gateway forwards fields that are not described here
+to the model's provider. Optional fields may be \`null\`.
 
-Errors look as clients of the route's format expect, and always hold \`error.message\` and \`error.type\`. With
-\`retry-after\` it says when to come again.`
+Errors have the format of the route's official client and always contain \`error.message\` and \`error.type\`.
+\`retry-after\` gives the time to wait before the next try.`
 
 export const document = {
   openapi: "3.1.0",

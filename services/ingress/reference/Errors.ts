@@ -1,4 +1,4 @@
-/** The errors that routes can answer with, in the dialect of each, as `ErrorEnvelope` really makes them. */
+/** The errors of each route, in its dialect, made by `ErrorEnvelope` like the real ones. */
 import { Schema } from "effect"
 import {
   AnswerLost,
@@ -37,16 +37,16 @@ import {
   TaskNotFound,
   TokensOverLimit
 } from "../errors/IngressError.ts"
-import { maxBodyBytes } from "../request/RequestBody.ts"
+import * as RequestBody from "../request/RequestBody.ts"
 import * as Headers from "./Headers.ts"
 import { ref } from "./Schemas.ts"
 
-const message = Schema.String.annotateKey({ description: "What happened, for people." })
+const message = Schema.String.annotateKey({ description: "What is wrong and what to do, for people." })
 const type = Schema.String.annotateKey({ description: "The kind of error." })
 const param = Schema.NullOr(Schema.String).annotateKey({
-  description: "The path of the field that is wrong, as in `messages[0].content`."
+  description: "The path of the wrong field, such as `messages[0].content`."
 })
-const code = Schema.NullOr(Schema.String).annotateKey({ description: "Which error it is, for programs." })
+const code = Schema.NullOr(Schema.String).annotateKey({ description: "The error code, for programs." })
 
 const fields = { message, type, param, code }
 
@@ -58,16 +58,16 @@ const envelopes: Readonly<Record<Dialect, { readonly name: string; readonly sche
     schema: Schema.Struct({
       type: Schema.Literal("error"),
       error: Schema.Struct(fields),
-      request_id: Schema.String.annotateKey({ description: "As in the header `x-request-id`." })
+      request_id: Schema.String.annotateKey({ description: "The value of the header `x-request-id`." })
     })
   },
   gemini: {
     name: "GeminiError",
     schema: Schema.Struct({
       error: Schema.Struct({
-        code: Schema.Int.annotateKey({ description: "The status of the answer." }),
+        code: Schema.Int.annotateKey({ description: "The HTTP status." }),
         message,
-        status: Schema.String.annotateKey({ description: "Google's name of the status." }),
+        status: Schema.String.annotateKey({ description: "Google's name for the status." }),
         type,
         param
       })
@@ -75,12 +75,10 @@ const envelopes: Readonly<Record<Dialect, { readonly name: string; readonly sche
   }
 }
 
-/** The envelopes by their names. */
+/** The schema of each envelope, by name. */
 export const schemas = Object.fromEntries(Object.values(envelopes).map(({ name, schema }) => [name, schema]))
 
-const unreadable = (message: string, code: string) => new InvalidRequest({ param: null, message, code })
-
-/** Whatever needs a key. */
+/** Errors of every route that needs a key. */
 export const ofKeys: ReadonlyArray<RequestError> = [
   new KeyMissing(),
   new KeyInvalid(),
@@ -89,41 +87,38 @@ export const ofKeys: ReadonlyArray<RequestError> = [
   new Unavailable({ retryAfterMs: 1_000 })
 ]
 
-/** What is no whole HTTP request. */
+/** Errors of incomplete HTTP requests. */
 export const ofConnections: ReadonlyArray<RequestError> = [
   new RequestUnreadable({ reason: "timeout" }),
   new RequestUnreadable({ reason: "headers" })
 ]
 
-/** Whatever does something. */
 export const ofAll: ReadonlyArray<RequestError> = [new InternalError()]
 
-/** A request with a body, before anybody works on it. */
+/** Errors of a request with a body, before a job exists. */
 export const ofRequests: ReadonlyArray<RequestError> = [
-  unreadable("The request body is not valid JSON", "invalid_json"),
+  RequestBody.notJson,
   InvalidRequest.at("model", "is required", "invalid_value"),
   new ModelNotAllowed({ model: "gpt-5" }),
   new ModelNotFound({ model: "gpt-5" }),
-  new BodyTooLarge({ limitBytes: maxBodyBytes }),
+  new BodyTooLarge({ limitBytes: RequestBody.maxBodyBytes }),
   new MediaTypeUnsupported(),
   new LimitReached({ limit: "requests", most: 600, retryAfterMs: 2_000 }),
   new TokensOverLimit({ tokens: 8_000, fields: ["max_tokens", "n"], most: 3_000 }),
   new BudgetSpent({ budgetUsd: 250, retryAfterMs: 864_000_000 })
 ]
 
-/** Where a header must name the version of the format. */
+/** Errors of operations that require a header with the version of the format. */
 export const ofVersions: ReadonlyArray<RequestError> = [
   InvalidRequest.at(
     "vendor-version",
-    "the header vendor-version or anthropic-version is required, a date such as 2023-06-01",
+    "the header vendor-version or anthropic-version is required. Send a date such as 2023-06-01",
     "invalid_version"
   )
 ]
 
-/** Where a request may be a form. */
-export const ofForms: ReadonlyArray<RequestError> = [
-  unreadable("The request body is not a valid form with the boundary that its Content-Type names", "invalid_form")
-]
+/** Errors of operations that accept forms. */
+export const ofForms: ReadonlyArray<RequestError> = [RequestBody.notAForm]
 
 const provider = "openai"
 
@@ -136,7 +131,7 @@ const ofChats: ReadonlyArray<RequestError> = [
 
 const ofPictures: ReadonlyArray<RequestError> = [InvalidRequest.at("image", "is damaged", "invalid_image")]
 
-/** What workers of a workload find wrong with a request. */
+/** Request errors that workers of a workload report. */
 export const ofWorkloads: Readonly<Record<Workload, ReadonlyArray<RequestError>>> = {
   chat: ofChats,
   images: ofPictures,
@@ -146,7 +141,7 @@ export const ofWorkloads: Readonly<Record<Workload, ReadonlyArray<RequestError>>
   speech: []
 }
 
-/** Between the queue and the provider's answer. */
+/** Errors between the queue and the provider's answer. */
 export const ofJobs: ReadonlyArray<RequestError> = [
   InvalidRequest.at("model", "'gpt-5' does not serve embeddings", "operation_not_supported"),
   InvalidRequest.at("dimensions", "must be left out: this model has vectors of one length", "not_supported"),
@@ -168,7 +163,7 @@ export const ofJobs: ReadonlyArray<RequestError> = [
   new ProviderTimeout({ provider, phase: "first byte" })
 ]
 
-/** Where a task is made. */
+/** Errors of creating a task. */
 export const ofNewTasks: ReadonlyArray<RequestError> = [
   InvalidRequest.at("idempotency-key", "must be 1 to 255 visible ASCII characters", "invalid_idempotency_key"),
   new IdempotencyKeyReused()
@@ -176,7 +171,7 @@ export const ofNewTasks: ReadonlyArray<RequestError> = [
 
 export const ofTasks: ReadonlyArray<RequestError> = [new TaskNotFound()]
 
-/** Where the result of a task is fetched. */
+/** Errors of fetching a task's result. */
 export const ofContents: ReadonlyArray<RequestError> = [
   new TaskNotCompleted({ status: "in_progress" }),
   new LinkRefused({ reason: "expired" }),
@@ -184,7 +179,7 @@ export const ofContents: ReadonlyArray<RequestError> = [
   new RangeNotSatisfiable({ size: 48_213 })
 ]
 
-/** Where a file is fetched from its signed address. */
+/** Errors of fetching a file from its signed URL. */
 export const ofFiles: ReadonlyArray<RequestError> = [
   new LinkRefused({ reason: "expired" }),
   new LinkRefused({ reason: "forged" }),
@@ -196,7 +191,7 @@ export const ofModels: ReadonlyArray<RequestError> = [new ModelNotFound({ model:
 
 const exampleId = "req_66235382-a716-4d18-bea8-b384d455381f"
 
-/** The answers of these errors by their statuses, each with the codes that it can have, and with more headers. */
+/** The responses of these errors by status, each with its possible codes. `more` are further headers, except for 401. */
 export const responses = (dialect: Dialect, errors: ReadonlyArray<RequestError>, more: object = {}) => {
   const byStatus = Map.groupBy(errors, (error) => ErrorEnvelope.toText(dialect, error, exampleId).status)
   return Object.fromEntries([...byStatus].map(([status, errors]) => {

@@ -1,4 +1,4 @@
-/** What the reference says of the operations and of their tasks. */
+/** The operations and their tasks in the reference. */
 import { Schema } from "effect"
 import type { Example, Operation, Workload } from "../../../shared/contract/Operation.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
@@ -23,7 +23,7 @@ const form = "multipart/form-data"
 const pascalCase = (name: string): string =>
   name.split(".").map((word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`).join("")
 
-/** Every schema under one name, that of the first operation that has it. */
+/** One name for every schema, from the first operation that uses it. */
 const names = new Map<Schema.Top, string>()
 for (const { form, name, request, response, responseTypes, task } of operations) {
   const own = pascalCase(name)
@@ -36,7 +36,7 @@ for (const { form, name, request, response, responseTypes, task } of operations)
   for (const [schema, name] of entries) if (schema !== undefined && !names.has(schema)) names.set(schema, name)
 }
 
-/** The fields of a form as what they mean: a client writes each as a text. */
+/** Schemas of forms. They are described by their decoded types: every field of a form is sent as text. */
 const formFields = new Set(operations.flatMap(({ form }) => form?.to ?? []))
 
 export const schemas = Object.fromEntries(
@@ -47,14 +47,14 @@ const refTo = (schema: Schema.Top) => ref(names.get(schema) ?? "")
 
 const events = {
   type: "string",
-  description: "Server-sent events. An error after the first of them is an event as well."
+  description: "Server-sent events. An error after the first event is sent as an event."
 }
 
 const binary = { type: "string", contentEncoding: "binary" }
 
 const hasModelInPath = (path: string): boolean => path.includes("{model}")
 
-/** The body of an example, as it is sent to a path. */
+/** The body of an example as sent to a path. */
 const bodyOf = (path: string, { body, model }: Example) => hasModelInPath(path) ? body : { model, ...body }
 
 type Named = readonly [name: string, value: unknown]
@@ -80,7 +80,7 @@ const requestBody = (operation: Operation, path: string) => {
   }
 }
 
-/** The answers of the examples, in events or in JSON, by their types; bytes have no example. */
+/** The example answers by media type: events or JSON. Binary answers have no example. */
 const contentOf = (operation: Operation): Readonly<Record<string, object>> => {
   const { examples, response, responseTypes, streams } = operation
   if (responseTypes !== undefined) return Object.fromEntries(responseTypes.map((type) => [type, { schema: binary }]))
@@ -100,7 +100,7 @@ const contentOf = (operation: Operation): Readonly<Record<string, object>> => {
 }
 
 const success = (operation: Operation): Response => ({
-  description: operation.kind === "task" ? "The task that was made" : "The answer",
+  description: operation.kind === "task" ? "The new task" : "The answer",
   headers: operation.kind === "task" ? Headers.of.task : Headers.of.answered,
   content: contentOf(operation)
 })
@@ -109,7 +109,7 @@ const modelParameter = ({ examples }: Operation): Parameter => ({
   name: "model",
   in: "path",
   required: true,
-  description: "A model of the gateway; its name may hold slashes.",
+  description: "The name of a model of the gateway. It may contain slashes.",
   schema: { type: "string" },
   examples: Object.fromEntries(Object.entries(examples).map(([name, { model }]) => [name, { value: model }]))
 })
@@ -135,7 +135,7 @@ const errorsOf = ({ form, kind, versionHeaders, workloads }: Operation) => [
   ...Errors.ofAll
 ]
 
-/** The same at each of its paths. */
+/** One route for each path of the operation. */
 const routesOf = (operation: Operation): ReadonlyArray<Route> =>
   operation.paths.map((path, index) => ({
     method: "post",
@@ -159,7 +159,7 @@ const taskParameter: Parameter = {
   name: "task_id",
   in: "path",
   required: true,
-  description: "The id that the task was given when it was made.",
+  description: "The id from the response that created the task.",
   schema: { type: "string" }
 }
 
@@ -167,13 +167,13 @@ const signature = ["expires", "signature"].map((name): Parameter => ({
   name,
   in: "query",
   required: false,
-  description: "Part of the address in a completed task's `url`, in place of a key.",
+  description: "Part of a completed task's signed `url`, which replaces the API key.",
   schema: { type: "string" }
 }))
 
 const video = { "video/mp4": { schema: binary } }
 
-/** What can be asked about the tasks that an operation makes. */
+/** The routes of the tasks that an operation creates. */
 const taskRoutesOf = (operation: Operation): ReadonlyArray<Route> => {
   const { dialect, name, paths: [path], task, workloads: [workload] } = operation
   if (task === undefined) return []
@@ -184,7 +184,7 @@ const taskRoutesOf = (operation: Operation): ReadonlyArray<Route> => {
     parameters: [taskParameter],
     responses: {
       200: {
-        description: "The task as it is now",
+        description: "The current state of the task",
         headers: Headers.of.waiting,
         content: { "application/json": { schema: refTo(task) } }
       }
@@ -192,20 +192,20 @@ const taskRoutesOf = (operation: Operation): ReadonlyArray<Route> => {
     errors: [...Errors.ofKeys, ...Errors.ofTasks, ...Errors.ofAll]
   }
   return [
-    { ...shown, method: "get", operationId: `${name}.get`, summary: "Ask how far a task is" },
+    { ...shown, method: "get", operationId: `${name}.get`, summary: "Get a task's status" },
     { ...shown, method: "delete", operationId: `${name}.cancel`, summary: "Cancel a task" },
     {
       ...common,
       method: "get",
       path: `${path}/{task_id}/content`,
       operationId: `${name}.content`,
-      summary: "Fetch what a task has made",
-      description: "With the key of the task, or without one at the signed address in the task's `url`.",
+      summary: "Download a task's result",
+      description: "Needs the API key that created the task, or the signed URL in the task's `url`.",
       isKeyOptional: true,
       parameters: [taskParameter, ...signature, Headers.range, Headers.ifRange],
       responses: {
         200: { description: "The whole file", headers: Headers.of.file, content: video },
-        206: { description: "The part named by the Range header", headers: Headers.of.file, content: video }
+        206: { description: "The part requested by the `range` header", headers: Headers.of.file, content: video }
       },
       errors: [...Errors.ofKeys, ...Errors.ofTasks, ...Errors.ofContents, ...Errors.ofAll]
     }

@@ -1,4 +1,4 @@
-/** What the reference says of the routes that are no operation: models, files, and this description. */
+/** The reference of the routes that are not operations: models, files and the reference itself. */
 import { Schema } from "effect"
 import { filesPath } from "../../../shared/files/SignedUrl.ts"
 import * as Errors from "./Errors.ts"
@@ -6,7 +6,7 @@ import type { Parameter, Route } from "./Route.ts"
 import { ref } from "./Schemas.ts"
 
 const Model = Schema.Struct({
-  id: Schema.String.annotateKey({ description: "What requests call it." }),
+  id: Schema.String.annotateKey({ description: "The model's name in requests." }),
   object: Schema.Literal("model"),
   created: Schema.Int,
   owned_by: Schema.String
@@ -65,8 +65,8 @@ export const routes: ReadonlyArray<Route> = [
     ...models,
     path: "/v1/models/{model}",
     operationId: "models.get",
-    summary: "Ask whether the key may use a model",
-    parameters: [{ ...required("model", "path", "Its name, which may hold slashes."), example: model.id }],
+    summary: "Get a model that the key may use",
+    parameters: [{ ...required("model", "path", "The model's name. It may contain slashes."), example: model.id }],
     responses: {
       200: { description: "The model", content: { "application/json": { schema: ref("Model"), example: model } } }
     },
@@ -79,12 +79,12 @@ export const routes: ReadonlyArray<Route> = [
     dialect: "openai",
     path: `${filesPath}{id}`,
     operationId: "files.get",
-    summary: "Fetch a result",
-    description: "At the signed address that an answer holds, until it expires. No key is asked for.",
+    summary: "Download a result",
+    description: "Serves the signed URL from an answer until it expires. Needs no API key.",
     parameters: [
-      required("id", "path", "The file."),
-      required("expires", "query", "Until when the address is good, in seconds since the epoch."),
-      required("signature", "query", "What says that the gateway gave this address out.")
+      required("id", "path", "The id of the file."),
+      required("expires", "query", "When the URL expires, in seconds since the epoch."),
+      required("signature", "query", "The gateway's signature of the URL.")
     ],
     responses: {
       200: {
@@ -103,7 +103,7 @@ export const routes: ReadonlyArray<Route> = [
     ...service,
     path: "/openapi.json",
     operationId: "openapi",
-    summary: "Read this description",
+    summary: "Get this description as OpenAPI",
     responses: {
       200: { description: "An OpenAPI document", content: { "application/json": { schema: { type: "object" } } } }
     }
@@ -112,7 +112,7 @@ export const routes: ReadonlyArray<Route> = [
     ...service,
     path: "/docs",
     operationId: "docs",
-    summary: "Read this description as a page",
+    summary: "Get this description as a web page",
     responses: { 200: { description: "The page", content: { "text/html": { schema: { type: "string" } } } } }
   }
 ]

@@ -1,9 +1,9 @@
 /**
- * `/docs`: the OpenAPI document as a page, made by Scalar.
+ * `/docs`: the OpenAPI document as a web page, rendered by Scalar.
  *
- * It is one file that holds everything, Scalar's program included, and its policy lets browsers run just that and reach
- * nobody else. That program is several megabytes: it is loaded and compressed when somebody asks for the page for the
- * first time, and only what is sent is kept.
+ * The page is one file that includes Scalar's script. Its content security policy lets browsers run only that script and
+ * contact only the gateway. The script has several megabytes, so it is loaded and compressed at the first request for the
+ * page, and only the compressed page stays in memory.
  */
 import { Effect, Predicate } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -14,8 +14,8 @@ import { gunzip, gzip } from "node:zlib"
 import { document } from "./Document.ts"
 
 /**
- * Scalar writes every parameter that has a schema into the requests that it shows, optional ones too, and readers would
- * copy them. Of a parameter's content it makes up nothing.
+ * The document without schemas of optional parameters. Scalar adds every parameter with a schema to its sample requests,
+ * which readers copy; it adds none that only has `content`.
  */
 const shown: unknown = JSON.parse(JSON.stringify(document, (_key, value: unknown) => {
   if (!Predicate.hasProperty(value, "in") || !Predicate.hasProperty(value, "schema")) return value
@@ -24,10 +24,10 @@ const shown: unknown = JSON.parse(JSON.stringify(document, (_key, value: unknown
   return { ...parameter, content: { "text/plain": { schema } } }
 }))
 
-/** Scalar takes its document from an API: this one says no more than that. */
+/** Scalar takes its document from an API, so this empty API returns it. */
 const api = HttpApi.make("reference").annotate(OpenApi.Transform, () => shown as Record<string, unknown>)
 
-/** Nothing of the page is to go to Scalar's makers, or to come from them. */
+/** The page exchanges no data with Scalar's servers. */
 const scalar = {
   withDefaultFonts: false,
   telemetry: false,
@@ -46,7 +46,7 @@ interface Page {
 
 const sourceOf = (text: string): string => `'sha256-${hash("sha256", text, "base64")}'`
 
-/** Runs the scripts that the page holds and no others. Scalar writes its styles into the page and into its elements. */
+/** Allows only the scripts in the page. Scalar also needs inline styles. */
 const policyOf = (html: string): string => {
   const scripts = [...html.matchAll(/<script>([\s\S]*?)<\/script>/g)].map(([, script = ""]) => sourceOf(script))
   return [
@@ -63,7 +63,7 @@ const policyOf = (html: string): string => {
   ].join("; ")
 }
 
-/** What Scalar's own route answers. */
+/** The page from Scalar's own route. */
 const html = Effect.promise(async () => {
   const { dispose, handler } = HttpRouter.toWebHandler(HttpApiScalar.layer(api, { path: "/docs", scalar }), {
     disableLogger: true
@@ -82,7 +82,7 @@ const make = Effect.gen(function*() {
     zipped,
     headers: {
       etag: `"${hash("sha256", zipped, "base64url")}"`,
-      // what it describes changes with the gateway: ask, and be told that it has not
+      // the page changes with the gateway's version, so browsers revalidate it
       "cache-control": "no-cache",
       vary: "accept-encoding",
       "content-security-policy": policyOf(text),

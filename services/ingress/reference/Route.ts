@@ -1,19 +1,19 @@
-/** What the reference says of one route, and how OpenAPI writes that. */
+/** One route of the reference, and its OpenAPI operation. */
 import type { Dialect } from "../../../shared/contract/Operation.ts"
 import { keyHeaders } from "../request/Authentication.ts"
 import type { RequestError } from "../errors/IngressError.ts"
 import * as Errors from "./Errors.ts"
 import * as Headers from "./Headers.ts"
 
-/** In the order in which readers find them. */
+/** In the order of the reference. */
 export const tags = [
-  { name: "Chat", description: "Conversations, in the format of whichever client you have." },
-  { name: "Pictures", description: "Made and changed." },
-  { name: "Video", description: "Made as tasks that outlive the connection." },
-  { name: "Speech", description: "Text read aloud." },
-  { name: "Search", description: "Texts as vectors, and documents by relevance." },
-  { name: "Catalogue", description: "The models, and files with results." },
-  { name: "Service", description: "This description. No key is needed." }
+  { name: "Chat", description: "Conversations, in the format of each official client." },
+  { name: "Pictures", description: "Generating and editing pictures." },
+  { name: "Video", description: "Generating videos, as tasks that outlive the connection." },
+  { name: "Speech", description: "Text to speech." },
+  { name: "Search", description: "Embeddings, and ranking documents by relevance." },
+  { name: "Catalogue", description: "Models and result files." },
+  { name: "Service", description: "This description. Needs no API key." }
 ] as const
 
 export interface Parameter {
@@ -22,9 +22,9 @@ export interface Parameter {
   readonly description: string
   readonly required: boolean
   readonly schema: object
-  /** Of an optional one only where requests usually have it. */
+  /** An optional parameter has an example only if requests usually have it. */
   readonly example?: unknown
-  /** By the names of the examples of the body. */
+  /** By the name of the body's example. */
   readonly examples?: Readonly<Record<string, { readonly value: unknown }>>
 }
 
@@ -41,21 +41,21 @@ export interface Route {
   readonly summary: string
   readonly description?: string
   readonly tag: typeof tags[number]["name"]
-  /** In whose manner a key is sent, beside the usual one; `undefined` where none is needed. */
+  /** The dialect whose header may carry the key besides `Authorization`; `undefined` if the route needs no key. */
   readonly key: Dialect | undefined
-  /** Whether it also does without. */
+  /** Whether the route also works without a key. */
   readonly isKeyOptional?: boolean
   readonly parameters?: ReadonlyArray<Parameter>
   readonly body?: object
-  /** What every answer carries that is not a refusal of the key. */
+  /** The headers of every response except 401. */
   readonly headers?: object
   readonly responses: Readonly<Record<number, Response>>
-  /** In the dialect of the route. */
+  /** The format of the errors. */
   readonly dialect: Dialect
   readonly errors: ReadonlyArray<RequestError>
 }
 
-/** Each of these is enough. */
+/** The alternative ways to authenticate. */
 const securityOf = ({ isKeyOptional = false, key }: Route) => {
   if (key === undefined) return []
   const schemes = ["bearer", keyHeaders[key]].flatMap((scheme) => scheme === undefined ? [] : [{ [scheme]: [] }])
@@ -67,12 +67,17 @@ export const securitySchemes = {
   ...Object.fromEntries(
     Object.values(keyHeaders).map((name) => [
       name,
-      { type: "apiKey", in: "header", name, description: "The same key, as clients of that format send it." }
+      {
+        type: "apiKey",
+        in: "header",
+        name,
+        description: "The same API key, in the header of that format's official client."
+      }
     ])
   )
 }
 
-/** What a connection answers by itself, on whatever route. */
+/** Errors that the HTTP server returns on every route. */
 const unreadable = Errors.responses("openai", Errors.ofConnections, {})
 
 export const toOperation = (route: Route) => {

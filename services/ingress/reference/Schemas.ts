@@ -1,4 +1,4 @@
-/** From the schemas of the contract to those of an OpenAPI document, each under a name of its own. */
+/** Converts the contract's schemas to the named schemas of an OpenAPI document. */
 import type { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 
@@ -7,7 +7,7 @@ type JsonSchema = Readonly<Record<string, unknown>>
 /** A reference to a schema of the document. */
 export const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 
-/** HttpApi turns the schemas of endpoints into components. The endpoints are stand-ins, which nobody serves. */
+/** HttpApi turns the schemas of endpoints into components. These endpoints exist only for that. */
 export const components = (named: Readonly<Record<string, Schema.Top>>): Readonly<Record<string, JsonSchema>> => {
   const endpoints = Object.entries(named).map(([name, schema]) =>
     HttpApiEndpoint.get(name, `/${name}`, { success: schema.annotate({ identifier: name }) })
@@ -21,12 +21,12 @@ export const components = (named: Readonly<Record<string, Schema.Top>>): Readonl
   return all as Readonly<Record<string, JsonSchema>>
 }
 
-/** A file of a form, which has no place in JSON. */
+/** A file in a form. JSON Schema has no type for it. */
 const file = { type: "string", format: "binary" }
 
 /**
- * Unknown fields pass in both directions, where HttpApi describes every object as closed. What it says of a field beside
- * its schema belongs into it, for readers that do not look into `allOf`.
+ * Corrects HttpApi's schemas: objects stay open, because unknown fields pass in both directions, and descriptions move
+ * from `allOf` into the field's schema, because many tools ignore `allOf`.
  */
 const asServed = (key: string, value: unknown): unknown => {
   if (key === "additionalProperties" && value === false) return undefined
@@ -35,9 +35,11 @@ const asServed = (key: string, value: unknown): unknown => {
   }
   if (!isObject(value) || !Array.isArray(value["allOf"])) return value
   const { allOf, ...own } = value
-  const said = allOf.filter((part) => isObject(part) && Object.keys(part).every((name) => name === "description"))
-  const rest = allOf.filter((part) => !said.includes(part))
-  return Object.assign(own, ...said, rest.length === 0 ? {} : { allOf: rest })
+  const descriptions = allOf.filter((part) =>
+    isObject(part) && Object.keys(part).every((name) => name === "description")
+  )
+  const rest = allOf.filter((part) => !descriptions.includes(part))
+  return Object.assign(own, ...descriptions, rest.length === 0 ? {} : { allOf: rest })
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

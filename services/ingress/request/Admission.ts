@@ -1,27 +1,26 @@
 /**
- * Whether a key may have a request served now: its models, its budget and its limits, which hold over all ingress processes
- * together. Of a key without limits nothing is counted.
+ * Admits requests by their key's models, budget and limits, which hold over all ingress processes together. Requests of a
+ * key without limits are not counted.
  */
 import { Cause, Clock, Config, Context, Effect, Exit, Layer, Predicate } from "effect"
 import { atLeast } from "../../../shared/contract/Fields.ts"
+import { type Limit, limitWindowMs, type Taken } from "../../../shared/contract/Limit.ts"
 import type { Dialect, Operation, RequestBody } from "../../../shared/contract/Operation.ts"
 import { type TokenDemand, tokenDemand } from "../../../shared/contract/TokenEstimate.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
 import { allows, type ApiKey } from "../../../shared/keys/ApiKey.ts"
-import { type Limit, Limits } from "../../../shared/limits/Limits.ts"
-import type { Taken } from "../../../shared/limits/Share.ts"
+import { Limits } from "../../../shared/limits/Limits.ts"
 import { Spending } from "../../../shared/usage/Spending.ts"
 import { BudgetSpent, LimitReached, ModelNotAllowed, TokensOverLimit } from "../errors/IngressError.ts"
 import { limitHeaders } from "./LimitHeaders.ts"
 
 /**
- * Told when a request is over: what it has consumed in fact, `"nothing"` where there was no answer, `undefined` where that is
- * not known and what was set aside for it counts. Only the first word counts.
+ * Settles a request when it has ended, with its actual usage: `"nothing"` without an answer; `undefined` if the usage is
+ * unknown, so that the reserved units count. Only the first call has an effect.
  */
-export type Over = (consumed: Usage | "nothing" | undefined) => void
+export type Settle = (consumed: Usage | "nothing" | undefined) => void
 
-/** What is to be let through. */
-export interface Asked {
+export interface AdmissionRequest {
   readonly operation: Operation
   readonly model: string
   readonly decoded: RequestBody
@@ -34,20 +33,20 @@ type Refusal = ModelNotAllowed | BudgetSpent | LimitReached | TokensOverLimit
 
 export class Admission extends Context.Service<Admission, {
   /**
-   * Has a request served where its key may have that now, or in a moment. What serves it is given what to tell when it is
-   * over; a failure says so by itself, and so does a task that has been made.
+   * Runs `serve` if the key's limits allow the request now or after a short wait. `serve` gets the function that settles
+   * the request; failures and new tasks are settled automatically.
    */
-  readonly through: <A, E, R>(
+  readonly admit: <A, E, R>(
     key: ApiKey,
-    asked: Asked,
-    serve: (over: Over | undefined) => Effect.Effect<A, E, R>
+    request: AdmissionRequest,
+    serve: (settle: Settle | undefined) => Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | Refusal, R>
-  /** What the headers of an answer say of the key's limits; `undefined` where it has none. */
+  /** Makes the response headers with the state of the key's limits; `undefined` if it has none. */
   readonly headers: (key: ApiKey, dialect: Dialect) => (() => Record<string, string>) | undefined
 }>()("services/ingress/Admission") {
   /**
-   * Reads `GATEWAY_LIMIT_WINDOW_MS`, for how long what a key has used counts against its limits per minute (default 60,000),
-   * and `GATEWAY_LIMIT_WAIT_MS`, for how long a request that is too much waits before it is turned away (default 1,000).
+   * Reads `GATEWAY_LIMIT_WAIT_MS`, how long a request over a limit waits before it is rejected (default 1,000), and
+   * `limitWindowMs`.
    */
   static readonly layer = Layer.effect(
     Admission,
@@ -56,115 +55,108 @@ export class Admission extends Context.Service<Admission, {
       const spending = yield* Spending
       const clock = yield* Clock.Clock
       const now = () => clock.currentTimeMillisUnsafe()
-      const windowMs = yield* Config.schema(atLeast(1), "GATEWAY_LIMIT_WINDOW_MS").pipe(Config.withDefault(60_000))
+      const windowMs = yield* limitWindowMs
       const waitMs = yield* Config.schema(atLeast(0), "GATEWAY_LIMIT_WAIT_MS").pipe(Config.withDefault(1_000))
 
-      /** Takes of the limits what a request needs, one after the other, as far as it can be had without waiting. */
-      const takeInHand = (holding: Holding): void => {
-        for (let bound = holding.next; bound !== undefined; bound = holding.next) {
-          const taken = limits.tryTake(bound, holding.unitsOf(bound))
+      /** Takes units from the limits in order, as far as possible without waiting. */
+      const takeAvailable = (reservation: Reservation): void => {
+        for (let limit = reservation.next; limit !== undefined; limit = reservation.next) {
+          const taken = limits.tryTake(limit, reservation.unitsOf(limit))
           if (taken === undefined) return
-          holding.add(taken)
+          reservation.add(taken)
         }
       }
 
-      /** Waits for what is missing. */
-      const takeRest = (holding: Holding): Effect.Effect<void, LimitReached> => {
-        const bound = holding.next
-        if (bound === undefined) return Effect.void
-        return limits.take(bound, holding.unitsOf(bound), now() + waitMs).pipe(
+      /** Waits for the missing units. */
+      const takeRest = (reservation: Reservation): Effect.Effect<void, LimitReached> => {
+        const limit = reservation.next
+        if (limit === undefined) return Effect.void
+        return limits.take(limit, reservation.unitsOf(limit), now() + waitMs).pipe(
           Effect.mapError(({ retryAfterMs }) =>
-            new LimitReached({ limit: bound.kind, most: bound.limit, retryAfterMs })
+            new LimitReached({ limit: limit.kind, most: limit.limit, retryAfterMs })
           ),
           Effect.flatMap((taken) => {
-            holding.add(taken)
-            return takeRest(holding)
+            reservation.add(taken)
+            return takeRest(reservation)
           })
         )
       }
 
-      const counted = <A, E, R>(
-        bounds: Bounds,
-        { bytes, decoded, operation }: Asked,
-        serve: (over: Over) => Effect.Effect<A, E, R>
+      const admitWithin = <A, E, R>(
+        keyLimits: KeyLimits,
+        { bytes, decoded, operation }: AdmissionRequest,
+        serve: (settle: Settle) => Effect.Effect<A, E, R>
       ): Effect.Effect<A, E | LimitReached | TokensOverLimit, R> => {
         const demand = tokenDemand(operation, bytes, fieldOf(decoded))
-        const excess = excessOf(bounds, demand)
+        const excess = excessOf(keyLimits, demand)
         if (excess !== undefined) return Effect.fail(excess)
-        const holding = new Holding(bounds, demand.tokens)
-        const over: Over = (consumed) => holding.over(consumed)
-        // what was taken is given back whenever the client leaves; waiting for a limit can be interrupted all the same
+        const reservation = new Reservation(keyLimits, demand.tokens)
+        const settle: Settle = (consumed) => reservation.settle(consumed)
+        // units are returned even if the client disconnects; the wait for a limit stays interruptible
         return Effect.onExitPrimitive(
           Effect.suspend((): Effect.Effect<A, E | LimitReached, R> => {
-            takeInHand(holding)
-            return holding.next === undefined
-              ? serve(over)
-              : Effect.flatMap(Effect.uninterruptible(takeRest(holding)), () => serve(over))
+            takeAvailable(reservation)
+            return reservation.next === undefined
+              ? serve(settle)
+              : Effect.flatMap(Effect.uninterruptible(takeRest(reservation)), () => serve(settle))
           }),
           (exit) => {
-            if (holding.next !== undefined) holding.giveBack()
-            else if (Exit.isFailure(exit)) holding.over(Cause.hasInterruptsOnly(exit.cause) ? undefined : "nothing")
-            else if (operation.kind === "task") holding.over("nothing")
+            if (reservation.next !== undefined) reservation.returnAll()
+            else if (Exit.isFailure(exit)) settle(Cause.hasInterruptsOnly(exit.cause) ? undefined : "nothing")
+            else if (operation.kind === "task") settle("nothing")
             return undefined
           }
         )
       }
 
-      /** By the record of a key, which an edit replaces. */
-      const known = new WeakMap<ApiKey, Bounds>()
-      const boundsOf = (key: ApiKey): Bounds => {
-        const found = known.get(key)
+      /** By the key's record, which every edit replaces. */
+      const limitsByKey = new WeakMap<ApiKey, KeyLimits>()
+      const limitsOf = (key: ApiKey): KeyLimits => {
+        const found = limitsByKey.get(key)
         if (found !== undefined) return found
-        const bounds = kinds.flatMap(({ field, kind }) => {
+        const keyLimits = kinds.flatMap(({ field, kind }) => {
           const limit = key[field]
-          return limit === null ? [] : [{
-            kind,
-            key: `${key.id}.${kind}`,
-            limit,
-            windowMs: kind === "concurrent" ? 0 : windowMs
-          }]
+          if (limit === null) return []
+          return [{ kind, key: `${key.id}.${kind}`, limit, windowMs: kind === "concurrent" ? 0 : windowMs }]
         })
-        known.set(key, bounds)
-        return bounds
+        limitsByKey.set(key, keyLimits)
+        return keyLimits
       }
 
-      const stateOf = (bounds: Bounds, kind: Kind) => {
-        const bound = bounds.find((bound) => bound.kind === kind)
-        return bound === undefined ? undefined : { limit: bound.limit, ...limits.state(bound) }
+      const stateOf = (keyLimits: KeyLimits, kind: Kind) => {
+        const limit = keyLimits.find((limit) => limit.kind === kind)
+        return limit === undefined ? undefined : { limit: limit.limit, ...limits.state(limit) }
       }
 
       return Admission.of({
-        through: (key, asked, serve) => {
-          if (!allows(key, asked.model)) return Effect.fail(new ModelNotAllowed({ model: asked.model }))
+        admit: (key, request, serve) => {
+          if (!allows(key, request.model)) return Effect.fail(new ModelNotAllowed({ model: request.model }))
           const budgetUsd = key.monthlyBudgetUsd
           if (budgetUsd !== null && spending.of(key.id) >= budgetUsd) {
             return Effect.fail(new BudgetSpent({ budgetUsd, retryAfterMs: spending.resetMs() }))
           }
-          const bounds = boundsOf(key)
-          return bounds.length > 0 ? counted(bounds, asked, serve) : serve(undefined)
+          const keyLimits = limitsOf(key)
+          return keyLimits.length > 0 ? admitWithin(keyLimits, request, serve) : serve(undefined)
         },
         headers: (key, dialect) => {
-          const bounds = boundsOf(key)
-          if (bounds.length === 0) return undefined
-          return () =>
-            limitHeaders(
-              { requests: stateOf(bounds, "requests"), tokens: stateOf(bounds, "tokens") },
-              dialect,
-              now()
-            )
+          const keyLimits = limitsOf(key)
+          if (keyLimits.length === 0) return undefined
+          return () => {
+            const states = { requests: stateOf(keyLimits, "requests"), tokens: stateOf(keyLimits, "tokens") }
+            return limitHeaders(states, dialect, now())
+          }
         }
       })
     })
   )
 }
 
-/** A limit of a key. */
-interface Bound extends Limit {
+interface KeyLimit extends Limit {
   readonly kind: Kind
 }
 
-/** Those that a key has, in the order in which requests take of them. */
-type Bounds = ReadonlyArray<Bound>
+/** The limits of a key, in the order in which requests take units from them. */
+type KeyLimits = ReadonlyArray<KeyLimit>
 
 const kinds = [
   { kind: "concurrent", field: "concurrentRequests" },
@@ -172,24 +164,24 @@ const kinds = [
   { kind: "tokens", field: "tokensPerMinute" }
 ] as const
 
-/** What a request has taken of its key's limits. */
-class Holding {
-  readonly #bounds: Bounds
+/** The units that a request has taken from its key's limits. */
+class Reservation {
+  readonly #limits: KeyLimits
   readonly #tokens: number
   readonly #taken: Array<Taken> = []
-  #isOver = false
+  #isSettled = false
 
-  constructor(bounds: Bounds, tokens: number) {
-    this.#bounds = bounds
+  constructor(limits: KeyLimits, tokens: number) {
+    this.#limits = limits
     this.#tokens = tokens
   }
 
-  /** Of which limit it is to take next; `undefined` where it has all. */
-  get next(): Bound | undefined {
-    return this.#bounds[this.#taken.length]
+  /** The next limit to take units from; `undefined` when none is left. */
+  get next(): KeyLimit | undefined {
+    return this.#limits[this.#taken.length]
   }
 
-  unitsOf({ kind }: Bound): number {
+  unitsOf({ kind }: KeyLimit): number {
     return kind === "tokens" ? this.#tokens : 1
   }
 
@@ -197,16 +189,15 @@ class Holding {
     this.#taken.push(taken)
   }
 
-  /** It is not to be served. */
-  giveBack(): void {
+  /** For a request that is not served. */
+  returnAll(): void {
     for (const taken of this.#taken) taken.settle(0)
   }
 
-  /** As `Over` has it. */
-  over(consumed: Parameters<Over>[0]): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    for (const [index, { kind }] of this.#bounds.entries()) {
+  settle(consumed: Parameters<Settle>[0]): void {
+    if (this.#isSettled) return
+    this.#isSettled = true
+    for (const [index, { kind }] of this.#limits.entries()) {
       if (kind === "concurrent") this.#taken[index]?.settle(0)
       else if (kind === "tokens" && consumed !== undefined) {
         this.#taken[index]?.settle(consumed === "nothing" ? 0 : consumed.inputTokens + consumed.outputTokens)
@@ -216,13 +207,13 @@ class Holding {
 }
 
 /**
- * Of a request that states more than its key may ever have. What is only an estimate may be too high: a request that is over
- * the limit by that is served alone, with the whole limit set aside for it.
+ * The error of a request that states more tokens than its key's limit. Estimates may be too high, so a request whose
+ * estimate exceeds the limit reserves the whole limit instead.
  */
-const excessOf = (bounds: Bounds, { stated }: TokenDemand): TokensOverLimit | undefined => {
-  const bound = bounds.find(({ kind }) => kind === "tokens")
-  if (bound === undefined || stated === undefined || stated.tokens <= bound.limit) return undefined
-  return new TokensOverLimit({ ...stated, most: bound.limit })
+const excessOf = (limits: KeyLimits, { stated }: TokenDemand): TokensOverLimit | undefined => {
+  const limit = limits.find(({ kind }) => kind === "tokens")
+  if (limit === undefined || stated === undefined || stated.tokens <= limit.limit) return undefined
+  return new TokensOverLimit({ ...stated, most: limit.limit })
 }
 
 const fieldOf = (decoded: RequestBody) => (name: string): unknown =>

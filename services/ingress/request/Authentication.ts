@@ -1,4 +1,4 @@
-/** Who calls: finds the API key in a request's headers and the record it belongs to. */
+/** Finds the API key in a request's headers, and its record. */
 import { Effect } from "effect"
 import type { Headers } from "effect/http"
 import { Unavailable } from "../../../shared/contract/JobError.ts"
@@ -7,7 +7,7 @@ import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
 import type { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import { KeyInactive, KeyInvalid, KeyMissing } from "../errors/IngressError.ts"
 
-/** The header that clients of a dialect use beside `Authorization: Bearer`. */
+/** The header that clients of a dialect may use instead of `Authorization: Bearer`. */
 export const keyHeaders: Partial<Record<Dialect, string>> = {
   anthropic: "x-api-key",
   gemini: "x-goog-api-key"
@@ -29,7 +29,7 @@ export const authenticate = (
 ): Effect.Effect<ApiKey, KeyMissing | KeyInvalid | KeyInactive | Unavailable> => {
   const secret = secretIn(headers, dialect)
   if (secret === undefined) return Effect.fail(new KeyMissing())
-  return Effect.mapErrorEager(keys.authenticate(secret), ({ reason }) => {
+  return Effect.mapError(keys.authenticate(secret), ({ reason }) => {
     switch (reason) {
       case "unknown":
         return new KeyInvalid()

@@ -1,33 +1,33 @@
 /**
- * The bytes of one body while they arrive. Beyond the first few they are copied into a buffer of their own, whose room is
- * reserved first: pieces that are kept and joined at the end would hold everything twice.
+ * Collects the bytes of one body. All but small bodies are copied into one buffer whose memory is reserved first: keeping
+ * the pieces and joining them at the end would hold every byte twice.
  */
-import { freeBytes, type ReadingRoom } from "./ReadingRoom.ts"
+import { type ReadingRoom, uncountedBytes } from "./ReadingRoom.ts"
 
 export class BodyCollector {
-  readonly #room: ReadingRoom
-  /** What the client says, or 0. */
-  readonly #told: number
-  readonly #most: number
+  readonly #budget: ReadingRoom
+  /** From `content-length`, or 0. */
+  readonly #announcedBytes: number
+  readonly #maxBytes: number
   #size = 0
-  /** The first pieces, as long as they are few. */
+  /** The pieces of a body that is still small. */
   #pieces: Array<Uint8Array> = []
   #buffer = new ArrayBuffer(0)
 
-  constructor(room: ReadingRoom, told: number, most: number) {
-    this.#room = room
-    this.#told = told
-    this.#most = most
+  constructor(budget: ReadingRoom, announcedBytes: number, maxBytes: number) {
+    this.#budget = budget
+    this.#announcedBytes = announcedBytes
+    this.#maxBytes = maxBytes
   }
 
   get size(): number {
     return this.#size
   }
 
-  /** Takes one more piece, of a body that is no larger than the most; `false` if there is no room for it. */
+  /** Adds a piece to a body that stays within the maximum size; `false` if there is no memory for it. */
   add(piece: Uint8Array): boolean {
     const size = this.#size + piece.length
-    if (this.#buffer.byteLength === 0 && size < freeBytes) this.#pieces.push(piece)
+    if (this.#buffer.byteLength === 0 && size < uncountedBytes) this.#pieces.push(piece)
     else {
       if (size > this.#buffer.byteLength && !this.#grow(size)) return false
       new Uint8Array(this.#buffer).set(piece, this.#size)
@@ -36,24 +36,26 @@ export class BodyCollector {
     return true
   }
 
-  /** The whole body. */
+  /** The complete body. */
   take(): Uint8Array {
     const [first] = this.#pieces
     if (first !== undefined) return this.#pieces.length === 1 ? first : Buffer.concat(this.#pieces, this.#size)
     return new Uint8Array(this.#size === this.#buffer.byteLength ? this.#buffer : this.#buffer.transfer(this.#size))
   }
 
-  /** Frees the memory at once, where garbage collection would take its time. */
+  /** Frees the memory at once, before the next garbage collection. */
   drop(): void {
     this.#pieces = []
     if (!this.#buffer.detached) this.#buffer.transfer(0)
   }
 
-  /** To the whole size if the client has told it, else to twice as much. */
+  /** Grows the buffer to the announced size if that is enough, else to twice the size. */
   #grow(size: number): boolean {
-    const wanted = size <= this.#told ? this.#told : Math.min(this.#most, Math.max(size, 2 * this.#size))
-    // what is not there for twice as much may be there for this piece
-    const length = this.#room.hasRoomFor(wanted) ? wanted : this.#room.hasRoomFor(size) ? size : 0
+    const wanted = size <= this.#announcedBytes
+      ? this.#announcedBytes
+      : Math.min(this.#maxBytes, Math.max(size, 2 * this.#size))
+    // there may be memory for this piece even if there is none for twice the size
+    const length = this.#budget.reserve(wanted) ? wanted : this.#budget.reserve(size) ? size : 0
     if (length === 0) return false
     // frees the old buffer at once
     this.#buffer = this.#buffer.transfer(length)

@@ -1,6 +1,6 @@
 /**
- * Bounds how many large bodies are decoded at once. A body's text takes two bytes per character as soon as one character is
- * beyond Latin-1, and the values decoded from it as much again: five times the body in all, which no budget of bodies counts.
+ * Decodes one large body at a time. A body's text takes two bytes per character if one character is beyond Latin-1, and the
+ * decoded values as much again: five times the body in total, which the budget of bodies does not count.
  */
 import { Context, Effect, Layer } from "effect"
 import * as PartitionedSemaphore from "effect/PartitionedSemaphore"
@@ -8,22 +8,22 @@ import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { Unavailable } from "../../../shared/contract/JobError.ts"
 
-/** Smaller bodies are decoded without a turn. */
+/** Smaller bodies do not wait for a turn. */
 const largeBytes = 1024 * 1024
 
 /** How long a body may wait for its turn, in milliseconds. Decoding the largest takes a fraction of a second. */
 const withinMs = 10_000
 
 /**
- * After so many bytes of large bodies the garbage is collected. V8 on its own lets the heap grow to several times what it last
- * found alive, bodies included: more than the pod has. A collection takes less time than decoding so much.
+ * Garbage is collected after this many bytes of large bodies. V8 by itself lets the heap, bodies included, grow to several
+ * times its live size: more than the pod's memory. A collection takes less time than decoding this many bytes.
  */
 const collectAfterBytes = 32 * 1024 * 1024
 
 const tooBusy = new Unavailable({ retryAfterMs: 1_000 })
 
 export class DecodeTurns extends Context.Service<DecodeTurns, {
-  /** Decodes a body of so many bytes when it is its turn. Tenants take turns, whatever number of bodies each has. */
+  /** Decodes a body of this size when its turn comes. Turns alternate between tenants. */
   readonly inTurn: <A, E>(
     tenant: string,
     bytes: number,
@@ -39,7 +39,7 @@ export class DecodeTurns extends Context.Service<DecodeTurns, {
         decoded += bytes
         if (decoded >= collectAfterBytes) {
           decoded = 0
-          // by then the request has been admitted, and its decoded body is garbage, too
+          // later, when the request has been admitted and its decoded body is garbage, too
           setImmediate(collect)
         }
         return turns.release(1)
@@ -56,7 +56,7 @@ export class DecodeTurns extends Context.Service<DecodeTurns, {
   })
 }
 
-/** V8's own function, which it shows to contexts that are made after the flag is set. */
+/** V8 provides `gc` in contexts created after the flag is set. */
 const collector = (): () => void => {
   setFlagsFromString("--expose-gc")
   return runInNewContext("gc") as () => void

@@ -1,11 +1,11 @@
-/** How a key stands with its limits, in the headers of its answers. */
+/** Response headers with the state of a key's limits. */
 import { DateTime } from "effect"
 import type { Dialect } from "../../../shared/contract/Operation.ts"
 import type { LimitState } from "../../../shared/limits/Share.ts"
 
 type Kind = "requests" | "tokens"
 
-/** The names of each kind's headers, made once: they are on every answer. */
+/** The header names, built once because every answer has them. */
 const names = (["requests", "tokens"] as const).map((kind: Kind) => ({
   kind,
   limit: `x-ratelimit-limit-${kind}`,
@@ -18,21 +18,21 @@ const names = (["requests", "tokens"] as const).map((kind: Kind) => ({
   }
 }))
 
-/** How each of the limits stands that a key has. */
-type Standing = Readonly<Record<Kind, (LimitState & { readonly limit: number }) | undefined>>
+/** `undefined` for a limit that the key does not have. */
+type LimitStates = Readonly<Record<Kind, (LimitState & { readonly limit: number }) | undefined>>
 
-/** As OpenAI has it: `6m0s`, `12s`, `350ms`. */
+/** In OpenAI's format: `6m0s`, `12s`, `350ms`. */
 const duration = (ms: number): string => {
   if (ms < 1_000) return `${Math.ceil(ms)}ms`
   const seconds = Math.ceil(ms / 1_000)
   return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`
 }
 
-/** Those of OpenAI on every answer, and Anthropic's own on the answers to its clients. */
-export const limitHeaders = (standing: Standing, dialect: Dialect, now: number): Record<string, string> => {
+/** OpenAI's headers for every dialect, and Anthropic's own for its clients. */
+export const limitHeaders = (states: LimitStates, dialect: Dialect, now: number): Record<string, string> => {
   const headers: Record<string, string> = {}
   for (const name of names) {
-    const state = standing[name.kind]
+    const state = states[name.kind]
     if (state === undefined) continue
     const { limit, remaining, resetMs } = state
     headers[name.limit] = String(limit)

@@ -1,4 +1,4 @@
-/** From the bytes of a request to a decoded one: bounded, valid UTF-8, valid JSON, not too deep, and as its schema says. */
+/** Reads and decodes request bodies: bounded size, valid UTF-8, valid JSON, bounded depth, valid by the operation's schema. */
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { ByteSize, Effect, Result, Schema } from "effect"
 import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effect/http"
@@ -11,16 +11,16 @@ import { operations } from "../../../shared/contract/operations/operations.ts"
 import { Turns } from "../../../shared/bounds/Turns.ts"
 import { BodyCollector } from "./BodyCollector.ts"
 import { BodyTooLarge, MediaTypeUnsupported } from "../errors/IngressError.ts"
-import { noRoom, type ReadingRoom } from "./ReadingRoom.ts"
+import { noMemory, type ReadingRoom } from "./ReadingRoom.ts"
 
 /** The largest body that is read: 32 MiB. */
 export const maxBodyBytes = 32 * 1024 * 1024
 
-/** A body of up to this many bytes is decoded in one go. */
+/** A body of up to this many bytes is decoded in one step. */
 const smallBytes = 128 * 1024
 
-/** Of a larger one, what is looked through in one turn of the event loop: a few milliseconds. In bytes. */
-const lookedThroughBytes = 2 * 1024 * 1024
+/** Bytes of a larger body that are checked in one turn of the event loop, which takes a few milliseconds. */
+const checkedPerTurnBytes = 2 * 1024 * 1024
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
@@ -28,7 +28,7 @@ type Decoder = (value: unknown) => Result.Result<Contract.RequestBody, Schema.Sc
 
 const decoders = new Map(
   operations.map(({ form, name, request }): [string, { json: Decoder; form: Decoder | undefined }] => {
-    // becomes code of its own when it is first used, which decodes three times as fast
+    // compiled on first use, which makes decoding three times as fast
     SchemaJITCompiler.enable(request.ast)
     return [name, {
       json: Schema.decodeUnknownResult(request),
@@ -38,51 +38,51 @@ const decoders = new Map(
 )
 
 /**
- * The bytes of the body, which stay in the room until the caller leaves it. Fails before reading where the client says that
- * there are too many.
+ * Reads the body. Its bytes stay reserved in the budget until the caller releases them. Fails before reading if
+ * `content-length` is too large.
  */
 export const read = (
   operation: Contract.Operation,
   request: HttpServerRequest.HttpServerRequest,
   headers: Headers.Headers,
-  room: ReadingRoom
+  budget: ReadingRoom
 ): Effect.Effect<Uint8Array, BodyTooLarge | MediaTypeUnsupported | QueueFull> => {
   if (!isJson(headers) && !(operation.form !== undefined && isForm(headers))) {
     return Effect.fail(new MediaTypeUnsupported())
   }
-  const told = Number(headers["content-length"] ?? 0)
-  if (told > maxBodyBytes) return tooLarge
-  // whoever waits to be told to go on is told by the platform's reader, of which nobody hears how far it is
+  const announcedBytes = Number(headers["content-length"] ?? 0)
+  if (announcedBytes > maxBodyBytes) return tooLarge
+  // only the platform's reader answers `expect: 100-continue`, and it does not report its progress
   return headers["expect"] === undefined
-    ? collect(request, told, room)
-    : readByPlatform(request, told || maxBodyBytes, room)
+    ? collect(request, announcedBytes, budget)
+    : readByPlatform(request, announcedBytes || maxBodyBytes, budget)
 }
 
 const tooLarge = Effect.fail(new BodyTooLarge({ limitBytes: maxBodyBytes }))
 
-/** Plain listeners: the platform's reader costs a fiber and a stream per request. */
+/** Uses plain listeners, because the platform's reader costs a fiber and a stream per request. */
 const collect = (
   request: HttpServerRequest.HttpServerRequest,
-  told: number,
-  room: ReadingRoom
+  announcedBytes: number,
+  budget: ReadingRoom
 ): Effect.Effect<Uint8Array, BodyTooLarge | QueueFull> =>
   Effect.callback<Uint8Array, BodyTooLarge | QueueFull>((resume) => {
     const source = NodeHttpServerRequest.toIncomingMessage(request)
-    const body = new BodyCollector(room, told, maxBodyBytes)
+    const body = new BodyCollector(budget, announcedBytes, maxBodyBytes)
     const onData = (piece: Uint8Array) => {
       const isTooLarge = body.size + piece.length > maxBodyBytes
       if (!isTooLarge && body.add(piece)) return
       stop()
       source.pause()
-      resume(isTooLarge ? tooLarge : Effect.fail(noRoom))
+      resume(isTooLarge ? tooLarge : Effect.fail(noMemory))
     }
     const onEnd = () => resume(Effect.succeed(body.take()))
     const stop = () => {
       body.drop()
-      room.leave()
+      budget.release()
       source.off("data", onData).off("end", onEnd)
     }
-    // of a client that goes away the server hears, and interrupts this; the listener only keeps it from being thrown
+    // the server interrupts this if the client disconnects; the listener only keeps the error from being thrown
     source.on("data", onData).on("end", onEnd).on("error", ignore)
     return Effect.sync(stop)
   })
@@ -92,13 +92,13 @@ const ignore = (): void => {}
 const readByPlatform = (
   request: HttpServerRequest.HttpServerRequest,
   size: number,
-  room: ReadingRoom
+  budget: ReadingRoom
 ): Effect.Effect<Uint8Array, BodyTooLarge | QueueFull> => {
-  if (!room.hasRoomFor(size)) return Effect.fail(noRoom)
+  if (!budget.reserve(size)) return Effect.fail(noMemory)
   return request.arrayBuffer.pipe(
     Effect.map((buffer) => new Uint8Array(buffer)),
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes)),
-    // the only way for this to fail but for a client that went away, to whom nothing can be said
+    // the only other failure is a client that has disconnected, which gets no answer
     Effect.catch(() => tooLarge)
   )
 }
@@ -111,7 +111,7 @@ const isJson = (headers: Headers.Headers): boolean => {
 const isForm = (headers: Headers.Headers): boolean =>
   /^multipart\/form-data\s*(?:;|$)/i.test(headers["content-type"] ?? "")
 
-/** Decodes and validates the body of an operation. `param` of the error is the path of the first mistake. */
+/** Decodes and validates the body of an operation. The error's `param` is the path of the first wrong field. */
 export const decode = (
   operation: Contract.Operation,
   headers: Headers.Headers,
@@ -126,19 +126,22 @@ export const decode = (
     : decodeInSteps(decoder.json, bytes)
 }
 
-/** Who sets the header by hand forgets the boundary. */
-const notAForm = "The request body is not a valid form with the boundary that its Content-Type names"
+const wrongBody = (message: string, code: string) => new InvalidRequest({ message, param: null, code })
 
-/** Pictures, a mask and settings: far more than any model takes. */
+/** Clients that set Content-Type by hand often omit the boundary. */
+export const notAForm = wrongBody(
+  "The request body is not a valid form. Check the boundary in the Content-Type header.",
+  "invalid_form"
+)
+
+export const notJson = wrongBody("The request body is not valid JSON", "invalid_json")
+
+/** Pictures, a mask and settings: far more than any model accepts. */
 const maxParts = 1_000
 
-const tooManyParts = new InvalidRequest({
-  message: `The request body holds more than ${maxParts} parts`,
-  param: null,
-  code: "invalid_form"
-})
+const tooManyParts = wrongBody(`The request body has more than ${maxParts} parts`, "invalid_form")
 
-/** Every part begins in a line of its own with two hyphens. */
+/** Every part starts on a new line with two hyphens. */
 const partMark = Buffer.from("\r\n--")
 
 const hasTooManyParts = (bytes: Uint8Array): boolean => {
@@ -152,9 +155,9 @@ const hasTooManyParts = (bytes: Uint8Array): boolean => {
 
 const decodeForm = (decoder: Decoder, contentType: string, bytes: Uint8Array) =>
   hasTooManyParts(bytes) ? Effect.fail(tooManyParts) : Effect.tryPromise({
-    // the platform's own parser, which undici keeps
+    // undici's form parser, which is part of Node
     try: () => new Response(bytes as Uint8Array<ArrayBuffer>, { headers: { "content-type": contentType } }).formData(),
-    catch: () => new InvalidRequest({ message: notAForm, param: null, code: "invalid_form" })
+    catch: () => notAForm
   }).pipe(Effect.flatMap((form) => Effect.fromResult(validate(decoder, form))))
 
 type Decoded = Result.Result<Contract.RequestBody, InvalidRequest>
@@ -163,13 +166,13 @@ const decodeJson = (decoder: Decoder, bytes: Uint8Array): Decoded =>
   excessive(excessOf(bytes)) ??
     Result.flatMap(textOf(bytes), (text) => Result.flatMap(parse(text), (value) => validate(decoder, value)))
 
-/** The same with a turn of the event loop for each step: a large body holds up no other request. */
+/** Like `decodeJson`, with a turn of the event loop for each step, so that a large body does not block other requests. */
 const decodeInSteps = Effect.fnUntraced(function*(decoder: Decoder, bytes: Uint8Array) {
   const turn = yield* Turns
   const bounds = new JsonBounds()
-  for (let at = 0; at < bytes.length; at += lookedThroughBytes) {
+  for (let at = 0; at < bytes.length; at += checkedPerTurnBytes) {
     yield* turn.next
-    const excess = excessive(bounds.push(bytes.subarray(at, at + lookedThroughBytes)))
+    const excess = excessive(bounds.push(bytes.subarray(at, at + checkedPerTurnBytes)))
     if (excess !== undefined) return yield* Effect.fromResult(excess)
   }
   yield* turn.next
@@ -181,13 +184,13 @@ const decodeInSteps = Effect.fnUntraced(function*(decoder: Decoder, bytes: Uint8
 })
 
 const excessive = (excess: string | undefined) =>
-  excess === undefined ? undefined : invalid(null, `The request body ${excess}`, "invalid_json")
+  excess === undefined ? undefined : Result.fail(wrongBody(`The request body ${excess}`, "invalid_json"))
 
 const textOf = (bytes: Uint8Array): Result.Result<string, InvalidRequest> => {
   try {
     return Result.succeed(utf8.decode(bytes))
   } catch {
-    return invalid(null, "The request body is not valid UTF-8", "invalid_json")
+    return Result.fail(wrongBody("The request body is not valid UTF-8", "invalid_json"))
   }
 }
 
@@ -195,7 +198,7 @@ const parse = (text: string): Result.Result<unknown, InvalidRequest> => {
   try {
     return Result.succeed(JSON.parse(text))
   } catch {
-    return invalid(null, "The request body is not valid JSON", "invalid_json")
+    return Result.fail(notJson)
   }
 }
 
@@ -208,6 +211,3 @@ const validate = (decoder: Decoder, value: unknown): Decoded =>
       code: "invalid_value"
     })
   })
-
-const invalid = (param: string | null, message: string, code: string): Result.Result<never, InvalidRequest> =>
-  Result.fail(new InvalidRequest({ message, param, code }))

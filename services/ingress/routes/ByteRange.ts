@@ -1,16 +1,16 @@
-/** Which part of a file a `Range` header asks for (RFC 9110, section 14). */
+/** Parses `Range` headers (RFC 9110, section 14). */
 
 export interface ByteRange {
   readonly from: number
-  /** Not included. */
+  /** Exclusive. */
   readonly until: number
 }
 
 const pattern = /^bytes=(?:(\d{1,15})-(\d{0,15})|-(\d{1,15}))$/
 
 /**
- * The part of a file of `size` bytes. `whole` where none is asked for, or in a way that may be ignored: several parts, or
- * another unit. `unsatisfiable` where the file ends before it.
+ * The requested part of a file of `size` bytes. `whole` without a header, or with one that may be ignored: several parts or
+ * another unit. `unsatisfiable` if the part starts after the end of the file.
  */
 export const parse = (header: string | undefined, size: number): ByteRange | "whole" | "unsatisfiable" => {
   const [matched, first, last, suffix] = pattern.exec(header?.trim() ?? "") ?? []

@@ -1,11 +1,11 @@
-/** `GET /v1/files/{id}`: serves a result to whoever holds its signed address. No API key is asked for. */
+/** `GET /v1/files/{id}`: serves results by signed URL. Needs no API key. */
 import { Effect, Option } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { Unavailable } from "../../../shared/contract/JobError.ts"
 import { ResultFiles } from "../../../shared/files/ResultFiles.ts"
 import { filesPath } from "../../../shared/files/SignedUrl.ts"
 import { FileNotFound, LinkRefused } from "../errors/IngressError.ts"
-import { respond } from "./Operations.ts"
+import { respond } from "./Respond.ts"
 import * as PathTemplate from "../paths/PathTemplate.ts"
 
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
@@ -21,7 +21,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
       headers: {
         "cache-control": "private, max-age=3600, immutable",
         "content-disposition": `inline; filename="${id}"`,
-        // what was made from a client's words is never a page
+        // a result may contain text from a client, so browsers must not treat it as a page
         "x-content-type-options": "nosniff"
       }
     })
@@ -30,14 +30,10 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     "GET",
     `${filesPath}:id`,
     (request) =>
-      respond(
-        "files",
-        "openai",
-        () =>
-          Effect.flatMap(
-            HttpRouter.params,
-            ({ id = "" }) => serve(PathTemplate.decodePath(id), new URL(request.url, "http://gateway").searchParams)
-          )
-      )
+      respond("files", "openai", () =>
+        Effect.flatMap(
+          HttpRouter.params,
+          ({ id = "" }) => serve(PathTemplate.decodePath(id), new URL(request.url, "http://gateway").searchParams)
+        ))
   )
 }))

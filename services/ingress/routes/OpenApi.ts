@@ -1,4 +1,4 @@
-/** `/openapi.json` and `/docs`: the description of the HTTP API, for programs and for people. */
+/** `/openapi.json` and `/docs`: the API reference for programs and for people. */
 import { Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { document } from "../reference/Document.ts"

@@ -1,97 +1,76 @@
 /**
- * The one handler behind every operation: authenticate, decode, find the model, and answer: by a job whose answer is
- * relayed or, for the operations in `Tasks`, by a task.
+ * The one handler of every operation: it authenticates, decodes, finds the model, admits and answers, either with the
+ * relayed answer of a job or, for the operations in `Tasks`, with a task.
  */
 import { Clock, Config, Context, Effect, Layer } from "effect"
-import { type Headers, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { type Headers, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { atLeast } from "../../../shared/contract/Fields.ts"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { Models, type OfferedModel } from "../../../shared/catalogue/Models.ts"
 import { InvalidRequest, ModelNotFound } from "../../../shared/contract/JobError.ts"
-import type { Dialect, Operation, Workload } from "../../../shared/contract/Operation.ts"
+import type { Operation, Workload } from "../../../shared/contract/Operation.ts"
 import { versionPattern } from "../../../shared/contract/operations/Messages.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { strictTranslation, translationHeader } from "../../../shared/contract/Translation.ts"
 import type { PriorityClass } from "../../../shared/contract/PriorityClass.ts"
-import { allows, type ApiKey } from "../../../shared/keys/ApiKey.ts"
+import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import * as TraceParent from "../../../shared/telemetry/TraceParent.ts"
-import { Admission, type Over } from "../request/Admission.ts"
+import { Admission, type Settle } from "../request/Admission.ts"
 import { relay } from "../answer/AnswerRelay.ts"
 import { authenticate } from "../request/Authentication.ts"
 import { DecodeTurns } from "../request/DecodeTurns.ts"
-import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import type { RequestError } from "../errors/IngressError.ts"
 import * as PathTemplate from "../paths/PathTemplate.ts"
-import { freeBytes, ReadingRoom } from "../request/ReadingRoom.ts"
-import * as RequestBody from "../request/RequestBody.ts"
+import { ReadingRoom, uncountedBytes } from "../request/ReadingRoom.ts"
+import * as IncomingBody from "../request/RequestBody.ts"
 import * as RouteTemplate from "../paths/RouteTemplate.ts"
 import { CurrentRequest, type RequestRecord } from "../record/RequestRecord.ts"
+import { respondTo } from "./Respond.ts"
 
-/** Answers an effect's error in the dialect of its route. */
-export const respond = <R>(
-  operation: string,
-  dialect: Dialect,
-  effect: (record: RequestRecord) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError, R>
-) => Effect.flatMap(CurrentRequest, (record) => answered(record, operation, dialect, effect))
-
-const answered = <R>(
-  record: RequestRecord,
-  operation: string,
-  dialect: Dialect,
-  effect: (record: RequestRecord) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError, R>
-): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> => {
-  record.operation = operation
-  return Effect.catchEager(effect(record), (error) => {
-    record.failed(error._tag)
-    return Effect.succeed(ErrorEnvelope.toResponse(dialect, error, record.id))
-  })
-}
-
-/** A request that is to be served. */
+/** A request that has been admitted. */
 export interface Accepted {
   readonly operation: Operation
   readonly headers: Headers.Headers
-  /** Whose it is, as an opaque id, and how it is treated where a queue forms. */
+  /** The key's id. */
   readonly tenant: string
   readonly weight: number
   readonly priority: PriorityClass
   readonly model: string
   readonly workload: Workload
   readonly pool: string
-  /** As the client sent it, and known to decode. */
+  /** The body as the client sent it. It is known to decode. */
   readonly body: Uint8Array
   readonly traceparent: string
-  /** To be told when the request is over, where that is of interest. */
-  readonly over: Over | undefined
+  readonly settle: Settle | undefined
 }
 
-type Answer = (
+type OperationHandler = (
   accepted: Accepted,
   record: RequestRecord
 ) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError>
 
-/** Serves the operations behind one path of the router. */
-const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer: Answer) {
+/** The route of the operations behind one path of the router. */
+const routeOf = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, handler: OperationHandler) {
   const keys = yield* KeyRing
   const offered = yield* Models
   const admission = yield* Admission
   const { bodies } = yield* JobClient
   const turns = yield* DecodeTurns
 
-  /** What needs no waiting is done at once: the steps of a fiber would cost more than it does. */
+  /** Steps that need no waiting run synchronously, because a fiber's steps would cost more than their work. */
   const handle = (
     request: HttpServerRequest.HttpServerRequest,
     { model: pathModel, operation }: PathTemplate.Match
   ) =>
   (record: RequestRecord) => {
     const { headers } = record
-    const perform = (key: ApiKey, body: Uint8Array, room: ReadingRoom) => {
-      // not below the decoded body's closure: it would hold that, too, until the answer has ended
-      const serve = (name: string, { pool, workload }: OfferedModel) => (over: Over | undefined) => {
-        // from here on the job counts its body; a task has none
-        if (operation.kind !== "task") room.leave()
-        return answer({
+    const perform = (key: ApiKey, body: Uint8Array, budget: ReadingRoom) => {
+      // outside the closure of the decoded body, which would otherwise stay in memory until the answer has ended
+      const serve = (name: string, { pool, workload }: OfferedModel) => (settle: Settle | undefined) => {
+        // from here on the job counts its body; a task has no job
+        if (operation.kind !== "task") budget.release()
+        return handler({
           operation,
           headers,
           tenant: key.id,
@@ -102,40 +81,37 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
           pool,
           body,
           traceparent: TraceParent.format(record.span),
-          over
+          settle
         }, record)
       }
       return Effect.flatMapEager(
-        turns.inTurn(key.id, body.length, () => RequestBody.decode(operation, headers, body)),
+        turns.inTurn(key.id, body.length, () => IncomingBody.decode(operation, headers, body)),
         (decoded) =>
           Effect.flatMapEager(findModel(operation, pathModel ?? decoded.model), ({ model, name }) => {
             record.accepted(operation, name)
-            return admission.through(
-              key,
-              { operation, model: name, decoded, bytes: body.length },
-              serve(name, model)
-            )
+            return admission.admit(key, { operation, model: name, decoded, bytes: body.length }, serve(name, model))
           })
       )
     }
     const readAndPerform = (key: ApiKey) => {
-      const room = new ReadingRoom(bodies, key.id)
-      const performed = Effect.flatMap(
-        RequestBody.read(operation, request, headers, room),
-        (body) => perform(key, body, room)
+      const budget = new ReadingRoom(bodies, key.id)
+      const served = Effect.flatMap(
+        IncomingBody.read(operation, request, headers, budget),
+        (body) => perform(key, body, budget)
       )
-      // most bodies are too small to take room
-      return Number(headers["content-length"]) < freeBytes
-        ? performed
-        : Effect.ensuring(performed, Effect.sync(() => room.leave()))
+      // most bodies are too small to be counted
+      return Number(headers["content-length"]) < uncountedBytes
+        ? served
+        : Effect.ensuring(served, Effect.sync(() => budget.release()))
     }
-    return authenticate(keys, headers, operation.dialect).pipe(
-      Effect.flatMapEager((key) => Effect.mapEager(checkHeaders(operation, headers), () => key)),
-      Effect.flatMapEager((key) => {
-        record.authenticated(key.id)
-        record.answerHeaders = admission.headers(key, operation.dialect)
-        return readAndPerform(key)
-      })
+    return Effect.flatMap(
+      authenticate(keys, headers, operation.dialect),
+      (key) =>
+        Effect.flatMapEager(checkHeaders(operation, headers), () => {
+          record.authenticated(key.id)
+          record.answerHeaders = admission.headers(key, operation.dialect)
+          return readAndPerform(key)
+        })
     )
   }
 
@@ -143,7 +119,7 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
     operation: Operation,
     name: string | null | undefined
   ): Effect.Effect<{ readonly name: string; readonly model: OfferedModel }, InvalidRequest | ModelNotFound> => {
-    if (name === undefined || name === null) return Effect.fail(new InvalidRequest(modelMissing))
+    if (name === undefined || name === null) return Effect.fail(InvalidRequest.at("model", "is required"))
     const model = offered.current().models.get(name)
     return model === undefined || !operation.workloads.includes(model.workload)
       ? Effect.fail(new ModelNotFound({ model: name }))
@@ -156,18 +132,8 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
     const { "*": rest = "" } = Context.get(context, HttpRouter.RouteContext).params
     const matched = PathTemplate.match(group, rest)
     return matched === undefined
-      ? answered(
-        record,
-        "none",
-        "openai",
-        () => Effect.fail(RouteTemplate.notFound(request.method, request.url))
-      )
-      : answered(
-        record,
-        matched.operation.name,
-        matched.operation.dialect,
-        handle(request, matched)
-      )
+      ? respondTo(record, "none", "openai", () => Effect.fail(RouteTemplate.notFound(request.method, request.url)))
+      : respondTo(record, matched.operation.name, matched.operation.dialect, handle(request, matched))
   })
   return HttpRouter.route("POST", group.path, route)
 })
@@ -175,106 +141,75 @@ const serve = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, answer
 type RouteContext = HttpServerRequest.HttpServerRequest | HttpRouter.RouteContext | CurrentRequest
 
 /** The routes of these operations. */
-export const serveAll = (operations: ReadonlyArray<Operation>, answer: Answer) =>
-  Effect.forEach(PathTemplate.groups(operations), (group) => serve(group, answer))
+export const routesOf = (operations: ReadonlyArray<Operation>, handler: OperationHandler) =>
+  Effect.forEach(PathTemplate.groups(operations), (group) => routeOf(group, handler))
 
-/** Submits the request as a job and relays its answer. */
-const relayed = Effect.gen(function*() {
+/** Submits requests as jobs and relays their answers. Reads `GATEWAY_QUEUE_TIMEOUT_MS` (default 30,000). */
+const relayJobs = Effect.gen(function*() {
   const jobs = yield* JobClient
   const clock = yield* Clock.Clock
   const queueTimeoutMs = yield* Config.schema(atLeast(1), "GATEWAY_QUEUE_TIMEOUT_MS").pipe(Config.withDefault(30_000))
-  const answer: Answer = ({ headers, operation, over, ...accepted }, record) => {
-    const patienceMs = Math.min(queueTimeoutMs, clientPatienceMs(headers["x-stainless-timeout"]))
+  const handler: OperationHandler = ({ headers, operation, settle, ...accepted }, record) => {
+    const timeoutMs = Math.min(queueTimeoutMs, clientQueueTimeoutMs(headers["x-stainless-timeout"]))
     return relay({
       jobs,
       dialect: operation.dialect,
       record,
-      over,
+      settle,
       request: {
         ...accepted,
         parent: record.span,
         operation: operation.name,
         contentType: headers["content-type"] ?? "application/json",
-        headers: passedOn(operation, headers),
-        deadline: clock.currentTimeMillisUnsafe() + patienceMs
+        headers: forwardedHeaders(operation, headers),
+        deadline: clock.currentTimeMillisUnsafe() + timeoutMs
       }
     })
   }
-  return answer
+  return handler
 })
 
-const modelMissing = { message: "model: is required", param: "model", code: "invalid_value" }
-
-/** A version is a date. Which ones there are is the provider's business. */
-
+/** Checks only that a version is a date: the provider knows which versions exist. */
 const checkHeaders = (operation: Operation, headers: Headers.Headers): Effect.Effect<void, InvalidRequest> => {
   const translation = headers[translationHeader]
   if (translation !== undefined && translation !== strictTranslation) {
-    return wrongHeader(translationHeader, `must be '${strictTranslation}' where it is given`, "invalid_value")
+    return Effect.fail(InvalidRequest.at(translationHeader, `must be '${strictTranslation}' or left out`))
   }
   const names = operation.versionHeaders
   if (names === undefined) return Effect.void
   const name = names.find((name) => headers[name] !== undefined)
   if (name !== undefined && versionPattern.test(headers[name] ?? "")) return Effect.void
   const message = name === undefined
-    ? `the header ${names.join(" or ")} is required, a date such as 2023-06-01`
+    ? `the header ${names.join(" or ")} is required. Send a date such as 2023-06-01`
     : "must be a date such as 2023-06-01"
-  return wrongHeader(name ?? names[0] ?? "", message, "invalid_version")
+  return Effect.fail(InvalidRequest.at(name ?? names[0] ?? "", message, "invalid_version"))
 }
 
-const wrongHeader = (name: string, message: string, code: string): Effect.Effect<never, InvalidRequest> =>
-  Effect.fail(InvalidRequest.at(name, message, code))
-
-/** What goes with the job of the request's headers. */
-const passedOn = (
+/** The request headers that go into the job. */
+const forwardedHeaders = (
   { headers: further = [], versionHeaders = [] }: Operation,
   headers: Headers.Headers
 ): Readonly<Record<string, string>> | undefined => {
-  let passed: Record<string, string> | undefined
+  let forwarded: Record<string, string> | undefined
   for (const name of [...versionHeaders, ...further]) {
     const value = headers[name]
-    if (value !== undefined) passed = { ...passed, [name]: value }
+    if (value !== undefined) forwarded = { ...forwarded, [name]: value }
   }
-  return passed
+  return forwarded
 }
 
-/** What is begun later than at this part of a client's time would be answered to nobody. */
-const mostOfTimeout = 0.8
+/** The share of a client's timeout that a request may spend in the queue. */
+const queueShare = 0.8
 
-/** Official clients say how long they will wait, in seconds: for how long that may be in the queue. */
-const clientPatienceMs = (seconds: string | undefined): number => {
+/** The queue timeout from the client's own timeout, in seconds, which official clients send. */
+const clientQueueTimeoutMs = (seconds: string | undefined): number => {
   const value = Number(seconds)
-  return value > 0 ? mostOfTimeout * value * 1_000 : Number.POSITIVE_INFINITY
+  return value > 0 ? queueShare * value * 1_000 : Number.POSITIVE_INFINITY
 }
 
-/** The models that a key may use, as official clients list them. */
-const modelRoutes = Effect.gen(function*() {
-  const keys = yield* KeyRing
-  const offered = yield* Models
-  const entry = (id: string) => ({ id, object: "model", created: 0, owned_by: "model-gateway" })
-  const list = (key: ApiKey) => {
-    const models = [...offered.current().models.keys()].filter((model) => allows(key, model))
-    return { object: "list", data: models.map(entry), has_more: false }
-  }
-  // the router adds the path without the star by itself; a model's name may hold slashes
-  return HttpRouter.route(
-    "GET",
-    "/v1/models/*",
-    (request) =>
-      respond("models", "openai", (record) =>
-        Effect.gen(function*() {
-          const key = yield* authenticate(keys, request.headers, "anthropic")
-          record.authenticated(key.id)
-          const { "*": encoded = "" } = yield* HttpRouter.params
-          const id = PathTemplate.decodePath(encoded)
-          if (id === "") return HttpServerResponse.jsonUnsafe(list(key))
-          if (!offered.current().models.has(id) || !allows(key, id)) return yield* new ModelNotFound({ model: id })
-          return HttpServerResponse.jsonUnsafe(entry(id))
-        }))
+export const layer = Layer.unwrap(
+  Effect.map(
+    Effect.flatMap(relayJobs, (handler) => routesOf(operations.filter(({ kind }) => kind !== "task"), handler)),
+    HttpRouter.addAll
   )
-})
-
-export const layer = Layer.unwrap(Effect.gen(function*() {
-  const routes = yield* serveAll(operations.filter(({ kind }) => kind !== "task"), yield* relayed)
-  return HttpRouter.addAll([...routes, yield* modelRoutes])
-})).pipe(Layer.provide(DecodeTurns.layer))
+).pipe(Layer.provide(DecodeTurns.layer))

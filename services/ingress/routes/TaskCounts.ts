@@ -1,6 +1,6 @@
 /**
- * Tells how many tasks wait and run in each pool. They outlive the ingress that took them, and a pool may have no worker to
- * tell of it: so every ingress reads it from the queues.
+ * Metrics of the tasks that wait and run in each pool. Every ingress reads them from the queues, because tasks outlive the
+ * ingress that created them and a pool may have no worker to report them.
  */
 import { Effect, Layer, Option, Schedule } from "effect"
 import { queueCounts } from "../../../shared/bus/provision/QueueState.ts"
@@ -16,17 +16,17 @@ const taskWorkloads = new Set(operations.flatMap(({ kind, workloads }) => kind =
 
 export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const models = yield* Models
-  let told: ReadonlyArray<() => void> = []
+  let reported: ReadonlyArray<() => void> = []
 
-  const look = Effect.gen(function*() {
+  const update = Effect.gen(function*() {
     const pools = poolsOf(models.current()).filter(({ workload }) => taskWorkloads.has(workload))
     const counts = yield* Effect.forEach(pools, ({ pool, workload }) => Effect.option(queueCounts(workload, pool)), {
       concurrency: "unbounded"
     })
-    for (const forget of told) forget()
-    told = pools.flatMap(({ pool, workload }, index) => {
+    for (const forget of reported) forget()
+    reported = pools.flatMap(({ pool, workload }, index) => {
       const found = Option.getOrNull(counts[index] ?? Option.none())
-      // of a queue that does not answer nothing is told: what it last said may be long over
+      // a queue that does not answer has no metric: its last count may be outdated
       return found === null ? [] : [
         Metrics.observeUnsafe(Metrics.queueTasks(workload, pool, "waiting"), () => found.pending),
         Metrics.observeUnsafe(Metrics.queueTasks(workload, pool, "running"), () => found.ackPending)
@@ -34,11 +34,11 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
     })
   })
 
-  yield* look.pipe(
+  yield* update.pipe(
     Effect.repeat(Schedule.spaced(everyMs)),
-    // a trace for every look would drown those of requests
+    // the frequent traces would hide those of requests
     Effect.withTracerEnabled(false),
-    Effect.ensuring(Effect.sync(() => told.forEach((forget) => forget()))),
+    Effect.ensuring(Effect.sync(() => reported.forEach((forget) => forget()))),
     Effect.forkScoped
   )
 }))

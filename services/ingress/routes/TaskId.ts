@@ -1,16 +1,11 @@
-/** Names for durable tasks: hard to guess, and for requests with an idempotency key always the same. */
-import { hash, randomBytes } from "node:crypto"
-
-const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-
-/** `task_` and 32 base62 characters, from 32 bytes. */
-const idOf = (bytes: Uint8Array): string =>
-  `task_${Array.from(bytes, (byte) => alphabet[byte % alphabet.length]).join("")}`
+/** Ids of durable tasks: hard to guess, and always the same for the same idempotency key. */
+import { hash } from "node:crypto"
+import * as Base62 from "../../../shared/keys/Base62.ts"
 
 export const pattern = /^task_[0-9A-Za-z]{32}$/
 
-export const random = (): string => idOf(randomBytes(32))
+export const random = (): string => `task_${Base62.random(32)}`
 
-/** Of one tenant's key for one operation. */
+/** The id for one tenant's idempotency key and one operation. */
 export const idempotent = (operation: string, tenant: string, key: string): string =>
-  idOf(hash("sha256", JSON.stringify([operation, tenant, key]), "buffer"))
+  `task_${Base62.encode(hash("sha256", JSON.stringify([operation, tenant, key]), "buffer"))}`

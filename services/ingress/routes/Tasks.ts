@@ -1,6 +1,6 @@
 /**
- * Durable tasks as their clients see them: made by an operation of the kind `task`, asked for, fetched and cancelled by
- * id below the operation's path.
+ * The routes of durable tasks: operations of the kind `task` create them; clients get, download and cancel them by id below
+ * the operation's path.
  */
 import { Clock, Effect, Layer, Option } from "effect"
 import { type Headers, HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -29,20 +29,20 @@ import {
 } from "../errors/IngressError.ts"
 import * as Operations from "./Operations.ts"
 import type { RequestRecord } from "../record/RequestRecord.ts"
+import { respond } from "./Respond.ts"
 import * as TaskId from "./TaskId.ts"
 
-/** When a client should ask again, in seconds. */
-const askAgain = { "retry-after": "2" }
+/** The polling interval for clients, in seconds. */
+const pollAgain = { "retry-after": "2" }
 
 /**
- * A task that has waited for this long, in milliseconds, may never have reached its queue, because the ingress that made
- * it was lost. Until the second its queue recognises it if it did.
+ * A queued task of this age, in milliseconds, is submitted again, because it never reached its queue if its ingress died.
+ * Until the upper bound the queue drops duplicates.
  */
-const submitAgainMs = { from: 10_000, until: 100_000 }
+const resubmitMs = { from: 10_000, until: 100_000 }
 
 const unavailable = new Unavailable({ retryAfterMs: 1_000 })
 
-/** Visible ASCII, as in any header, and not without bound. */
 const keyPattern = /^[\x20-\x7e]{1,255}$/
 
 const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1_000)
@@ -51,8 +51,16 @@ const isRunning = ({ status }: VideoTask.VideoTask): boolean => !VideoTask.hasEn
 
 const contentPath = (operation: Operation, id: string): string => `${operation.paths[0]}/${id}/content`
 
-/** When a task and what belongs to it is forgotten, in epoch milliseconds. */
+/** When the task and its result expire, in epoch milliseconds. */
 const expiryOf = (task: VideoTask.VideoTask): number => (task.ended ?? task.updated) + VideoTask.keptForMs
+
+/** A request about one task. */
+interface TaskRequest {
+  readonly operation: Operation
+  readonly id: string
+  readonly request: HttpServerRequest.HttpServerRequest
+  readonly record: RequestRecord
+}
 
 const make = Effect.gen(function*() {
   const tasks = yield* VideoTasks
@@ -83,7 +91,7 @@ const make = Effect.gen(function*() {
     )
   }
 
-  /** The record is the arbiter: of several requests under one key, one makes the task and the others find it. */
+  /** If several requests use one idempotency key, the task's record decides: one request creates it, the others find it. */
   const create = Effect.fnUntraced(function*(accepted: Operations.Accepted) {
     const { body, headers, model, operation, pool, tenant, traceparent } = accepted
     const id = yield* idFor(operation, tenant, headers)
@@ -94,7 +102,7 @@ const make = Effect.gen(function*() {
     if (task.bodyHash !== bodyHash) return yield* new IdempotencyKeyReused()
     if (task.status === "queued") yield* submit(task)
     return HttpServerResponse.jsonUnsafe({ task_id: task.id, status: task.status }, {
-      headers: { location: `${operation.paths[0]}/${task.id}`, ...(isRunning(task) ? askAgain : {}) }
+      headers: { location: `${operation.paths[0]}/${task.id}`, ...(isRunning(task) ? pollAgain : {}) }
     })
   })
 
@@ -102,19 +110,14 @@ const make = Effect.gen(function*() {
     if (!TaskId.pattern.test(id)) return yield* new TaskNotFound()
     const found = yield* tasks.find(id).pipe(Effect.mapError(() => unavailable))
     if (Option.isNone(found) || found.value.operation !== operation.name) return yield* new TaskNotFound()
-    // every look at a task has a trace of its own, which leads to that of the task
+    // each request about a task has its own trace, linked to the task's trace
     yield* TraceParent.link(found.value.traceparent)
     return found.value
   })
 
-  /** The task, if it belongs to whoever asks. */
-  const findOwn = Effect.fnUntraced(function*(
-    operation: Operation,
-    id: string,
-    headers: Headers.Headers,
-    record: RequestRecord
-  ) {
-    const key = yield* authenticate(keys, headers, operation.dialect)
+  /** The task, if it belongs to the request's key. */
+  const findOwn = Effect.fnUntraced(function*({ id, operation, record, request }: TaskRequest) {
+    const key = yield* authenticate(keys, request.headers, operation.dialect)
     record.authenticated(key.id)
     const task = yield* find(operation, id)
     return task.tenant === key.id ? task : yield* new TaskNotFound()
@@ -123,7 +126,7 @@ const make = Effect.gen(function*() {
   const view = Effect.fnUntraced(function*(operation: Operation, task: VideoTask.VideoTask) {
     const expires = expiryOf(task)
     const now = yield* Clock.currentTimeMillis
-    const seen: VideoTaskView = {
+    const body: VideoTaskView = {
       task_id: task.id,
       status: task.status,
       progress: task.progress,
@@ -138,60 +141,43 @@ const make = Effect.gen(function*() {
       metadata: task.result?.metadata ?? null,
       error: task.error === null ? null : ErrorEnvelope.toFields(task.error)
     }
-    return HttpServerResponse.jsonUnsafe(seen, isRunning(task) ? { headers: askAgain } : undefined)
+    return HttpServerResponse.jsonUnsafe(body, isRunning(task) ? { headers: pollAgain } : undefined)
   })
 
-  const show = Effect.fnUntraced(function*(
-    operation: Operation,
-    id: string,
-    headers: Headers.Headers,
-    record: RequestRecord
-  ) {
-    const task = yield* findOwn(operation, id, headers, record)
-    const waited = (yield* Clock.currentTimeMillis) - task.created
-    if (task.status === "queued" && waited > submitAgainMs.from && waited < submitAgainMs.until) {
+  const show = Effect.fnUntraced(function*(asked: TaskRequest) {
+    const task = yield* findOwn(asked)
+    const waitedMs = (yield* Clock.currentTimeMillis) - task.created
+    if (task.status === "queued" && waitedMs > resubmitMs.from && waitedMs < resubmitMs.until) {
       yield* submit(task).pipe(Effect.ignore, Effect.forkDetach)
     }
-    return yield* view(operation, task)
+    return yield* view(asked.operation, task)
   })
 
-  const cancel = Effect.fnUntraced(function*(
-    operation: Operation,
-    id: string,
-    headers: Headers.Headers,
-    record: RequestRecord
-  ) {
-    yield* findOwn(operation, id, headers, record)
-    const task = yield* tasks.cancel(id).pipe(
+  const cancel = Effect.fnUntraced(function*(asked: TaskRequest) {
+    yield* findOwn(asked)
+    const task = yield* tasks.cancel(asked.id).pipe(
       Effect.mapError((error) => error._tag === "TaskRefused" ? new TaskNotFound() : unavailable)
     )
-    return yield* view(operation, task)
+    return yield* view(asked.operation, task)
   })
 
-  /** Whoever holds the signed address may fetch the video, and whoever holds the key of its tenant. */
-  const findContent = Effect.fnUntraced(function*(
-    operation: Operation,
-    id: string,
-    { headers, url }: HttpServerRequest.HttpServerRequest,
-    record: RequestRecord
-  ) {
-    const query = new URL(url, "http://gateway").searchParams
+  /** The task of a signed URL, or of the request's key. */
+  const findForContent = Effect.fnUntraced(function*(asked: TaskRequest) {
+    const query = new URL(asked.request.url, "http://gateway").searchParams
     const signature = query.get("signature")
-    if (signature === null) return yield* findOwn(operation, id, headers, record)
-    const verdict = yield* urls.verify(id, query.get("expires") ?? "", signature)
-    return verdict === "valid" ? yield* find(operation, id) : yield* new LinkRefused({ reason: verdict })
+    if (signature === null) return yield* findOwn(asked)
+    const verdict = yield* urls.verify(asked.id, query.get("expires") ?? "", signature)
+    return verdict === "valid"
+      ? yield* find(asked.operation, asked.id)
+      : yield* new LinkRefused({ reason: verdict })
   })
 
-  const content = Effect.fnUntraced(function*(
-    operation: Operation,
-    id: string,
-    request: HttpServerRequest.HttpServerRequest,
-    record: RequestRecord
-  ) {
-    const { result, status } = yield* findContent(operation, id, request, record)
+  const content = Effect.fnUntraced(function*(asked: TaskRequest) {
+    const { id, request } = asked
+    const { result, status } = yield* findForContent(asked)
     if (result === null) return yield* new TaskNotCompleted({ status })
     const { size } = result
-    // a task's video never changes
+    // a task's result never changes
     const tag = `"${id}"`
     const condition = request.headers["if-range"]
     const range = ByteRange.parse(
@@ -220,36 +206,32 @@ const make = Effect.gen(function*() {
     operation: Operation,
     suffix: string,
     name: string,
-    answer: (
-      id: string,
-      request: HttpServerRequest.HttpServerRequest,
-      record: RequestRecord
-    ) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError>
+    answer: (asked: TaskRequest) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError>
   ) =>
     HttpRouter.route(
       method,
       `${operation.paths[0]}/:id${suffix}`,
       (request) =>
-        Operations.respond(`${operation.name}.${name}`, operation.dialect, (record) =>
+        respond(`${operation.name}.${name}`, operation.dialect, (record) =>
           Effect.flatMap(HttpRouter.params, ({ id = "" }) =>
-            answer(id, request, record)))
+            answer({ operation, id, request, record })))
     )
 
-  const kind = operations.filter((operation) => operation.kind === "task")
+  const taskOperations = operations.filter((operation) => operation.kind === "task")
   return HttpRouter.addAll([
-    ...yield* Operations.serveAll(kind, create),
-    ...kind.flatMap((operation) => [
-      byId("GET", operation, "", "get", (id, { headers }, record) => show(operation, id, headers, record)),
-      byId("DELETE", operation, "", "cancel", (id, { headers }, record) => cancel(operation, id, headers, record)),
-      byId("GET", operation, "/content", "content", (id, request, record) => content(operation, id, request, record))
+    ...yield* Operations.routesOf(taskOperations, create),
+    ...taskOperations.flatMap((operation) => [
+      byId("GET", operation, "", "get", show),
+      byId("DELETE", operation, "", "cancel", cancel),
+      byId("GET", operation, "/content", "content", content)
     ])
   ])
 })
 
-/** How long the store is waited for before a client is told to come again, in milliseconds. */
+/** How long to wait for the store before a client gets 503, in milliseconds. */
 const patienceMs = 5_000
 
-/** What the routes stand on. Built before the server listens: until it has routes a server never answers. */
+/** Dependencies of the routes. They are built before the server listens, which answers nothing until it has routes. */
 export const services = Layer.mergeAll(VideoTasks.layer({ patienceMs }), TaskQueue.layer, SignedUrl.layer)
 
 export const layer = Layer.unwrap(make).pipe(Layer.provide(DecodeTurns.layer))

@@ -2,8 +2,8 @@
  * Admits calls to a provider within the catalogue's limits, which all workers share, and at the pace learned from its 429s. A
  * wait has its own span.
  */
-import { Cause, Clock, Config, Effect, Exit, Metric, Option } from "effect"
-import { atLeast } from "../../contract/Fields.ts"
+import { Cause, Clock, Effect, Exit, Metric, Option } from "effect"
+import { limitWindowMs } from "../../contract/Limit.ts"
 import type { Operation } from "../../contract/Operation.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as Attributes from "../../telemetry/Attributes.ts"
@@ -51,11 +51,10 @@ const immediate: Permit = { epoch: 0, waitedMs: 0 }
 /** Keys allow few characters; a provider's name may have any. */
 const keyOf = (provider: string): string => `provider.${Buffer.from(provider).toString("base64url")}`
 
-/** Reads `GATEWAY_LIMIT_WINDOW_MS`: the window of the limits per minute, in milliseconds (default 60,000; shorter only for tests). */
 export const make = Effect.gen(function*() {
   const shared = yield* SharedLimits
   const pace = yield* Pace.make
-  const windowMs = yield* Config.schema(atLeast(1), "GATEWAY_LIMIT_WINDOW_MS").pipe(Config.withDefault(60_000))
+  const windowMs = yield* limitWindowMs
 
   /** In the order of taking. Requests per minute come last, so that the call follows at once. */
   const demandsOf = ({ endpoint: { name, provider } }: Candidate, request: Parameters<Gate["run"]>[1]) => {

@@ -280,7 +280,7 @@ describe("a form", () => {
       assert.strictEqual(response.status, 400)
       const { error } = (await response.json()) as { readonly error: object }
       assert.deepInclude(error, {
-        message: "The request body is not a valid form with the boundary that its Content-Type names",
+        message: "The request body is not a valid form. Check the boundary in the Content-Type header.",
         code: "invalid_form"
       })
     }

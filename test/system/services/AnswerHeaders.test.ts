@@ -100,7 +100,7 @@ describe("ingress and worker", () => {
     const answer = await fetch(`${shared().url}/chat/completions`, { method: "POST" })
     const { error } = await answer.json() as { readonly error: { readonly message: string } }
     assert.strictEqual(answer.status, 404)
-    assert.include(error.message, "it is at /v1/chat/completions")
+    assert.include(error.message, "Did you mean /v1/chat/completions?")
   })
 
   it("ingress writes one line for each request, and nothing of what was said", async () => {
