@@ -3,7 +3,7 @@ import { JetStreamApiError } from "@nats-io/jetstream"
 import type { KV, KvEntry } from "@nats-io/kv"
 import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/nats-core"
-import { Cause, type Config, Effect, Option, Queue, Schedule, type Scope, Stream } from "effect"
+import { Cause, type Config, Deferred, Effect, Option, Queue, Schedule, type Scope, Stream } from "effect"
 import { entriesOf, type Entry, keysOf } from "./BucketEntries.ts"
 import { attempt, JetStreamFailed, mayCreate, replicas } from "./JetStream.ts"
 import { type Nats, type NatsOf, natsOf } from "./Nats.ts"
@@ -167,3 +167,34 @@ const watchBucket = (
         watcher.stop()
       })
   )
+
+/**
+ * Follows a bucket with a copy in memory and returns how to get the copy, as soon as it is complete. After a lost connection
+ * the old copy stays in use until the new one is complete. `read` gets each entry and its current value in the copy, and
+ * returns its new value; `undefined` removes it.
+ */
+export const mirrorBucket = Effect.fnUntraced(function*<A>(
+  bucket: Bucket,
+  read: (entry: Entry, current: A | undefined) => A | undefined
+): Effect.fn.Return<() => Map<string, A>, never, Scope.Scope> {
+  const loaded = yield* Deferred.make<void>()
+  let copy = new Map<string, A>()
+  let target = copy
+  yield* bucket.watch.pipe(
+    Stream.runForEach((event) => {
+      if (event === "loading") target = new Map()
+      else if (event === "loaded") {
+        copy = target
+        return Deferred.succeed(loaded, undefined)
+      } else {
+        const value = read(event, copy.get(event.key))
+        if (value === undefined) target.delete(event.key)
+        else target.set(event.key, value)
+      }
+      return Effect.void
+    }),
+    Effect.forkScoped
+  )
+  yield* Deferred.await(loaded)
+  return () => copy
+})

@@ -1,14 +1,11 @@
-/**
- * What each key has spent this month (UTC), as ingress sees it: a copy in memory that follows the counters, so it is as far
- * behind as they are.
- */
-import { Clock, Context, DateTime, Deferred, Effect, Layer, Option, Stream } from "effect"
+/** What each key has spent this month (UTC), for ingress: a copy in memory that follows the counters with their delay. */
+import { Clock, Context, DateTime, Effect, Layer, Option } from "effect"
 import { whileJetStreamFails } from "../nats/JetStream.ts"
-import { openBucket } from "../nats/KeyValue.ts"
+import { mirrorBucket, openBucket } from "../nats/KeyValue.ts"
 import { months, spendKey } from "./Tally.ts"
 
 interface Month {
-  /** As in the keys of what was spent: `2026-11.`. */
+  /** The start of the month's keys in the bucket: `2026-11.`. */
   readonly prefix: string
   readonly endsAt: number
 }
@@ -22,45 +19,33 @@ const monthAt = (now: number): Month => {
 }
 
 export class Spending extends Context.Service<Spending, {
-  /** In US dollars. */
+  /** In US dollars, by the key's id. */
   readonly of: (key: string) => number
-  /** In how many milliseconds everybody begins anew. */
+  /** The time until the next month, in milliseconds. */
   readonly resetMs: () => number
 }>()("shared/usage/Spending") {
-  /** Is there when the copy is complete. */
+  /** Waits until the copy is complete. */
   static readonly layer = Layer.effect(
     Spending,
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       const now = () => clock.currentTimeMillisUnsafe()
-      const bucket = yield* openBucket(months.bucket).pipe(
-        Effect.retry(whileJetStreamFails)
-      )
-      const loaded = yield* Deferred.make<void>()
-      const spent = new Map<string, number>()
+      const bucket = yield* openBucket(months.bucket).pipe(Effect.retry(whileJetStreamFails))
       let month = monthAt(now())
+      // a record that cannot be decoded keeps its last value
+      const spent = yield* mirrorBucket<number>(bucket, ({ key, value }, current) =>
+        key < month.prefix
+          ? undefined
+          : Option.match(Option.flatMap(value, months.decode), { onNone: () => current, onSome: ({ value }) => value }))
 
       const current = (): Month => {
         if (now() < month.endsAt) return month
         month = monthAt(now())
-        for (const key of spent.keys()) if (key < month.prefix) spent.delete(key)
+        for (const key of spent().keys()) if (key < month.prefix) spent().delete(key)
         return month
       }
-
-      yield* bucket.watch.pipe(
-        Stream.runForEach((event) => {
-          if (event === "loaded") return Deferred.succeed(loaded, undefined)
-          // what is gone when it is loaded anew is of months that are over
-          if (event === "loading" || event.key < current().prefix) return Effect.void
-          const record = Option.flatMap(event.value, months.decode)
-          if (Option.isSome(record)) spent.set(event.key, record.value.value)
-          return Effect.void
-        }),
-        Effect.forkScoped
-      )
-      yield* Deferred.await(loaded)
       return Spending.of({
-        of: (key) => spent.get(current().prefix + key) ?? 0,
+        of: (key) => spent().get(current().prefix + key) ?? 0,
         resetMs: () => current().endsAt - now()
       })
     })
