@@ -1,15 +1,15 @@
-/** How much memory the bodies of an ingress's requests may hold together, and those of one tenant: half of it. */
+/** Bounds the memory for the bodies of all requests in a process. One tenant may use half of it. */
 
 const mebibyte = 1024 * 1024
 
-/** A tenant's half has room for the largest body there is. */
+/** Half of it, one tenant's share, holds the largest body. */
 const least = 64 * mebibyte
 const most = 512 * mebibyte
 
 /**
- * What there is for bodies in a process that may have so much memory. Ingress keeps them as they came, and a quarter of its
- * memory is for them: the one that is being decoded takes up to five times its size besides, and garbage as much. A worker decodes them and writes them
- * anew, for which it is an eighth.
+ * The budget for bodies in a process with this much memory. Ingress keeps bodies as received, in a quarter of its memory:
+ * the body being decoded takes up to five times its size, and garbage as much again. A worker decodes and re-encodes them,
+ * so its part is an eighth.
  */
 export const bodyBytesWithin = (memory: number, part: 4 | 8): number =>
   Math.max(least, Math.min(most, Math.floor(memory / part)))
@@ -23,7 +23,7 @@ export class BodyBudget {
     this.#bytes = bytes
   }
 
-  /** Sets so much aside; `false` where there is no room for it. */
+  /** Reserves memory; `false` if there is not enough. */
   take(tenant: string, bytes: number): boolean {
     const own = this.#usedBy.get(tenant) ?? 0
     if (bytes > Math.min(this.#bytes - this.#used, this.#bytes / 2 - own)) return false
@@ -32,7 +32,7 @@ export class BodyBudget {
     return true
   }
 
-  /** Gives back what was taken. */
+  /** Returns reserved memory. */
   give(tenant: string, bytes: number): void {
     this.#used -= bytes
     const own = (this.#usedBy.get(tenant) ?? 0) - bytes

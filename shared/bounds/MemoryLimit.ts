@@ -1,5 +1,5 @@
-/** The most memory that this process may have, in bytes: its container's limit, or what the machine has. */
+/** The memory available to this process, in bytes: the container's limit or the machine's memory. */
 import { totalmem } from "node:os"
 
-// without a limit the system says none, or one that no machine has
+// without a limit the system reports 0 or more than any machine has
 export const memoryLimit = (): number => Math.min(process.constrainedMemory() || Infinity, totalmem())

@@ -1,6 +1,6 @@
 /**
- * Turns of the event loop for heavy steps: one step per turn in the whole process, so that it serves other requests in
- * between. `Effect.yieldNow` is not enough: fibers that yield at the same time resume together, within one turn.
+ * Turns of the event loop for heavy steps: one step per turn in the whole process, so that other requests are served
+ * between steps. `Effect.yieldNow` is not enough: fibers that yield at the same time resume together, in one turn.
  */
 import { Context, Effect } from "effect"
 
@@ -8,7 +8,7 @@ class Queue {
   #waiting: Array<() => void> = []
   #isScheduled = false
 
-  /** Returns in a turn that no other step has. */
+  /** Waits for a turn of its own. */
   readonly next: Effect.Effect<void> = Effect.callback<void>((resume) => {
     const go = () => resume(Effect.void)
     this.#waiting.push(go)
@@ -30,7 +30,7 @@ class Queue {
   }
 }
 
-/** Of this process, which has but one event loop. */
+/** One queue per process, because a process has one event loop. */
 export const Turns = Context.Reference<{ readonly next: Effect.Effect<void> }>("shared/bounds/Turns", {
   defaultValue: () => new Queue()
 })

@@ -1,11 +1,11 @@
-/** Opens the pictures that clients send: by their header first, so that one that is too large is never decoded. */
+/** Opens pictures from clients. Reads the header first, so that a picture that is too large is never decoded. */
 import { Effect, Schema } from "effect"
 import type { Sharp } from "sharp"
 import * as PictureFile from "./PictureFile.ts"
 
-/** The file is no picture, of another format, damaged or too large. */
+/** The file is not a picture, has an unsupported format, is damaged or too large. */
 export class UnusablePicture extends Schema.TaggedError<UnusablePicture>()("UnusablePicture", {
-  /** What is wrong with it, to follow the name of its field. */
+  /** The problem, worded to follow the name of the field. */
   what: Schema.String
 }) {}
 
@@ -29,7 +29,7 @@ export const openPicture = (bytes: Uint8Array): Effect.Effect<InputPicture, Unus
     }))
   )
 
-/** The pixels of a pipeline that a client's picture runs through: red, green, blue and opacity of each. */
+/** Runs a pipeline on a client's picture and returns its pixels. */
 export const decodePicture = (pipeline: Sharp): Effect.Effect<Pixels, UnusablePicture> =>
   Effect.tryPromise({
     try: async () => {

@@ -1,7 +1,7 @@
-/** sharp, made safe for what clients send: it reads nothing but formats of pixels. */
+/** sharp, restricted to pixel formats, so that it is safe for files from clients. */
 import sharp from "sharp"
 
-// no SVG or PDF: those can refer to other files, and are programs rather than pictures
+// no SVG or PDF, which can refer to other files and contain programs
 sharp.block({ operation: ["VipsForeignLoad"] })
 sharp.unblock({
   operation: [
@@ -13,7 +13,7 @@ sharp.unblock({
     "VipsForeignLoadTiff"
   ]
 })
-// what one request has loaded is of no use to the next
+// requests do not share pictures, so a cache would only take memory
 sharp.cache(false)
 
 export { default as sharp } from "sharp"

@@ -1,4 +1,4 @@
-/** Results that clients fetch by a signed address: kept by the worker that made them, served by ingress, gone after an hour. */
+/** Results that clients download by signed URL. Workers store them, ingress serves them, and they expire after an hour. */
 import { Context, Effect, Layer, Option } from "effect"
 import { randomUUID } from "node:crypto"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
@@ -7,10 +7,10 @@ import { openStore } from "../nats/ObjectStore.ts"
 import { stores } from "../nats/Storage.ts"
 import { SignedUrl, type Verdict } from "./SignedUrl.ts"
 
-/** How long results are kept and their addresses are good, in milliseconds. */
+/** How long results and their URLs are valid, in milliseconds. */
 export const keptForMs = stores.results.ttlMs
 
-/** A file's media type is told by its id, which is signed. */
+/** The id of a file ends with its kind. The signature of the URL covers the id. */
 const mediaTypes = {
   png: "image/png",
   jpeg: "image/jpeg",
@@ -25,20 +25,18 @@ export interface ResultFile {
 }
 
 export class ResultFiles extends Context.Service<ResultFiles, {
-  /** Keeps the bytes and returns their address. */
+  /** Stores the bytes and returns their URL. */
   readonly keep: (bytes: Uint8Array, kind: FileKind) => Effect.Effect<string, JetStreamFailed>
-  /** What an address is worth, by its three parts. */
+  /** Checks the parts of a signed URL. */
   readonly verify: (id: string, expires: string, signature: string) => Effect.Effect<Verdict>
-  /** `None` where there is no such file, or not any more. */
+  /** `None` if the file does not exist or has expired. */
   readonly read: (id: string) => Effect.Effect<Option.Option<ResultFile>, JetStreamFailed>
 }>()("shared/files/ResultFiles") {
   static readonly layer = Layer.effect(
     ResultFiles,
     Effect.gen(function*() {
       const urls = yield* SignedUrl
-      const store = yield* openStore(stores.results).pipe(
-        Effect.retry(whileJetStreamFails)
-      )
+      const store = yield* openStore(stores.results).pipe(Effect.retry(whileJetStreamFails))
       return ResultFiles.of({
         keep: Effect.fn("ResultFiles.keep")(function*(bytes, kind) {
           const id = `${randomUUID()}.${kind}`

@@ -1,30 +1,29 @@
 /**
- * Addresses of results, signed so that whoever holds one may fetch that one file until it expires, without an API key.
+ * Signed URLs of results. A client with a signed URL may download that file without an API key until the URL expires.
  *
- * The signature is an HMAC-SHA256 over the file's id and the time of expiry, by a key that every service derives from
+ * The signature is an HMAC-SHA256 of the file's id and the time of expiry. Every service derives the same HMAC key from
  * `GATEWAY_SECRET`.
  */
 import { Clock, Config, Context, Effect, Layer, Redacted } from "effect"
 import { createHmac, timingSafeEqual } from "node:crypto"
 import * as GatewaySecret from "../keys/GatewaySecret.ts"
 
-/** Where files are served, below the gateway's public address. */
+/** The path of files, below the gateway's public URL. */
 export const filesPath = "/v1/files/"
 
 export type Verdict = "valid" | "expired" | "forged"
 
 export class SignedUrl extends Context.Service<SignedUrl, {
   /**
-   * The whole address of a file, good for `ttlMs` milliseconds, rounded up to a second. It is below `filesPath` unless
-   * another path is given.
+   * The complete URL of a file, valid for `ttlMs` milliseconds, rounded up to a second. `path` is below `filesPath` by
+   * default.
    */
   readonly sign: (id: string, ttlMs: number, path?: string) => Effect.Effect<string>
-  /** What the `expires` and `signature` of an address are worth for that file. */
+  /** Checks the `expires` and `signature` of a URL for that file. */
   readonly verify: (id: string, expires: string, signature: string) => Effect.Effect<Verdict>
 }>()("shared/files/SignedUrl") {
   /**
-   * Reads `GATEWAY_SECRET`, and `GATEWAY_PUBLIC_URL`: the gateway's root as its clients see it (default
-   * `http://127.0.0.1:8080`).
+   * Reads `GATEWAY_SECRET`, and `GATEWAY_PUBLIC_URL`: the gateway's URL for clients (default `http://127.0.0.1:8080`).
    */
   static readonly layer = Layer.effect(
     SignedUrl,

@@ -1,22 +1,22 @@
 /**
- * The one secret that the services of a gateway share, and the keys derived from it: to sign addresses of results and to
- * seal what is handed to clients for safekeeping.
+ * The secret that all services of a gateway share, and the keys derived from it. They sign URLs of results and encrypt
+ * state that clients keep.
  */
 import { Config, Effect, Redacted, Schema } from "effect"
 import { hkdfSync } from "node:crypto"
 
-/** `GATEWAY_SECRET` is missing or too short to be one. */
+/** `GATEWAY_SECRET` is missing or too short. */
 export class SecretUnusable extends Schema.TaggedError<SecretUnusable>()("SecretUnusable", {}) {
   override get message() {
-    return "GATEWAY_SECRET must be set, to the same 32 or more random characters for every service"
+    return "GATEWAY_SECRET is missing or too short. Set it to the same 32 or more random characters for every service."
   }
 }
 
 const minimumLength = 32
 
 /**
- * A key of 32 bytes for one purpose. Every service that is given the same `GATEWAY_SECRET` derives the same one; from one
- * purpose's key nothing can be learned about another's.
+ * Derives a key of 32 bytes for one purpose. Services with the same `GATEWAY_SECRET` derive the same key. The key of one
+ * purpose reveals nothing about the key of another.
  */
 export const deriveKey = (purpose: string): Effect.Effect<Redacted.Redacted<Uint8Array>, SecretUnusable> =>
   Effect.gen(function*() {

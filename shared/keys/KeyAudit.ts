@@ -1,4 +1,4 @@
-/** Who changed which API key, how and when. */
+/** The audit log of API keys: who changed which key, how and when. */
 import { Context, DateTime, Effect, Layer, Option, Schedule, Schema } from "effect"
 import { type JetStreamFailed, patiently, whileJetStreamFails } from "../nats/JetStream.ts"
 import { openJournal } from "../nats/Journal.ts"
@@ -12,29 +12,27 @@ const decode = Schema.decodeUnknownOption(Schema.fromJsonString(KeyChange))
 const settingsAsJson = Schema.encodeSync(KeySettings)
 const changesAsJson = Schema.encodeSync(KeyChanges)
 
-/** How long a record is tried to be written, in milliseconds. */
+/** How long a failed write is retried, in milliseconds. */
 const writeWithinMs = 5_000
 
-/** To switch a key off or on is told apart from other edits where it is all that was done. */
+/** An edit that only disables or enables a key is recorded as such. */
 const actionOf = (changes: KeyChanges) => {
   if (changes.disabled === undefined || Object.keys(changes).length > 1) return "edited"
   return changes.disabled ? "disabled" : "enabled"
 }
 
-/** What cannot be written down goes to the process's log: the change itself stands. */
+/** A record that cannot be stored is logged instead. The change itself stands. */
 export class KeyAudit extends Context.Service<KeyAudit, {
   readonly created: (by: string, key: ApiKey) => Effect.Effect<void>
   readonly edited: (by: string, key: ApiKey, changes: KeyChanges) => Effect.Effect<void>
   readonly revoked: (by: string, key: ApiKey) => Effect.Effect<void>
-  /** At most so many, the newest first. */
+  /** The latest `count` changes, newest first. */
   readonly latest: (count: number) => Effect.Effect<ReadonlyArray<KeyChange>, JetStreamFailed>
 }>()("shared/keys/KeyAudit") {
   static readonly layer = Layer.effect(
     KeyAudit,
     Effect.gen(function*() {
-      const journal = yield* openJournal(events.keyChanges).pipe(
-        Effect.retry(whileJetStreamFails)
-      )
+      const journal = yield* openJournal(events.keyChanges).pipe(Effect.retry(whileJetStreamFails))
       const persistently = patiently.pipe(Schedule.upTo({ duration: writeWithinMs }))
 
       const record = Effect.fn("KeyAudit.record")(function*(
@@ -53,7 +51,7 @@ export class KeyAudit extends Context.Service<KeyAudit, {
         }
         yield* journal.append(`keychanges.${key}`, encode(change)).pipe(
           Effect.retry(persistently),
-          Effect.catch((error) => Effect.logError("a change of a key was not written down", { ...change, error }))
+          Effect.catch((error) => Effect.logError("a change of a key was not recorded", { ...change, error }))
         )
       })
 

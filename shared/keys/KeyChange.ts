@@ -1,15 +1,15 @@
-/** What is written down of a change of an API key. Never secrets: it says no more than a listing of the keys. */
+/** The audit record of a change of an API key. It contains no secrets, only what a listing of the keys shows. */
 import { Schema } from "effect"
 
 export const KeyChange = Schema.Struct({
   at: Schema.DateTimeUtcFromString,
-  /** Who, as they named themselves. */
+  /** The administrator, by the name they gave. */
   by: Schema.String,
   action: Schema.Literals(["created", "edited", "disabled", "enabled", "revoked"]),
   /** The key's id, and its name at that time. */
   key: Schema.String,
   name: Schema.String,
-  /** What was set, where settings were. */
+  /** The changed settings, if any. */
   settings: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
 })
 export type KeyChange = typeof KeyChange.Type

@@ -1,22 +1,20 @@
-/**
- * What whoever runs the gateway decides about an API key. Imports nothing of Node: the console's pages read it too.
- */
+/** The settings of an API key. Imports nothing from Node, because the console's pages use it too. */
 import { DateTime, Effect, Option, Schema, Struct } from "effect"
 import { atLeast, integer } from "../contract/Fields.ts"
 import { PriorityClass } from "../contract/PriorityClass.ts"
 
-/** A field that is filled in where it is not there, as in records from before there was such a field. */
+/** A field with a default, for records from before the field existed. */
 export const or = <S extends Schema.Constraint>(schema: S, value: S["Type"]) =>
   Schema.withDecodingDefaultTypeKey<S>(Effect.succeed(value))(schema)
 
 const Limit = Schema.NullOr(atLeast(1))
 
-/** A model's name, or the beginning of names and a star. */
+/** A model's name, or a prefix and `*`. */
 const ModelPattern = Schema.String.check(
   Schema.isPattern(/^[^\s*]+\*?$|^\*$/u, { expected: "a model's name, or the beginning of one and a *" })
 )
 
-/** A day that there is, and a time of it where one is given. */
+/** A date, and optionally a time. */
 const day = /^((?:\d{4}|\+\d{6})-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?$/
 
 const isMoment = (text: string): boolean => {
@@ -26,7 +24,7 @@ const isMoment = (text: string): boolean => {
 
 const aMoment = { expected: "a date such as 2027-01-31 or 2027-01-31T12:00:00Z" }
 
-/** The platform reads much more than this as a date: `12` is in 2001, the 31st of February in March. */
+/** Stricter than JavaScript's `Date`, which reads `12` as a day in 2001 and 31 February as a day in March. */
 const Moment = Schema.String.check(
   Schema.makeFilter(isMoment, { ...aMoment, toJsonSchema: () => ({ pattern: day.source }) })
 ).pipe(
@@ -34,28 +32,28 @@ const Moment = Schema.String.check(
 )
 
 const fields = {
-  /** What the key is for. */
+  /** The purpose of the key. */
   name: Schema.NonEmptyString.check(Schema.isMaxLength(200)),
   /** `null` for a key that does not expire. */
   expiresAt: Schema.NullOr(Moment),
   disabled: Schema.Boolean,
-  /** The models that it may ask for, as names or as `prefix*`. */
+  /** The models that the key may use, as names or as `prefix*`. */
   allowedModels: Schema.NonEmptyArray(ModelPattern),
-  /** Limits hold over all ingress processes together; `null` for none. */
+  /** Limits hold across all ingress processes; `null` for none. */
   requestsPerMinute: Limit,
   /** Input and output together. */
   tokensPerMinute: Limit,
-  /** Requests that have not been answered to their end. */
+  /** Requests whose answer has not ended. */
   concurrentRequests: Limit,
-  /** Which requests go first where a queue forms. */
+  /** Decides which requests in a queue go first. */
   priorityClass: PriorityClass,
-  /** The key's share of the turns within its class, beside the weights of the others. */
+  /** The key's share of turns within its class, relative to the weights of other keys. */
   weight: integer(1, 100),
-  /** What may be spent in a calendar month (UTC), in US dollars; `null` for no budget. */
+  /** US dollars per calendar month (UTC); `null` for no budget. */
   monthlyBudgetUsd: Schema.NullOr(Schema.Finite.check(Schema.isGreaterThan(0)))
 }
 
-/** What holds for a new key where nothing is said. */
+/** The settings of a new key unless specified. */
 export const defaults = {
   expiresAt: null,
   disabled: false,
@@ -68,7 +66,7 @@ export const defaults = {
   monthlyBudgetUsd: null
 } as const
 
-/** What whoever runs the gateway decides about a key. All but the name may be left out. */
+/** All settings but the name are optional. */
 export const KeySettings = Schema.Struct({
   name: fields.name,
   expiresAt: or(fields.expiresAt, defaults.expiresAt),
@@ -83,6 +81,6 @@ export const KeySettings = Schema.Struct({
 })
 export type KeySettings = typeof KeySettings.Type
 
-/** Some of the settings, for a key that is edited. */
+/** The settings that an edit changes. */
 export const KeyChanges = Schema.Struct(fields).mapFields(Struct.map(Schema.optionalKey))
 export type KeyChanges = typeof KeyChanges.Type

@@ -1,4 +1,4 @@
-/** The API keys as an administrator sees them: create, edit, list, revoke. Ingress reads them through `KeyRing`. */
+/** The API keys for administrators: create, edit, list, revoke. Ingress reads them through `KeyRing`. */
 import { Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { JetStreamFailed } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
@@ -7,33 +7,33 @@ import * as ApiKey from "./ApiKey.ts"
 import type { KeyChanges } from "./KeySettings.ts"
 
 const encode = Schema.encodeSync(Schema.fromJsonString(ApiKey.ApiKey))
-const decode = Schema.decodeUnknownOption(Schema.fromJsonString(ApiKey.ApiKey))
 
-/** Reads a stored record; `None` for one that a newer gateway wrote in a way this one does not understand. */
-export const decodeRecord = (value: string): Option.Option<ApiKey.ApiKey> => decode(value)
+/** `None` for a record in the format of a newer gateway. */
+export const decodeRecord: (value: string) => Option.Option<ApiKey.ApiKey> = Schema.decodeUnknownOption(
+  Schema.fromJsonString(ApiKey.ApiKey)
+)
 
-/** There is no key with this id. */
 export class KeyNotFound extends Schema.TaggedError<KeyNotFound>()("KeyNotFound", { id: Schema.String }) {
   override get message() {
-    return `There is no key with the id ${this.id}`
+    return `No API key has the id ${this.id}`
   }
 }
 
-/** How often an edit is begun anew because another came between. */
+/** How often an edit is tried if other edits of the key come first. */
 const maxTries = 5
 
 export class KeyStore extends Context.Service<KeyStore, {
-  /** Makes a key. The secret can be read from the result only: it is not stored. */
+  /** Creates a key. Only the result has the secret, which is not stored. */
   readonly create: (
     settings: ApiKey.NewKey
   ) => Effect.Effect<{ readonly key: ApiKey.ApiKey; readonly secret: Redacted.Redacted }, JetStreamFailed>
-  /** Makes sure that a key with this very secret exists; does nothing where it does. */
+  /** Creates a key with this secret unless it exists. */
   readonly ensure: (options: {
     readonly name: string
     readonly secret: Redacted.Redacted
   }) => Effect.Effect<void, JetStreamFailed>
   readonly list: Effect.Effect<ReadonlyArray<ApiKey.ApiKey>, JetStreamFailed>
-  /** Changes what is given, at once and for every process, and returns the record as it is now. */
+  /** Changes some settings, immediately for every process, and returns the new record. */
   readonly edit: (
     id: string,
     changes: KeyChanges
@@ -48,7 +48,7 @@ export class KeyStore extends Context.Service<KeyStore, {
         bucket.entries,
         (entries) =>
           entries.flatMap(({ key, value }) =>
-            Option.match(Option.flatMap(value, decode), {
+            Option.match(Option.flatMap(value, decodeRecord), {
               onNone: () => [],
               onSome: (record) => [{ fingerprint: key, record }]
             })
@@ -74,13 +74,13 @@ export class KeyStore extends Context.Service<KeyStore, {
           const { fingerprint } = yield* find(id)
           for (let tries = 0; tries < maxTries; tries++) {
             const stored = yield* bucket.getRevision(fingerprint)
-            const record = Option.flatMap(stored, ({ value }) => decode(value))
+            const record = Option.flatMap(stored, ({ value }) => decodeRecord(value))
             if (Option.isNone(stored) || Option.isNone(record)) return yield* new KeyNotFound({ id })
             const edited = { ...record.value, ...changes, editedAt: yield* DateTime.now }
             const written = yield* bucket.update(fingerprint, encode(edited), stored.value.revision)
             if (Option.isSome(written)) return edited
           }
-          return yield* new JetStreamFailed({ detail: `the key ${id} is being edited by others at the same time` })
+          return yield* new JetStreamFailed({ detail: `other edits of the key ${id} came first. Try again` })
         }),
         revoke: Effect.fn("KeyStore.revoke")(function*(id) {
           const { fingerprint, record } = yield* find(id)

@@ -1,20 +1,16 @@
 /**
- * The account of one limit, which all replicas keep together: which units were used when, and which are in whose hands.
+ * The ledger of one limit, shared by all replicas: when units were used, and which units each replica holds.
  *
- * A replica takes a few units at once, uses them without asking anyone, and says in its next entry what became of them. A
- * unit in a replica's hands counts as if it was used at the last moment at which it can be. So for every window, wherever
- * it begins, no more units are used in it than the limit has, even where a replica dies with some in its hands.
+ * A replica leases a few units at once, uses them without further requests, and reports their use in its next entry. A held
+ * unit counts as if used at the last possible moment. So no window, wherever it starts, contains more used units than the
+ * limit, even if a replica dies while it holds some.
  */
 import { Schema } from "effect"
+import type { Limit } from "../contract/Limit.ts"
 
-/** What an account is about. */
-export interface Terms {
-  readonly limit: number
-  /** For how long a used unit counts, in milliseconds; 0 where it counts until it is given back. */
-  readonly windowMs: number
-}
+export type Terms = Omit<Limit, "key">
 
-/** Moments are epoch milliseconds by the clock of whoever wrote them. */
+/** Times are epoch milliseconds by the clock of the replica that wrote them. */
 export const Ledger = Schema.Struct({
   used: Schema.Array(Schema.Tuple([Schema.Finite, Schema.Finite])),
   /** By replica. */
@@ -22,11 +18,11 @@ export const Ledger = Schema.Struct({
     Schema.String,
     Schema.Struct({
       units: Schema.Finite,
-      /** It uses none after this, unless it has said so anew. */
+      /** The end of its lease: it uses no units after this without another entry. */
       until: Schema.Finite,
-      /** How many more it would take. */
+      /** Further units that it waits for. */
       waiting: Schema.Finite,
-      /** Of its own entries, the how manieth this is: by it a replica knows that its entry was made. */
+      /** This replica's entry number, by which it recognises its own entry. */
       entry: Schema.Finite
     })
   )
@@ -35,60 +31,54 @@ export type Ledger = typeof Ledger.Type
 
 export const empty: Ledger = { used: [], held: {} }
 
-/**
- * How long a unit counts beyond its window, in milliseconds: for the clocks of two replicas are not quite the same, and what
- * is let through at one moment arrives at another.
- */
+/** How long a unit counts beyond its window, in milliseconds, because clocks differ and requests take time to arrive. */
 const slackMs = ({ windowMs }: Terms): number => windowMs === 0 ? 250 : Math.min(1_500, windowMs / 40)
 
-/** As many moments of use as an account holds, if need be by rounding them up. */
+/** The most times of use in a ledger. They are rounded up to stay within it. */
 const maxMoments = 240
 
 const grainMs = ({ limit, windowMs }: Terms): number =>
   limit <= maxMoments ? 1 : Math.max(1, Math.floor(windowMs / maxMoments))
 
-/** For how long units are taken, in milliseconds. While there are plenty it does no harm to keep some for longer. */
-const leaseMs = ({ windowMs }: Terms, plenty: boolean): number => {
-  if (windowMs === 0) return 15_000
-  return Math.max(250, windowMs / (plenty ? 6 : 60))
-}
+/** How long a lease lasts, in milliseconds. While units are plentiful, longer leases do no harm. */
+const leaseMs = ({ windowMs }: Terms, isPlentiful: boolean): number =>
+  windowMs === 0 ? 15_000 : Math.max(250, windowMs / (isPlentiful ? 6 : 60))
 
-/** The most that is taken ahead of need. */
-const slice = ({ limit }: Terms): number => Math.max(1, Math.floor(limit / 20))
+/** The most units that are leased ahead of need. */
+const maxAhead = ({ limit }: Terms): number => Math.max(1, Math.floor(limit / 20))
 
-/** Of what counts until it is given back there is so little that what lies idle is missed elsewhere. */
+/** Whether a limit without a window is so small that other replicas miss an idle unit. */
 const isTiny = ({ limit, windowMs }: Terms): boolean => windowMs === 0 && limit < 20
 
-/** The moment at which a unit is said to be used that is used now. */
+/** The time recorded for a unit used now. */
 export const momentOf = (terms: Terms, now: number): number => Math.ceil(now / grainMs(terms)) * grainMs(terms)
 
-/** What a replica has to say and would like to have. */
+/** A replica's report and request. */
 export interface Entry {
   readonly replica: string
   readonly entry: number
   readonly now: number
-  /** What it has used since its last entry, by moment; negative where less was used than it had said. */
+  /** Units used since its last entry, by time; negative if fewer were used than reported. */
   readonly used: ReadonlyMap<number, number>
-  /** What it has in hand and goes on with: in use until it is given back, and not in use. */
+  /** Units it keeps: in use until they are returned, and idle. */
   readonly inUse: number
   readonly idle: number
-  /** What is waited for, one by one, each to be had whole or not at all. */
+  /** The units of each waiting request, which takes all of them or none. */
   readonly needs: ReadonlyArray<number>
-  /** What it has used lately: so much it may soon use again. */
-  readonly lately: number
+  /** Units used since its last entry, as an estimate of its next need. */
+  readonly recentlyUsed: number
 }
 
 export interface Entered {
   readonly ledger: Ledger
-  /** What it was given. */
   readonly granted: number
-  /** What is left for anybody. */
+  /** Units left for all replicas. */
   readonly free: number
-  /** Until when it may use what it has. */
+  /** The end of the lease. */
   readonly until: number
-  /** Less than half is left. */
+  /** Less than half of the units is left. */
   readonly isScarce: boolean
-  /** What it should give back as soon as it can, because others wait who have less. */
+  /** Units to return as soon as possible, because replicas with fewer units wait. */
   readonly surrender: number
 }
 
@@ -100,17 +90,17 @@ const sum = (numbers: Iterable<number>): number => {
 
 type Holding = Ledger["held"][string]
 
-/** Whether what a replica has in hand still counts. */
+/** Whether the units that a replica holds still count. */
 const counts = (terms: Terms, now: number, { until }: Holding): boolean => until + terms.windowMs + slackMs(terms) > now
 
-/** What is left, and until when that is so where nobody makes an entry. */
-export interface Left {
+export interface Available {
   readonly units: number
+  /** When the number changes if no replica makes an entry. */
   readonly until: number
 }
 
-/** What is left for a replica: all that is neither used nor in the hands of others. */
-export const leftFor = (replica: string, { held, used }: Ledger, terms: Terms, now: number): Left => {
+/** The units that are neither used nor held by other replicas. */
+export const availableTo = (replica: string, { held, used }: Ledger, terms: Terms, now: number): Available => {
   let units = terms.limit
   let until = Number.POSITIVE_INFINITY
   const count = (taken: number, at: number) => {
@@ -127,7 +117,7 @@ export const leftFor = (replica: string, { held, used }: Ledger, terms: Terms, n
   return { units, until }
 }
 
-/** A replica that does not know whether its last entry was made finds it for so long at least, in milliseconds. */
+/** How long the ledger keeps an expired lease, in milliseconds, for a replica that does not know whether its entry was made. */
 const rememberedMs = 60_000
 
 /** Makes an entry. */
@@ -145,10 +135,10 @@ export const enter = (before: Ledger, terms: Terms, entry: Entry): Entered => {
   const others = known.map(([, holding]) => holding).filter((holding) => counts(terms, now, holding))
   const free = terms.limit - sum(used.values()) - sum(others.map(({ units }) => units)) - keep
 
-  // what counts until it is given back would otherwise stay for ever with whoever had it first
+  // without a window, units would otherwise stay with the first replica forever
   const rivals = terms.windowMs === 0 ? others.filter(({ units, waiting }) => units > 0 || waiting > 0) : []
   const fair = rivals.some(({ waiting }) => waiting > 0) ? Math.floor(terms.limit / (rivals.length + 1)) : terms.limit
-  // where there is less than one for each, whoever had one lets others go first
+  // with less than one unit per replica, a replica that had one lets others go first
   const isTurnOver = fair === 0 && (before.held[replica]?.units ?? 0) > 0
   const most = isTurnOver ? 0 : Math.min(free, Math.max(1, fair) - keep)
   let wanted = 0
@@ -160,7 +150,7 @@ export const enter = (before: Ledger, terms: Terms, entry: Entry): Entered => {
   let granted = Math.max(0, wanted - entry.idle)
   const isScarce = free - granted < terms.limit / 2 || isTiny(terms)
   if (wanted > 0 && waiting === 0) {
-    const ahead = isScarce ? Math.min(entry.lately, slice(terms)) : slice(terms)
+    const ahead = isScarce ? Math.min(entry.recentlyUsed, maxAhead(terms)) : maxAhead(terms)
     const left = Math.max(0, entry.idle - wanted)
     granted += Math.max(0, Math.min(ahead - left, most - granted))
   }
@@ -180,8 +170,8 @@ export const enter = (before: Ledger, terms: Terms, entry: Entry): Entered => {
 }
 
 /**
- * When units come free that are used or in other hands, soonest first. What others have in hand may come back as soon as they
- * cannot use it any more; if it has not by then, it was used.
+ * When used units, and units that other replicas hold, become free, soonest first. Held units may be returned by the end of
+ * their lease; later they count as used.
  */
 export const returns = (
   { held, used }: Ledger,

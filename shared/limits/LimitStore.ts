@@ -1,11 +1,11 @@
-/** Where the ledgers of limits are kept: a bucket in NATS or, where there is only one process, in memory. */
+/** Stores the ledgers of limits: in a NATS bucket, or in memory for a single process. */
 import { Context, Effect, Layer, Option } from "effect"
 import { type Bucket, openBucket, type Revision } from "../nats/KeyValue.ts"
 import { JetStreamFailed } from "../nats/JetStream.ts"
 import type { NatsOf } from "../nats/Nats.ts"
 import { buckets, type KeptBucket } from "../nats/Storage.ts"
 
-/** How long an answer is waited for, in milliseconds: somebody waits for the limit. */
+/** The timeout of each operation, in milliseconds. It is short because requests wait for the limit. */
 const answerMs = 2_000
 
 export class LimitStore extends Context.Service<LimitStore, {
@@ -13,10 +13,10 @@ export class LimitStore extends Context.Service<LimitStore, {
   readonly create: Bucket["create"]
   readonly update: Bucket["update"]
 }>()("shared/limits/LimitStore") {
-  /** Limits of keys, which ingress writes: workers do not reach them. */
+  /** Limits of keys. Only ingress may access them. */
   static readonly layerKeys = Layer.effect(LimitStore, Effect.suspend(() => make(buckets.keyLimits)))
 
-  /** Limits of providers, which workers write. */
+  /** Limits of providers, for workers. */
   static readonly layerProviders = Layer.effect(LimitStore, Effect.suspend(() => make(buckets.providerLimits)))
 
   static readonly layerMemory = Layer.sync(LimitStore, () => {
@@ -40,7 +40,7 @@ export class LimitStore extends Context.Service<LimitStore, {
   })
 }
 
-/** Opens the bucket when it is first needed: most catalogues have no limits. */
+/** Opens the bucket on first use, because most catalogues have no limits. */
 const make = Effect.fnUntraced(function*<K extends KeptBucket>(kept: K) {
   const context = yield* Effect.context<NatsOf<K>>()
   let opened: Bucket | undefined
@@ -53,16 +53,16 @@ const make = Effect.fnUntraced(function*<K extends KeptBucket>(kept: K) {
       )
       : Effect.succeed(opened)
   )
-  const ask = <A>(question: (bucket: Bucket) => Effect.Effect<A, JetStreamFailed>) =>
-    Effect.flatMap(bucket, question).pipe(
+  const use = <A>(operation: (bucket: Bucket) => Effect.Effect<A, JetStreamFailed>) =>
+    Effect.flatMap(bucket, operation).pipe(
       Effect.timeoutOrElse({
         duration: answerMs,
         orElse: () => Effect.fail(new JetStreamFailed({ detail: `no answer within ${answerMs} ms` }))
       })
     )
   return LimitStore.of({
-    getRevision: (key) => ask((bucket) => bucket.getRevision(key)),
-    create: (key, value) => ask((bucket) => bucket.create(key, value)),
-    update: (key, value, revision) => ask((bucket) => bucket.update(key, value, revision))
+    getRevision: (key) => use((bucket) => bucket.getRevision(key)),
+    create: (key, value) => use((bucket) => bucket.create(key, value)),
+    update: (key, value, revision) => use((bucket) => bucket.update(key, value, revision))
   })
 })

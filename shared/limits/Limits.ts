@@ -1,66 +1,62 @@
 /**
- * Limits that hold over all replicas of a service together: so many units within any window, or so many at once.
+ * Limits across all replicas of a service: a number of units in any window, or a number of units at the same time.
  *
- * A replica takes a few units at a time from a ledger that all of them share, and hands them out by itself: a unit that is
- * in hand costs no more than a look at a number. Where the ledger is out of reach a replica uses what it has in hand, for
- * the seconds for which it has it; then it makes wait, and never lets more through than the limit.
+ * A replica leases a few units at a time from a shared ledger and hands them out by itself, so taking a leased unit costs no
+ * request. If the ledger is unreachable, a replica uses its leased units until the lease ends, after some seconds. Then
+ * requests wait, and the limit is never exceeded.
  *
- * Only what counts until it is given back can be over its limit for a while: where a replica is cut off for longer than it
- * may keep what it has, it goes on with what it had begun.
+ * Only a limit without a window can be exceeded for a while: a replica that is cut off for longer than its lease finishes the
+ * requests it has started.
  */
 import { Clock, Context, Effect, Exit, FiberSet, Layer, Option, Random, Schema, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import * as Ledger from "./Ledger.ts"
+import type { Limit, LimitReached, Taken } from "../contract/Limit.ts"
 import { LimitStore } from "./LimitStore.ts"
-import { type Draft, LimitReached, type LimitState, Share, type Taken, type Waiter } from "./Share.ts"
-
-export interface Limit extends Ledger.Terms {
-  /** What is limited, the same in every replica: letters, digits and `-_=/.`. */
-  readonly key: string
-}
+import { type Draft, limitReached, type LimitState, Share, type Waiter } from "./Share.ts"
 
 const encode = Schema.encodeSync(Schema.fromJsonString(Ledger.Ledger))
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Ledger.Ledger))
 
-/** Others may write at the same moment. After so many losses in a row a replica steps back for longer. */
+/** Tries of an entry before a longer pause, if other replicas write at the same time. */
 const maxTries = 8
 
-/** How many entries of unknown fate are remembered. What is forgotten counts as used, if it was made. */
-const maxDoubtful = 16
+/** The most unconfirmed entries to remember. Units of a forgotten entry count as used if it was made. */
+const maxUnconfirmed = 16
 
-/** The longest pause before a ledger that is out of reach is tried again, in milliseconds. */
+/** The longest pause before an unreachable ledger is tried again, in milliseconds. */
 const maxBackOffMs = 2_000
 
-/** Nobody knows the revision of what was just created; it is read the next time. */
+/** Stands for the revision of a created ledger, which is unknown until the next read. */
 const firstRevision = -1
 
-/** A share and the entries that are made for it. */
+/** This replica's lease of one limit, and its entries. */
 interface Account {
   readonly key: string
-  readonly share: Share
-  /** The ledger as this replica has last written it. */
+  readonly lease: Share
+  /** The ledger as last written by this replica. */
   written: { readonly ledger: Ledger.Ledger; readonly revision: number } | undefined
-  /** Nobody else has written between the last two entries, and so perhaps not since. */
-  isAlone: boolean
-  /** Entries of which it is not known whether they were made, and the revision that they were to follow. */
-  doubtful: ReadonlyArray<{ readonly draft: Draft; readonly revision: number | undefined }>
+  /** No other replica wrote between the last two entries, so probably none has since. */
+  isSoleWriter: boolean
+  /** Entries that may or may not have been made, each with the revision before it. */
+  unconfirmed: ReadonlyArray<{ readonly draft: Draft; readonly revision: number | undefined }>
   failures: number
-  /** Whether a fiber looks after it, and when it will next. */
-  isTended: boolean
+  /** Whether a fiber maintains it, and when that fiber wakes up. */
+  isMaintained: boolean
   wakesAt: number
   wake: () => void
 }
 
 export class Limits extends Context.Service<Limits, {
-  /** Units that are in hand; `undefined` where they would have to be waited for. More than the limit are taken for the limit. */
+  /** Takes leased units, at most the whole limit; `undefined` if that requires waiting. */
   readonly tryTake: (limit: Limit, units: number) => Taken | undefined
   /**
-   * Waits for its turn, in the order in which replicas and those in them come. Fails at once where its turn cannot come
-   * before `until` (epoch milliseconds). Where it must wait it can be interrupted, whatever the region.
+   * Waits for units, first come, first served among replicas and within each. Fails at once if they cannot be available
+   * before `until` (epoch milliseconds). The wait is interruptible even in an uninterruptible region.
    */
   readonly take: (limit: Limit, units: number, until: number) => Effect.Effect<Taken, LimitReached>
-  /** How a limit stands, as far as this replica knows. */
+  /** The state of a limit as far as this replica knows. */
   readonly state: (limit: Limit) => LimitState
 }>()("shared/limits/Limits") {
   static readonly layerNoDeps: Layer.Layer<Limits, never, LimitStore> = Layer.effect(Limits, Effect.suspend(() => make))
@@ -80,48 +76,48 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
     const found = Option.getOrUndefined(yield* store.getRevision(account.key))
     const ledger = found === undefined ? Ledger.empty : Option.getOrElse(decode(found.value), () => Ledger.empty)
     const revision = found?.revision
-    const made = account.doubtful.find(({ draft }) => draft.entry.entry === ledger.held[replica]?.entry)
-    // those that were to follow another revision come too late for ever
-    account.doubtful = account.doubtful.filter((doubt) => doubt.revision === revision)
-    if (made !== undefined) account.share.accept(made.draft)
-    account.isAlone = account.written !== undefined && account.written.revision === revision
+    const made = account.unconfirmed.find(({ draft }) => draft.entry.entry === ledger.held[replica]?.entry)
+    // entries based on another revision can no longer be made
+    account.unconfirmed = account.unconfirmed.filter((one) => one.revision === revision)
+    if (made !== undefined) account.lease.accept(made.draft)
+    account.isSoleWriter = account.written !== undefined && account.written.revision === revision
     return { ledger, revision }
   })
 
-  /** Returns the revision; `undefined` where another entry came first. */
+  /** Returns the new revision; `undefined` if another entry came first. */
   const write = (account: Account, value: string, revision: number | undefined) =>
     revision === undefined
       ? Effect.map(store.create(account.key, value), (created) => created ? firstRevision : undefined)
       : Effect.map(store.update(account.key, value, revision), Option.getOrUndefined)
 
-  /** Makes the next entry. `false` where too many others did at the same time. */
+  /** Makes the next entry. `false` if other entries came first too often. */
   const enter = Effect.fnUntraced(function*(account: Account): Effect.fn.Return<boolean, JetStreamFailed> {
-    const { share } = account
+    const { lease } = account
     for (let tries = 0; tries < maxTries; tries++) {
-      const remembered = account.isAlone ? account.written : undefined
+      const remembered = account.isSoleWriter ? account.written : undefined
       const { ledger, revision } = remembered ?? (yield* read(account))
-      const draft = share.draft(ledger)
+      const draft = lease.draft(ledger)
       if (!draft.isNeeded) {
-        account.isAlone = false
-        // a write would have shown whether another has given something back since
+        account.isSoleWriter = false
+        // without a write, only a read shows whether another replica has returned units
         if (remembered !== undefined) continue
-        share.observe(draft)
+        lease.observe(draft)
         return true
       }
-      const doubts = account.doubtful
-      account.doubtful = [...doubts.slice(1 - maxDoubtful), { draft, revision }]
-      const { isAlone } = account
-      // where no answer comes, the ledger is read before anything more is written
-      account.isAlone = false
+      const before = account.unconfirmed
+      account.unconfirmed = [...before.slice(1 - maxUnconfirmed), { draft, revision }]
+      const { isSoleWriter } = account
+      // if no answer comes, the ledger must be read before the next write
+      account.isSoleWriter = false
       const next = yield* write(account, encode(draft.entered.ledger), revision)
-      account.isAlone = isAlone && next !== undefined
+      account.isSoleWriter = isSoleWriter && next !== undefined
       if (next !== undefined) {
-        account.doubtful = []
+        account.unconfirmed = []
         account.written = { ledger: draft.entered.ledger, revision: next }
-        share.accept(draft)
+        lease.accept(draft)
         return true
       }
-      account.doubtful = doubts
+      account.unconfirmed = before
       yield* Effect.sleep((yield* Random.next) * 2 ** tries)
     }
     return false
@@ -130,19 +126,19 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
   const backOff = Effect.fnUntraced(function*(account: Account, detail: string) {
     account.failures++
     if (account.failures === 1) {
-      yield* Effect.logWarning("a limit's ledger is out of reach", { key: account.key, detail })
+      yield* Effect.logWarning("a limit's ledger is unreachable", { key: account.key, detail })
     }
     const longest = Math.min(maxBackOffMs, 50 * 2 ** account.failures)
     yield* Effect.sleep(longest * (0.5 + (yield* Random.next) / 2))
   })
 
-  /** Makes entries as long as there is something to say. */
-  const tend = Effect.fnUntraced(function*(account: Account) {
+  /** Makes entries as long as there is something to report or to request. */
+  const maintain = Effect.fnUntraced(function*(account: Account) {
     for (;;) {
-      const { dueMs } = account.share
+      const { dueMs } = account.lease
       if (dueMs === undefined) {
-        account.isTended = false
-        account.isAlone = false
+        account.isMaintained = false
+        account.isSoleWriter = false
         account.written = undefined
         return
       }
@@ -151,14 +147,14 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
         const woken = Effect.callback<void>((resume) => {
           account.wake = () => resume(Effect.void)
         })
-        // not all replicas in the same moment
+        // jitter, so that replicas do not write at the same time
         const duration = dueMs + (yield* Random.next) * Math.min(25, dueMs / 4)
         yield* Effect.timeoutOrElse(woken, { duration, orElse: () => Effect.void })
         continue
       }
       account.wakesAt = Number.NEGATIVE_INFINITY
       const detail = yield* enter(account).pipe(
-        Effect.map((made) => made ? undefined : "others write at the same time"),
+        Effect.map((made) => made ? undefined : "other replicas write at the same time"),
         Effect.catch(({ detail }) => Effect.succeed(detail))
       )
       if (detail === undefined) account.failures = 0
@@ -168,39 +164,39 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
 
   yield* Effect.addFinalizer(() =>
     Effect.forEach([...accounts.values()], (account) => {
-      account.share.close()
-      return account.share.isSilent ? Effect.void : enter(account)
+      account.lease.close()
+      return account.lease.isRecorded ? Effect.void : enter(account)
     }, { concurrency: "unbounded", discard: true }).pipe(Effect.timeout(maxBackOffMs), Effect.ignore)
   )
-  // ends before the above begins
+  // made after the finalizer above, so its fibers end before that runs
   const fork = yield* FiberSet.makeRuntime<never, void, never>()
 
   const accountOf = (limit: Limit): Account => {
-    let account = accounts.get(limit.key)
-    if (account === undefined) {
-      account = {
-        key: limit.key,
-        share: new Share(replica, limit, now, () => need(limit.key)),
-        written: undefined,
-        isAlone: false,
-        doubtful: [],
-        failures: 0,
-        isTended: false,
-        wakesAt: Number.NEGATIVE_INFINITY,
-        wake: () => undefined
-      }
-      accounts.set(limit.key, account)
-    } else account.share.setTerms(limit)
+    const known = accounts.get(limit.key)
+    if (known !== undefined) {
+      known.lease.setTerms(limit)
+      return known
+    }
+    const account: Account = {
+      key: limit.key,
+      lease: new Share(replica, limit, now, () => requestEntry(account)),
+      written: undefined,
+      isSoleWriter: false,
+      unconfirmed: [],
+      failures: 0,
+      isMaintained: false,
+      wakesAt: Number.NEGATIVE_INFINITY,
+      wake: () => undefined
+    }
+    accounts.set(limit.key, account)
     return account
   }
 
-  const need = (key: string): void => {
-    const account = accounts.get(key)
-    if (account === undefined) return
-    if (!account.isTended) {
-      account.isTended = true
-      fork(tend(account))
-    } else if (now() + (account.share.dueMs ?? Number.POSITIVE_INFINITY) < account.wakesAt) account.wake()
+  const requestEntry = (account: Account): void => {
+    if (!account.isMaintained) {
+      account.isMaintained = true
+      fork(maintain(account))
+    } else if (now() + (account.lease.dueMs ?? Number.POSITIVE_INFINITY) < account.wakesAt) account.wake()
   }
 
   return Limits.of({
@@ -208,11 +204,11 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
     state: (limit) => accountOf(limit).share.state,
     take: (limit, units, until) =>
       Effect.suspend(() => {
-        const { share } = accountOf(limit)
+        const { lease } = accountOf(limit)
         const wanted = Math.min(units, limit.limit)
-        const inHand = share.take(wanted)
-        if (inHand !== undefined) return Effect.succeed(inHand)
-        const refusal = share.refusal(until)
+        const leased = lease.take(wanted)
+        if (leased !== undefined) return Effect.succeed(leased)
+        const refusal = lease.refusal(until)
         if (refusal !== undefined) return Effect.fail(refusal)
         let taken: Taken | undefined
         return Effect.callback<Taken, LimitReached>((resume) => {
@@ -220,20 +216,20 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
             units: wanted,
             until,
             resume: (result) => {
-              if (result instanceof LimitReached) return resume(Effect.fail(result))
+              if ("_tag" in result) return resume(Effect.fail(result))
               taken = result
               resume(Effect.succeed(result))
             }
           }
-          share.enqueue(waiter)
-          return Effect.sync(() => share.leave(waiter))
+          lease.enqueue(waiter)
+          return Effect.sync(() => lease.leave(waiter))
         }).pipe(
           Effect.timeoutOrElse({
             duration: Math.max(0, until - now()),
-            orElse: () => Effect.fail(new LimitReached(share.retryAfterMs))
+            orElse: () => Effect.fail(limitReached(lease.retryAfterMs))
           }),
           Effect.interruptible,
-          // what came too late to be used
+          // returns units that came too late to be used
           Effect.onExit((exit) => Effect.sync(() => Exit.isFailure(exit) ? taken?.settle(0) : undefined))
         )
       })

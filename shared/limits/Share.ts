@@ -1,31 +1,21 @@
 /**
- * One replica's share of one limit: what it has in hand, who waits for more, and what it has still to say to the others.
+ * One replica's lease of one limit: the units it holds, the requests that wait for more, and the use it has not reported.
  *
- * Nothing in here takes time: `Limits.ts` makes the entries in the ledger, when and as this says.
+ * It works synchronously. `Limits.ts` makes the ledger entries that it drafts, when they are due.
  */
+import type { LimitReached, Taken } from "../contract/Limit.ts"
 import * as Ledger from "./Ledger.ts"
 
-/** Units that were taken. */
-export interface Taken {
-  /** It turned out to be so many: those that are too many go back, those that are missing count from now on. */
-  readonly settle: (units: number) => void
-}
-
-/** How a limit stands. */
 export interface LimitState {
   readonly remaining: number
+  /** The time until all units are available again. */
   readonly resetMs: number
 }
 
-/** There are none to be had in time. */
-export class LimitReached {
-  readonly _tag = "LimitReached"
-  readonly retryAfterMs: number
-
-  constructor(retryAfterMs: number) {
-    this.retryAfterMs = Math.max(1, Math.ceil(retryAfterMs))
-  }
-}
+export const limitReached = (retryAfterMs: number): LimitReached => ({
+  _tag: "LimitReached",
+  retryAfterMs: Math.max(1, Math.ceil(retryAfterMs))
+})
 
 export interface Waiter {
   readonly units: number
@@ -34,62 +24,62 @@ export interface Waiter {
   readonly resume: (result: Taken | LimitReached) => void
 }
 
-/** An entry that may be made. */
+/** A prepared entry. */
 export interface Draft {
   readonly entry: Ledger.Entry
   readonly entered: Ledger.Entered
-  /** Whether it says anything that the ledger does not say already. */
+  /** Whether it changes the ledger. */
   readonly isNeeded: boolean
 }
 
-/** Who may wait for one limit in one process. */
+/** The most requests that wait for one limit in one process. */
 const maxWaiting = 1_000
 
-/** When to come back where nothing better is known, in milliseconds. */
+/** The retry time if no better one is known, in milliseconds. */
 const defaultRetryMs = 1_000
 
-/** The shortest time between two looks, in milliseconds. */
-const leastMs = 5
+/** The shortest time between two entries while requests wait, in milliseconds. */
+const minWaitMs = 5
 
-/** How long what counts until it is given back may lie idle while it is scarce, in milliseconds. */
+/** How long a scarce unit of a limit without a window may be idle, in milliseconds. */
 const idleMs = 250
 
-/** How often a replica says that it still has in hand what counts until it is given back, in milliseconds. */
+/** How often a replica renews its lease of a limit without a window, in milliseconds. */
 const renewMs = 5_000
 
 export class Share {
   readonly #replica: string
   readonly #now: () => number
-  /** Runs when there is something to say or to ask for. */
+  /** Runs when there is something to report or to request. */
   readonly #onNeed: () => void
   #terms: Ledger.Terms
   #inUse = 0
   #idle = 0
-  /** Until when what is idle may be used. */
+  /** The end of the lease. */
   #until = Number.NEGATIVE_INFINITY
   readonly #waiters = new Set<Waiter>()
 
-  /** What was used and is not in the ledger yet, by moment. */
+  /** Used units that are not in the ledger yet, by time. */
   readonly #used = new Map<number, number>()
   #usedSum = 0
-  #usedLately = 0
-  /** As the ledger has it. */
+  #recentlyUsed = 0
+  /** Held and waited-for units according to the ledger. */
   #held = 0
-  #toldWaiting = 0
-  /** Less was used than the ledger says. */
+  #reportedWaiting = 0
+  /** Fewer units were used than the ledger says. */
   #hasReturned = false
   #entries = 0
   #enteredAt = Number.NEGATIVE_INFINITY
   #isScarce = false
   #idleSince = Number.NEGATIVE_INFINITY
-  /** What is not to be used again when it comes back. */
+  /** Units not to be used again when they are returned. */
   #surrender = 0
-  /** Before this it is no use to ask for more; from `#freeAt` on there will be some. */
-  #dryUntil = Number.NEGATIVE_INFINITY
+  /** No request for more units makes sense before this. From `#freeAt` on, there are units for all waiting requests. */
+  #retryAt = Number.NEGATIVE_INFINITY
   #freeAt = Number.NEGATIVE_INFINITY
-  /** As it was last seen. */
+  /** The ledger as last seen. */
   #ledger = Ledger.empty
-  #left: Ledger.Left | undefined
+  #available: Ledger.Available | undefined
   #lastUsedAt = Number.NEGATIVE_INFINITY
 
   constructor(replica: string, terms: Ledger.Terms, now: () => number, onNeed: () => void) {
@@ -99,43 +89,43 @@ export class Share {
     this.#onNeed = onNeed
   }
 
-  /** The limit may change while it is in use. */
+  /** A limit may change while it is in use. */
   setTerms(terms: Ledger.Terms): void {
-    if (terms !== this.#terms) this.#left = undefined
+    if (terms !== this.#terms) this.#available = undefined
     this.#terms = terms
   }
 
-  /** How often to look whether others have given something back, in milliseconds. */
+  /** How often to check whether other replicas have returned units, in milliseconds. */
   get #lookMs(): number {
     return this.#terms.windowMs === 0 ? idleMs : Math.max(100, this.#terms.windowMs / 60)
   }
 
-  /** Takes units that are in hand, unless others wait for them. */
+  /** Takes leased units, unless other requests wait for them. */
   take(units: number): Taken | undefined {
-    return this.#waiters.size > 0 || this.#available < units ? undefined : this.#use(units)
+    return this.#waiters.size > 0 || this.#usable < units ? undefined : this.#use(units)
   }
 
-  /** Why there is no sense in waiting until a time. */
+  /** Why waiting until this time would be pointless; `undefined` if it would not. */
   refusal(until: number): LimitReached | undefined {
-    if (this.#waiters.size >= maxWaiting) return new LimitReached(defaultRetryMs)
+    if (this.#waiters.size >= maxWaiting) return limitReached(defaultRetryMs)
     const now = this.#now()
-    return now < this.#dryUntil && until < this.#freeAt ? new LimitReached(this.#freeAt - now) : undefined
+    return now < this.#retryAt && until < this.#freeAt ? limitReached(this.#freeAt - now) : undefined
   }
 
-  /** When to come back after having waited in vain. */
+  /** The retry time of a request that has waited in vain. */
   get retryAfterMs(): number {
     const inMs = this.#freeAt - this.#now()
     return inMs > 0 && Number.isFinite(inMs) ? inMs : defaultRetryMs
   }
 
-  /** How much is left, as far as it is known here, and in how many milliseconds all of it will be. */
+  /** As far as this replica knows. */
   get state(): LimitState {
     const now = this.#now()
-    // asked for with every answer, and counted over all moments of the ledger
-    if (this.#left === undefined || now >= this.#left.until) {
-      this.#left = Ledger.leftFor(this.#replica, this.#ledger, this.#terms, now)
+    // cached, because every answer needs it and it counts all times of the ledger
+    if (this.#available === undefined || now >= this.#available.until) {
+      this.#available = Ledger.availableTo(this.#replica, this.#ledger, this.#terms, now)
     }
-    const remaining = this.#left.units - this.#inUse - this.#usedSum
+    const remaining = this.#available.units - this.#inUse - this.#usedSum
     const lastUsedAt = Math.max(this.#lastUsedAt, this.#ledger.used.at(-1)?.[0] ?? Number.NEGATIVE_INFINITY)
     return { remaining: Math.max(0, remaining), resetMs: Math.max(0, lastUsedAt + this.#terms.windowMs - now) }
   }
@@ -150,56 +140,56 @@ export class Share {
     this.#serve()
   }
 
-  /** In how many milliseconds the next entry is to be made; `undefined` where there is nothing to say. */
+  /** The time until the next entry is due; `undefined` if there is nothing to report. */
   get dueMs(): number | undefined {
     const now = this.#now()
-    if (this.#waiters.size > 0) return Math.max(0, this.#dryUntil - now)
+    if (this.#waiters.size > 0) return Math.max(0, this.#retryAt - now)
     this.#forget(now)
-    if (this.isSilent) return undefined
+    if (this.isRecorded) return undefined
     return Math.max(0, this.#dueAt - now)
   }
 
   get #dueAt(): number {
     if (this.#terms.windowMs > 0) {
-      // what becomes known later, as the true number of tokens does, is said in one go
+      // corrections, such as the actual number of tokens, are reported together
       if (this.#idle > 0 || this.#hasReturned) return Math.max(this.#until, this.#enteredAt + this.#lookMs)
-      // others need not know when a unit was used before it could come free; by then the next entry has said it
+      // other replicas need the time of use only when the unit could become free, which is later than this
       return this.#until + this.#terms.windowMs / 2
     }
-    const goesBack = this.#toldWaiting > 0 || (this.#isScarce && this.#inUse < this.#held)
-    return goesBack ? Math.max(this.#enteredAt, this.#idleSince) + idleMs : this.#enteredAt + renewMs
+    const isReturning = this.#reportedWaiting > 0 || (this.#isScarce && this.#inUse < this.#held)
+    return isReturning ? Math.max(this.#enteredAt, this.#idleSince) + idleMs : this.#enteredAt + renewMs
   }
 
-  /** What was not told in time counts no more. */
+  /** Drops unreported units that no longer count. */
   #forget(now: number): void {
     const { windowMs } = this.#terms
     if (windowMs === 0) return
     for (const [at, units] of this.#used) {
-      // the others came later
+      // the rest is later
       if (at + windowMs >= now) break
       this.#count(at, -units)
     }
     if (this.#until + windowMs < now) this.#held = 0
   }
 
-  /** Whether the ledger knows all there is to know. */
-  get isSilent(): boolean {
-    return this.#held === 0 && this.#used.size === 0 && this.#toldWaiting === 0
+  /** Whether there is nothing to report: the ledger is up to date and this replica holds no units. */
+  get isRecorded(): boolean {
+    return this.#held === 0 && this.#used.size === 0 && this.#reportedWaiting === 0
   }
 
-  /** Lets everything go. */
+  /** Rejects waiting requests and prepares to return all units. */
   close(): void {
-    for (const waiter of this.#waiters) waiter.resume(new LimitReached(defaultRetryMs))
+    for (const waiter of this.#waiters) waiter.resume(limitReached(defaultRetryMs))
     this.#waiters.clear()
     this.#inUse = 0
-    this.#usedLately = 0
+    this.#recentlyUsed = 0
   }
 
-  /** Prepares the next entry. What it gives back cannot be used any more from here on. */
+  /** Prepares the next entry. Units that it returns can no longer be used. */
   draft(ledger: Ledger.Ledger): Draft {
     const now = this.#now()
     const isWanted = this.#waiters.size > 0 ||
-      (this.#terms.windowMs === 0 && !this.#isScarce && this.#usedLately > 0)
+      (this.#terms.windowMs === 0 && !this.#isScarce && this.#recentlyUsed > 0)
     if (now >= this.#until || !isWanted) this.#idle = 0
     const entry: Ledger.Entry = {
       replica: this.#replica,
@@ -209,24 +199,24 @@ export class Share {
       inUse: this.#inUse,
       idle: this.#idle,
       needs: [...this.#waiters].map(({ units }) => units),
-      lately: this.#usedLately
+      recentlyUsed: this.#recentlyUsed
     }
     const entered = Ledger.enter(ledger, this.#terms, entry)
     const before = ledger.held[this.#replica]
     const after = entered.ledger.held[this.#replica]
     const isNeeded = entered.granted > 0 || entry.used.size > 0 ||
       (before?.units ?? 0) !== (after?.units ?? 0) ||
-      // nobody has to know who waits for a window, which opens by itself
+      // with a window, units become free by themselves, so other replicas need not know the waiting requests
       (this.#terms.windowMs === 0 &&
         ((before?.waiting ?? 0) > 0 !== (after?.waiting ?? 0) > 0 || now >= this.#enteredAt + renewMs))
     return { entry, entered, isNeeded }
   }
 
-  /** The entry was made. */
+  /** Applies an entry that was made. */
   accept(draft: Draft): void {
     const { entered, entry } = draft
     for (const [at, units] of entry.used) this.#count(at, -units)
-    this.#usedLately = 0
+    this.#recentlyUsed = 0
     this.#hasReturned = false
     this.#idle += entered.granted
     this.#until = entered.until
@@ -235,26 +225,26 @@ export class Share {
     this.observe(draft)
   }
 
-  /** The ledger says all this, now or already before. */
+  /** Applies the state of the ledger, whether or not the entry was needed. */
   observe({ entered }: Draft): void {
     this.#ledger = entered.ledger
-    this.#left = undefined
+    this.#available = undefined
     const own = entered.ledger.held[this.#replica]
     this.#held = own?.units ?? 0
-    this.#toldWaiting = this.#terms.windowMs === 0 ? own?.waiting ?? 0 : 0
+    this.#reportedWaiting = this.#terms.windowMs === 0 ? own?.waiting ?? 0 : 0
     this.#isScarce = entered.isScarce
     this.#surrender = entered.surrender
     this.#expect(entered)
   }
 
-  /** Lets those go who would wait in vain, and knows when to ask again for the others. */
+  /** Rejects requests that would wait in vain, and computes when to try again for the others. */
   #expect({ free, ledger }: Ledger.Entered): void {
-    this.#dryUntil = this.#freeAt = Number.NEGATIVE_INFINITY
+    this.#retryAt = this.#freeAt = Number.NEGATIVE_INFINITY
     if (this.#waiters.size === 0) return
     const now = this.#now()
     const lookAt = now + this.#lookMs
-    this.#dryUntil = lookAt
-    // nobody knows when others give back what they may keep
+    this.#retryAt = lookAt
+    // without a window, the time at which other replicas return units is unknown
     if (this.#terms.windowMs === 0) return
     const returns = Ledger.returns(ledger, this.#terms, this.#replica, now)
     let next = 0
@@ -272,20 +262,21 @@ export class Share {
       first ??= at
       if (at <= waiter.until) continue
       this.#waiters.delete(waiter)
-      waiter.resume(new LimitReached(at - now))
+      waiter.resume(limitReached(at - now))
       wanted -= waiter.units
     }
-    this.#dryUntil = Math.min(Math.max(first ?? lookAt, now + leastMs), lookAt)
+    this.#retryAt = Math.min(Math.max(first ?? lookAt, now + minWaitMs), lookAt)
     this.#freeAt = at
   }
 
-  get #available(): number {
+  /** Idle units, until the lease ends. */
+  get #usable(): number {
     return this.#now() < this.#until ? this.#idle : 0
   }
 
   #serve(): void {
     for (const waiter of this.#waiters) {
-      if (this.#available < waiter.units) return
+      if (this.#usable < waiter.units) return
       this.#waiters.delete(waiter)
       waiter.resume(this.#use(waiter.units))
     }
@@ -293,7 +284,7 @@ export class Share {
 
   #use(units: number): Taken {
     this.#idle -= units
-    this.#usedLately += units
+    this.#recentlyUsed += units
     const now = this.#now()
     this.#lastUsedAt = now
     const isWindow = this.#terms.windowMs > 0

@@ -1,10 +1,9 @@
 /**
- * Counts usage events, each exactly once.
+ * Counts each usage event exactly once.
  *
- * Events are read in the order of their stream. Every record says up to which place in the stream it has been counted into,
- * and is written in one piece with that: an event that is read again after a crash is passed over by the records that had
- * it and taken by those that had not. Only when all records have been written is it remembered from where to go on. So
- * several projectors at the same time do no harm: of two that count the same, the second finds it counted.
+ * Events are read in stream order. Every record contains the sequence of the last event it counts, written together with the
+ * counters. If events are read again after a crash, a record skips those it already counts. The checkpoint is written only
+ * after all records. So several projectors may run at the same time: each skips what another has counted.
  */
 import { Cause, Clock, Effect, Option, Schema, Stream } from "effect"
 import { openEvents, readEvents, type StoredEvent } from "../nats/EventStream.ts"
@@ -15,17 +14,17 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import { days, months, Place, type Tally } from "./Tally.ts"
 import { UsageEvent } from "./UsageEvent.ts"
 
-/** Where it is remembered from where to go on. */
+/** The key of the record with the last counted event. */
 const checkpointKey = "checkpoint"
 
-/** As many events are counted together as come within so long (milliseconds), up to so many. */
-const gatherMs = 500
-const maxGathered = 1_000
+/** Events are counted in batches of this duration (milliseconds) or this size. */
+const batchMs = 500
+const maxBatch = 1_000
 
-/** How many records are written at the same time. */
-const writersAtOnce = 16
+/** Concurrent writes of records. */
+const maxWriters = 16
 
-/** How often a record is counted into anew because another projector has written it. */
+/** Tries to write a record if other projectors write it first. */
 const maxTries = 10
 
 const decodeEvent = Schema.decodeUnknownOption(Schema.fromJsonString(UsageEvent))
@@ -38,7 +37,7 @@ interface Placed {
   readonly event: UsageEvent
 }
 
-/** Counts events into one record, as far as it has not had them. */
+/** Adds to one record the events that it does not count yet. */
 const countInto = Effect.fnUntraced(function*<A>(
   tally: Tally<A>,
   bucket: Bucket,
@@ -50,7 +49,9 @@ const countInto = Effect.fnUntraced(function*<A>(
     const stored = Option.getOrUndefined(yield* bucket.getRevision(key))
     const record = stored === undefined ? undefined : Option.getOrUndefined(tally.decode(stored.value))
     if (stored !== undefined && record === undefined) {
-      return yield* new JetStreamFailed({ detail: `${tally.bucket.name} ${key} is not of this version of the gateway` })
+      return yield* new JetStreamFailed({
+        detail: `${tally.bucket.name} ${key} was written by another version of the gateway`
+      })
     }
     const counted = record?.upTo.stream === stream ? record.upTo.sequence : 0
     const news = events.filter(({ sequence }) => sequence > counted)
@@ -65,7 +66,7 @@ const countInto = Effect.fnUntraced(function*<A>(
       : Option.isSome(yield* bucket.update(key, next, stored.revision))
     if (written) return
   }
-  return yield* new JetStreamFailed({ detail: `${tally.bucket.name} ${key} is written by others all the time` })
+  return yield* new JetStreamFailed({ detail: `other projectors kept writing ${tally.bucket.name} ${key} first` })
 })
 
 const countAll = <A>(tally: Tally<A>, bucket: Bucket, stream: string, events: ReadonlyArray<Placed>) => {
@@ -73,38 +74,40 @@ const countAll = <A>(tally: Tally<A>, bucket: Bucket, stream: string, events: Re
   return Effect.forEach(
     byKey,
     ([key, events]) => key === undefined ? Effect.void : countInto(tally, bucket, key, stream, events),
-    { concurrency: writersAtOnce, discard: true }
+    { concurrency: maxWriters, discard: true }
   )
 }
 
-const decoded = Effect.fnUntraced(function*(stored: ReadonlyArray<StoredEvent>) {
+const decode = Effect.fnUntraced(function*(stored: ReadonlyArray<StoredEvent>) {
   const events: Array<Placed> = []
   for (const { payload, sequence } of stored) {
     const event = decodeEvent(payload)
     if (Option.isSome(event)) events.push({ sequence, event: event.value })
-    else yield* Effect.logError("a usage event is not understood and not counted", { sequence })
+    else yield* Effect.logError("a usage event cannot be decoded and is not counted", { sequence })
   }
   return events
 })
 
-/** When the first event ended that is not counted yet, as far as one has been read. */
 interface Backlog {
+  /** When the oldest event ended that has been read but not counted. */
   since: number | undefined
 }
 
-/** Goes on from where counting was left, until something fails. */
-const pass = Effect.fnUntraced(function*(backlog: Backlog) {
+/** Counts events from the checkpoint on, until something fails. */
+const countOnce = Effect.fnUntraced(function*(backlog: Backlog) {
   const { created: stream } = yield* openEvents(events.usage)
   const counters = yield* openBucket(days.bucket)
   const spending = yield* openBucket(months.bucket)
-  const remembered = Option.flatMap(yield* counters.get(checkpointKey), decodePlace)
-  let next = Option.isSome(remembered) && remembered.value.stream === stream ? remembered.value.sequence + 1 : 1
+  const checkpoint = Option.flatMap(yield* counters.get(checkpointKey), decodePlace)
+  let next = Option.isSome(checkpoint) && checkpoint.value.stream === stream ? checkpoint.value.sequence + 1 : 1
   yield* readEvents(events.usage.name, next).pipe(
-    Stream.groupedWithin(maxGathered, gatherMs),
+    Stream.groupedWithin(maxBatch, batchMs),
     Stream.runForEach(Effect.fnUntraced(function*(stored) {
       const first = stored[0]?.sequence ?? next
-      if (first > next) yield* Effect.logError("usage was forgotten before it was counted", { events: first - next })
-      const events = yield* decoded(stored)
+      if (first > next) {
+        yield* Effect.logError("usage events expired before they were counted", { events: first - next })
+      }
+      const events = yield* decode(stored)
       backlog.since ??= events[0]?.event.time
       yield* countAll(days, counters, stream, events)
       yield* countAll(months, spending, stream, events)
@@ -116,25 +119,21 @@ const pass = Effect.fnUntraced(function*(backlog: Backlog) {
   )
 })
 
-/** Begins anew where something has failed. */
-const passes = (backlog: Backlog) =>
-  Effect.suspend(() => pass(backlog)).pipe(
-    Effect.tapError((error) => Effect.logWarning("usage is not counted just now", { detail: error.message })),
-    Effect.retry(whileJetStreamFails),
-    Effect.tapCause((cause) =>
-      Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("usage is not counted any more", cause)
-    )
-  )
-
-/** Counts for as long as it runs. */
+/** Counts events as long as it runs. Retries failures. */
 export const project = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const backlog: Backlog = { since: undefined }
   const delayMs = () => backlog.since === undefined ? 0 : Math.max(0, clock.currentTimeMillisUnsafe() - backlog.since)
   yield* Metrics.observe(Metrics.usageDelay(), () => delayMs() / 1_000)
-  return yield* passes(backlog)
+  return yield* countOnce(backlog).pipe(
+    Effect.tapError((error) => Effect.logWarning("counting usage failed and is retried", { detail: error.message })),
+    Effect.retry(whileJetStreamFails),
+    Effect.tapCause((cause) =>
+      Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("counting usage has stopped", cause)
+    )
+  )
 }).pipe(
   Effect.scoped,
-  // a trace for every look would drown those of requests
+  // the frequent traces would hide those of requests
   Effect.withTracerEnabled(false)
 )

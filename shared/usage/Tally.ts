@@ -1,23 +1,23 @@
-/** The records that usage is counted into, each with the place in the stream of events up to which it has been. */
+/** The records of counted usage, each with the place in the event stream of the last event it counts. */
 import { DateTime, type Option, Schema } from "effect"
 import { buckets, type KeptBucket } from "../nats/Storage.ts"
 import { Counters, ofEvent, plus, zero } from "./Counters.ts"
 import type { UsageEvent } from "./UsageEvent.ts"
 
-/** A place in a stream that was made at some time; one that is made anew has other events in the same places. */
+/** A sequence in a stream. `stream` is its creation time: a recreated stream reuses sequences for other events. */
 export const Place = Schema.Struct({ stream: Schema.String, sequence: Schema.Int })
 export type Place = typeof Place.Type
 
-/** A record: what was counted, and up to which place. */
+/** A record. `upTo` is the last event it counts. */
 export interface Counted<A> {
   readonly upTo: Place
   readonly value: A
 }
 
-/** A kind of records. */
+/** A kind of record. */
 export interface Tally<A> {
   readonly bucket: KeptBucket & { readonly account: "control" }
-  /** The record that an event is counted into; `undefined` where it changes none. */
+  /** The key of the record that counts an event; `undefined` if none does. */
   readonly keyOf: (event: UsageEvent) => string | undefined
   readonly zero: A
   readonly count: (value: A, event: UsageEvent) => A
@@ -37,32 +37,32 @@ const DayOfKey = Schema.Array(
 )
 type DayOfKey = typeof DayOfKey.Type
 
-const inRow = (rows: DayOfKey, event: UsageEvent): DayOfKey => {
+const addToRow = (rows: DayOfKey, event: UsageEvent): DayOfKey => {
   const { model, operation } = event
   const index = rows.findIndex((row) => row.model === model && row.operation === operation)
   const counters = plus(rows[index]?.counters ?? zero, ofEvent(event))
   return index === -1 ? [...rows, { model, operation, counters }] : rows.with(index, { model, operation, counters })
 }
 
-/** Under `2026-11.30.key_…`: the counters of one key on one day (UTC), by model and operation. */
+/** The counters of one key on one day (UTC), by model and operation. The record's key is `2026-11.30.key_…`. */
 export const days: Tally<DayOfKey> = {
   bucket: buckets.usageCounters,
   keyOf: (event) => `${dayToken(dayOf(event))}.${event.key}`,
   zero: [],
-  count: inRow,
+  count: addToRow,
   ...codec(DayOfKey)
 }
 
-/** `2026-11-30` as it is in keys: what is before the dot finds a month. */
+/** `2026-11.30` for 2026-11-30, so that a filter can match a month. */
 const dayToken = (day: string): string => `${day.slice(0, 7)}.${day.slice(8)}`
 
-/** Takes the key of a day's counters apart. */
+/** Parses the record key of a day's counters. */
 export const aboutOf = (key: string): { readonly day: string; readonly key: string } => {
   const [month = "", day = "", ...rest] = key.split(".")
   return { day: `${month}-${day}`, key: rest.join(".") }
 }
 
-/** Under `2026-11.key_…`: what one key has spent in one month (UTC), in US dollars. */
+/** The spending of one key in one month (UTC), in US dollars. The record's key is `2026-11.key_…`. */
 export const months: Tally<number> = {
   bucket: buckets.usageSpend,
   keyOf: (event) => event.costUsd === null || event.costUsd === 0 ? undefined : spendKey(dayOf(event), event.key),
@@ -71,5 +71,5 @@ export const months: Tally<number> = {
   ...codec(Schema.Finite)
 }
 
-/** Where the spending of a key in a day's month stands. */
+/** The record key for the spending of an API key in a day's month. */
 export const spendKey = (day: string, key: string): string => `${day.slice(0, 7)}.${key}`

@@ -1,4 +1,4 @@
-/** What has been used, as sums by key, model, operation and day. */
+/** Queries of counted usage, by key, model, operation and day. */
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
@@ -7,14 +7,14 @@ import { aboutOf, days } from "./Tally.ts"
 import { csvOf, type DayRange, Groups, isWithin, monthsOf, type UsageQuery, type UsageRow } from "./UsageTable.ts"
 
 export class UsageCounters extends Context.Service<UsageCounters, {
-  /** A row for every group in which there was anything, in the order of what they are grouped by. */
+  /** A row for every group with usage, sorted by the dimensions of the query. */
   readonly query: (query: UsageQuery) => Effect.Effect<ReadonlyArray<UsageRow>, JetStreamFailed>
-  /** The same as CSV with a line of headings. */
+  /** The rows as CSV with a header line. */
   readonly csv: (query: UsageQuery) => Effect.Effect<string, JetStreamFailed>
-  /** On which day of a range each key was last used, by the key's id. */
+  /** The last day of a range on which each key was used, by the key's id. */
   readonly lastDays: (range: DayRange) => Effect.Effect<ReadonlyMap<string, string>, JetStreamFailed>
 }>()("shared/usage/UsageCounters") {
-  /** Only answers; somebody else counts. */
+  /** Only answers queries. Another process counts. */
   static readonly layerQuery = Layer.effect(
     UsageCounters,
     Effect.gen(function*() {
@@ -23,7 +23,7 @@ export class UsageCounters extends Context.Service<UsageCounters, {
       const query = Effect.fn("UsageCounters.query")(function*(query: UsageQuery) {
         const groups = new Groups(query)
         for (const month of monthsOf(query)) {
-          // taken one by one: there is a record for each key and day
+          // streamed, because there is a record for each key and day
           yield* Stream.runForEach(
             bucket.matching(`${month}.*.${query.key ?? "*"}`),
             ({ key, value }) =>
@@ -50,11 +50,11 @@ export class UsageCounters extends Context.Service<UsageCounters, {
       return UsageCounters.of({
         query,
         lastDays,
-        csv: (asked) => Effect.flatMap(query(asked), (rows) => csvOf(asked, rows))
+        csv: (usageQuery) => Effect.flatMap(query(usageQuery), (rows) => csvOf(usageQuery, rows))
       })
     })
   )
 
-  /** Counts as well. */
+  /** Counts and answers queries. */
   static readonly layer = Layer.merge(this.layerQuery, Layer.effectDiscard(Effect.forkScoped(project)))
 }

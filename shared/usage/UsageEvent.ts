@@ -1,4 +1,4 @@
-/** What is kept of a request when it has ended: who asked whom for what, what it consumed, and how it went. */
+/** The record of a request that has ended: its key, model and provider, its usage and its outcome. */
 import { Schema } from "effect"
 import { integer } from "../contract/Fields.ts"
 import { Usage } from "../contract/Usage.ts"
@@ -11,34 +11,34 @@ const endOfTime = 253_402_300_799_999
 
 const Millis = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** As it is in JSON: nothing in it is transformed, so that writing one is cheap. */
+/** The schema transforms nothing, so an event is cheap to write as JSON. */
 export const UsageEvent = Schema.Struct({
-  /** The id of the job or task. There is one event for each, however often it is sent. */
+  /** The id of the job or task. Events with the same id are counted once. */
   id: Schema.NonEmptyString,
-  /** When it ended, in epoch milliseconds. */
+  /** When the request ended, in epoch milliseconds. */
   time: integer(0, endOfTime),
   /** The id of the API key. */
   key: KeyId,
   operation: Schema.NonEmptyString,
-  /** The model's name as the client knows it. */
+  /** The model's name in the gateway. */
   model: Schema.NonEmptyString,
-  /** The provider that was last asked, and the model's name there; `null` where that is not known any more. */
+  /** The last provider called, and the model's name there; `null` if no longer known. */
   provider: Schema.NullOr(Schema.String),
   providerModel: Schema.NullOr(Schema.String),
-  /** `null` where nobody knows it. Of an answer that was cut or cancelled it is what its provider had said until then. */
+  /** `null` if unknown. For an interrupted or cancelled answer, the usage that the provider had reported until then. */
   usage: Schema.NullOr(Usage),
-  /** By the catalogue's prices at the time, in US dollars; `null` where there is no price or no usage. */
+  /** US dollars by the catalogue's prices at the time; `null` without a price or usage. */
   costUsd: Schema.NullOr(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))),
   outcome: Schema.Literals(["success", "failure", "cancelled"]),
   /** The tag of the `JobError`, for a failure. */
   error: Schema.NullOr(Schema.String),
-  /** From when a worker took it to the end of the answer. */
+  /** From the worker's claim to the end of the answer. */
   durationMs: Millis,
-  /** The same to the first byte of the answer; `null` where there was none. */
+  /** From the worker's claim to the first byte of the answer; `null` without one. */
   firstByteMs: Schema.NullOr(Millis),
-  /** How many calls to providers were made for it. */
+  /** Number of calls to providers. */
   attempts: Schema.Int,
-  /** The trace of its request, where there is one. */
+  /** The id of the request's trace, if any. */
   traceId: Schema.optionalKey(Schema.String)
 })
 export type UsageEvent = typeof UsageEvent.Type

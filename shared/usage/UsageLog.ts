@@ -1,4 +1,4 @@
-/** Where a worker writes what became of its jobs. */
+/** Writes the usage events of a worker. */
 import { Clock, Context, Effect, Layer, Metric } from "effect"
 import { openEvents } from "../nats/EventStream.ts"
 import { EventWriter } from "../nats/EventWriter.ts"
@@ -9,11 +9,10 @@ import { events } from "../nats/Storage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import type { UsageEvent } from "./UsageEvent.ts"
 
-/** How long a worker that ends waits until what it has written is stored, in milliseconds. */
+/** How long a worker that stops waits for its events to be stored, in milliseconds. */
 const closeWithinMs = 5_000
 
-/** Whom it is for, and what it has cost. */
-const counted = ({ costUsd, key, model, usage }: UsageEvent): void => {
+const updateMetrics = ({ costUsd, key, model, usage }: UsageEvent): void => {
   if (usage !== null) {
     Metrics.update(Metrics.keyTokens(key, "input"), usage.inputTokens)
     Metrics.update(Metrics.keyTokens(key, "output"), usage.outputTokens)
@@ -25,8 +24,8 @@ const counted = ({ costUsd, key, model, usage }: UsageEvent): void => {
 
 export class UsageLog extends Context.Service<UsageLog, {
   /**
-   * Takes an event and returns at once; it leaves behind whatever was published before it. `onStored` runs when it is
-   * safe, or has not been for so long that nothing should wait for it.
+   * Queues an event and returns at once. The event is sent after everything published before it. `onStored` runs when the
+   * event is stored, or when this has taken too long to wait for.
    */
   readonly write: (workload: string, event: UsageEvent, onStored: () => void) => void
 }>()("shared/usage/UsageLog") {
@@ -39,13 +38,15 @@ export class UsageLog extends Context.Service<UsageLog, {
       Metrics.update(Metrics.usageLost(), 0)
       let hasWarned = false
       const lost = Effect.suspend(() => {
-        const warning = hasWarned ? Effect.void : Effect.logError("usage is lost: NATS has not taken it for too long")
+        const warning = hasWarned
+          ? Effect.void
+          : Effect.logError("usage events are lost because NATS did not store them in time")
         hasWarned = true
         return Effect.andThen(warning, Metric.update(Metrics.usageLost(), 1))
       })
       yield* openEvents(events.usage).pipe(
         Effect.retry(whileJetStreamFails),
-        Effect.tapError((error) => Effect.logError("usage is not written", error)),
+        Effect.tapError((error) => Effect.logError("usage events cannot be written", error)),
         Effect.forkScoped
       )
       const writer = yield* Effect.acquireRelease(
@@ -54,12 +55,14 @@ export class UsageLog extends Context.Service<UsageLog, {
           Effect.flatMap(
             Effect.promise(() => writer.close(closeWithinMs)),
             (left) =>
-              left === 0 ? Effect.void : Effect.logError("usage is lost: NATS did not take it", { events: left })
+              left === 0
+                ? Effect.void
+                : Effect.logError("usage events are lost: NATS did not store them", { events: left })
           )
       )
       return UsageLog.of({
         write: (workload, event, onStored) => {
-          counted(event)
+          updateMetrics(event)
           writer.write(`usage.${workload}`, event.id, Buffer.from(JSON.stringify(event)), onStored)
         }
       })

@@ -1,10 +1,10 @@
-/** What can be asked of the counters, and how the answer is grouped and written down. */
+/** Queries of the counters, and how their results are grouped and written as CSV. */
 import { type Effect, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { Counters, plus, unitNames } from "./Counters.ts"
 import { KeyId } from "./UsageEvent.ts"
 
-/** By what counters are grouped: each has one of every kind. */
+/** The dimensions that counters can be grouped by. */
 export const Dimension = Schema.Literals(["key", "model", "operation", "day"])
 export type Dimension = typeof Dimension.Type
 
@@ -13,10 +13,10 @@ export const Day = Schema.String.check(
   Schema.isPattern(/^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/u, { expected: "a date such as 2026-11-30" })
 )
 
-/** The how manieth month a day is in. */
-const numberOf = (day: string): number => Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7)) - 1
+/** Counts months, to compare and iterate them. */
+const monthNumber = (day: string): number => Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7)) - 1
 
-/** Days from a first to a last one. */
+/** Both days are included. */
 export interface DayRange {
   readonly from: string
   readonly to: string
@@ -27,21 +27,21 @@ export const isWithin = ({ from, to }: DayRange, day: string): boolean => from <
 /** The months of a range of days. */
 export const monthsOf = ({ from, to }: DayRange): ReadonlyArray<string> => {
   const months: Array<string> = []
-  for (let at = numberOf(from); at <= numberOf(to) && months.length <= maxMonths; at++) {
+  for (let at = monthNumber(from); at <= monthNumber(to) && months.length <= maxMonths; at++) {
     months.push(`${String(Math.floor(at / 12)).padStart(4, "0")}-${String(at % 12 + 1).padStart(2, "0")}`)
   }
   return months
 }
 
-/** As long as counters are kept. */
+/** How long counters are stored. */
 const maxMonths = 14
 
 export const UsageQuery = Schema.Struct({
-  /** The first and the last day that count. */
+  /** The first and the last day. */
   from: Day,
   to: Day,
   by: Schema.Union([Dimension, Schema.NonEmptyArray(Dimension)]),
-  /** Where given, only what was asked with this key's id, for this model, by this operation. */
+  /** Filters by the key's id, the model and the operation. */
   key: Schema.optionalKey(KeyId),
   model: Schema.optionalKey(Schema.String),
   operation: Schema.optionalKey(Schema.String)
@@ -52,7 +52,7 @@ export const UsageQuery = Schema.Struct({
 ))
 export type UsageQuery = typeof UsageQuery.Type
 
-/** The counters of a group, and what the group has in common. */
+/** The counters of a group, and its dimensions. */
 export const UsageRow = Schema.Struct({
   key: Schema.optionalKey(Schema.String),
   model: Schema.optionalKey(Schema.String),
@@ -62,7 +62,7 @@ export const UsageRow = Schema.Struct({
 })
 export type UsageRow = typeof UsageRow.Type
 
-/** Counters with all that they are about. */
+/** Counters with all their dimensions. */
 export interface Cell {
   readonly key: string
   readonly model: string
@@ -73,7 +73,7 @@ export interface Cell {
 
 const dimensionsOf = ({ by }: UsageQuery): ReadonlyArray<Dimension> => typeof by === "string" ? [by] : [...new Set(by)]
 
-/** Groups cells of the days that a query is about, one after another, in the order of what they are grouped by. */
+/** Groups cells by a query's dimensions. The cells must be of the query's days. */
 export class Groups {
   readonly #query: UsageQuery
   readonly #dimensions: ReadonlyArray<Dimension>
@@ -103,13 +103,13 @@ export class Groups {
 
 const filters = ["key", "model", "operation"] as const
 
-/** How many requests failed, whatever their error. */
+/** The number of failed requests. */
 export const errorsOf = ({ errors }: Counters): number => Object.values(errors).reduce((sum, count) => sum + count, 0)
 
-/** The mean of some times in whole milliseconds; empty where there were none. */
+/** The mean in whole milliseconds; empty without times. */
 const mean = ({ count, sumMs }: Counters["duration"]): string => count === 0 ? "" : String(Math.round(sumMs / count))
 
-/** Rows as CSV with a line of headings. */
+/** The rows as CSV with a header line. */
 export const csvOf = (query: UsageQuery, rows: ReadonlyArray<UsageRow>): Effect.Effect<string> => {
   const dimensions = dimensionsOf(query)
   const records = rows.map((row) => [
