@@ -82,7 +82,7 @@ const server = Layer.unwrap(Effect.gen(function*() {
             answerRejected: UnreadableRequest.answerRejected
           })
         ),
-        NotYet.refuse
+        NotYet.reject
       ),
     { port, host, gracefulShutdownTimeout: graceMs }
   )

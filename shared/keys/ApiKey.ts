@@ -2,7 +2,7 @@
 import { DateTime, Effect, Redacted, Schema } from "effect"
 import { hash } from "node:crypto"
 import * as Base62 from "./Base62.ts"
-import { defaults, KeySettings, or } from "./KeySettings.ts"
+import { defaults, KeySettings, withDefault } from "./KeySettings.ts"
 
 /** The shape of every key: `sk-gw-` and 32 base62 characters. */
 export const secretPattern = /^sk-gw-[0-9A-Za-z]{32}$/
@@ -13,7 +13,7 @@ export const ApiKey = Schema.Struct({
   id: Schema.NonEmptyString,
   createdAt: Schema.DateTimeUtcFromString,
   /** `null` if never edited. */
-  editedAt: or(Schema.NullOr(Schema.DateTimeUtcFromString), null),
+  editedAt: withDefault(Schema.NullOr(Schema.DateTimeUtcFromString), null),
   ...KeySettings.fields
 })
 export type ApiKey = typeof ApiKey.Type

@@ -4,7 +4,7 @@ import { atLeast, integer } from "../contract/Fields.ts"
 import { PriorityClass } from "../contract/PriorityClass.ts"
 
 /** A field with a default, for records from before the field existed. */
-export const or = <S extends Schema.Constraint>(schema: S, value: S["Type"]) =>
+export const withDefault = <S extends Schema.Constraint>(schema: S, value: S["Type"]) =>
   Schema.withDecodingDefaultTypeKey<S>(Effect.succeed(value))(schema)
 
 const Limit = Schema.NullOr(atLeast(1))
@@ -69,15 +69,15 @@ export const defaults = {
 /** All settings but the name are optional. */
 export const KeySettings = Schema.Struct({
   name: fields.name,
-  expiresAt: or(fields.expiresAt, defaults.expiresAt),
-  disabled: or(fields.disabled, defaults.disabled),
-  allowedModels: or(fields.allowedModels, defaults.allowedModels),
-  requestsPerMinute: or(fields.requestsPerMinute, defaults.requestsPerMinute),
-  tokensPerMinute: or(fields.tokensPerMinute, defaults.tokensPerMinute),
-  concurrentRequests: or(fields.concurrentRequests, defaults.concurrentRequests),
-  priorityClass: or(fields.priorityClass, defaults.priorityClass),
-  weight: or(fields.weight, defaults.weight),
-  monthlyBudgetUsd: or(fields.monthlyBudgetUsd, defaults.monthlyBudgetUsd)
+  expiresAt: withDefault(fields.expiresAt, defaults.expiresAt),
+  disabled: withDefault(fields.disabled, defaults.disabled),
+  allowedModels: withDefault(fields.allowedModels, defaults.allowedModels),
+  requestsPerMinute: withDefault(fields.requestsPerMinute, defaults.requestsPerMinute),
+  tokensPerMinute: withDefault(fields.tokensPerMinute, defaults.tokensPerMinute),
+  concurrentRequests: withDefault(fields.concurrentRequests, defaults.concurrentRequests),
+  priorityClass: withDefault(fields.priorityClass, defaults.priorityClass),
+  weight: withDefault(fields.weight, defaults.weight),
+  monthlyBudgetUsd: withDefault(fields.monthlyBudgetUsd, defaults.monthlyBudgetUsd)
 })
 export type KeySettings = typeof KeySettings.Type
 

@@ -51,7 +51,7 @@ const maxAhead = ({ limit }: Terms): number => Math.max(1, Math.floor(limit / 20
 const isTiny = ({ limit, windowMs }: Terms): boolean => windowMs === 0 && limit < 20
 
 /** The time recorded for a unit used now. */
-export const momentOf = (terms: Terms, now: number): number => Math.ceil(now / grainMs(terms)) * grainMs(terms)
+export const recordedTimeOf = (terms: Terms, now: number): number => Math.ceil(now / grainMs(terms)) * grainMs(terms)
 
 /** A replica's report and request. */
 export interface Entry {
@@ -69,7 +69,7 @@ export interface Entry {
   readonly recentlyUsed: number
 }
 
-export interface Entered {
+export interface EntryResult {
   readonly ledger: Ledger
   readonly granted: number
   /** Units left for all replicas. */
@@ -91,7 +91,8 @@ const sum = (numbers: Iterable<number>): number => {
 type Holding = Ledger["held"][string]
 
 /** Whether the units that a replica holds still count. */
-const counts = (terms: Terms, now: number, { until }: Holding): boolean => until + terms.windowMs + slackMs(terms) > now
+const stillCounts = (terms: Terms, now: number, { until }: Holding): boolean =>
+  until + terms.windowMs + slackMs(terms) > now
 
 export interface Available {
   readonly units: number
@@ -121,7 +122,7 @@ export const availableTo = (replica: string, { held, used }: Ledger, terms: Term
 const rememberedMs = 60_000
 
 /** Makes an entry. */
-export const enter = (before: Ledger, terms: Terms, entry: Entry): Entered => {
+export const enter = (before: Ledger, terms: Terms, entry: Entry): EntryResult => {
   const { now, replica } = entry
   const keep = entry.inUse + entry.idle
   const used = new Map(before.used)
@@ -130,9 +131,9 @@ export const enter = (before: Ledger, terms: Terms, entry: Entry): Entered => {
     if (units === 0 || at + terms.windowMs + slackMs(terms) <= now) used.delete(at)
   }
   const known = Object.entries(before.held).filter(([name, holding]) =>
-    name !== replica && (counts(terms, now, holding) || holding.until + rememberedMs > now)
+    name !== replica && (stillCounts(terms, now, holding) || holding.until + rememberedMs > now)
   )
-  const others = known.map(([, holding]) => holding).filter((holding) => counts(terms, now, holding))
+  const others = known.map(([, holding]) => holding).filter((holding) => stillCounts(terms, now, holding))
   const free = terms.limit - sum(used.values()) - sum(others.map(({ units }) => units)) - keep
 
   // without a window, units would otherwise stay with the first replica forever
@@ -173,7 +174,7 @@ export const enter = (before: Ledger, terms: Terms, entry: Entry): Entered => {
  * When used units, and units that other replicas hold, become free, soonest first. Held units may be returned by the end of
  * their lease; later they count as used.
  */
-export const returns = (
+export const expectedReturns = (
   { held, used }: Ledger,
   terms: Terms,
   replica: string,

@@ -200,8 +200,8 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
   }
 
   return Limits.of({
-    tryTake: (limit, units) => accountOf(limit).share.take(Math.min(units, limit.limit)),
-    state: (limit) => accountOf(limit).share.state,
+    tryTake: (limit, units) => accountOf(limit).lease.take(Math.min(units, limit.limit)),
+    state: (limit) => accountOf(limit).lease.state,
     take: (limit, units, until) =>
       Effect.suspend(() => {
         const { lease } = accountOf(limit)

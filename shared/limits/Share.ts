@@ -27,7 +27,7 @@ export interface Waiter {
 /** A prepared entry. */
 export interface Draft {
   readonly entry: Ledger.Entry
-  readonly entered: Ledger.Entered
+  readonly entered: Ledger.EntryResult
   /** Whether it changes the ledger. */
   readonly isNeeded: boolean
 }
@@ -238,7 +238,7 @@ export class Share {
   }
 
   /** Rejects requests that would wait in vain, and computes when to try again for the others. */
-  #expect({ free, ledger }: Ledger.Entered): void {
+  #expect({ free, ledger }: Ledger.EntryResult): void {
     this.#retryAt = this.#freeAt = Number.NEGATIVE_INFINITY
     if (this.#waiters.size === 0) return
     const now = this.#now()
@@ -246,7 +246,7 @@ export class Share {
     this.#retryAt = lookAt
     // without a window, the time at which other replicas return units is unknown
     if (this.#terms.windowMs === 0) return
-    const returns = Ledger.returns(ledger, this.#terms, this.#replica, now)
+    const returns = Ledger.expectedReturns(ledger, this.#terms, this.#replica, now)
     let next = 0
     let units = free
     let wanted = 0
@@ -288,7 +288,7 @@ export class Share {
     const now = this.#now()
     this.#lastUsedAt = now
     const isWindow = this.#terms.windowMs > 0
-    const at = isWindow ? this.#count(Ledger.momentOf(this.#terms, now), units) : 0
+    const at = isWindow ? this.#count(Ledger.recordedTimeOf(this.#terms, now), units) : 0
     if (!isWindow) this.#inUse += units
     let settled = units
     return {
@@ -297,7 +297,7 @@ export class Share {
         if (more === 0) return
         settled = actual
         if (!isWindow) this.#release(-more)
-        else if (more > 0) this.#count(Ledger.momentOf(this.#terms, this.#now()), more)
+        else if (more > 0) this.#count(Ledger.recordedTimeOf(this.#terms, this.#now()), more)
         else {
           this.#count(at, more)
           this.#hasReturned = true

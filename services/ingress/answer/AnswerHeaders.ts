@@ -24,12 +24,12 @@ const answerFailure = Effect.fnUntraced(function*<E>(
   if (HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RouteNotFound") {
     const { method, url } = yield* HttpServerRequest.HttpServerRequest
     const error = RouteTemplate.notFound(method, url)
-    record.failed(error._tag)
+    record.markFailed(error._tag)
     return ErrorEnvelope.toResponse("openai", error, record.id)
   }
   if (Cause.hasInterruptsOnly(cause)) return yield* Effect.failCause(cause)
   const error = new InternalError()
-  record.failed(error._tag)
+  record.markFailed(error._tag)
   yield* Effect.logError("request failed with an internal error", { requestId: record.id }, cause)
   return ErrorEnvelope.toResponse("openai", error, record.id)
 })
@@ -42,7 +42,7 @@ export const layer = HttpRouter.middleware<{ provides: CurrentRequest }>()(
     const makeRecord = yield* RequestRecord.makeFactory
 
     const complete = (response: HttpServerResponse.HttpServerResponse, record: RequestRecord) => {
-      record.responded(response.status)
+      record.setStatus(response.status)
       const headers: Record<string, string> = { ...record.answerHeaders?.(), ...requestIds(record.id) }
       headers["traceparent"] = TraceParent.format(record.span)
       if (drain.isDraining()) headers["connection"] = "close"
@@ -53,7 +53,7 @@ export const layer = HttpRouter.middleware<{ provides: CurrentRequest }>()(
     const follow = (record: RequestRecord, scope: Scope.Scope) => {
       record.begin()
       return Scope.addFinalizerExit(scope, (exit) => {
-        record.ended(Exit.hasInterrupts(exit))
+        record.end(Exit.hasInterrupts(exit))
         log.write(record)
         return Effect.void
       })

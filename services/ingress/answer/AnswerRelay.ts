@@ -78,7 +78,7 @@ class RelayedAnswer implements AnswerListener {
   ) {
     this.#options = options
     this.#resume = resume
-    options.record.submitted()
+    options.record.markSubmitted()
     this.#job = options.jobs.submit(options.request, this)
   }
 
@@ -89,7 +89,7 @@ class RelayedAnswer implements AnswerListener {
 
   onClaim(): void {
     const { record, request: { pool, workload } } = this.#options
-    record.claimed(workload, pool)
+    record.markClaimed(workload, pool)
   }
 
   onStart(head: AnswerHead): void {
@@ -117,7 +117,7 @@ class RelayedAnswer implements AnswerListener {
     this.#hasEnded = true
     this.#options.settle?.(usage)
     if (this.#isStreaming) return this.#deliver()
-    this.#options.record.answering()
+    this.#options.record.markAnswering()
     const body = this.#chunks.length === 1 ? this.#chunks[0] : Buffer.concat(this.#chunks, this.#bytes)
     this.#resume(Effect.succeed(HttpServerResponse.uint8Array(body ?? new Uint8Array(0), this.#responseOptions)))
   }
@@ -127,7 +127,7 @@ class RelayedAnswer implements AnswerListener {
     this.#error = error
     this.#options.settle?.(undefined)
     const { dialect, record } = this.#options
-    record.broken(error._tag)
+    record.markBroken(error._tag)
     if (this.#isEventStream) {
       const end = this.#isMidEvent ? "\n\n" : ""
       this.#chunks.push(Buffer.from(`${end}${ErrorEnvelope.toFrame(dialect, error, record.id)}`))
@@ -157,7 +157,7 @@ class RelayedAnswer implements AnswerListener {
 
   #startStreaming(): void {
     this.#isStreaming = true
-    this.#options.record.answering()
+    this.#options.record.markAnswering()
     const body = Stream.fromPull(Effect.succeed(Effect.suspend(() => this.#pull()))).pipe(
       Stream.ensuring(Effect.sync(() => this.cancel()))
     )

@@ -21,7 +21,7 @@ const dialectOf = (path: string): Dialect => {
   return "openai"
 }
 
-export const refuse = ({ url = "" }: IncomingMessage, response: ServerResponse): void => {
+export const reject = ({ url = "" }: IncomingMessage, response: ServerResponse): void => {
   const id = RequestRecord.makeId()
   const [path = ""] = url.split("?")
   const { body, status } = ErrorEnvelope.toText(dialectOf(path), new Unavailable({ retryAfterMs: 1_000 }), id)

@@ -35,12 +35,12 @@ export class ModelNotAllowed extends Schema.TaggedError<ModelNotAllowed>()("Mode
 /** The key has reached a limit. */
 export class LimitReached extends Schema.TaggedError<LimitReached>()("LimitReached", {
   limit: Schema.Literals(["requests", "tokens", "concurrent"]),
-  most: Schema.Int,
+  max: Schema.Int,
   retryAfterMs: Schema.Finite
 }) {
   override get message() {
     const limit = this.limit === "concurrent" ? "requests at the same time" : `${this.limit} per minute`
-    return `The API key has reached its limit of ${this.most} ${limit}: ${tryAgain(this.retryAfterMs)}`
+    return `The API key has reached its limit of ${this.max} ${limit}: ${tryAgain(this.retryAfterMs)}`
   }
 }
 
@@ -49,12 +49,12 @@ export class TokensOverLimit extends Schema.TaggedError<TokensOverLimit>()("Toke
   /** The tokens that its answers may take, and the fields that set this number. */
   tokens: Schema.Finite,
   fields: Schema.NonEmptyArray(Schema.String),
-  most: Schema.Int
+  max: Schema.Int
 }) {
   override get message() {
     const fields = this.fields.map((field) => `'${field}'`).join(" and ")
     const [allow, them] = this.fields.length === 1 ? ["allows", "it"] : ["allow", "them"]
-    return `${fields} ${allow} ${this.tokens} tokens, but the API key is limited to ${this.most} tokens per minute. ` +
+    return `${fields} ${allow} ${this.tokens} tokens, but the API key is limited to ${this.max} tokens per minute. ` +
       `Lower ${them} or raise the key's limit.`
   }
 }
@@ -86,10 +86,10 @@ export class RouteNotFound extends Schema.TaggedError<RouteNotFound>()("RouteNot
   method: Schema.String,
   path: Schema.String,
   /** The path of an existing route that the client probably meant. */
-  meant: Schema.UndefinedOr(Schema.String)
+  suggestion: Schema.UndefinedOr(Schema.String)
 }) {
   override get message() {
-    const help = this.meant === undefined ? "See /docs for all routes." : `Did you mean ${this.meant}?`
+    const help = this.suggestion === undefined ? "See /docs for all routes." : `Did you mean ${this.suggestion}?`
     return `No such route: ${this.method} ${this.path}. ${help}`
   }
 }

@@ -37,8 +37,8 @@ for (const { kind, paths: [path] } of operations) {
 /** The error of a path without a route. Suggests the path with `/v1`, which clients often leave out of their base URL. */
 export const notFound = (method: string, url: string): RouteNotFound => {
   const [path = ""] = url.split("?")
-  const meant = `/v1${path}`
-  return new RouteNotFound({ method, path, meant: of(method, meant) === undefined ? undefined : meant })
+  const suggestion = `/v1${path}`
+  return new RouteNotFound({ method, path, suggestion: of(method, suggestion) === undefined ? undefined : suggestion })
 }
 
 /** The template of a request's route; `undefined` if no route matches. */

@@ -76,13 +76,13 @@ export class RequestRecord {
   }
 
   /** `key` is the key's id. */
-  authenticated(key: string): void {
+  setKey(key: string): void {
     this.#key = key
     this.span.attribute(Attributes.name.tenant, key)
   }
 
   /** The request is valid. */
-  accepted(operation: Operation, model: string): void {
+  setModel(operation: Operation, model: string): void {
     this.#model = model
     this.span.attribute(Attributes.name.operation, Attributes.genAiOperation(operation.name))
     this.span.attribute(Attributes.name.gatewayOperation, operation.name)
@@ -90,12 +90,12 @@ export class RequestRecord {
   }
 
   /** The request starts waiting for a worker. */
-  submitted(): void {
+  markSubmitted(): void {
     this.#submitted = performance.now()
   }
 
   /** A worker has claimed the job. */
-  claimed(workload: Workload, pool: string): void {
+  markClaimed(workload: Workload, pool: string): void {
     if (this.#queueMs !== undefined) return
     this.#queueMs = performance.now() - this.#submitted
     this.span.attribute(Attributes.name.queueMs, Math.round(this.#queueMs))
@@ -103,30 +103,30 @@ export class RequestRecord {
   }
 
   /** The answer starts. */
-  answering(): void {
+  markAnswering(): void {
     this.#firstByteMs ??= this.#elapsedMs()
   }
 
   /** The answer is an error. */
-  failed(error: string): void {
+  markFailed(error: string): void {
     this.#error = error
     this.span.attribute(Attributes.name.errorType, error)
   }
 
   /** The answer failed after it had started. */
-  broken(error: string): void {
-    this.failed(error)
+  markBroken(error: string): void {
+    this.markFailed(error)
     this.#isBroken = true
     this.span.attribute(Attributes.name.broken, true)
   }
 
-  responded(status: number): void {
+  setStatus(status: number): void {
     this.#status = status
     this.span.attribute(Attributes.name.httpStatus, status)
   }
 
   /** The last byte is written, or the client has disconnected. */
-  ended(isCancelled: boolean): void {
+  end(isCancelled: boolean): void {
     this.#inProgress.count--
     if (isCancelled) this.#error ??= "cancelled"
     this.span.end(this.#spans.now(), this.#exitOf(isCancelled))

@@ -103,8 +103,8 @@ export const ofRequests: ReadonlyArray<RequestError> = [
   new ModelNotFound({ model: "gpt-5" }),
   new BodyTooLarge({ limitBytes: RequestBody.maxBodyBytes }),
   new MediaTypeUnsupported(),
-  new LimitReached({ limit: "requests", most: 600, retryAfterMs: 2_000 }),
-  new TokensOverLimit({ tokens: 8_000, fields: ["max_tokens", "n"], most: 3_000 }),
+  new LimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
+  new TokensOverLimit({ tokens: 8_000, fields: ["max_tokens", "n"], max: 3_000 }),
   new BudgetSpent({ budgetUsd: 250, retryAfterMs: 864_000_000 })
 ]
 

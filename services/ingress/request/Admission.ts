@@ -73,7 +73,7 @@ export class Admission extends Context.Service<Admission, {
         if (limit === undefined) return Effect.void
         return limits.take(limit, reservation.unitsOf(limit), now() + waitMs).pipe(
           Effect.mapError(({ retryAfterMs }) =>
-            new LimitReached({ limit: limit.kind, most: limit.limit, retryAfterMs })
+            new LimitReached({ limit: limit.kind, max: limit.limit, retryAfterMs })
           ),
           Effect.flatMap((taken) => {
             reservation.add(taken)
@@ -213,7 +213,7 @@ class Reservation {
 const excessOf = (limits: KeyLimits, { stated }: TokenDemand): TokensOverLimit | undefined => {
   const limit = limits.find(({ kind }) => kind === "tokens")
   if (limit === undefined || stated === undefined || stated.tokens <= limit.limit) return undefined
-  return new TokensOverLimit({ ...stated, most: limit.limit })
+  return new TokensOverLimit({ ...stated, max: limit.limit })
 }
 
 const fieldOf = (decoded: RequestBody) => (name: string): unknown =>

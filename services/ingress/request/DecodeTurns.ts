@@ -32,7 +32,7 @@ export class DecodeTurns extends Context.Service<DecodeTurns, {
 }>()("services/ingress/DecodeTurns") {
   static readonly layer = Layer.sync(DecodeTurns, () => {
     const turns = PartitionedSemaphore.makeUnsafe<string>({ permits: 1 })
-    const collect = collector()
+    const collect = makeCollector()
     let decoded = 0
     const release = (bytes: number) =>
       Effect.suspend(() => {
@@ -57,7 +57,7 @@ export class DecodeTurns extends Context.Service<DecodeTurns, {
 }
 
 /** V8 provides `gc` in contexts created after the flag is set. */
-const collector = (): () => void => {
+const makeCollector = (): () => void => {
   setFlagsFromString("--expose-gc")
   return runInNewContext("gc") as () => void
 }

@@ -163,7 +163,7 @@ const decodeForm = (decoder: Decoder, contentType: string, bytes: Uint8Array) =>
 type Decoded = Result.Result<Contract.RequestBody, InvalidRequest>
 
 const decodeJson = (decoder: Decoder, bytes: Uint8Array): Decoded =>
-  excessive(excessOf(bytes)) ??
+  excessFailure(excessOf(bytes)) ??
     Result.flatMap(textOf(bytes), (text) => Result.flatMap(parse(text), (value) => validate(decoder, value)))
 
 /** Like `decodeJson`, with a turn of the event loop for each step, so that a large body does not block other requests. */
@@ -172,7 +172,7 @@ const decodeInSteps = Effect.fnUntraced(function*(decoder: Decoder, bytes: Uint8
   const bounds = new JsonBounds()
   for (let at = 0; at < bytes.length; at += checkedPerTurnBytes) {
     yield* turn.next
-    const excess = excessive(bounds.push(bytes.subarray(at, at + checkedPerTurnBytes)))
+    const excess = excessFailure(bounds.push(bytes.subarray(at, at + checkedPerTurnBytes)))
     if (excess !== undefined) return yield* Effect.fromResult(excess)
   }
   yield* turn.next
@@ -183,7 +183,7 @@ const decodeInSteps = Effect.fnUntraced(function*(decoder: Decoder, bytes: Uint8
   return yield* Effect.fromResult(validate(decoder, value))
 })
 
-const excessive = (excess: string | undefined) =>
+const excessFailure = (excess: string | undefined) =>
   excess === undefined ? undefined : Result.fail(wrongBody(`The request body ${excess}`, "invalid_json"))
 
 const textOf = (bytes: Uint8Array): Result.Result<string, InvalidRequest> => {

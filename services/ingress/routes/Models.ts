@@ -22,7 +22,7 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
       respond("models", "openai", (record) =>
         Effect.gen(function*() {
           const key = yield* authenticate(keys, request.headers, "anthropic")
-          record.authenticated(key.id)
+          record.setKey(key.id)
           const { "*": encoded = "" } = yield* HttpRouter.params
           const id = PathTemplate.decodePath(encoded)
           const names = [...offered.current().models.keys()].filter((name) => allows(key, name))

@@ -29,7 +29,7 @@ import { CurrentRequest, type RequestRecord } from "../record/RequestRecord.ts"
 import { respondTo } from "./Respond.ts"
 
 /** A request that has been admitted. */
-export interface Accepted {
+export interface AdmittedRequest {
   readonly operation: Operation
   readonly headers: Headers.Headers
   /** The key's id. */
@@ -46,7 +46,7 @@ export interface Accepted {
 }
 
 type OperationHandler = (
-  accepted: Accepted,
+  accepted: AdmittedRequest,
   record: RequestRecord
 ) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError>
 
@@ -88,7 +88,7 @@ const routeOf = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, hand
         turns.inTurn(key.id, body.length, () => IncomingBody.decode(operation, headers, body)),
         (decoded) =>
           Effect.flatMapEager(findModel(operation, pathModel ?? decoded.model), ({ model, name }) => {
-            record.accepted(operation, name)
+            record.setModel(operation, name)
             return admission.admit(key, { operation, model: name, decoded, bytes: body.length }, serve(name, model))
           })
       )
@@ -108,7 +108,7 @@ const routeOf = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, hand
       authenticate(keys, headers, operation.dialect),
       (key) =>
         Effect.flatMapEager(checkHeaders(operation, headers), () => {
-          record.authenticated(key.id)
+          record.setKey(key.id)
           record.answerHeaders = admission.headers(key, operation.dialect)
           return readAndPerform(key)
         })

@@ -20,7 +20,7 @@ export const respondTo = <R>(
 ): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> => {
   record.operation = operation
   return Effect.catchEager(handler(record), (error) => {
-    record.failed(error._tag)
+    record.markFailed(error._tag)
     return Effect.succeed(ErrorEnvelope.toResponse(dialect, error, record.id))
   })
 }

@@ -92,7 +92,7 @@ const make = Effect.gen(function*() {
   }
 
   /** If several requests use one idempotency key, the task's record decides: one request creates it, the others find it. */
-  const create = Effect.fnUntraced(function*(accepted: Operations.Accepted) {
+  const create = Effect.fnUntraced(function*(accepted: Operations.AdmittedRequest) {
     const { body, headers, model, operation, pool, tenant, traceparent } = accepted
     const id = yield* idFor(operation, tenant, headers)
     const bodyHash = hash("sha256", body, "hex")
@@ -118,7 +118,7 @@ const make = Effect.gen(function*() {
   /** The task, if it belongs to the request's key. */
   const findOwn = Effect.fnUntraced(function*({ id, operation, record, request }: TaskRequest) {
     const key = yield* authenticate(keys, request.headers, operation.dialect)
-    record.authenticated(key.id)
+    record.setKey(key.id)
     const task = yield* find(operation, id)
     return task.tenant === key.id ? task : yield* new TaskNotFound()
   })

@@ -40,17 +40,17 @@ const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: Readon
   [new IngressError.KeyInactive({ reason: "expired" }), "API key", "expired"],
   [new IngressError.ModelNotAllowed({ model: "gpt-9" }), "gpt-9", "/v1/models"],
   [
-    new IngressError.LimitReached({ limit: "requests", most: 600, retryAfterMs: 100 }),
+    new IngressError.LimitReached({ limit: "requests", max: 600, retryAfterMs: 100 }),
     "600 requests per minute",
     "1 s"
   ],
-  [new IngressError.LimitReached({ limit: "concurrent", most: 6, retryAfterMs: 100 }), "6 requests at the same time"],
+  [new IngressError.LimitReached({ limit: "concurrent", max: 6, retryAfterMs: 100 }), "6 requests at the same time"],
   [new IngressError.BudgetSpent({ budgetUsd: 250, retryAfterMs: 100 }), "250 USD", "month"],
   [new IngressError.BodyTooLarge({ limitBytes: 1_024 }), "1024 bytes"],
   [new IngressError.MediaTypeUnsupported(), "Content-Type"],
-  [new IngressError.RouteNotFound({ method: "GET", path: "/v3", meant: undefined }), "GET /v3", "/docs"],
+  [new IngressError.RouteNotFound({ method: "GET", path: "/v3", suggestion: undefined }), "GET /v3", "/docs"],
   [
-    new IngressError.RouteNotFound({ method: "GET", path: "/models", meant: "/v1/models" }),
+    new IngressError.RouteNotFound({ method: "GET", path: "/models", suggestion: "/v1/models" }),
     "GET /models",
     "/v1/models"
   ],
@@ -58,7 +58,7 @@ const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: Readon
   [new IngressError.LinkRefused({ reason: "forged" }), "link", "signature"],
   [new IngressError.FileNotFound(), "file"],
   [
-    new IngressError.TokensOverLimit({ tokens: 8_000, fields: ["max_tokens", "n"], most: 3_000 }),
+    new IngressError.TokensOverLimit({ tokens: 8_000, fields: ["max_tokens", "n"], max: 3_000 }),
     "'max_tokens' and 'n'",
     "8000",
     "3000 tokens per minute"
