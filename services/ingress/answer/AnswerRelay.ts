@@ -44,19 +44,19 @@ export interface RelayOptions {
 }
 
 /** Submits a job and returns the response when its status is known. Interruption cancels the job. */
-export const relay = (options: RelayOptions): Effect.Effect<HttpServerResponse.HttpServerResponse, JobError> =>
+export const relay = (options: RelayOptions): Relayed =>
   Effect.callback<HttpServerResponse.HttpServerResponse, JobError>((resume) => {
     const answer = new RelayedAnswer(options, resume)
     return Effect.sync(() => answer.cancel())
   })
 
+type Relayed = Effect.Effect<HttpServerResponse.HttpServerResponse, JobError>
+
 type Pulled = Effect.Effect<readonly [Uint8Array, ...Array<Uint8Array>], JobError | Cause.Done<void>>
 
 class RelayedAnswer implements AnswerListener {
   readonly #options: RelayOptions
-  readonly #resume: (
-    result: Effect.Effect<HttpServerResponse.HttpServerResponse, JobError>
-  ) => void
+  readonly #resume: (result: Relayed) => void
   readonly #job: JobHandle
   #head: AnswerHead | undefined
   #chunks: Array<Uint8Array> = []
@@ -72,10 +72,7 @@ class RelayedAnswer implements AnswerListener {
   #unconfirmed = 0
   #waiting: ((pulled: Pulled) => void) | undefined
 
-  constructor(
-    options: RelayOptions,
-    resume: (result: Effect.Effect<HttpServerResponse.HttpServerResponse, JobError>) => void
-  ) {
+  constructor(options: RelayOptions, resume: (result: Relayed) => void) {
     this.#options = options
     this.#resume = resume
     options.record.markSubmitted()

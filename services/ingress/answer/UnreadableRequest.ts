@@ -11,17 +11,11 @@ import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import { RequestUnreadable } from "../errors/IngressError.ts"
 import { RequestRecord } from "../record/RequestRecord.ts"
 
-const reasonOf = (error: NodeJS.ErrnoException): RequestUnreadable["reason"] => {
-  switch (error.code) {
-    case "HPE_HEADER_OVERFLOW":
-      return "headers"
-    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
-      return "extensions"
-    case "ERR_HTTP_REQUEST_TIMEOUT":
-      return "timeout"
-    default:
-      return "syntax"
-  }
+/** By Node's error code; all others are errors of syntax. */
+const reasons: Readonly<Record<string, RequestUnreadable["reason"]>> = {
+  HPE_HEADER_OVERFLOW: "headers",
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: "extensions",
+  ERR_HTTP_REQUEST_TIMEOUT: "timeout"
 }
 
 const answerTo = (error: RequestUnreadable) => {
@@ -65,7 +59,7 @@ export const handle = <S extends Server>(server: S): S => {
     const answer = answers.get(socket)
     const isAnswering = answer !== undefined && answer.headersSent && !answer.writableFinished
     if (!socket.writable || error.code === "ECONNRESET" || isAnswering) return socket.destroy()
-    refuse(socket, new RequestUnreadable({ reason: reasonOf(error) }))
+    refuse(socket, new RequestUnreadable({ reason: reasons[error.code ?? ""] ?? "syntax" }))
   })
   return server
 }

@@ -27,118 +27,100 @@ const unreadable = {
   timeout: { status: 408, code: "request_timeout" }
 } as const
 
+/** Errors whose description is always the same. */
+const constant = {
+  KeyMissing: { status: 401, type: "authentication_error", code: "missing_api_key" },
+  KeyInvalid: { status: 401, type: "authentication_error", code: "invalid_api_key" },
+  ModelNotAllowed: { status: 403, type: "permission_error", code: "model_not_allowed", param: "model" },
+  BodyTooLarge: { status: 413, type: "invalid_request_error", code: "request_too_large" },
+  MediaTypeUnsupported: { status: 415, type: "invalid_request_error", code: "unsupported_media_type" },
+  RouteNotFound: { status: 404, type: "not_found_error", code: "route_not_found" },
+  FileNotFound: { status: 404, type: "not_found_error", code: "file_not_found" },
+  TaskNotFound: { status: 404, type: "not_found_error", code: "task_not_found" },
+  TaskNotCompleted: { status: 400, type: "invalid_request_error", code: "task_not_completed" },
+  IdempotencyKeyReused: {
+    status: 422,
+    type: "invalid_request_error",
+    code: "idempotency_key_reused",
+    param: "idempotency-key"
+  },
+  ModelNotFound: { status: 404, type: "not_found_error", code: "model_not_found", param: "model" },
+  ProviderTimeout: { status: 504, type: "timeout_error", code: "upstream_timeout" },
+  WorkerLost: { status: 502, type: "upstream_error", code: "worker_lost" },
+  // official clients retry a 502 by default
+  PoisonJob: { status: 502, type: "upstream_error", code: "poison_request", headers: { "x-should-retry": "false" } },
+  AnswerLost: { status: 502, type: "upstream_error", code: "answer_lost" },
+  Cancelled: { status: 500, type: "api_error", code: "internal_error" },
+  InternalError: { status: 500, type: "api_error", code: "internal_error" }
+} satisfies Record<string, Description>
+
+const rateLimited = (code: string, retryAfterMs: number): Description => ({
+  status: 429,
+  type: "rate_limit_error",
+  code,
+  retryAfterMs
+})
+
 const describe = (error: RequestError): Description => {
   switch (error._tag) {
-    case "KeyMissing":
-      return { status: 401, type: "authentication_error", code: "missing_api_key" }
-    case "KeyInvalid":
-      return { status: 401, type: "authentication_error", code: "invalid_api_key" }
     case "KeyInactive":
       return { status: 403, type: "permission_error", code: `${error.reason}_api_key` }
-    case "ModelNotAllowed":
-      return { status: 403, type: "permission_error", code: "model_not_allowed", param: "model" }
     case "LimitReached":
-      return { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded", retryAfterMs: error.retryAfterMs }
+      return rateLimited("rate_limit_exceeded", error.retryAfterMs)
     case "TokensOverLimit":
       return { status: 400, type: "invalid_request_error", code: "token_limit_exceeded", param: error.fields[0] }
     case "BudgetSpent":
-      return { status: 429, type: "rate_limit_error", code: "insufficient_quota", retryAfterMs: error.retryAfterMs }
+      return rateLimited("insufficient_quota", error.retryAfterMs)
     case "InvalidRequest":
       return { status: 400, type: "invalid_request_error", code: error.code, param: error.param }
-    case "BodyTooLarge":
-      return { status: 413, type: "invalid_request_error", code: "request_too_large" }
-    case "MediaTypeUnsupported":
-      return { status: 415, type: "invalid_request_error", code: "unsupported_media_type" }
-    case "RouteNotFound":
-      return { status: 404, type: "not_found_error", code: "route_not_found" }
     case "LinkRefused": {
       const code = error.reason === "expired" ? "link_expired" : "invalid_signature"
       return { status: 403, type: "permission_error", code }
     }
-    case "FileNotFound":
-      return { status: 404, type: "not_found_error", code: "file_not_found" }
-    case "TaskNotFound":
-      return { status: 404, type: "not_found_error", code: "task_not_found" }
-    case "TaskNotCompleted":
-      return { status: 400, type: "invalid_request_error", code: "task_not_completed" }
-    case "IdempotencyKeyReused":
-      return { status: 422, type: "invalid_request_error", code: "idempotency_key_reused", param: "idempotency-key" }
     case "RangeNotSatisfiable": {
       const headers = { "content-range": `bytes */${error.size}` }
       return { status: 416, type: "invalid_request_error", code: "range_not_satisfiable", param: "range", headers }
     }
     case "RequestUnreadable":
       return { type: "invalid_request_error", ...unreadable[error.reason] }
-    case "ModelNotFound":
-      return { status: 404, type: "not_found_error", code: "model_not_found", param: "model" }
     case "ReferenceNotFound":
       return { status: 404, type: "not_found_error", code: "not_found", param: error.param }
-    case "ProviderRejected":
-      return {
-        status: error.status,
-        type: error.type ?? typeOf(error.status),
-        code: error.code,
-        param: error.param
-      }
-    case "ProviderRateLimited": {
-      const retryAfterMs = error.retryAfterMs ?? defaultRetryMs
-      return { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded", retryAfterMs }
+    case "ProviderRejected": {
+      const { code, param, status } = error
+      return { status, type: error.type ?? typeOf(status), code, param }
     }
+    case "ProviderRateLimited":
+      return rateLimited("rate_limit_exceeded", error.retryAfterMs ?? defaultRetryMs)
     case "ProviderFailed": {
       const retryAfterMs = error.retryAfterMs ?? undefined
       return { status: 502, type: "upstream_error", code: "upstream_error", retryAfterMs }
     }
-    case "ProviderTimeout":
-      return { status: 504, type: "timeout_error", code: "upstream_timeout" }
     case "QueueFull":
-      return { status: 429, type: "rate_limit_error", code: "queue_full", retryAfterMs: error.retryAfterMs }
+      return rateLimited("queue_full", error.retryAfterMs)
     case "QueueTimeout":
       return { status: 503, type: "overloaded_error", code: "queue_timeout", retryAfterMs: error.retryAfterMs }
     case "Unavailable":
       return { status: 503, type: "overloaded_error", code: "unavailable", retryAfterMs: error.retryAfterMs }
-    case "WorkerLost":
-      return { status: 502, type: "upstream_error", code: "worker_lost" }
-    case "PoisonJob":
-      // official clients retry a 502 by default
-      return { status: 502, type: "upstream_error", code: "poison_request", headers: { "x-should-retry": "false" } }
-    case "AnswerLost":
-      return { status: 502, type: "upstream_error", code: "answer_lost" }
-    case "Cancelled":
-    case "InternalError":
-      return { status: 500, type: "api_error", code: "internal_error" }
+    default:
+      return constant[error._tag]
   }
 }
 
-const typeOf = (status: number): string => {
-  switch (status) {
-    case 404:
-      return "not_found_error"
-    case 429:
-      return "rate_limit_error"
-    default:
-      return "invalid_request_error"
-  }
-}
+const typeOf = (status: number): string =>
+  status === 404 ? "not_found_error" : status === 429 ? "rate_limit_error" : "invalid_request_error"
 
 /** Google's names for statuses. */
-const geminiStatus = (status: number): string => {
-  switch (status) {
-    case 401:
-      return "UNAUTHENTICATED"
-    case 403:
-      return "PERMISSION_DENIED"
-    case 404:
-      return "NOT_FOUND"
-    case 429:
-      return "RESOURCE_EXHAUSTED"
-    case 503:
-      return "UNAVAILABLE"
-    case 504:
-      return "DEADLINE_EXCEEDED"
-    default:
-      return status < 500 ? "INVALID_ARGUMENT" : "INTERNAL"
-  }
+const geminiStatuses: Readonly<Record<number, string>> = {
+  401: "UNAUTHENTICATED",
+  403: "PERMISSION_DENIED",
+  404: "NOT_FOUND",
+  429: "RESOURCE_EXHAUSTED",
+  503: "UNAVAILABLE",
+  504: "DEADLINE_EXCEEDED"
 }
+
+const geminiStatus = (status: number): string =>
+  geminiStatuses[status] ?? (status < 500 ? "INVALID_ARGUMENT" : "INTERNAL")
 
 const envelope = (dialect: Dialect, error: RequestError, description: Description, requestId: string): object => {
   const { code, param = null, status, type } = description

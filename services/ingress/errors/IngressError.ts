@@ -149,21 +149,17 @@ export class RequestUnreadable extends Schema.TaggedError<RequestUnreadable>()("
   detail: Schema.optionalKey(Schema.String)
 }) {
   override get message() {
-    if (this.detail !== undefined) return this.detail
-    switch (this.reason) {
-      case "syntax":
-        return "The request is incomplete or not valid HTTP"
-      case "expectation":
-        return "The Expect header must be '100-continue'"
-      case "headers":
-        return "The request headers are too large"
-      case "extensions":
-        return "The chunk extensions of the request are too large"
-      case "timeout":
-        return "The request did not arrive in time"
-    }
+    return this.detail ?? unreadable[this.reason]
   }
 }
+
+const unreadable = {
+  syntax: "The request is incomplete or not valid HTTP",
+  expectation: "The Expect header must be '100-continue'",
+  headers: "The request headers are too large",
+  extensions: "The chunk extensions of the request are too large",
+  timeout: "The request did not arrive in time"
+} as const
 
 export type RequestError =
   | JobError

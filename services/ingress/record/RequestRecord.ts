@@ -70,7 +70,7 @@ export class RequestRecord {
     return this.#error
   }
 
-  /** From here to `ended` it counts as in progress. */
+  /** From here to `end` it counts as in progress. */
   begin(): void {
     this.#inProgress.count++
   }

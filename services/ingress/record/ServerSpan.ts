@@ -1,4 +1,4 @@
-/** Spans of requests by OpenTelemetry's conventions for HTTP servers. They contain the route, never the path. */
+/** Spans of requests, by OpenTelemetry's conventions for HTTP servers. They contain the route instead of the path. */
 import { Clock, Context, Effect, Option, Tracer } from "effect"
 import type { Headers, HttpServerRequest } from "effect/http"
 import * as Attributes from "../../../shared/telemetry/Attributes.ts"

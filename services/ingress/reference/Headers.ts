@@ -8,19 +8,22 @@ const count = { type: "integer", minimum: 0 }
 
 const header = (description: string, schema: object, example: unknown) => ({ description, schema, example })
 
+const limit = (kind: string) => header(`The key's limit of ${kind} per minute, if any.`, count, 600)
+const remaining = (kind: string) => header(`The ${kind} remaining.`, count, 599)
+const resetIn = header("Time until the limit is fully available again.", text, "350ms")
+const dateTime = { type: "string", format: "date-time" }
+const resetAt = header("When the limit is fully available again.", dateTime, "2026-11-21T12:00:00Z")
+
 const limits = Object.fromEntries(["requests", "tokens"].flatMap((kind) => [
-  [`x-ratelimit-limit-${kind}`, header(`The key's limit of ${kind} per minute, if any.`, count, 600)],
-  [`x-ratelimit-remaining-${kind}`, header(`The ${kind} remaining.`, count, 599)],
-  [`x-ratelimit-reset-${kind}`, header("Time until the limit is fully available again.", text, "350ms")]
+  [`x-ratelimit-limit-${kind}`, limit(kind)],
+  [`x-ratelimit-remaining-${kind}`, remaining(kind)],
+  [`x-ratelimit-reset-${kind}`, resetIn]
 ]))
 
 const anthropicLimits = Object.fromEntries(["requests", "tokens"].flatMap((kind) => [
-  [`anthropic-ratelimit-${kind}-limit`, header(`The key's limit of ${kind} per minute, if any.`, count, 600)],
-  [`anthropic-ratelimit-${kind}-remaining`, header(`The ${kind} remaining.`, count, 599)],
-  [
-    `anthropic-ratelimit-${kind}-reset`,
-    header("When the limit is fully available again.", { type: "string", format: "date-time" }, "2026-11-21T12:00:00Z")
-  ]
+  [`anthropic-ratelimit-${kind}-limit`, limit(kind)],
+  [`anthropic-ratelimit-${kind}-remaining`, remaining(kind)],
+  [`anthropic-ratelimit-${kind}-reset`, resetAt]
 ]))
 
 const common = {
@@ -59,15 +62,7 @@ const file = {
 const location = { location: header("The URL of the task.", text, "/v1/video/generations/task_10p1BSzrov2PD") }
 
 /** Every response header, by name. */
-export const components = {
-  ...common,
-  ...limits,
-  ...anthropicLimits,
-  ...answered,
-  ...retry,
-  ...file,
-  ...location
-}
+export const components = { ...common, ...limits, ...anthropicLimits, ...answered, ...retry, ...file, ...location }
 
 const refs = (names: ReadonlyArray<string>) =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))

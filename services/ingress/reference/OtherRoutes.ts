@@ -30,20 +30,8 @@ const required = (name: string, place: "path" | "query", description: string): P
   schema: { type: "string" }
 })
 
-const models = {
-  method: "get",
-  tag: "Catalogue",
-  key: "anthropic",
-  dialect: "openai"
-} as const
-
-const service = {
-  method: "get",
-  tag: "Service",
-  key: undefined,
-  dialect: "openai",
-  errors: []
-} as const
+const models = { method: "get", tag: "Catalogue", key: "anthropic", dialect: "openai" } as const
+const service = { method: "get", tag: "Service", key: undefined, dialect: "openai", errors: [] } as const
 
 export const routes: ReadonlyArray<Route> = [
   {

@@ -39,11 +39,6 @@ const scalar = {
   showOperationId: true
 } as const
 
-interface Page {
-  readonly zipped: Uint8Array
-  readonly headers: Readonly<Record<string, string>>
-}
-
 const sourceOf = (text: string): string => `'sha256-${hash("sha256", text, "base64")}'`
 
 /** Allows only the scripts in the page. Scalar also needs inline styles. */
@@ -78,35 +73,32 @@ const html = Effect.promise(async () => {
 const make = Effect.gen(function*() {
   const text = yield* html
   const zipped = yield* Effect.promise(() => promisify(gzip)(text))
-  const page: Page = {
-    zipped,
-    headers: {
-      etag: `"${hash("sha256", zipped, "base64url")}"`,
-      // the page changes with the gateway's version, so browsers revalidate it
-      "cache-control": "no-cache",
-      vary: "accept-encoding",
-      "content-security-policy": policyOf(text),
-      "x-content-type-options": "nosniff",
-      "referrer-policy": "no-referrer"
-    }
+  const headers = {
+    etag: `"${hash("sha256", zipped, "base64url")}"`,
+    // the page changes with the gateway's version, so browsers revalidate it
+    "cache-control": "no-cache",
+    vary: "accept-encoding",
+    "content-security-policy": policyOf(text),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer"
   }
-  return page
-})
-
-const answer = Effect.fnUntraced(function*({ headers: asked }: HttpServerRequest.HttpServerRequest, page: Page) {
-  const { headers, zipped } = page
-  if (asked["if-none-match"] === headers["etag"]) return HttpServerResponse.empty({ status: 304, headers })
-  const takesZipped = /\bgzip\b/.test(asked["accept-encoding"] ?? "")
-  return HttpServerResponse.uint8Array(
-    takesZipped ? zipped : yield* Effect.promise(() => promisify(gunzip)(zipped)),
-    {
-      contentType: "text/html; charset=utf-8",
-      headers: takesZipped ? { ...headers, "content-encoding": "gzip" } : headers
-    }
-  )
+  return { zipped, headers }
 })
 
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const page = yield* Effect.cached(make)
-  yield* router.add("GET", "/docs", (request) => Effect.flatMap(page, (page) => answer(request, page)))
+  const serve = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
+    const { headers, zipped } = yield* page
+    if (request.headers["if-none-match"] === headers.etag) {
+      return HttpServerResponse.empty({ status: 304, headers })
+    }
+    const contentType = "text/html; charset=utf-8"
+    if (/\bgzip\b/.test(request.headers["accept-encoding"] ?? "")) {
+      const zippedHeaders = { ...headers, "content-encoding": "gzip" }
+      return HttpServerResponse.uint8Array(zipped, { contentType, headers: zippedHeaders })
+    }
+    const unzipped = yield* Effect.promise(() => promisify(gunzip)(zipped))
+    return HttpServerResponse.uint8Array(unzipped, { contentType, headers })
+  })
+  yield* router.add("GET", "/docs", serve)
 }))

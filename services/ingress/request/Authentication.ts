@@ -30,14 +30,7 @@ export const authenticate = (
   const secret = secretIn(headers, dialect)
   if (secret === undefined) return Effect.fail(new KeyMissing())
   return Effect.mapError(keys.authenticate(secret), ({ reason }) => {
-    switch (reason) {
-      case "unknown":
-        return new KeyInvalid()
-      case "unverifiable":
-        return new Unavailable({ retryAfterMs: 1_000 })
-      case "disabled":
-      case "expired":
-        return new KeyInactive({ reason })
-    }
+    if (reason === "unknown") return new KeyInvalid()
+    return reason === "unverifiable" ? new Unavailable({ retryAfterMs: 1_000 }) : new KeyInactive({ reason })
   })
 }

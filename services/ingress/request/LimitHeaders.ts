@@ -3,10 +3,10 @@ import { DateTime } from "effect"
 import type { Dialect } from "../../../shared/contract/Operation.ts"
 import type { LimitState } from "../../../shared/limits/Share.ts"
 
-type Kind = "requests" | "tokens"
+const kinds = ["requests", "tokens"] as const
 
 /** The header names, built once because every answer has them. */
-const names = (["requests", "tokens"] as const).map((kind: Kind) => ({
+const names = kinds.map((kind) => ({
   kind,
   limit: `x-ratelimit-limit-${kind}`,
   remaining: `x-ratelimit-remaining-${kind}`,
@@ -19,7 +19,7 @@ const names = (["requests", "tokens"] as const).map((kind: Kind) => ({
 }))
 
 /** `undefined` for a limit that the key does not have. */
-type LimitStates = Readonly<Record<Kind, (LimitState & { readonly limit: number }) | undefined>>
+type LimitStates = Readonly<Record<typeof kinds[number], (LimitState & { readonly limit: number }) | undefined>>
 
 /** In OpenAI's format: `6m0s`, `12s`, `350ms`. */
 const duration = (ms: number): string => {
@@ -41,9 +41,8 @@ export const limitHeaders = (states: LimitStates, dialect: Dialect, now: number)
     if (dialect !== "anthropic") continue
     headers[name.anthropic.limit] = String(limit)
     headers[name.anthropic.remaining] = String(remaining)
-    headers[name.anthropic.reset] = DateTime.formatIso(
-      DateTime.makeUnsafe(Math.ceil((now + resetMs) / 1_000) * 1_000)
-    )
+    const resetAt = DateTime.makeUnsafe(Math.ceil((now + resetMs) / 1_000) * 1_000)
+    headers[name.anthropic.reset] = DateTime.formatIso(resetAt)
   }
   return headers
 }

@@ -49,8 +49,6 @@ const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1_00
 
 const isRunning = ({ status }: VideoTask.VideoTask): boolean => !VideoTask.hasEnded(status)
 
-const contentPath = (operation: Operation, id: string): string => `${operation.paths[0]}/${id}/content`
-
 /** When the task and its result expire, in epoch milliseconds. */
 const expiryOf = (task: VideoTask.VideoTask): number => (task.ended ?? task.updated) + VideoTask.keptForMs
 
@@ -135,7 +133,7 @@ const make = Effect.gen(function*() {
       ...(task.ended === null ? {} : { completed_at: seconds(task.ended) }),
       expires_at: seconds(expires),
       ...(task.result === null ? {} : {
-        url: yield* urls.sign(task.id, expires - now, contentPath(operation, task.id)),
+        url: yield* urls.sign(task.id, expires - now, `${operation.paths[0]}/${task.id}/content`),
         format: task.result.format
       }),
       metadata: task.result?.metadata ?? null,
@@ -167,9 +165,8 @@ const make = Effect.gen(function*() {
     const signature = query.get("signature")
     if (signature === null) return yield* findOwn(asked)
     const verdict = yield* urls.verify(asked.id, query.get("expires") ?? "", signature)
-    return verdict === "valid"
-      ? yield* find(asked.operation, asked.id)
-      : yield* new LinkRefused({ reason: verdict })
+    if (verdict !== "valid") return yield* new LinkRefused({ reason: verdict })
+    return yield* find(asked.operation, asked.id)
   })
 
   const content = Effect.fnUntraced(function*(asked: TaskRequest) {
