@@ -168,7 +168,7 @@ describe("the schemas of the OpenAPI document", () => {
     const versions = parameters.filter((one): one is Parameter => "name" in one && one.name.endsWith("-version"))
     assert.deepStrictEqual(versions.map(({ name }) => name), ["vendor-version", "anthropic-version"])
     for (const { description, schema } of versions) {
-      assert.match(description, /Required, unless (vendor|anthropic)-version is sent/)
+      assert.match(description, /Required unless (vendor|anthropic)-version is sent/)
       assert.deepInclude(schema, { pattern: versionPattern.source })
     }
   })
