@@ -62,11 +62,6 @@ const rooms: Readonly<Record<string, Room>> = {
   "shared/painter": { rooms: [], packages: natsClient, why: "the painter paints: it imports nothing of the gateway" },
   "shared/process": { rooms: ["shared"], packages: natsClient, why: "processes are put together from shared" },
   ...providers,
-  "shared/provider/routing": {
-    rooms: [...(providers["shared/provider/routing"]?.rooms ?? []), "shared/limits"],
-    packages: natsClient,
-    why: "routing is above the other rooms of shared/provider, and takes the types of limits; it knows no bus"
-  },
   "services": anyService,
   "services/ingress": service(
     [

@@ -3,7 +3,7 @@
  * wait has its own span.
  */
 import { Cause, Clock, Effect, Exit, Metric, Option } from "effect"
-import { limitWindowMs } from "../../contract/Limit.ts"
+import { type Limit, limitWindowMs, type Taken } from "../../contract/Limit.ts"
 import type { Operation } from "../../contract/Operation.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as Attributes from "../../telemetry/Attributes.ts"
@@ -12,8 +12,6 @@ import * as Span from "../../telemetry/Span.ts"
 import * as Pace from "./Pace.ts"
 import { Passed } from "./Passed.ts"
 import type { Candidate } from "./Route.ts"
-import type { Limit } from "../../limits/Limits.ts"
-import type { Taken } from "../../limits/Share.ts"
 import { SharedLimits } from "./SharedLimits.ts"
 import * as TokenEstimate from "../call/TokenEstimate.ts"
 
