@@ -1,29 +1,37 @@
-/** Kinds of fields that many requests have. */
+/** Fields that several requests and answers share. */
 import { Schema } from "effect"
 
-/** May be left out. Clients send `null` for what they leave out, so that is taken too. */
+/** An optional field. Some clients send `null` instead of leaving it out. */
 export const optional = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
-/** A finite number, both ends included. */
+/** A finite number; both bounds are included. */
 export const between = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
 
-/** A whole number, both ends included. */
+/** An integer; both bounds are included. */
 export const integer = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
-/** A whole number. */
+/** An integer. */
 export const atLeast = (minimum: number) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(minimum))
 
-/** An object whose inside is the provider's business. */
+/** An object that only the provider interprets. */
 export const JsonObject = Schema.Record(Schema.String, Schema.Unknown)
 
-/** For JSON Schema: the field is there and not `null`. */
+/** In JSON Schema: the field is present and not `null`. */
 export const given = (name: string) => ({ required: [name], properties: { [name]: { not: { type: "null" } } } })
 
-/** For JSON Schema: the field is needed in objects of which the condition holds. */
+/** In JSON Schema: the field is required if the condition holds. */
 // oxlint-disable-next-line unicorn/no-thenable -- `then` is a keyword of JSON Schema
 export const neededIf = (condition: object, name: string) => ({ if: condition, then: given(name) })
 
-/** Names the model that is to serve the request. */
 export const ModelName = Schema.NonEmptyString.annotateKey({
-  description: "A model of the gateway: `GET /v1/models` lists them."
+  description: "Model to use, as listed by `GET /v1/models`."
 })
+
+export const endUserDescription = "End-user identifier supplied by the client."
+export const EndUser = optional(Schema.String).annotateKey({ description: endUserDescription })
+
+export const Stream = optional(Schema.Boolean).annotateKey({
+  description: "Send the answer as server-sent events while it is generated. Default false."
+})
+
+export const EpochSeconds = Schema.Int.annotateKey({ description: "Unix time in seconds." })

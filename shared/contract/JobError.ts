@@ -1,23 +1,23 @@
 /**
- * Everything that can go wrong with a request, as the closed union that crosses the bus.
+ * Every error of a request, as the closed union that crosses the bus.
  *
- * The cause of an error stays in the process where it happened; what travels is what the client may know. Messages hold
- * no payloads, keys or addresses. Statuses and envelopes are the ingress's business.
+ * An error holds only what the client may know: no payloads, keys or addresses. The cause stays in the process where it
+ * happened. Ingress chooses the HTTP status and the error's shape.
  */
 import { Predicate, Schema } from "effect"
 
-/** What a client may do that was turned away for a while. */
+/** Advice for a client whose request was rejected for now. */
 export const tryAgain = (afterMs: number): string => `try again in ${Math.max(1, Math.ceil(afterMs / 1_000))} s`
 
-/** The request itself is wrong. `param` is the path of the field, as in `messages[0].content`. */
+/** The request is invalid. `param` is the path of the field, as in `messages[0].content`. */
 export class InvalidRequest extends Schema.TaggedError<InvalidRequest>()("InvalidRequest", {
   message: Schema.String,
   param: Schema.NullOr(Schema.String),
   code: Schema.String
 }) {
-  /** What is wrong with a field, as in `must be a number`. */
-  static readonly at = (param: string, what: string, code = "invalid_value") =>
-    new InvalidRequest({ message: `${param}: ${what}`, param, code })
+  /** `problem` follows the path, as in `must be a number`. */
+  static readonly at = (param: string, problem: string, code = "invalid_value") =>
+    new InvalidRequest({ message: `${param}: ${problem}`, param, code })
 }
 
 /** No model of that name serves this operation. */
@@ -25,23 +25,21 @@ export class ModelNotFound extends Schema.TaggedError<ModelNotFound>()("ModelNot
   model: Schema.String
 }) {
   override get message() {
-    // clients can write anything there
-    return `The model '${
-      this.model.slice(0, 200)
-    }' does not exist or does not serve this operation: GET /v1/models lists the models`
+    const name = this.model.slice(0, 200)
+    return `The model '${name}' does not exist or does not serve this operation: GET /v1/models lists the models`
   }
 }
 
-/** The request names something that is not there, not any more, or not this client's. `param` is the field that names it. */
+/** The request names something unknown, expired or owned by another key. `param` is the field that names it. */
 export class ReferenceNotFound extends Schema.TaggedError<ReferenceNotFound>()("ReferenceNotFound", {
   param: Schema.String
 }) {
   override get message() {
-    return `${this.param}: there is nothing of that id, not any more, or it is another API key's`
+    return `${this.param}: not found, expired, or owned by another API key`
   }
 }
 
-/** A provider's answer of 4xx about the request, passed on with its own status and message. */
+/** The provider rejected the request with a 4xx status; the client gets the provider's status and message. */
 export class ProviderRejected extends Schema.TaggedError<ProviderRejected>()("ProviderRejected", {
   provider: Schema.String,
   status: Schema.Int,
@@ -52,8 +50,8 @@ export class ProviderRejected extends Schema.TaggedError<ProviderRejected>()("Pr
 }) {}
 
 /**
- * The provider turned the request away for its limits, or the gateway did, which was told of them. `retryAfterMs` is when to
- * come back, where that is known.
+ * The provider rate-limited the request, or the gateway rejected it because it knows the provider's limits. `retryAfterMs` is
+ * `null` if the time to wait is unknown.
  */
 export class ProviderRateLimited extends Schema.TaggedError<ProviderRateLimited>()("ProviderRateLimited", {
   provider: Schema.String,
@@ -65,13 +63,17 @@ export class ProviderRateLimited extends Schema.TaggedError<ProviderRateLimited>
   }
 }
 
-const operatorsDuty = "whoever runs the gateway has to mend that"
+const forTheOperator = "the operator of the gateway must fix this"
 
 /**
- * The provider failed. `credentials`: it does not serve the gateway's account. `credit`: nor while that is without credit.
- * `unreachable`: nothing was sent to it. `cut`: it broke off before its answer was whole. `unconfirmed`: it may have begun
- * costly work that it never confirmed. `result`: it has done the work, but the result cannot be fetched from where it
- * says. `resting`: it has failed too often just now to be called at all.
+ * The provider failed:
+ *
+ * * `unreachable`: nothing was sent to it.
+ * * `credentials`, `credit`: it rejected the gateway's account, or the account has no credit left.
+ * * `cut`: the connection closed before the answer was complete.
+ * * `unconfirmed`: it may have started paid work that it never confirmed.
+ * * `result`: it finished the work, but the result cannot be fetched.
+ * * `resting`: its circuit is open after too many failures.
  */
 export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("ProviderFailed", {
   provider: Schema.String,
@@ -89,10 +91,9 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
   ]),
   status: Schema.NullOr(Schema.Int),
   retryAfterMs: Schema.NullOr(Schema.Finite),
-  /** What is wrong with an answer that is `malformed`, where there is more to say. */
+  /** What is wrong with a `malformed` answer. */
   detail: Schema.optionalKey(Schema.String)
 }) {
-  /** Its answer makes no sense. */
   static readonly malformed = (provider: string, detail?: string) =>
     new ProviderFailed({
       provider,
@@ -109,40 +110,41 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
       case "status":
         return `The provider '${this.provider}' failed with status ${this.status}`
       case "credentials":
-        return `The provider '${this.provider}' refused the gateway's credentials: ${operatorsDuty}`
+        return `The provider '${this.provider}' refused the gateway's credentials: ${forTheOperator}`
       case "credit":
-        return `The gateway's account at the provider '${this.provider}' has no credit left: ${operatorsDuty}`
+        return `The gateway's account at the provider '${this.provider}' has no credit left: ${forTheOperator}`
       case "cut":
-        return `The provider '${this.provider}' broke off its answer: send the request again`
+        return `The provider '${this.provider}' closed the connection before its answer was complete: send the request again`
       case "malformed":
-        return `The provider '${this.provider}' sent an answer that cannot be understood` +
+        return `The provider '${this.provider}' sent a malformed answer` +
           (this.detail === undefined ? "" : `: ${this.detail}`)
       case "error":
-        return `The provider '${this.provider}' reported an error in the middle of its answer`
+        return `The provider '${this.provider}' reported an error after its answer had started`
       case "unconfirmed":
-        return `The provider '${this.provider}' may have begun the work without confirming it; it was not asked again`
+        return `The provider '${this.provider}' may have started the work without confirming it; ` +
+          "the gateway did not retry, to avoid paying twice"
       case "result":
         return `The result of the provider '${this.provider}' could not be fetched`
       case "resting":
-        return `The provider '${this.provider}' has failed too often just now and is given a rest: try again later`
+        return `The provider '${this.provider}' has failed too often recently: its circuit is open; try again later`
     }
   }
 }
 
-/** The provider did not answer in time: no first byte, or silence in the middle, or more than the whole time allowed. */
+/** The provider exceeded a deadline: to connect, to the first byte, between two pieces of its answer, or in total. */
 export class ProviderTimeout extends Schema.TaggedError<ProviderTimeout>()("ProviderTimeout", {
   provider: Schema.String,
   phase: Schema.Literals(["connect", "first byte", "idle", "total"])
 }) {
   override get message() {
-    return `The provider '${this.provider}' ${late[this.phase]}`
+    return `The provider '${this.provider}' ${timeouts[this.phase]}`
   }
 }
 
-const late = {
-  "connect": "could not be connected to in time",
-  "first byte": "did not begin to answer in time",
-  "idle": "fell silent in the middle of its answer",
+const timeouts = {
+  "connect": "did not accept a connection in time",
+  "first byte": "did not start its answer in time",
+  "idle": "stopped sending in the middle of its answer",
   "total": "did not finish its answer in time"
 } as const
 
@@ -160,53 +162,53 @@ export class QueueTimeout extends Schema.TaggedError<QueueTimeout>()("QueueTimeo
   retryAfterMs: Schema.Finite
 }) {
   override get message() {
-    return `No worker was free to take the request in time: ${tryAgain(this.retryAfterMs)}`
+    return `No worker was free in time: ${tryAgain(this.retryAfterMs)}`
   }
 }
 
-/** The worker died or hung after it had begun, where the work may not be done a second time. */
+/** The worker died or hung after it had started a job that must not be repeated. */
 export class WorkerLost extends Schema.TaggedError<WorkerLost>()("WorkerLost", {}) {
   override get message() {
-    return "The worker of this request was lost while it ran. The request was not begun anew, which might be paid for twice: "
-      + "send it again if it may"
+    return "The worker that ran this request was lost. The gateway did not retry, to avoid paying twice: "
+      + "send the request again if that is acceptable"
   }
 }
 
-/** Several workers died or hung over the same job, one after the other: it is most likely the cause, and is over for good. */
+/** Several workers in a row died or hung on the same job, which is most likely the cause. It is not dispatched again. */
 export class PoisonJob extends Schema.TaggedError<PoisonJob>()("PoisonJob", {}) {
   override get message() {
-    return "Two workers were lost one after the other while they worked on this request, so it was not given to a third. "
-      + "Do not send it again: the operator of the gateway can find it in the log by the id in the header x-request-id"
+    return "Two workers in a row were lost while they ran this request. Do not send it again: "
+      + "the operator of the gateway can find the cause in the log by the id in the header x-request-id"
   }
 }
 
 /** Frames of the answer were lost between worker and ingress. */
 export class AnswerLost extends Schema.TaggedError<AnswerLost>()("AnswerLost", {}) {
   override get message() {
-    return "A part of the answer was lost on its way: send the request again"
+    return "Part of the answer was lost: send the request again"
   }
 }
 
-/** The job was abandoned because nobody waits for it any more. Never shown to a client. */
+/** The client no longer waits for the job. Never shown to a client. */
 export class Cancelled extends Schema.TaggedError<Cancelled>()("Cancelled", {}) {
   override get message() {
     return "The request was cancelled"
   }
 }
 
-/** The gateway cannot do its work just now, because NATS is away or the service is shutting down. */
+/** NATS is unreachable, or the service is shutting down. */
 export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", {
   retryAfterMs: Schema.Finite
 }) {
   override get message() {
-    return `The gateway is not available just now: ${tryAgain(this.retryAfterMs)}`
+    return `The gateway is temporarily unavailable: ${tryAgain(this.retryAfterMs)}`
   }
 }
 
-/** A mistake of ours. */
+/** A bug in the gateway. */
 export class InternalError extends Schema.TaggedError<InternalError>()("InternalError", {}) {
   override get message() {
-    return "The gateway failed on this request: whoever runs it finds out why by the id in the header x-request-id"
+    return "The gateway failed on this request: its operator can find the cause by the id in the header x-request-id"
   }
 }
 
@@ -229,20 +231,20 @@ export const JobError = Schema.Union([
 ])
 export type JobError = typeof JobError.Type
 
-/** Whether another attempt, at the same provider or another, may succeed where this one did not. */
+/** Whether another attempt, at the same or another provider, may succeed. */
 export const isTransient = (error: JobError): boolean =>
   Predicate.isTagged(error, "ProviderRateLimited") ||
   Predicate.isTagged(error, "ProviderTimeout") ||
   (Predicate.isTagged(error, "ProviderFailed") && !finalReasons.includes(error.reason))
 
-/** What will be no better at another attempt, or must not be paid for twice. */
+/** Another attempt would fail as well, or could be paid for twice. */
 const finalReasons: ReadonlyArray<ProviderFailed["reason"]> = ["credentials", "credit", "unconfirmed", "result"]
 
-/** Whether it is the provider's own failure, which another provider need not share. */
+/** Whether the provider is the cause, so that another provider may succeed. */
 export const isProviders = (error: JobError): boolean =>
   isTransient(error) || Predicate.isTagged(error, "ProviderFailed")
 
-/** Whether the provider surely did nothing of what it was asked for, so that asking again costs nothing twice. */
+/** Whether the provider has certainly done no work, so that a retry cannot be paid for twice. */
 export const isUnsent = (error: JobError): boolean =>
   Predicate.isTagged(error, "ProviderRateLimited") ||
   (Predicate.isTagged(error, "ProviderTimeout") && error.phase === "connect") ||

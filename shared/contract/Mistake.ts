@@ -1,45 +1,45 @@
 /**
- * Says in plain words what is wrong with a value that its schema does not accept: where, and what belongs there. The one
- * voice of requests, the catalogue, the environment and the command line.
+ * Error texts for values that their schema rejects: the path and what the schema expects there. Used for requests, the
+ * catalogue, the environment and the command line.
  *
- * Never what was sent, so that nothing of a prompt or a secret comes into a message.
+ * A text never contains the value itself, which may hold a prompt or a secret.
  */
 import { Predicate, SchemaAST, type SchemaIssue } from "effect"
 import { isNamed, listed, membersOf, textAt, wanted } from "./Wanted.ts"
 
 export interface Mistake {
   /** Empty for the value itself. */
-  readonly path: ReadonlyArray<PropertyKey>
-  /** What is said of it, as in `must be a string`. */
+  readonly path: Path
+  /** As in `must be a string`. */
   readonly message: string
 }
 
-/** All that is wrong with a value; no more than the first mistake where its decoder stops there. */
+/** All errors of a value, or only the first if its decoder stops there. */
 export const all = (issue: SchemaIssue.Issue, value: unknown): ReadonlyArray<Mistake> => mistakesIn(issue, [], value)
 
-/** The first of them. */
 export const first = (issue: SchemaIssue.Issue, value: unknown): Mistake =>
-  all(issue, value)[0] ?? { path: [], message: "is not valid" }
+  all(issue, value)[0] ?? { path: [], message: invalid }
 
 /** `messages[0].content`; empty for the value itself. */
-export const place = (path: ReadonlyArray<PropertyKey>): string =>
+export const place = (path: Path): string =>
   path.reduce<string>((text, key) => {
     if (typeof key === "number") return `${text}[${key}]`
     return text === "" ? String(key) : `${text}.${String(key)}`
   }, "")
 
-/** A mistake as a line of text, given what the value as a whole is called. */
+/** An error as a line of text; `whole` names the value itself. */
 export const line = ({ message, path }: Mistake, whole: string): string =>
   path.length === 0 ? `${whole} ${message}` : `${place(path)}: ${message}`
 
 const required = "is required"
+const invalid = "is not valid"
 
 type Path = ReadonlyArray<PropertyKey>
 
 const mistakesIn = (issue: SchemaIssue.Issue, path: Path, value: unknown): ReadonlyArray<Mistake> => {
   switch (issue._tag) {
     case "Pointer":
-      // a list that must hold something lacks its first item
+      // a non-empty array without its first item
       if (issue.issue._tag === "MissingKey" && typeof issue.path.at(-1) === "number") {
         return [{ path: [...path, ...issue.path.slice(0, -1)], message: "must not be empty" }]
       }
@@ -51,7 +51,7 @@ const mistakesIn = (issue: SchemaIssue.Issue, path: Path, value: unknown): Reado
     case "Filter":
       return mistakesOf(issue, undefined, path)
     case "Encoding":
-      // what a text stands for is what is wanted, not the text
+      // expected is the type that the string encodes, not a string
       return isWhole(issue.issue) && isNamed(issue.ast)
         ? [{ path, message: mustBe([issue.ast]) }]
         : mistakesIn(issue.issue, path, value)
@@ -65,21 +65,21 @@ const mistakesIn = (issue: SchemaIssue.Issue, path: Path, value: unknown): Reado
     case "MissingKey":
       return [{ path, message: required }]
     case "UnexpectedKey":
-      return [{ path, message: `is unknown here${alternatives(issue.ast)}` }]
+      return [{ path, message: `is unknown${knownFields(issue.ast)}` }]
     case "InvalidType":
       return [{ path, message: mustBe([issue.ast]) }]
     case "InvalidValue":
-      return [{ path, message: saidOf(issue) ?? "is not valid" }]
+      return [{ path, message: annotated(issue) ?? invalid }]
     default:
-      return [{ path, message: "is not valid" }]
+      return [{ path, message: invalid }]
   }
 }
 
-/** Whether it is about a value as a whole, not about something in it, and has no words of its own. */
+/** Whether the issue concerns the value as a whole, not a field of it, and has no message of its own. */
 const isWhole = (issue: SchemaIssue.Issue): boolean => {
   switch (issue._tag) {
     case "Filter":
-      return isLeaf(issue.issue) && ownWords(issue) === undefined
+      return isLeaf(issue.issue) && ownMessage(issue) === undefined
     case "Composite":
     case "AnyOf":
       return issue.issues.every(isWhole)
@@ -90,48 +90,45 @@ const isWhole = (issue: SchemaIssue.Issue): boolean => {
 
 const isLeaf = ({ _tag }: SchemaIssue.Issue): boolean => _tag === "InvalidValue" || _tag === "InvalidType"
 
-/** A check has its own words, or is told with the whole of what is wanted. */
+/** The check's own message, or all that the schema expects. */
 const mistakesOf = (
   failed: SchemaIssue.Filter,
   ast: SchemaAST.AST | undefined,
   path: Path
 ): ReadonlyArray<Mistake> => {
   if (!isLeaf(failed.issue)) return mistakesIn(failed.issue, path, undefined)
-  return [{ path, message: ownWords(failed) ?? (ast === undefined ? "is not valid" : mustBe([ast])) }]
+  return [{ path, message: ownMessage(failed) ?? (ast === undefined ? invalid : mustBe([ast])) }]
 }
 
-const ownWords = ({ filter, issue }: SchemaIssue.Filter): string | undefined =>
+const ownMessage = ({ filter, issue }: SchemaIssue.Filter): string | undefined =>
   textAt(filter.annotations, "message") ?? ("annotations" in issue ? textAt(issue.annotations, "message") : undefined)
 
-const saidOf = (issue: SchemaIssue.Issue): string | undefined => {
-  if (!("annotations" in issue)) return undefined
-  const expected = textAt(issue.annotations, "expected")
-  return textAt(issue.annotations, "message") ?? (expected === undefined ? undefined : `must be ${expected}`)
+const annotated = ({ annotations }: SchemaIssue.InvalidValue): string | undefined => {
+  const expected = textAt(annotations, "expected")
+  return textAt(annotations, "message") ?? (expected === undefined ? undefined : `must be ${expected}`)
 }
 
-/** The fields that an object may have. */
-const alternatives = (ast: SchemaAST.AST): string =>
-  SchemaAST.isObjects(ast) && ast.propertySignatures.length > 0
-    ? `: there ${ast.propertySignatures.length === 1 ? "is" : "are"} ${
-      listed(ast.propertySignatures.map(({ name }) => String(name)), "and")
-    }`
-    : ""
+const knownFields = (ast: SchemaAST.AST): string => {
+  const names = SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
+  if (names.length === 0) return ""
+  return names.length === 1 ? `: the only known field is ${names[0]}` : `: the known fields are ${listed(names, "and")}`
+}
 
-/** An object that no member of a tagged union fits is wrong in its tag. */
+/** An object that no member of a tagged union accepts has a wrong tag. */
 const tagMistake = (union: SchemaAST.Union, path: Path, value: unknown): Mistake | undefined => {
-  const there = path.reduce<unknown>((inner, key) => Predicate.hasProperty(inner, key) ? inner[key] : undefined, value)
-  if (!Predicate.isReadonlyObject(there)) return undefined
+  const object = path.reduce<unknown>((inner, key) => Predicate.hasProperty(inner, key) ? inner[key] : undefined, value)
+  if (!Predicate.isReadonlyObject(object)) return undefined
   const members = membersOf(union).filter(SchemaAST.isObjects).map(tagsOf)
   const tag = members.flatMap((tags) => [...tags.keys()]).find((name) => members.every((tags) => tags.has(name)))
   if (tag === undefined) return undefined
-  if (!Object.hasOwn(there, tag)) return { path: [...path, tag], message: required }
+  if (!Object.hasOwn(object, tag)) return { path: [...path, tag], message: required }
   const literals = members.flatMap((tags) => tags.get(tag) ?? [])
-  return literals.some(({ literal }) => literal === there[tag])
+  return literals.some(({ literal }) => literal === object[tag])
     ? undefined
     : { path: [...path, tag], message: mustBe(literals) }
 }
 
-/** The fields that an object must have and that can hold but a few values, and which. */
+/** The required fields of an object whose values are literals, with these. */
 const tagsOf = (object: SchemaAST.Objects): ReadonlyMap<PropertyKey, ReadonlyArray<SchemaAST.Literal>> =>
   new Map(object.propertySignatures.flatMap(({ name, type }) => {
     const values = SchemaAST.isUnion(type) ? membersOf(type) : [type]

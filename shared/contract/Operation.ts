@@ -1,75 +1,76 @@
 /**
- * What an operation is: one value from which the routes, the job subject, the decoder, the OpenAPI document, the span
- * and metric names and the error envelope are derived.
+ * An operation of the API: one value from which the routes, the job subject, the decoder, the OpenAPI document, the span
+ * and metric names and the shape of errors are derived.
  */
 import { Schema } from "effect"
 
-/** The worker services, one per kind of model. Each has its own stream of jobs and is scaled on its own. */
+/** The worker services, one per kind of model. Each has its own stream of jobs and scales independently. */
 export const workloads = ["chat", "images", "video", "embeddings", "rerank", "speech"] as const
 export type Workload = typeof workloads[number]
 
-/** A part of a workload with a queue and workers of its own. A token of a NATS subject. */
+/** A part of a workload with its own queue and workers. A token of a NATS subject. */
 export const PoolName = Schema.String.check(
   Schema.isPattern(/^[a-z0-9-]{1,32}$/u, { expected: "lower case letters, digits and -, at most 32 of them" })
 )
 
-/** Whose conventions a client of the operation expects: the shape of errors and of keep-alive frames. */
+/** The vendor whose shape of errors and of keep-alive frames clients of the operation expect. */
 export type Dialect = "openai" | "anthropic" | "gemini" | "cohere"
 
-/** What ingress itself needs to know of a decoded request. */
+/** The fields of a decoded request that ingress reads. */
 export interface RequestBody {
-  /** Absent where the path names the model. */
+  /** Absent if the path names the model. */
   readonly model?: string | null | undefined
   readonly stream?: boolean | null | undefined
 }
 
-/** A request as a client may send it, and an answer that it may get. */
+/** An example of a request and its answer. */
 export interface Example {
   readonly summary: string
-  /** Stands in the path where that names the model, and in the body otherwise. */
+  /** Goes into the path if the path names the model, otherwise into the body. */
   readonly model: string
-  /** All else of the body. */
+  /** The body without the model. */
   readonly body: Readonly<Record<string, unknown>>
   /** Sent as `multipart/form-data`. */
   readonly isForm?: boolean
-  /** What JSON holds, or the text of server-sent events. Absent where the answer is bytes. */
+  /** A JSON value, or the text of server-sent events. Absent if the answer is binary. */
   readonly answer?: object | string
 }
 
+/** The text of server-sent events, for examples. */
+export const eventsOf = (...events: ReadonlyArray<object>): string =>
+  events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("")
+
 export interface Operation {
-  /** Its name in spans, metrics, jobs and as OpenAPI's `operationId`. */
+  /** In spans, metrics and jobs, and as OpenAPI's `operationId`. */
   readonly name: string
   readonly summary: string
-  /** What its summary has no room for, in CommonMark. */
+  /** CommonMark. */
   readonly description: string
   /** At least one for each form of the request and of the answer, by their names in the OpenAPI document. */
   readonly examples: Readonly<Record<string, Example>>
   /**
-   * Where it is served. `{model}` stands for the model's name, which may hold slashes and then wins over the body's.
-   * The first path is the documented one, the others are what official clients use.
+   * `{model}` stands for the model's name, which may contain slashes and overrides the name in the body. The documentation
+   * shows the first path; the others are those that official clients use.
    */
   readonly paths: readonly [`/${string}`, ...Array<`/${string}`>]
-  /** Which models can serve it: those of one of these workloads. */
+  /** The workloads whose models can serve it. */
   readonly workloads: readonly [Workload, ...Array<Workload>]
   readonly dialect: Dialect
-  /** A decoder that keeps unknown fields: they are the provider's business. */
+  /** Keeps unknown fields for the provider. */
   readonly request: Schema.Codec<RequestBody, unknown>
-  /** Decodes the same request from `multipart/form-data`, where clients send that. */
+  /** Decodes the same request from `multipart/form-data`. */
   readonly form?: Schema.Codec<RequestBody, FormData> & { readonly to: Schema.Top }
   readonly response: Schema.Top
-  /** The media types that the answer can have where it is not JSON. */
+  /** Media types of the answer if it is not JSON. */
   readonly responseTypes?: ReadonlyArray<string>
-  /** Whether the client of this decoded request asked for server-sent events. */
+  /** Whether the client asked for server-sent events. */
   readonly streams: (request: RequestBody) => boolean
-  /**
-   * Headers of which one must be there, with a date as its value: the version of the API that the client speaks. They go
-   * with the job.
-   */
+  /** The request must have at least one of these headers, with a date as its API version. They travel with the job. */
   readonly versionHeaders?: ReadonlyArray<string>
-  /** Further headers of the request that go with the job, by their names in lower case. */
+  /** Further request headers that travel with the job, in lower case. */
   readonly headers?: ReadonlyArray<string>
-  /** `answer` (the default): the job's answer is the response. `task`: a durable task is made and can be asked for. */
+  /** `answer` (the default): the job's answer is the response. `task`: the response is a durable task that can be polled. */
   readonly kind?: "answer" | "task"
-  /** What a task looks like to whoever asks for it; there for `task` only. */
+  /** How a client sees the task; only for `task`. */
   readonly task?: Schema.Top
 }

@@ -1,8 +1,6 @@
-/** How urgent the requests of a key are beside those of others. */
+/** How urgent a key's requests are compared with those of other keys. */
 import { Schema } from "effect"
 
-/**
- * `interactive`: somebody is waiting and reading. `standard`: somebody is waiting. `batch`: whenever there is room.
- */
+/** `interactive`: a person reads along. `standard`: a client waits. `batch`: whenever there is capacity. */
 export const PriorityClass = Schema.Literals(["interactive", "standard", "batch"])
 export type PriorityClass = typeof PriorityClass.Type

@@ -1,4 +1,4 @@
-/** What a request consumed, in the units that providers bill by. Counts are whole, and nothing is negative. */
+/** What a request consumed, in the units that providers bill by. */
 import { Schema } from "effect"
 import { atLeast } from "./Fields.ts"
 
@@ -9,17 +9,17 @@ export const Usage = Schema.Struct({
   outputTokens: Count,
   /** Part of `inputTokens` that the provider read from its cache. */
   cachedTokens: Schema.optionalKey(Count),
-  /** Part of `inputTokens` that the provider has written to its cache. */
+  /** Part of `inputTokens` that the provider wrote to its cache. */
   cacheWriteTokens: Schema.optionalKey(Count),
   /** Part of `outputTokens` spent on reasoning. */
   reasoningTokens: Schema.optionalKey(Count),
-  /** Of the text that was read aloud, where that is what is billed. Counted as Unicode code points. */
+  /** Unicode code points of the text turned into speech, if the provider bills by them. */
   characters: Schema.optionalKey(Count),
-  /** Searches over documents, where reranking is billed by them. */
+  /** Searches over documents, if the provider bills reranking by them. */
   searchUnits: Schema.optionalKey(Count),
-  /** Pictures that were made. */
+  /** Generated pictures. */
   images: Schema.optionalKey(Count),
-  /** Of the video that was made. */
+  /** Seconds of generated video. */
   seconds: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)))
 })
 export type Usage = typeof Usage.Type

@@ -1,17 +1,14 @@
-/** What a schema wants, in JSON's words and with its bounds: `a whole number from 1 to 10`, `"low", "medium" or "high"`. */
+/** What a schema expects, in terms of JSON and with its bounds: `a whole number from 1 to 10`, `"low", "medium" or "high"`. */
 import { Predicate, SchemaAST, type SchemaRepresentation } from "effect"
 
-/**
- * What any of these types would take. That something can also be left out, or `null`, is no advice to who has filled it in,
- * and is not said.
- */
+/** What any of these types accepts. Leaves out `null`, which does not help a client that sent a value. */
 export const wanted = (types: ReadonlyArray<SchemaAST.AST>): string => {
   const members = types.flatMap((type) => SchemaAST.isUnion(type) ? membersOf(type) : [type])
-  const filled = members.filter((type) => !SchemaAST.isNull(type))
-  return listed([...new Set((filled.length === 0 ? members : filled).map(nameOf))], "or")
+  const notNull = members.filter((type) => !SchemaAST.isNull(type))
+  return listed([...new Set((notNull.length === 0 ? members : notNull).map(nameOf))], "or")
 }
 
-/** The members of a union and of the unions in it. */
+/** The members of a union, nested ones included. */
 export const membersOf = (union: SchemaAST.Union): ReadonlyArray<SchemaAST.AST> =>
   union.types.flatMap((type) => SchemaAST.isUnion(type) ? membersOf(type) : [type])
 
@@ -19,17 +16,17 @@ export const membersOf = (union: SchemaAST.Union): ReadonlyArray<SchemaAST.AST> 
 export const listed = (names: ReadonlyArray<string>, word: "and" | "or"): string =>
   names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} ${word} ${names.at(-1)}`
 
-/** Whether there is a word for such a value. */
+/** Whether `wanted` can name such a value. */
 export const isNamed = (type: SchemaAST.AST): boolean => nameOf(type) !== unnamed
 
 const unnamed = "something else"
 
 const nameOf = (type: SchemaAST.AST): string => {
   const checks = checksOf(type.checks)
-  const own = checks.flatMap((check) => wordsOf(check) ?? []).at(0) ??
+  const own = checks.flatMap((check) => textOfCheck(check) ?? []).at(0) ??
     (checks.length === 0 ? textAt(type.annotations, "expected") : undefined)
   if (own === "URL") return "an address such as https://example.com"
-  // any other class has its name there, which is no word for what is wanted of it
+  // other classes are annotated with their name, which means nothing to the reader
   if (own !== undefined && !(SchemaAST.isDeclaration(type) && /^[A-Z]/.test(own))) return own
   switch (type._tag) {
     case "Null":
@@ -60,7 +57,7 @@ const checksOf = (checks: SchemaAST.Checks | undefined): ReadonlyArray<Filter> =
 
 type Kind = "string" | "number" | "array"
 
-/** What a check asks for in the words of JSON Schema, in so far as they can say it. */
+/** The check in JSON Schema, as far as that can express it. */
 const fragmentOf = ({ annotations }: Filter, type: Kind): Readonly<Record<string, unknown>> | undefined => {
   const found = annotations?.toJsonSchema?.({ type, schemas: [] })
   return found === undefined || !isApproximate(found) ? found : found[0]
@@ -70,8 +67,8 @@ const isApproximate = (
   output: SchemaRepresentation.ToJsonSchema.CheckOutput
 ): output is Extract<typeof output, ReadonlyArray<unknown>> => Array.isArray(output)
 
-/** What a check that no bounds can tell of says of itself. */
-const wordsOf = (check: Filter): string | undefined => {
+/** The check's own text, unless it is a bound. */
+const textOfCheck = (check: Filter): string | undefined => {
   const fragment = fragmentOf(check, "string") ?? {}
   const isBound = Object.keys(fragment).some((key) => key === "type" || /^(exclusive)?m(in|ax)/i.test(key))
   return isBound ? undefined : textAt(check.annotations, "expected")
@@ -99,7 +96,7 @@ const boundsOf = (checks: ReadonlyArray<Filter>, kind: Kind): Bounds => {
   }
 }
 
-/** `from 1 to 10`, or what of that there is. */
+/** ` from 1 to 10`, or only one of the bounds. */
 const extent = ({ above, least, most }: Bounds): string => {
   const from = above === undefined
     ? least === undefined ? undefined : ` of at least ${least}`
@@ -116,7 +113,7 @@ const sized = (name: string, unit: string, { least = 0, most }: Bounds): string 
   return least === 1 ? `a non-empty ${name}` : `${article} ${name}`
 }
 
-/** What an annotation says. */
+/** An annotation's text. */
 export const textAt = (annotations: object | undefined, name: string): string | undefined => {
   const text = Predicate.hasProperty(annotations, name) ? annotations[name] : undefined
   return typeof text === "string" ? text : undefined

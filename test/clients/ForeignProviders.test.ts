@@ -129,7 +129,7 @@ describe.each(foreign)("%s, translated from a provider of %s", (_, provider, dia
     const answer = await ask(dialect, provider, true)
     assert.strictEqual(answer.status, 200)
     const { message } = (JSON.parse(await lastOf(answer)) as Envelope).error
-    assert.strictEqual(message, `The provider 'to-${provider}' sent an answer that cannot be understood`)
+    assert.strictEqual(message, `The provider 'to-${provider}' sent a malformed answer`)
   })
 })
 

@@ -1,4 +1,4 @@
-/** POST /v1/audio/speech: the request for spoken text. The answer is the sound itself. */
+/** POST /v1/audio/speech: text to speech. The answer is audio. */
 import { Schema } from "effect"
 import { between, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
@@ -18,10 +18,9 @@ export const mediaTypes: Record<AudioFormat, string> = {
   pcm: "audio/pcm"
 }
 
-/** The most characters of one request. */
 const maxCharacters = 4_096
 
-/** Characters are Unicode code points: an emoji of one code point is one character. */
+/** In Unicode code points: an emoji of one code point is one character. */
 export const countCharacters = (text: string): number => {
   let surrogatePairs = 0
   for (let index = 0; index < text.length; index++) if ((text.codePointAt(index) ?? 0) > 0xffff) surrogatePairs++
@@ -39,19 +38,18 @@ export const AudioSpeechRequest = Schema.Struct({
         toJsonSchema: () => ({ maxLength: maxCharacters })
       }
     )
-  ).annotateKey({ description: "The text to say: 1 to 4,096 characters." }),
-  voice: Schema.Literals(voices).annotateKey({ description: "Who says it." }),
+  ).annotateKey({ description: "Text to speak: 1 to 4,096 characters." }),
+  voice: Schema.Literals(voices).annotateKey({ description: "Voice." }),
   response_format: optional(Schema.Literals(audioFormats)).annotateKey({
-    description:
-      "`mp3` unless said otherwise. `pcm` is 24 kHz, mono, 16 bits a sample, little-endian, without a header."
+    description: "Default `mp3`. `pcm` is 24 kHz, mono, 16 bits per sample, little-endian, without a header."
   }),
   speed: optional(between(0.25, 4)).annotateKey({
     description:
-      "How fast it is said, as a multiple of the usual; 1 unless said otherwise. The built-in engine speaks at " +
-      "0.46 to 2.57: beyond, it goes as far as it can and `x-translation-warnings` names the field."
+      "Speed as a multiple of normal. Default 1. The built-in engine supports 0.46 to 2.57: beyond, it uses the " +
+      "nearest of these and names the field in `x-translation-warnings`."
   }),
   stream_format: optional(Schema.Literal("audio")).annotateKey({
-    description: "The answer is always the sound, sent as it is made; never server-sent events."
+    description: "The answer is always audio, sent as it is generated; never server-sent events."
   })
 })
 export type AudioSpeechRequest = typeof AudioSpeechRequest.Type
@@ -66,7 +64,7 @@ export const audioSpeech = {
   response: Schema.Uint8Array,
   responseTypes: Object.values(mediaTypes),
   streams: () => false,
-  description: "The sound is sent as it is made. Its media type is that of `response_format`.",
+  description: "The audio is sent as it is generated. `response_format` sets its media type.",
   examples: {
     speech: {
       summary: "A sentence as MP3",
@@ -74,7 +72,7 @@ export const audioSpeech = {
       body: { input: "Hello from your gateway.", voice: "nova" }
     },
     settings: {
-      summary: "Slower, as samples without a header",
+      summary: "Slower, as raw samples",
       model: "local-speech",
       body: { input: "Hello from your gateway.", voice: "alloy", response_format: "pcm", speed: 0.8 }
     }

@@ -1,22 +1,32 @@
-/**
- * POST /v1/chat/completions: the request and the answer of a chat completion.
- *
- * The schemas say what is checked. Fields that are not named here are the provider's business and reach it as they came.
- * Clients send `null` for what they leave out, so every optional field takes it.
- */
+/** POST /v1/chat/completions. The provider gets unknown fields unchanged. */
 import { Schema } from "effect"
-import { atLeast, between, JsonObject, ModelName, neededIf, optional } from "../Fields.ts"
+import {
+  atLeast,
+  between,
+  EndUser,
+  EpochSeconds,
+  JsonObject,
+  ModelName,
+  neededIf,
+  optional,
+  Stream
+} from "../Fields.ts"
 import { CompactionItem } from "./CompactionItem.ts"
-import type { Operation } from "../Operation.ts"
+import { eventsOf, type Operation } from "../Operation.ts"
 import { translationHeader } from "../Translation.ts"
+
+const url = Schema.NonEmptyString.annotateKey({ description: "An http(s) URL, or a data URL." })
+const detail = optional(Schema.Literals(["low", "high", "auto"]))
+const fileFields = {
+  filename: optional(Schema.String),
+  file_data: optional(Schema.String),
+  file_id: optional(Schema.String)
+}
 
 export const TextPart = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String })
 export const ImagePart = Schema.Struct({
   type: Schema.Literal("image_url"),
-  image_url: Schema.Struct({
-    url: Schema.NonEmptyString.annotateKey({ description: "An http(s) URL, or a data URL." }),
-    detail: optional(Schema.Literals(["low", "high", "auto"]))
-  })
+  image_url: Schema.Struct({ url, detail })
 })
 export const AudioPart = Schema.Struct({
   type: Schema.Literal("input_audio"),
@@ -25,19 +35,12 @@ export const AudioPart = Schema.Struct({
     format: Schema.Literals(["wav", "mp3"])
   })
 })
-export const FilePart = Schema.Struct({
-  type: Schema.Literal("file"),
-  file: Schema.Struct({
-    filename: optional(Schema.String),
-    file_data: optional(Schema.String),
-    file_id: optional(Schema.String)
-  })
-})
+export const FilePart = Schema.Struct({ type: Schema.Literal("file"), file: Schema.Struct(fileFields) })
 export const VideoPart = Schema.Struct({
   type: Schema.Literal("video_url"),
   video_url: Schema.Struct({ url: Schema.NonEmptyString })
 })
-/** What an assistant refused with, as clients send it back in a conversation's history. */
+/** A refusal by the assistant, as clients send it back in the history. */
 export const RefusalPart = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String })
 
 export const ContentPart = Schema.Union([TextPart, ImagePart, AudioPart, FilePart, VideoPart, RefusalPart])
@@ -48,35 +51,34 @@ export const ToolCall = Schema.Struct({
   type: Schema.Literal("function"),
   function: Schema.Struct({
     name: Schema.String,
-    arguments: Schema.String.annotateKey({ description: "JSON text, as the model wrote it: not necessarily valid." })
+    arguments: Schema.String.annotateKey({ description: "JSON as the model wrote it, not necessarily valid." })
   })
 })
+
+/** Every message needs content, except those of the assistant. */
+export const hasContent = Schema.makeFilter(
+  ({ content, role }: { readonly role: string; readonly content?: unknown }) =>
+    role === "assistant" || (content !== undefined && content !== null)
+      ? undefined
+      : { path: ["content"], issue: `is required for a message of the role ${role}` },
+  { toJsonSchema: () => neededIf({ properties: { role: { not: { enum: ["assistant"] } } } }, "content") }
+)
 
 export const Message = Schema.Struct({
   role: Schema.Literals(["system", "user", "assistant", "tool", "developer"]),
   content: optional(Schema.Union([Schema.String, Schema.Array(ContentPart)])),
-  name: optional(Schema.String).annotateKey({ description: "Who of several people or assistants has said it." }),
-  tool_calls: optional(Schema.Array(ToolCall)).annotateKey({
-    description: "The functions that an assistant has called."
-  }),
+  name: optional(Schema.String).annotateKey({ description: "Name of the author, if several share the role." }),
+  tool_calls: optional(Schema.Array(ToolCall)).annotateKey({ description: "Functions that the assistant called." }),
   tool_call_id: optional(Schema.String).annotateKey({
     description: "The call that a message of the role `tool` answers."
   }),
-  reasoning_content: optional(Schema.String).annotateKey({ description: "What an assistant thought." }),
+  reasoning_content: optional(Schema.String).annotateKey({ description: "The assistant's reasoning." }),
   reasoning_details: optional(Schema.Array(JsonObject)).annotateKey({
-    description: "What was thought with its signatures, as answers of this gateway bring it."
+    description: "Reasoning with its signatures, as this gateway returned it."
   }),
-  refusal: optional(Schema.String).annotateKey({ description: "What an assistant refused with." })
+  refusal: optional(Schema.String).annotateKey({ description: "The assistant's refusal." })
 }).check(
-  Schema.makeFilter(
-    (message) =>
-      message.role === "assistant" || (message.content !== undefined && message.content !== null)
-        ? undefined
-        : { path: ["content"], issue: `is required for a message of the role ${message.role}` },
-    {
-      toJsonSchema: () => neededIf({ properties: { role: { not: { enum: ["assistant"] } } } }, "content")
-    }
-  ),
+  hasContent,
   Schema.makeFilter((message) =>
     message.role !== "tool" || typeof message.tool_call_id === "string"
       ? undefined
@@ -86,24 +88,15 @@ export const Message = Schema.Struct({
 )
 export type Message = typeof Message.Type
 
-/** A message of the user as a compaction has kept it, in the words of the responses format. */
+/** A user message kept by a compaction, in the responses format. */
 export const KeptMessage = Schema.Struct({
   type: Schema.Literal("message"),
   role: Schema.Literal("user"),
   content: Schema.Array(Schema.Union([
     ...ContentPart.members,
     Schema.Struct({ type: Schema.Literal("input_text"), text: Schema.String }),
-    Schema.Struct({
-      type: Schema.Literal("input_image"),
-      image_url: Schema.NonEmptyString.annotateKey({ description: "An http(s) URL, or a data URL." }),
-      detail: optional(Schema.Literals(["low", "high", "auto"]))
-    }),
-    Schema.Struct({
-      type: Schema.Literal("input_file"),
-      filename: optional(Schema.String),
-      file_data: optional(Schema.String),
-      file_id: optional(Schema.String)
-    })
+    Schema.Struct({ type: Schema.Literal("input_image"), image_url: url, detail }),
+    Schema.Struct({ type: Schema.Literal("input_file"), ...fileFields })
   ]))
 })
 export type KeptMessage = typeof KeptMessage.Type
@@ -114,47 +107,49 @@ export const Tool = Schema.Struct({
     name: Schema.NonEmptyString,
     description: optional(Schema.String),
     parameters: optional(JsonObject).annotateKey({ description: "JSON Schema." }),
-    strict: optional(Schema.Boolean).annotateKey({ description: "Keep to the schema to the letter." })
+    strict: optional(Schema.Boolean).annotateKey({ description: "Follow the schema exactly." })
   })
 })
+
+/** Fields of both chat completions and completions. */
+export const generationFields = {
+  temperature: optional(between(0, 2)).annotateKey({
+    description: "Randomness: at 0 the model always picks the most likely token. Default 1."
+  }),
+  top_p: optional(between(0, 1)).annotateKey({
+    description: "Sample only from the most likely tokens whose probabilities add up to this. Default 1."
+  }),
+  stream: Stream,
+  stream_options: optional(Schema.Struct({
+    include_usage: optional(Schema.Boolean).annotateKey({ description: "Send the usage as the last event." })
+  })),
+  stop: optional(Schema.Union([Schema.String, Schema.Array(Schema.String)])).annotateKey({
+    description: "Stop sequences: the answer ends before any of these."
+  }),
+  seed: optional(Schema.Int).annotateKey({
+    description: "The same seed and request give the same answer, if the model supports it."
+  }),
+  presence_penalty: optional(between(-2, 2)).annotateKey({
+    description: "Above 0: makes tokens that have already occurred less likely. Default 0."
+  }),
+  frequency_penalty: optional(between(-2, 2)).annotateKey({
+    description: "Above 0: makes tokens less likely the more often they have occurred. Default 0."
+  }),
+  user: EndUser
+}
 
 export const ChatCompletionRequest = Schema.Struct({
   model: ModelName,
   messages: Schema.Array(Schema.Union([CompactionItem, Message, KeptMessage])).check(Schema.isMinLength(1)).annotateKey(
-    { description: "What a compaction has put out can stand in the place of what it was given." }
+    { description: "The conversation. The output of a compaction can replace its beginning." }
   ),
-  temperature: optional(between(0, 2)).annotateKey({
-    description: "How freely the model chooses its words: 0 is the most likely ones. Default 1."
-  }),
-  top_p: optional(between(0, 1)).annotateKey({
-    description: "Choose only among the most likely tokens whose probabilities add up to this. Default 1."
-  }),
-  n: optional(atLeast(1)).annotateKey({ description: "How many answers. Default 1." }),
-  stream: optional(Schema.Boolean).annotateKey({
-    description: "Send the answer as server-sent events while it is made. Default false."
-  }),
-  stream_options: optional(Schema.Struct({
-    include_usage: optional(Schema.Boolean).annotateKey({
-      description: "Send the usage as the last event before the end."
-    })
-  })),
-  stop: optional(Schema.Union([Schema.String, Schema.Array(Schema.String)])).annotateKey({
-    description: "The answer ends before any of these."
-  }),
-  max_tokens: optional(atLeast(1)).annotateKey({
-    description: "The most tokens of the answer; the older name of `max_completion_tokens`."
-  }),
+  ...generationFields,
+  n: optional(atLeast(1)).annotateKey({ description: "Number of answers. Default 1." }),
+  max_tokens: optional(atLeast(1)).annotateKey({ description: "Older name of `max_completion_tokens`." }),
   max_completion_tokens: optional(atLeast(1)).annotateKey({
-    description: "The most tokens of the answer, reasoning included."
-  }),
-  presence_penalty: optional(between(-2, 2)).annotateKey({
-    description: "Above 0: fewer words that have come before. Default 0."
-  }),
-  frequency_penalty: optional(between(-2, 2)).annotateKey({
-    description: "Above 0: fewer words the more often they have come. Default 0."
+    description: "Most tokens of the answer, including reasoning."
   }),
   logit_bias: optional(JsonObject).annotateKey({ description: "By token: from -100 (never) to 100 (always)." }),
-  user: optional(Schema.String).annotateKey({ description: "Who asks, as the client tells its users apart." }),
   tools: optional(Schema.Array(Tool)).annotateKey({ description: "Functions that the model may call." }),
   tool_choice: optional(Schema.Union([
     Schema.Literals(["none", "auto", "required"]),
@@ -162,33 +157,30 @@ export const ChatCompletionRequest = Schema.Struct({
       type: Schema.Literal("function"),
       function: Schema.Struct({ name: Schema.NonEmptyString })
     })
-  ])).annotateKey({ description: "Whether a function is called, or which one. Default `auto` where there are tools." }),
+  ])).annotateKey({ description: "Whether to call a function, or which one. Default `auto` if there are tools." }),
   parallel_tool_calls: optional(Schema.Boolean).annotateKey({
-    description: "Whether one answer may hold several calls."
+    description: "Whether one answer may contain several calls."
   }),
   response_format: optional(Schema.Union([
     Schema.Struct({ type: Schema.Literal("text") }),
     Schema.Struct({ type: Schema.Literal("json_object") }),
     Schema.Struct({ type: Schema.Literal("json_schema"), json_schema: JsonObject })
-  ])).annotateKey({ description: "The shape of the answer: plain text, any JSON, or JSON of a schema." }),
-  seed: optional(Schema.Int).annotateKey({
-    description: "The same seed and request give the same answer where the model can do that."
-  }),
+  ])).annotateKey({ description: "Format of the answer: plain text, any JSON, or JSON that follows a schema." }),
   reasoning_effort: optional(Schema.Literals(["low", "medium", "high"])).annotateKey({
-    description: "For models that reason."
+    description: "How much a reasoning model thinks."
   }),
   modalities: optional(Schema.Array(Schema.String)).annotateKey({
-    description: "Kinds of output, such as `text`, `image` or `audio`."
+    description: "Kinds of output: `text`, `image` or `audio`."
   }),
   audio: optional(Schema.Struct({ voice: optional(Schema.String), format: optional(Schema.String) })).annotateKey({
-    description: "How spoken output sounds."
+    description: "Voice and format of audio output."
   })
 })
 export type ChatCompletionRequest = typeof ChatCompletionRequest.Type
 
 export const finishReasons = ["stop", "length", "tool_calls", "content_filter"] as const
 
-/** Usage as the OpenAI dialect counts it (api of chat completions, completions and compaction). */
+/** Usage in answers of chat completions, completions and compaction. */
 export const TokenUsage = Schema.Struct({
   prompt_tokens: Schema.Int,
   completion_tokens: Schema.Int,
@@ -208,17 +200,16 @@ export const TokenUsage = Schema.Struct({
 })
 
 /**
- * A stretch of reasoning. Clients hand back what they were given, so that a provider which signs what it thought can go on
- * from there; the text is `reasoning_content` once more.
+ * A piece of reasoning, with the signature that a provider may require to continue from it: clients send it back unchanged.
+ * `text` repeats `reasoning_content`.
  */
 const ReasoningDetail = Schema.Union([
   Schema.Struct({ type: Schema.Literal("reasoning.text"), text: Schema.String, signature: Schema.String }),
-  /** Only the provider can read it. */
   Schema.Struct({ type: Schema.Literal("reasoning.encrypted"), data: Schema.String })
 ])
 export type ReasoningDetail = typeof ReasoningDetail.Type
 
-/** A picture that the model has made, as a data URL. */
+/** A picture by the model, as a data URL. */
 const AnswerImage = Schema.Struct({
   type: Schema.Literal("image_url"),
   image_url: Schema.Struct({ url: Schema.String })
@@ -228,7 +219,7 @@ export type AnswerImage = typeof AnswerImage.Type
 export const ChatCompletion = Schema.Struct({
   id: Schema.String,
   object: Schema.Literal("chat.completion"),
-  created: Schema.Int.annotateKey({ description: "Seconds since the epoch." }),
+  created: EpochSeconds,
   model: Schema.String,
   choices: Schema.Array(Schema.Struct({
     index: Schema.Int,
@@ -249,9 +240,8 @@ export const ChatCompletion = Schema.Struct({
 })
 export type ChatCompletion = typeof ChatCompletion.Type
 
-/** The frames of a streamed answer. */
 const events = (...chunks: ReadonlyArray<object>): string =>
-  chunks.map((chunk) => `data: ${JSON.stringify({ ...chunkHead, ...chunk })}\n\n`).join("") + "data: [DONE]\n\n"
+  eventsOf(...chunks.map((chunk) => ({ ...chunkHead, ...chunk }))) + "data: [DONE]\n\n"
 
 const chunkHead = {
   id: "chatcmpl-c6532a9f8bf4426f8e9a5f01d28480e4",
@@ -270,8 +260,9 @@ export const chatCompletions = {
   response: ChatCompletion,
   streams: (request) => request.stream === true,
   headers: [translationHeader],
-  description: "The answer comes whole, or with `stream` as server-sent events that end with `data: [DONE]`. " +
-    "What the model's provider cannot do is refused by its name, or named in `x-translation-warnings`.",
+  description: "The answer is JSON, or with `stream` server-sent events that end with `data: [DONE]`. " +
+    "If the model's provider does not support a field, the request fails with the field's name, or " +
+    "`x-translation-warnings` names the field.",
   examples: {
     whole: {
       summary: "One answer in JSON",

@@ -1,22 +1,19 @@
 /**
- * POST /v1/responses/compact: a long conversation, and what is kept of it: the user's own messages and one sealed item with
- * a summary of the rest.
- *
- * A conversation is written as messages of chat completions or as items of the responses format, or as both.
+ * POST /v1/responses/compact: shortens a long conversation to the user's own messages and one encrypted item that
+ * summarises the rest. The conversation consists of messages of chat completions, items of the responses format, or both.
  */
 import { Schema } from "effect"
-import { ModelName, neededIf, optional } from "../Fields.ts"
-import { TokenUsage, ToolCall } from "./ChatCompletions.ts"
+import { EpochSeconds, ModelName, optional } from "../Fields.ts"
+import { hasContent, RefusalPart, TokenUsage, ToolCall } from "./ChatCompletions.ts"
 import { CompactionItem } from "./CompactionItem.ts"
 import type { Operation } from "../Operation.ts"
 
-/** The type of anything that says what it is, but is none of these. It is the provider's business. */
+/** Any other `type`, which only the provider interprets. */
 const other = (known: ReadonlyArray<string>) =>
   Schema.String.check(Schema.makeFilter((type) => !known.includes(type), { expected: "another type" }))
 
 const TextPart = Schema.Struct({ type: Schema.Literals(["input_text", "output_text", "text"]), text: Schema.String })
-const RefusalPart = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String })
-/** A picture or a file, kept whole. */
+/** A picture or a file, kept as it is. */
 const OtherPart = Schema.StructWithRest(
   Schema.Struct({ type: other(["input_text", "output_text", "text", "refusal"]) }),
   [Schema.Record(Schema.String, Schema.Unknown)]
@@ -30,17 +27,7 @@ const MessageItem = Schema.Struct({
   role: Schema.Literals(["user", "assistant", "system", "developer", "tool"]),
   content: optional(Content),
   tool_calls: optional(Schema.Array(ToolCall))
-}).check(
-  Schema.makeFilter(
-    (message) =>
-      message.role === "assistant" || (message.content !== undefined && message.content !== null)
-        ? undefined
-        : { path: ["content"], issue: `is required for a message of the role ${message.role}` },
-    {
-      toJsonSchema: () => neededIf({ properties: { role: { not: { enum: ["assistant"] } } } }, "content")
-    }
-  )
-)
+}).check(hasContent)
 export type MessageItem = typeof MessageItem.Type
 
 const FunctionCallItem = Schema.Struct({
@@ -67,16 +54,16 @@ export type InputItem = typeof InputItem.Type
 export const CompactionRequest = Schema.Struct({
   model: ModelName,
   input: optional(Schema.Union([Schema.String, Schema.Array(InputItem)])).annotateKey({
-    description: "A string is one message of the user."
+    description: "A string is a single user message."
   }),
-  instructions: optional(Schema.String).annotateKey({ description: "What the summary is to pay attention to." }),
+  instructions: optional(Schema.String).annotateKey({ description: "What the summary should focus on." }),
   previous_response_id: optional(Schema.String).annotateKey({
-    description: "An earlier compaction, whose output comes before the input."
+    description: "An earlier compaction, whose output precedes the input."
   })
 })
 export type CompactionRequest = typeof CompactionRequest.Type
 
-/** Usage under the names of the responses format as well. */
+/** Repeats the usage under the names of the responses format. */
 const CompactionUsage = Schema.Struct({
   ...TokenUsage.fields,
   input_tokens: Schema.Int,
@@ -88,7 +75,7 @@ const CompactionUsage = Schema.Struct({
 export const CompactedResponse = Schema.Struct({
   id: Schema.String,
   object: Schema.Literal("response.compaction"),
-  created_at: Schema.Int.annotateKey({ description: "Seconds since the epoch." }),
+  created_at: EpochSeconds,
   output: Schema.Array(Schema.Union([
     Schema.Struct({
       id: Schema.String,
@@ -99,8 +86,7 @@ export const CompactedResponse = Schema.Struct({
     }),
     CompactionItem
   ])).annotateKey({
-    description:
-      "What takes the place of the conversation in requests to come: all messages of the user, then the sealed item."
+    description: "Replaces the conversation in later requests: all user messages, then the encrypted item."
   }),
   usage: CompactionUsage,
   error: Schema.Null
@@ -116,8 +102,8 @@ export const compaction = {
   request: CompactionRequest,
   response: CompactedResponse,
   streams: () => false,
-  description: "What comes out takes the place of the conversation in requests to come, of chat completions too. " +
-    "The sealed item can be read only by this gateway, for the key that it was made for.",
+  description: "The output replaces the conversation in later requests, including chat completions. " +
+    "Only this gateway can decrypt the item, and only for the API key that created it.",
   examples: {
     messages: {
       summary: "A conversation of messages",

@@ -1,10 +1,10 @@
-/** A part of a conversation that was summarised and sealed: clients keep it and give it back in place of what it stands for. */
+/** A summarised and encrypted part of a conversation, which clients send back in place of that part. */
 import { Schema } from "effect"
 
 export const CompactionItem = Schema.Struct({
   type: Schema.Literal("compaction"),
   encrypted_content: Schema.NonEmptyString.annotateKey({
-    description: "Opaque. It can be read only by the service that made it, and only for the client it was made for."
+    description: "Opaque. Only the service that created it can decrypt it, and only for the same client."
   }),
   id: Schema.optionalKey(Schema.NullOr(Schema.String))
 })

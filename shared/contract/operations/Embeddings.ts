@@ -1,7 +1,7 @@
 /**
- * POST /v1/embeddings and POST /v1/engines/{model}/embeddings: texts and the vectors they become.
+ * POST /v1/embeddings and POST /v1/engines/{model}/embeddings: texts to vectors.
  *
- * The second path is the older form of the first: the model stands in the path, and wins over one in the body.
+ * The second path is older: the model in the path overrides the one in the body.
  */
 import { Schema } from "effect"
 import { integer, ModelName, optional } from "../Fields.ts"
@@ -9,7 +9,6 @@ import type { Operation } from "../Operation.ts"
 
 /** Texts in one request. */
 const maxInputs = 2_048
-/** The longest vector that can be asked for. */
 const maxDimensions = 4_096
 
 const common = {
@@ -17,14 +16,13 @@ const common = {
     Schema.NonEmptyString,
     Schema.Array(Schema.NonEmptyString).check(Schema.isBetweenLength(1, maxInputs))
   ]).annotateKey({
-    description:
-      "One text or several, none of them empty. Token arrays are not taken: what they mean depends on the model."
+    description: "One text or several, none of them empty. Token arrays are not supported: tokens depend on the model."
   }),
   encoding_format: optional(Schema.Literals(["float", "base64"])).annotateKey({
-    description: "`base64` is the vector as little-endian 32-bit floats. Default `float`."
+    description: "`base64` encodes little-endian 32-bit floats. Default `float`."
   }),
   dimensions: optional(integer(1, maxDimensions)).annotateKey({
-    description: "Length of the vectors; the model's own where absent."
+    description: "Length of the vectors. Default: the model's own."
   })
 }
 
@@ -32,7 +30,7 @@ export const EmbeddingsRequest = Schema.Struct({ model: ModelName, ...common })
 export type EmbeddingsRequest = typeof EmbeddingsRequest.Type
 
 export const EngineEmbeddingsRequest = Schema.Struct({
-  model: optional(Schema.String).annotateKey({ description: "The path names the model; one here changes nothing." }),
+  model: optional(Schema.String).annotateKey({ description: "Ignored: the path names the model." }),
   ...common
 })
 export type EngineEmbeddingsRequest = typeof EngineEmbeddingsRequest.Type
@@ -41,7 +39,7 @@ export const EmbeddingList = Schema.Struct({
   object: Schema.Literal("list"),
   data: Schema.Array(Schema.Struct({
     object: Schema.Literal("embedding"),
-    index: Schema.Int.annotateKey({ description: "Of the text in `input`." }),
+    index: Schema.Int.annotateKey({ description: "Position of the text in `input`." }),
     embedding: Schema.Union([Schema.Array(Schema.Finite), Schema.String])
   })),
   model: Schema.String,
@@ -88,15 +86,12 @@ export const embeddings = {
 } satisfies Operation
 
 export const engineEmbeddings = {
+  ...embeddings,
   name: "engines.embeddings",
-  summary: "Turn texts into vectors, with the model named in the path",
+  summary: "Turn texts into vectors, with the model in the path",
   paths: ["/v1/engines/{model}/embeddings"],
-  workloads: ["embeddings"],
-  dialect: "openai",
   request: EngineEmbeddingsRequest,
-  response: EmbeddingList,
-  streams: () => false,
-  description: "The same as `/v1/embeddings`, with the model in the path, which wins over one in the body.",
+  description: "Like `/v1/embeddings`, with the model in the path, which overrides the one in the body.",
   examples: {
     several: embeddings.examples.several,
     repeated: {

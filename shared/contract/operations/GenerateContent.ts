@@ -1,13 +1,10 @@
-/**
- * POST /v1beta/models/{model}:generateContent: content generation in the Gemini format, of text or of pictures, whichever
- * the model makes; and its streamed form.
- */
+/** POST /v1beta/models/{model}:generateContent and its streamed form: text or pictures in the Gemini format. */
 import { Schema } from "effect"
 import { atLeast, between, JsonObject, optional } from "../Fields.ts"
-import type { Operation } from "../Operation.ts"
+import { eventsOf, type Operation } from "../Operation.ts"
 import { translationHeader } from "../Translation.ts"
 
-/** A part holds one of these; what else it holds, such as signatures of thoughts, is the provider's business. */
+/** A part has one of these fields. Only the provider interprets others. */
 export const Part = Schema.Struct({
   text: optional(Schema.String),
   inlineData: optional(Schema.Struct({ mimeType: Schema.NonEmptyString, data: Schema.NonEmptyString })),
@@ -39,17 +36,17 @@ const FunctionDeclaration = Schema.Struct({
   parametersJsonSchema: Schema.optionalKey(Schema.Unknown)
 })
 
-/** The sizes of pictures by their longer side: 512, 1,024, 2,048 and 4,096 pixels. */
+/** Of the longer side of a picture: 512, 1,024, 2,048 and 4,096 pixels. */
 export const imageSizes = ["512", "1K", "2K", "4K"] as const
 
 const GenerationConfig = Schema.Struct({
   temperature: optional(between(0, 2)),
   topP: optional(Schema.Finite).annotateKey({
-    description: "Choose only among the most likely tokens whose probabilities add up to this."
+    description: "Sample only from the most likely tokens whose probabilities add up to this."
   }),
-  topK: optional(Schema.Finite).annotateKey({ description: "Choose only among this many tokens." }),
-  candidateCount: optional(atLeast(1)).annotateKey({ description: "How many answers." }),
-  maxOutputTokens: optional(atLeast(1)).annotateKey({ description: "The most tokens of the answer." }),
+  topK: optional(Schema.Finite).annotateKey({ description: "Sample only from this many of the most likely tokens." }),
+  candidateCount: optional(atLeast(1)).annotateKey({ description: "Number of answers." }),
+  maxOutputTokens: optional(atLeast(1)).annotateKey({ description: "Most tokens of the answer." }),
   stopSequences: optional(Schema.Array(Schema.String)).annotateKey({
     description: "The answer ends before any of these."
   }),
@@ -59,7 +56,7 @@ const GenerationConfig = Schema.Struct({
   thinkingConfig: optional(Schema.Struct({
     includeThoughts: optional(Schema.Boolean),
     thinkingBudget: optional(Schema.Int).annotateKey({
-      description: "In tokens; 0 switches it off, -1 leaves it to the model."
+      description: "In tokens. 0 disables thinking; with -1 the model decides."
     }),
     thinkingLevel: optional(Schema.String)
   })),
@@ -81,7 +78,7 @@ const GenerationConfig = Schema.Struct({
 
 export const GenerateContentRequest = Schema.Struct({
   model: optional(Schema.String).annotateKey({
-    description: "The path names the model; clients that repeat it here are not contradicted."
+    description: "Ignored: the path names the model."
   }),
   contents: Schema.Array(Content).check(Schema.isMinLength(1)).annotateKey({ description: "The conversation." }),
   systemInstruction: optional(Schema.Struct({ parts: Schema.Array(Part) })).annotateKey({
@@ -94,7 +91,9 @@ export const GenerateContentRequest = Schema.Struct({
       allowedFunctionNames: optional(Schema.Array(Schema.String))
     }))
   })),
-  safetySettings: optional(Schema.Array(JsonObject)).annotateKey({ description: "What the provider is to block." }),
+  safetySettings: optional(Schema.Array(JsonObject)).annotateKey({
+    description: "Categories that the provider should block."
+  }),
   generationConfig: optional(GenerationConfig)
 })
 export type GenerateContentRequest = typeof GenerateContentRequest.Type
@@ -128,7 +127,7 @@ export const generateContent = {
   response: GenerateContentAnswer,
   streams: () => false,
   headers: [translationHeader],
-  description: "The answer is text or pictures, whichever the model of the path makes.",
+  description: "The answer is text or pictures, depending on the model.",
   examples: {
     text: {
       summary: "Text",
@@ -170,19 +169,34 @@ export const streamGenerateContent = {
   paths: ["/v1beta/models/{model}:streamGenerateContent", "/v1/models/{model}:streamGenerateContent"],
   streams: () => true,
   description:
-    "The parts come as server-sent events. Official clients add `alt=sse` to the address, which changes nothing.",
+    "The answer is sent as server-sent events. The parameter `alt=sse`, which official clients send, has no effect.",
   examples: {
     streamed: {
       summary: "Text in events",
       model: "local-chat",
       body: generateContent.examples.text.body,
-      answer: [
-        "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":[{\"text\":\"The lighthouse\"}]},\"index\":0," +
-        "\"safetyRatings\":[]}],\"modelVersion\":\"local-chat\",\"responseId\":\"7d22\"}",
-        "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":[{\"text\":\"\"}]},\"finishReason\":\"STOP\",\"index\":0," +
-        "\"safetyRatings\":[]}],\"usageMetadata\":{\"promptTokenCount\":14,\"candidatesTokenCount\":9,\"totalTokenCount\":23}," +
-        "\"modelVersion\":\"local-chat\",\"responseId\":\"7d22\"}\n\n"
-      ].join("\n\n")
+      answer: eventsOf(
+        {
+          candidates: [{
+            content: { role: "model", parts: [{ text: "The lighthouse" }] },
+            index: 0,
+            safetyRatings: []
+          }],
+          modelVersion: "local-chat",
+          responseId: "7d22"
+        },
+        {
+          candidates: [{
+            content: { role: "model", parts: [{ text: "" }] },
+            finishReason: "STOP",
+            index: 0,
+            safetyRatings: []
+          }],
+          usageMetadata: { promptTokenCount: 14, candidatesTokenCount: 9, totalTokenCount: 23 },
+          modelVersion: "local-chat",
+          responseId: "7d22"
+        }
+      )
     }
   }
 } satisfies Operation

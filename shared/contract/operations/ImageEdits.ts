@@ -1,15 +1,14 @@
 /**
- * POST /v1/images/edits: pictures, an instruction, and what becomes of them.
+ * POST /v1/images/edits: changes pictures as instructed.
  *
- * The request comes in the two forms of JSON that generations take, with the pictures in the messages or as `image`, and
- * as `multipart/form-data` with the pictures as files named `image` or `image[]`.
+ * A request has one of the two JSON forms of generations, with the pictures in the messages or in `image`, or is
+ * `multipart/form-data` with the pictures as files named `image` or `image[]`.
  */
 import { Schema } from "effect"
 import { hasPrompt, imageRequestFields, ImageResult, imageSettings, type Input, Prompt } from "./ImageGenerations.ts"
-import { given, ModelName } from "../Fields.ts"
+import { given, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 
-/** How many pictures one request may bring. */
 const maximumImages = 16
 
 const severalOf = <S extends Schema.Constraint>(image: S) =>
@@ -23,9 +22,11 @@ interface Pictures {
   readonly image?: unknown
 }
 
-/** The pictures in the messages, in their order. */
+/** The pictures in the messages, in order. */
 export const imagesOf = (messages: typeof Input.Type["messages"]): ReadonlyArray<string> =>
   messages.flatMap(({ content }) => content.flatMap(({ image }) => image ?? []))
+
+const maskDescription = "Only the parts of the picture where this one is transparent change."
 
 const hasImage = Schema.makeFilter(({ image, input }: Pictures) => {
   if (input === undefined || input === null) {
@@ -47,16 +48,14 @@ const hasImage = Schema.makeFilter(({ image, input }: Pictures) => {
 
 export const ImageEditRequest = Schema.Struct({
   ...imageRequestFields,
-  image: Schema.optionalKey(Schema.NullOr(severalOf(ImageText))).annotateKey({
-    description: "Pictures in the form of fields: http(s) URLs, data URLs, or base64."
+  image: optional(severalOf(ImageText)).annotateKey({
+    description: "Pictures beside `prompt`: http(s) URLs, data URLs, or base64."
   }),
-  mask: Schema.optionalKey(Schema.NullOr(ImageText)).annotateKey({
-    description: "The picture is changed where this one is transparent, and nowhere else."
-  })
+  mask: optional(ImageText).annotateKey({ description: maskDescription })
 }).check(hasPrompt, hasImage)
 export type ImageEditRequest = typeof ImageEditRequest.Type
 
-/** A field of a form, where everything but a file is a text. */
+/** An optional form field: a string, unless it is a file. */
 const text = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.toCodecStringTree(schema))
 
 const ImageFile = Schema.instanceOf(File, { expected: "a file" })
@@ -64,13 +63,11 @@ const ImageFile = Schema.instanceOf(File, { expected: "a file" })
 export const ImageEditForm = Schema.fromFormData(
   Schema.Struct({
     model: ModelName,
-    prompt: Prompt.annotateKey({ description: "What is to become of the pictures." }),
+    prompt: Prompt.annotateKey({ description: "How to change the pictures." }),
     image: severalOf(Schema.Union([ImageFile, ImageText])).annotateKey({
-      description: "Files, or texts as in JSON. Several may be named `image[]`."
+      description: "Files, or texts as in JSON. Several can be named `image[]`."
     }),
-    mask: Schema.optionalKey(Schema.Union([ImageFile, ImageText])).annotateKey({
-      description: "The picture is changed where this one is transparent, and nowhere else."
-    }),
+    mask: Schema.optionalKey(Schema.Union([ImageFile, ImageText])).annotateKey({ description: maskDescription }),
     n: text(imageSettings.n),
     size: text(imageSettings.size),
     seed: text(imageSettings.seed),
@@ -87,7 +84,7 @@ export const ImageEditForm = Schema.fromFormData(
 )
 export type ImageEditForm = typeof ImageEditForm.Type
 
-/** Eight by eight blue pixels. */
+/** 8 × 8 blue pixels. */
 const picture =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAMAAADz0U65AAAAA1BMVEU6bqXTREzSAAAACXBIWXMAAAPoAAAD6" +
   "AG1e1JrAAAADElEQVQI12NgoA4AAABIAAH/myMhAAAAAElFTkSuQmCC"
@@ -96,7 +93,7 @@ const edited = { created: 1795301088, data: [{ b64_json: "iVBORw0KGgoAAAANSUhEUg
 
 export const imageEdits = {
   name: "images.edits",
-  summary: "Change pictures as an instruction says",
+  summary: "Change pictures as instructed",
   paths: ["/v1/images/edits"],
   workloads: ["images"],
   dialect: "openai",
@@ -105,8 +102,8 @@ export const imageEdits = {
   response: ImageResult,
   streams: () => false,
   description:
-    "There are three forms of request: pictures and instruction in `input.messages`, as the fields `image` " +
-    "and `prompt`, and as `multipart/form-data`, where pictures are files or texts.",
+    "A request has one of three forms: pictures and instruction in `input.messages`, in the fields `image` and `prompt`, " +
+    "or `multipart/form-data` with pictures as files or texts.",
   examples: {
     messages: {
       summary: "Picture and instruction in messages",
@@ -124,7 +121,7 @@ export const imageEdits = {
       answer: edited
     },
     form: {
-      summary: "A form; a picture can be a file, or a text as here",
+      summary: "A form; a picture is a file, or a text as here",
       model: "local-image",
       body: { image: picture, prompt: "Make it grayscale" },
       isForm: true,

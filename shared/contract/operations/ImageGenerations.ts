@@ -1,26 +1,26 @@
 /**
- * POST /v1/images/generations: the request for pictures and the answer with them.
+ * POST /v1/images/generations: pictures from a prompt.
  *
- * There are two forms of request, told apart by what they hold: `input.messages` with the prompt as a text, or `prompt`.
- * What can be set stands in `parameters` in the one form and beside the prompt in the other; it is taken from either
- * place. Clients send `null` for what they leave out, so every optional field takes it.
+ * A request has one of two forms: `input.messages` with settings in `parameters`, or `prompt` with settings beside it.
+ * Both forms accept settings in either place.
  */
-import { Schema } from "effect"
-import { given, integer, ModelName, optional } from "../Fields.ts"
+import { Schema, Struct } from "effect"
+import { endUserDescription, EpochSeconds, given, integer, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 
-/** The shortest and the longest side of a picture, in pixels. */
+/** Of each side of a picture, in pixels. */
 const minimumSide = 64
 const maximumSide = 4096
 
 const sizePattern = /^(\d{1,5})[x*](\d{1,5})$/
 
+/** In pixels. */
 export interface Size {
   readonly width: number
   readonly height: number
 }
 
-/** Width and height in pixels; `undefined` for `auto` and for what is no size. */
+/** `undefined` for `auto` and for anything that is not a size. */
 export const parseSize = (text: string): Size | undefined => {
   const [, width, height] = sizePattern.exec(text) ?? []
   return width === undefined || height === undefined ? undefined : { width: Number(width), height: Number(height) }
@@ -33,13 +33,11 @@ const isSize = (text: string): boolean => {
   return text === "auto" || (size !== undefined && isSide(size.width) && isSide(size.height))
 }
 
-/** What can be asked of both operations on pictures, each field as its plain value. */
-export const imageSettings = {
-  n: integer(1, 10).annotate({
-    description: "How many pictures, no two alike."
-  }),
+/** Settings that `parameters` can hold, without their optionality. */
+const parameters = {
+  n: integer(1, 10).annotate({ description: "Number of pictures, all different." }),
   size: Schema.String.annotate({
-    description: "`1024x1024`, `1024*1024`, or `auto`: what the model takes by itself. " +
+    description: "`1024x1024`, `1024*1024`, or `auto` for the model's default. " +
       `Each side has ${minimumSide} to ${maximumSide} pixels.`
   })
     .check(
@@ -54,23 +52,24 @@ export const imageSettings = {
   negative_prompt: Schema.String.check(Schema.isMaxLength(4_000)).annotate({
     description: "What the picture must not show."
   }),
-  prompt_extend: Schema.Boolean.annotate({ description: "Whether the model may add to the prompt." }),
-  watermark: Schema.Boolean.annotate({ description: "Whether the picture is marked as made by a machine." }),
-  response_format: Schema.Literals(["b64_json", "url"]).annotate({
-    description: "`b64_json` unless said otherwise."
-  }),
-  output_format: Schema.Literals(["png", "jpeg", "webp"]).annotate({ description: "`png` unless said otherwise." }),
-  output_compression: integer(0, 100).annotate({
-    description: "Percent, for `jpeg` and `webp`."
-  }),
-  stream: Schema.Literal(false).annotate({ description: "Pictures are answered whole." }),
-  partial_images: Schema.Literal(0).annotate({ description: "Pictures are answered whole." }),
-  user: Schema.String.annotate({ description: "Who asks, as the client tells its users apart." })
+  prompt_extend: Schema.Boolean.annotate({ description: "Whether the model may extend the prompt." }),
+  watermark: Schema.Boolean.annotate({ description: "Whether to mark the picture as generated." }),
+  response_format: Schema.Literals(["b64_json", "url"]).annotate({ description: "Default `b64_json`." }),
+  output_format: Schema.Literals(["png", "jpeg", "webp"]).annotate({ description: "Default `png`." }),
+  output_compression: integer(0, 100).annotate({ description: "Quality in percent, for `jpeg` and `webp`." })
+}
+
+/** Settings of both picture operations, without their optionality. */
+export const imageSettings = {
+  ...parameters,
+  stream: Schema.Literal(false).annotate({ description: "Streaming is not supported." }),
+  partial_images: Schema.Literal(0).annotate({ description: "Streaming is not supported." }),
+  user: Schema.String.annotate({ description: endUserDescription })
 }
 
 export const Prompt = Schema.NonEmptyString.check(Schema.isMaxLength(32_000))
 
-/** A piece of a message. A picture is an http(s) URL, a data URL, or base64. */
+/** A picture is an http(s) URL, a data URL, or base64. */
 const Content = Schema.Struct({
   text: optional(Prompt),
   image: optional(Schema.NonEmptyString)
@@ -90,41 +89,25 @@ export const Input = Schema.Struct({
   })).check(Schema.isMinLength(1))
 })
 
-const optionalSettings = {
-  n: optional(imageSettings.n),
-  size: optional(imageSettings.size),
-  seed: optional(imageSettings.seed),
-  negative_prompt: optional(imageSettings.negative_prompt),
-  prompt_extend: optional(imageSettings.prompt_extend),
-  watermark: optional(imageSettings.watermark),
-  response_format: optional(imageSettings.response_format),
-  output_format: optional(imageSettings.output_format),
-  output_compression: optional(imageSettings.output_compression)
-}
-
-/** The fields of both operations, as JSON has them. */
+/** The JSON fields of both operations. */
 export const imageRequestFields = {
   model: ModelName,
   input: optional(Input).annotateKey({
-    description: "The prompt in the form of messages, with the pictures of an edit."
+    description: "The prompt as messages, with the pictures of an edit."
   }),
-  parameters: optional(Schema.Struct(optionalSettings)).annotateKey({
-    description: "Settings, as they can also stand beside the prompt."
-  }),
-  prompt: optional(Prompt).annotateKey({ description: "The prompt in the form of fields; not beside `input`." }),
-  ...optionalSettings,
-  stream: optional(imageSettings.stream),
-  partial_images: optional(imageSettings.partial_images),
-  user: optional(imageSettings.user)
+  parameters: optional(Schema.Struct(Struct.map(Struct.map(parameters, Schema.NullOr), Schema.optionalKey)))
+    .annotateKey({ description: "Settings; can also be beside `prompt`." }),
+  prompt: optional(Prompt).annotateKey({ description: "The prompt as text, instead of `input`." }),
+  ...Struct.map(Struct.map(imageSettings, Schema.NullOr), Schema.optionalKey)
 }
 
 type Messages = typeof Input.Type["messages"]
 
-/** The texts of the messages of the user, in their order. */
+/** The texts of the user's messages, in order. */
 export const textsOf = (messages: Messages): ReadonlyArray<string> =>
   messages.flatMap(({ content, role }) => role === "user" ? content.flatMap(({ text }) => text ?? []) : [])
 
-/** Exactly one form of the request, and a prompt in it. */
+/** The request has exactly one form, with a prompt. */
 export const hasPrompt = Schema.makeFilter((
   { input, prompt }: { readonly input?: typeof Input.Type | null; readonly prompt?: string | null }
 ) => {
@@ -142,12 +125,12 @@ export const ImageGenerationRequest = Schema.Struct(imageRequestFields).check(ha
 export type ImageGenerationRequest = typeof ImageGenerationRequest.Type
 
 export const ImageResult = Schema.Struct({
-  created: Schema.Int.annotateKey({ description: "Seconds since the epoch." }),
+  created: EpochSeconds,
   data: Schema.Array(Schema.Struct({
     url: Schema.optionalKey(Schema.String),
     b64_json: Schema.optionalKey(Schema.String),
     revised_prompt: Schema.optionalKey(Schema.String).annotateKey({
-      description: "What was painted, or done, where that is not just what was asked for."
+      description: "The prompt that the model used, if it differs from the request's."
     })
   }))
 })
@@ -162,8 +145,8 @@ export const imageGenerations = {
   request: ImageGenerationRequest,
   response: ImageResult,
   streams: () => false,
-  description: "There are two forms of request: `input.messages` with settings in `parameters`, and `prompt` with " +
-    "settings beside it. Settings are taken from either place.",
+  description: "A request has one of two forms: `input.messages` with settings in `parameters`, or `prompt` with " +
+    "settings beside it. Both forms accept settings in either place.",
   examples: {
     messages: {
       summary: "The prompt in messages, settings in `parameters`",

@@ -1,10 +1,10 @@
-/** POST /v1/messages: the request and the answer of a chat in the messages format. */
+/** POST /v1/messages: chat in the messages format. */
 import { Schema } from "effect"
-import { atLeast, between, JsonObject, ModelName, optional } from "../Fields.ts"
-import type { Operation } from "../Operation.ts"
+import { atLeast, between, EndUser, JsonObject, ModelName, optional, Stream } from "../Fields.ts"
+import { eventsOf, type Operation } from "../Operation.ts"
 import { translationHeader } from "../Translation.ts"
 
-/** Marks a block up to which a provider may cache; its shape is the provider's business. */
+/** Marks the end of a prefix that the provider may cache. Only the provider interprets it. */
 const cacheControl = { cache_control: optional(JsonObject) }
 
 const TextBlock = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String, ...cacheControl })
@@ -20,7 +20,7 @@ const ImageBlock = Schema.Struct({
   ]),
   ...cacheControl
 })
-/** A document, as clients send PDFs and long texts. What it holds is the provider's business. */
+/** A PDF or a long text. Only the provider interprets `source`. */
 const DocumentBlock = Schema.Struct({
   type: Schema.Literal("document"),
   source: JsonObject,
@@ -34,7 +34,7 @@ const ToolUseBlock = Schema.Struct({
   input: JsonObject,
   ...cacheControl
 })
-/** What only its provider makes something of: sources that the answer is to quote, and tools that were looked for. */
+/** Results that only the provider understands: sources to cite, and tools that were searched for. */
 const ProviderResultBlock = Schema.Struct({ type: Schema.Literals(["search_result", "tool_reference"]) })
 const ResultBlock = Schema.Union([TextBlock, ImageBlock, DocumentBlock, ProviderResultBlock])
 const ToolResultBlock = Schema.Struct({
@@ -44,7 +44,7 @@ const ToolResultBlock = Schema.Struct({
   is_error: optional(Schema.Boolean),
   ...cacheControl
 })
-/** What the model thought, as clients must send it back with a conversation that uses tools. */
+/** The model's reasoning, which clients must send back in a conversation that uses tools. */
 const ThinkingBlock = Schema.Struct({
   type: Schema.Literal("thinking"),
   thinking: Schema.String,
@@ -52,7 +52,7 @@ const ThinkingBlock = Schema.Struct({
 })
 const RedactedThinkingBlock = Schema.Struct({ type: Schema.Literal("redacted_thinking"), data: Schema.String })
 
-/** What a provider's own tools have put into the conversation, which clients hand back to it. */
+/** Blocks of the provider's own tools, which clients send back. */
 const ProviderBlock = Schema.Struct({
   type: Schema.Literals([
     "server_tool_use",
@@ -88,19 +88,20 @@ const Message = Schema.Struct({
   content: Schema.Union([Schema.String, Schema.Array(ContentBlock)])
 })
 
-/** A tool of the client's own. Tools that the provider brings have another `type` and no schema. */
+/** A tool of the client. The provider's own tools have another `type` and no schema. */
 const Tool = Schema.Struct({
   type: optional(Schema.String),
   name: Schema.NonEmptyString,
   description: optional(Schema.String),
   input_schema: Schema.optionalKey(JsonObject),
-  strict: optional(Schema.Boolean).annotateKey({ description: "Keep to the schema to the letter." }),
+  strict: optional(Schema.Boolean).annotateKey({ description: "Follow the schema exactly." }),
   ...cacheControl
 })
 
-/** At most one tool call in an answer. */
 const oneAtATime = {
-  disable_parallel_tool_use: optional(Schema.Boolean).annotateKey({ description: "At most one tool in an answer." })
+  disable_parallel_tool_use: optional(Schema.Boolean).annotateKey({
+    description: "At most one tool call in an answer."
+  })
 }
 
 export const MessagesRequest = Schema.Struct({
@@ -109,21 +110,17 @@ export const MessagesRequest = Schema.Struct({
   system: optional(Schema.Union([Schema.String, Schema.Array(TextBlock)])).annotateKey({
     description: "Instructions for the whole conversation."
   }),
-  cache_control: optional(JsonObject).annotateKey({ description: "What a provider may cache." }),
+  cache_control: optional(JsonObject).annotateKey({ description: "What the provider may cache." }),
   inference_geo: optional(Schema.String).annotateKey({ description: "Where the model may run." }),
-  max_tokens: atLeast(1).annotateKey({
-    description: "The most tokens of the answer."
-  }),
+  max_tokens: atLeast(1).annotateKey({ description: "Most tokens of the answer." }),
   temperature: optional(between(0, 1)).annotateKey({
-    description: "How freely the model chooses its words: 0 is the most likely ones."
+    description: "Randomness: at 0 the model always picks the most likely token."
   }),
   top_p: optional(Schema.Finite).annotateKey({
-    description: "Choose only among the most likely tokens whose probabilities add up to this."
+    description: "Sample only from the most likely tokens whose probabilities add up to this."
   }),
-  top_k: optional(Schema.Int).annotateKey({ description: "Choose only among this many tokens." }),
-  stream: optional(Schema.Boolean).annotateKey({
-    description: "Send the answer as server-sent events while it is made. Default false."
-  }),
+  top_k: optional(Schema.Int).annotateKey({ description: "Sample only from this many of the most likely tokens." }),
+  stream: Stream,
   stop_sequences: optional(Schema.Array(Schema.String)).annotateKey({
     description: "The answer ends before any of these."
   }),
@@ -137,15 +134,13 @@ export const MessagesRequest = Schema.Struct({
   thinking: optional(Schema.Union([
     Schema.Struct({
       type: Schema.Literal("enabled"),
-      budget_tokens: atLeast(1).annotateKey({
-        description: "The most tokens to think with."
-      })
+      budget_tokens: atLeast(1).annotateKey({ description: "Most tokens of reasoning." })
     }),
     Schema.Struct({ type: Schema.Literal("disabled") }),
     Schema.Struct({ type: Schema.Literals(["adaptive", "between_tools"]) })
   ])),
   context_management: optional(JsonObject).annotateKey({
-    description: "What a provider may drop of a long conversation."
+    description: "What the provider may drop from a long conversation."
   }),
   output_config: optional(Schema.Struct({
     output_format: optional(JsonObject),
@@ -153,24 +148,22 @@ export const MessagesRequest = Schema.Struct({
     effort: optional(Schema.Literals(["low", "medium", "high", "xhigh", "max"]))
   })),
   container: optional(Schema.Union([Schema.String, JsonObject])).annotateKey({
-    description: "Where a provider runs its own tools."
+    description: "Container in which the provider runs its own tools."
   }),
   mcp_servers: optional(Schema.Array(JsonObject)).annotateKey({
-    description: "Servers of tools that a provider may call."
+    description: "MCP servers whose tools the provider may call."
   }),
-  metadata: optional(Schema.Struct({
-    user_id: optional(Schema.String).annotateKey({ description: "Who asks, as the client tells its users apart." })
-  })),
+  metadata: optional(Schema.Struct({ user_id: EndUser })),
   speed: optional(Schema.Literals(["standard", "fast"])).annotateKey({
-    description: "`fast` where a provider offers it."
+    description: "`fast` if the provider offers it."
   }),
   service_tier: optional(Schema.Literals(["auto", "standard_only"])).annotateKey({
-    description: "Whether capacity set aside for the account may be used."
+    description: "Whether to use capacity reserved for the account."
   })
 })
 export type MessagesRequest = typeof MessagesRequest.Type
 
-/** The last one is for an answer that was held back; clients of this format know it. */
+/** `refusal`: the answer was withheld. */
 export const stopReasons = ["end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"] as const
 
 export const MessageUsage = Schema.Struct({
@@ -185,7 +178,6 @@ const AnswerBlock = Schema.Union([
   Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
   Schema.Struct({ type: Schema.Literal("thinking"), thinking: Schema.String, signature: Schema.String }),
   Schema.Struct({ type: Schema.Literal("redacted_thinking"), data: Schema.String }),
-  /** A picture that the model has made. */
   Schema.Struct({
     type: Schema.Literal("image"),
     source: Schema.Struct({
@@ -210,8 +202,12 @@ export const MessageAnswer = Schema.Struct({
 })
 export type MessageAnswer = typeof MessageAnswer.Type
 
-/** What a header that names the version of the format must look like. */
+/** Of the header with the version of the format. */
 export const versionPattern = /^\d{4}-\d{2}-\d{2}$/
+
+const namedEventsOf = (
+  ...events: ReadonlyArray<{ readonly type: string; readonly [field: string]: unknown }>
+): string => events.map((event) => `event: ${event.type}\n${eventsOf(event)}`).join("")
 
 export const messages = {
   name: "messages",
@@ -224,8 +220,8 @@ export const messages = {
   streams: (request) => request.stream === true,
   versionHeaders: ["vendor-version", "anthropic-version"],
   headers: ["anthropic-beta", translationHeader],
-  description: "The answer comes whole, or with `stream` as server-sent events that each name their type. " +
-    "The version of the format stands in `vendor-version` or in `anthropic-version`.",
+  description: "The answer is JSON, or with `stream` server-sent events that each name their type. " +
+    "`vendor-version` or `anthropic-version` states the version of the format.",
   examples: {
     whole: {
       summary: "One answer in JSON",
@@ -266,23 +262,26 @@ export const messages = {
       summary: "The answer in events",
       model: "local-chat",
       body: { max_tokens: 100, messages: [{ role: "user", content: "Hello" }], stream: true },
-      answer: [
-        "event: message_start",
-        "data: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_63bf\",\"type\":\"message\",\"role\":\"assistant\"," +
-        "\"model\":\"local-chat\",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null," +
-        "\"usage\":{\"input_tokens\":0,\"output_tokens\":0}}}\n",
-        "event: content_block_start",
-        "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n",
-        "event: content_block_delta",
-        "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hello.\"}}\n",
-        "event: content_block_stop",
-        "data: {\"type\":\"content_block_stop\",\"index\":0}\n",
-        "event: message_delta",
-        "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\",\"stop_sequence\":null}," +
-        "\"usage\":{\"output_tokens\":3}}\n",
-        "event: message_stop",
-        "data: {\"type\":\"message_stop\"}\n\n"
-      ].join("\n")
+      answer: namedEventsOf(
+        {
+          type: "message_start",
+          message: {
+            id: "msg_63bf",
+            type: "message",
+            role: "assistant",
+            model: "local-chat",
+            content: [],
+            stop_reason: null,
+            stop_sequence: null,
+            usage: { input_tokens: 0, output_tokens: 0 }
+          }
+        },
+        { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+        { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "Hello." } },
+        { type: "content_block_stop", index: 0 },
+        { type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage: { output_tokens: 3 } },
+        { type: "message_stop" }
+      )
     }
   }
 } satisfies Operation

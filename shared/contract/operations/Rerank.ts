@@ -1,4 +1,4 @@
-/** POST /v1/rerank and POST /v2/rerank: documents, and how relevant each is to a query. */
+/** POST /v1/rerank and POST /v2/rerank: orders documents by their relevance to a query. */
 import { Schema } from "effect"
 import { atLeast, between, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
@@ -6,21 +6,19 @@ import type { Operation } from "../Operation.ts"
 /** Documents in one request. */
 const maxDocuments = 10_000
 
-/** A text, or an object whose `text` is what is judged. */
+/** A text, or an object with the text in `text`. */
 export const RerankDocument = Schema.Union([Schema.String, Schema.Struct({ text: Schema.String })])
 
 export const RerankRequest = Schema.Struct({
   model: ModelName,
-  query: Schema.NonEmptyString.annotateKey({ description: "What the documents are compared with." }),
+  query: Schema.NonEmptyString.annotateKey({ description: "Query to compare the documents with." }),
   documents: Schema.Union([
     Schema.NonEmptyString,
     Schema.Array(RerankDocument).check(Schema.isBetweenLength(1, maxDocuments))
-  ]).annotateKey({ description: "A string alone is one document." }),
-  top_n: optional(atLeast(1)).annotateKey({
-    description: "How many results there may be, the best ones; all where absent."
-  }),
+  ]).annotateKey({ description: "A single string is one document." }),
+  top_n: optional(atLeast(1)).annotateKey({ description: "Number of results. Default: all documents." }),
   return_documents: optional(Schema.Boolean).annotateKey({
-    description: "Whether each result holds its document. Default false."
+    description: "Whether to return each document with its result. Default false."
   })
 })
 export type RerankRequest = typeof RerankRequest.Type
@@ -28,12 +26,10 @@ export type RerankRequest = typeof RerankRequest.Type
 export const RerankResponse = Schema.Struct({
   id: Schema.String,
   results: Schema.Array(Schema.Struct({
-    index: Schema.Int.annotateKey({ description: "Of the document in the request." }),
-    relevance_score: between(0, 1).annotateKey({
-      description: "0 to 1."
-    }),
+    index: Schema.Int.annotateKey({ description: "Position of the document in the request." }),
+    relevance_score: between(0, 1).annotateKey({ description: "0 to 1." }),
     document: Schema.optionalKey(Schema.Struct({ text: Schema.String }))
-  })).annotateKey({ description: "The most relevant first." }),
+  })).annotateKey({ description: "Most relevant first." }),
   meta: Schema.Struct({
     api_version: Schema.Struct({ version: Schema.String }),
     billed_units: Schema.Struct({ search_units: Schema.Int })
@@ -50,7 +46,7 @@ export const rerank = {
   request: RerankRequest,
   response: RerankResponse,
   streams: () => false,
-  description: "Results come with the most relevant document first.",
+  description: "Returns the most relevant document first.",
   examples: {
     texts: {
       summary: "Documents as texts",

@@ -1,24 +1,18 @@
-/**
- * POST /v1/video/generations: the request for a video, the task that is made of it, and what can be learned of the task.
- *
- * A video takes longer than a client waits on a socket: the answer is a task to ask for again. Clients send `null` for
- * what they leave out, so every optional field takes it.
- */
+/** POST /v1/video/generations: a video from a prompt, as a task to poll, since it takes longer than a client waits. */
 import { Schema } from "effect"
-import { between, integer, ModelName, optional } from "../Fields.ts"
+import { between, EndUser, integer, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 
-/** What is made where the request does not say. */
 export const videoDefaults = { duration: 4, width: 640, height: 360, fps: 24 } as const
 
-/** The most pixels in all frames of one video together: 12 seconds at 1920x1080 and 24 frames per second. */
+/** Of all frames of a video together: 12 seconds at 1920x1080 and 24 frames per second. */
 const maximumPixels = 12 * 24 * 1920 * 1080
 
-/** The shortest and the longest side of the picture, in pixels. */
+/** Of each side of the video, in pixels. */
 const minimumSide = 64
 const maximumSide = 1920
 
-/** A side of the picture in pixels: H.264 codes colours by blocks of two. */
+/** In pixels, even: H.264 encodes colours in blocks of two. */
 const Side = Schema.Int.check(
   Schema.isBetween({ minimum: minimumSide, maximum: maximumSide }),
   Schema.makeFilter((pixels) => pixels % 2 === 0, {
@@ -34,7 +28,7 @@ const Metadata = Schema.StructWithRest(
     }),
     style: optional(Schema.String.check(Schema.isMaxLength(200))),
     quality_level: optional(Schema.String.check(Schema.isMaxLength(200))).annotateKey({
-      description: "Which ones there are is the model's business."
+      description: "A level that the model defines."
     })
   }),
   [Schema.Record(Schema.String, Schema.Unknown)]
@@ -47,7 +41,7 @@ interface Extent {
   readonly fps?: number | null
 }
 
-/** The length, size and rate of the video that was asked for; at least one frame. */
+/** The requested length, size and frame rate; at least one frame. */
 export const extentOf = (request: Extent) => {
   const duration = request.duration ?? videoDefaults.duration
   const fps = request.fps ?? videoDefaults.fps
@@ -56,7 +50,6 @@ export const extentOf = (request: Extent) => {
     height: request.height ?? videoDefaults.height,
     fps,
     duration,
-    /** The duration to the nearest whole frame. */
     frames: Math.max(1, Math.round(duration * fps))
   }
 }
@@ -75,28 +68,28 @@ const isBounded = Schema.makeFilter((request: Extent) => {
 export const VideoGenerationRequest = Schema.Struct({
   model: ModelName,
   prompt: Schema.NonEmptyString.check(Schema.isMaxLength(32_000)).annotateKey({
-    description: "What the video is to show."
+    description: "What the video should show."
   }),
   image: optional(Schema.NonEmptyString).annotateKey({
-    description: "A picture to begin with: an http(s) URL, a data URL, or base64."
+    description: "First picture of the video: an http(s) URL, a data URL, or base64."
   }),
   duration: optional(between(1, 20)).annotateKey({
-    description: `Seconds. Default ${videoDefaults.duration}. All frames together may have ` +
-      `${maximumPixels.toLocaleString("en")} pixels: duration × fps × width × height.`
+    description: `Seconds. Default ${videoDefaults.duration}. At most ` +
+      `${maximumPixels.toLocaleString("en")} pixels in all frames together: duration × fps × width × height.`
   }),
   width: optional(Side).annotateKey({ description: "Pixels, an even number. Default 640." }),
   height: optional(Side).annotateKey({ description: "Pixels, an even number. Default 360." }),
-  fps: optional(integer(1, 60)).annotateKey({
-    description: "Frames per second. Default 24."
-  }),
+  fps: optional(integer(1, 60)).annotateKey({ description: "Frames per second. Default 24." }),
   seed: optional(integer(0, Number.MAX_SAFE_INTEGER)).annotateKey({
     description: "The same seed and prompt give the same video."
   }),
-  n: optional(Schema.Literal(1)).annotateKey({ description: "One task is one video: several are several requests." }),
-  response_format: optional(Schema.Literals(["url", "mp4"])).annotateKey({
-    description: "The video is always fetched from an address, and always an MP4 file."
+  n: optional(Schema.Literal(1)).annotateKey({
+    description: "A task generates one video. Send several requests for several videos."
   }),
-  user: optional(Schema.String).annotateKey({ description: "Who asks, as the client tells its users apart." }),
+  response_format: optional(Schema.Literals(["url", "mp4"])).annotateKey({
+    description: "The answer is always a URL to an MP4 file."
+  }),
+  user: EndUser,
   metadata: optional(Metadata)
 }).check(isBounded)
 export type VideoGenerationRequest = typeof VideoGenerationRequest.Type
@@ -106,30 +99,30 @@ export const TaskStatus = Schema.Literals(["queued", "in_progress", "completed",
 export type TaskStatus = typeof TaskStatus.Type
 
 export const VideoMetadata = Schema.Struct({
-  duration: Schema.Finite.annotateKey({ description: "Seconds, of whole frames." }),
+  duration: Schema.Finite.annotateKey({ description: "Seconds, in whole frames." }),
   fps: Schema.Finite,
   width: Schema.Int,
   height: Schema.Int,
-  seed: Schema.NullOr(Schema.Int).annotateKey({ description: "`null` where the provider does not tell." }),
+  seed: Schema.NullOr(Schema.Int).annotateKey({ description: "`null` if the provider does not report it." }),
   warnings: Schema.optionalKey(Schema.Array(Schema.String)).annotateKey({
-    description: "What of the request could not be carried over to the provider, by its path."
+    description: "Fields of the request that the provider does not support, by path."
   })
 })
 export type VideoMetadata = typeof VideoMetadata.Type
 
 export const VideoTaskCreated = Schema.Struct({ task_id: Schema.String, status: TaskStatus })
 
-/** A task as its client sees it. */
+/** The task, as the client sees it. */
 export const VideoTaskView = Schema.Struct({
   task_id: Schema.String,
   status: TaskStatus,
   progress: integer(0, 100).annotateKey({ description: "Percent." }),
   model: Schema.String,
-  created: Schema.Int.annotateKey({ description: "This and the other times in seconds since the epoch." }),
+  created: Schema.Int.annotateKey({ description: "Unix time in seconds, like the other times." }),
   completed_at: Schema.optionalKey(Schema.Int),
-  expires_at: Schema.Int.annotateKey({ description: "When the task, and its video with it, is forgotten." }),
+  expires_at: Schema.Int.annotateKey({ description: "When the task and its video expire." }),
   url: Schema.optionalKey(Schema.String).annotateKey({
-    description: "Where the video is, for whoever holds this address, until it expires."
+    description: "URL of the video. Needs no API key; valid until `expires_at`."
   }),
   format: Schema.optionalKey(Schema.String),
   metadata: Schema.NullOr(VideoMetadata),
@@ -144,7 +137,7 @@ export type VideoTaskView = typeof VideoTaskView.Type
 
 export const videoGenerations = {
   name: "video.generations",
-  summary: "Make a video from a prompt, as a task to ask for again",
+  summary: "Generate a video from a prompt, as a task to poll",
   paths: ["/v1/video/generations"],
   workloads: ["video"],
   dialect: "openai",
@@ -154,8 +147,8 @@ export const videoGenerations = {
   kind: "task",
   task: VideoTaskView,
   description:
-    "Answers at once with a task. Ask for it below this path until it is `completed`, then fetch its video. " +
-    "With an `idempotency-key` the same request makes one task, however often it is sent.",
+    "Answers immediately with a task. Poll it below this path until it is `completed`, then fetch its video. " +
+    "With an `idempotency-key`, repeating the same request creates only one task.",
   examples: {
     text: {
       summary: "A video from a text",
@@ -164,7 +157,7 @@ export const videoGenerations = {
       answer: { task_id: "task_10p1BSzrov2PDe4XZfLWPh5fYLyBmODm", status: "queued" }
     },
     settings: {
-      summary: "With settings of the model's own",
+      summary: "With model-specific settings",
       model: "local-video",
       body: {
         prompt: "Waves at sunset",

@@ -1,4 +1,4 @@
-/** The list of all operations. Whatever exists once per operation is derived from it. */
+/** All operations. Everything that exists once per operation is derived from this list. */
 import { audioSpeech } from "./AudioSpeech.ts"
 import { chatCompletions } from "./ChatCompletions.ts"
 import { compaction } from "./Compaction.ts"

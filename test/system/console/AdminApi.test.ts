@@ -91,7 +91,11 @@ describe("the admin API", () => {
       [{ name: "a", expiresAt: "soon" }, "expiresAt", "expiresAt: must be a date such as 2027-01-31"],
       [{ name: "a", allowedModels: ["g*t"] }, "allowedModels", "allowedModels[0]: must be a model's name"],
       // a limit that is misspelt would be a key without one
-      [{ name: "a", requestPerMinute: 5 }, "requestPerMinute", "requestPerMinute: is unknown here: there are name, "],
+      [
+        { name: "a", requestPerMinute: 5 },
+        "requestPerMinute",
+        "requestPerMinute: is unknown: the known fields are name, "
+      ],
       // what the platform would read as the first of December 2001, and as the third of March
       [{ name: "a", expiresAt: "12" }, "expiresAt", "expiresAt: must be a date such as 2027-01-31"],
       [{ name: "a", expiresAt: "2027-02-31" }, "expiresAt", "expiresAt: must be a date such as 2027-01-31"]
@@ -114,7 +118,7 @@ describe("the admin API", () => {
       requestPerMinute: 5
     })
     assert.strictEqual(answer.status, 400)
-    assert.match(answer.body.detail, /^requestPerMinute: is unknown here/)
+    assert.match(answer.body.detail, /^requestPerMinute: is unknown/)
     assert.deepInclude(await listed(key.id), { name: "as it was", requestsPerMinute: 10 })
   })
 

@@ -119,7 +119,8 @@ describe("a video task at a provider", () => {
             assert.strictEqual(task.status, "failed")
             assert.deepInclude(task.error, {
               code: "upstream_error",
-              message: "The provider 'neverSent' may have begun the work without confirming it; it was not asked again"
+              message: "The provider 'neverSent' may have started the work without confirming it; " +
+                "the gateway did not retry, to avoid paying twice"
             })
             assert.strictEqual(submissions(gateway), 1)
           }

@@ -41,9 +41,9 @@ describe("the models of a catalogue", () => {
 
   it.effect.each(
     [
-      ["a misspelt field", "models: { m: { workload: chat, pol: x } }", ":1 models.m.pol: is unknown here"],
+      ["a misspelt field", "models: { m: { workload: chat, pol: x } }", ":1 models.m.pol: is unknown"],
       ["an unknown workload", "models: { m: { workload: chess } }", ":1 models.m.workload: must be"],
-      ["a misspelt part", "models: {}\nmodel: {}", ":2 model: is unknown here"],
+      ["a misspelt part", "models: {}\nmodel: {}", ":2 model: is unknown"],
       ["no models", "providers: {}", ":1 models: is required"],
       ["a list", "- a", ":1 the file must be an object"],
       [
