@@ -10,14 +10,15 @@ import type {
   ToolDefinition,
   Turn
 } from "../conversation/Conversation.ts"
+import { systemTexts } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
-import type { Losses } from "../conversation/Losses.ts"
+import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { registered, textOf, warnOfDetail } from "../conversation/Media.ts"
 import { budgetOf, effortOf, Thinking } from "../conversation/ReasoningEffort.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 
 export const Options = Schema.Struct({
-  /** How long an answer may be where the client does not say: this dialect wants a limit. Default 8,192. */
+  /** Limit of an answer if the client sets none, since this dialect requires one. Default 8,192. */
   maxTokens: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0))),
   thinking: Schema.optionalKey(Thinking)
 })
@@ -31,11 +32,11 @@ export const toRequest = (conversation: Conversation, { losses, model, streams }
   if (presencePenalty !== undefined) losses.warnOf("presencePenalty")
   if (modalities?.some((modality) => modality !== "text") === true) losses.refuseOf("modalities")
   const thinking = toThinking(conversation, maxTokens, losses, options)
-  // a model that thinks takes no sampling
+  // thinking models reject sampling settings
   const isSampled = thinking.isOn !== true
-  if (!isSampled && temperature !== undefined) losses.warnOf("temperature", "gives way to reasoning")
-  if (!isSampled && topP !== undefined) losses.warnOf("topP", "gives way to reasoning")
-  if (!isSampled && topK !== undefined) losses.warnOf("topK", "gives way to reasoning")
+  for (const [name, value] of [["temperature", temperature], ["topP", topP], ["topK", topK]] as const) {
+    if (!isSampled && value !== undefined) losses.warnOf(name, "gives way to reasoning")
+  }
   if (isSampled && temperature !== undefined && temperature > 1) losses.warnOf("temperature", "was lowered to 1")
   const system = toSystem(conversation, losses)
   const config = { effort: thinking.effort, format: toFormat(conversation) }
@@ -61,23 +62,11 @@ export const toRequest = (conversation: Conversation, { losses, model, streams }
 
 const inJson = "Answer with one JSON object and with nothing else."
 
-/** Instructions stand at the front here, wherever the client has put them. */
 const toSystem = ({ format, turns }: Conversation, losses: Losses): ReadonlyArray<object> => {
-  const leading = turns.findIndex(({ role }) => role !== "system")
-  const texts: Array<string> = []
-  for (const [index, { content, path = "", role }] of turns.entries()) {
-    if (role !== "system") continue
-    if (leading !== -1 && index > leading) losses.warn(path, "was moved to the front")
-    for (const part of content) {
-      if (part.type === "text") texts.push(part.text)
-      else losses.refuse(part.path ?? path)
-    }
-  }
-  if (format.type === "json") {
-    losses.warnOf("format", "was put into words")
-    texts.push(inJson)
-  }
-  return texts.filter((text) => text !== "").map((text) => ({ type: "text", text }))
+  const texts = systemTexts(turns, losses)
+  const isJson = format.type === "json"
+  if (isJson) losses.warnOf("format", "was turned into an instruction")
+  return [...texts, ...(isJson ? [inJson] : [])].filter((text) => text !== "").map((text) => ({ type: "text", text }))
 }
 
 interface Message {
@@ -85,7 +74,7 @@ interface Message {
   readonly content: Array<object>
 }
 
-/** Turns of one role make one message, as results of tools must, which are the user's here and come first. */
+/** Merges adjacent turns of the same role. Tool results belong to the user here and must come first, in one message. */
 const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<Message> => {
   const messages: Array<Message> = []
   const add = (role: Message["role"], content: ReadonlyArray<object>) => {
@@ -94,7 +83,7 @@ const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<M
     if (last?.role === role) { for (const block of content) last.content.push(block) }
     else messages.push({ role, content: [...content] })
   }
-  /** What only a message of the user can hold, until the results of tools are through. */
+  /** Pictures and files, which only user messages can hold, until all tool results are written. */
   let loose: Array<object> = []
   for (const turn of turns) {
     if (turn.role === "tool") {
@@ -119,7 +108,7 @@ const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<M
   return messages
 }
 
-/** Ids of other dialects may hold what this one does not allow. */
+/** Ids of other dialects may contain characters that this one rejects. */
 const toId = (id: string): string => id.replace(/[^\w-]/g, "_")
 
 const toToolUse = ({ arguments: json, id, name }: ToolCall): object => ({
@@ -143,7 +132,7 @@ const toBlocks = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
     case "reasoning": {
       const { path = "", signature, text } = part
       if (signature?.origin !== "anthropic" || signature.value === "") {
-        losses.warn(path, "was not thought by this provider")
+        losses.warn(path, foreignReasoning)
         return []
       }
       return [
@@ -192,13 +181,13 @@ const toTool = ({ description, name, parameters, strict }: ToolDefinition): obje
   }
 }
 
-/** Where a schema holds others: one or a list of them, or one by each name. */
+/** The keywords that hold other schemas: one or a list of them, or one per name. */
 const inner: ReadonlySet<string> = new Set(["items", "prefixItems", "anyOf", "oneOf"])
 const innerByName: ReadonlySet<string> = new Set(["properties", "$defs", "definitions"])
 
 /**
- * What is to be kept to the letter may have no open objects here. Those of certain properties are closed, if the client has
- * not said that they are open: an answer that fits then fits the client's schema too.
+ * Strict schemas must not have open objects. Closes objects with properties, unless the client opened them explicitly: an
+ * answer that fits then also fits the client's schema.
  */
 const closed = (schema: unknown): unknown => {
   if (Array.isArray(schema)) return schema.map(closed)
@@ -233,7 +222,7 @@ const toToolChoice = (choice: ToolChoice, oneAtATime: boolean): object | undefin
 const toFormat = ({ format }: Conversation): object | undefined =>
   format.type === "jsonSchema" ? { type: "json_schema", schema: closed(format.schema) } : undefined
 
-/** The least that a budget may be. */
+/** The provider's minimum. */
 const minimumBudget = 1_024
 
 interface ThinkingConfig {
@@ -259,13 +248,12 @@ const toThinking = (
     return withBudget(minimumBudget, maxTokens, turns, losses)
   }
   if (thinking === "budget") return withBudget(budgetOf(reasoning), maxTokens, turns, losses)
-  const effort = effortOf(reasoning)
-  if (reasoning.type === "budget") losses.warnOf("reasoning", `was turned into the effort ${effort}`)
+  const effort = effortOf(reasoning, losses)
   if (effort === "minimal") losses.warnOf("reasoning", "was raised to low")
   return { config: { type: "adaptive" }, effort: effort === "minimal" ? "low" : effort, isOn: true }
 }
 
-/** A budget is part of what the whole answer may be long. A turn that called tools must have begun with thoughts. */
+/** The budget counts towards the limit of the answer. A turn with tool calls must start with signed reasoning. */
 const withBudget = (budget: number, maxTokens: number, turns: ReadonlyArray<Turn>, losses: Losses): ThinkingConfig => {
   const tokens = Math.max(minimumBudget, Math.min(budget, maxTokens - 1))
   const calling = turns.findLast(({ role }) => role === "assistant" || role === "user")

@@ -1,4 +1,4 @@
-/** A client's request in the messages dialect, as the canonical conversation. */
+/** Decodes requests in the messages dialect. */
 import type * as Contract from "../../../contract/operations/Messages.ts"
 import { string } from "../../json/Json.ts"
 import type {
@@ -11,8 +11,8 @@ import type {
   ToolChoice,
   Turn
 } from "../conversation/Conversation.ts"
-import type { Fate, Losses } from "../conversation/Losses.ts"
-import { noSuchTool } from "../conversation/Losses.ts"
+import { textTurn } from "../conversation/Conversation.ts"
+import { carried, type Fate, type Losses, noSuchTool } from "../conversation/Losses.ts"
 import * as Signature from "../conversation/Signature.ts"
 
 export const settings: SettingNames = {
@@ -29,43 +29,29 @@ export const settings: SettingNames = {
 }
 
 const block = {
-  type: "carried",
-  text: "carried",
-  source: "carried",
-  title: "carried",
-  // the answer would quote its sources
+  ...carried("type", "text", "source", "title"),
+  // the answer would cite its sources
   citations: { enabled: "meaning" }
 } as const
 
 export const fates: Fate = {
-  model: "carried",
-  stream: "carried",
+  ...carried("model", "stream"),
   system: [block],
   messages: [{
     role: "carried",
     content: [{
       ...block,
-      id: "carried",
-      name: "carried",
-      input: "carried",
-      tool_use_id: "carried",
+      ...carried("id", "name", "input", "tool_use_id"),
       content: [block],
-      is_error: "carried",
-      thinking: "carried",
-      signature: "carried",
-      data: "carried"
+      ...carried("is_error", "thinking", "signature", "data")
     }]
   }],
-  max_tokens: "carried",
-  temperature: "carried",
-  top_p: "carried",
-  top_k: "carried",
-  stop_sequences: "carried",
-  tools: [{ type: "carried", name: "carried", description: "carried", input_schema: "carried", strict: "carried" }],
+  ...carried("max_tokens", "temperature", "top_p", "top_k", "stop_sequences"),
+  tools: [carried("type", "name", "description", "input_schema", "strict")],
   tool_choice: "carried",
-  thinking: { type: "carried", budget_tokens: "carried" },
-  output_config: { output_format: "carried", format: "carried", effort: "carried" },
-  metadata: { user_id: "carried" },
+  thinking: carried("type", "budget_tokens"),
+  output_config: carried("output_format", "format", "effort"),
+  metadata: carried("user_id"),
   container: "meaning",
   inference_geo: "meaning",
   mcp_servers: "meaning"
@@ -108,29 +94,20 @@ export const toConversation = (request: Contract.MessagesRequest, losses: Losses
   user: request.metadata?.user_id ?? undefined
 })
 
-const textTurn = (role: Turn["role"], content: ReadonlyArray<ContentPart>, path: string): Turn => ({
-  role,
-  content,
-  toolCalls: [],
-  toolCallId: undefined,
-  path
-})
-
 const systemTurn = (system: Contract.MessagesRequest["system"]): ReadonlyArray<Turn> => {
   if (system === undefined || system === null) return []
-  const parts = typeof system === "string" ? [{ text: system }] : system
-  return [textTurn("system", parts.map(({ text }) => ({ type: "text", text })), "system")]
+  if (typeof system === "string") return [textTurn("system", system, "system")]
+  const content = system.map(({ text }) => ({ type: "text" as const, text }))
+  return [{ role: "system", content, toolCalls: [], path: "system" }]
 }
 
-/** A message of this dialect may hold results of tools beside the user's own words: each result is a turn of its own. */
+/** A message may contain tool results beside the user's text: each result becomes a separate turn. */
 const toTurns = (
   message: Contract.MessagesRequest["messages"][number],
   path: string,
   losses: Losses
 ): ReadonlyArray<Turn> => {
-  if (typeof message.content === "string") {
-    return [textTurn(message.role, [{ type: "text", text: message.content }], path)]
-  }
+  if (typeof message.content === "string") return [textTurn(message.role, message.content, path)]
   const blocks = message.content.map((block, index) => ({ block, path: `${path}.content[${index}]` }))
   const results = blocks.flatMap(({ block, path }): ReadonlyArray<Turn> =>
     block.type !== "tool_result" ? [] : [{
@@ -147,7 +124,7 @@ const toTurns = (
     block.type === "tool_use" ? [{ id: block.id, name: block.name, arguments: JSON.stringify(block.input) }] : []
   )
   if (content.length === 0 && toolCalls.length === 0) return results
-  return [...results, { role: message.role, content, toolCalls, toolCallId: undefined, path }]
+  return [...results, { role: message.role, content, toolCalls, path }]
 }
 
 const toParts = (

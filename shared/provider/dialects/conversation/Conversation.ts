@@ -1,33 +1,33 @@
 /**
- * The canonical chat request: what every chat dialect is decoded to before an engine or a foreign provider sees it.
+ * The canonical chat request, to which every chat dialect is decoded for an engine or a provider of another dialect.
  *
- * Parts and tools know where they stand in the client's request (`path`, as in `messages[0].content[1]`), so that what
- * cannot be carried over can be told by its name.
+ * `path` is the place of a part or tool in the client's request, as in `messages[0].content[1]`, for warnings and errors.
  */
+import type { Losses } from "./Losses.ts"
 import type { Signature } from "./Signature.ts"
 
-/** What a picture or a file holds, or where it is. */
+/** Content or location of a picture or a file. */
 export type Media =
-  /** An http(s) address, or one that only its own provider understands. */
+  /** An http(s) URL, or one that only its own provider understands. */
   | { readonly type: "url"; readonly url: string }
   | { readonly type: "base64"; readonly data: string }
   | { readonly type: "text"; readonly text: string }
-  /** A file that was uploaded to a provider before, by the provider's name for it. */
+  /** A file uploaded to a provider, by the provider's id. */
   | { readonly type: "id"; readonly id: string }
-  /** The client has named a file and nothing else of it. */
+  /** The client sent only a file name. */
   | { readonly type: "none" }
 
 export type ContentPart =
   | { readonly type: "text"; readonly text: string; readonly path?: string }
   | {
     readonly type: "image"
-    /** Empty where only its address is known. */
+    /** Empty if only its URL is known. */
     readonly mediaType: string
     readonly media: Media
     readonly detail?: string | undefined
     readonly path?: string
   }
-  /** Anything else that came in: sound, a document, a video. `mediaType` is empty where the client did not say. */
+  /** Audio, a document or a video. `mediaType` is empty if the client did not send it. */
   | {
     readonly type: "file"
     readonly mediaType: string
@@ -35,7 +35,7 @@ export type ContentPart =
     readonly media: Media
     readonly path?: string
   }
-  /** What the model thought, only on turns of the assistant. The text may be empty: then there is a signature. */
+  /** Only on turns of the assistant. The text can be empty if there is a signature. */
   | {
     readonly type: "reasoning"
     readonly text: string
@@ -48,7 +48,7 @@ export type MediaPart = Extract<ContentPart, { readonly type: "image" | "file" }
 export interface ToolCall {
   readonly id: string
   readonly name: string
-  /** JSON text, as the model wrote it. */
+  /** JSON as the model wrote it, not necessarily valid. */
   readonly arguments: string
 }
 
@@ -57,11 +57,32 @@ export interface Turn {
   readonly content: ReadonlyArray<ContentPart>
   /** Only on turns of the assistant. */
   readonly toolCalls: ReadonlyArray<ToolCall>
-  /** Only on turns of a tool: which call this answers. */
-  readonly toolCallId: string | undefined
-  /** Only on turns of a tool: it failed, and the content says how. */
+  /** Only on turns of a tool: the call that it answers. */
+  readonly toolCallId?: string | undefined
+  /** Only on turns of a tool: it failed; the content is its error. */
   readonly failed?: boolean
   readonly path?: string
+}
+
+export const textTurn = (role: Turn["role"], text: string, path?: string): Turn => ({
+  role,
+  content: [{ type: "text", text }],
+  toolCalls: [],
+  ...(path === undefined ? {} : { path })
+})
+
+/** System turns go to the front in some dialects, and hold only text. */
+export const systemTexts = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<string> => {
+  const leading = turns.findIndex(({ role }) => role !== "system")
+  return turns.flatMap(({ content, path = "", role }, index) => {
+    if (role !== "system") return []
+    if (leading !== -1 && index > leading) losses.warn(path, "was moved to the front")
+    return content.flatMap((part) => {
+      if (part.type === "text") return [part.text]
+      losses.refuse(part.path ?? path)
+      return []
+    })
+  })
 }
 
 export interface ToolDefinition {
@@ -69,7 +90,7 @@ export interface ToolDefinition {
   readonly description: string | undefined
   /** JSON Schema of the arguments. */
   readonly parameters: unknown
-  /** The arguments are to keep to the schema to the letter. */
+  /** The arguments must follow the schema exactly. */
   readonly strict?: boolean
   readonly path?: string
 }
@@ -97,10 +118,10 @@ export interface Sampling {
   readonly frequencyPenalty: number | undefined
 }
 
-/** How much the model is to think before it answers. */
+/** How much the model should think before it answers. */
 export type Reasoning =
   | { readonly type: "off" }
-  /** As much as it likes. */
+  /** The model decides. */
   | { readonly type: "auto" }
   | { readonly type: "effort"; readonly effort: Effort }
   | { readonly type: "budget"; readonly tokens: number }
@@ -110,7 +131,7 @@ export type Effort = typeof efforts[number]
 
 export type Modality = "text" | "image" | "audio"
 
-/** What stands in one field of a request, and is called something else in each dialect. */
+/** A setting in a single field, which each dialect names differently. */
 export type Setting =
   | "temperature"
   | "topP"
@@ -128,7 +149,7 @@ export type Setting =
   | "modalities"
   | "user"
 
-/** What a dialect calls those that it has. */
+/** A dialect's names of its settings. */
 export type SettingNames = { readonly [S in Setting]?: string }
 
 export interface Conversation {
@@ -140,15 +161,15 @@ export interface Conversation {
   readonly format: AnswerFormat
   /** At most one of these ends the answer; the sequence itself is not part of it. */
   readonly stop: ReadonlyArray<string>
-  /** In tokens; `undefined` leaves it to the engine. 0 only where a prompt is to be echoed and nothing added. */
+  /** `undefined`: the engine decides. 0 only echoes the prompt. */
   readonly maxTokens: number | undefined
-  /** How many answers, at least 1. */
+  /** Number of answers, at least 1. */
   readonly choices: number
   readonly seed: number | undefined
   readonly sampling?: Sampling
   readonly reasoning?: Reasoning | undefined
-  /** What the answer may be made of; `undefined` leaves it to the engine. */
+  /** Kinds of output; `undefined`: the engine decides. */
   readonly modalities?: ReadonlyArray<Modality> | undefined
-  /** The client's own name for whoever asks. */
+  /** End-user identifier supplied by the client. */
   readonly user?: string | undefined
 }

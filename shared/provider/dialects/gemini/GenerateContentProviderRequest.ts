@@ -10,10 +10,11 @@ import type {
   ToolChoice,
   Turn
 } from "../conversation/Conversation.ts"
+import { systemTexts } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
-import type { Losses } from "../conversation/Losses.ts"
+import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { registered, warnOfDetail } from "../conversation/Media.ts"
-import { budgetOf, effortOf, Thinking } from "../conversation/ReasoningEffort.ts"
+import { budgetOf, effortUpToHigh, Thinking } from "../conversation/ReasoningEffort.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 
 export const Options = Schema.Struct({ thinking: Schema.optionalKey(Thinking) })
@@ -25,7 +26,7 @@ export const toRequest = (conversation: Conversation, { losses, model }: Target,
   if (parallelToolCalls === false && tools.length > 0) losses.refuseOf("parallelToolCalls")
   if (modalities?.includes("audio") === true) losses.refuseOf("modalities")
   for (const { path = "", strict } of tools) if (strict === true) losses.warn(`${path}.strict`)
-  const system = toSystem(conversation.turns, losses)
+  const system = systemTexts(conversation.turns, losses).flatMap(toText)
   return {
     systemInstruction: system.length === 0 ? undefined : { parts: system },
     contents: toContents(conversation.turns, losses, noSignatureOf(model, options)),
@@ -56,26 +57,12 @@ export const toRequest = (conversation: Conversation, { losses, model }: Target,
   }
 }
 
-/** Instructions stand at the front here, wherever the client has put them. */
-const toSystem = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<object> => {
-  const leading = turns.findIndex(({ role }) => role !== "system")
-  return turns.flatMap(({ content, path = "", role }, index) => {
-    if (role !== "system") return []
-    if (leading !== -1 && index > leading) losses.warn(path, "was moved to the front")
-    return content.flatMap((part) => {
-      if (part.type === "text") return toText(part.text)
-      losses.refuse(part.path ?? path)
-      return []
-    })
-  })
-}
-
 interface Content {
   readonly role: "user" | "model"
   readonly parts: Array<object>
 }
 
-/** Turns of one role make one content. Calls and responses belong together by the function's name. */
+/** Merges adjacent turns of the same role. Responses refer to calls by the function's name. */
 const toContents = (
   turns: ReadonlyArray<Turn>,
   losses: Losses,
@@ -89,7 +76,7 @@ const toContents = (
     if (last?.role === role) { for (const part of parts) last.parts.push(part) }
     else contents.push({ role, parts: [...parts] })
   }
-  /** Pictures that tools gave, until all their responses are through. */
+  /** Pictures from tools, until all tool responses are written. */
   let loose: Array<object> = []
   for (const turn of turns) {
     if (turn.role !== "tool") {
@@ -118,7 +105,7 @@ const toContents = (
   return contents
 }
 
-/** A response is an object: what the tool gave where that is one, else its text by the name that the format has for it. */
+/** A response must be an object: the tool's own JSON object, otherwise its text as `output`. */
 const toResponse = ({ content, failed }: Turn): object => {
   const text = content.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n\n")
   if (failed === true) return { error: text }
@@ -127,13 +114,13 @@ const toResponse = ({ content, failed }: Turn): object => {
 }
 
 /**
- * What the provider says to put in the place of a signature where another model has called, or the client kept none: models
- * from Gemini 3 on refuse calls whose first has none. Those before know of no such word.
+ * Gemini's placeholder for a missing signature (the call is another model's, or the client dropped it): models from Gemini 3
+ * on reject a first call without one. Earlier models do not know the placeholder.
  */
 const noSignatureOf = (model: string, { thinking = "effort" }: Options): string | undefined =>
   thinking === "budget" || /\bgemini-[12]\b/.test(model) ? undefined : "skip_thought_signature_validator"
 
-/** A signature stands on the part that came after what was thought, first of all on a call. */
+/** The signature goes onto the part after the reasoning, preferably a call. */
 const toModelParts = (
   { content, toolCalls }: Turn,
   losses: Losses,
@@ -147,7 +134,7 @@ const toModelParts = (
       continue
     }
     if (part.signature?.origin !== "gemini") {
-      losses.warn(part.path ?? "", "was not thought by this provider")
+      losses.warn(part.path ?? "", foreignReasoning)
       continue
     }
     if (part.text !== "") parts.push({ text: part.text, thought: true })
@@ -163,7 +150,7 @@ const toModelParts = (
   return [...parts, ...calls]
 }
 
-/** A part without words is refused. */
+/** Gemini rejects empty parts. */
 const toText = (text: string): ReadonlyArray<object> => text === "" ? [] : [{ text }]
 
 const toParts = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
@@ -226,7 +213,7 @@ const toFormat = (format: AnswerFormat): object => {
   }
 }
 
-/** Whoever asks for thinking gets to see it: clients of other dialects do. */
+/** Includes the thoughts in the answer, as clients of other dialects expect. */
 const toThinking = (
   reasoning: Reasoning | undefined,
   losses: Losses,
@@ -242,9 +229,5 @@ const toThinking = (
     return undefined
   }
   if (thinking === "budget") return { includeThoughts: true, thinkingBudget: budgetOf(reasoning) }
-  const effort = effortOf(reasoning)
-  if (reasoning.type === "budget") losses.warnOf("reasoning", `was turned into the effort ${effort}`)
-  const isTooHigh = effort === "xhigh" || effort === "max"
-  if (isTooHigh) losses.warnOf("reasoning", "was lowered to high")
-  return { includeThoughts: true, thinkingLevel: isTooHigh ? "HIGH" : effort.toUpperCase() }
+  return { includeThoughts: true, thinkingLevel: effortUpToHigh(reasoning, losses).toUpperCase() }
 }

@@ -1,4 +1,4 @@
-/** A client's request in the Gemini dialect, as the canonical conversation. */
+/** Decodes requests in the Gemini dialect. */
 import type * as Contract from "../../../contract/operations/GenerateContent.ts"
 import type {
   AnswerFormat,
@@ -12,7 +12,7 @@ import type {
   Turn
 } from "../conversation/Conversation.ts"
 import { efforts } from "../conversation/Conversation.ts"
-import type { Fate, Losses } from "../conversation/Losses.ts"
+import { carried, type Fate, type Losses } from "../conversation/Losses.ts"
 import * as Signature from "../conversation/Signature.ts"
 
 export const settings: SettingNames = {
@@ -32,12 +32,10 @@ export const settings: SettingNames = {
 }
 
 const part: Fate = {
-  text: "carried",
-  thought: "carried",
-  thoughtSignature: "carried",
-  inlineData: { mimeType: "carried", data: "carried", displayName: "carried" },
-  fileData: { mimeType: "carried", fileUri: "carried", displayName: "carried" },
-  functionCall: { id: "carried", name: "carried", args: "carried" },
+  ...carried("text", "thought", "thoughtSignature"),
+  inlineData: carried("mimeType", "data", "displayName"),
+  fileData: carried("mimeType", "fileUri", "displayName"),
+  functionCall: carried("id", "name", "args"),
   functionResponse: { id: "carried", name: "carried", response: "carried", parts: "meaning" },
   executableCode: "meaning",
   codeExecutionResult: "meaning",
@@ -50,10 +48,7 @@ export const fates: Fate = {
   systemInstruction: { role: "carried", parts: [part] },
   tools: [{
     functionDeclarations: [{
-      name: "carried",
-      description: "carried",
-      parameters: "carried",
-      parametersJsonSchema: "carried"
+      ...carried("name", "description", "parameters", "parametersJsonSchema")
     }],
     googleSearch: "tool",
     googleSearchRetrieval: "tool",
@@ -66,28 +61,30 @@ export const fates: Fate = {
     retrieval: "tool",
     urlContext: "tool"
   }],
-  toolConfig: { functionCallingConfig: { mode: "carried", allowedFunctionNames: "carried" } },
+  toolConfig: { functionCallingConfig: carried("mode", "allowedFunctionNames") },
   generationConfig: {
-    temperature: "carried",
-    topP: "carried",
-    topK: "carried",
-    candidateCount: "carried",
-    maxOutputTokens: "carried",
-    stopSequences: "carried",
-    seed: "carried",
-    presencePenalty: "carried",
-    frequencyPenalty: "carried",
-    responseMimeType: "carried",
-    responseSchema: "carried",
-    responseJsonSchema: "carried",
-    responseModalities: "carried",
-    thinkingConfig: { includeThoughts: "carried", thinkingBudget: "carried", thinkingLevel: "carried" },
+    ...carried(
+      "temperature",
+      "topP",
+      "topK",
+      "candidateCount",
+      "maxOutputTokens",
+      "stopSequences",
+      "seed",
+      "presencePenalty",
+      "frequencyPenalty",
+      "responseMimeType",
+      "responseSchema",
+      "responseJsonSchema",
+      "responseModalities"
+    ),
+    thinkingConfig: carried("includeThoughts", "thinkingBudget", "thinkingLevel"),
     imageConfig: "meaning",
     speechConfig: "meaning",
     responseLogprobs: "meaning",
     logprobs: "meaning"
   },
-  // what the model has been told before
+  // earlier input of the model
   cachedContent: "meaning"
 }
 
@@ -97,9 +94,11 @@ export const toConversation = (request: Contract.GenerateContentRequest, losses:
   const calls = new CallIds()
   return {
     turns: [
-      ...(system.length === 0
-        ? []
-        : [turn("system", system.flatMap((part, index) => toParts(part, `systemInstruction.parts[${index}]`)))]),
+      ...(system.length === 0 ? [] : [{
+        role: "system" as const,
+        content: system.flatMap((part, index) => toParts(part, `systemInstruction.parts[${index}]`)),
+        toolCalls: []
+      }]),
       ...request.contents.flatMap((content, index) => toTurns(content, `contents[${index}]`, calls))
     ],
     tools: toTools(request),
@@ -123,16 +122,9 @@ export const toConversation = (request: Contract.GenerateContentRequest, losses:
 
 const modalities = { TEXT: "text", IMAGE: "image", AUDIO: "audio" } as const satisfies Record<string, Modality>
 
-const turn = (role: Turn["role"], content: ReadonlyArray<ContentPart>): Turn => ({
-  role,
-  content,
-  toolCalls: [],
-  toolCallId: undefined
-})
-
 /**
- * Calls have no ids in this dialect unless the client gives them. One is made up for each that has none, and a response
- * without an id is for the earliest call of its function that has got no response.
+ * Ids of calls, which are optional in this dialect. A call without one gets a generated id; a response without one belongs to
+ * the earliest call of its function that has no response yet.
  */
 class CallIds {
   readonly #byName = new Map<string, Calls>()
@@ -160,7 +152,7 @@ class CallIds {
   }
 }
 
-/** The calls of one function in their order, of which those before `earliest` have their responses. */
+/** The calls of one function in order; those before `earliest` have responses. */
 interface Calls {
   readonly ids: Array<string>
   earliest: number
@@ -198,10 +190,10 @@ const toTurns = (
   if (parts.length === 0 && toolCalls.length === 0) return results
   const role = roleOf(content.role)
   const whole = role === "assistant" ? joined(parts) : parts
-  return [...results, { role, content: whole, toolCalls, toolCallId: undefined, path }]
+  return [...results, { role, content: whole, toolCalls, path }]
 }
 
-/** Clients hand back the pieces of a streamed answer as they came. What was thought is one piece up to its signature. */
+/** Joins the pieces of a streamed answer, which clients send back separately. Reasoning ends at its signature. */
 const joined = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<ContentPart> => {
   const whole: Array<ContentPart> = []
   for (const part of parts) {
@@ -214,7 +206,7 @@ const joined = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<ContentPart> =
   return whole
 }
 
-/** A function's response is an object. One of nothing but a text has it by the name that the format gives for it. */
+/** A function's response is an object; with a single `output` or `error`, the text itself is the result. */
 const toResult = (response: { readonly [key: string]: unknown }) => {
   const { error, output } = response
   const isAlone = Object.keys(response).length === 1
@@ -233,7 +225,7 @@ const roleOf = (role: string | null | undefined): Turn["role"] => {
   }
 }
 
-/** Any part may be signed: the signature belongs to what the model thought before it. */
+/** Any part can have a signature, which belongs to the reasoning before it. */
 const toParts = (part: Contract.Part, path: string): ReadonlyArray<ContentPart> => {
   const signature = part.thoughtSignature ? Signature.fromClient(part.thoughtSignature, "gemini") : undefined
   if (part.thought === true) return [{ type: "reasoning", text: part.text ?? "", signature, path }]
@@ -263,7 +255,7 @@ const toMedia = (
     ? { type: "image", mediaType, media, path }
     : { type: "file", mediaType, name: media.type === "url" ? media.url : undefined, media, path }
 
-/** Where one of some functions must be called, the others might as well not be there. */
+/** Without the functions that the client does not allow. */
 const toTools = ({ toolConfig, tools }: Contract.GenerateContentRequest): Conversation["tools"] => {
   const { allowedFunctionNames, mode } = toolConfig?.functionCallingConfig ?? {}
   const allowed = new Set(mode === "ANY" || mode === "VALIDATED" ? allowedFunctionNames : [])
@@ -303,7 +295,7 @@ const toFormat = (config: Contract.GenerateContentRequest["generationConfig"], l
   return { type: "text" }
 }
 
-/** Whole numbers of up to 64 bits, which Google writes as texts. */
+/** 64-bit integers, which Google writes as strings. */
 const sizes: ReadonlySet<string> = new Set([
   "minItems",
   "maxItems",
@@ -313,14 +305,14 @@ const sizes: ReadonlySet<string> = new Set([
   "maxProperties"
 ])
 
-/** This dialect's schemas are JSON Schema but for types in capitals, numbers in texts, and `nullable`. */
+/** This dialect's schemas differ from JSON Schema by upper-case types, numbers as strings, and `nullable`. */
 const toJsonSchema = (schema: unknown): unknown => {
   if (Array.isArray(schema)) return schema.map(toJsonSchema)
   if (typeof schema !== "object" || schema === null) return schema
   const isNullable = "nullable" in schema && schema.nullable === true
   return Object.fromEntries(
     Object.entries(schema).flatMap(([key, value]) => {
-      // a property of that name has a schema
+      // a property named `nullable` has a schema, not a boolean
       if (key === "nullable" && typeof value === "boolean") return []
       if (sizes.has(key) && typeof value === "string") return [[key, Number(value)]]
       if (key === "anyOf" && isNullable && Array.isArray(value)) return [[key, [...value.map(toJsonSchema), nothing]]]

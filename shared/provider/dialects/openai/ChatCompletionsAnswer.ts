@@ -1,21 +1,12 @@
-/** Events as the answer to a client of the chat completions dialect, whole or streamed. */
+/** Encodes answers for clients of the chat completions dialect. */
 import type * as Contract from "../../../contract/operations/ChatCompletions.ts"
 import type { Usage } from "../../../contract/Usage.ts"
 import type { AnswerEncoder, AnswerIdentity } from "../conversation/Dialect.ts"
+import { Chunks } from "./Chunks.ts"
+import { toTokenUsage } from "./OpenAiUsage.ts"
 import { toDataUrl } from "../conversation/Media.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as Signature from "../conversation/Signature.ts"
-
-export const toTokenUsage = (usage: Usage) => ({
-  prompt_tokens: usage.inputTokens,
-  completion_tokens: usage.outputTokens,
-  total_tokens: usage.inputTokens + usage.outputTokens,
-  prompt_tokens_details: {
-    cached_tokens: usage.cachedTokens ?? 0,
-    ...(usage.cacheWriteTokens === undefined ? {} : { cache_write_tokens: usage.cacheWriteTokens })
-  },
-  completion_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 }
-})
 
 const toDetail = (signature: Signature.Signature, text: string): Contract.ReasoningDetail => {
   const opaque = Signature.toClient(signature, "openai")
@@ -33,7 +24,7 @@ interface Choice {
   text: string | undefined
   refusal: string | undefined
   reasoning: string | undefined
-  /** Of the reasoning, what no signature has ended yet. */
+  /** The reasoning since the last signature. */
   unsigned: string
   readonly details: Array<Contract.ReasoningDetail>
   readonly images: Array<Contract.AnswerImage>
@@ -41,9 +32,9 @@ interface Choice {
   finish: FinishReason
 }
 
-/** Gathers the events of a whole answer into its JSON body. */
+/** Collects events into the body of a JSON answer. */
 class AnswerFold {
-  /** By their numbers, which are as the provider gives them: not every one up to the last need be there. */
+  /** By the provider's index, which may have gaps. */
   readonly #choices = new Map<number, Choice>()
   usage: Usage = { inputTokens: 0, outputTokens: 0 }
 
@@ -136,20 +127,22 @@ class AnswerFold {
 
 /** Encodes events as the frames of a streamed answer. */
 class AnswerFrames {
-  readonly #identity: AnswerIdentity
-  readonly #includeUsage: boolean
-  /** For each choice that has begun, of its reasoning what no signature has ended yet. */
+  readonly #chunks: Chunks
+  /** For each started choice, the reasoning since the last signature. */
   readonly #unsigned = new Map<number, string>()
 
   constructor(identity: AnswerIdentity, includeUsage: boolean) {
-    this.#identity = identity
-    this.#includeUsage = includeUsage
+    this.#chunks = new Chunks(
+      { id: `chatcmpl-${identity.id}`, object: "chat.completion.chunk" },
+      identity,
+      includeUsage
+    )
   }
 
   encode(event: ModelEvent): string {
     switch (event.type) {
       case "usage":
-        return this.#includeUsage ? this.#frame({ choices: [], usage: toTokenUsage(event.usage) }) : ""
+        return this.#chunks.usage(event.usage)
       case "text":
         return this.#opening(event.choice, "") + this.#delta(event.choice, { content: event.delta })
       case "refusal":
@@ -186,7 +179,7 @@ class AnswerFrames {
     }
   }
 
-  /** Every choice begins with its role, before anything else of it. */
+  /** Every choice starts with its role. */
   #opening(choice: number, content: "" | null): string {
     if (this.#unsigned.has(choice)) return ""
     this.#unsigned.set(choice, "")
@@ -194,27 +187,10 @@ class AnswerFrames {
   }
 
   #delta(index: number, delta: object, reason: FinishReason | null = null): string {
-    return this.#frame({
-      choices: [{ index, delta, logprobs: null, finish_reason: reason }],
-      ...(this.#includeUsage ? { usage: null } : {})
-    })
-  }
-
-  #frame(content: object): string {
-    const { created, fingerprint, id, model } = this.#identity
-    const chunk = {
-      id: `chatcmpl-${id}`,
-      object: "chat.completion.chunk",
-      created,
-      model,
-      system_fingerprint: fingerprint,
-      ...content
-    }
-    return `data: ${JSON.stringify(chunk)}\n\n`
+    return this.#chunks.choice({ index, delta, logprobs: null, finish_reason: reason })
   }
 }
 
-/** `includeUsage`: of a streamed answer too. */
 export const encoder = (identity: AnswerIdentity, includeUsage: boolean): AnswerEncoder => {
   const frames = new AnswerFrames(identity, includeUsage)
   return {

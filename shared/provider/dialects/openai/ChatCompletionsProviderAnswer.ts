@@ -1,4 +1,4 @@
-/** The answer of a provider of the chat completions dialect, as events. */
+/** Decodes answers of providers of the chat completions dialect. */
 import { Predicate } from "effect"
 import type { Usage } from "../../../contract/Usage.ts"
 import * as Json from "../../json/Json.ts"
@@ -9,11 +9,11 @@ import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 
 interface Choice {
-  /** The ids of the calls so far, where the provider gave them; the last is open. */
+  /** Ids of the calls so far, empty if the provider sent none; the last call is open. */
   readonly calls: Array<string>
-  /** The place of the last call that has the provider's number, where it gave one. */
+  /** Position of the last call by the provider's index. */
   readonly places: Map<unknown, number>
-  /** Reasoning was the last that was said. */
+  /** The last piece was reasoning. */
   thinking: boolean
   refused: boolean
   finish: FinishReason | undefined
@@ -64,16 +64,16 @@ export class Decoder implements AnswerDecoder {
       const choice = this.#of(number)
       if (!this.#said(number, choice, Json.fields(said), events)) return undefined
       if (typeof reason === "string") choice.finish = toFinish(reason)
-      // vLLM's word for which sequence it was
+      // vLLM's field for the stop sequence
       if (reason === "stop" && typeof stop === "string") choice.stopSequence = stop
     }
     return events
   }
 
-  /** `false` where it makes no sense. */
+  /** `false` if malformed. */
   #said(number: number, choice: Choice, said: Json.Fields, events: Array<ModelEvent>): boolean {
     const content = contentOf(said["content"])
-    // DeepSeek's name for it, and that of vLLM and OpenRouter
+    // DeepSeek's name, and that of vLLM and OpenRouter
     const reasoning = Json.string(said["reasoning_content"]) || Json.string(said["reasoning"]) || content.reasoning
     if (reasoning !== "") {
       choice.thinking = true
@@ -103,7 +103,7 @@ export class Decoder implements AnswerDecoder {
     const id = Json.string(called["id"]) ?? ""
     const name = Json.string(given) ?? ""
     const at = placeOf(choice, index, id, name)
-    // some servers do not print the arguments
+    // some servers send the arguments as an object
     const delta = Predicate.isReadonlyObject(json) ? JSON.stringify(json) : Json.string(json) ?? ""
     if (at === -1) {
       if (name === "") return false
@@ -123,7 +123,7 @@ export class Decoder implements AnswerDecoder {
     return true
   }
 
-  /** Reasoning here is not signed. That it is over is marked as if it were, so that it finds its way back. */
+  /** Marks the end of reasoning with an empty signature, so that clients send it back: this dialect has none. */
   #thought(number: number, choice: Choice): ReadonlyArray<ModelEvent> {
     if (!choice.thinking) return []
     choice.thinking = false
@@ -147,7 +147,7 @@ export class Decoder implements AnswerDecoder {
   }
 }
 
-/** Text, or Mistral's list of what was thought and what is said. */
+/** Text, or Mistral's list of reasoning and text. */
 const contentOf = (content: unknown): { readonly text: string; readonly reasoning: string } => {
   if (typeof content === "string") return { text: content, reasoning: "" }
   const of = (type: string): ReadonlyArray<Json.Fields> =>
@@ -159,13 +159,13 @@ const contentOf = (content: unknown): { readonly text: string; readonly reasonin
 const textIn = (parts: ReadonlyArray<unknown>): string =>
   parts.map((part) => Json.string(Json.fields(part)["text"]) ?? "").join("")
 
-/** Where it stands among the calls so far; -1 where it begins one. */
+/** Position among the calls so far; -1 for a new call. */
 const placeOf = ({ calls, places }: Choice, index: unknown, id: string, name: string): number => {
-  // some servers do not number their calls: what has a name begins one
+  // some servers send no index: a piece with a name starts a call
   const isNumbered = index !== undefined && index !== null
   if (!isNumbered && name !== "") return -1
   const at = isNumbered ? places.get(index) ?? -1 : calls.length - 1
-  // others give all of them the same number
+  // others send the same index for all calls
   const known = calls[at] ?? ""
   return name !== "" && id !== "" && known !== "" && id !== known ? -1 : at
 }

@@ -12,13 +12,13 @@ import type {
   Turn
 } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
-import type { Losses } from "../conversation/Losses.ts"
+import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { textOf, toDataUrl } from "../conversation/Media.ts"
-import { effortOf } from "../conversation/ReasoningEffort.ts"
+import { effortUpToHigh } from "../conversation/ReasoningEffort.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 
 export const Options = Schema.Struct({
-  /** What the limit of tokens is called: some servers know only the older name, OpenAI's newer models only the newer. */
+  /** Some servers know only the older name, OpenAI's newer models only the newer one (the default). */
   maxTokensField: Schema.optionalKey(Schema.Literals(["max_completion_tokens", "max_tokens"]))
 })
 
@@ -56,7 +56,7 @@ export const toRequest = (
 
 const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<object> => {
   const messages: Array<object> = []
-  /** What only a message of the user can hold, until the results of tools are through. */
+  /** Pictures and files, which only user messages can hold, until all tool results are written. */
   let loose: Array<object> = []
   const settle = () => {
     if (loose.length > 0) messages.push({ role: "user", content: loose })
@@ -100,7 +100,7 @@ const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<o
 const toText = (content: ReadonlyArray<ContentPart>): string =>
   content.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n\n")
 
-/** One text is a string, which every server takes. */
+/** A single text becomes a string, which every server accepts. */
 const toContent = (parts: ReadonlyArray<object>): unknown => {
   const [only] = parts
   return parts.length === 1 && only !== undefined && "text" in only ? only.text : parts
@@ -111,7 +111,7 @@ const toAssistant = ({ content, toolCalls }: Turn, losses: Losses): object => {
   const reasoning = content.flatMap((part) => {
     if (part.type !== "reasoning") return []
     if (part.signature === undefined || part.signature.origin === "openai") return [part.text]
-    losses.warn(part.path ?? "", "was not thought by this provider")
+    losses.warn(part.path ?? "", foreignReasoning)
     return []
   }).join("")
   return {
@@ -174,7 +174,7 @@ const urlOf = ({ media, mediaType }: MediaPart): string | undefined => {
 
 const toTool = ({ description, name, parameters, path = "", strict }: ToolDefinition, losses: Losses): object => {
   const isStrict = strict === true && isClosed(parameters)
-  if (strict === true && !isStrict) losses.warn(path, "is not kept to the letter: its schema is open")
+  if (strict === true && !isStrict) losses.warn(path, "is not enforced: its schema is open")
   return {
     type: "function",
     function: {
@@ -210,7 +210,7 @@ const toFormat = (format: AnswerFormat): object | undefined => {
   }
 }
 
-/** Other dialects keep to every schema; this one only to those whose objects are closed and have no optional fields. */
+/** This dialect enforces only schemas whose objects are closed and have no optional fields. */
 const isClosed = (schema: unknown): boolean => {
   if (Array.isArray(schema)) return schema.every(isClosed)
   if (!Predicate.isReadonlyObject(schema)) return true
@@ -228,9 +228,5 @@ const toEffort = (reasoning: Reasoning | undefined, losses: Losses): string | un
     losses.warnOf("reasoning", "is left to the model")
     return undefined
   }
-  const effort = effortOf(reasoning)
-  if (reasoning.type === "budget") losses.warnOf("reasoning", `was turned into the effort ${effort}`)
-  if (effort !== "xhigh" && effort !== "max") return effort
-  losses.warnOf("reasoning", "was lowered to high")
-  return "high"
+  return effortUpToHigh(reasoning, losses)
 }

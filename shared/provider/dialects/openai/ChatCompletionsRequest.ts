@@ -1,4 +1,4 @@
-/** A client's request in the chat completions dialect, as the canonical conversation. */
+/** Decodes requests in the chat completions dialect. */
 import type * as Contract from "../../../contract/operations/ChatCompletions.ts"
 import type { CompactionItem } from "../../../contract/operations/CompactionItem.ts"
 import { string } from "../../json/Json.ts"
@@ -12,7 +12,7 @@ import type {
   ToolChoice,
   Turn
 } from "../conversation/Conversation.ts"
-import type { Fate, Losses } from "../conversation/Losses.ts"
+import { carried, type Fate, type Losses } from "../conversation/Losses.ts"
 import { fromUrl, typeOfName } from "../conversation/Media.ts"
 import * as Signature from "../conversation/Signature.ts"
 
@@ -34,52 +34,45 @@ export const settings: SettingNames = {
 }
 
 export const fates: Fate = {
-  model: "carried",
-  stream: "carried",
-  stream_options: { include_usage: "carried" },
+  ...carried("model", "stream"),
+  stream_options: carried("include_usage"),
   messages: [{
-    role: "carried",
-    type: "carried",
+    ...carried("role", "type"),
     content: [{
-      type: "carried",
-      text: "carried",
-      refusal: "carried",
-      image_url: { url: "carried", detail: "carried" },
-      input_audio: { data: "carried", format: "carried" },
-      file: { filename: "carried", file_data: "carried", file_id: "carried" },
-      video_url: { url: "carried" }
+      ...carried("type", "text", "refusal"),
+      image_url: carried("url", "detail"),
+      input_audio: carried("data", "format"),
+      file: carried("filename", "file_data", "file_id"),
+      video_url: carried("url")
     }],
-    tool_calls: [{ id: "carried", type: "carried", function: { name: "carried", arguments: "carried" } }],
-    tool_call_id: "carried",
-    reasoning_content: "carried",
-    reasoning_details: "carried",
-    refusal: "carried",
+    tool_calls: [{ id: "carried", type: "carried", function: carried("name", "arguments") }],
+    ...carried("tool_call_id", "reasoning_content", "reasoning_details", "refusal"),
     audio: "meaning",
     function_call: "meaning",
-    // sealed by another service
-    encrypted_content: "carried",
-    id: "carried"
+    // of a compaction by another service
+    ...carried("encrypted_content", "id")
   }],
-  temperature: "carried",
-  top_p: "carried",
-  n: "carried",
-  stop: "carried",
-  max_tokens: "carried",
-  max_completion_tokens: "carried",
-  presence_penalty: "carried",
-  frequency_penalty: "carried",
-  seed: "carried",
-  reasoning_effort: "carried",
-  user: "carried",
+  ...carried(
+    "temperature",
+    "top_p",
+    "n",
+    "stop",
+    "max_tokens",
+    "max_completion_tokens",
+    "presence_penalty",
+    "frequency_penalty",
+    "seed",
+    "reasoning_effort",
+    "user"
+  ),
   tools: [{
     type: "carried",
-    function: { name: "carried", description: "carried", parameters: "carried", strict: "carried" }
+    function: carried("name", "description", "parameters", "strict")
   }],
-  tool_choice: "carried",
-  parallel_tool_calls: "carried",
+  ...carried("tool_choice", "parallel_tool_calls"),
   response_format: {
     type: "carried",
-    json_schema: { name: "carried", description: "carried", schema: "carried", strict: "carried" }
+    json_schema: carried("name", "description", "schema", "strict")
   },
   modalities: "carried",
   logit_bias: "meaning",
@@ -93,8 +86,8 @@ export const fates: Fate = {
 export const toConversation = (request: Contract.ChatCompletionRequest, losses: Losses): Conversation => ({
   turns: request.messages.flatMap((message, index) => {
     const path = `messages[${index}]`
-    if (!isSealed(message)) return [toTurn(toMessage(message), path)]
-    // what this gateway has sealed is open by now; what others have sealed only they can read
+    if (!isEncrypted(message)) return [toTurn(toMessage(message), path)]
+    // compactions of this gateway are already expanded; only their own service can decrypt others
     losses.warn(path, "was sealed by another service")
     return []
   }),
@@ -118,7 +111,6 @@ export const toConversation = (request: Contract.ChatCompletionRequest, losses: 
   user: request.user ?? undefined
 })
 
-/** Completions have the same fields. */
 export const toSampling = (
   request: Pick<
     Contract.ChatCompletionRequest,
@@ -134,9 +126,9 @@ export const toSampling = (
 
 type AnyMessage = Contract.ChatCompletionRequest["messages"][number]
 
-const isSealed = (message: AnyMessage): message is CompactionItem => "encrypted_content" in message
+const isEncrypted = (message: AnyMessage): message is CompactionItem => "encrypted_content" in message
 
-/** A message in this dialect's own words, where it is in those of the responses format. */
+/** Converts messages of the responses format to this dialect. */
 export const toMessage = (message: Contract.Message | Contract.KeptMessage): Contract.Message =>
   "type" in message ? { role: message.role, content: message.content.map(toOwnPart) } : message
 
@@ -175,7 +167,7 @@ const toTurn = (message: Contract.Message, path: string): Turn => ({
   path
 })
 
-/** The details hold all that the content holds, and the signatures besides. */
+/** `reasoning_details` repeat `reasoning_content` and add the signatures. */
 const toReasoning = (message: Contract.Message, path: string): ReadonlyArray<ContentPart> => {
   const details = (message.reasoning_details ?? []).map((detail, index): ContentPart => {
     const signature = string(detail["signature"]) ?? string(detail["data"])
@@ -212,7 +204,7 @@ const toPart = (part: Contract.ContentPart, path: string): ContentPart => {
   }
 }
 
-/** Its data may be a data URL, or base64 alone. */
+/** `file_data` is a data URL or base64. */
 const toFile = (
   { file_data: data, file_id: id, filename }: typeof Contract.FilePart.Type["file"],
   path: string

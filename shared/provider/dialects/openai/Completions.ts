@@ -1,30 +1,32 @@
-/** The completions dialect of a client: from prompts to canonical conversations, from events to the texts that continue them. */
+/** The completions dialect for clients. */
 import * as Contract from "../../../contract/operations/Completions.ts"
-import { toTokenUsage } from "./ChatCompletionsAnswer.ts"
+import { Chunks } from "./Chunks.ts"
+import { toTokenUsage } from "./OpenAiUsage.ts"
 import { settings, toSampling } from "./ChatCompletionsRequest.ts"
-import type { Conversation, Turn } from "../conversation/Conversation.ts"
+import { type Conversation, textTurn, type Turn } from "../conversation/Conversation.ts"
 import type { AnswerIdentity, ClientDialect } from "../conversation/Dialect.ts"
-import type { Fate, Losses } from "../conversation/Losses.ts"
+import { carried, type Fate, type Losses } from "../conversation/Losses.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 
 // Request
 
 const fates: Fate = {
-  model: "carried",
-  stream: "carried",
-  stream_options: { include_usage: "carried" },
-  prompt: "carried",
-  suffix: "carried",
-  echo: "carried",
-  max_tokens: "carried",
-  temperature: "carried",
-  top_p: "carried",
-  n: "carried",
-  stop: "carried",
-  seed: "carried",
-  presence_penalty: "carried",
-  frequency_penalty: "carried",
-  user: "carried",
+  ...carried("model", "stream"),
+  stream_options: carried("include_usage"),
+  ...carried(
+    "prompt",
+    "suffix",
+    "echo",
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "n",
+    "stop",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "user"
+  ),
   logit_bias: "meaning",
   logprobs: "meaning"
 }
@@ -36,9 +38,9 @@ const textsPerPrompt = ({ n }: Contract.CompletionRequest): number => n ?? 1
 
 /** One conversation for each prompt. */
 const toConversations = (request: Contract.CompletionRequest, losses: Losses): ReadonlyArray<Conversation> => {
-  if (request.suffix) losses.warn("suffix", "was put into words")
+  if (request.suffix) losses.warn("suffix", "was turned into an instruction")
   return promptsOf(request).map((prompt): Conversation => ({
-    turns: [...insertion(request), turn("user", prompt)],
+    turns: [...insertion(request), textTurn("user", prompt)],
     tools: [],
     toolChoice: { type: "none" },
     format: { type: "text" },
@@ -47,33 +49,26 @@ const toConversations = (request: Contract.CompletionRequest, losses: Losses): R
     choices: textsPerPrompt(request),
     seed: request.seed ?? undefined,
     sampling: toSampling(request),
-    // an answer in this dialect holds nothing else
+    // answers in this dialect are only text
     modalities: ["text"],
     user: request.user ?? undefined
   }))
 }
 
-const turn = (role: Turn["role"], text: string): Turn => ({
-  role,
-  content: [{ type: "text", text }],
-  toolCalls: [],
-  toolCallId: undefined
-})
-
-/** Tells a model, which knows only what was said before, what comes after. */
+/** An instruction for models that cannot insert text before a suffix. */
 const insertion = ({ suffix }: Contract.CompletionRequest): ReadonlyArray<Turn> =>
-  suffix === undefined || suffix === null || suffix === ""
-    ? []
-    : [
-      turn(
+  suffix
+    ? [
+      textTurn(
         "system",
         `Answer only with the text that belongs between the user's text and this: ${JSON.stringify(suffix)}`
       )
     ]
+    : []
 
 // Answer
 
-/** What stands before the text of each choice. */
+/** The text before each choice. */
 const echoes = (request: Contract.CompletionRequest): (choice: number) => string => {
   const prompts = promptsOf(request)
   return (choice) => request.echo === true ? prompts[Math.floor(choice / textsPerPrompt(request))] ?? "" : ""
@@ -118,21 +113,23 @@ const toBody = (
 
 /** Encodes events as the frames of a streamed answer. */
 class AnswerFrames {
-  readonly #identity: AnswerIdentity
-  readonly #includeUsage: boolean
+  readonly #chunks: Chunks
   readonly #echo: (choice: number) => string
   readonly #begun = new Set<number>()
 
   constructor(request: Contract.CompletionRequest, identity: AnswerIdentity) {
-    this.#identity = identity
-    this.#includeUsage = request.stream_options?.include_usage === true
+    this.#chunks = new Chunks(
+      { id: `cmpl-${identity.id}`, object: "text_completion" },
+      identity,
+      request.stream_options?.include_usage === true
+    )
     this.#echo = echoes(request)
   }
 
   encode(event: ModelEvent): string {
     switch (event.type) {
       case "usage":
-        return this.#includeUsage ? this.#frame({ choices: [], usage: toTokenUsage(event.usage) }) : ""
+        return this.#chunks.usage(event.usage)
       case "text":
       case "refusal":
         return this.#opening(event.choice) + this.#piece(event.choice, event.delta)
@@ -151,23 +148,7 @@ class AnswerFrames {
   }
 
   #piece(index: number, text: string, reason: FinishReason | null = null): string {
-    return this.#frame({
-      choices: [{ text, index, logprobs: null, finish_reason: reason }],
-      ...(this.#includeUsage ? { usage: null } : {})
-    })
-  }
-
-  #frame(content: object): string {
-    const { created, fingerprint, id, model } = this.#identity
-    const chunk = {
-      id: `cmpl-${id}`,
-      object: "text_completion",
-      created,
-      model,
-      system_fingerprint: fingerprint,
-      ...content
-    }
-    return `data: ${JSON.stringify(chunk)}\n\n`
+    return this.#chunks.choice({ text, index, logprobs: null, finish_reason: reason })
   }
 }
 

@@ -17,7 +17,7 @@ import type {
   ToolDefinition,
   Turn
 } from "../../dialects/conversation/Conversation.ts"
-import type { Losses } from "../../dialects/conversation/Losses.ts"
+import { foreignReasoning, type Losses } from "../../dialects/conversation/Losses.ts"
 import { textOf } from "../../dialects/conversation/Media.ts"
 import { effortOf } from "../../dialects/conversation/ReasoningEffort.ts"
 import * as ToolCalls from "../../dialects/conversation/ToolCalls.ts"
@@ -106,7 +106,7 @@ const toParts = (
       return part.text === "" ? [] : [{ type: "text", text: part.text }]
     case "reasoning":
       // only the package could prove that the provider itself wrote it
-      losses.warn(part.path ?? "", "was not thought by this provider")
+      losses.warn(part.path ?? "", foreignReasoning)
       return []
     case "image":
     case "file":
@@ -178,12 +178,8 @@ const toReasoning = (
     case "auto":
       return "provider-default"
     case "effort":
-      return reasoning.effort
-    case "budget": {
-      const effort = effortOf(reasoning)
-      losses.warnOf("reasoning", `was turned into the effort ${effort}`)
-      return effort
-    }
+    case "budget":
+      return effortOf(reasoning, losses)
   }
 }
 

@@ -148,7 +148,7 @@ describe("chat completions", () => {
     })
     assert.deepStrictEqual(warnings, [
       "user is not carried over",
-      "messages[2].reasoning_details[0] was not thought by this provider"
+      "messages[2].reasoning_details[0] comes from another provider"
     ])
     assert.isUndefined(refusal)
   })
@@ -311,7 +311,7 @@ describe("chat completions", () => {
       max_tokens: 500,
       system: [{ type: "text", text: "Answer with one JSON object and with nothing else." }]
     })
-    assert.deepStrictEqual(warnings, ["response_format was put into words"])
+    assert.deepStrictEqual(warnings, ["response_format was turned into an instruction"])
   })
 
   const thinking = (more: object, options: typeof messagesProvider.options.Type = {}) =>
@@ -694,7 +694,7 @@ describe("generateContent", () => {
     assert.deepNestedPropertyVal(openAi.sent, "tools[0].function", { name: "look", parameters })
     assert.deepStrictEqual(openAi.warnings, [
       "generationConfig.topK is not carried over",
-      "tools[0].functionDeclarations[0] is not kept to the letter: its schema is open"
+      "tools[0].functionDeclarations[0] is not enforced: its schema is open"
     ])
   })
 

@@ -653,40 +653,51 @@ const hasPlace = ({ dialect, title }: Client, without: ReadonlyArray<ModelEvent>
 const tableOf = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
   [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")
 
+const listOf = (fields: ReadonlyArray<string>): string => fields.map((field) => `\`${field}\``).join(", ")
+
+/** What both other providers do alike stands in lists, the rest in a table. */
 const requestTable = (client: Client): string => {
   const others = Object.keys(providers).filter((name) => name !== client.own)
-  return `### ${client.title}\n\nRelayed to \`${client.own}\`.\n\n` + tableOf(
-    ["field", ...others.map((name) => `to \`${name}\``)],
-    client.rows.map((row) => [
-      `\`${row.field}\``,
-      ...others.map((name) => fateOf(client, providers[name]!, row) ?? "dropped")
-    ])
-  )
+  const rows = client.rows.map((row) => ({
+    field: row.field,
+    fates: others.map((name) => fateOf(client, providers[name]!, row) ?? "dropped")
+  }))
+  const lists = ["carried", "refused", "warning"]
+  const alike = (fates: ReadonlyArray<string>, fate: string) => fates.every((each) => each === fate)
+  return `### ${client.title}\n\nRelayed to \`${client.own}\`. To ${listOf(others).replace(", ", " and ")}:\n\n` +
+    lists.map((fate) =>
+      `* **${fate}:** ${listOf(rows.filter(({ fates }) => alike(fates, fate)).map(({ field }) => field))}`
+    ).join("\n") + "\n\n" + tableOf(
+      ["other fields", ...others.map((name) => `to \`${name}\``)],
+      rows.filter(({ fates }) => !lists.some((fate) => alike(fates, fate)))
+        .map(({ fates, field }) => [`\`${field}\``, ...fates])
+    )
 }
 
 const readme = (): string =>
   `# Chat dialects
 
-A client that speaks its provider's dialect is relayed: bytes pass, and nothing here matters. Any other pair is translated
-through the canonical conversation (\`Conversation.ts\`) and the canonical events of an answer (\`ModelEvent.ts\`), which
-the built-in engine speaks by itself. A dialect has four parts: what clients of it say (\`MessagesRequest.ts\`) and get
-(\`MessagesAnswer.ts\`), what providers of it are told (\`MessagesProviderRequest.ts\`) and answer
-(\`MessagesProviderAnswer.ts\`); \`Messages.ts\` and \`MessagesProvider.ts\` put them together.
+The gateway relays a client that speaks its provider's dialect. It translates any other pair through the canonical conversation
+(\`Conversation.ts\`) and the canonical events of an answer (\`ModelEvent.ts\`), which the built-in engine uses directly. A
+dialect has four parts: requests from clients (\`MessagesRequest.ts\`), answers to clients (\`MessagesAnswer.ts\`), requests to
+providers (\`MessagesProviderRequest.ts\`) and answers of providers (\`MessagesProviderAnswer.ts\`). \`Messages.ts\` and
+\`MessagesProvider.ts\` combine them.
 
-Nothing is dropped in silence. A field is **carried**; or it is a hint whose loss is named in the \`x-translation-warnings\`
-header of the answer (**warning**, with what became of it instead); or the answer would mean something else without it, and
-the request is **refused** with 400 and the field's name. With \`x-translation: strict\` in the request every loss is refused.
+No field is dropped silently:
 
-* More than one choice of a provider that gives but one is asked for by as many calls at once, at most eight.
-* Signatures of reasoning go back only to a provider of the dialect that they come from. Clients of another dialect get
-  them wrapped (\`Signature.ts\`), chat completions in \`reasoning_details\`, which they have to hand back with the message.
-* Pictures and files at an address are fetched where the provider does not fetch them, from public addresses only.
+* **carried:** the provider gets it.
+* **warning:** a lost hint, which \`x-translation-warnings\` in the answer names with what happened to it.
+* **refused:** without it the answer would mean something else: 400 with the field's name.
 
-These tables are made by \`test/unit/provider/dialects/RoundTrip.test.ts\`, which fails where they are not up to date. To rewrite them:
+\`x-translation: strict\` in the request refuses every loss.
 
-\`\`\`sh
-${command}
-\`\`\`
+* If the provider gives only one choice per call, several choices become parallel calls, at most eight.
+* Signatures of reasoning go back only to a provider of the dialect they come from. Clients of another dialect get them wrapped
+  (\`Signature.ts\`), in chat completions as \`reasoning_details\`, and must send them back with the message.
+* The gateway fetches pictures and files at a URL if the provider does not, from public addresses only.
+
+\`test/unit/provider/dialects/RoundTrip.test.ts\` generates the rest and fails if it is out of date. To update:
+\`${command}\`
 
 ## Requests
 
@@ -694,7 +705,7 @@ ${clients.map(requestTable).join("\n\n")}
 
 ## Answers
 
-What of an answer has a place in the client's dialect, whichever provider it comes from.
+Parts of an answer that each client's dialect can express, whatever the provider.
 
 ${
     tableOf(
