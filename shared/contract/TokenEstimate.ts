@@ -1,35 +1,35 @@
 /**
- * How many tokens a request may take, before a tokenizer or a provider has counted them: what the request states, multiplied
- * by how many answers it asks for, and an estimate of what it leaves open.
+ * Estimates a request's tokens before a tokenizer or a provider counts them: the limits that it states, times the number of
+ * answers, plus an estimate of what it does not state.
  */
 import { Predicate } from "effect"
 import type { Operation } from "./Operation.ts"
 
 type Field = (name: string) => unknown
 
-/** What a request says that its answers may take. */
+/** The most tokens that a request allows its answers. */
 export interface TokenStatement {
   readonly tokens: number
-  /** The fields that say so, the first of them the one that says how long an answer may be. */
+  /** The fields that state it, first the limit of one answer. */
   readonly fields: readonly [string, ...Array<string>]
 }
 
 export interface TokenDemand {
-  /** To be set aside for the request. At least 1. */
+  /** To reserve for the request. At least 1. */
   readonly tokens: number
-  /** Absent where the request leaves the length of its answers open. */
+  /** Absent if the request does not limit its answers. */
   readonly stated: TokenStatement | undefined
 }
 
-/** English text and JSON in UTF-8; other scripts take fewer bytes per token, pictures many more. */
+/** English text and JSON in UTF-8; other scripts have fewer bytes per token, pictures many more. */
 const bytesPerToken = 4
-/** The most that is set aside for pictures and other files in a request, whose bytes say nothing about tokens. */
+/** The most reserved for pictures and other files in a request: their size says nothing about their tokens. */
 const maxFileTokens = 50_000
-/** An answer whose length the request leaves open. */
+/** An answer that the request does not limit. */
 const defaultAnswerTokens = 500
-/** A picture that is to be made, by a model that counts pictures in tokens. */
+/** A generated picture, for models that count pictures in tokens. */
 const pictureTokens = 1_000
-/** The most that one answer is expected to take, however long it may become. */
+/** The most that one answer is expected to use, whatever its limit. */
 const maxLikelyAnswerTokens = 4_000
 
 const propertyOf = (value: unknown, name: string): unknown =>
@@ -40,7 +40,7 @@ interface Stated {
   readonly value: number
 }
 
-/** Those of some fields that hold a number, none of them so large that a product is no number any more. */
+/** The fields that hold a number, capped so that products stay finite. */
 const numbers = (candidates: Readonly<Record<string, unknown>>): ReadonlyArray<Stated> =>
   Object.entries(candidates).flatMap(([name, value]) =>
     typeof value === "number" && value >= 0 ? [{ name, value: Math.min(value, Number.MAX_SAFE_INTEGER) }] : []
@@ -53,15 +53,15 @@ const largest = (stated: ReadonlyArray<Stated>): Stated | undefined =>
   )
 
 interface Answers {
-  /** How long one may be; `undefined` where that is open. */
+  /** Limit of one answer; `undefined` if not stated. */
   readonly length: Stated | undefined
-  /** What may be thought beside it. */
+  /** Reasoning budget. */
   readonly thought: Stated | undefined
-  /** What the number of answers is the product of. */
+  /** Their product is the number of answers. */
   readonly factors: ReadonlyArray<Stated>
 }
 
-/** Of several fields for the same, which a provider may choose between, the largest counts. */
+/** If several fields state the same, the largest counts, since the provider may use any of them. */
 const answersOf = (field: Field): Answers => {
   const config = field("generationConfig")
   const prompt = field("prompt")
@@ -87,7 +87,7 @@ const answersOf = (field: Field): Answers => {
 
 const countOf = ({ factors }: Answers): number => factors.reduce((product, { value }) => product * value, 1)
 
-/** Most providers count what is thought as part of the answer, so the longer of the two is what is surely allowed. */
+/** Most providers count reasoning as part of the answer, so the larger of both limits is certainly allowed. */
 const statementOf = (answers: Answers): TokenStatement | undefined => {
   const { factors, length, thought } = answers
   const most = largest([length, thought].filter((stated) => stated !== undefined))
@@ -97,7 +97,7 @@ const statementOf = (answers: Answers): TokenStatement | undefined => {
   }
 }
 
-/** What is long and has the letters of base64 or of a data URL, at its begin, in its middle and at its end. */
+/** Long, with only characters of base64 or of a data URL at its beginning, middle and end. */
 const isFile = (text: string): boolean => {
   if (text.length < 4_096) return false
   const middle = text.length >> 1
@@ -106,7 +106,7 @@ const isFile = (text: string): boolean => {
   )
 }
 
-/** How many characters of all texts in a value are files. */
+/** Characters of all files in a value. */
 const fileSize = (value: unknown): number => {
   if (typeof value === "string") return isFile(value) ? value.length : 0
   if (typeof value !== "object" || value === null) return 0
@@ -115,14 +115,14 @@ const fileSize = (value: unknown): number => {
   return size
 }
 
-/** Where requests of chat models hold texts and files. */
+/** Fields of chat requests that hold texts and files. */
 const contentFields = ["messages", "contents", "input", "prompt", "system", "systemInstruction", "tools"]
 
 const isText = ({ workloads }: Operation): boolean =>
   workloads.every((workload) => workload === "embeddings" || workload === "rerank")
 const isChat = ({ workloads }: Operation): boolean => workloads.includes("chat")
 
-/** Of the request itself. */
+/** Without its answers. */
 const requestTokens = (operation: Operation, bytes: number, field: Field): number => {
   const all = Math.max(1, Math.ceil(bytes / bytesPerToken))
   if (all <= maxFileTokens || isText(operation)) return all
@@ -132,7 +132,7 @@ const requestTokens = (operation: Operation, bytes: number, field: Field): numbe
   return all - fileTokens + Math.min(fileTokens, maxFileTokens)
 }
 
-/** A reranker reads the query once more with each document. */
+/** A reranker reads the query again with each document. */
 const repeatedTokens = (field: Field): number => {
   const query = field("query")
   const documents = field("documents")
@@ -143,7 +143,7 @@ const repeatedTokens = (field: Field): number => {
 const picturesOf = (field: Field): number =>
   largest(numbers({ n: field("n"), "parameters.n": propertyOf(field("parameters"), "n") }))?.value ?? 1
 
-/** What a request may take at most where it says so, given the size of its body and how to read a field of it. */
+/** The most tokens that a request may use. `bytes` is the size of its body, `field` reads a field. */
 export const tokenDemand = (operation: Operation, bytes: number, field: Field): TokenDemand => {
   const request = requestTokens(operation, bytes, field)
   if (isChat(operation)) {
@@ -156,7 +156,7 @@ export const tokenDemand = (operation: Operation, bytes: number, field: Field): 
   return { tokens: request + repeatedTokens(field) + pictures, stated: undefined }
 }
 
-/** What a request will likely take: most answers are far shorter than they may be, and files are not looked into. */
+/** The tokens that a request probably uses: most answers are far shorter than their limit. Does not look into files. */
 export const tokenEstimate = (operation: Operation, bytes: number, field: Field): number => {
   const request = Math.max(1, Math.min(Math.ceil(bytes / bytesPerToken), maxFileTokens))
   if (!isChat(operation)) return request

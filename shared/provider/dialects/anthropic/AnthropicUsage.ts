@@ -1,10 +1,10 @@
-/** Usage as the messages dialect reports it, read into the gateway's own terms. */
+/** Decodes usage of the messages dialect. */
 import type { Usage } from "../../../contract/Usage.ts"
 import * as Json from "../../json/Json.ts"
 
 /**
- * What is known after a report: a stream reports twice, and the second leaves out what has not changed. Input here is
- * without what came from the cache or went into it.
+ * Merges a report with the one before: a stream reports twice, and the second omits what has not changed. `input_tokens`
+ * excludes tokens read from or written to the cache.
  */
 export const usageOf = (reported: unknown, before?: Usage): Usage | undefined => {
   const usage = Json.fields(reported)

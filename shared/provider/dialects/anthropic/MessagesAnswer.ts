@@ -1,4 +1,4 @@
-/** Events as the answer to a client of the messages dialect, whole or streamed. */
+/** Encodes answers for clients of the messages dialect. */
 import type * as Contract from "../../../contract/operations/Messages.ts"
 import type { Usage } from "../../../contract/Usage.ts"
 import type { AnswerEncoder, AnswerIdentity } from "../conversation/Dialect.ts"
@@ -8,7 +8,7 @@ import * as ToolCalls from "../conversation/ToolCalls.ts"
 
 const noUsage: Usage = { inputTokens: 0, outputTokens: 0 }
 
-/** Input here is without what came from the cache or went into it. */
+/** `input_tokens` excludes tokens read from or written to the cache. */
 const toMessageUsage = (usage: Usage): typeof Contract.MessageUsage.Type => {
   const { cacheWriteTokens = 0, cachedTokens = 0, inputTokens, outputTokens, reasoningTokens } = usage
   return {
@@ -36,7 +36,7 @@ const toStop = (finish: Finish | undefined): Pick<Contract.MessageAnswer, "stop_
   }
 }
 
-/** What stands in the place of reasoning that is not shown; any other signature belongs to the thinking before it. */
+/** The block for hidden reasoning; any other signature belongs to the thinking before it. */
 const toRedacted = (signature: Signature.Signature): Contract.AnswerBlock | undefined =>
   signature.redacted === true
     ? { type: "redacted_thinking", data: Signature.toClient(signature, "anthropic") }
@@ -66,7 +66,7 @@ type OpenBlock =
   | { readonly kind: "text"; text: string }
   | { readonly kind: "whole"; readonly block: Contract.AnswerBlock }
 
-/** What the events add up to, block by block in their order. */
+/** Collects events into blocks, in order. */
 const toBlocks = (events: ReadonlyArray<ModelEvent>): ReadonlyArray<Contract.AnswerBlock> => {
   const blocks: Array<OpenBlock> = []
   const calls = new Map<number, ToolBlock>()
@@ -138,14 +138,13 @@ const toBody = (identity: AnswerIdentity, events: ReadonlyArray<ModelEvent>): Co
 }
 
 /**
- * Encodes events as named frames. Blocks are opened and closed one after the other; the end is held back until usage is
- * known, since this dialect tells both in one frame.
+ * Encodes events as named frames. Blocks follow one another; the finish waits for usage, since one frame holds both.
  */
 export class Encoder implements AnswerEncoder {
   readonly #identity: AnswerIdentity
   #begun = false
   #index = -1
-  /** Which block is open: text, thinking, or the tool call of that number. */
+  /** The open block; a number is a tool call. */
   #open: "text" | "thinking" | number | undefined
   #finish: Finish | undefined
   #usage: Usage = noUsage
@@ -221,7 +220,7 @@ export class Encoder implements AnswerEncoder {
     return closed + frame("content_block_start", { index: this.#index, content_block: content })
   }
 
-  /** A block that comes in one piece. */
+  /** A block in one piece. */
   #whole(block: Contract.AnswerBlock): string {
     const closed = this.#close()
     this.#index++

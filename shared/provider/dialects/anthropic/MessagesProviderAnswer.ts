@@ -1,4 +1,4 @@
-/** The answer of a provider of the messages dialect, as events. */
+/** Decodes answers of providers of the messages dialect. */
 import { Predicate } from "effect"
 import type { Usage } from "../../../contract/Usage.ts"
 import { usageOf } from "./AnthropicUsage.ts"
@@ -7,10 +7,9 @@ import type { AnswerDecoder } from "../conversation/Dialect.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 
-/** A block of the answer that is a tool call. */
 interface CallBlock {
   readonly call: number
-  /** Something was said of its arguments. */
+  /** Some arguments have arrived. */
   begun: boolean
 }
 
@@ -75,7 +74,7 @@ export class Decoder implements AnswerDecoder {
     return this.#usage
   }
 
-  /** A block begins, or stands there whole. Blocks of the provider's own tools are only there where one was asked for. */
+  /** A block starts, or is complete. Ignores blocks of the provider's own tools, which no client can have enabled. */
   #begun(index: unknown, block: Json.Fields): ReadonlyArray<ModelEvent> {
     switch (block["type"]) {
       case "text":
@@ -118,7 +117,7 @@ export class Decoder implements AnswerDecoder {
     }
   }
 
-  /** A call without arguments says nothing of them here, where others say that there are none. */
+  /** This dialect omits empty arguments, which others send as `{}`. */
   #ended(index: unknown): ReadonlyArray<ModelEvent> {
     return this.#calls.get(index)?.begun === false ? this.#arguments(index, "{}") : []
   }

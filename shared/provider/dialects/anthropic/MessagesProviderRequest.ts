@@ -1,4 +1,4 @@
-/** The canonical conversation as a request to a provider of the messages dialect. */
+/** Encodes requests to providers of the messages dialect. */
 import { Predicate, Schema } from "effect"
 import * as Json from "../../json/Json.ts"
 import type {

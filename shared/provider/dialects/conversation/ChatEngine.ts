@@ -1,4 +1,4 @@
-/** What answers a conversation, whatever dialect it came in. */
+/** Answers conversations, independent of the client's dialect. */
 import type { Stream } from "effect"
 import type { JobError } from "../../../contract/JobError.ts"
 import type { Call } from "../../call/Protocol.ts"
@@ -9,7 +9,7 @@ import type { ModelEvent } from "./ModelEvent.ts"
 export interface ChatRequest {
   readonly conversation: Conversation
   readonly call: Call
-  /** What the engine cannot carry out, it says here before its first event. */
+  /** The engine records here, before its first event, what it cannot carry out. */
   readonly losses: Losses
 }
 

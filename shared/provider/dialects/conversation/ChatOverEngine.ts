@@ -1,4 +1,4 @@
-/** Serves a chat dialect with an engine that knows only conversations and events. */
+/** Serves a chat dialect with a `ChatEngine`. */
 import { Clock, Effect, Stream } from "effect"
 import { randomUUID } from "node:crypto"
 import { InternalError, type JobError } from "../../../contract/JobError.ts"
@@ -15,13 +15,13 @@ import * as TokenCount from "./TokenCount.ts"
 const utf8 = new TextEncoder()
 
 export interface EngineOptions {
-  /** Tells clients what answered. */
+  /** `system_fingerprint` of the answer. */
   readonly fingerprint: string | undefined
-  /** Whether the engine takes what it can of a request, and leaves the rest. */
+  /** Whether the engine ignores what it does not support instead of refusing it. */
   readonly isLenient: boolean
 }
 
-/** With the operation whose requests are in the dialect. */
+/** Returns the dialect's operation with its implementation. */
 export const make = <Request>(
   engine: ChatEngine,
   dialect: ClientDialect<Request>,
@@ -54,7 +54,7 @@ export const make = <Request>(
     }
     const frames = Stream.map(events, (event) => {
       note(event)
-      // not before the first event: until then a failure can still be told by a status
+      // starts with the first event: until then a failure can still set the status
       if (!sink.started) start("text/event-stream")
       return utf8.encode(encoder.frames(event))
     })
@@ -66,7 +66,7 @@ export const make = <Request>(
   return [dialect.operation, perform]
 }
 
-/** The answers to one conversation after the other as one answer: choices are numbered through, usage is added up. */
+/** Answers the conversations one after the other, as one answer: numbers the choices consecutively and adds up usage. */
 const answerAll = (
   engine: ChatEngine,
   requests: ReadonlyArray<ChatRequest>

@@ -1,4 +1,4 @@
-/** The first half of every translation: a client's request as canonical conversations, with an account of what they lack. */
+/** Decodes a client's request to canonical conversations and records the losses. */
 import { Effect } from "effect"
 import type { InvalidRequest } from "../../../contract/JobError.ts"
 import { strictTranslation, translationHeader } from "../../../contract/Translation.ts"
@@ -11,11 +11,11 @@ import { Losses } from "./Losses.ts"
 export interface ClientRequest<Request> {
   readonly request: Request
   readonly conversations: ReadonlyArray<Conversation>
-  /** The reader of the conversations adds to it. */
+  /** The consumer of the conversations adds to it. */
   readonly losses: Losses
 }
 
-/** `tolerance` holds unless the client wants nothing lost at all. */
+/** `tolerance` applies unless the client requests strict translation. */
 export const decoder = <Request>(
   dialect: ClientDialect<Request>,
   tolerance: "ordinary" | "lenient"

@@ -1,7 +1,6 @@
 /**
- * What a chat dialect is to the gateway. A client speaks one: there is a way from its request to the canonical
- * conversation, and a way from canonical events back to its answer. A provider speaks one: the same two ways in the other
- * direction. With these any client can be served by any engine and any provider.
+ * Chat dialects. A client's dialect decodes its request to the canonical conversation and encodes canonical events as its
+ * answer; a provider's does the reverse. So any engine and any provider can serve any client.
  */
 import type { Schema } from "effect"
 import type { Usage } from "../../../contract/Usage.ts"
@@ -10,21 +9,21 @@ import type { Fate, Losses } from "./Losses.ts"
 import type { ModelEvent } from "./ModelEvent.ts"
 import type { Origin } from "./Signature.ts"
 
-/** What all pieces of one answer have in common. */
+/** Common to all pieces of one answer. */
 export interface AnswerIdentity {
-  /** 32 hexadecimal digits, to be prefixed as the dialect does. */
+  /** 32 hexadecimal digits; the dialect adds its prefix. */
   readonly id: string
-  /** Seconds since the epoch. */
+  /** Unix time in seconds. */
   readonly created: number
   /** As the client knows it. */
   readonly model: string
-  /** Says what made the answer, where that is known. */
+  /** Identifies the engine, if known. */
   readonly fingerprint: string | undefined
 }
 
-/** Encodes one answer. Events come in their order; see `ModelEvent`. */
+/** Encodes one answer. Events must be in the order of `ModelEvent`. */
 export interface AnswerEncoder {
-  /** The frames of a streamed answer that this event adds; empty where it adds none. */
+  /** The frames of a streamed answer for this event, if any. */
   readonly frames: (event: ModelEvent) => string
   /** The frames that end a streamed answer. */
   readonly lastFrames: () => string
@@ -37,15 +36,15 @@ export interface ClientDialect<Request> {
   readonly operation: string
   readonly request: Schema.Codec<Request, unknown>
   readonly settings: SettingNames
-  /** What becomes of each field of a request on its way to the conversation. */
+  /** What happens to each field of a request on its way to the conversation. */
   readonly fates: Fate
-  /** Several where the request holds several prompts; the choices of their answers are then numbered through. */
+  /** Several if the request has several prompts; the choices of their answers are numbered consecutively. */
   readonly toConversation: (request: Request, losses: Losses) => Conversation | ReadonlyArray<Conversation>
   readonly streams: (request: Request) => boolean
   readonly encoder: (request: Request, identity: AnswerIdentity) => AnswerEncoder
 }
 
-/** For whom a request is written. */
+/** The recipient of a request. */
 export interface Target {
   /** The model's name at the provider. */
   readonly model: string
@@ -55,12 +54,12 @@ export interface Target {
 
 /** Decodes one answer, streamed or whole. */
 export interface AnswerDecoder {
-  /** The events of a frame's data, or of a whole answer; `undefined` where it makes no sense. */
+  /** The events of a frame's data, or of a whole answer; `undefined` if malformed. */
   readonly frame: (data: unknown) => ReadonlyArray<ModelEvent> | undefined
   readonly whole: (answer: unknown) => ReadonlyArray<ModelEvent> | undefined
-  /** Whether the answer has said why it ends, of each choice that has begun. */
+  /** Whether every started choice has a finish reason. */
   readonly isComplete: () => boolean
-  /** How each choice ended, and what was consumed. */
+  /** The `finish` event of each choice. */
   readonly last: () => ReadonlyArray<ModelEvent>
   readonly usage: () => Usage | undefined
 }
@@ -68,9 +67,9 @@ export interface AnswerDecoder {
 export interface ProviderDialect<Options> {
   readonly origin: Origin
   readonly settings: SettingNames
-  /** Whether one request can ask for several choices. */
+  /** Whether one request can return several choices. */
   readonly takesChoices: boolean
-  /** Whether it cannot fetch this by its address. */
+  /** Whether the provider cannot fetch this URL. */
   readonly needsInline: (url: string, part: MediaPart) => boolean
   /** The provider's `options` in the catalogue. */
   readonly options: Schema.Codec<Options, unknown>

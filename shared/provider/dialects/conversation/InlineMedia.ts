@@ -1,4 +1,4 @@
-/** Puts pictures and files in the place of their addresses, for providers that do not fetch these. */
+/** Replaces URLs of pictures and files by their content, for providers that do not fetch them. */
 import { Effect } from "effect"
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import type { Fetched, GuardedFetch } from "../../transport/GuardedFetch.ts"
@@ -7,14 +7,14 @@ import type { ContentPart, Conversation, MediaPart } from "./Conversation.ts"
 import type { ProviderDialect } from "./Dialect.ts"
 import { typeOfName } from "./Media.ts"
 
-/** How many are fetched at once for one request, how many in all, and how large they may be together. */
+/** Limits per request: concurrent fetches, files, and their total size. */
 const atOnce = 4
 const maxFiles = 40
 const maxBytes = 64 * 1024 * 1024
 
 type NeedsInline = ProviderDialect<never>["needsInline"]
 
-/** The address that a part has to be fetched from, if it has. */
+/** The URL to fetch a part from, if any. */
 const neededOf = (
   part: ContentPart,
   needsInline: NeedsInline
@@ -23,7 +23,7 @@ const neededOf = (
     ? { part, url: part.media.url }
     : undefined
 
-/** Fails with the field whose address leads nowhere. What stands there twice is fetched once. */
+/** Fails with the field whose URL cannot be fetched. Fetches repeated URLs once. */
 export const inline = Effect.fnUntraced(function*(
   conversation: Conversation,
   needsInline: NeedsInline,
@@ -42,14 +42,16 @@ export const inline = Effect.fnUntraced(function*(
   let bytes = 0
   yield* Effect.forEach([...needed], ([url, { path = "" }], index) => {
     if (index >= maxFiles) {
-      return refused(path, `is one too many: at most ${maxFiles} files are fetched for one request`)
+      return refused(path, `exceeds the limit of ${maxFiles} files to fetch per request`)
     }
     return guard.fetch(url).pipe(
       Effect.catch((error) => refused(path, error.message)),
       Effect.flatMap((file) => {
         files.set(url, file)
         bytes += file.bytes.length
-        return bytes > maxBytes ? refused(path, "is too much together with what else is to be fetched") : Effect.void
+        return bytes > maxBytes
+          ? refused(path, `exceeds the limit of ${maxBytes / 1024 / 1024} MiB for all fetched files`)
+          : Effect.void
       })
     )
   }, { concurrency: atOnce, discard: true })
@@ -75,10 +77,10 @@ const held = (part: MediaPart, { bytes, mediaType }: Fetched): MediaPart => ({
   media: { type: "base64", data: Buffer.from(bytes).toString("base64") }
 })
 
-/** What servers say of a file of which they know nothing. */
+/** Media types that say nothing about the file. */
 const generic: ReadonlySet<string> = new Set(["", "application/octet-stream", "binary/octet-stream"])
 
-/** As its server says, or else as the client or its address does. What a picture is its bytes say best. */
+/** From the bytes of a picture, otherwise from the server, the client or the URL. */
 const typeOf = ({ media, mediaType, type }: MediaPart, bytes: Uint8Array, said: string): string => {
   const kind = type === "image" ? pictureKind(bytes) : undefined
   if (kind !== undefined) return mediaTypeOf(kind)

@@ -1,12 +1,12 @@
-/** Pictures and files as dialects hold them: data URLs, and media types that a name gives away. */
+/** Data URLs and media types of pictures and files. */
 import type { Media, MediaPart } from "./Conversation.ts"
 import type { Losses } from "./Losses.ts"
 
 const dataUrl = /^data:([^;,]*)(?:;[^,]*)?;base64,/i
 
-/** An address, or what a data URL holds. `mediaType` is empty where only an address is known. */
+/** Decodes data URLs. `mediaType` is empty for other URLs. */
 export const fromUrl = (url: string): { readonly mediaType: string; readonly media: Media } => {
-  // data may be of many megabytes: only its head is looked at
+  // the data can have many megabytes: match only its head
   const [head, mediaType = ""] = dataUrl.exec(url.slice(0, 200)) ?? []
   return head === undefined
     ? { mediaType: "", media: { type: "url", url } }
@@ -32,14 +32,14 @@ const byExtension: ReadonlyMap<string, string> = new Map([
   ["webp", "image/webp"]
 ])
 
-/** Empty where the name tells nothing. */
+/** Empty if the extension is unknown. */
 export const typeOfName = (name: string): string =>
   byExtension.get(/\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? "") ?? ""
 
-/** A media type by the name that providers know: clients have another for JPEG. */
+/** The registered name: some clients use another one for JPEG. */
 export const registered = (mediaType: string): string => mediaType === "image/jpg" ? "image/jpeg" : mediaType
 
-/** The text of a file, where it is text. */
+/** The content of a text file. */
 export const textOf = (part: MediaPart): string | undefined => {
   if (part.media.type === "text") return part.media.text
   return part.media.type === "base64" && part.mediaType.startsWith("text/")
@@ -47,7 +47,7 @@ export const textOf = (part: MediaPart): string | undefined => {
     : undefined
 }
 
-/** How closely a picture is to be looked at: only OpenAI's dialect has a word for it. */
+/** Only OpenAI's dialect has `detail`. */
 export const warnOfDetail = (
   { detail = "auto", path = "" }: Extract<MediaPart, { readonly type: "image" }>,
   losses: Losses

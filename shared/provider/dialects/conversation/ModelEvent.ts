@@ -1,7 +1,7 @@
 /**
- * The canonical event list of a chat answer: what every engine and every translated provider emits, and what every
- * dialect is encoded from. For each choice: any number of deltas, then exactly one `finish`; after all choices one
- * `usage`. The pieces of one tool call's arguments come before the next call of that choice begins.
+ * The canonical events of a chat answer, which engines and translated providers emit and every dialect encodes. Each choice
+ * has any number of deltas, then exactly one `finish`; one `usage` follows all choices. All arguments of a tool call precede
+ * the next call of that choice.
  */
 import type { Usage } from "../../../contract/Usage.ts"
 import type { Signature } from "./Signature.ts"
@@ -10,12 +10,12 @@ export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter"
 
 export type ModelEvent =
   | { readonly type: "text"; readonly choice: number; readonly delta: string }
-  /** The model's own words for why it does not answer, in the place of an answer. */
+  /** The model's explanation of why it does not answer. */
   | { readonly type: "refusal"; readonly choice: number; readonly delta: string }
   | { readonly type: "reasoning"; readonly choice: number; readonly delta: string }
-  /** Ends a stretch of reasoning, which may have been without words. */
+  /** Ends a piece of reasoning, which can be empty. */
   | { readonly type: "signature"; readonly choice: number; readonly signature: Signature }
-  /** A tool call begins. `call` counts the tool calls of this choice from 0. */
+  /** Starts a tool call. `call` counts the tool calls of this choice from 0. */
   | {
     readonly type: "toolCall"
     readonly choice: number
@@ -23,15 +23,15 @@ export type ModelEvent =
     readonly id: string
     readonly name: string
   }
-  /** A piece of the JSON text of a tool call's arguments. */
+  /** A piece of the arguments' JSON. */
   | { readonly type: "toolArguments"; readonly choice: number; readonly call: number; readonly delta: string }
-  /** A picture, or whatever else is no text, as base64. */
+  /** A picture or another file, as base64. */
   | { readonly type: "media"; readonly choice: number; readonly mediaType: string; readonly data: string }
   | {
     readonly type: "finish"
     readonly choice: number
     readonly reason: FinishReason
-    /** The stop sequence that ended the answer, where one did. */
+    /** The stop sequence that ended the answer. */
     readonly stopSequence?: string
   }
   | { readonly type: "usage"; readonly usage: Usage }

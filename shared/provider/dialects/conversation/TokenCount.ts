@@ -1,9 +1,9 @@
-/** Adds up what several answers have consumed. */
+/** Adds up the usage of several answers. */
 import type { Usage } from "../../../contract/Usage.ts"
 
 export const none: Usage = { inputTokens: 0, outputTokens: 0 }
 
-/** A kind of tokens that neither has counted stays uncounted. */
+/** A count that is missing in both stays missing. */
 export const sum = (one: Usage | undefined, other: Usage): Usage => {
   if (one === undefined) return other
   const added: { -readonly [K in keyof Usage]: Usage[K] } = {

@@ -1,4 +1,4 @@
-/** Serves both paths of embeddings with a model that knows but texts and vectors. */
+/** Serves both embeddings operations with an `EmbeddingModel`. */
 import { Effect, type Schema, Stream } from "effect"
 import {
   embeddings,
@@ -42,7 +42,7 @@ const perform = (model: EmbeddingModel, schema: Schema.Codec<Request, unknown>):
       return `${comma}{"object":"embedding","index":${index++},"embedding":${print(vector)}}`
     }
     const answer = Stream.make(`{"object":"list","data":[`).pipe(
-      // other requests have their turn between two pieces
+      // yields to other requests between two pieces
       Stream.concat(Stream.mapEffect(vectors, (some) => Effect.as(Effect.yieldNow, some.map(item).join("")))),
       Stream.concat(Stream.make(`],"model":${JSON.stringify(call.model)},"usage":${JSON.stringify(usage)}}`)),
       Stream.map((json) => utf8.encode(json))
@@ -55,7 +55,7 @@ const perform = (model: EmbeddingModel, schema: Schema.Codec<Request, unknown>):
 
 const toNumbers = (vector: Vector): string => `[${Array.prototype.join.call(vector)}]`
 
-/** Little-endian floats of 32 bits, as a JSON string. */
+/** Little-endian 32-bit floats, as a JSON string. */
 export const toBase64 = (vector: Vector): string => {
   const bytes = Buffer.allocUnsafe(vector.length * 4)
   for (let at = 0; at < vector.length; at++) bytes.writeFloatLE(vector[at] as number, at * 4)

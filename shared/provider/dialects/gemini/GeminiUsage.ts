@@ -1,8 +1,8 @@
-/** Usage as the Gemini dialect reports it, read into the gateway's own terms. */
+/** Decodes usage of the Gemini dialect. */
 import type { Usage } from "../../../contract/Usage.ts"
 import * as Json from "../../json/Json.ts"
 
-/** Output here is without what was thought, and input without what the provider's tools have brought. */
+/** Reported output excludes reasoning, and input excludes results of the provider's tools. */
 export const usageOf = (reported: unknown): Usage | undefined => {
   const usage = Json.fields(reported)
   const prompt = Json.count(usage["promptTokenCount"])

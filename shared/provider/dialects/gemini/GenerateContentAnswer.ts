@@ -1,4 +1,4 @@
-/** Events as the answer to a client of the Gemini dialect, whole or streamed. */
+/** Encodes answers for clients of the Gemini dialect. */
 import type * as Contract from "../../../contract/operations/GenerateContent.ts"
 import type { Usage } from "../../../contract/Usage.ts"
 import type { AnswerEncoder, AnswerIdentity } from "../conversation/Dialect.ts"
@@ -17,7 +17,7 @@ const toFinishReason = (reason: FinishReason | undefined): string => {
   }
 }
 
-/** Output here is without what was thought. */
+/** Output excludes reasoning in this dialect. */
 export const toUsageMetadata = ({ cachedTokens, inputTokens, outputTokens, reasoningTokens = 0 }: Usage) => ({
   promptTokenCount: inputTokens,
   candidatesTokenCount: Math.max(0, outputTokens - reasoningTokens),
@@ -32,7 +32,7 @@ interface Candidate {
   finish: FinishReason | undefined
 }
 
-/** Encodes events. A function call is one part in this dialect, so its arguments are gathered first. */
+/** A function call is a single part in this dialect, so the encoder collects its arguments first. */
 export class Encoder implements AnswerEncoder {
   readonly #identity: AnswerIdentity
   readonly #candidates = new Map<number, Candidate>()
@@ -47,7 +47,7 @@ export class Encoder implements AnswerEncoder {
     return part === undefined || event.type === "usage" ? "" : this.#frame([this.#candidate(event.choice, [part])])
   }
 
-  /** The last frame of each candidate says why it ended, and the very last what it all consumed. */
+  /** One frame with the finish reason of each candidate and the usage. */
   lastFrames(): string {
     const last = [...this.#candidates].map(([index, candidate]) =>
       this.#candidate(index, callParts(candidate), candidate.finish)
@@ -66,7 +66,7 @@ export class Encoder implements AnswerEncoder {
     return this.#answer(candidates, this.#usage)
   }
 
-  /** Notes the event; the part that it adds at once, if any. */
+  /** Records the event. Returns the part that it adds immediately, if any. */
   #take(event: ModelEvent): Record<string, unknown> | undefined {
     switch (event.type) {
       case "text":
@@ -138,7 +138,7 @@ export class Encoder implements AnswerEncoder {
 const callParts = ({ calls }: Candidate) =>
   [...calls.values()].map(({ id, name, text }) => ({ functionCall: { id, name, args: ToolCalls.toObject(text) } }))
 
-/** Pieces of one text are one part of a whole answer. A signature ends it. */
+/** Joins pieces of text into one part, up to a signature. */
 const append = (parts: Array<Record<string, unknown>>, part: Record<string, unknown>): void => {
   const last = parts.at(-1)
   if (

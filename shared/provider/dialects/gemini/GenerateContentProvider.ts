@@ -4,7 +4,7 @@ import { Decoder } from "./GenerateContentProviderAnswer.ts"
 import { Options, toRequest } from "./GenerateContentProviderRequest.ts"
 import { settings } from "./GenerateContentRequest.ts"
 
-/** Files that were uploaded to it, and videos that it has itself. */
+/** Files uploaded to Google, and YouTube videos. */
 const own = /^(?:gs:|https:\/\/(?:generativelanguage\.googleapis\.com|(?:www\.)?youtube\.com|youtu\.be)\/)/i
 
 export const generateContentProvider: ProviderDialect<Options> = {

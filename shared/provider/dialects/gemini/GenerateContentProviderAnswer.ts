@@ -1,4 +1,4 @@
-/** The answer of a provider of the Gemini dialect, as events. */
+/** Decodes answers of providers of the Gemini dialect. */
 import { Predicate } from "effect"
 import type { Usage } from "../../../contract/Usage.ts"
 import { usageOf } from "./GeminiUsage.ts"
@@ -9,12 +9,12 @@ import * as ToolCalls from "../conversation/ToolCalls.ts"
 
 interface Candidate {
   calls: number
-  /** Reasoning was the last that was said, and is not signed. */
+  /** The last piece was reasoning without a signature. */
   thinking: boolean
   finish: FinishReason | undefined
 }
 
-/** Each frame is an answer of its own that goes on where the last one ended. */
+/** Each frame is an answer that continues the previous one. */
 export class Decoder implements AnswerDecoder {
   readonly #candidates = new Map<number, Candidate>()
   #usage: Usage | undefined
@@ -60,7 +60,7 @@ export class Decoder implements AnswerDecoder {
     return this.#usage
   }
 
-  /** Parts that are none of these come from tools of the provider's own, and only where one was asked for. */
+  /** Ignores parts of the provider's own tools, which no client can have enabled. */
   #said(choice: number, candidate: Candidate, part: Json.Fields, events: Array<ModelEvent>): void {
     const { functionCall, inlineData, text, thoughtSignature } = part
     const signature = Json.string(thoughtSignature) ?? ""
@@ -68,7 +68,7 @@ export class Decoder implements AnswerDecoder {
       const { args, id, name } = functionCall
       const call = candidate.calls++
       events.push(
-        // what was thought came before the call
+        // reasoning precedes the call
         ...thought(choice, candidate, signature),
         { type: "toolCall", choice, call, id: Json.string(id) || ToolCalls.newId(), name: Json.string(name) ?? "" },
         { type: "toolArguments", choice, call, delta: JSON.stringify(args ?? {}) }
@@ -80,7 +80,7 @@ export class Decoder implements AnswerDecoder {
       else events.push(...thought(choice, candidate))
       events.push({ type: part["thought"] === true ? "reasoning" : "text", choice, delta: text })
     }
-    // a sketch of what it thinks about is no picture for the client
+    // pictures in the reasoning are not for the client
     if (Predicate.isReadonlyObject(inlineData) && part["thought"] !== true) {
       const { data, mimeType } = inlineData
       if (typeof data === "string") {
@@ -105,14 +105,14 @@ export class Decoder implements AnswerDecoder {
   }
 }
 
-/** Ends what was thought, with its signature if it has one, and else with a mark of whose thoughts these were. */
+/** Ends reasoning with its signature, or with an empty one that marks its origin. */
 const thought = (choice: number, candidate: Candidate, value = ""): ReadonlyArray<ModelEvent> => {
   if (value === "" && !candidate.thinking) return []
   candidate.thinking = false
   return [{ type: "signature", choice, signature: { origin: "gemini", value } }]
 }
 
-/** The model went astray: there is no answer to pass on. */
+/** Finish reasons of a failed model: there is no answer. */
 const broken: ReadonlySet<string> = new Set([
   "MALFORMED_FUNCTION_CALL",
   "MALFORMED_RESPONSE",

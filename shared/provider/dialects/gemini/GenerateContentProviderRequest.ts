@@ -1,4 +1,4 @@
-/** The canonical conversation as a request to a provider of the Gemini dialect. */
+/** Encodes requests to providers of the Gemini dialect. */
 import { Predicate, Schema } from "effect"
 import * as Json from "../../json/Json.ts"
 import type {

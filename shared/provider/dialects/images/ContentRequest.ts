@@ -1,4 +1,4 @@
-/** Reads the request of generateContent as one for pictures: from its texts, or of the pictures among its parts. */
+/** Decodes generateContent requests for pictures, from a prompt or from pictures among the parts. */
 import { Effect } from "effect"
 import { GenerateContentRequest, type imageSizes } from "../../../contract/operations/GenerateContent.ts"
 import type { Size } from "../../../contract/operations/ImageGenerations.ts"
@@ -10,7 +10,7 @@ import type { ImageSource } from "./ImageSource.ts"
 
 export interface ContentRequest {
   readonly picture: ImageRequest
-  /** Both kinds of parts unless the client names those it wants. */
+  /** Both kinds of parts unless the client selects some. */
   readonly wants: { readonly text: boolean; readonly image: boolean }
 }
 
@@ -21,7 +21,7 @@ const sides: Record<typeof imageSizes[number], number> = { "512": 512, "1K": 1_0
 
 type Config = NonNullable<GenerateContentRequest["generationConfig"]>
 
-/** What the size and the ratio come to. A picture that is changed keeps its shape unless another is asked for. */
+/** An edited picture keeps its shape unless the client sets a ratio. */
 const sizeOf = (
   { aspectRatio, imageSize }: NonNullable<Config["imageConfig"]>,
   isChange: boolean

@@ -16,7 +16,6 @@ import type { Made, Picture } from "./ImageModel.ts"
 import type { ImageRequest } from "./ImageRequest.ts"
 import { mediaTypeOf, pictureKind } from "../../call/PictureKind.ts"
 
-/** What results need on their way to the client. */
 export interface Means {
   readonly guard: GuardedFetch["Service"]
   readonly results: ResultStore["Service"]
@@ -24,10 +23,10 @@ export interface Means {
 
 const malformed = ({ endpoint: { name: provider } }: Call) => ProviderFailed.malformed(provider)
 
-/** A provider's picture may take its time, but not that of the whole request. */
+/** Per picture, within the request's deadline. */
 const bounds = { maximumBytes: 20 * 1024 * 1024, withinMs: 60_000, tries: 3 }
 
-/** The file of a picture, wherever the provider has it. */
+/** The bytes of a picture, fetched if the provider sent a URL. */
 export const fileOf = Effect.fnUntraced(function*({ content }: Picture, call: Call, { guard }: Means) {
   const bytes = content instanceof URL ? yield* ProviderResult.fetch(guard, call.endpoint, content, bounds) : content
   const kind = pictureKind(bytes)
@@ -36,7 +35,7 @@ export const fileOf = Effect.fnUntraced(function*({ content }: Picture, call: Ca
 
 const utf8 = new TextEncoder()
 
-/** The answer with pictures, in base64 or behind addresses. Writes one after the other, so that no more than one is text. */
+/** Writes the answer with base64 or URLs, one picture at a time, to hold only one in base64. */
 export const write = Effect.fnUntraced(function*(
   { pictures, warnings = [] }: Made,
   call: Call,
@@ -45,7 +44,7 @@ export const write = Effect.fnUntraced(function*(
   sink: Sink
 ) {
   if (pictures.length === 0) return yield* malformed(call)
-  // fetched and kept before the answer begins: until then a failure can still be told by a status
+  // fetches and stores all before the answer starts: until then a failure can still set the status
   const ready = yield* Effect.forEach(pictures, (picture) => readied(picture, call, answerAs, means), {
     concurrency: 4
   })
@@ -81,7 +80,7 @@ const readied = Effect.fnUntraced(function*(
   means: Means
 ): Effect.fn.Return<Ready, JobError> {
   const said = { revised_prompt: picture.revisedPrompt }
-  // an address of the provider's own is nothing that a client should know, or could reach
+  // clients must not learn the provider's own URLs, and may not reach them
   if (answerAs === "url" && picture.content instanceof URL && picture.content.origin !== originOf(call.endpoint)) {
     return { ...said, url: picture.content.href }
   }
@@ -89,7 +88,7 @@ const readied = Effect.fnUntraced(function*(
   return answerAs === "url" ? { ...said, url: yield* means.results.keep(bytes, kind) } : { ...said, bytes }
 })
 
-/** The answer of generateContent. It is one piece: a picture cannot be shown in parts. */
+/** Writes the answer of generateContent in one piece, even as a stream. */
 export const writeContent = Effect.fnUntraced(function*(
   { pictures, usage, warnings = [] }: Made,
   call: Call,

@@ -1,24 +1,24 @@
-/** What makes pictures, whoever it is: the one kind of request that it knows, and what it gives. */
+/** Generates or edits pictures, by any provider or engine. */
 import type { Effect } from "effect"
 import type { JobError } from "../../../contract/JobError.ts"
 import type { Usage } from "../../../contract/Usage.ts"
 import type { Call } from "../../call/Protocol.ts"
 import type { ImageRequest } from "./ImageRequest.ts"
 
-/** A picture as a model gives it: the file, or the address at which the provider has it. */
 export interface Picture {
+  /** A URL if the provider stores the picture. */
   readonly content: Uint8Array | URL
-  /** What it shows, or what was done to it, where that is not just what was asked for. */
+  /** The prompt that the model used, if it differs from the request's. */
   readonly revisedPrompt?: string | undefined
 }
 
 export interface Made {
   readonly pictures: ReadonlyArray<Picture>
-  /** The number of pictures is added to it. */
+  /** Without the number of pictures, which the caller adds. */
   readonly usage?: Usage | undefined
-  /** What of the request could not be carried over, by its path. */
+  /** Paths of lost fields. */
   readonly warnings?: ReadonlyArray<string>
 }
 
-/** Makes pictures, or changes those of the request where there are any. */
+/** Edits the pictures of the request if there are any. */
 export type ImageModel = (call: Call, request: ImageRequest) => Effect.Effect<Made, JobError>

@@ -1,4 +1,4 @@
-/** Brings every form of a request for pictures, messages, prompt, multipart and parts, into one. */
+/** Decodes all forms of picture requests (messages, prompt, multipart) to one. */
 import { Effect, Predicate, Schema } from "effect"
 import type {
   ImageEditForm as EditForm,
@@ -22,14 +22,14 @@ import type { PictureKind } from "../../call/PictureKind.ts"
 
 export type ImageSetting = keyof typeof imageSettings
 
-/** Whatever can be set is `undefined` where the client leaves it to the provider. */
+/** `undefined` settings are left to the provider. */
 export interface ImageRequest {
   readonly prompt: string
-  /** The field that the client wrote it into. */
+  /** The field with the prompt. */
   readonly promptParam: string
   readonly images: ReadonlyArray<ImageSource>
   readonly mask: ImageSource | undefined
-  /** How many pictures, at least one. */
+  /** Number of pictures, at least 1. */
   readonly n: number
   readonly size: Size | undefined
   readonly seed: number | undefined
@@ -40,13 +40,13 @@ export interface ImageRequest {
   readonly format: PictureKind | undefined
   /** Percent. */
   readonly quality: number | undefined
-  /** Whose request it is, as the client tells its users apart. */
+  /** End-user identifier supplied by the client. */
   readonly user: string | undefined
-  /** The client's `input` as it came, where the request has the form of messages. */
+  /** The client's `input`, if the request has messages. */
   readonly input: unknown
-  /** Fields that the gateway does not know, from beside the prompt or from `parameters`: they are the provider's business. */
+  /** Unknown fields of the body and of `parameters`, for the provider. */
   readonly extra: Readonly<Record<string, unknown>>
-  /** The path by which the client set something. */
+  /** The path of a setting in the client's request. */
   readonly pathOf: (setting: ImageSetting) => string
 }
 
@@ -71,7 +71,6 @@ const settingsOf = (top: Settings, nested: Settings | null | undefined) => ({
 
 const known = new Set([...Object.keys(imageRequestFields), ...Object.keys(imageSettings), "image", "image[]", "mask"])
 
-/** The fields of the body as it came. */
 const unknownIn = (body: unknown) => ({
   extra: {
     ...unknownFields(body, known),
@@ -129,16 +128,14 @@ const formOf = ({ body, contentType }: Call): Effect.Effect<FormData, InvalidReq
     catch: unreadable
   })
 
-/** The request of a call for pictures from a prompt. */
 export const readGeneration = Effect.fnUntraced(function*(call: Call) {
   const { json, request: decoded } = yield* generationOf(call)
   const request = fromJson(json, decoded)
   const [image] = request.images
   if (image === undefined) return request
-  return yield* InvalidRequest.at(image.param, "must not be given here: /v1/images/edits takes pictures")
+  return yield* InvalidRequest.at(image.param, "is not supported here: send pictures to /v1/images/edits")
 })
 
-/** The request of a call for changes to pictures. */
 export const readEdit = Effect.fnUntraced(function*(call: Call) {
   if (isForm(call)) {
     const form = yield* formOf(call)

@@ -1,10 +1,9 @@
-/** Pictures that clients give, in whichever way they do: as bytes where a provider needs those. */
+/** Pictures in requests: their bytes, or a URL for the provider. */
 import { Effect } from "effect"
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import { mediaTypeOf, pictureKind } from "../../call/PictureKind.ts"
 
-/** A picture as the client gave it, and the path of the field in which it did. */
 export interface ImageSource {
   /** An http(s) URL, a data URL or base64; or the bytes of a file. */
   readonly content: string | File
@@ -14,7 +13,6 @@ export interface ImageSource {
 const dataUrl = /^data:[^,]{0,200};base64,/i
 const base64 = /^[A-Za-z0-9+/_-]+={0,2}\s*$/
 
-/** What the error says of a picture that cannot be used. */
 export const unusable = ({ param }: ImageSource, what: string) => InvalidRequest.at(param, what, "invalid_image")
 
 const isUrl = (content: string): boolean => /^https?:/i.test(content)
@@ -35,7 +33,7 @@ const fetched = (source: ImageSource, url: string, guard: GuardedFetch["Service"
     onFailure: ({ message }) => unusable(source, message)
   })
 
-/** The bytes of the file, at least one, fetched where the client gave a URL. */
+/** The bytes, not empty; fetches URLs. */
 export const bytesOf = Effect.fnUntraced(function*(
   source: ImageSource,
   guard: GuardedFetch["Service"]
@@ -47,20 +45,20 @@ export const bytesOf = Effect.fnUntraced(function*(
   return bytes.length > 0 ? bytes : yield* unusable(source, "must not be empty")
 })
 
-/** The picture for a provider that has to be told what it is. One that fetches URLs is not given those of clients either. */
+/** Bytes and format. */
 export const fileOf = Effect.fnUntraced(function*(source: ImageSource, guard: GuardedFetch["Service"]) {
-  const bytes = yield* bytesOf(source, guard)
-  const kind = pictureKind(bytes)
-  if (kind === undefined) return yield* unusable(source, "must be a PNG, JPEG or WebP image")
-  return { bytes, kind }
+  return yield* withKind(source, yield* bytesOf(source, guard))
 })
 
-/** The picture for a provider that fetches URLs itself: a URL as it is, anything else as a data URL. */
+const withKind = Effect.fnUntraced(function*(source: ImageSource, bytes: Uint8Array) {
+  const kind = pictureKind(bytes)
+  return kind === undefined ? yield* unusable(source, "must be a PNG, JPEG or WebP image") : { bytes, kind }
+})
+
+/** For providers that fetch URLs: the client's URL, or a data URL. */
 export const urlOf = Effect.fnUntraced(function*(source: ImageSource): Effect.fn.Return<string, InvalidRequest> {
   const { content } = source
   if (typeof content === "string" && (isUrl(content) || dataUrl.test(content))) return content
-  const bytes = yield* given(source)
-  const kind = pictureKind(bytes)
-  if (kind === undefined) return yield* unusable(source, "must be a PNG, JPEG or WebP image")
+  const { bytes, kind } = yield* withKind(source, yield* given(source))
   return `data:${mediaTypeOf(kind)};base64,${Buffer.from(bytes).toString("base64")}`
 })

@@ -1,6 +1,5 @@
 /**
- * Serves every operation on pictures with a model that knows but one kind of request: the two forms of generations, the
- * three of edits, and generateContent.
+ * Serves all picture operations with an `ImageModel`: generations, edits and generateContent.
  */
 import { Effect } from "effect"
 import { generateContent, streamGenerateContent } from "../../../contract/operations/GenerateContent.ts"

@@ -1,8 +1,8 @@
 /**
- * The addresses that a provider's answer may give for a picture: `data:`, `https:`, or the provider's own origin.
+ * Allowed URLs of pictures in provider answers: `data:`, `https:`, or the provider's own origin.
  *
- * Clients open these addresses, in browsers too. A provider that was taken over, or was talked into it by a prompt, must not
- * hand them `javascript:` or an address of somebody's private network over plain HTTP.
+ * Clients open these URLs, also in browsers. A compromised provider, or a model manipulated by a prompt, must not send them
+ * `javascript:` or plain HTTP URLs of a private network.
  */
 import { Effect } from "effect"
 import { ProviderFailed } from "../../../contract/JobError.ts"
@@ -12,7 +12,6 @@ import type { Picture } from "./ImageModel.ts"
 
 const dataUrl = /^data:[^,]{0,200};base64,/i
 
-/** The provider's fault, in words that its operator can act on. */
 export const refused = ({ name }: Endpoint): ProviderFailed =>
   ProviderFailed.malformed(
     name,
@@ -28,7 +27,7 @@ const acceptable = (address: string, endpoint: Endpoint): URL | undefined => {
 export const isAcceptable = (address: string, endpoint: Endpoint): boolean =>
   /^data:image\//i.test(address) || acceptable(address, endpoint) !== undefined
 
-/** What is at the address: the bytes of a data URL, or a URL to fetch or to pass on. */
+/** The bytes of a data URL, or a URL to fetch or to pass on. */
 export const contentAt = (address: string, endpoint: Endpoint): Effect.Effect<Picture["content"], ProviderFailed> => {
   if (dataUrl.test(address)) return Effect.succeed(Buffer.from(address.replace(dataUrl, ""), "base64"))
   const url = acceptable(address, endpoint)
