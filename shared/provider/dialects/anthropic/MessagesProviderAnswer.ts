@@ -28,14 +28,14 @@ export class Decoder implements AnswerDecoder {
         this.#usage = usageOf(Json.fields(data["message"])["usage"], this.#usage)
         return []
       case "content_block_start":
-        return this.#begun(index, Json.fields(data["content_block"]))
+        return this.#start(index, Json.fields(data["content_block"]))
       case "content_block_delta":
-        return this.#said(index, Json.fields(data["delta"]))
+        return this.#delta(index, Json.fields(data["delta"]))
       case "content_block_stop":
-        return this.#ended(index)
+        return this.#end(index)
       case "message_delta":
         this.#usage = usageOf(data["usage"], this.#usage)
-        return this.#stopped(Json.fields(data["delta"]))
+        return this.#stop(Json.fields(data["delta"]))
       case "message_stop":
         this.#complete = true
         return []
@@ -50,10 +50,10 @@ export class Decoder implements AnswerDecoder {
     this.#complete = typeof answer["stop_reason"] === "string"
     return [
       ...Json.list(answer["content"]).flatMap((block, index) => [
-        ...this.#begun(index, Json.fields(block)),
-        ...this.#ended(index)
+        ...this.#start(index, Json.fields(block)),
+        ...this.#end(index)
       ]),
-      ...this.#stopped(answer)
+      ...this.#stop(answer)
     ]
   }
 
@@ -75,7 +75,7 @@ export class Decoder implements AnswerDecoder {
   }
 
   /** A block starts, or is complete. Ignores blocks of the provider's own tools, which no client can have enabled. */
-  #begun(index: unknown, block: Json.Fields): ReadonlyArray<ModelEvent> {
+  #start(index: unknown, block: Json.Fields): ReadonlyArray<ModelEvent> {
     switch (block["type"]) {
       case "text":
         return toText(block["text"])
@@ -102,7 +102,7 @@ export class Decoder implements AnswerDecoder {
     }
   }
 
-  #said(index: unknown, delta: Json.Fields): ReadonlyArray<ModelEvent> {
+  #delta(index: unknown, delta: Json.Fields): ReadonlyArray<ModelEvent> {
     switch (delta["type"]) {
       case "text_delta":
         return toText(delta["text"])
@@ -118,7 +118,7 @@ export class Decoder implements AnswerDecoder {
   }
 
   /** This dialect omits empty arguments, which others send as `{}`. */
-  #ended(index: unknown): ReadonlyArray<ModelEvent> {
+  #end(index: unknown): ReadonlyArray<ModelEvent> {
     return this.#calls.get(index)?.begun === false ? this.#arguments(index, "{}") : []
   }
 
@@ -129,7 +129,7 @@ export class Decoder implements AnswerDecoder {
     return [{ type: "toolArguments", choice: 0, call: block.call, delta }]
   }
 
-  #stopped(message: Json.Fields): ReadonlyArray<ModelEvent> {
+  #stop(message: Json.Fields): ReadonlyArray<ModelEvent> {
     const reason = message["stop_reason"]
     if (typeof reason === "string") this.#finish = toFinish(reason)
     if (reason === "stop_sequence") this.#stopSequence = Json.string(message["stop_sequence"])

@@ -30,7 +30,7 @@ export class Decoder implements AnswerDecoder {
       const number = Json.count(index) ?? position
       const candidate = this.#of(number)
       for (const part of Json.list(Json.fields(content)["parts"])) {
-        this.#said(number, candidate, Json.fields(part), events)
+        this.#decodePart(number, candidate, Json.fields(part), events)
       }
       if (typeof reason !== "string") continue
       if (broken.has(reason)) return undefined
@@ -52,7 +52,7 @@ export class Decoder implements AnswerDecoder {
     return [...this.#candidates].flatMap(([choice, candidate]): ReadonlyArray<ModelEvent> => {
       const { calls, finish = "stop" } = candidate
       const reason = finish === "stop" && calls > 0 ? "tool_calls" : finish
-      return [...thought(choice, candidate), { type: "finish", choice, reason }]
+      return [...endReasoning(choice, candidate), { type: "finish", choice, reason }]
     })
   }
 
@@ -61,7 +61,7 @@ export class Decoder implements AnswerDecoder {
   }
 
   /** Ignores parts of the provider's own tools, which no client can have enabled. */
-  #said(choice: number, candidate: Candidate, part: Json.Fields, events: Array<ModelEvent>): void {
+  #decodePart(choice: number, candidate: Candidate, part: Json.Fields, events: Array<ModelEvent>): void {
     const { functionCall, inlineData, text, thoughtSignature } = part
     const signature = Json.string(thoughtSignature) ?? ""
     if (Predicate.isReadonlyObject(functionCall)) {
@@ -69,7 +69,7 @@ export class Decoder implements AnswerDecoder {
       const call = candidate.calls++
       events.push(
         // reasoning precedes the call
-        ...thought(choice, candidate, signature),
+        ...endReasoning(choice, candidate, signature),
         { type: "toolCall", choice, call, id: Json.string(id) || ToolCalls.newId(), name: Json.string(name) ?? "" },
         { type: "toolArguments", choice, call, delta: JSON.stringify(args ?? {}) }
       )
@@ -77,14 +77,14 @@ export class Decoder implements AnswerDecoder {
     }
     if (typeof text === "string" && text !== "") {
       if (part["thought"] === true) candidate.thinking = true
-      else events.push(...thought(choice, candidate))
+      else events.push(...endReasoning(choice, candidate))
       events.push({ type: part["thought"] === true ? "reasoning" : "text", choice, delta: text })
     }
     // pictures in the reasoning are not for the client
     if (Predicate.isReadonlyObject(inlineData) && part["thought"] !== true) {
       const { data, mimeType } = inlineData
       if (typeof data === "string") {
-        events.push(...thought(choice, candidate), {
+        events.push(...endReasoning(choice, candidate), {
           type: "media",
           choice,
           mediaType: Json.string(mimeType) ?? "",
@@ -92,7 +92,7 @@ export class Decoder implements AnswerDecoder {
         })
       }
     }
-    if (signature !== "") events.push(...thought(choice, candidate, signature))
+    if (signature !== "") events.push(...endReasoning(choice, candidate, signature))
   }
 
   #of(index: number): Candidate {
@@ -106,7 +106,7 @@ export class Decoder implements AnswerDecoder {
 }
 
 /** Ends reasoning with its signature, or with an empty one that marks its origin. */
-const thought = (choice: number, candidate: Candidate, value = ""): ReadonlyArray<ModelEvent> => {
+const endReasoning = (choice: number, candidate: Candidate, value = ""): ReadonlyArray<ModelEvent> => {
   if (value === "" && !candidate.thinking) return []
   candidate.thinking = false
   return [{ type: "signature", choice, signature: { origin: "gemini", value } }]

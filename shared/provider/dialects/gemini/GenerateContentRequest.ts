@@ -189,12 +189,12 @@ const toTurns = (
   }
   if (parts.length === 0 && toolCalls.length === 0) return results
   const role = roleOf(content.role)
-  const whole = role === "assistant" ? joined(parts) : parts
+  const whole = role === "assistant" ? joinPieces(parts) : parts
   return [...results, { role, content: whole, toolCalls, path }]
 }
 
 /** Joins the pieces of a streamed answer, which clients send back separately. Reasoning ends at its signature. */
-const joined = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<ContentPart> => {
+const joinPieces = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<ContentPart> => {
   const whole: Array<ContentPart> = []
   for (const part of parts) {
     const last = whole.at(-1)

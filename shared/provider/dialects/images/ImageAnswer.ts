@@ -45,7 +45,7 @@ export const write = Effect.fnUntraced(function*(
 ) {
   if (pictures.length === 0) return yield* malformed(call)
   // fetches and stores all before the answer starts: until then a failure can still set the status
-  const ready = yield* Effect.forEach(pictures, (picture) => readied(picture, call, answerAs, means), {
+  const ready = yield* Effect.forEach(pictures, (picture) => prepare(picture, call, answerAs, means), {
     concurrency: 4
   })
   const created = Math.floor((yield* Clock.currentTimeMillis) / 1_000)
@@ -73,7 +73,7 @@ interface Ready {
   readonly revised_prompt?: string | undefined
 }
 
-const readied = Effect.fnUntraced(function*(
+const prepare = Effect.fnUntraced(function*(
   picture: Picture,
   call: Call,
   answerAs: ImageRequest["answerAs"],

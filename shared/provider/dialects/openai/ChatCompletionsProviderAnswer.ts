@@ -39,7 +39,7 @@ export class Decoder implements AnswerDecoder {
   last(): ReadonlyArray<ModelEvent> {
     if (this.#choices.size === 0) this.#of(0)
     return [...this.#choices].flatMap(([index, choice]) => [
-      ...this.#thought(index, choice),
+      ...this.#endReasoning(index, choice),
       {
         type: "finish",
         choice: index,
@@ -62,7 +62,7 @@ export class Decoder implements AnswerDecoder {
       const { [member]: said, finish_reason: reason, index, stop_reason: stop } = Json.fields(item)
       const number = Json.count(index) ?? position
       const choice = this.#of(number)
-      if (!this.#said(number, choice, Json.fields(said), events)) return undefined
+      if (!this.#decodeMessage(number, choice, Json.fields(said), events)) return undefined
       if (typeof reason === "string") choice.finish = toFinish(reason)
       // vLLM's field for the stop sequence
       if (reason === "stop" && typeof stop === "string") choice.stopSequence = stop
@@ -71,7 +71,7 @@ export class Decoder implements AnswerDecoder {
   }
 
   /** `false` if malformed. */
-  #said(number: number, choice: Choice, said: Json.Fields, events: Array<ModelEvent>): boolean {
+  #decodeMessage(number: number, choice: Choice, said: Json.Fields, events: Array<ModelEvent>): boolean {
     const content = contentOf(said["content"])
     // DeepSeek's name, and that of vLLM and OpenRouter
     const reasoning = Json.string(said["reasoning_content"]) || Json.string(said["reasoning"]) || content.reasoning
@@ -83,7 +83,9 @@ export class Decoder implements AnswerDecoder {
     const refusal = Json.string(said["refusal"]) ?? ""
     const calls = Json.list(said["tool_calls"])
     const images = Json.list(said["images"])
-    if (text + refusal !== "" || calls.length > 0 || images.length > 0) events.push(...this.#thought(number, choice))
+    if (text + refusal !== "" || calls.length > 0 || images.length > 0) {
+      events.push(...this.#endReasoning(number, choice))
+    }
     if (text !== "") events.push({ type: "text", choice: number, delta: text })
     if (refusal !== "") {
       choice.refused = true
@@ -94,10 +96,10 @@ export class Decoder implements AnswerDecoder {
       const { media, mediaType } = fromUrl(url)
       if (media.type === "base64") events.push({ type: "media", choice: number, mediaType, data: media.data })
     }
-    return calls.every((call) => this.#called(number, choice, Json.fields(call), events))
+    return calls.every((call) => this.#decodeCall(number, choice, Json.fields(call), events))
   }
 
-  #called(number: number, choice: Choice, called: Json.Fields, events: Array<ModelEvent>): boolean {
+  #decodeCall(number: number, choice: Choice, called: Json.Fields, events: Array<ModelEvent>): boolean {
     const { arguments: json, name: given } = Json.fields(called["function"])
     const { index } = called
     const id = Json.string(called["id"]) ?? ""
@@ -124,7 +126,7 @@ export class Decoder implements AnswerDecoder {
   }
 
   /** Marks the end of reasoning with an empty signature, so that clients send it back: this dialect has none. */
-  #thought(number: number, choice: Choice): ReadonlyArray<ModelEvent> {
+  #endReasoning(number: number, choice: Choice): ReadonlyArray<ModelEvent> {
     if (!choice.thinking) return []
     choice.thinking = false
     return [{ type: "signature", choice: number, signature: { origin: "openai", value: "" } }]
