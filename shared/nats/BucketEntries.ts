@@ -1,16 +1,16 @@
-/** Reads many records of a bucket at once: by a few requests, however many they are, and no faster than they are taken. */
+/** Reads many records of a bucket with a few requests, no faster than the caller consumes them. */
 import { DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
-import { attempt, JetStreamFailed } from "./JetStream.ts"
+import { attempt, JetStreamFailed, jetStreamFailed } from "./JetStream.ts"
 import type { Nats } from "./Nats.ts"
 
 export interface Entry {
   readonly key: string
-  /** Empty where the key was deleted. */
+  /** `None` if the key was deleted. */
   readonly value: Option.Option<string>
 }
 
-/** For how long nothing may come of what was asked for, in milliseconds. */
+/** How long the server may send nothing while records are missing, in milliseconds. */
 const quietMs = 10_000
 
 /** How long the server may take to answer a request, in milliseconds. */
@@ -24,7 +24,7 @@ const subjectsOf = Effect.fnUntraced(function*(nats: Nats["Service"], stream: st
   return Object.keys(state.subjects ?? {})
 })
 
-/** The keys that the filter matches, of records that may be deleted by now. */
+/** The keys that match the filter, including deleted ones. */
 export const keysOf = (
   nats: Nats["Service"],
   stream: string,
@@ -37,8 +37,8 @@ export const keysOf = (
   )
 
 /**
- * Every record that is there at this moment and whose key the filter matches, once each. Which these are is asked first: the
- * server's own count of what is still to come is wrong where others write meanwhile.
+ * Every current record whose key matches the filter, once each. Lists the keys first, because the server's own count of
+ * pending records is wrong if others write meanwhile.
  */
 export const entriesOf = (
   nats: Nats["Service"],
@@ -54,7 +54,7 @@ export const entriesOf = (
         const consumer = await jetstream(nats.connection, { timeout: answerWithinMs }).consumers.getPushConsumer(
           stream,
           {
-            // of each key a bucket has one record, so these are the last ones
+            // a bucket stores one record per key, so these are the latest
             deliver_policy: DeliverPolicy.All,
             filter_subjects: prefix + filter
           }
@@ -67,18 +67,18 @@ export const entriesOf = (
         Effect.sync(() => {
           forget()
           messages.stop()
-          // the server forgets it by itself where this does not reach it
+          // if this does not reach the server, the consumer expires
           consumer.delete().catch(() => undefined)
         })
     )
-    const stopped = new JetStreamFailed({ detail: `reading of ${stream} has stopped` })
+    const stopped = new JetStreamFailed({ detail: `the reader of ${stream} has stopped` })
     return Stream.fromAsyncIterable(
       messages,
-      (cause) => new JetStreamFailed({ detail: cause instanceof Error ? cause.message : String(cause) })
+      jetStreamFailed
     ).pipe(
       Stream.concat(Stream.fail(stopped)),
       Stream.timeoutOrElse({ duration: quietMs, orElse: () => Stream.fail(stopped) }),
-      // what is written meanwhile comes again
+      // a record that is written meanwhile comes twice
       Stream.map((message) => ({ message, isNew: awaited.delete(message.subject), isLast: awaited.size === 0 })),
       Stream.takeUntil(({ isLast }) => isLast),
       Stream.filter(({ isNew, message }) => isNew && !isDeleted(message.headers?.get("KV-Operation"))),

@@ -1,24 +1,25 @@
 /**
- * How a process gets its connection to NATS: by one try, or, where it is a service that may have started before its server,
- * by as many as `NATS_WAIT_MS` leaves time for. What no waiting can mend ends either at once.
+ * Connects a process to NATS. A command tries once; a service, which may start before its server, retries for `NATS_WAIT_MS`.
+ * Errors that no retry can fix end both at once.
  */
 import type { NatsConnection } from "@nats-io/nats-core"
 import { errors } from "@nats-io/nats-core"
 import type { NodeConnectionOptions } from "@nats-io/transport-node"
 import { connect as dial } from "@nats-io/transport-node"
-import { Config, Effect, Predicate, Schedule, Schema } from "effect"
+import { Config, Effect, Predicate, Result, Schedule, Schema, SemVer } from "effect"
 import { atLeast } from "../contract/Fields.ts"
 import { variables } from "./Credentials.ts"
+import { patiently as backOff } from "./JetStream.ts"
 import { reconnectMs } from "./Reconnect.ts"
 import type { Account } from "./Storage.ts"
 
-/** No server can be used: none answers, or the one that does refuses, cannot be trusted or is too old. */
+/** No server is usable: none answers, or the one that does rejects the credentials, fails TLS or is too old. */
 export class NatsUnavailable extends Schema.TaggedError<NatsUnavailable>()("NatsUnavailable", {
   servers: Schema.String,
   detail: Schema.String,
-  /** What whoever runs the process can do about it. */
+  /** What the operator can do about it. */
   advice: Schema.String,
-  /** Whether it may be otherwise a moment later. */
+  /** Whether a retry may succeed. */
   mayPass: Schema.Boolean
 }) {
   override get message() {
@@ -27,7 +28,7 @@ export class NatsUnavailable extends Schema.TaggedError<NatsUnavailable>()("Nats
   }
 }
 
-/** One try at every server. `servers` are separated by commas; the account is that of the credentials in `options`. */
+/** Tries every server once. `servers` are separated by commas; `account` is the account of the credentials in `options`. */
 export const connect = (
   servers: string,
   options: NodeConnectionOptions,
@@ -35,7 +36,7 @@ export const connect = (
 ): Effect.Effect<NatsConnection, NatsUnavailable> =>
   Effect.callback<NatsConnection, NatsUnavailable>((resume) => {
     let isWanted = true
-    const all = { ...behaviour, ...options, servers: servers.split(",").map((server) => server.trim()) }
+    const all = { ...defaults, ...options, servers: servers.split(",").map((server) => server.trim()) }
     dial(all).then(
       (connection) => isWanted ? resume(Effect.succeed(connection)) : void connection.close(),
       (cause) => resume(new NatsUnavailable({ servers, ...whyOf(cause, account) }))
@@ -46,8 +47,8 @@ export const connect = (
   }).pipe(Effect.tap((connection) => requireVersion(connection, servers)))
 
 /**
- * Tries again and again for the milliseconds of `NATS_WAIT_MS` (default 60,000): in a cluster services and NATS start in no
- * order, and a service that ended each time would be started again more and more rarely.
+ * Retries for `NATS_WAIT_MS` milliseconds (default 60,000): in a cluster services and NATS start in no order, and a service
+ * that exits each time is restarted more and more rarely.
  */
 export const patiently = (
   once: Effect.Effect<NatsConnection, NatsUnavailable>
@@ -56,14 +57,14 @@ export const patiently = (
     const waitMs = yield* Config.schema(atLeast(0), "NATS_WAIT_MS").pipe(Config.withDefault(60_000))
     if (waitMs === 0) return yield* once
     let hasWaited = false
-    const schedule = backingOff.pipe(
+    const schedule = backOff.pipe(
       Schedule.upTo({ duration: waitMs }),
       Schedule.setInputType<NatsUnavailable>(),
       Schedule.while(({ input }) => input.mayPass),
       Schedule.tap(({ attempt, elapsed, elapsedSincePrevious, input }) => {
         hasWaited = true
         const isTime = attempt === 1 ||
-          Math.floor(elapsed / toldEveryMs) > Math.floor((elapsed - elapsedSincePrevious) / toldEveryMs)
+          Math.floor(elapsed / warnEveryMs) > Math.floor((elapsed - elapsedSincePrevious) / warnEveryMs)
         return isTime ? Effect.logWarning("waiting for NATS", { detail: input.message }) : Effect.void
       })
     )
@@ -75,21 +76,17 @@ export const patiently = (
           : error
       )
     )
-    if (hasWaited) yield* Effect.logInfo("NATS is there")
+    if (hasWaited) yield* Effect.logInfo("NATS is available")
     return connection
   })
 
-const backingOff = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")]).pipe(
-  Schedule.jittered
-)
+/** How often a waiting service logs a warning, in milliseconds. */
+const warnEveryMs = 30_000
 
-/** How often whoever waits says so. */
-const toldEveryMs = 30_000
-
-/** How a connection behaves, whichever server it is to. Times are in milliseconds. */
-const behaviour = {
+/** Options of every connection. Times are in milliseconds. */
+const defaults = {
   maxReconnectAttempts: -1,
-  // rights may be on their way to the server: while a key is changed it may be unknown there for a moment
+  // a new key may be unknown to the server for a moment while its configuration is replaced
   ignoreAuthErrorAbort: true,
   reconnectTimeWait: reconnectMs.wait,
   reconnectJitter: reconnectMs.jitter,
@@ -98,64 +95,62 @@ const behaviour = {
   timeout: 5_000,
   noAsyncTraces: true,
   /**
-   * How much the client gathers before it writes without waiting for the end of the turn, in bytes. Its own default of
-   * 32 KiB is a handful of answers, and writes several times where once is enough. An option without a type.
+   * How many bytes the client gathers before it writes within the turn. Its default of 32 KiB holds a handful of answers
+   * and causes several writes instead of one. The option is missing from the client's types.
    */
   pendingLimit: 512 * 1024
 } as const
 
-const start = "start a server there, or name another in NATS_URL"
+const start = "start a server there, or set NATS_URL to another"
 
 const whyOf = (cause: unknown, account: Account): Pick<NatsUnavailable, "detail" | "advice" | "mayPass"> => {
   const detail = cause instanceof Error ? cause.message : "cannot connect"
   const code = codeOf(cause)
   if (cause instanceof errors.AuthorizationError) {
     const { creds, seed, user } = variables[account]
-    const advice = `is it the identity, ${seed}, ${creds} or ${user}, that this server knows?`
-    // a server that has much to do says this of credentials that it has not come to
+    const advice = `check that these credentials (${seed}, ${creds} or ${user}) match a user of this server`
+    // a busy server reports a timeout for credentials that it has not checked yet
     return { detail, advice, mayPass: /timeout/i.test(detail) }
   }
   if (code === "ERR_INVALID_URL") {
     return {
-      detail: "no address",
-      advice: "NATS_URL must be such as nats://127.0.0.1:4222, or several with commas",
+      detail: "invalid address",
+      advice: "set NATS_URL to an address such as nats://127.0.0.1:4222, or to several, separated by commas",
       mayPass: false
     }
   }
   if (isSilence(cause, code)) return { detail, advice: start, mayPass: true }
   const isTls = code !== undefined || /tls/i.test(detail)
-  return { detail, advice: isTls ? "see NATS_CA, NATS_CERT and NATS_KEY" : start, mayPass: false }
+  return { detail, advice: isTls ? "check NATS_CA, NATS_CERT and NATS_KEY" : start, mayPass: false }
 }
 
-/** Whether the network, the resolver or nobody at all has answered; the codes of systems begin with E, Node's own with ERR_. */
+/** Whether no server has answered: a timeout or an error of the network or resolver (codes `E…`; Node's own are `ERR_…`). */
 const isSilence = (cause: unknown, code: string | undefined): boolean =>
   cause instanceof errors.TimeoutError ||
   (code === undefined ? cause instanceof errors.ConnectionError && !/tls/i.test(cause.message) : /^E(?!RR)/.test(code))
 
-/** The code of an error or of what it wraps. */
+/** The code of an error or of its cause. */
 const codeOf = (error: unknown): string | undefined => {
   if (Predicate.hasProperty(error, "code") && Predicate.isString(error.code)) return error.code
   return Predicate.hasProperty(error, "cause") ? codeOf(error.cause) : undefined
 }
 
-/** The server of Debian 12. */
-const oldest = [2, 9, 10] as const
+/** The version in Debian 12. */
+const oldest = SemVer.make({ major: 2, minor: 9, patch: 10 })
 
 const requireVersion = (connection: NatsConnection, servers: string) => {
   const version = connection.info?.version ?? "unknown"
   if (isSupported(version)) return Effect.void
-  const detail = `version ${version} is older than ${oldest.join(".")}`
+  const detail = `version ${version} is older than ${SemVer.format(oldest)}`
   return Effect.andThen(
     Effect.promise(() => connection.close()),
     new NatsUnavailable({ servers, detail, advice: start, mayPass: false })
   )
 }
 
-const isSupported = (version: string): boolean => {
-  const parts = version.split(".").map((part) => Number.parseInt(part, 10))
-  for (const [index, wanted] of oldest.entries()) {
-    const part = parts[index] ?? 0
-    if (part !== wanted) return part > wanted
-  }
-  return true
-}
+/** A pre-release counts as its release. */
+const isSupported = (version: string): boolean =>
+  Result.match(SemVer.parse(version), {
+    onFailure: () => false,
+    onSuccess: (parsed) => SemVer.isGreaterThanOrEqualTo(SemVer.release(parsed), oldest)
+  })

@@ -1,6 +1,4 @@
-/**
- * Streams of events in JetStream: kept on disk for a while, stored once each, read in the order in which they were stored.
- */
+/** Streams of events in JetStream: each event is stored on disk once, for a limited time, and read in order of storage. */
 import {
   DeliverPolicy,
   DiscardPolicy,
@@ -11,13 +9,21 @@ import {
 } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/nats-core"
 import { Effect, Stream } from "effect"
-import { attempt, ensureStream, JetStreamFailed, mayCreate, type NamedStream, replicas } from "./JetStream.ts"
+import {
+  attempt,
+  ensureStream,
+  JetStreamFailed,
+  jetStreamFailed,
+  mayCreate,
+  type NamedStream,
+  replicas
+} from "./JetStream.ts"
 import { Nats, natsOf } from "./Nats.ts"
 import type { KeptEvents } from "./Storage.ts"
 
-/** An event in its place. */
+/** An event and its place in the stream. */
 export interface StoredEvent {
-  /** From 1, and never used twice in a stream. */
+  /** From 1; a stream never reuses one. */
   readonly sequence: number
   readonly payload: string
 }
@@ -35,8 +41,8 @@ export const eventConfig = (stream: KeptEvents, replicas: number): NamedStream =
 })
 
 /**
- * Makes sure that the stream exists, see `mayCreate`, and returns when it was made: a stream that was removed and made again
- * counts its events anew.
+ * Creates the stream if it is missing and `mayCreate`, and returns its creation time: a recreated stream counts its events
+ * from 1 again.
  */
 export const openEvents = Effect.fn("EventStream.openEvents")(function*<K extends KeptEvents>(stream: K) {
   const nats = yield* natsOf(stream)
@@ -49,10 +55,10 @@ export const openEvents = Effect.fn("EventStream.openEvents")(function*<K extend
   })
 })
 
-/** How the server is asked for events. Times are in milliseconds. */
+/** Options of the consumer. Times are in milliseconds. */
 const reading = { max_messages: 1_000, expires: 10_000, idle_heartbeat: 2_000 } as const
 
-/** Every event from a place on, without end. Fails when the connection was lost or the server has forgotten the reader. */
+/** Every event from a sequence on, without end. Fails if the connection was lost or the server has dropped the consumer. */
 export const readEvents = (name: string, from: number): Stream.Stream<StoredEvent, JetStreamFailed, Nats> =>
   Stream.unwrap(Effect.gen(function*() {
     const nats = yield* Nats
@@ -74,9 +80,9 @@ export const readEvents = (name: string, from: number): Stream.Stream<StoredEven
     )
     return Stream.fromAsyncIterable(
       messages.messages,
-      (cause) => new JetStreamFailed({ detail: cause instanceof Error ? cause.message : String(cause) })
+      jetStreamFailed
     ).pipe(
       Stream.map((message) => ({ sequence: message.seq, payload: message.string() })),
-      Stream.concat(Stream.fail(new JetStreamFailed({ detail: `reading of ${name} has ended` })))
+      Stream.concat(Stream.fail(new JetStreamFailed({ detail: `the reader of ${name} has ended` })))
     )
   }))

@@ -1,30 +1,30 @@
-/** Named buckets of small records in JetStream, read and watched by many, written by few. */
+/** Buckets of small records in JetStream, read and watched by many processes, written by few. */
 import { JetStreamApiError } from "@nats-io/jetstream"
 import type { KV, KvEntry } from "@nats-io/kv"
 import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/nats-core"
-import { Cause, type Config, Deferred, Effect, Option, Queue, Schedule, type Scope, Stream } from "effect"
+import { Cause, type Config, Deferred, Effect, Option, Queue, type Scope, Stream } from "effect"
 import { entriesOf, type Entry, keysOf } from "./BucketEntries.ts"
-import { attempt, JetStreamFailed, mayCreate, replicas } from "./JetStream.ts"
+import { attempt, JetStreamFailed, mayCreate, patiently, replicas } from "./JetStream.ts"
 import { type Nats, type NatsOf, natsOf } from "./Nats.ts"
 import { bucketStream, type KeptBucket } from "./Storage.ts"
 
-/** A value as it stood at one moment. */
+/** A value and the write that made it. */
 export interface Revision {
   readonly value: string
-  /** The number of the write that made it, for `update`. */
+  /** The number of the write, for `update`. */
   readonly revision: number
 }
 
 export interface Bucket {
   readonly get: (key: string) => Effect.Effect<Option.Option<string>, JetStreamFailed>
   readonly getRevision: (key: string) => Effect.Effect<Option.Option<Revision>, JetStreamFailed>
-  /** `false` where the key exists already. */
+  /** `false` if the key exists already. */
   readonly create: (key: string, value: string) => Effect.Effect<boolean, JetStreamFailed>
   readonly put: (key: string, value: string) => Effect.Effect<void, JetStreamFailed>
   /**
-   * Writes over this very revision and returns the new one; `None` where another write came first. May be repeated after
-   * a failure: a write of its own that had succeeded unheard is recognised by its value, which should say who wrote it.
+   * Replaces this revision and returns the new one; `None` if another write came first. May be repeated after a failure: if
+   * the earlier write had succeeded, its value proves it, so the value should name its writer.
    */
   readonly update: (
     key: string,
@@ -33,11 +33,11 @@ export interface Bucket {
   ) => Effect.Effect<Option.Option<number>, JetStreamFailed>
   readonly delete: (key: string) => Effect.Effect<void, JetStreamFailed>
   readonly entries: Effect.Effect<ReadonlyArray<Entry>, JetStreamFailed>
-  /** The entries whose key a filter matches, in which `*` stands for what is between two dots, and `>` for any end. */
+  /** The entries whose key matches a filter: `*` matches one token between dots, `>` any rest. */
   readonly matching: (filter: string) => Stream.Stream<Entry, JetStreamFailed>
-  /** The keys of these alone, and of such as were deleted. */
+  /** The keys that match, including deleted ones. */
   readonly keys: (filter: string) => Effect.Effect<ReadonlyArray<string>, JetStreamFailed>
-  /** Never ends. Starts anew from `"loading"` when the connection was lost, so that no change is missed. */
+  /** Never ends. Restarts from `"loading"` after a lost connection, so that it misses no change. */
   readonly watch: Stream.Stream<WatchEvent>
 }
 
@@ -49,19 +49,16 @@ const toEntry = (entry: KvEntry): Entry => ({
   value: entry.operation === "PUT" ? Option.some(entry.string()) : Option.none()
 })
 
-const reopening = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")]).pipe(
-  Schedule.jittered
-)
+const isConflict = (cause: unknown): boolean =>
+  cause instanceof JetStreamApiError && wrongLastSequence.includes(cause.code)
 
-const lostTo = (cause: unknown): boolean => cause instanceof JetStreamApiError && wrongLastSequence.includes(cause.code)
-
-/** How servers say that a write came too late: with the sequence that they expected, or without. */
+/** The error codes for a write that came too late: with the expected sequence, or without. */
 const wrongLastSequence = [10_071, 10_164]
 
 export const createBucket = (connection: NatsConnection, { name, ttlMs = 0 }: KeptBucket, replicas: number) =>
   new Kvm(connection).create(name, { replicas, history: 1, ttl: ttlMs })
 
-/** Opens a bucket, creating it where this process may: see `mayCreate`. */
+/** Opens a bucket, or creates it if `mayCreate`. */
 export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends KeptBucket>(kept: K): Effect.fn.Return<
   Bucket,
   JetStreamFailed | Config.ConfigError,
@@ -106,7 +103,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends K
         try {
           return Option.some(await bucket.update(key, value, revision))
         } catch (cause) {
-          if (!lostTo(cause)) throw cause
+          if (!isConflict(cause)) throw cause
           const entry = await bucket.get(key)
           return entry?.operation === "PUT" && entry.string() === value ? Option.some(entry.revision) : Option.none()
         }
@@ -116,7 +113,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends K
     matching,
     keys: (filter) => keysOf(nats, bucketStream(kept), prefix, filter),
     watch: Stream.callback<WatchEvent, JetStreamFailed>((queue) => watchBucket(nats, kept.name, bucket, queue)).pipe(
-      Stream.retry(reopening),
+      Stream.retry(patiently),
       Stream.orDie
     )
   }
@@ -151,12 +148,12 @@ const watchBucket = (
         void pump().then(() => broken("the watch ended"), (cause) => broken(String(cause)))
         return { watcher, forget }
       } catch (cause) {
-        // the next try listens for itself
+        // the next try adds its own listener
         forget()
         throw cause
       }
     }).pipe(
-      // that the server is away is told of elsewhere
+      // `Nats.ts` logs a lost connection
       Effect.tapError(({ detail }) =>
         nats.isConnected() ? Effect.logWarning("waiting for JetStream", { bucket: name, detail }) : Effect.void
       )

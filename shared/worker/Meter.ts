@@ -1,6 +1,6 @@
 /**
- * Follows one job on the way to its usage event. The event leaves right behind the last frame of the answer, in the same
- * write, and the job is acknowledged when it is stored: a job whose event was lost with its worker comes to another.
+ * Records one job's usage event. The event leaves right after the last frame of the answer, in the same write, and the job is
+ * acknowledged when the event is stored: if the event is lost with its worker, JetStream redelivers the job.
  */
 import type { ServedJob } from "../bus/worker/JobServer.ts"
 import type { Workload } from "../contract/Operation.ts"
@@ -9,12 +9,12 @@ import * as TraceParent from "../telemetry/TraceParent.ts"
 import type { UsageEvent } from "../usage/UsageEvent.ts"
 import type { UsageLog } from "../usage/UsageLog.ts"
 
-/** What jobs are metered with. */
+/** Dependencies of the meter. */
 export interface Metering {
   readonly log: UsageLog["Service"]
   readonly workload: Workload
   readonly now: () => number
-  /** What it costs to consume this, in US dollars; `null` where that is not known. */
+  /** The cost of this usage in US dollars; `null` if unknown. */
   readonly cost: (model: string, usage: Usage | undefined) => number | null
 }
 
@@ -25,8 +25,8 @@ interface Ending {
   readonly usage: Usage | undefined
 }
 
-/** Of an answer whose provider does not count; it may be paid for as such. */
-const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
+/** For an answer whose provider reports no usage: its price may be per answer. */
+const noTokens: Usage = { inputTokens: 0, outputTokens: 0 }
 
 export class Meter {
   readonly #metering: Metering
@@ -34,8 +34,8 @@ export class Meter {
   #calls = 0
   #provider: string | null = null
   #providerModel: string | null = null
-  /** Of the last call, where that is all that is known of it. */
-  #cut: Usage | undefined
+  /** What the last call's provider had reported before its answer was cut off. */
+  #partialUsage: Usage | undefined
   #isWritten = false
 
   constructor(metering: Metering, job: ServedJob) {
@@ -47,12 +47,12 @@ export class Meter {
     this.#calls++
     this.#provider = endpoint.name
     this.#providerModel = endpoint.model
-    this.#cut = undefined
+    this.#partialUsage = undefined
   }
 
-  /** What its provider had said until then of the consumption of an answer that was not brought to its end. */
+  /** The usage that the provider had reported before its answer was cut off. */
   cut(usage: Usage): void {
-    this.#cut = usage
+    this.#partialUsage = usage
   }
 
   ended(usage: Usage | undefined): void {
@@ -60,14 +60,14 @@ export class Meter {
   }
 
   failed(error: string): void {
-    if (this.#calls > 0) this.#write({ outcome: "failure", error, usage: this.#cut })
+    if (this.#calls > 0) this.#write({ outcome: "failure", error, usage: this.#partialUsage })
   }
 
   cancelled(): void {
-    if (this.#calls > 0) this.#write({ outcome: "cancelled", error: null, usage: this.#cut })
+    if (this.#calls > 0) this.#write({ outcome: "cancelled", error: null, usage: this.#partialUsage })
   }
 
-  /** By a worker before this one. Where that one could write its event, this one is not counted beside it. */
+  /** A previous worker lost the job. If that worker has stored its own event, JetStream drops this one by its id. */
   lost(): void {
     this.#write({ outcome: "failure", error: "WorkerLost", usage: undefined })
   }
@@ -90,7 +90,7 @@ export class Meter {
         provider: this.#provider,
         providerModel: this.#providerModel,
         usage: usage ?? null,
-        costUsd: cost(pulled.model, outcome === "success" ? usage ?? nothing : usage),
+        costUsd: cost(pulled.model, outcome === "success" ? usage ?? noTokens : usage),
         outcome,
         error,
         durationMs: Math.round(elapsed() - takenAt),

@@ -1,4 +1,4 @@
-/** What a worker service does to a request before any provider or engine sees it. */
+/** A workload's own step between decoding a request and its provider or engine. */
 import { Context, Effect, Layer } from "effect"
 import type { JobError } from "../contract/JobError.ts"
 import type { Work } from "./JobLife.ts"
@@ -6,6 +6,6 @@ import type { Work } from "./JobLife.ts"
 export class Preparation extends Context.Service<Preparation, {
   readonly prepare: (work: Work) => Effect.Effect<Work, JobError>
 }>()("shared/worker/Preparation") {
-  /** Leaves every request as it came. */
+  /** Leaves requests unchanged. */
   static readonly layerNone = Layer.succeed(Preparation, { prepare: Effect.succeed })
 }

@@ -1,4 +1,4 @@
-/** A worker service, but for what its workload does: pulls the jobs of one pool and lives each one. */
+/** A worker service without its workload: pulls the jobs of one pool and runs each. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { JobServer } from "../bus/worker/JobServer.ts"
 import type { Serving } from "../bus/worker/PoolServer.ts"
@@ -9,10 +9,10 @@ import * as JobLife from "./JobLife.ts"
 import { workerSettings } from "./WorkerSettings.ts"
 
 export class Worker extends Context.Service<Worker, {
-  /** Connected, with its queue in place, and not shutting down. */
+  /** Connected, with an existing queue, and not draining. */
   readonly isReady: () => boolean
 }>()("shared/worker/Worker") {
-  /** Reads what `WorkerSettings.ts` reads, with a grace of 300,000 unless said otherwise. */
+  /** Reads the variables of `WorkerSettings.ts`; the grace period defaults to 300,000 ms. */
   static readonly layer = (workload: Workload, defaultSlots: number) =>
     Layer.effect(
       Worker,
@@ -38,7 +38,7 @@ export class Worker extends Context.Service<Worker, {
     )
 }
 
-/** Lets whoever asks know of the worker. */
+/** Makes the worker answer presence requests. */
 export const tell = Effect.fnUntraced(function*(workload: Workload, pool: string, slots: number, serving: Serving) {
   yield* (yield* Presence).tell(() => ({
     service: workload,

@@ -1,10 +1,10 @@
-/** What the environment says about a worker of any workload. */
+/** Environment variables of a worker of any workload. */
 import { Config } from "effect"
 import { atLeast } from "../contract/Fields.ts"
 import { PoolName } from "../contract/Operation.ts"
 
 /**
- * Reads `WORKER_SLOTS` (jobs at once), `WORKER_POOL` (default `default`) and `WORKER_GRACE_MS` (how long running jobs may
+ * Reads `WORKER_SLOTS` (concurrent jobs), `WORKER_POOL` (default `default`) and `WORKER_GRACE_MS` (how long running jobs may
  * take to finish on SIGTERM).
  */
 export const workerSettings = (defaults: { readonly slots: number; readonly graceMs: number }) =>

@@ -22,7 +22,7 @@ interface Announcer {
 }
 
 /** The shortest time between two announcements; each tenant in one makes it a millisecond longer. */
-const leastMs = 50
+export const leastMs = 50
 
 /** Announcements of bursts between two others. */
 const maxHurried = 4
@@ -40,7 +40,6 @@ export class OccupancyExchange {
   readonly #pools = new Map<string, Pool>()
   readonly #peers = new Map<string, Announcer>()
   readonly #workers = new Map<string, Announcer>()
-  readonly #timer: NodeJS.Timeout
   #saidAt = Number.NEGATIVE_INFINITY
   #nextAt = 0
   /** Whether a new ingress has to be told everything. */
@@ -54,7 +53,6 @@ export class OccupancyExchange {
     this.#onChange = onChange
     nats.subscribe(Subjects.occupancyInbox, (message) => this.#hearPeer(message))
     nats.subscribe(Subjects.slotsInbox, (message) => this.#hearWorker(message))
-    this.#timer = setInterval(() => this.#exchange(), leastMs)
     this.#announce(true)
   }
 
@@ -88,7 +86,6 @@ export class OccupancyExchange {
   }
 
   close(): void {
-    clearInterval(this.#timer)
     this.#announce(true)
   }
 
@@ -146,7 +143,8 @@ export class OccupancyExchange {
     })
   }
 
-  #exchange(): void {
+  /** Announces changes. Runs every `leastMs` milliseconds. */
+  tick(): void {
     const now = this.#now()
     if (now < this.#nextAt || !this.#nats.isConnected()) return
     this.#hurried = 0

@@ -9,6 +9,9 @@ import type { PoolLimits } from "./JobPool.ts"
 import { JobTracker, type QueueDepth } from "./JobTracker.ts"
 import { memoryLimit } from "../../bounds/MemoryLimit.ts"
 import { Nats } from "../../nats/Nats.ts"
+import { every } from "../../nats/Ticks.ts"
+import { leastMs } from "../fairness/OccupancyExchange.ts"
+import { tickMs } from "../protocol/Timings.ts"
 
 /** What has waited for so many milliseconds in its class moves up to the next. */
 const ageingMs = 5_000
@@ -56,6 +59,8 @@ export class JobClient extends Context.Service<JobClient, {
         Effect.sync(() => new JobTracker(nats, clock, spans, limits, bodies, logPoison)),
         (tracker) => Effect.sync(() => tracker.close())
       )
+      yield* every(tickMs, () => tracker.tick())
+      yield* every(leastMs, () => tracker.exchange.tick())
       return JobClient.of({
         bodies,
         submit: (request, listener) => tracker.submit(request, listener),

@@ -69,10 +69,9 @@ export class JobTracker {
   readonly #jobs = new Present<OpenJob>()
   readonly #pools = new Map<string, Pool>()
   readonly #poolsByOccupancy = new Map<PoolOccupancy, Pool>()
-  readonly #exchange: OccupancyExchange
+  readonly exchange: OccupancyExchange
   readonly #links: WorkerLinks<OpenJob>
   readonly #gauges: Array<() => void> = []
-  readonly #timer: NodeJS.Timeout
   readonly #bodies: BodyBudget
   readonly #onPoison: (job: Readonly<Record<string, string>>) => void
   #lastTick: number
@@ -98,13 +97,12 @@ export class JobTracker {
     this.#bodies = bodies
     this.#onPoison = onPoison
     nats.subscribe(Subjects.replyInbox(nats.id), (message) => this.#receive(message))
-    this.#exchange = new OccupancyExchange(nats, this.#now, (occupancy) => {
+    this.exchange = new OccupancyExchange(nats, this.#now, (occupancy) => {
       const pool = this.#poolsByOccupancy.get(occupancy)
       if (pool !== undefined) this.#admit(pool)
     })
     nats.onReconnect(() => this.#reconnected())
     this.#lastTick = this.#now()
-    this.#timer = setInterval(() => this.#tick(), Limits.tickMs)
   }
 
   submit(request: JobRequest, listener: AnswerListener): JobHandle {
@@ -135,10 +133,9 @@ export class JobTracker {
 
   close(): void {
     this.#closed = true
-    clearInterval(this.#timer)
     for (const job of this.#jobs) this.#apply(job, { event: "shutdown" })
     for (const forget of this.#gauges) forget()
-    this.#exchange.close()
+    this.exchange.close()
     this.#outbox.flush()
   }
 
@@ -146,7 +143,7 @@ export class JobTracker {
     const key = `${workload}.${name}`
     let pool = this.#pools.get(key)
     if (pool === undefined) {
-      const occupancy = this.#exchange.pool(workload, name)
+      const occupancy = this.exchange.pool(workload, name)
       pool = new JobPool(this.#limits, occupancy)
       this.#poolsByOccupancy.set(occupancy, pool)
       Metrics.update(Metrics.redispatches(workload, name), 0)
@@ -372,11 +369,12 @@ export class JobTracker {
   }
 
   #workerLost(link: WorkerLink<OpenJob>): void {
-    this.#exchange.workerLost(link.id)
+    this.exchange.workerLost(link.id)
     for (const job of [...link.jobs]) this.#apply(job, { event: "workerLost", announced: false })
   }
 
-  #tick(): void {
+  /** Checks all deadlines and silences. Runs every `tickMs` milliseconds. */
+  tick(): void {
     const now = this.#now()
     // where this process itself was held up, silence says nothing about the others
     const sinceMs = now - this.#lastTick
@@ -385,8 +383,8 @@ export class JobTracker {
     // while NATS is away nothing is served, which says nothing of what workers can do
     if (this.#nats.isSettled()) { for (const pool of this.#pools.values()) pool.tick(now, sinceMs) }
     const isStalled = this.#askedAt !== undefined && now - this.#askedAt > stalledMs
-    if (heldUp || !this.#nats.isSettled()) this.#exchange.forgive()
-    else if (!isStalled) this.#exchange.expire()
+    if (heldUp || !this.#nats.isSettled()) this.exchange.forgive()
+    else if (!isStalled) this.exchange.expire()
     if (heldUp) this.#links.forgive()
     if (this.#nats.isSettled() && !heldUp && !isStalled) this.#watchWorkers()
     const silenceMs = this.#nats.isConnected() && !isStalled ? Limits.jobSilenceMs : Limits.awaySilenceMs
@@ -424,7 +422,7 @@ export class JobTracker {
       this.#askedAt = undefined
       if (this.#now() - askedAt <= stalledMs) return
       this.#links.forgive()
-      this.#exchange.forgive()
+      this.exchange.forgive()
     }
     this.#askedAt = askedAt
     this.#nats.connection.flush().then(answered, answered)

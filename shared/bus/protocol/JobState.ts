@@ -1,22 +1,22 @@
 /**
- * The states of a job as ingress sees them, as one function without side effects: a state and an event give the next
- * state and what has to be done. README.md beside this file draws it.
+ * The states of a job at ingress, as a pure function: a state and an event give the next state and the commands to run. The
+ * README of `shared/bus` draws it.
  *
- * An event that cannot happen in a state changes nothing. Whatever comes from an attempt or a worker that is no longer
- * the job's own is answered with `no` or `cancel`, so that a worker which wakes from a freeze stops its stale work.
+ * An event that cannot happen in a state changes nothing. Ingress answers messages from a superseded attempt or worker with
+ * `no` or `cancel`, so that a worker that wakes from a freeze stops its stale work.
  */
 import type { JobError } from "../../contract/JobError.ts"
 import { AnswerLost, PoisonJob, QueueTimeout, Unavailable, WorkerLost } from "../../contract/JobError.ts"
 import type { Redispatch } from "./Frame.ts"
 import { maxAttempts, maxLosses } from "./Timings.ts"
 
-/** `losses` counts the workers that were lost over the job without a word: see `maxLosses`. */
+/** `losses` counts the workers that disappeared while they ran the job: see `maxLosses`. */
 export type JobState =
-  /** Waits at ingress for its turn. */
+  /** Waits for its turn at ingress. */
   | { readonly state: "Queued" }
-  /** Is in the stream, or believed to be; no worker has claimed it. */
+  /** In the stream, as far as ingress knows; unclaimed. */
   | { readonly state: "Published"; readonly attempt: number; readonly losses: number }
-  /** A worker has it; nothing has reached the client. */
+  /** A worker runs it; the client has received nothing. */
   | {
     readonly state: "Claimed"
     readonly attempt: number
@@ -24,7 +24,7 @@ export type JobState =
     readonly worker: string
     readonly redispatch: Redispatch
   }
-  /** Bytes have reached the client: from here on there is no other attempt. */
+  /** The client has received bytes: no further attempt is possible. */
   | { readonly state: "Streaming"; readonly attempt: number; readonly losses: number; readonly worker: string }
   | { readonly state: "Done" }
   | { readonly state: "Failed" }
@@ -40,31 +40,31 @@ export type JobEvent =
     readonly redispatch: Redispatch
     readonly awaits: boolean
   }
-  /** Bytes were handed to the client's socket. */
+  /** Bytes were written to the client's socket. */
   | { readonly event: "flushed" }
-  /** The worker is dead, frozen, or does not know the job. `announced`: it said so itself, as one does that drains. */
+  /** The worker is dead, frozen or does not know the job. `announced`: it reported the loss itself, as a draining worker does. */
   | { readonly event: "workerLost"; readonly announced: boolean }
-  /** Jobs that were published later have been claimed before it. */
+  /** Jobs that were published later have been claimed earlier. */
   | { readonly event: "overtaken" }
   /** A frame is missing. */
   | { readonly event: "frameLost" }
   | { readonly event: "ended" }
   | { readonly event: "failed"; readonly error: JobError }
   | { readonly event: "clientGone" }
-  /** Nobody took it in time; whoever comes again after so long may find a shorter queue. */
+  /** No worker took it in time; after `retryAfterMs` the queue may be shorter. */
   | { readonly event: "deadline"; readonly retryAfterMs: number }
-  /** The ingress is going away for good. */
+  /** The ingress shuts down. */
   | { readonly event: "shutdown" }
 
 export type Command =
   | { readonly command: "publish"; readonly attempt: number }
   /** Agrees to the claim. */
   | { readonly command: "go"; readonly redispatch: Redispatch }
-  /** Tells the sender of this event that the job is not its own. */
+  /** Tells the sender of this event that it does not have the job. */
   | { readonly command: "refuse" }
-  /** Tells the worker of an attempt to stop. */
+  /** Tells the worker to stop an attempt. */
   | { readonly command: "cancel"; readonly worker: string; readonly attempt: number }
-  /** Forgets what has come of the answer: another attempt begins. */
+  /** Drops the answer so far: another attempt starts. */
   | { readonly command: "restart" }
   | { readonly command: "fail"; readonly error: JobError }
 
@@ -73,74 +73,49 @@ export interface Step {
   readonly commands: ReadonlyArray<Command>
 }
 
+type Claimed = Extract<JobState, { readonly state: "Claimed" }>
+type Running = Extract<JobState, { readonly worker: string }>
+type Claiming = Extract<JobEvent, { readonly event: "claimed" }>
+
 export const initial: JobState = { state: "Queued" }
 
 const nothing: ReadonlyArray<Command> = []
 const stay = (state: JobState): Step => ({ next: state, commands: nothing })
+const refuse = (state: JobState): Step => ({ next: state, commands: [{ command: "refuse" }] })
 const done: Step = { next: { state: "Done" }, commands: nothing }
 const fail = (error: JobError, ...before: ReadonlyArray<Command>): Step => ({
   next: { state: "Failed" },
   commands: [...before, { command: "fail", error }]
 })
-const cancel = (state: { readonly worker: string; readonly attempt: number }): Command => ({
-  command: "cancel",
-  worker: state.worker,
-  attempt: state.attempt
-})
+const cancel = ({ attempt, worker }: Running): Command => ({ command: "cancel", worker, attempt })
 const cancelled = (...commands: ReadonlyArray<Command>): Step => ({ next: { state: "Cancelled" }, commands })
 
-/** A hint for clients that were turned away because this ingress goes, in milliseconds. */
+/** A hint for clients that this ingress rejects because it shuts down, in milliseconds. */
 const retryAfterMs = 1_000
 
 export const step = (state: JobState, event: JobEvent): Step => {
   switch (state.state) {
     case "Queued":
-      switch (event.event) {
-        case "admitted":
-          return publish(1, 0)
-        case "clientGone":
-          return cancelled()
-        case "deadline":
-          return fail(new QueueTimeout({ retryAfterMs: event.retryAfterMs }))
-        case "shutdown":
-          return fail(new Unavailable({ retryAfterMs }))
-        case "failed":
-          return fail(event.error)
-        default:
-          return stay(state)
-      }
+      return event.event === "admitted" ? publish(1, 0) : wait(state, event)
 
     case "Published":
       switch (event.event) {
         case "claimed":
-          return event.attempt === state.attempt
-            ? claim(event, state.losses)
-            : { next: state, commands: [{ command: "refuse" }] }
-        // whoever has it finds, should it wake, that its attempt is not the present one
+          return event.attempt === state.attempt ? claim(event, state.losses) : refuse(state)
+        // if the worker that has it wakes, ingress refuses its claim to an old attempt
         case "overtaken":
           return state.attempt < maxAttempts ? publish(state.attempt + 1, state.losses) : stay(state)
-        // its worker, when there is one, learns it from the answer to its claim
-        case "clientGone":
-          return cancelled()
-        case "deadline":
-          return fail(new QueueTimeout({ retryAfterMs: event.retryAfterMs }))
-        case "shutdown":
-          return fail(new Unavailable({ retryAfterMs }))
-        case "failed":
-          return fail(event.error)
+        // a worker learns of cancellation from the answer to its claim
         default:
-          return stay(state)
+          return wait(state, event)
       }
 
     case "Claimed":
       switch (event.event) {
         case "claimed":
-          return event.attempt === state.attempt && event.worker === state.worker
-            ? claim(
-              state.redispatch === "mayHaveBeenSent" ? { ...event, redispatch: "mayHaveBeenSent" } : event,
-              state.losses
-            )
-            : { next: state, commands: [{ command: "refuse" }] }
+          return isOwn(state, event)
+            ? claim(state.redispatch === "mayHaveBeenSent" ? { ...event, redispatch: "mayHaveBeenSent" } : event, state.losses)
+            : refuse(state)
         case "flushed": {
           const { attempt, losses, worker } = state
           return { next: { state: "Streaming", attempt, losses, worker }, commands: nothing }
@@ -153,58 +128,73 @@ export const step = (state: JobState, event: JobEvent): Step => {
         }
         case "frameLost":
           return again(state, new AnswerLost())
-        case "ended":
-          return done
-        case "failed":
-          return fail(event.error)
-        case "clientGone":
-          return cancelled(cancel(state))
-        case "shutdown":
-          return fail(new Unavailable({ retryAfterMs }), cancel(state))
         default:
-          return stay(state)
+          return run(state, event)
       }
 
     case "Streaming":
       switch (event.event) {
         case "claimed":
-          return event.attempt === state.attempt && event.worker === state.worker
-            ? stay(state)
-            : { next: state, commands: [{ command: "refuse" }] }
+          return isOwn(state, event) ? stay(state) : refuse(state)
         case "workerLost":
           return fail(lossesAfter(state, event) >= maxLosses ? new PoisonJob() : new WorkerLost(), cancel(state))
         case "frameLost":
           return fail(new AnswerLost(), cancel(state))
-        case "ended":
-          return done
-        case "failed":
-          return fail(event.error)
-        case "clientGone":
-          return cancelled(cancel(state))
-        case "shutdown":
-          return fail(new Unavailable({ retryAfterMs }), cancel(state))
         default:
-          return stay(state)
+          return run(state, event)
       }
 
     case "Done":
     case "Failed":
     case "Cancelled":
-      return event.event === "claimed" ? { next: state, commands: [{ command: "refuse" }] } : stay(state)
+      return event.event === "claimed" ? refuse(state) : stay(state)
   }
 }
+
+/** Events that mean the same in every state without a worker. */
+const wait = (state: JobState, event: JobEvent): Step => {
+  switch (event.event) {
+    case "clientGone":
+      return cancelled()
+    case "deadline":
+      return fail(new QueueTimeout({ retryAfterMs: event.retryAfterMs }))
+    case "shutdown":
+      return fail(new Unavailable({ retryAfterMs }))
+    case "failed":
+      return fail(event.error)
+    default:
+      return stay(state)
+  }
+}
+
+/** Events that mean the same in every state with a worker. */
+const run = (state: Running, event: JobEvent): Step => {
+  switch (event.event) {
+    case "ended":
+      return done
+    case "failed":
+      return fail(event.error)
+    case "clientGone":
+      return cancelled(cancel(state))
+    case "shutdown":
+      return fail(new Unavailable({ retryAfterMs }), cancel(state))
+    default:
+      return stay(state)
+  }
+}
+
+const isOwn = ({ attempt, worker }: Running, claim: Claiming): boolean =>
+  claim.attempt === attempt && claim.worker === worker
 
 const publish = (attempt: number, losses: number): Step => ({
   next: { state: "Published", attempt, losses },
   commands: [{ command: "publish", attempt }]
 })
 
-const claim = (event: Extract<JobEvent, { readonly event: "claimed" }>, losses: number): Step => ({
+const claim = (event: Claiming, losses: number): Step => ({
   next: { state: "Claimed", attempt: event.attempt, losses, worker: event.worker, redispatch: event.redispatch },
   commands: event.awaits ? [{ command: "go", redispatch: event.redispatch }] : nothing
 })
-
-type Claimed = Extract<JobState, { readonly state: "Claimed" }>
 
 const lossesAfter = (
   { losses }: { readonly losses: number },
@@ -212,8 +202,8 @@ const lossesAfter = (
 ): number => announced ? losses : losses + 1
 
 /**
- * Another attempt where that is safe: nothing has reached the client, and a second call harms nobody or none was made, which
- * no worker does without the `go` that makes it `mayHaveBeenSent` here.
+ * Starts another attempt if that is safe: the client has received nothing, and the first worker has not called a provider or
+ * a second call is harmless. No worker makes a paid call before the `go` that makes the job `mayHaveBeenSent` here.
  */
 const again = (state: Claimed, error: JobError): Step => {
   if (state.redispatch === "mayHaveBeenSent" || state.attempt >= maxAttempts) return fail(error, cancel(state))

@@ -1,6 +1,6 @@
 /**
- * Queues of durable tasks: ingress submits a task once, workers take it, and it comes back to the queue until one of them
- * has ended it. Nobody waits for an answer; what a task is and how far it is stands in its record elsewhere.
+ * Queues of durable tasks. Ingress submits a task once; the queue redelivers it until a worker has ended it. The task's own
+ * record (`shared/tasks`) holds its state and result.
  */
 import { Clock, Context, Effect, Exit, type Fiber, Layer, Metric, type Scope } from "effect"
 import { QueueFull, Unavailable } from "../../contract/JobError.ts"
@@ -12,15 +12,16 @@ import * as TraceParent from "../../telemetry/TraceParent.ts"
 import { encodeJob } from "../protocol/JobHeader.ts"
 import type { PulledJob } from "../worker/JobSource.ts"
 import { JobSource } from "../worker/JobSource.ts"
-import { JetStreamFailed, whileJetStreamFails } from "../../nats/JetStream.ts"
+import { attempt, JetStreamFailed, whileJetStreamFails } from "../../nats/JetStream.ts"
 import * as Limits from "../protocol/Timings.ts"
 import { Nats } from "../../nats/Nats.ts"
 import * as PoolServer from "../worker/PoolServer.ts"
 import { verdictIn } from "../ingress/Publication.ts"
 import { steady } from "../../nats/Steady.ts"
+import { every } from "../../nats/Ticks.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 
-/** What the queue holds of a task. */
+/** What a queue stores about a task. */
 export interface SubmittedTask {
   readonly workload: Workload
   readonly pool: string
@@ -28,29 +29,29 @@ export interface SubmittedTask {
   readonly operation: string
   readonly model: string
   readonly tenant: string
-  /** Of the request that made it. */
+  /** Of the request that created it. */
   readonly traceparent: string | undefined
 }
 
-/** `done`: the task has ended, for good or bad. `later`: somebody else has it, or what it needs is away. */
+/** `done`: the task has ended, successfully or not. `later`: another worker owns it, or a dependency is unavailable. */
 export type Settlement = "done" | "later"
 
 export interface ServeTasksOptions extends PoolServer.PoolOptions {
-  /** Interrupted when the process ends and the task is given back: whatever it has begun goes on elsewhere. */
+  /** Interrupted when the process ends; the task returns to the queue and another worker continues it. */
   readonly run: (task: PulledJob) => Effect.Effect<Settlement>
 }
 
-/** How long a submission is tried, in milliseconds, and how long each try may take. */
+/** How long a submission is retried, in milliseconds, and how long each try may take. */
 const submitWithinMs = 10_000
 const answerWithinMs = 2_000
 
-/** When a task that could not be worked on is looked at again, in milliseconds. */
+/** After how long a task that could not run is redelivered, in milliseconds. */
 const laterMs = 2_000
 
 export class TaskQueue extends Context.Service<TaskQueue, {
   /**
-   * Puts a task into its queue, and returns when JetStream has it on disk. May be repeated: a task that is submitted twice
-   * within two minutes is there once.
+   * Puts a task into its queue, and returns when JetStream has stored it on disk. May be repeated: JetStream stores a task
+   * that is submitted twice within two minutes once.
    */
   readonly submit: (task: SubmittedTask) => Effect.Effect<void, QueueFull | Unavailable>
   /** Serves a pool until the scope closes. Waits with the first pull until the queue exists. */
@@ -90,20 +91,18 @@ export class TaskQueue extends Context.Service<TaskQueue, {
 
 const unavailable = new Unavailable({ retryAfterMs: 2_000 })
 
-/** Nobody waits for a task, and what is asked stands in its record. */
-const nothingToAnswer = { attempt: 0, reply: "", deadline: 0, contentType: "", headers: undefined, bodySize: 0 }
+/** A task has no client that waits for frames, and its record holds the request. */
+const noReply = { attempt: 0, reply: "", deadline: 0, contentType: "", headers: undefined, bodySize: 0 }
 
 const publish = (nats: Nats["Service"], task: SubmittedTask): Effect.Effect<void, JetStreamFailed | QueueFull> =>
-  Effect.tryPromise({
-    try: () =>
-      nats.outbox.request(
-        Subjects.jobSubject(task.workload, task.pool),
-        new Uint8Array(0),
-        encodeJob({ ...nothingToAnswer, ...task }, task.id),
-        answerWithinMs
-      ),
-    catch: (cause) => new JetStreamFailed({ detail: String(cause) })
-  }).pipe(
+  attempt(() =>
+    nats.outbox.request(
+      Subjects.jobSubject(task.workload, task.pool),
+      new Uint8Array(0),
+      encodeJob({ ...noReply, ...task }, task.id),
+      answerWithinMs
+    )
+  ).pipe(
     Effect.flatMap((answer): Effect.Effect<void, JetStreamFailed | QueueFull> => {
       const { detail, verdict } = verdictIn(answer)
       switch (verdict) {
@@ -124,7 +123,6 @@ class Server implements PoolServer.PoolServer {
   readonly #fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
   readonly source: JobSource
   readonly #running = new Map<string, { readonly job: PulledJob; readonly fiber: Fiber.Fiber<Settlement> }>()
-  #heartbeats: NodeJS.Timeout | undefined
   #closing = false
 
   constructor(nats: Nats["Service"], options: ServeTasksOptions, now: () => number, context: Context.Context<never>) {
@@ -134,23 +132,20 @@ class Server implements PoolServer.PoolServer {
     this.source = new JobSource({ ...options, nats, now, onJob: (job) => this.#begin(job) })
   }
 
-  open(): void {
-    this.#heartbeats = setInterval(() => {
-      for (const { job } of this.#running.values()) job.working()
-    }, Limits.heartbeatMs)
-  }
+  readonly open = every(Limits.heartbeatMs, () => {
+    for (const { job } of this.#running.values()) job.working()
+  })
 
-  async close(): Promise<void> {
+  readonly close = Effect.gen({ self: this }, function*() {
     this.#closing = true
-    await this.source.stop()
-    await PoolServer.endWithin(this.#options.graceMs, [...this.#running.values()].map(({ fiber }) => fiber))
-    clearInterval(this.#heartbeats)
+    yield* this.source.stop
+    yield* PoolServer.endWithin(this.#options.graceMs, [...this.#running.values()].map(({ fiber }) => fiber))
     this.#nats.outbox.flush()
-    if (this.#nats.isConnected()) await this.#nats.connection.flush()
-  }
+    if (this.#nats.isConnected()) yield* Effect.promise(() => this.#nats.connection.flush())
+  })
 
   #begin(job: PulledJob): void {
-    // given out again while it runs here: seen again after it has ended
+    // redelivered while it runs here: look again after it has ended
     if (this.#running.has(job.id)) return job.giveBack(laterMs)
     const fiber = this.#fork(this.#options.run(job))
     this.#running.set(job.id, { job, fiber })

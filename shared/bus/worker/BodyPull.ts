@@ -1,6 +1,6 @@
 /**
- * Fetches the bodies of large requests from ingress, part by part: the worker asks for a part when it has the last one,
- * so that neither side nor the server between them holds more than a part in its buffers.
+ * Pulls the bodies of large requests from ingress, part by part: the worker asks for the next part after it has received the
+ * last, so that neither side nor the server buffers more than one part.
  */
 import type { Msg } from "@nats-io/nats-core"
 import { Effect } from "effect"
@@ -8,7 +8,7 @@ import { AnswerLost } from "../../contract/JobError.ts"
 import { frameBytes } from "../protocol/Timings.ts"
 import { header, parseControl } from "../protocol/Subjects.ts"
 
-/** A body is asked for in parts of this many bytes. */
+/** The size of one part, in bytes. */
 const partBytes = 4 * frameBytes
 
 /** How long the whole transfer may take, in milliseconds: 32 MiB at a little over 1 MiB/s. */
@@ -25,7 +25,7 @@ interface Transfer {
 export class BodyPull {
   readonly #transfers = new Map<string, Transfer>()
 
-  /** `key` names the attempt (`attemptKey`); `ask` sends a request for `length` bytes from `offset` on. Fails with `AnswerLost` where a part does not come. */
+  /** `key` names the attempt (`attemptKey`); `ask` requests `length` bytes from `offset` on. Fails with `AnswerLost` if a part is missing or late. */
   fetch(
     key: string,
     size: number,

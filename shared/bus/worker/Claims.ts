@@ -1,7 +1,4 @@
-/**
- * Tells every ingress which of its jobs this worker has taken: what was claimed until something is sent goes to each in one
- * message.
- */
+/** Batches this worker's claims: each ingress gets those made since the last send in one message. */
 import type { Workload } from "../../contract/Operation.ts"
 import { type Claim, encodeFrame, type Frame, payloadOf } from "../protocol/Frame.ts"
 import type { Outbox } from "../../nats/Outbox.ts"
@@ -26,7 +23,7 @@ export class Claims {
     else claims.push(claim)
   }
 
-  /** Publishes what has gathered: the frames of a job come after the claim to it. */
+  /** Publishes the gathered claims. Runs before any frame: the claim to a job must precede its frames. */
   send(): void {
     if (this.#waiting.size === 0) return
     const waiting = this.#waiting

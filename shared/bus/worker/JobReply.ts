@@ -1,7 +1,7 @@
 /**
- * The worker's side of one job's answer: numbers the frames, keeps to the client's window, and hears of cancellation.
+ * The worker's side of one job's answer: numbers the frames, respects the client's window, and handles ingress's controls.
  *
- * Bytes written until something is sent leave as one frame of at most `frameBytes`.
+ * Bytes written between two sends leave as one frame of at most `frameBytes`.
  */
 import type { JobError } from "../../contract/JobError.ts"
 import type { Workload } from "../../contract/Operation.ts"
@@ -22,29 +22,29 @@ export class JobReply {
   readonly #attempt: number
   readonly #behind: number
   readonly #subject: string
-  /** Who waits for this answer. */
+  /** The ingress that waits for this answer. */
   readonly ingress: string
   readonly #control: string
   #redispatch: Redispatch = "mayHaveBeenSent"
   #claimed = false
   #sequence = 0
-  /** How many bytes were written, and how many may be. */
+  /** How many bytes were written, and how many ingress allows. */
   #written = 0
   #limit = Limits.windowBytes
   #startedAt: number | undefined
-  /** Not yet sent. */
+  /** The head and bytes that are not sent yet. */
   #head: AnswerHead | undefined
   #pending: Array<Uint8Array> = []
   #pendingBytes = 0
-  /** When what is pending leaves: with this turn of the event loop, or in no hurry. */
+  /** When the pending bytes leave: with this turn of the event loop, or along with other messages. */
   #due: "now" | "soon" | undefined
   #over = false
   #lastSent = 0
   readonly #now: () => number
   #onDrain: (() => void) | undefined
-  /** What ingress was asked to agree to, and who waits for that. */
+  /** The claim that ingress has not answered yet, and its callback. */
   #asked: { readonly redispatch: Redispatch; readonly answer: (go: boolean) => void } | undefined
-  /** Runs once when ingress no longer wants this answer. */
+  /** Runs once when ingress cancels or rejects the job. */
   readonly #onCancel: () => void
 
   constructor(options: {
@@ -72,27 +72,27 @@ export class JobReply {
     this.#onCancel = options.onCancel
   }
 
-  /** Whether the head has been given: from then on an error is part of the answer. */
+  /** Whether the answer has started: from then on an error is part of the answer. */
   get started(): boolean {
     return this.#startedAt !== undefined
   }
 
-  /** When the head was given, in epoch milliseconds. */
+  /** When the answer started, by the clock of `now`. */
   get startedAt(): number | undefined {
     return this.#startedAt
   }
 
-  /** The end was sent, or nobody wants it any more. */
+  /** Whether the end was sent, or ingress no longer wants the answer. */
   get over(): boolean {
     return this.#over
   }
 
-  /** Whether ingress was told that nobody else may do the job from now on, and has not refused it. */
+  /** Whether ingress was told to give the job to no other worker from now on, and has not refused. */
   get committed(): boolean {
     return this.#claimed && this.#redispatch === "mayHaveBeenSent"
   }
 
-  /** Tells ingress that this worker has the job and begins. */
+  /** Tells ingress that this worker has the job and starts. */
   claim(redispatch: Redispatch): void {
     this.#redispatch = redispatch
     this.#claimed = true
@@ -100,18 +100,18 @@ export class JobReply {
     this.#claims.add(this.ingress, { job: this.#job, attempt: this.#attempt, redispatch, behind: this.#behind })
   }
 
-  /** Claims again what may have been lost with the server, so that nobody else is given the job. */
+  /** Repeats a claim that may have been lost with the server, so that ingress gives the job to no other worker. */
   claimAgain(): void {
     if (this.#claimed && !this.#over) this.claim(this.#redispatch)
   }
 
-  /** The same as `claim`, but waits for ingress to agree; `answer(false)` where it does not want the job done. */
+  /** Like `claim`, but waits for ingress to agree; `answer(false)` if ingress refuses. */
   claimAndWait(redispatch: Redispatch, answer: (go: boolean) => void): void {
     this.#asked = { redispatch, answer }
     this.askAgain()
   }
 
-  /** Asks what ingress has not answered yet: the question or the answer may be lost, and one too many does no harm. */
+  /** Repeats an unanswered claim: the claim or its answer may be lost, and a duplicate does no harm. */
   askAgain(): void {
     if (this.#asked !== undefined && !this.#over) this.#send({ type: "claim", redispatch: this.#asked.redispatch })
   }
@@ -121,14 +121,14 @@ export class JobReply {
     this.#send({ type: "pull", offset, length })
   }
 
-  /** The head of the answer. Must come before `write`. */
+  /** Starts the answer. Must come before `write`. */
   start(head: AnswerHead): void {
     this.#startedAt = this.#now()
     this.#head = head
     this.#schedule()
   }
 
-  /** Adds bytes to the answer. `false` asks the writer to pause until `onDrain` runs. */
+  /** Adds bytes to the answer. `false` asks the writer to pause until `onDrain` calls back. */
   write(bytes: Uint8Array): boolean {
     if (this.#over || bytes.length === 0) return true
     this.#pending.push(bytes)
@@ -138,7 +138,7 @@ export class JobReply {
     return this.#written < this.#limit
   }
 
-  /** Runs once, when a writer that was told to pause may go on. */
+  /** Runs `resume` once, when a paused writer may continue. */
   onDrain(resume: () => void): void {
     if (this.#written < this.#limit || this.#over) resume()
     else this.#onDrain = resume
@@ -158,7 +158,7 @@ export class JobReply {
     this.#send(frame, payloadOf(frame))
   }
 
-  /** Called at every heartbeat interval: says that the job lives, unless a frame has just said so. */
+  /** Runs at every heartbeat interval: sends a heartbeat unless a frame was sent just before. */
   heartbeat(): void {
     if (this.#over || this.#now() - this.#lastSent < Limits.heartbeatMs / 2) return
     this.#flush()
@@ -169,59 +169,59 @@ export class JobReply {
     switch (control.type) {
       case "credit": {
         this.#limit = control.bytes + Limits.windowBytes
-        if (this.#written < this.#limit) this.#drained()
+        if (this.#written < this.#limit) this.#resumeWriter()
         return
       }
       case "go":
-        return this.#agreed(control.redispatch)
+        return this.#acceptClaim(control.redispatch)
       case "no":
         return this.#stop(true)
       case "cancel":
         return this.abandon()
-      // about the process as a whole
+      // these concern the whole process
       case "ping":
       case "noResponders":
         return
     }
   }
 
-  /** Nobody waits for this answer: nothing more is sent and the work is stopped. */
+  /** Stops the work and sends nothing more: ingress no longer waits for this answer. */
   abandon(): void {
     this.#stop(false)
   }
 
-  /** Whoever waits for ingress to agree hears of a refusal; otherwise the work is just stopped. */
+  /** A refusal also answers the waiting claim. */
   #stop(refused: boolean): void {
     if (this.#over) return
     this.#over = true
     this.#pending = []
-    if (refused) this.#answered(false)
+    if (refused) this.#answerClaim(false)
     this.#onCancel()
-    this.#drained()
+    this.#resumeWriter()
   }
 
-  /** What was agreed to before, asked twice, says nothing of what is asked now. */
-  #agreed(redispatch: Redispatch): void {
+  /** Ignores a late answer to an earlier, weaker claim. */
+  #acceptClaim(redispatch: Redispatch): void {
     if (this.#asked === undefined || this.#over) return
     if (redispatch !== this.#asked.redispatch && redispatch !== "mayHaveBeenSent") return
     this.#redispatch = redispatch
     this.#claimed = true
-    this.#answered(true)
+    this.#answerClaim(true)
   }
 
-  #answered(go: boolean): void {
+  #answerClaim(go: boolean): void {
     const asked = this.#asked
     this.#asked = undefined
     asked?.answer(go)
   }
 
-  #drained(): void {
+  #resumeWriter(): void {
     const resume = this.#onDrain
     this.#onDrain = undefined
     resume?.()
   }
 
-  /** The beginning leaves at once, and so does a full frame. Anything else may wait for others. */
+  /** The first frame and full frames leave at once. Others wait for company. */
   #schedule(): void {
     const isUrgent = this.#sequence === 0 || this.#pendingBytes >= Limits.frameBytes
     if (this.#due === "now" || (this.#due === "soon" && !isUrgent)) return
@@ -234,7 +234,7 @@ export class JobReply {
     else this.#outbox.linger(flush)
   }
 
-  /** Sends what has gathered, in as few frames as it fits: the head with the first, the end with the last. */
+  /** Sends the pending bytes in as few frames as possible: the head with the first, the end with the last. */
   #flush(end?: AnswerEnd): void {
     if (this.#over || (this.#pendingBytes === 0 && this.#head === undefined && end === undefined)) return
     const all = this.#pending.length === 1
@@ -257,7 +257,7 @@ export class JobReply {
     } while (at < all.length)
   }
 
-  /** Every frame carries the control subject, so that whoever gets it can answer. */
+  /** Every frame carries the control subject, so that ingress can answer it. */
   #send(frame: Frame, payload: Uint8Array = empty): void {
     this.#lastSent = this.#now()
     this.#claims.send()

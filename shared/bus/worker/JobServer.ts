@@ -1,9 +1,9 @@
 /**
- * The worker's side of the job bus: takes jobs from the queue, keeps each one alive, and carries what ingress says about
- * a job to it. What a job does is the caller's business.
+ * The worker's side of the job bus: takes jobs from the queue, keeps each one alive, and passes ingress's controls to its
+ * job. The caller decides what a job does.
  */
 import type { Msg } from "@nats-io/nats-core"
-import { Clock, Config, Context, Effect, type Fiber, Layer, type Scope } from "effect"
+import { Clock, Config, Context, Effect, type Fiber, Latch, Layer, type Scope } from "effect"
 import { atLeast } from "../../contract/Fields.ts"
 import type { AnswerLost } from "../../contract/JobError.ts"
 import { Cancelled, WorkerLost } from "../../contract/JobError.ts"
@@ -21,61 +21,62 @@ import { Nats } from "../../nats/Nats.ts"
 import { encodeSlots } from "../fairness/Occupancy.ts"
 import * as PoolServer from "./PoolServer.ts"
 import { steady } from "../../nats/Steady.ts"
+import { every } from "../../nats/Ticks.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 
-/** A job in the hands of this worker. */
+/** A job that this worker runs. */
 export interface ServedJob {
   readonly pulled: PulledJob
   readonly reply: JobReply
   /**
-   * Tells ingress that this worker has the job, and returns when work on it may begin. For `mayHaveBeenSent` that is once ingress
-   * has agreed, and so for a job that has waited long or that another worker had before.
+   * Tells ingress that this worker has the job, and returns when work on it may start. Waits until ingress agrees if
+   * `redispatch` is `mayHaveBeenSent`, the job has waited long, or another worker had it before.
    */
   readonly claim: (redispatch: Redispatch) => Effect.Effect<void, Cancelled>
   /**
-   * Of a job that was claimed as `unsent`: asks that from now on nobody else may do it, and returns when ingress has
-   * agreed. A word that has left is not enough: on a wire that has just died it never arrives, and ingress gives the job to
-   * another. Fails where ingress refuses, or is silent for 5 s. May be run again, and by several at once.
+   * For a job claimed as `unsent`: asks ingress to give the job to no other worker from now on, and returns when
+   * ingress has agreed. Sending the claim is not enough: if the connection has just died, the claim never arrives and ingress
+   * gives the job to another worker. Fails if ingress refuses, or is silent for 5 s. May run repeatedly and concurrently.
    */
   readonly commit: Effect.Effect<void, Cancelled>
-  /** When it came, by the clock of `now`. */
+  /** When the worker received it, by the clock of `now`. */
   readonly takenAt: number
-  /** A clock that nobody sets: see `Steady.ts`. */
+  /** A monotonic clock, in milliseconds. */
   readonly now: () => number
   /**
-   * Keeps the job unacknowledged, without its slot, after its end until the function that it returns is called: were this
-   * worker to die before that, another would be given the job.
+   * Keeps the job unacknowledged, but without its slot, after its end until the returned function is called: if this worker
+   * dies before that, JetStream redelivers the job.
    */
   readonly hold: () => () => void
-  /** The whole request body, fetched from ingress where it did not come with the job. */
+  /** The whole request body, pulled from ingress if it did not come with the job. */
   readonly body: Effect.Effect<Uint8Array, AnswerLost>
 }
 
 export interface ServeOptions extends PoolServer.PoolOptions {
-  /** Runs one job to its end; it has to end the reply itself. Interrupted when ingress cancels the job. */
+  /** Runs one job, and ends its reply. Interrupted when ingress cancels the job. */
   readonly run: (job: ServedJob) => Effect.Effect<void>
 }
 
-/** This process was held up where it looks at the clock so much later than it meant to, in milliseconds. */
-const lookMs = 250
-const heldUpMs = 500
-/** Longer than ingress waits for a worker that has fallen silent, in milliseconds. */
+/** This process was stalled if a check that runs every `checkMs` comes more than `stalledMs` late. */
+const checkMs = 250
+const stalledMs = 500
+/** How long an ended job is remembered, in milliseconds: longer than ingress waits for a silent worker. */
 const rememberedMs = 60_000
-/** The claim to a job with a body of up to this many bytes leaves with whatever else is sent. */
+/** The claim to a job with a body of up to this many bytes is sent along with other messages. */
 const smallBodyBytes = 16 * 1024
-/** How long to wait for ingress's word on a claim. */
+/** How long to wait for ingress to answer a claim, in milliseconds. */
 const answerWithinMs = 5_000
-/** How long the last words of a server that closes may take to leave, in milliseconds. */
+/** How long the last messages of a closing server may take to leave, in milliseconds. */
 const flushWithinMs = 2_000
 
 export class JobServer extends Context.Service<JobServer, {
   /**
-   * Serves a pool until the scope closes; then takes no more jobs and returns when those that run have ended. Waits with
+   * Serves a pool until the scope closes; then takes no more jobs and returns when the running ones have ended. Waits with
    * the first pull until the queue exists.
    */
   readonly serve: (options: ServeOptions) => Effect.Effect<PoolServer.Serving, never, Scope.Scope>
 }>()("shared/bus/JobServer") {
-  /** Reads `WORKER_BODY_BYTES`: how much the bodies of large requests that are worked on may have together. */
+  /** Reads `WORKER_BODY_BYTES`: how many bytes the pulled bodies of running jobs may take together. */
   static readonly layer = Layer.effect(
     JobServer,
     Effect.gen(function*() {
@@ -97,13 +98,13 @@ export class JobServer extends Context.Service<JobServer, {
   )
 }
 
-const agreed = (reply: JobReply, redispatch: Redispatch): Effect.Effect<void, Cancelled> =>
+const claimAndWait = (reply: JobReply, redispatch: Redispatch): Effect.Effect<void, Cancelled> =>
   Effect.callback<void, Cancelled>((resume) => {
     reply.claimAndWait(redispatch, (go) => resume(go ? Effect.void : Effect.fail(new Cancelled())))
   }).pipe(Effect.timeoutOrElse({ duration: answerWithinMs, orElse: () => Effect.fail(new Cancelled()) }))
 
-const committed = (reply: JobReply): Effect.Effect<void, Cancelled> =>
-  Effect.suspend(() => reply.committed ? Effect.void : agreed(reply, "mayHaveBeenSent"))
+const commit = (reply: JobReply): Effect.Effect<void, Cancelled> =>
+  Effect.suspend(() => reply.committed ? Effect.void : claimAndWait(reply, "mayHaveBeenSent"))
 
 class Server implements PoolServer.PoolServer {
   readonly #nats: Nats["Service"]
@@ -116,27 +117,24 @@ class Server implements PoolServer.PoolServer {
   readonly #replies = new Map<string, { readonly reply: JobReply; readonly job: PulledJob }>()
   readonly #bodies = new BodyPull()
   readonly #fibers = new Set<Fiber.Fiber<void>>()
-  /** Ingresses on whose subjects nobody listens, and since when. */
+  /** Ingresses whose subjects have no listener, and since when. */
   readonly #missingSince = new Map<string, number>()
-  /** Taken, and not begun: there is no room for their bodies. In their order. */
+  /** Jobs that have not started because there is no room for their bodies, in order of arrival. */
   readonly #waiting = new Map<string, PulledJob>()
-  /** The bodies that were fetched, or are being fetched. */
+  /** How many bytes the pulled bodies take, including those on their way. */
   #bodyBytes = 0
   /**
-   * Jobs that nobody may do again, and that have ended of late. Where the end and the acknowledgement were lost on their way
-   * one is given out once more, and its ingress, which still believes that it is being done here, would agree to it.
+   * Committed jobs that have ended recently. If both the end and the acknowledgement are lost, JetStream redelivers the job,
+   * and its ingress, which still believes that this worker runs it, would agree.
    */
   #ended = new Set<string>()
   #endedBefore = new Set<string>()
-  #forgottenAt = performance.now()
-  /** Ended, but held. */
+  #forgottenAt: number
+  /** Jobs that have ended, but are held. */
   readonly #held = new Map<string, PulledJob>()
-  #onReleased: (() => void) | undefined
-  #heartbeats: NodeJS.Timeout | undefined
-  #looks: NodeJS.Timeout | undefined
-  #announcements: NodeJS.Timeout | undefined
-  #lookedAt = performance.now()
-  #heldUpAt = Number.NEGATIVE_INFINITY
+  readonly #released = Latch.makeUnsafe(true)
+  #checkedAt: number
+  #stalledAt = Number.NEGATIVE_INFINITY
 
   constructor(
     nats: Nats["Service"],
@@ -148,40 +146,44 @@ class Server implements PoolServer.PoolServer {
     this.#options = options
     this.#clock = clock
     this.#now = steady(clock)
+    this.#forgottenAt = this.#checkedAt = this.#now()
     this.#fork = Effect.runForkWith(context)
     this.#claims = new Claims(nats.outbox, options.workload, nats.id)
     this.source = new JobSource({ ...options, nats, now: this.#now, onJob: (job) => this.#begin(job) })
   }
 
-  open(): void {
+  readonly open = Effect.suspend(() => {
     const { id } = this.#nats
     this.#nats.subscribe(Subjects.controlInbox(this.#options.workload, id), (message) => this.#control(message))
     this.#nats.subscribe(Subjects.bodyInbox(this.#options.workload, id), (message) => this.#bodies.receive(message))
-    this.#looks = setInterval(() => {
-      this.#wasHeldUp()
-      this.#lookedAt = performance.now()
-      for (const { reply } of this.#replies.values()) reply.askAgain()
-    }, lookMs)
-    this.#announcements = setInterval(() => this.#announce(), Limits.announcementMs.every)
-    this.#heartbeats = setInterval(() => {
-      for (const { job, reply } of this.#replies.values()) {
-        reply.heartbeat()
-        job.working()
-      }
-      const now = this.#now()
-      for (const [ingress, since] of this.#missingSince) {
-        if (now - since > Limits.heartbeatMs) this.#missingSince.delete(ingress)
-      }
-      for (const job of this.#waiting.values()) job.working()
-      for (const job of this.#held.values()) job.working()
-    }, Limits.heartbeatMs)
-  }
+    return Effect.all([
+      every(checkMs, () => {
+        this.#wasStalled()
+        this.#checkedAt = this.#now()
+        for (const { reply } of this.#replies.values()) reply.askAgain()
+      }),
+      every(Limits.announcementMs.every, () => this.#announce()),
+      every(Limits.heartbeatMs, () => {
+        for (const { job, reply } of this.#replies.values()) {
+          reply.heartbeat()
+          job.working()
+        }
+        const now = this.#now()
+        for (const [ingress, since] of this.#missingSince) {
+          if (now - since > Limits.heartbeatMs) this.#missingSince.delete(ingress)
+        }
+        for (const job of this.#waiting.values()) job.working()
+        for (const job of this.#held.values()) job.working()
+      })
+    ], { discard: true })
+  })
 
+  /** The announcement precedes the first claim. */
   started(): void {
     this.#announce()
   }
 
-  /** Before its first claim of a job, and while it drains as many slots as it still uses. */
+  /** Announces the pool's slots, or those still in use while it drains. */
   #announce(): void {
     const { pool, slots, workload } = this.#options
     const { id, isConnected, outbox } = this.#nats
@@ -194,40 +196,25 @@ class Server implements PoolServer.PoolServer {
     for (const { reply } of this.#replies.values()) reply.claimAgain()
   }
 
-  async close(): Promise<void> {
-    await this.source.stop()
+  readonly close = Effect.gen({ self: this }, function*() {
+    yield* this.source.stop
     this.#announce()
     for (const job of this.#waiting.values()) job.giveBack()
     this.#waiting.clear()
-    await PoolServer.endWithin(this.#options.graceMs, [...this.#fibers])
-    await this.#released()
-    clearInterval(this.#heartbeats)
-    clearInterval(this.#looks)
-    clearInterval(this.#announcements)
+    yield* PoolServer.endWithin(this.#options.graceMs, [...this.#fibers])
+    // JetStream redelivers jobs that are held for longer
+    yield* Effect.timeoutOption(this.#released.await, flushWithinMs)
     this.#announce()
-    await this.#sent()
-  }
-
-  /** Returns when no job is held any more, or they have been waited for long enough: another worker gets those. */
-  async #released(): Promise<void> {
-    if (this.#held.size === 0) return
-    const released = new Promise<void>((resolve) => {
-      this.#onReleased = resolve
-    })
-    await Promise.race([released, new Promise((resolve) => setTimeout(resolve, flushWithinMs).unref())])
-  }
-
-  /** Returns when everything said so far has reached the server, or cannot. */
-  async #sent(): Promise<void> {
-    if (!this.#nats.isConnected()) return
-    const flushed = new Promise<void>((resolve) => this.#nats.outbox.afterFlush(resolve))
-    await Promise.race([flushed, new Promise((resolve) => setTimeout(resolve, flushWithinMs).unref())])
-    if (this.#nats.isConnected()) await this.#nats.connection.flush()
-  }
+    const { connection, isConnected, outbox } = this.#nats
+    if (!isConnected()) return
+    const flush = Effect.callback<void>((resume) => outbox.afterFlush(() => resume(Effect.void)))
+    yield* Effect.timeoutOption(flush, flushWithinMs)
+    if (isConnected()) yield* Effect.promise(() => connection.flush())
+  })
 
   #begin(job: PulledJob): void {
     const key = Subjects.attemptKey(job.id, job.attempt)
-    // the same attempt, given out again while it is still here
+    // the same attempt, redelivered while this worker still has it
     if (this.#replies.has(key) || this.#held.has(key) || this.#waiting.has(key)) return job.acknowledge()
     if (this.#ended.has(key) || this.#endedBefore.has(key)) return job.acknowledge()
     if (job.body !== undefined) return this.#run(key, job)
@@ -235,10 +222,10 @@ class Server implements PoolServer.PoolServer {
     this.#admit()
   }
 
-  /** Begins jobs that wait while there is room for their bodies: until then another worker may claim them. */
+  /** Starts waiting jobs while there is room for their bodies. Jobs that still wait are unclaimed. */
   #admit(): void {
     for (const [key, job] of this.#waiting) {
-      // one that is larger than all the room there is goes alone
+      // a body larger than the whole budget goes alone
       if (this.#bodyBytes > 0 && this.#bodyBytes + job.bodySize > this.#options.bodyBytes) return
       this.#waiting.delete(key)
       this.#bodyBytes += job.bodySize
@@ -254,7 +241,7 @@ class Server implements PoolServer.PoolServer {
       if (isHeld || !hasEnded) return
       this.#held.delete(key)
       job.acknowledge()
-      if (this.#held.size === 0) this.#onReleased?.()
+      if (this.#held.size === 0) this.#released.openUnsafe()
     }
     const reply = new JobReply({
       outbox: this.#nats.outbox,
@@ -269,7 +256,7 @@ class Server implements PoolServer.PoolServer {
       onCancel: () => fiber?.interruptUnsafe()
     })
     this.#replies.set(key, { reply, job })
-    let commit: Effect.Effect<void, Cancelled> | undefined
+    let committing: Effect.Effect<void, Cancelled> | undefined
     fiber = this.#fork(this.#options.run({
       pulled: job,
       reply,
@@ -283,8 +270,8 @@ class Server implements PoolServer.PoolServer {
         }
       },
       claim: (redispatch) => this.#claim(job, reply, redispatch),
-      // most jobs are never committed to
-      commit: Effect.suspend(() => commit ??= Effect.runSync(Effect.cached(committed(reply)))),
+      // lazy, since most jobs never commit
+      commit: Effect.suspend(() => committing ??= Effect.runSync(Effect.cached(commit(reply)))),
       body: job.body === undefined
         ? this.#bodies.fetch(key, job.bodySize, (offset, length) => reply.pull(offset, length))
         : Effect.succeed(job.body)
@@ -296,12 +283,12 @@ class Server implements PoolServer.PoolServer {
         this.#admit()
       }
       if (reply.committed) this.#remember(key)
-      // whatever became of the work, ingress is told
       if (!reply.over) reply.fail(new WorkerLost())
       if (fiber !== undefined) this.#fibers.delete(fiber)
       hasEnded = true
       if (isHeld) {
         this.#held.set(key, job)
+        this.#released.closeUnsafe()
         job.free()
       }
       settle()
@@ -312,7 +299,7 @@ class Server implements PoolServer.PoolServer {
   }
 
   #remember(key: string): void {
-    const now = performance.now()
+    const now = this.#now()
     if (now - this.#forgottenAt > rememberedMs) {
       this.#endedBefore = this.#ended
       this.#ended = new Set()
@@ -322,15 +309,15 @@ class Server implements PoolServer.PoolServer {
   }
 
   #claim(job: PulledJob, reply: JobReply, redispatch: Redispatch): Effect.Effect<void, Cancelled> {
-    // clocks differ: that a job seems to be old is a reason to ask whether it is wanted, and none to leave it
+    // clocks differ, so a job that seems old is a reason to ask ingress, not to drop it
     const now = this.#clock.currentTimeMillisUnsafe()
     const hasWaited = job.delivery > 1 || job.attempt > 1 || now - job.publishedAt > Limits.waitedLongMs ||
       now > job.deadline
-    return redispatch === "mayHaveBeenSent" || hasWaited || this.#wasHeldUp()
-      ? agreed(reply, redispatch)
+    return redispatch === "mayHaveBeenSent" || hasWaited || this.#wasStalled()
+      ? claimAndWait(reply, redispatch)
       : job.bodySize <= smallBodyBytes
       ? Effect.sync(() => reply.claim(redispatch))
-      // work on a large body may hold this process up, or end it: ingress has to know by then who has the job
+      // a large body may stall or kill this process, so ingress must know before that which worker has the job
       : Effect.andThen(
         Effect.sync(() => {
           reply.claim(redispatch)
@@ -341,11 +328,11 @@ class Server implements PoolServer.PoolServer {
       )
   }
 
-  /** What it has been given meanwhile is old, whatever its clock and the server's say. */
-  #wasHeldUp(): boolean {
-    const now = performance.now()
-    if (now - this.#lookedAt > lookMs + heldUpMs) this.#heldUpAt = now
-    return now - this.#heldUpAt < Limits.waitedLongMs
+  /** Jobs received after a stall are old, whatever the clocks of worker and server say. */
+  #wasStalled(): boolean {
+    const now = this.#now()
+    if (now - this.#checkedAt > checkMs + stalledMs) this.#stalledAt = now
+    return now - this.#stalledAt < Limits.waitedLongMs
   }
 
   #control(message: Msg): void {
@@ -363,13 +350,13 @@ class Server implements PoolServer.PoolServer {
     this.#replies.get(key)?.reply.receive(control)
   }
 
-  /** Nobody listens where an ingress should. It is gone where that is still so when it is asked again. */
+  /** An ingress without listeners is gone if it still has none when the worker asks again. */
   #missing(ingress: string): void {
     const now = this.#now()
     const since = this.#missingSince.get(ingress)
     if (since === undefined) {
       this.#missingSince.set(ingress, now)
-      setTimeout(() => this.#ask(ingress), Limits.ingressGoneAfterMs)
+      this.#fork(Effect.delay(Effect.sync(() => this.#ask(ingress)), Limits.ingressGoneAfterMs))
     } else if (now - since >= Limits.ingressGoneAfterMs) {
       this.#missingSince.delete(ingress)
       this.#abandon(ingress)
@@ -387,7 +374,7 @@ class Server implements PoolServer.PoolServer {
     )
   }
 
-  /** Everything that an ingress wanted, which is there no more. */
+  /** Stops all jobs of an ingress that is gone. */
   #abandon(ingress: string): void {
     for (const { reply } of [...this.#replies.values()]) {
       if (reply.ingress === ingress) reply.abandon()

@@ -1,10 +1,11 @@
 /**
- * Takes jobs from a pool's queue, exactly as many as there are free slots.
+ * Pulls jobs from a pool's queue, exactly as many as there are free slots.
  *
- * Nothing is fetched ahead: a job that lies at a busy worker would wait while another worker is idle. Slots that become
- * free within one turn of the event loop are asked for in one pull request, which leaves in the same write as the
- * acknowledgements of the jobs that freed them.
+ * It never prefetches: a job held by a busy worker would wait while another worker is idle. Slots that become free within
+ * one turn of the event loop share one pull request, which leaves in the same write as the acknowledgements of the jobs
+ * that freed them.
  */
+import { Effect } from "effect"
 import type { Msg, Subscription } from "@nats-io/nats-core"
 import type { Workload } from "../../contract/Operation.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
@@ -13,46 +14,49 @@ import type { Nats } from "../../nats/Nats.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 import { header } from "../protocol/Subjects.ts"
 
-/** What the queue says of a job. */
+/** What the queue says about a job. */
 interface Delivery {
-  /** From 1: more than 1 where another worker had it before and did not finish. */
+  /** From 1; more than 1 if another worker had the job before and did not finish it. */
   readonly delivery: number
-  /** Epoch milliseconds at which JetStream took it. */
+  /** Epoch milliseconds at which JetStream stored it. */
   readonly publishedAt: number
-  /** How many jobs of the pool were left in the stream when it was given out. */
+  /** How many jobs of the pool were left in the stream when this one was delivered. */
   readonly behind: number
 }
 
-/** What becomes of a job in the queue. */
+/** Settles a job in the queue. */
 interface Hold extends Delivery {
-  /** The slot is free for another, while this one is still kept from other workers. */
+  /** Frees the slot without settling the job, which stays hidden from other workers. */
   readonly free: () => void
-  /** Done with it, for good or bad. Frees the slot. */
+  /** The job has ended, successfully or not. Frees the slot. */
   readonly acknowledge: () => void
-  /** Gives it back for another worker to take, at once or after so many milliseconds. Frees the slot. */
+  /** Returns the job to the queue for another worker, at once or after `delayMs` milliseconds. Frees the slot. */
   readonly giveBack: (delayMs?: number) => void
-  /** Tells JetStream that it is still being worked on. */
+  /** Tells JetStream that the job is still running. */
   readonly working: () => void
 }
 
 /** A job as it came from the queue. */
+
+/** A job as it came from the queue. */
 export interface PulledJob extends JobHeader, Hold {
-  /** Of the queue that it came from. */
+  /** The subject of its queue. */
   readonly subject: string
-  /** The request's body, or `undefined` where it must be pulled from ingress. */
+  /** The request's body, or `undefined` if the worker must pull it from ingress. */
   readonly body: Uint8Array | undefined
 }
 
 /**
- * How long one pull request stands: less than `ackWaitMs`, so that a job which a frozen worker swallowed by a request of
- * before the freeze is not given to it a second time.
+ * When a pull request expires. Less than `ackWaitMs`: a job that a frozen worker received through a request from before
+ * the freeze is not delivered to that worker a second time.
  */
 const expiresMs = 5_000
-/** How often the server shows that it still knows of a request; it refuses more than half of `expiresMs`. */
+/** How often the server confirms a standing request; it rejects more than half of `expiresMs`. */
 const idleHeartbeatMs = 2_000
-/** A server that has said nothing for this long while requests stood has forgotten them: two heartbeats and some slack. */
+/** A server that is silent for this long has forgotten the standing requests: two heartbeats and some slack. */
 const silenceMs = 2 * idleHeartbeatMs + 1_000
-const watchMs = 1_000
+/** How often `watch` should be called, and the pause after a rejected pull request. */
+export const watchMs = 1_000
 
 const ack = Buffer.from("+ACK")
 const nak = Buffer.from("-NAK")
@@ -75,7 +79,6 @@ export class JobSource {
   #pulling = false
   #stopped = false
   #backOffUntil = 0
-  #watchdog: NodeJS.Timeout | undefined
 
   constructor(options: {
     readonly nats: Nats["Service"]
@@ -97,54 +100,52 @@ export class JobSource {
     ]
   }
 
-  /** How many jobs are being worked on. */
+  /** How many jobs are running. */
   inFlight(): number {
     return this.#inFlight
   }
 
-  /** Whether it pulls from a queue that is there, and a server hears it. */
+  /** Whether it pulls from an existing queue over a live connection. */
   isReady(): boolean {
     return this.#pulling && this.#nats.isConnected()
   }
 
-  /** Begins to pull from the queue, which is there by now. */
+  /** Starts to pull. The queue must exist by now. */
   start(): void {
     if (this.#stopped) return
     this.#pulling = true
     this.#begin()
   }
 
-  /** The server may be another, without the queue: it is to be started once more when that is there. */
+  /** The server may have lost the queue: call `start` again once it exists. */
   forget(): void {
     this.#pulling = false
   }
 
-  /** Begins anew where the server has forgotten the requests that stood. */
+  /** Starts afresh after the server has forgotten the standing requests. */
   #begin(): void {
-    // a job may be on its way there; where the connection is gone, so is the job
+    // a job may still be on its way to the old subscription; if the connection is gone, so is the job
     this.#subscription?.drain().catch(() => undefined)
     this.#outstanding = 0
     this.#lastHeard = this.#now()
     this.#inbox = this.#nats.inbox()
     this.#subscription = this.#nats.subscribe(this.#inbox, (message) => this.#receive(message))
-    this.#watchdog ??= setInterval(() => this.#watch(), watchMs)
     this.#schedule()
   }
 
-  /** Stops pulling. What the server had already sent is given back to it. */
-  async stop(): Promise<void> {
+  /** Stops pulling. Returns jobs that the server had already sent to the queue. */
+  readonly stop: Effect.Effect<void> = Effect.suspend(() => {
     this.#stopped = true
     this.#pulling = false
-    clearInterval(this.#watchdog)
     for (const forget of this.#gauges) forget()
     const subscription = this.#subscription
     this.#subscription = undefined
-    await subscription?.drain()
-  }
+    return subscription === undefined ? Effect.void : Effect.promise(() => subscription.drain())
+  })
 
   #receive(message: Msg): void {
     this.#lastHeard = this.#now()
-    // what arrives without a reply subject is a word from the server
+    // the server's own messages have no reply subject
     if (message.reply === "") return this.#status(message)
     this.#outstanding = Math.max(0, this.#outstanding - 1)
     this.#inFlight++
@@ -156,7 +157,7 @@ export class JobSource {
     this.#onJob({ ...job, ...hold, subject: message.subject, body })
   }
 
-  /** The job that is settled by what is published to this subject. */
+  /** Settles the job by publishing to this subject. */
   #hold(subject: string): Hold {
     let held = true
     let hasSlot = true
@@ -176,7 +177,7 @@ export class JobSource {
     return {
       ...parseAckSubject(subject),
       free,
-      // in no hurry: the worst that comes of a late word is that the job is given out again, which nobody wants then
+      // not urgent: if it comes late, JetStream at worst redelivers the job, and ingress rejects that claim
       acknowledge: () => settle(() => outbox.linger(() => outbox.publish(subject, ack))),
       giveBack: (delayMs) => settle(() => outbox.publish(subject, delayMs === undefined ? nak : nakLater(delayMs))),
       working: () => {
@@ -185,7 +186,7 @@ export class JobSource {
     }
   }
 
-  /** 100 is a heartbeat. Anything else ends a pull request, and says how much of it was not served. */
+  /** 100 is a heartbeat. Any other code ends a pull request and states how much of it was not served. */
   #status(message: Msg): void {
     const headers = message.headers
     if (headers === undefined || headers.code === 100) return
@@ -201,7 +202,7 @@ export class JobSource {
     if (this.#scheduled) return
     this.#scheduled = true
     const request = () => this.#request()
-    // while a request stands, the next job is on its way without a further one
+    // while a request stands, the next job comes without another one
     if (this.#outstanding > 0) this.#nats.outbox.linger(request)
     else this.#nats.outbox.beforeFlush(request)
   }
@@ -211,7 +212,7 @@ export class JobSource {
     const want = this.#slots - this.#inFlight - this.#outstanding
     if (this.#subscription === undefined || want <= 0 || !this.#nats.isConnected()) return
     if (this.#now() < this.#backOffUntil) return
-    // of a server that was asked for nothing nothing could be heard
+    // without a standing request the server has nothing to say
     if (this.#outstanding === 0) this.#lastHeard = this.#now()
     this.#outstanding += want
     const request = {
@@ -222,9 +223,9 @@ export class JobSource {
     this.#nats.outbox.publish(this.#pull, Buffer.from(JSON.stringify(request)), undefined, this.#inbox)
   }
 
-  /** A consumer that does not exist swallows pull requests without a word: silence means to begin anew. */
-  #watch(): void {
-    if (!this.#nats.isConnected()) return
+  /** Starts afresh after a silence: JetStream drops pull requests to a missing consumer without an answer. */
+  watch(): void {
+    if (this.#subscription === undefined || !this.#nats.isConnected()) return
     if (this.#outstanding > 0 && this.#now() - this.#lastHeard > silenceMs) return this.#begin()
     this.#schedule()
   }

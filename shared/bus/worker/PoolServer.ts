@@ -1,7 +1,8 @@
-/** What it takes to serve a pool, whatever its jobs are: to begin, to begin anew after a reconnect, and to end in time. */
+/** Serves a pool of any kind of job: starts, starts again after a reconnect, and ends within a grace period. */
 import { Effect, Fiber, FiberHandle, type Scope } from "effect"
 import type { Workload } from "../../contract/Operation.ts"
-import type { JobSource } from "./JobSource.ts"
+import { every } from "../../nats/Ticks.ts"
+import { type JobSource, watchMs } from "./JobSource.ts"
 import { provisionPatiently } from "../provision/JobStreams.ts"
 import { Nats } from "../../nats/Nats.ts"
 
@@ -19,14 +20,14 @@ export interface PoolOptions {
 
 export interface PoolServer {
   readonly source: JobSource
-  /** Listens, and keeps alive what it will have. */
-  readonly open: () => void
-  /** It pulls from now on. */
+  /** Subscribes, and keeps jobs alive until the scope closes. */
+  readonly open: Effect.Effect<void, never, Scope.Scope>
+  /** The source has started to pull. */
   readonly started?: () => void
-  /** The connection is there again, perhaps to a server that knows nothing of what was. */
+  /** The connection is back, perhaps to a server that has lost its state. */
   readonly reconnected?: () => void
-  /** Takes no more jobs, and returns when those that run have ended. */
-  readonly close: () => Promise<void>
+  /** Takes no more jobs, and returns when the running ones have ended. */
+  readonly close: Effect.Effect<void>
 }
 
 /** Serves a pool until the scope closes. Waits with the first pull until the queue exists. */
@@ -35,15 +36,18 @@ export const serve = Effect.fnUntraced(function*(
   server: PoolServer
 ): Effect.fn.Return<Serving, never, Nats | Scope.Scope> {
   const nats = yield* Nats
-  yield* Effect.acquireRelease(Effect.sync(() => server.open()), () => Effect.promise(() => server.close()))
+  const { source } = server
+  // jobs are kept alive and answered while `close` waits for them: `open` ends after it
+  yield* Effect.acquireRelease(server.open, () => server.close)
+  yield* every(watchMs, () => source.watch())
   const run = yield* FiberHandle.makeRuntime<Nats>()
   const begin = () => {
-    server.source.forget()
+    source.forget()
     run(
       provisionPatiently(workload, pool).pipe(
         Effect.orDie,
         Effect.andThen(Effect.sync(() => {
-          server.source.start()
+          source.start()
           server.started?.()
         }))
       )
@@ -59,14 +63,12 @@ export const serve = Effect.fnUntraced(function*(
     ),
     (unsubscribe) => Effect.sync(unsubscribe)
   )
-  return { isReady: () => server.source.isReady(), inFlight: () => server.source.inFlight() }
+  return { isReady: () => source.isReady(), inFlight: () => source.inFlight() }
 })
 
-/** Returns when all of them have ended; those that have not within `graceMs` are interrupted. */
-export const endWithin = (graceMs: number, fibers: Iterable<Fiber.Fiber<unknown, unknown>>): Promise<void> =>
-  Effect.runPromise(
-    Fiber.awaitAll(fibers).pipe(
-      Effect.timeoutOption(graceMs),
-      Effect.andThen(Fiber.interruptAll(fibers))
-    )
+/** Returns when all fibers have ended; interrupts those that run for longer than `graceMs`. */
+export const endWithin = (graceMs: number, fibers: Iterable<Fiber.Fiber<unknown, unknown>>): Effect.Effect<void> =>
+  Fiber.awaitAll(fibers).pipe(
+    Effect.timeoutOption(graceMs),
+    Effect.andThen(Fiber.interruptAll(fibers))
   )

@@ -122,7 +122,7 @@ describe("a command without NATS", { timeout: 60_000 }, () => {
       assert.strictEqual(await command.exited, 1)
       assert.strictEqual(
         command.log,
-        `NATS at ${url} cannot be used (connection refused): start a server there, or name another in NATS_URL\n`
+        `NATS at ${url} cannot be used (connection refused): start a server there, or set NATS_URL to another\n`
       )
     }))
 })

@@ -61,9 +61,9 @@ describe("a service whose server is not there yet", { timeout: 30_000 }, () => {
       }))
       yield* Effect.promise(() => server.restart())
       assert.isTrue((yield* Fiber.join(waiting)).isConnected())
-      assert.deepStrictEqual(told.map((line) => /waiting for NATS|NATS is there/.exec(line)?.[0]), [
+      assert.deepStrictEqual(told.map((line) => /waiting for NATS|NATS is available/.exec(line)?.[0]), [
         "waiting for NATS",
-        "NATS is there"
+        "NATS is available"
       ])
       assert.include(told[0], `NATS at nats://127.0.0.1:${port} cannot be used`)
     }))
@@ -74,8 +74,8 @@ describe("a service whose server is not there yet", { timeout: 30_000 }, () => {
       const { nats } = building({ NATS_URL: url, NATS_WAIT_MS: "300" })
       assert.strictEqual(
         (yield* Effect.flip(nats)).message,
-        `NATS at ${url} cannot be used (connection refused, for the 0.3 s of NATS_WAIT_MS): start a server there, or name ` +
-          "another in NATS_URL"
+        `NATS at ${url} cannot be used (connection refused, for the 0.3 s of NATS_WAIT_MS): start a server there, or set ` +
+          "NATS_URL to another"
       )
     }))
 
@@ -83,7 +83,7 @@ describe("a service whose server is not there yet", { timeout: 30_000 }, () => {
     Effect.gen(function*() {
       const url = `nats://127.0.0.1:${randomPort()}`
       const says =
-        `NATS at ${url} cannot be used (connection refused): start a server there, or name another in NATS_URL`
+        `NATS at ${url} cannot be used (connection refused): start a server there, or set NATS_URL to another`
       for (
         const { nats, told } of [
           building({ NATS_URL: url, NATS_WAIT_MS: "0" }),
@@ -119,7 +119,10 @@ describe("a service that no waiting would help", { timeout: 30_000 }, () => {
     Effect.forEach(
       ["nats://a server:4222", "nats://127.0.0.1:99999"],
       (url) =>
-        ends({ NATS_URL: url }, /cannot be used \(no address\): NATS_URL must be such as nats:\/\/127.0.0.1:4222/)
+        ends(
+          { NATS_URL: url },
+          /cannot be used \(invalid address\): set NATS_URL to an address such as nats:\/\/127.0.0.1:4222/
+        )
     ))
 
   it.live("ends at once: another program listens there", () =>
@@ -132,7 +135,8 @@ describe("a service that no waiting would help", { timeout: 30_000 }, () => {
   it.live("ends at once: its credentials are refused", () =>
     Effect.gen(function*() {
       const { url } = yield* NatsServer.make({ config: "authorization { user: someone, password: secret }" })
-      const says = /\(Authorization Violation\): is it the identity, NATS_NKEY_SEED, NATS_CREDS or NATS_USER/
+      const says =
+        /\(Authorization Violation\): check that these credentials \(NATS_NKEY_SEED, NATS_CREDS or NATS_USER\) match/
       yield* ends({ NATS_URL: url }, says)
       yield* ends({ NATS_URL: url, NATS_USER: "someone", NATS_PASSWORD: "else" }, says)
     }))
@@ -142,13 +146,16 @@ describe("a service that no waiting would help", { timeout: 30_000 }, () => {
       const folder = yield* certificates
       const tls = `tls { cert_file: "${join(folder, "server.pem")}", key_file: "${join(folder, "server.key")}" }`
       const [secure, open] = [yield* NatsServer.make({ config: tls }), yield* NatsServer.make()]
-      yield* ends({ NATS_URL: secure.url }, /unable to verify.*: see NATS_CA, NATS_CERT and NATS_KEY$/)
+      yield* ends({ NATS_URL: secure.url }, /unable to verify.*: check NATS_CA, NATS_CERT and NATS_KEY$/)
       const trusting = { NATS_CA: join(folder, "ca.pem") }
-      yield* ends({ NATS_URL: open.url, ...trusting }, /does not support 'tls'.*: see NATS_CA, NATS_CERT and NATS_KEY$/)
+      yield* ends(
+        { NATS_URL: open.url, ...trusting },
+        /does not support 'tls'.*: check NATS_CA, NATS_CERT and NATS_KEY$/
+      )
       const own = { NATS_CERT: join(folder, "names"), NATS_KEY: join(folder, "names") }
       yield* ends(
         { NATS_URL: secure.url, ...trusting, ...own },
-        /no start line\): see NATS_CA, NATS_CERT and NATS_KEY$/
+        /no start line\): check NATS_CA, NATS_CERT and NATS_KEY$/
       )
       assert.isTrue((yield* building({ NATS_URL: secure.url, ...trusting }).nats).isConnected())
     }))

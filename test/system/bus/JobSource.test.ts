@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { headers as makeHeaders } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
-import { Effect, Queue, Schedule } from "effect"
+import { Effect, Queue } from "effect"
 import type { PulledJob } from "../../../shared/bus/worker/JobSource.ts"
 import { JobSource } from "../../../shared/bus/worker/JobSource.ts"
 import { protocolVersion } from "../../../shared/bus/protocol/Subjects.ts"
@@ -45,7 +45,7 @@ const sourceOf = Effect.fnUntraced(function*(
         onJob: (job) => Queue.offerUnsafe(jobs, job)
       })
     ),
-    (source) => Effect.promise(() => source.stop())
+    (source) => source.stop
   )
   let sequence = 0
   /** Delivers the next job as JetStream does. */
@@ -134,7 +134,7 @@ describe("a job", () => {
       const running = yield* Queue.take(jobs)
       // what is sent over the source's own connection is there before the end of its subscription
       deliver(inbox, { connection: nats.connection })
-      yield* Effect.promise(() => source.stop())
+      yield* source.stop
       assert.strictEqual(yield* Queue.take(words), "-NAK 2")
       running.acknowledge()
       assert.strictEqual(yield* Queue.take(words), "+ACK 1")
@@ -157,19 +157,7 @@ describe("a server that has forgotten the requests", () => {
   it.live("is asked anew once it has said nothing for longer than its heartbeats take, and not before", () =>
     Effect.gen(function*() {
       let time = 0
-      let looks = 0
-      const { deliver, jobs, pulls, source } = yield* sourceOf(2, () => {
-        looks++
-        return time
-      })
-      /** Waits until the source has looked at the clock by itself. */
-      const looked = Effect.suspend(() => {
-        const before = looks
-        return Effect.repeat(Effect.sync(() => looks), {
-          until: (now) => now > before,
-          schedule: Schedule.spaced("10 millis")
-        })
-      })
+      const { deliver, jobs, nats, pulls, source } = yield* sourceOf(2, () => time)
       source.start()
       const { inbox } = yield* Queue.take(pulls)
       deliver(inbox)
@@ -180,9 +168,12 @@ describe("a server that has forgotten the requests", () => {
       one!.acknowledge()
       assert.deepStrictEqual(yield* Queue.take(pulls), { batch: 1, inbox })
       time += 4_000
-      yield* looked
+      source.watch()
+      nats.outbox.flush()
+      yield* Effect.promise(() => nats.connection.flush())
       yield* nothingElse(pulls)
       time += 2_000
+      source.watch()
       const anew = yield* Queue.take(pulls)
       assert.strictEqual(anew.batch, 1)
       assert.notStrictEqual(anew.inbox, inbox)
