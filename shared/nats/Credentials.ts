@@ -1,8 +1,8 @@
 /**
- * How a process shows NATS who it is, and checks whom it talks to.
+ * The credentials and certificates with which a process connects to NATS.
  *
- * In production each service has an nkey of its own for each account that it is in, to which the server's configuration
- * gives no more rights than the service needs (`Access.ts`).
+ * In production each service has its own nkey per account, and the server's configuration gives it only the rights that it
+ * needs (`Access.ts`).
  */
 import type { Authenticator, ConnectionOptions } from "@nats-io/nats-core"
 import { credsAuthenticator, nkeyAuthenticator, nkeys, usernamePasswordAuthenticator } from "@nats-io/nats-core"
@@ -10,7 +10,7 @@ import { Config, Effect, Option, Redacted, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import type { Account } from "./Storage.ts"
 
-/** A credential or certificate cannot be used. */
+/** A credential or certificate is unusable. */
 export class CredentialsUnusable extends Schema.TaggedError<CredentialsUnusable>()("CredentialsUnusable", {
   variable: Schema.String,
   detail: Schema.String
@@ -20,10 +20,10 @@ export class CredentialsUnusable extends Schema.TaggedError<CredentialsUnusable>
   }
 }
 
-/** A new identity: the seed stays with its service, the public key goes into the server's configuration. */
+/** Generates an identity: the service keeps the seed, the server's configuration gets the public key. */
 export const generate = Effect.sync(() => Redacted.make(new TextDecoder().decode(nkeys.createUser().getSeed())))
 
-/** The public key of a user's seed: `U` and 55 characters. The variable is where the seed comes from. */
+/** The public key of a user's seed: `U` and 55 characters. Errors name the variable of the seed. */
 export const publicKeyOf = (
   seed: Redacted.Redacted,
   variable = "NATS_NKEY_SEED"
@@ -34,11 +34,11 @@ export const publicKeyOf = (
   }).pipe(
     Effect.filterOrFail(
       (key) => key.startsWith("U"),
-      () => new CredentialsUnusable({ variable, detail: "is not the seed of a user" })
+      () => new CredentialsUnusable({ variable, detail: "is not a user's seed" })
     )
   )
 
-/** The variables that say who the process is in each account. */
+/** The variables of a process's identity in each account. */
 export const variables = {
   data: { seed: "NATS_NKEY_SEED", creds: "NATS_CREDS", user: "NATS_USER", password: "NATS_PASSWORD" },
   control: {
@@ -63,7 +63,7 @@ const files = Config.all({
   keyFile: Config.String("NATS_KEY").pipe(Config.option)
 })
 
-/** Who the process is in an account, and by which of the variables it was told; none where the server asks no one. */
+/** The process's identity in an account and the kind of variable that sets it; none for a server without authentication. */
 const authentication = Effect.fnUntraced(function*(account: Account) {
   const names = variables[account]
   const { creds, password, seed, user } = yield* identity(names)
@@ -86,7 +86,7 @@ const authentication = Effect.fnUntraced(function*(account: Account) {
   return { authenticators, kind: (["seed", "creds", "user"] as const).find((kind) => given[kind]) }
 })
 
-/** A process that is somebody in the data account has to be somebody in the control account too, or it would guess. */
+/** A process with an identity in the data account needs one in the control account too. */
 const authenticatorsOf = Effect.fnUntraced(function*(account: Account) {
   const { authenticators } = yield* authentication(account)
   if (account === "data" || authenticators.length > 0) return authenticators
@@ -94,16 +94,16 @@ const authenticatorsOf = Effect.fnUntraced(function*(account: Account) {
   if (kind === undefined) return []
   return yield* new CredentialsUnusable({
     variable: variables.control[kind],
-    detail: `is missing: ${variables.data[kind]} is for the account of the workers, which keys are not kept in. ` +
-      "Set it to the identity in the control account; for a server with one account, to the same"
+    detail: `is missing: ${variables.data[kind]} is for the data account, which does not store keys. ` +
+      "Set it to the identity in the control account, or to the same identity if the server has one account"
   })
 })
 
 /**
- * Reads `NATS_NKEY_SEED`, or `NATS_CREDS` (a file with a user's JWT and seed), or `NATS_USER` and `NATS_PASSWORD`, for the
- * control account the same with `NATS_CONTROL_`; and for TLS the files `NATS_CA` (the authority that the server's
- * certificate must be of) and, where the server asks for a certificate, `NATS_CERT` and `NATS_KEY`. The files are read again
- * at every connect, so that they can be renewed.
+ * Reads `NATS_NKEY_SEED`, or `NATS_CREDS` (a file with a user's JWT and seed), or `NATS_USER` and `NATS_PASSWORD`; for the
+ * control account the same with `NATS_CONTROL_`. For TLS it reads the files `NATS_CA` (the authority of the server's
+ * certificate) and, if the server asks for a client certificate, `NATS_CERT` and `NATS_KEY`. The files are read at every
+ * connect, so they can be renewed.
  */
 export const options = Effect.fn("Credentials.options")(function*(account: Account): Effect.fn.Return<
   Pick<ConnectionOptions, "authenticator" | "tls">,
@@ -116,7 +116,7 @@ export const options = Effect.fn("Credentials.options")(function*(account: Accou
     if (Option.isSome(file)) yield* requireFile(variable, file.value)
   }
   if (Option.isSome(certFile) !== Option.isSome(keyFile)) {
-    return yield* new CredentialsUnusable({ variable: "NATS_CERT", detail: "and NATS_KEY are of use only together" })
+    return yield* new CredentialsUnusable({ variable: "NATS_CERT", detail: "and NATS_KEY must be set together" })
   }
   const tls = {
     ...(Option.isSome(caFile) ? { caFile: caFile.value } : {}),
@@ -129,7 +129,7 @@ export const options = Effect.fn("Credentials.options")(function*(account: Accou
   }
 })
 
-/** A file that cannot be read would otherwise show as a connection that cannot be made. */
+/** Without this check, an unreadable file would look like a failed connection. */
 const requireFile = (variable: string, file: string): Effect.Effect<void, CredentialsUnusable> =>
   Effect.try({
     try: () => void readFileSync(file),

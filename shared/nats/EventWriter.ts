@@ -1,8 +1,8 @@
 /**
- * Puts events into their stream, each once: an event is sent again under its id until JetStream says that it is stored.
+ * Stores each event in its stream exactly once: sends it under the same id until JetStream confirms it.
  *
- * Nobody waits for that. An event leaves with whatever else its process publishes in the same turn, behind what was
- * published before it; while NATS is away it is kept, and sent when NATS is back.
+ * No caller waits. An event leaves in the same write as the messages published before it in the same turn. While NATS is away,
+ * events are held and sent after the reconnect.
  */
 import type { Msg, Subscription } from "@nats-io/nats-core"
 import type { Nats } from "./Nats.ts"
@@ -14,18 +14,18 @@ interface Waiting {
   readonly payload: Uint8Array
   readonly since: number
   sentAt: number
-  /** Runs once when it is stored, or has waited for so long that others should wait no longer. */
+  /** Runs once, when the event is stored or `patienceMs` have passed. */
   onStored: (() => void) | undefined
 }
 
-/** How long JetStream is waited for before an event is sent again, in milliseconds. */
+/** After how long without confirmation an event is sent again, in milliseconds. */
 const confirmMs = 2_000
-/** How often is looked for such events, and how many are sent again then, so that a slow server is not made slower. */
-const lookMs = 500
-const againAtOnce = 1_000
-/** After this long an event is still kept and sent, but nobody else waits for it. */
+/** How often unconfirmed events are resent, and at most how many at a time: more would slow down a slow server. */
+const checkMs = 500
+const maxResent = 1_000
+/** After this long `onStored` runs anyway; the event is still held and resent. */
 const patienceMs = 10_000
-/** What is kept at most. What does not fit is lost. */
+/** The most bytes held. Events beyond that are lost. */
 const maxWaitingBytes = 32 * 1024 * 1024
 
 export class EventWriter {
@@ -40,14 +40,14 @@ export class EventWriter {
   readonly #watch: NodeJS.Timeout
   #onEmpty: (() => void) | undefined
 
-  /** `onLost` runs for every event that there was no room for. */
+  /** `onLost` runs for every event that does not fit. */
   constructor(options: { readonly nats: Nats["Service"]; readonly now: () => number; readonly onLost: () => void }) {
     this.#nats = options.nats
     this.#now = options.now
     this.#onLost = options.onLost
     this.#inbox = options.nats.inbox()
-    this.#answers = this.#nats.subscribe(`${this.#inbox}.*`, (message) => this.#answered(message))
-    this.#watch = setInterval(() => this.#look(), lookMs)
+    this.#answers = this.#nats.subscribe(`${this.#inbox}.*`, (message) => this.#confirm(message))
+    this.#watch = setInterval(() => this.#check(), checkMs)
   }
 
   write(subject: string, id: string, payload: Uint8Array, onStored: () => void): void {
@@ -63,7 +63,7 @@ export class EventWriter {
     this.#send(number, waiting)
   }
 
-  /** Returns when everything is stored, or after so many milliseconds. How many events are not is the answer. */
+  /** Returns when everything is stored, or after `withinMs`, with the number of events that are not stored. */
   async close(withinMs: number): Promise<number> {
     if (this.#waiting.size > 0) {
       await new Promise<void>((resolve) => {
@@ -80,10 +80,10 @@ export class EventWriter {
     this.#nats.outbox.publish(subject, payload, encodeHeaders({ [messageIdHeader]: id }), `${this.#inbox}.${number}`)
   }
 
-  #answered(message: Msg): void {
+  #confirm(message: Msg): void {
     const number = Number(message.subject.slice(this.#inbox.length + 1))
     const waiting = this.#waiting.get(number)
-    // whatever else is said, that nobody listens or that there is no leader, is said again to the next try
+    // any other answer, such as no listener or no leader, is retried
     if (waiting === undefined || !isStored(message)) return
     this.#waiting.delete(number)
     this.#waitingBytes -= waiting.payload.length
@@ -91,18 +91,18 @@ export class EventWriter {
     if (this.#waiting.size === 0) this.#onEmpty?.()
   }
 
-  #look(): void {
+  #check(): void {
     const now = this.#now()
-    // what was kept for a server that was away is sent when it is back, without a second time
+    // the outbox sends what it held during an outage; a second copy is not needed
     const maySend = this.#nats.isSettled()
-    let again = 0
+    let resent = 0
     for (const [number, waiting] of this.#waiting) {
       if (waiting.onStored !== undefined && now - waiting.since > patienceMs) {
         waiting.onStored()
         waiting.onStored = undefined
       }
-      if (!maySend || now - waiting.sentAt < confirmMs || again === againAtOnce) continue
-      again++
+      if (!maySend || now - waiting.sentAt < confirmMs || resent === maxResent) continue
+      resent++
       waiting.sentAt = now
       this.#send(number, waiting)
     }

@@ -1,2 +1,2 @@
-/** Where a service receives answers to its requests: a subject prefix of its own, which no other service may subscribe to. */
+/** The subject prefix for answers to a service's requests; no other service may subscribe to it. */
 export const inboxPrefix = (service: string): string => `_INBOX.${service}`

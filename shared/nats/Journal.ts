@@ -1,4 +1,4 @@
-/** The latest events of a stream, and a way to add one: for records that people read, few at a time. */
+/** Appends events to a stream and reads the latest: for records that people read, a few at a time. */
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { openEvents } from "./EventStream.ts"
@@ -9,14 +9,14 @@ import type { KeptEvents } from "./Storage.ts"
 export interface Journal {
   /** Returns when the event is on disk. */
   readonly append: (subject: string, payload: string) => Effect.Effect<void, JetStreamFailed>
-  /** At most so many, the newest first. */
+  /** At most `count` events, the newest first. */
   readonly latest: (count: number) => Effect.Effect<ReadonlyArray<string>, JetStreamFailed>
 }
 
-/** How many events are fetched at the same time. */
-const fetchedAtOnce = 50
+/** How many events are fetched concurrently. */
+const fetchConcurrency = 50
 
-/** Opens the stream, creating it where this process may; see `openEvents`. */
+/** Opens the stream, or creates it if this process may; see `openEvents`. */
 export const openJournal = Effect.fn("Journal.openJournal")(function*<K extends KeptEvents>(stream: K) {
   const nats = yield* natsOf(stream)
   yield* openEvents(stream)
@@ -33,7 +33,7 @@ export const openJournal = Effect.fn("Journal.openJournal")(function*<K extends 
       const found = yield* Effect.forEach(
         sequences,
         (seq) => attempt(() => manager.streams.getMessage(stream.name, { seq })),
-        { concurrency: fetchedAtOnce }
+        { concurrency: fetchConcurrency }
       )
       return found.flatMap((message) => message === null ? [] : [message.string()])
     })

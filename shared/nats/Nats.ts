@@ -1,8 +1,8 @@
 /**
- * The connections of a process to NATS, one for each account that it is in: `Nats` for jobs and all that workers write,
- * `ControlNats` for keys, limits of keys, spending and sessions, which workers must not reach.
+ * The connections of a process to NATS, one per account: `Nats` for jobs and everything that workers write, `ControlNats` for
+ * keys, their limits, spending and sessions, which workers must not reach.
  *
- * Each reconnects for ever; while it is away, `isConnected` is false and its users bear that within their own deadlines.
+ * Each reconnects for ever. While it is lost, `isConnected` is false and its users wait within their own deadlines.
  */
 import type { Msg, NatsConnection, Subscription } from "@nats-io/nats-core"
 import { createInbox, nuid } from "@nats-io/nats-core"
@@ -24,25 +24,25 @@ export class Nats extends Context.Service<Nats, {
   readonly id: string
   readonly isConnected: () => boolean
   /**
-   * Whether the connection stands, and not just since a moment ago: after the server was away others may still be on
-   * their way back, and that nobody listens on their subjects says nothing about them.
+   * Whether the connection has been up for a while. Right after an outage other processes may still be reconnecting, so
+   * missing listeners on their subjects do not mean that they are gone.
    */
   readonly isSettled: () => boolean
-  /** For how long the connection has been lost, in milliseconds; 0 while it stands. */
+  /** How long the connection has been lost, in milliseconds; 0 while it is up. */
   readonly awayForMs: () => number
-  /** A subject that is only this service's to hear, for answers. */
+  /** A new subject for answers, to which only this service may subscribe. */
   readonly inbox: () => string
-  /** Hears every message of a subject. What `receive` throws is logged: in the client's reader it would end the connection. */
+  /** Receives every message of a subject. Logs what `receive` throws: in the client's reader it would end the connection. */
   readonly subscribe: (subject: string, receive: (message: Msg) => void) => Subscription
   /**
-   * Runs after every reconnect, when the server may be another one and may have forgotten what it held in memory.
-   * Returns how to stop listening.
+   * Runs `listener` after every reconnect, when the server may be another one or may have lost what it held in memory.
+   * Returns a function that unsubscribes.
    */
   readonly onReconnect: (listener: () => void) => () => void
 }>()("shared/bus/Nats") {
   /**
-   * For a command, which fails where no server answers. Reads `NATS_URL` (several servers, separated by commas), and what
-   * `Credentials.ts` reads.
+   * For a command, which fails if no server answers. Reads `NATS_URL` (servers separated by commas) and the variables of
+   * `Credentials.ts`.
    */
   static readonly layer = Layer.effect(Nats, Effect.suspend(() => make("data", (once) => once)))
 
@@ -50,9 +50,9 @@ export class Nats extends Context.Service<Nats, {
   static readonly layerPatient = Layer.effect(Nats, Effect.suspend(() => make("data", patiently)))
 }
 
-/** The connection to the control account. Where the server knows no accounts it reaches the same as `Nats` does. */
+/** The connection to the control account. On a server without accounts it reaches the same data as `Nats`. */
 export class ControlNats extends Context.Service<ControlNats, Nats["Service"]>()("shared/bus/ControlNats") {
-  /** For a command. Reads `NATS_URL`, and what `Credentials.ts` reads for the control account. */
+  /** For a command. Reads `NATS_URL` and the control account's variables of `Credentials.ts`. */
   static readonly layer = Layer.effect(ControlNats, Effect.suspend(() => make("control", (once) => once)))
 
   /** For a service. */
@@ -62,19 +62,19 @@ export class ControlNats extends Context.Service<ControlNats, Nats["Service"]>()
 /** Both connections of a command. */
 export const layerBoth = ControlNats.layer.pipe(Layer.provideMerge(Nats.layer))
 
-/** Both connections of a service, one after the other, so that it waits for NATS, and says so, once. */
+/** Both connections of a service, one after the other, so that it waits for NATS and logs that only once. */
 export const layerBothPatient = ControlNats.layerPatient.pipe(Layer.provideMerge(Nats.layerPatient))
 
-/** The connection to the account that something is kept in. */
+/** The connection to the account that stores `K`. */
 export type NatsOf<K extends InAccount> = { readonly data: Nats; readonly control: ControlNats }[K["account"]]
 
 export const natsOf = <K extends InAccount>({ account }: K): Effect.Effect<Nats["Service"], never, NatsOf<K>> =>
-  // the type says for each account which service this asks for
+  // `NatsOf` maps each account to its service
   (account === "control" ? ControlNats : Nats) as unknown as Effect.Effect<Nats["Service"], never, NatsOf<K>>
 
 const make = <E>(
   account: Account,
-  getting: (once: Effect.Effect<NatsConnection, NatsUnavailable>) => Effect.Effect<NatsConnection, E>
+  acquire: (once: Effect.Effect<NatsConnection, NatsUnavailable>) => Effect.Effect<NatsConnection, E>
 ) =>
   Effect.gen(function*() {
     const servers = yield* Config.String("NATS_URL").pipe(Config.withDefault("nats://127.0.0.1:4222"))
@@ -86,7 +86,7 @@ const make = <E>(
     const errors = Metrics.natsErrors(account)
 
     const connection = yield* Effect.acquireRelease(
-      getting(connect(servers, { ...credentials, name: service, inboxPrefix: inboxPrefix(service) }, account)),
+      acquire(connect(servers, { ...credentials, name: service, inboxPrefix: inboxPrefix(service) }, account)),
       (connection) => Effect.promise(() => connection.close()).pipe(Effect.timeoutOption("2 seconds")),
       { interruptible: true }
     )
@@ -96,13 +96,13 @@ const make = <E>(
     let backSince = Number.NEGATIVE_INFINITY
     const isConnected = () => awaySince === undefined && !connection.isClosed()
     yield* Metrics.observe(connected, () => isConnected() ? 1 : 0)
-    // what has not happened yet is 0, so that the first time is seen
+    // counters start at 0, so that the first increase is visible
     Metrics.update(reconnects, 0)
     Metrics.update(errors, 0)
     for (const request of ["provision", "confirm", "submit"]) Metrics.update(Metrics.jetStreamErrors(request), 0)
     const reconnected = new Set<() => void>()
     const outbox = new Outbox(connection, (subject, cause) => {
-      // after close nothing can be sent and nobody is left to care
+      // nothing can be sent after close, and no caller waits for it
       if (connection.isClosed()) return
       run(
         Effect.logWarning("NATS client refused a message", { subject: subject.split(".")[0], cause: String(cause) })
@@ -147,7 +147,7 @@ const make = <E>(
             try {
               receive(message)
             } catch (cause) {
-              run(Effect.logError("a message could not be dealt with", cause))
+              run(Effect.logError("a message handler failed", cause))
             }
           }
         }),
@@ -158,5 +158,5 @@ const make = <E>(
     })
   }).pipe(account === "data" ? identity : Effect.annotateLogs({ account }))
 
-/** Everyone is back within this many milliseconds of a server's return: many times `reconnectMs`. */
+/** All clients have reconnected within this many milliseconds of a server's return: many times `reconnectMs`. */
 const settlingMs = 3_000

@@ -1,4 +1,4 @@
-/** Named stores of large results that outlive the request that made them: pictures behind a URL, videos. */
+/** Stores of large results that outlive their request: pictures behind a URL, videos. */
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream"
 import { type ObjectInfo, Objm } from "@nats-io/obj"
 import { nanos, type NatsConnection } from "@nats-io/nats-core"
@@ -10,7 +10,7 @@ import { type KeptStore, storeStream } from "./Storage.ts"
 
 export interface Store {
   readonly put: (id: string, bytes: Uint8Array) => Effect.Effect<void, JetStreamFailed>
-  /** `None` where there is none, or not any more. */
+  /** `None` if the object is missing or has expired. */
   readonly get: (id: string) => Effect.Effect<Option.Option<Uint8Array>, JetStreamFailed>
   readonly delete: (id: string) => Effect.Effect<void, JetStreamFailed>
 }
@@ -19,8 +19,8 @@ export const createStore = (connection: NatsConnection, { name, ttlMs }: KeptSto
   new Objm(connection).create(name, { replicas, ttl: nanos(ttlMs) })
 
 /**
- * The bytes of an object, piece by piece. The client would have the server make a consumer for each object that is read,
- * and keep it for five minutes.
+ * Reads an object piece by piece. The client's own way creates a consumer on the server for each read and keeps it for five
+ * minutes.
  */
 const read = async (
   manager: JetStreamManager,
@@ -42,7 +42,7 @@ const read = async (
   return bytes
 }
 
-/** Opens a store on disk, creating it where this process may: see `mayCreate`. */
+/** Opens a store on disk, or creates it if `mayCreate`. */
 export const openStore = Effect.fn("ObjectStore.openStore")(function*(kept: KeptStore) {
   const nats = yield* Nats
   const creates = yield* mayCreate

@@ -1,16 +1,15 @@
 /**
- * Collects what a process publishes and sends it once per turn of the event loop.
+ * Batches what a process publishes into one write per turn of the event loop.
  *
- * nats-core writes to its socket at every microtask turn, so fibers that run one after another would each pay for a
- * system call of their own, here, in the server and in the receiver. One write per turn is the largest single gain of
- * the whole path.
+ * nats-core writes to its socket at every microtask turn, so successive fibers would each cause a system call in the process,
+ * the server and the receiver. One write per turn is the largest single gain of the whole path.
  */
 import type { Msg, MsgHdrs, NatsConnection, PublishOptions } from "@nats-io/nats-core"
 
-/** JetStream stores a message with this id once. */
+/** JetStream drops further messages with the same id. */
 export const messageIdHeader = "Nats-Msg-Id"
 
-/** Headers that are already text. nats-core asks of headers only that they encode themselves. */
+/** Headers that are already text. nats-core only calls their `encode`. */
 class EncodedHeaders {
   readonly #text: string
   constructor(text: string) {
@@ -22,8 +21,8 @@ class EncodedHeaders {
 }
 
 /**
- * Header lines for one message. A control character would split a header, and white space around a value would be lost,
- * so whatever is not printable ASCII from end to end is percent-encoded.
+ * The header lines of one message. A control character would split a header and surrounding white space would be lost, so
+ * values that are not entirely printable ASCII are percent-encoded.
  */
 export const encodeHeaders = (headers: Record<string, string | number | undefined>): string => {
   let text = "NATS/1.0\r\n"
@@ -38,7 +37,7 @@ export const encodeHeaders = (headers: Record<string, string | number | undefine
 const escape = (value: string): string =>
   /^(?! )[\x20-\x24\x26-\x7e]*(?<! )$/.test(value) ? value : encodeURIComponent(value.toWellFormed())
 
-/** The reverse of what `encodeHeaders` did to a value; one that it cannot have made is left as it is. */
+/** Decodes a value of `encodeHeaders`; returns values that it cannot have made unchanged. */
 export const decodeHeader = (value: string): string => {
   if (!value.includes("%")) return value
   try {
@@ -48,10 +47,10 @@ export const decodeHeader = (value: string): string => {
   }
 }
 
-/** What is in no hurry waits for the next send, at most for so many milliseconds. */
+/** The longest that `linger` waits for another send, in milliseconds. */
 const lingerMs = 1
 
-/** How many bytes are kept for a server that is away. What does not fit is refused. */
+/** How many bytes are held while the server is away. Messages beyond that are refused. */
 const maxHeldBytes = 64 * 1024 * 1024
 
 interface Message {
@@ -82,7 +81,7 @@ export class Outbox {
   #release: NodeJS.Timeout | undefined
   #lingering: NodeJS.Timeout | undefined
 
-  /** `onRefused` hears of messages that will not be sent: refused by the client itself, or too much to be kept. */
+  /** `onRefused` runs for messages that are never sent: the client refused them, or too many bytes are held. */
   constructor(connection: NatsConnection, onRefused: (subject: string, cause: unknown) => void) {
     this.#connection = connection
     this.#onRefused = onRefused
@@ -91,13 +90,13 @@ export class Outbox {
   publish(subject: string, payload: Uint8Array = empty, headers?: string, reply?: string): void {
     if (this.#held) {
       this.#heldBytes += payload.length
-      if (this.#heldBytes > maxHeldBytes) return this.#onRefused(subject, "the server is away, and too much is waiting")
+      if (this.#heldBytes > maxHeldBytes) return this.#onRefused(subject, "the server is away and the outbox is full")
     }
     this.#messages.push({ subject, payload, headers, reply })
     this.#schedule()
   }
 
-  /** Asks and waits for one answer, past the queue. Fails where nobody listens or after `timeoutMs`. */
+  /** Sends a request at once and waits for one answer. Fails if the subject has no listener, or after `timeoutMs`. */
   request(subject: string, payload: Uint8Array, headers: string, timeoutMs: number): Promise<Msg> {
     return this.#connection.request(subject, payload, {
       headers: new EncodedHeaders(headers) as unknown as MsgHdrs,
@@ -105,20 +104,20 @@ export class Outbox {
     })
   }
 
-  /** Runs `produce` once just before the next send, so that what gathers within a turn can leave as one message. */
+  /** Runs `produce` once just before the next send, so that everything gathered within a turn leaves as one message. */
   beforeFlush(produce: () => void): void {
     this.#beforeFlush.push(produce)
     this.#schedule()
   }
 
   /**
-   * The same, for what is in no hurry: it leaves with the next send, which it brings about itself only after a millisecond.
-   * Where much is going on, many such wishes share one system call, here, in the server and in the receiver.
+   * Like `beforeFlush`, but not urgent: causes a send only after a millisecond without another. Under load many such calls
+   * share one system call in the process, the server and the receiver.
    */
   linger(produce: () => void): void {
     this.#beforeFlush.push(produce)
     if (this.#scheduled || this.#lingering !== undefined) return
-    this.#lingering = setTimeout(() => this.#patienceEnded(), lingerMs)
+    this.#lingering = setTimeout(() => this.#flushLingering(), lingerMs)
   }
 
   /** Runs `done` once everything published so far has been written to the socket. */
@@ -127,13 +126,13 @@ export class Outbox {
     this.#schedule()
   }
 
-  /** Keeps everything from now on: the client would drop what it is given while its server is away. */
+  /** Holds all messages from now on: the client drops what it gets while its server is away. */
   hold(): void {
     this.#held = true
     clearTimeout(this.#release)
   }
 
-  /** Sends what was kept, after so many milliseconds: those to whom it goes have to find the server again too. */
+  /** Sends the held messages after `delayMs` milliseconds, because their receivers have to reconnect too. */
   releaseAfter(delayMs: number): void {
     clearTimeout(this.#release)
     this.#release = setTimeout(() => {
@@ -143,7 +142,7 @@ export class Outbox {
     }, delayMs)
   }
 
-  /** Sends at once what has gathered, unless it is held. */
+  /** Sends the gathered messages at once, unless they are held. */
   flush(): void {
     this.#scheduled = false
     if (this.#held) return
@@ -162,7 +161,7 @@ export class Outbox {
     if (this.#afterFlush.length > 0) {
       const done = this.#afterFlush
       this.#afterFlush = []
-      // nats-core writes in a microtask of its own, queued by the publishing above
+      // nats-core writes in its own microtask, which `publish` above has queued
       queueMicrotask(() => {
         for (const run of done) run()
       })
@@ -171,7 +170,7 @@ export class Outbox {
     if (this.#scheduled) setImmediate(() => this.flush())
   }
 
-  #patienceEnded(): void {
+  #flushLingering(): void {
     this.#lingering = undefined
     if (!this.#scheduled && this.#beforeFlush.length > 0) this.flush()
   }

@@ -1,7 +1,7 @@
-/** The times of a reconnect to NATS, in milliseconds, which all processes share. */
+/** Timings of reconnects to NATS, in milliseconds, which all processes share. */
 
-/** How long a client whose server is away waits between two tries to reconnect, and how much longer by chance. */
+/** How long a client waits between two tries to reconnect, and the most random extra. */
 export const reconnectMs = { wait: 100, jitter: 100 }
 
-/** How long nothing is sent after NATS has come back: who tries to reconnect again and again is then back too, and hears it. */
+/** How long a process sends nothing after a reconnect, so that other clients have reconnected and receive it. */
 export const holdMs = 750

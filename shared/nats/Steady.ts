@@ -1,6 +1,6 @@
 /**
- * Milliseconds of which only differences say anything, for silences, patience and the like: a wall clock that is set right
- * would lengthen or end every wait by as much as it was wrong.
+ * A monotonic clock in milliseconds, for timeouts and intervals: with a wall clock, every correction of the time would lengthen
+ * or end every wait.
  */
 import type { Clock } from "effect"
 

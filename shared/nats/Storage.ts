@@ -1,18 +1,18 @@
 /**
- * Every bucket, object store and stream of events of the gateway and how long it keeps what is in it. Nothing else is opened: from these
- * tables everything is provisioned, and `Access.ts` says who may read and write which.
+ * Every bucket, object store and event stream of the gateway, and how long it keeps its contents. Provisioning follows these
+ * tables, and `Access.ts` lists which service may read and write each.
  */
 
 const hourMs = 60 * 60_000
 
 /**
- * The NATS account that something is kept in. Workers are in `data` and not in `control`: JetStream sends its answers to any
- * reply subject, with rights of its own, so that whoever is in an account can overwrite what is kept in it.
+ * The NATS account of a store. Workers are in `data` but not in `control`: JetStream answers to any reply subject with the
+ * server's rights, so any client of an account can overwrite everything stored in it.
  */
 export type Account = "data" | "control"
 export const accounts: ReadonlyArray<Account> = ["data", "control"]
 
-/** A thing that is kept in one of them. */
+/** Anything stored in one of them. */
 export interface InAccount {
   readonly account: Account
 }
@@ -20,7 +20,7 @@ export interface InAccount {
 /** A bucket of small records. */
 export interface KeptBucket extends InAccount {
   readonly name: string
-  /** What was not written for so many milliseconds is gone. Absent: it is kept for good. */
+  /** A record expires this many milliseconds after its last write; absent: never. */
   readonly ttlMs?: number
 }
 
@@ -34,17 +34,17 @@ export interface KeptStore {
 export interface KeptEvents extends InAccount {
   readonly name: string
   readonly subjects: string
-  /** Events that are older, or more, are forgotten. */
+  /** Older events, or those beyond `maxBytes`, are dropped. */
   readonly maxAgeMs: number
   readonly maxBytes: number
-  /** For how long an event that is sent again is known by its id. */
+  /** How long JetStream detects duplicates by id. */
   readonly duplicatesMs: number
 }
 
 export const buckets = {
   apiKeys: { name: "API_KEYS", account: "control" },
   consoleSessions: { name: "CONSOLE_SESSIONS", account: "control", ttlMs: 12 * hourMs },
-  // longer than any window: a ledger that no replica has written for so long says nothing any more
+  // longer than any window: a ledger without writes for this long no longer matters
   keyLimits: { name: "KEY_LIMITS", account: "control", ttlMs: hourMs },
   providerLimits: { name: "LIMITS", account: "data", ttlMs: hourMs },
   usageCounters: { name: "USAGE_COUNTERS", account: "control", ttlMs: 400 * 24 * hourMs },
@@ -59,7 +59,7 @@ export const stores = {
 } satisfies Record<string, KeptStore>
 
 export const events = {
-  /** Who changed which API key. */
+  /** The audit log of API keys. */
   keyChanges: {
     name: "KEY_CHANGES",
     account: "control",
@@ -68,7 +68,7 @@ export const events = {
     maxBytes: 64 * 1024 ** 2,
     duplicatesMs: 2 * 60_000
   },
-  /** Where usage waits to be counted, and can be read for a month. */
+  /** Usage events; counted once, readable for a month. */
   usage: {
     name: "USAGE",
     account: "data",
@@ -79,6 +79,6 @@ export const events = {
   }
 } satisfies Record<string, KeptEvents>
 
-/** The streams in which JetStream keeps them. */
+/** The streams in which JetStream stores them. */
 export const bucketStream = ({ name }: KeptBucket): string => `KV_${name}`
 export const storeStream = ({ name }: KeptStore): string => `OBJ_${name}`

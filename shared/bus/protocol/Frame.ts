@@ -1,11 +1,11 @@
 /**
- * What travels between ingress and worker once a job is on its way: frames from the worker on the job's reply subject,
- * controls from ingress on the job's control subject. Both are NATS messages of which one header says what they are: a word
- * and what belongs to it. The payload is raw bytes of the answer, untouched.
+ * The messages between ingress and worker about a published job: frames from the worker on the job's reply subject, controls
+ * from ingress on its control subject. Each is a NATS message with one header, a type and its details. The payload is the raw
+ * bytes of the answer.
  *
- * Frames that carry bytes or end the answer are numbered from 0 within an attempt, so that a hole is seen. The number is
- * the last token of their reply subject, and a frame of nothing but bytes, by far the most frequent, has no headers at
- * all: reading headers costs more than everything else that ingress does with it.
+ * Frames that carry bytes or end the answer are numbered from 0 within an attempt, so that ingress detects a lost one. The
+ * number is the last token of the reply subject. A frame with only bytes, by far the most frequent, has no headers: parsing
+ * headers costs more than everything else that ingress does with a frame.
  */
 import type { Msg } from "@nats-io/nats-core"
 import { Option, Schema } from "effect"
@@ -15,43 +15,43 @@ import { decodeHeader, encodeHeaders } from "../../nats/Outbox.ts"
 import { header, parseControl } from "./Subjects.ts"
 
 /**
- * Whether a job may be dispatched again after its worker is lost: yes if it is `idempotent`, because a second call to the
- * provider costs nothing; yes while its paid call is `unsent`; no once that call `mayHaveBeenSent`.
+ * Whether another worker may run a claimed job: `idempotent` if a second call to the provider costs nothing, `unsent` if it
+ * would be paid twice but has not been sent, `mayHaveBeenSent` if it may have been.
  */
 export type Redispatch = "idempotent" | "unsent" | "mayHaveBeenSent"
 
 /** The protocol's words, which differ from the code's. */
 const wireWords = { idempotent: "always", unsent: "notYetSent", mayHaveBeenSent: "neverSent" } as const
 
-/** How the answer begins: what ingress needs for the head of its HTTP answer. */
+/** The start of an answer: status and headers of the HTTP response. */
 export interface AnswerHead {
   readonly status: number
   readonly contentType: string
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** How the answer ends: what was consumed, where that is known. */
+/** The end of an answer, with its usage if known. */
 export interface AnswerEnd {
   readonly usage: Usage | undefined
 }
 
-/** That a worker has taken a job. */
+/** A worker's statement that it runs a job. */
 export interface Claim {
   readonly job: string
   readonly attempt: number
   readonly redispatch: Redispatch
-  /** How many jobs were left in the stream when it was given out. */
+  /** How many jobs were left in the stream when this one was delivered. */
   readonly behind: number
 }
 
 export type Frame =
-  /** The worker has the job, and goes on when it hears `go`. */
+  /** The worker has the job and waits for `go`. */
   | { readonly type: "claim"; readonly redispatch: Redispatch }
-  /** The worker has these jobs and begins at once. Sent about the worker, not about one job. */
+  /** The worker has these jobs and starts at once. Its subject names the worker, not a job. */
   | { readonly type: "claims"; readonly claims: ReadonlyArray<Claim> }
-  /** The worker wants `length` more bytes of the request's body from `offset` on. */
+  /** Asks for `length` bytes of the request's body from `offset` on. */
   | { readonly type: "pull"; readonly offset: number; readonly length: number }
-  /** Bytes of the answer. The first frame of an attempt has the head, the last says that the answer is whole. */
+  /** Bytes of the answer. The first frame of an attempt has the head; the last has the end, which makes the answer complete. */
   | {
     readonly type: "data"
     readonly sequence: number
@@ -59,20 +59,20 @@ export type Frame =
     readonly head: AnswerHead | undefined
     readonly end: AnswerEnd | undefined
   }
-  /** A sign of life. `sequence` is the number that the next frame will have. */
+  /** The worker is alive. `sequence` is the number of the next frame. */
   | { readonly type: "heartbeat"; readonly sequence: number }
   | { readonly type: "error"; readonly sequence: number; readonly error: JobError }
   | { readonly type: "pong" }
-  /** Nobody listens on the subject that was sent to: the other side is gone. NATS's own answer. */
+  /** NATS's own answer: the subject has no listener, so the other side is gone. */
   | { readonly type: "noResponders" }
 
 export type Control =
-  /** The answer to `claim`: the job is claimed like that from now on. */
+  /** Accepts a `claim` with this `redispatch`. */
   | { readonly type: "go"; readonly redispatch: Redispatch }
   | { readonly type: "no" }
   | { readonly type: "cancel" }
   | { readonly type: "ping" }
-  /** The client has taken this many bytes of the answer so far. A sum, so that one that is lost does no harm. */
+  /** The total number of bytes that the client has taken: a lost message does no harm. */
   | { readonly type: "credit"; readonly bytes: number }
   | { readonly type: "noResponders" }
 
@@ -82,14 +82,13 @@ const decodeError = Schema.decodeUnknownOption(Schema.fromJsonString(JobError))
 const utf8 = new TextEncoder()
 const text = new TextDecoder()
 
-/** The header lines of a frame, where it has any; the payloads of `error` and `claims` are made by `payloadOf`. */
+/** The header lines of a frame, if it has any; `payloadOf` encodes the payloads of `error` and `claims`. */
 export const encodeFrame = (frame: Frame): string | undefined => {
   if (frame.type === "data" && frame.head === undefined && frame.end === undefined) return undefined
   const detail = detailOf(frame)
   return encodeHeaders({ [header.frame]: detail === undefined ? frame.type : `${frame.type} ${detail}` })
 }
 
-/** What belongs to the word. */
 const detailOf = (frame: Frame): string | undefined => {
   switch (frame.type) {
     case "data":
@@ -114,13 +113,13 @@ const detailOf = (frame: Frame): string | undefined => {
   }
 }
 
-/** A frame's head and end as JSON: `null` and `false` where it has none, and `null` where what was consumed is not known. */
+/** A frame's head and end as JSON: `null` and `false` if absent; the end is `null` if the usage is unknown. */
 type Ends = readonly [
   head: readonly [status: number, redispatch: string, contentType: string, headers: AnswerHead["headers"]] | null,
   usage: Usage | null | false
 ]
 
-/** What the sender of a frame is answered on: its control subject, and behind it the number of a frame that has one. */
+/** The reply subject of a frame: the control subject, followed by the frame's number if it has one. */
 export const replyOf = (control: string, frame: Frame): string =>
   "sequence" in frame ? `${control}.${frame.sequence}` : control
 
@@ -133,7 +132,7 @@ export const payloadOf = (frame: Extract<Frame, { readonly type: "error" | "clai
       ).join("\n")
   )
 
-/** `undefined` where the message is not of this protocol. */
+/** `undefined` if the message is not of this protocol. */
 export const decodeFrame = (message: Msg): Frame | undefined => {
   const headers = message.headers
   const sequence = parseControl(message.reply ?? "").sequence
@@ -176,7 +175,7 @@ const partsOf = (value: string): { readonly type: string; readonly detail: strin
   return at === -1 ? { type: decoded, detail: "" } : { type: decoded.slice(0, at), detail: decoded.slice(at + 1) }
 }
 
-/** Not by schemas, which took a tenth of all the time that ingress spends on a request. */
+/** Without schemas, which took a tenth of ingress's time per request. */
 const decodeData = (sequence: number, json: string): Frame | undefined => {
   const ends = parse(json)
   if (!Array.isArray(ends) || ends.length !== 2) return undefined
@@ -185,7 +184,7 @@ const decodeData = (sequence: number, json: string): Frame | undefined => {
   const head = typeof status === "number" && typeof contentType === "string" && isStrings(headers)
     ? { status, contentType, headers }
     : undefined
-  // an answer without its head cannot be given
+  // without its head, the answer cannot be relayed
   if (head === undefined && first !== null) return undefined
   return {
     type: "data",
@@ -218,7 +217,7 @@ const decodeClaims = (lines: string): ReadonlyArray<Claim> =>
     return { job, attempt: Number(attempt), redispatch: redispatchOf(redispatch), behind: Number(behind) }
   })
 
-/** Treats unknown words as the most careful one. */
+/** Unknown words get the strictest treatment. */
 const redispatchOf = (word: unknown): Redispatch =>
   word === wireWords.idempotent ? "idempotent" : word === wireWords.unsent ? "unsent" : "mayHaveBeenSent"
 
@@ -231,7 +230,7 @@ export const encodeControl = (control: Control): string => {
   return encodeHeaders({ [header.control]: detail === undefined ? control.type : `${control.type} ${detail}` })
 }
 
-/** `undefined` where the message is not of this protocol. */
+/** `undefined` if the message is not of this protocol. */
 export const decodeControl = (message: Msg): Control | undefined => {
   const headers = message.headers
   if (headers === undefined) return undefined
@@ -251,6 +250,6 @@ export const decodeControl = (message: Msg): Control | undefined => {
   }
 }
 
-/** Whether its worker sends nothing after this frame, and so has nothing left to stop. */
+/** Whether the worker sends nothing after this frame, so that there is nothing to stop. */
 export const isLast = (frame: Frame): boolean =>
   frame.type === "error" || (frame.type === "data" && frame.end !== undefined)

@@ -1,9 +1,8 @@
 /**
- * What a job's message says of it beside its body: one header with everything in one line, for each header costs its
- * reader more than all that it can say.
+ * The metadata of a job's message: one header with all fields in one line, because parsing a header costs more than its content.
  *
- * The fields are separated by spaces. In a field whatever is not printable ASCII is percent-encoded, a space included; one
- * that is not known is empty.
+ * Spaces separate the fields. A field with anything but printable ASCII without spaces is percent-encoded; an unknown field is
+ * empty.
  */
 import type { Msg } from "@nats-io/nats-core"
 import { Option, Schema } from "effect"
@@ -13,7 +12,7 @@ import { header, protocolVersion } from "./Subjects.ts"
 export interface JobHeader {
   readonly id: string
   readonly attempt: number
-  /** Where the frames go. */
+  /** The subject for frames. */
   readonly reply: string
   /** Epoch milliseconds; see `JobRequest`. */
   readonly deadline: number
@@ -21,10 +20,10 @@ export interface JobHeader {
   readonly model: string
   readonly tenant: string
   readonly contentType: string
-  /** What the worker is to know of the request's other headers. */
+  /** The request's other headers that concern the worker. */
   readonly headers: Readonly<Record<string, string>> | undefined
   readonly traceparent: string | undefined
-  /** Where the message has no payload, the worker asks for the body after its claim. */
+  /** If the message has no payload, the worker pulls the body after its claim. */
   readonly bodySize: number
 }
 
@@ -32,7 +31,7 @@ const plain = /^[\x21-\x24\x26-\x7e]*$/
 
 const field = (value: string): string => plain.test(value) ? value : encodeURIComponent(value.toWellFormed())
 
-/** The header lines of a job's message. Of several with one `messageId` the stream keeps the first. */
+/** The header lines of a job's message. The stream stores only the first message with a `messageId`. */
 export const encodeJob = (job: JobHeader, messageId: string): string => {
   const headers = job.headers === undefined ? "" : field(JSON.stringify(job.headers))
   const about = `${field(job.operation)} ${field(job.model)} ${field(job.tenant)} ${field(job.contentType)}`
@@ -44,7 +43,7 @@ const fields = 12
 
 const decodeRecord = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.String)))
 
-/** `undefined` where it is of another version of the protocol, or of none. */
+/** `undefined` if the message has another version of the protocol, or none. */
 export const decodeJob = (message: Msg): JobHeader | undefined => {
   const line = message.headers?.get(header.job).split(" ")
   if (line?.length !== fields || line[0] !== protocolVersion) return undefined

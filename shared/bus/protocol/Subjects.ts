@@ -1,13 +1,12 @@
 /**
- * The names of everything on NATS: subjects, streams, consumers, buckets and headers. README.md beside this file shows
- * who publishes and who subscribes.
+ * Names on NATS: subjects, job streams and headers. The README of `shared/bus` lists publishers and subscribers.
  *
- * Identifiers are base62 (`nuid`), so a token never needs escaping; pools are checked by the catalogue's schema.
+ * Identifiers are base62 (`nuid`), so tokens never need escaping; the catalogue's schema checks the names of pools.
  */
 import type { Workload } from "../../contract/Operation.ts"
 import { messageIdHeader } from "../../nats/Outbox.ts"
 
-/** The version of this protocol, sent with every job. A worker refuses a job of another version. */
+/** The version of this protocol, sent with every job. A worker drops jobs of another version. */
 export const protocolVersion = "2"
 
 /** The job queue of a pool. */
@@ -15,22 +14,22 @@ export const jobSubject = (workload: Workload, pool: string): string => `jobs.${
 export const jobStream = (workload: Workload): string => `JOBS_${workload.toUpperCase()}`
 export const jobStreamSubjects = (workload: Workload): string => `jobs.${workload}.>`
 
-/** Where a pull request for the next jobs of a pool goes (JetStream API). */
+/** JetStream's subject for pull requests to a pool. */
 export const pullSubject = (workload: Workload, pool: string): string =>
   `$JS.API.CONSUMER.MSG.NEXT.${jobStream(workload)}.${pool}`
 
 /** The reply subject of one attempt at a job. */
 export const replySubject = (workload: Workload, ingress: string, job: string, attempt: number): string =>
   `r.${workload}.${ingress}.${job}.${attempt}`
-/** Everything that is sent to one ingress. */
+/** All frames to one ingress. */
 export const replyInbox = (ingress: string): string => `r.*.${ingress}.>`
-/** Where an ingress hears what a worker says of itself: that it lives, and which jobs it has claimed. */
+/** A worker's messages to an ingress about itself: pongs and claims. */
 export const aboutWorkerSubject = (workload: Workload, ingress: string, worker: string): string =>
   `r.${workload}.${ingress}.${workerToken}.${worker}`
-/** Stands in the place of a job's id where a message is about the worker as a whole. */
+/** Replaces the job's id in messages about the worker as a whole. */
 export const workerToken = "-"
 
-/** Takes a reply subject apart. For what is about a worker, `job` is `workerToken` and `attempt` the worker's id. */
+/** Parses a reply subject. In messages about a worker, `job` is `workerToken` and `attempt` the worker's id. */
 export const parseReply = (
   subject: string
 ): { readonly ingress: string; readonly job: string; readonly attempt: string } => {
@@ -44,33 +43,33 @@ export const parseReply = (
   }
 }
 
-/** The workload in a reply subject. */
+/** The workload of a reply subject. */
 export const workloadOf = (subject: string): Workload => subject.split(".", 2)[1] as Workload
 
-/** Where a worker hears about one attempt at a job. */
+/** Ingress's controls of one attempt. */
 export const controlSubject = (workload: Workload, worker: string, job: string, attempt: number): string =>
   `ctl.${workload}.${worker}.${job}.${attempt}`
-/** Where a worker hears from the server that an ingress, to which it sent its claims, is gone. */
+/** The reply subject of claims: the server answers `503` there if the ingress is gone. */
 export const ingressGoneSubject = (workload: Workload, worker: string, ingress: string): string =>
   `ctl.${workload}.${worker}.${workerToken}.${ingress}`
-/** The ingress that is gone, where that is what a control subject is about. */
+/** The ingress in such a subject; `undefined` for other control subjects. */
 export const ingressGone = (subject: string): string | undefined => {
   const { key } = parseControl(subject)
   return key.startsWith(`${workerToken}.`) ? key.slice(workerToken.length + 1) : undefined
 }
-/** Where a worker is asked whether it lives. */
+/** Pings to a worker. */
 export const pingSubject = (workload: Workload, worker: string): string =>
   controlSubject(workload, worker, workerToken, 0)
 export const controlInbox = (workload: Workload, worker: string): string => `ctl.${workload}.${worker}.>`
 
-/** Where the body of a large request is sent, once a worker has asked for it. */
+/** Parts of a large request's body, on the worker's demand. */
 export const bodySubject = (workload: Workload, worker: string, job: string, attempt: number): string =>
   `in.${workload}.${worker}.${job}.${attempt}`
 export const bodyInbox = (workload: Workload, worker: string): string => `in.${workload}.${worker}.>`
 
 /**
- * Takes a control or body subject apart, or the reply subject of a frame. `key` names the attempt within the worker:
- * `attemptKey(job, attempt)`. `sequence` is the number of the frame, `NaN` where there is none.
+ * Parses a control or body subject, or the reply subject of a frame. `key` is `attemptKey(job, attempt)`. `sequence` is the
+ * number of the frame, `NaN` if it has none.
  */
 export const parseControl = (
   subject: string
@@ -84,10 +83,10 @@ export const parseControl = (
     sequence: keyEnd === -1 ? Number.NaN : Number(subject.slice(keyEnd + 1))
   }
 }
-/** Where every process is asked what it is doing. */
+/** Requests for every process's state. */
 export const presenceSubject = "presence"
 
-/** Where a worker announces how many slots of a pool it has. */
+/** A worker's announcements of its slots in a pool. */
 export const slotsSubject = (workload: Workload, pool: string, worker: string): string =>
   `slots.${workload}.${pool}.${worker}`
 export const slotsSubjects = (workload: Workload): string => `slots.${workload}.>`
@@ -98,23 +97,23 @@ export const parseSlots = (
   const [, workload, pool = "", worker = ""] = subject.split(".")
   return { workload: workload as Workload, pool, worker }
 }
-/** Where an ingress announces what each tenant has and wants of every pool. */
+/** An ingress's announcements of its tenants' taken slots and waiting jobs. */
 export const occupancySubject = (ingress: string): string => `occupancy.${ingress}`
 export const occupancyInbox = "occupancy.*"
-/** Which ingress has announced it. */
+/** The ingress of an announcement. */
 export const announcerOf = (subject: string): string => subject.slice(subject.indexOf(".") + 1)
 
 export const attemptKey = (job: string, attempt: number): string => `${job}.${attempt}`
 
 export const header = {
-  /** Everything about a job; see `JobHeader.ts`. */
+  /** All metadata of a job; see `JobHeader.ts`. */
   job: "Gw-Job",
   messageId: messageIdHeader,
-  /** What a frame, or a control, is: a word, and behind a space what belongs to it. */
+  /** Type and details of a frame or control, separated by a space. */
   frame: "Gw-Frame",
   control: "Gw-Ctl",
-  /** Of a part of the request's body, in bytes. */
+  /** The offset of a part of the request's body, in bytes. */
   offset: "Gw-Offset",
-  /** NATS's own: how much of a pull request was not served when it ended. */
+  /** NATS's own: how many jobs of a pull request were not delivered when it ended. */
   pendingMessages: "Nats-Pending-Messages"
 } as const

@@ -1,10 +1,9 @@
 /**
- * Who may do what on NATS: the one table from which the server's permissions, its documentation and its test are made.
+ * Rights on NATS: the one table behind the server's permissions, their documentation and their test.
  *
- * Each service has one identity in each account that it is in (`Account` in `Storage.ts`). It may publish and hear what its
- * rights there need and nothing else; in particular a worker serves its own workload only, cannot make jobs, and cannot
- * read keys or the answers of others. Permissions do not hold for the reply subjects that JetStream answers to, which is
- * why workers are not in the control account.
+ * Each service has one identity per account (`Account` in `Storage.ts`), which may publish and subscribe only what its rights
+ * need. A worker serves only its own workload; it cannot submit jobs or read keys or other workers' answers. Permissions do
+ * not cover the reply subjects that JetStream answers to, so workers are not in the control account.
  */
 import { type Workload, workloads } from "../../contract/Operation.ts"
 import { inboxPrefix } from "../../nats/Inbox.ts"
@@ -30,20 +29,19 @@ import {
   slotsSubjects
 } from "../protocol/Subjects.ts"
 
-/** One thing that a service does, and the subjects that it takes. */
+/** One activity of a service, and its subjects. */
 export interface Right {
   readonly does: string
-  /** Where; absent: in the data account. */
+  /** Absent: the data account. */
   readonly account?: Account
   readonly publish: ReadonlyArray<string>
   readonly subscribe?: ReadonlyArray<string>
-  /** Whether it may answer, once, whoever asked it. */
+  /** Whether it may answer each request once. */
   readonly answers?: true
 }
 
 const api = (word: string): string => `$JS.API.${word}`
 
-/** Has jobs done: publishes them, hears their answers, and talks to the workers that do them. */
 const submitsJobs: Right = {
   does: "submits jobs of every workload and hears their answers",
   publish: [
@@ -55,34 +53,31 @@ const submitsJobs: Right = {
   subscribe: ["r.>"]
 }
 
-/** Takes jobs of any pool of one workload, answers and acknowledges them. */
 const serves = (workload: Workload): Right => ({
   does: `takes and answers jobs of ${workload}`,
   publish: [
     api(`CONSUMER.INFO.${jobStream(workload)}.*`),
     pullSubject(workload, "*"),
     `$JS.ACK.${jobStream(workload)}.>`,
-    // the form that newer servers may use, with domain and account first
+    // the form of newer servers, with domain and account first
     `$JS.ACK.*.*.${jobStream(workload)}.>`,
     `r.${workload}.>`
   ],
   subscribe: [`ctl.${workload}.>`, `in.${workload}.>`]
 })
 
-/** Shares slots between tenants, together with every other ingress. */
 const sharesSlots: Right = {
   does: "tells other ingresses what tenants have and want of the slots, and hears the slots of workers",
   publish: [occupancyInbox],
   subscribe: [occupancyInbox, slotsInbox]
 }
 
-/** Lets ingress know how many jobs it works on at once. */
 const announcesSlots = (workload: Workload): Right => ({
   does: `announces its slots of ${workload}`,
   publish: [slotsSubjects(workload)]
 })
 
-/** Reads a stream from its beginning on, by a consumer of its own. */
+/** Reads a stream from its start with its own consumer. */
 const consumes = (stream: string): ReadonlyArray<string> => [
   api(`CONSUMER.CREATE.${stream}`),
   api(`CONSUMER.CREATE.${stream}.>`),
@@ -118,13 +113,11 @@ const keeps = (store: KeptStore): Right => ({
   publish: [...fetches(store).publish, `$O.${store.name}.>`, api(`STREAM.PURGE.${storeStream(store)}`)]
 })
 
-/** Stores events, and reads none. */
 const reports = ({ name, subjects }: KeptEvents, about: string): Right => ({
   does: `stores events of ${about} in ${name}`,
   publish: [api(`STREAM.INFO.${name}`), subjects.replace(/>$/, about)]
 })
 
-/** Stores events and reads them, by their places or from one place on. */
 const records = ({ account, name, subjects }: KeptEvents): Right => ({
   does: `stores and reads the events of ${name}`,
   account,
@@ -136,10 +129,8 @@ const follows = ({ name }: KeptEvents): Right => ({
   publish: [...looksUp(name), ...consumes(name), api(`CONSUMER.MSG.NEXT.${name}.*`)]
 })
 
-/** Says what it is doing when it is asked. */
 const tells: Right = { does: "says what it is doing", publish: [], subscribe: [presenceSubject], answers: true }
 
-/** Asks every process what it is doing, and every queue how long it is. */
 const oversees: Right = {
   does: "asks every process what it is doing and looks into every queue",
   publish: [
@@ -151,7 +142,7 @@ const oversees: Right = {
   ]
 }
 
-/** What every worker needs: its jobs, the ledger of what its providers may be asked, and where it says what was used. */
+/** What every worker needs: its jobs, the ledger of its providers' limits, and its usage events. */
 const works = (workload: Workload): ReadonlyArray<Right> => [
   serves(workload),
   announcesSlots(workload),
@@ -160,14 +151,14 @@ const works = (workload: Workload): ReadonlyArray<Right> => [
   reports(events.usage, workload)
 ]
 
-/** Makes and changes streams, consumers, buckets and stores, takes them away as files and back: what no service may. */
+/** For administrators only: no service may do this. */
 const provisions: Right = {
   does: "creates, changes, backs up and restores every stream, consumer, bucket and store",
   publish: ["$JS.API.>", "$JS.FC.>", "$JS.SNAPSHOT.>"]
 }
 const provisionsControl: Right = { ...provisions, account: "control" }
 
-/** What each service does on NATS. */
+/** The rights of each service. */
 export const rights = {
   ingress: [
     submitsJobs,
@@ -200,11 +191,11 @@ export const rights = {
   admin: [provisions, provisionsControl, writes(buckets.apiKeys), records(events.keyChanges)]
 } satisfies Record<Workload, ReadonlyArray<Right>> & Record<string, ReadonlyArray<Right>>
 
-/** A service with an identity of its own on NATS. */
+/** A service with its own identity on NATS. */
 export type NatsService = keyof typeof rights
 export const natsServices = Object.keys(rights) as ReadonlyArray<NatsService>
 
-/** A service in one of the accounts that it is in. */
+/** A service in one of its accounts. */
 export interface Identity {
   readonly service: NatsService
   readonly account: Account
@@ -215,7 +206,7 @@ export interface Identity {
 const rightsIn = (all: ReadonlyArray<Right>, account: Account): ReadonlyArray<Right> =>
   all.filter((right) => (right.account ?? "data") === account)
 
-/** What a service does in an account. */
+/** A service's rights in an account. */
 export const rightsOf = (service: NatsService, account: Account): ReadonlyArray<Right> =>
   rightsIn(rights[service], account)
 
@@ -225,12 +216,12 @@ export const identities: ReadonlyArray<Identity> = natsServices.flatMap((service
     .map((account) => ({ service, account, name: account === "data" ? service : `${service}-${account}` }))
 )
 
-/** A bucket as versions kept it that knew no control account. */
+/** A bucket as versions before the control account stored it. */
 const inData = ({ name }: KeptBucket): KeptBucket => ({ name, account: "data" })
 
 /**
- * What processes of such a version do in the data account until they are replaced. Keys can be read there, but no longer
- * changed: provisioning has moved them, and a change would be lost.
+ * The rights of such older processes in the data account, until they are replaced. They may read keys there but not change
+ * them: provisioning has moved the keys, and a change would be lost.
  */
 const formerRights: Partial<Record<NatsService, ReadonlyArray<Right>>> = {
   ingress: [watches(inData(buckets.apiKeys)), watches(inData(buckets.usageSpend)), writes(buckets.providerLimits)],
@@ -250,7 +241,7 @@ export interface Permissions {
   readonly answers: boolean
 }
 
-/** The subjects that its rights in an account come to, if need be with those of the former version, and its inbox. */
+/** The subjects of an identity's rights and its inbox, on request with the former version's rights. */
 export const permissionsOf = (
   { account, service }: Pick<Identity, "account" | "service">,
   options: { readonly withFormer: boolean } = { withFormer: false }

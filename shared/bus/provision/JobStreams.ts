@@ -1,9 +1,9 @@
 /**
- * The JetStream streams and consumers that hold jobs until a worker takes them: one stream per workload, one durable
- * consumer per pool.
+ * The JetStream streams and consumers that store jobs until a worker takes them: one stream per workload, one durable consumer
+ * per pool.
  *
- * Interactive workloads are kept in memory: their clients are waiting on a socket, and a job that outlives them is of
- * no use. Video outlives its client and is kept on disk.
+ * Interactive jobs are stored in memory, since a job is useless once its client's socket is gone. Video jobs outlive their
+ * client and are stored on disk.
  */
 import type { ConsumerConfig } from "@nats-io/jetstream"
 import { AckPolicy, DiscardPolicy, jetstreamManager, RetentionPolicy, StorageType } from "@nats-io/jetstream"
@@ -24,53 +24,49 @@ import {
 import { Nats } from "../../nats/Nats.ts"
 import { jobStream, jobStreamSubjects, jobSubject } from "../protocol/Subjects.ts"
 
-/** What the kinds of jobs differ in. */
-interface Keeping {
+/** How a stream stores the jobs of a workload. */
+interface Retention {
   readonly storage: StorageType
-  /** How long a job can wait, in milliseconds. */
+  /** How long a job may wait, in milliseconds. */
   readonly maxAgeMs: number
-  /** How often a job is given out; -1 is without end. */
+  /** How often a job is delivered; -1 means without limit. */
   readonly maxDeliver: number
-  /** What the server sets aside for all that can wait. */
+  /** How many bytes the server reserves for waiting jobs. */
   readonly maxBytes: number
 }
 
-/** A client waits on its socket: what outlives the client or several workers is of no use. */
-const interactive: Keeping = {
+const interactive: Retention = {
   storage: StorageType.Memory,
   maxAgeMs: 15 * 60_000,
   maxDeliver: maxDeliveries,
   maxBytes: 512 * 1024 * 1024
 }
 
-/**
- * The client comes back later: the job stays until some worker has ended it, however many are lost on the way. It is but
- * the id of a task.
- */
-const durable: Keeping = {
+/** The job, which is only the id of a task, stays until a worker has ended it, however many workers are lost. */
+const durable: Retention = {
   storage: StorageType.File,
   maxAgeMs: 24 * 3_600_000,
   maxDeliver: -1,
   maxBytes: 32 * 1024 * 1024
 }
 
-const keepingOf = (workload: Workload): Keeping => workload === "video" ? durable : interactive
+const retentionOf = (workload: Workload): Retention => workload === "video" ? durable : interactive
 
-/** Jobs that can wait in one stream. */
+/** How many jobs may wait in one stream. */
 const maxJobs = 10_000
 
 export const streamConfig = (workload: Workload, replicas: number): NamedStream => ({
   name: jobStream(workload),
   subjects: [jobStreamSubjects(workload)],
   retention: RetentionPolicy.Workqueue,
-  storage: keepingOf(workload).storage,
+  storage: retentionOf(workload).storage,
   discard: DiscardPolicy.New,
   num_replicas: replicas,
   max_msgs: maxJobs,
-  max_bytes: keepingOf(workload).maxBytes,
-  // room for the headers beside an inline body
+  max_bytes: retentionOf(workload).maxBytes,
+  // an inline body and its headers
   max_msg_size: inlineBodyBytes + 64 * 1024,
-  max_age: nanos(keepingOf(workload).maxAgeMs),
+  max_age: nanos(retentionOf(workload).maxAgeMs),
   duplicate_window: nanos(2 * 60_000)
 })
 
@@ -79,12 +75,12 @@ export const consumerConfig = (workload: Workload, pool: string): Partial<Consum
   filter_subject: jobSubject(workload, pool),
   ack_policy: AckPolicy.Explicit,
   ack_wait: nanos(ackWaitMs),
-  max_deliver: keepingOf(workload).maxDeliver,
+  max_deliver: retentionOf(workload).maxDeliver,
   max_ack_pending: -1,
   max_waiting: 4_096
 })
 
-/** Makes sure that the stream of a workload and the consumer of one of its pools exist. */
+/** Ensures that the stream of a workload and the consumer of one of its pools exist. */
 export const provision = Effect.fn("JobStreams.provision")(function*(workload: Workload, pool: string) {
   const nats = yield* Nats
   const creates = yield* mayCreate
@@ -99,7 +95,7 @@ export const provision = Effect.fn("JobStreams.provision")(function*(workload: W
   })
 })
 
-/** Tried until it works: a server that has just come back may still be electing leaders. */
+/** Retries until it succeeds: after an outage the server may still be electing leaders. */
 export const provisionPatiently = (workload: Workload, pool: string) =>
   provision(workload, pool).pipe(
     Effect.tapError((error) =>

@@ -1,9 +1,9 @@
 /**
- * Moves what versions with one account kept beside the jobs to the control account, where workers cannot overwrite it.
+ * Moves data of versions with one account to the control account, where workers cannot overwrite it.
  *
- * A stream is moved as a whole, by a snapshot and its restoration: JetStream shows it in its new place when all of it is
- * there, with the sequences, revisions and ages that it had. So a move that was broken off begins anew, one that was made
- * is found made, and what is written in the new place is never overwritten. The old stream stays as it was.
+ * Each stream is moved as a whole, by snapshot and restore: JetStream shows the new stream only when it is complete, with its
+ * sequences, revisions and ages. An interrupted move therefore starts again, a completed one is skipped, and writes to the new
+ * stream are never overwritten. The old stream stays unchanged.
  */
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream"
 import type { Msg, NatsConnection } from "@nats-io/nats-core"
@@ -13,8 +13,8 @@ import { ControlNats, Nats } from "../../nats/Nats.ts"
 import { buckets, bucketStream, events } from "../../nats/Storage.ts"
 
 /**
- * The streams, in their order: counters before spending. The counters hold the place up to which usage was counted into
- * both, so spending must not be older than they are, or what was spent between the two would be passed over.
+ * In order: counters before spending. The counters store the place up to which usage was counted into both, so spending must
+ * not be older than the counters, or the difference would never be counted.
  */
 const moved = [
   bucketStream(buckets.usageCounters),
@@ -30,7 +30,7 @@ const pieceWithinMs = 10_000
 
 const pieceBytes = 128 * 1024
 
-/** What JetStream answers to both requests, as far as it matters here. */
+/** The fields of JetStream's answers that matter here. */
 const decodeAnswer = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({
   error: Schema.optionalKey(Schema.Struct({ description: Schema.String })),
   config: Schema.optionalKey(Schema.Unknown),
@@ -40,7 +40,7 @@ const decodeAnswer = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struc
 
 const ask = async (connection: NatsConnection, subject: string, question: string | Uint8Array) => {
   const { data } = await connection.request(subject, question, { timeout: answerWithinMs })
-  // a piece that was taken is answered with nothing
+  // the answer to an accepted piece is empty
   const answer = decodeAnswer(data.length === 0 ? "{}" : Buffer.from(data).toString())
   if (answer.error !== undefined) throw new Error(`${subject}: ${answer.error.description}`)
   return answer
@@ -52,7 +52,7 @@ const isThere = (manager: JetStreamManager, stream: string): Promise<boolean> =>
     throw cause
   })
 
-/** Ends with the piece that is empty, which says that the snapshot is whole; an error has a header. */
+/** An empty piece ends the snapshot; a header reports an error. */
 const isLast = ({ data }: Msg): boolean => data.length === 0
 
 const move = Effect.fn("Move.move")(function*(stream: string) {
@@ -83,14 +83,14 @@ const move = Effect.fn("Move.move")(function*(stream: string) {
       attempt(async () => {
         if (isLast(piece) && (piece.headers?.code ?? 0) >= 400) throw stopped(`ended: ${piece.headers?.description}`)
         await ask(to, target, piece.data)
-        // the server sends more when it hears this
+        // asks the server for the next piece
         piece.respond()
       })
     )
   )
 }, Effect.scoped)
 
-/** Moves what the data account has and the control account has not yet, and returns the names of these streams. */
+/** Moves the streams that only the data account has, and returns their names. */
 export const moveAll = Effect.gen(function*() {
   const managers = yield* Effect.forEach(
     [yield* Nats, yield* ControlNats],

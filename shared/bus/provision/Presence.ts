@@ -1,6 +1,6 @@
 /**
- * Which processes there are and what they are doing, for whoever asks: a question on one subject that every process
- * answers for itself. Nothing is sent while nobody asks, and who is dead or frozen says nothing.
+ * The processes of the gateway and their current work: each process answers requests on one subject for itself. Dead and
+ * frozen processes do not answer, and without requests there is no traffic.
  */
 import { Clock, Context, Effect, Layer, Metric, Option, Schema } from "effect"
 import { hostname } from "node:os"
@@ -9,20 +9,20 @@ import { attempt, type JetStreamFailed } from "../../nats/JetStream.ts"
 import { Nats } from "../../nats/Nats.ts"
 import { presenceSubject } from "../protocol/Subjects.ts"
 
-/** What a worker works on. */
+/** A worker's load. */
 const Work = Schema.Struct({
   workload: Schema.Literals(workloads),
   pool: Schema.String,
-  /** Jobs that it takes at once, and those that it has. */
+  /** Concurrent jobs: the most, and now. */
   slots: Schema.Int,
   inFlight: Schema.Int
 })
 
-/** What the clients of an ingress wait for in one pool. */
+/** An ingress's jobs in one pool. */
 const Waiting = Schema.Struct({
   workload: Schema.Literals(workloads),
   pool: Schema.String,
-  /** Not published yet; published, but not taken by a worker; in the hands of one. */
+  /** Not yet published; published but unclaimed; claimed by a worker. */
   waiting: Schema.Int,
   unclaimed: Schema.Int,
   running: Schema.Int
@@ -37,13 +37,13 @@ export const ProcessState = Schema.Struct({
   pid: Schema.Int,
   /** Epoch milliseconds. */
   startedAt: Schema.Finite,
-  /** `starting` until it was ready once, `draining` when it is not ready any more. */
+  /** `starting` until it is first ready, `draining` when it is no longer ready. */
   state: Schema.Literals(["starting", "ready", "draining"]),
-  /** There for workers. */
+  /** Workers only. */
   work: Schema.optionalKey(Work),
-  /** There for an ingress. */
+  /** Ingress only. */
   queues: Schema.optionalKey(Schema.Array(Waiting)),
-  /** What it has counted of its providers, by the metrics' names in `shared/telemetry`. */
+  /** Its metrics of providers, by their names in `shared/telemetry`. */
   measures: Schema.Array(Schema.Struct({
     name: Schema.String,
     labels: Schema.Record(Schema.String, Schema.String),
@@ -52,7 +52,7 @@ export const ProcessState = Schema.Struct({
 })
 export type ProcessState = typeof ProcessState.Type
 
-/** What a process says of itself at the moment of asking. */
+/** A process's own part of its state. */
 export interface Activity extends Pick<ProcessState, "service" | "work" | "queues"> {
   readonly isReady: boolean
 }
@@ -60,7 +60,7 @@ export interface Activity extends Pick<ProcessState, "service" | "work" | "queue
 const encode = Schema.encodeSync(Schema.fromJsonString(ProcessState))
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(ProcessState))
 
-/** Answers are waited for until there was none for `stallMs`, and at most `maxWaitMs`. */
+/** The wait for answers ends after `stallMs` without one, at the latest after `maxWaitMs`. */
 const stallMs = 150
 const maxWaitMs = 1_000
 
@@ -72,7 +72,7 @@ const measuresOf = (context: Context.Context<never>): ProcessState["measures"] =
   })
 
 export class Presence extends Context.Service<Presence, {
-  /** Answers for this process from now on, until the layer's scope closes: while it drains, too. */
+  /** Answers for this process until the layer's scope closes, also while it drains. */
   readonly tell: (activity: () => Activity) => Effect.Effect<void>
 }>()("shared/bus/Presence") {
   static readonly layer = Layer.effect(
@@ -107,7 +107,7 @@ export class Presence extends Context.Service<Presence, {
   )
 }
 
-/** Every process that answers. */
+/** The states of all processes that answer. */
 export const ask: Effect.Effect<ReadonlyArray<ProcessState>, JetStreamFailed, Nats> = Effect.flatMap(
   Nats,
   (nats) =>

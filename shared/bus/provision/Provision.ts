@@ -1,10 +1,10 @@
 /**
- * Makes everything that the gateway keeps in NATS, and brings what exists up to how it should be: streams and consumers of
- * jobs, streams of events, buckets, object stores.
+ * Creates everything that the gateway stores in NATS and updates existing configurations: job streams and consumers, event
+ * streams, buckets, object stores.
  *
- * A local start needs none of this: there each process makes what it lacks. In production services have no right to, and
- * an administrator runs this before them, again after every upgrade. Nothing is ever deleted; what a former version kept in
- * another account is moved first (`Move.ts`).
+ * On a local start each process creates what it lacks. In production services lack the right to, so an administrator runs this
+ * before the first start and after every upgrade. It never deletes anything. It first moves what a former version stored in
+ * another account (`Move.ts`).
  */
 import type { ConsumerConfig, JetStreamManager, StreamConfig } from "@nats-io/jetstream"
 import { jetstreamManager } from "@nats-io/jetstream"
@@ -21,26 +21,26 @@ import { createStore } from "../../nats/ObjectStore.ts"
 import { buckets, bucketStream, events, type InAccount, stores, storeStream } from "../../nats/Storage.ts"
 import { jobStream } from "../protocol/Subjects.ts"
 
-/** A queue that models of the catalogue use. */
+/** A queue of a model in the catalogue. */
 export interface Pool {
   readonly workload: Workload
   readonly pool: string
 }
 
-/** What was done to one thing. */
+/** The outcome for one stream, consumer, bucket or store. */
 export interface Provisioned {
   readonly name: string
   readonly outcome: "moved" | "created" | "changed" | "unchanged"
 }
 
-/** The fields of a configuration that are not as they should be. */
+/** The fields of a configuration that differ. */
 const differences = <A extends object>(wanted: Partial<A>, actual: A): ReadonlyArray<string> =>
   Object.keys(wanted).filter((field) => {
     const name = field as keyof A
     return JSON.stringify(wanted[name]) !== JSON.stringify(actual[name])
   })
 
-/** Creates a stream where it is missing, then changes what of it is not as wanted. */
+/** Creates a stream if it is missing, or updates its configuration. */
 const stream = async (
   manager: JetStreamManager,
   name: string,
@@ -82,14 +82,14 @@ const infoOf = async <A>(ask: () => Promise<A>): Promise<A | undefined> => {
 }
 
 /**
- * Provisions all of it, for the pools that the catalogue names and the default pool of each workload. Reads
- * `NATS_REPLICAS`. Fails with `JetStreamFailed` at the first thing that cannot be made, or is there and of another kind.
+ * Provisions everything, for the catalogue's pools and each workload's default pool. Reads `NATS_REPLICAS`. Fails with
+ * `JetStreamFailed` at the first thing that it cannot create, or that exists with another retention or storage.
  */
 export const provisionAll = Effect.fn("Provision.all")(function*(pools: ReadonlyArray<Pool>) {
   const { connection } = yield* Nats
   const num_replicas = yield* replicas
   const manager = yield* attempt(() => jetstreamManager(connection))
-  /** The connection to where something is kept. */
+  /** The connection to the account that stores `kept`. */
   const placeOf = <K extends InAccount>(kept: K) =>
     Effect.flatMap(
       natsOf(kept),

@@ -1,4 +1,4 @@
-/** How many jobs lie in a pool's queue, and how long the first of them has. */
+/** The length of a pool's queue and the age of its oldest job. */
 import { jetstreamManager } from "@nats-io/jetstream"
 import { DateTime, Effect } from "effect"
 import type { Workload } from "../../contract/Operation.ts"
@@ -7,15 +7,15 @@ import { Nats } from "../../nats/Nats.ts"
 import { jobStream, jobSubject } from "../protocol/Subjects.ts"
 
 export interface QueueState {
-  /** Not given to any worker yet. */
+  /** Not yet delivered to a worker. */
   readonly pending: number
-  /** Given to a worker that has not ended them. */
+  /** Delivered, but not acknowledged. */
   readonly ackPending: number
-  /** Of those, given out more than once. */
+  /** Of those, delivered more than once. */
   readonly redelivered: number
-  /** Jobs that workers ask for at this moment: free slots. */
+  /** Jobs that workers are requesting: free slots. */
   readonly asked: number
-  /** When the oldest of all these was published, in epoch milliseconds; `null` where there is none. */
+  /** When the oldest of these was published, in epoch milliseconds; `null` if the queue is empty. */
   readonly oldestAt: number | null
 }
 
@@ -25,14 +25,14 @@ const orMissing = <A>(promise: Promise<A>): Promise<A | null> =>
     throw cause
   })
 
-/** How many are in a pool's queue; `null` where nobody has made it yet. */
+/** `null` if the queue does not exist yet. */
 export const queueCounts = (
   workload: Workload,
   pool: string
 ): Effect.Effect<Omit<QueueState, "oldestAt"> | null, JetStreamFailed, Nats> =>
   Effect.flatMap(Nats, (nats) => attempt(() => countsOf(nats, workload, pool)))
 
-/** `null` where nobody has made the queue yet. */
+/** `null` if the queue does not exist yet. */
 export const queueState = (workload: Workload, pool: string): Effect.Effect<QueueState | null, JetStreamFailed, Nats> =>
   Effect.flatMap(Nats, (nats) =>
     attempt(async () => {
@@ -54,7 +54,7 @@ const countsOf = async (nats: Nats["Service"], workload: Workload, pool: string)
   }
 }
 
-/** The client's own way to read a message cannot ask for the first of a subject. */
+/** The client's own API cannot read the first message of a subject. */
 const oldestAt = async (nats: Nats["Service"], stream: string, subject: string): Promise<number | null> => {
   const question = JSON.stringify({ seq: 1, next_by_subj: subject })
   const answer = await nats.connection.request(`$JS.API.STREAM.MSG.GET.${stream}`, question, { timeout: 3_000 })

@@ -11,7 +11,7 @@ const mistakes: ReadonlyArray<readonly [Record<string, string>, string]> = [
   [{ NATS_NKEY_SEED: "SUA-nothing" }, "NATS_NKEY_SEED is not an nkey seed"],
   [{ NATS_CREDS: "/nowhere/user.creds" }, "NATS_CREDS names /nowhere/user.creds, which cannot be read"],
   [{ NATS_CA: "/nowhere/ca.pem" }, "NATS_CA names /nowhere/ca.pem, which cannot be read"],
-  [{ NATS_CERT: import.meta.filename }, "NATS_CERT and NATS_KEY are of use only together"]
+  [{ NATS_CERT: import.meta.filename }, "NATS_CERT and NATS_KEY must be set together"]
 ]
 
 describe("credentials", () => {
@@ -31,7 +31,7 @@ describe("credentials", () => {
     Effect.gen(function*() {
       const user = { NATS_USER: "ingress", NATS_PASSWORD: "one" }
       const { message } = yield* Effect.flip(reading(user, "control"))
-      assert.match(message, /^NATS_CONTROL_USER is missing: NATS_USER is for the account of the workers/)
+      assert.match(message, /^NATS_CONTROL_USER is missing: NATS_USER is for the data account/)
       const { authenticator } = yield* reading(
         { ...user, NATS_CONTROL_USER: "keys", NATS_CONTROL_PASSWORD: "two" },
         "control"
