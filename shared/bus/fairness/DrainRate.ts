@@ -1,13 +1,10 @@
-/**
- * How fast a queue drains, from how fast it did of late while something was waiting in it: what an empty queue lets
- * through says nothing of what workers can do.
- */
+/** How fast a queue drains: its recent rate while jobs waited. The rate of an empty queue does not show what workers can do. */
 
-/** How much time is looked back on, in milliseconds: what counts, and how long ago it may be. */
+/** How much time with waiting jobs counts, and how old it may be, in milliseconds. */
 const countedMs = 10_000
 const oldestMs = 60_000
 
-/** Less than this says nothing yet. */
+/** With less than this, the rate is unknown. */
 const least = { ms: 1_000, count: 3 }
 
 interface Span {
@@ -22,12 +19,12 @@ export class DrainRate {
   #ms = 0
   #current = 0
 
-  /** Something was taken out. */
+  /** An item left the queue. */
   add(): void {
     this.#current++
   }
 
-  /** So much time has passed since this was last called, in which something was waiting or not. */
+  /** `ms` milliseconds have passed since the last call; `wasWaiting` if the queue was not empty. */
   tick(now: number, ms: number, wasWaiting: boolean): void {
     const count = this.#current
     this.#current = 0
@@ -44,7 +41,7 @@ export class DrainRate {
     }
   }
 
-  /** `undefined` while it is not known, as where no worker takes anything. */
+  /** `undefined` if unknown, for example if no worker takes jobs. */
   get perSecond(): number | undefined {
     return this.#ms >= least.ms && this.#count >= least.count ? 1_000 * this.#count / this.#ms : undefined
   }

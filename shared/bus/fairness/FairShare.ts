@@ -1,21 +1,20 @@
 /**
- * Decides which tenants may take another slot of a pool: weighted max-min fairness, with a reserve for tenants that have few.
+ * Decides which tenants may take another slot of a pool: weighted max-min fairness, with a reserve for tenants with few slots.
  *
- * While others wait, a tenant takes no slot beyond its share. The share is weighted; what a tenant does not ask for is shared
- * out among the others, so no slot outside the reserve stays idle while a job waits. An eighth of the slots is the reserve: a
- * tenant takes of it only while it has fewer slots than are left free. So the reserve goes to newcomers, and the first of them
- * cannot empty it for the next.
+ * While others wait, a tenant takes no slot beyond its weighted share. What it does not ask for is divided among the others, so
+ * no slot outside the reserve stays idle while a job waits. The reserve is an eighth of the slots: a tenant may use it only
+ * while it has fewer slots than are free. So the reserve goes to newcomers, and the first of them cannot exhaust it.
  */
 import type { PriorityClass } from "../../contract/PriorityClass.ts"
 
-/** What a tenant has and wants of a pool. */
+/** A tenant's taken slots and waiting jobs in a pool. */
 export interface TenantDemand {
   /** At least 1. */
   readonly weight: number
   readonly priority: PriorityClass
-  /** Jobs in a worker's hands, or on their way there. */
+  /** Jobs that are claimed or published. */
   readonly taken: number
-  /** Jobs that wait for their turn. */
+  /** Jobs that wait for their turn at ingress. */
   readonly waiting: number
 }
 
@@ -25,8 +24,8 @@ const urgency: Readonly<Record<PriorityClass, number>> = { interactive: 0, stand
 export const reserveOf = (slots: number): number => Math.floor(slots / 8)
 
 /**
- * How many jobs may be taken before only the reserve is left. Where there is none, one job lies ready for the next free slot,
- * which would otherwise stay idle for a round trip.
+ * How many jobs may be taken before only the reserve is left. Without a reserve, one extra job waits in the stream for the next
+ * free slot, which would otherwise stay idle for a round trip.
  */
 export const roomOf = (slots: number): number => {
   const reserve = reserveOf(slots)
@@ -34,8 +33,8 @@ export const roomOf = (slots: number): number => {
 }
 
 /**
- * The share of a tenant of weight 1, as a tenant of this class sees it: jobs of less urgent classes count as far as they are
- * taken, but not while they wait. `Infinity` where everything that is asked for fits into `room`.
+ * The share of a tenant of weight 1 in this class: jobs of less urgent classes count once taken, but not while they wait.
+ * `Infinity` if all demand fits into `room`.
  */
 export const shareOf = (room: number, tenants: Iterable<TenantDemand>, priority: PriorityClass): number => {
   const demands: Array<{ readonly weight: number; readonly units: number }> = []
@@ -61,18 +60,18 @@ export const shareOf = (room: number, tenants: Iterable<TenantDemand>, priority:
   return Number.POSITIVE_INFINITY
 }
 
-/** How a pool is used at the moment. */
+/** The current use of a pool. */
 export interface PoolUse {
   readonly slots: number
-  /** By all tenants. */
+  /** Slots taken by all tenants. */
   readonly taken: number
-  /** As `shareOf` has it. */
+  /** From `shareOf`. */
   readonly share: number
-  /** Ingresses that may take a slot at the same moment. */
+  /** How many ingresses may take a slot concurrently. */
   readonly ingresses: number
 }
 
-/** Whether a tenant may take one slot more. */
+/** Whether a tenant may take another slot. */
 export const mayTake = (
   tenant: Pick<TenantDemand, "taken" | "weight">,
   { ingresses, share, slots, taken }: PoolUse

@@ -1,10 +1,10 @@
-/** What workers and ingresses announce of the pools: the slots of a worker, and what tenants have and want at an ingress. */
+/** Announcements about pools: a worker's slots, and the taken slots and waiting jobs of tenants at an ingress. */
 import { Option, Schema } from "effect"
 import { PoolName, type Workload, workloads } from "../../contract/Operation.ts"
 import { PriorityClass } from "../../contract/PriorityClass.ts"
 import type { TenantOccupancy } from "./PoolOccupancy.ts"
 
-/** What an ingress announces of one pool. */
+/** An ingress's announcement about one pool. */
 export interface PoolAnnouncement {
   readonly workload: Workload
   readonly pool: string
@@ -13,7 +13,7 @@ export interface PoolAnnouncement {
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 }))
 
-/** In this order, without names: there may be many of them. */
+/** `TenantOccupancy` as a tuple, which is smaller: there may be many tenants. */
 const Tenant = Schema.Tuple([
   Schema.String,
   Schema.Finite.check(Schema.isGreaterThanOrEqualTo(1)),
@@ -38,7 +38,7 @@ export const encodeOccupancy = (pools: ReadonlyArray<PoolAnnouncement>): Uint8Ar
     tenants.map(({ priority, taken, tenant, waiting, weight }) => [tenant, weight, priority, taken, waiting] as const)
   ])))
 
-/** `undefined` where it is not one of this version. */
+/** `undefined` if the payload is not of this version. */
 export const decodeOccupancy = (payload: string): ReadonlyArray<PoolAnnouncement> | undefined =>
   Option.getOrUndefined(Option.map(decode(payload), (pools) =>
     pools.map(([workload, pool, tenants]) => ({
@@ -55,6 +55,6 @@ export const decodeOccupancy = (payload: string): ReadonlyArray<PoolAnnouncement
 
 export const encodeSlots = (slots: number): Uint8Array => Buffer.from(String(slots))
 
-/** `undefined` where it is not one of this version. */
+/** `undefined` if the payload is not of this version. */
 export const decodeSlots = (payload: string): number | undefined =>
   payload === "" ? undefined : Option.getOrUndefined(decodeCount(Number(payload)))

@@ -1,4 +1,4 @@
-/** The ingress's side of the job bus: publishes jobs and hands on what becomes of them. */
+/** The ingress's side of the job bus: publishes jobs and relays their answers. */
 import { Clock, Config, Context, Effect, Layer, Tracer } from "effect"
 import { atLeast } from "../../contract/Fields.ts"
 import type { Workload } from "../../contract/Operation.ts"
@@ -13,21 +13,20 @@ import { every } from "../../nats/Ticks.ts"
 import { leastMs } from "../fairness/OccupancyExchange.ts"
 import { tickMs } from "../protocol/Timings.ts"
 
-/** What has waited for so many milliseconds in its class moves up to the next. */
+/** A class whose oldest job has waited for this many milliseconds gets a share of the turns. */
 const ageingMs = 5_000
 
 export class JobClient extends Context.Service<JobClient, {
-  /** Never throws; a refusal comes through `listener.onError`, at the earliest in the next turn. */
+  /** Never throws; reports a rejection by `listener.onError`, at the earliest in the next turn of the event loop. */
   readonly submit: (request: JobRequest, listener: AnswerListener) => JobHandle
   readonly depth: (workload: Workload, pool: string) => QueueDepth
-  /** What the bodies of all its jobs are counted in, and those that are still being read. */
+  /** The budget for the bodies of all open jobs and of uploads. */
   readonly bodies: BodyBudget
 }>()("shared/bus/JobClient") {
   /**
-   * Reads `GATEWAY_QUEUE_LIMIT` (jobs that may wait per pool in this process, default 2,000), `GATEWAY_TENANT_QUEUE_LIMIT`
-   * (of these, jobs of one key, default half), `GATEWAY_QUEUE_BYTES` (bodies of jobs in any state over all pools, of which
-   * one key may have half; default: see `BodyBudget.ts`) and `GATEWAY_WINDOW` (the most jobs per pool that may lie
-   * unclaimed in the stream, default 64).
+   * Reads `GATEWAY_QUEUE_LIMIT` (waiting jobs per pool in this process, default 2,000), `GATEWAY_TENANT_QUEUE_LIMIT` (waiting
+   * jobs of one key, default half of that), `GATEWAY_QUEUE_BYTES` (bytes of the bodies of all open jobs, of which one key may
+   * use half; default: see `BodyBudget.ts`) and `GATEWAY_WINDOW` (unclaimed jobs per pool in the stream, default 64).
    */
   static readonly layer = Layer.effect(
     JobClient,
@@ -53,7 +52,7 @@ export class JobClient extends Context.Service<JobClient, {
       }
       const fork = Effect.runForkWith(yield* Effect.context<never>())
       const logPoison = (job: Readonly<Record<string, string>>): void => {
-        fork(Effect.logError("job given up: it has ended two workers", job))
+        fork(Effect.logError("poison job: two workers were lost with it", job))
       }
       const tracker = yield* Effect.acquireRelease(
         Effect.sync(() => new JobTracker(nats, clock, spans, limits, bodies, logPoison)),

@@ -1,4 +1,4 @@
-/** What ingress asks of the bus, and how it hears of the answer. */
+/** A request to the bus, and the listener for its answer. */
 import type { Tracer } from "effect"
 import type { JobError } from "../../contract/JobError.ts"
 import type { Workload } from "../../contract/Operation.ts"
@@ -11,32 +11,32 @@ export interface JobRequest {
   readonly pool: string
   readonly operation: string
   readonly model: string
-  /** The opaque id of whom the request is for; queues are fair between these. */
+  /** The tenant's opaque id; queues are fair between tenants. */
   readonly tenant: string
   /** The tenant's share of the turns within its class, at least 1. */
   readonly weight: number
   readonly priority: PriorityClass
   readonly contentType: string
-  /** What the worker is to know of the request's other headers. */
+  /** The request's other headers that concern the worker. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** As the client sent it. */
   readonly body: Uint8Array
-  /** Epoch milliseconds: where no worker has begun by then, the job fails with `QueueTimeout`. */
+  /** Epoch milliseconds: the job fails with `QueueTimeout` if no worker has started it by then. */
   readonly deadline: number
-  /** What the worker is told where there are no spans of our own. */
+  /** Passed to the worker if the gateway records no spans. */
   readonly traceparent: string | undefined
-  /** The request's span, where somebody listens to it. */
+  /** The request's span, if it is recorded. */
   readonly parent?: Tracer.AnySpan | undefined
 }
 
-/** Hears of a job's answer. Called synchronously; after `onEnd` or `onError` nothing more is called. */
+/** Receives a job's answer synchronously; `onEnd` or `onError` is the last call. */
 export interface AnswerListener {
   /** A worker has the job. */
   readonly onClaim: () => void
   readonly onStart: (head: AnswerHead) => void
-  /** `isLast` where `onEnd` follows within the same turn. */
+  /** `isLast` if `onEnd` follows within the same turn. */
   readonly onChunk: (bytes: Uint8Array, isLast: boolean) => void
-  /** The answer so far is void: another worker begins anew. Never called after `flushed`. */
+  /** Discards the answer so far: another worker starts again. Never called after `flushed`. */
   readonly onRestart: () => void
   readonly onEnd: (usage: Usage | undefined) => void
   readonly onError: (error: JobError) => void
@@ -44,9 +44,9 @@ export interface AnswerListener {
 
 export interface JobHandle {
   readonly id: string
-  /** The client has taken this many bytes: the worker may send as many more. */
+  /** The client has taken this many bytes; the worker may send as many more. */
   readonly taken: (bytes: number) => void
-  /** Bytes are on their way to the client: from now on a lost worker is an error. */
+  /** The client gets bytes: from now on a lost worker is an error. */
   readonly flushed: () => void
   /** The client is gone. */
   readonly cancel: () => void

@@ -1,6 +1,6 @@
 /**
- * The spans of jobs on their way to a worker, one for each attempt: from when it began to wait until a worker has it, or
- * nobody wants it any more. The worker's own span is its child.
+ * The producer spans of jobs, one per attempt: from the start of the wait until a worker claims the job, or it fails or is
+ * cancelled. The worker's own span is a child.
  */
 import { Context, Exit, Option, type Tracer } from "effect"
 import * as Attributes from "../../telemetry/Attributes.ts"
@@ -23,7 +23,7 @@ export class JobSpans {
     this.#nanos = nanos
   }
 
-  /** `before` is the span of the attempt that came to nothing. */
+  /** `before` is the span of the failed attempt before this one. */
   begin(job: TracedJob, attempt: number, parent: Tracer.AnySpan, before: Tracer.Span | undefined): Tracer.Span {
     const span = this.#tracer.span({
       name: `publish ${job.subject}`,
@@ -39,23 +39,22 @@ export class JobSpans {
     return span
   }
 
-  /** It has left for the stream. */
   published(span: Tracer.Span): void {
     span.event("published", this.#nanos())
   }
 
-  /** It has left once more under the same message id, of which the stream keeps one: no worker had said that it has it. */
+  /** The job was unclaimed and is published again under the same message id, so the stream stores it once. */
   publishedAgain(span: Tracer.Span): void {
     span.event("published again", this.#nanos())
   }
 
-  /** A worker has it, or it has failed for want of one, by the tag of its error. `cancelled`: nobody wants it any more. */
+  /** The job was claimed, was cancelled, or has failed without a worker, with the tag of its error. */
   end(span: Tracer.Span, outcome: "claimed" | "cancelled" | { readonly _tag: string }): void {
     const exit = outcome === "claimed" ? Exit.void : outcome === "cancelled" ? Exit.interrupt() : Exit.fail(outcome)
     span.end(this.#nanos(), exit)
   }
 
-  /** What the worker is told. */
+  /** The trace context for the worker. */
   static header(span: Tracer.Span): string {
     return TraceParent.format(span)
   }

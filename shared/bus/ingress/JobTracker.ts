@@ -1,8 +1,8 @@
 /**
- * Follows every open job of this ingress through its states, and hands its answer on.
+ * Tracks every open job of this ingress through its states and relays its answer.
  *
- * This is the hot path of ingress. It is plain callbacks on one wildcard subscription, and one timer for all deadlines;
- * `JobState.ts` decides, this file carries out.
+ * This is the hot path of ingress: plain callbacks on one wildcard subscription, and one tick for all deadlines. `JobState.ts`
+ * decides; this file runs the commands.
  */
 import type { Msg } from "@nats-io/nats-core"
 import type { Clock } from "effect"
@@ -37,18 +37,18 @@ export interface QueueDepth {
   readonly running: number
 }
 
-/** When clients should come to another ingress, in milliseconds. */
+/** When clients of a closing ingress should retry, in milliseconds. */
 const closedRetryMs = 1_000
 
-/** How long a published job may go unclaimed before ingress asks JetStream whether it has it. */
+/** How long a published job may be unclaimed before ingress confirms it with JetStream, in milliseconds. */
 const confirmAfterMs = 300
 const confirmAgainMs = 1_000
 const confirmTimeoutMs = 2_000
 
-/** A server that has not answered for this long holds everybody up, and silence says nothing about workers. */
+/** A server that does not answer for this long is stalled, and silence does not mean that workers are lost. */
 const stalledMs = 1_000
 
-/** For how long later jobs must have been claimed before an earlier one. */
+/** How long ago later jobs must have been claimed for an earlier one to count as overtaken, in milliseconds. */
 const overtakenForMs = 500
 
 type Pool = JobPool<OpenJob>
@@ -75,7 +75,7 @@ export class JobTracker {
   readonly #bodies: BodyBudget
   readonly #onPoison: (job: Readonly<Record<string, string>>) => void
   #lastTick: number
-  /** When the server was asked whether it lives, and has not answered yet. */
+  /** When the server was pinged; `undefined` once it has answered. */
   #askedAt: number | undefined
   #closed = false
 
@@ -167,7 +167,7 @@ export class JobTracker {
     return refusal
   }
 
-  /** Lets waiting jobs go while the window has room. */
+  /** Publishes waiting jobs while the window has room. */
   #admit(pool: Pool): void {
     while (this.#nats.isConnected() && !this.#closed) {
       const job = pool.next(this.#now())
@@ -200,7 +200,7 @@ export class JobTracker {
       this.#bodies.give(job.request.tenant, job.request.body.length)
       job.pool.ended(job.request, before.state !== "Queued")
     }
-    // last, because a listener may act upon what it hears before it returns
+    // last, because a listener may call back before it returns
     for (const command of commands) this.#run(job, command, sender)
     if ((wasUnclaimed && !isUnclaimed) || (isOver(next) && !isOver(before))) this.#admit(job.pool)
   }
@@ -235,12 +235,12 @@ export class JobTracker {
         Metrics.update(Metrics.redispatches(job.request.workload, job.request.pool), 1)
         return job.listener.onRestart()
       case "fail":
-        if (command.error._tag === "PoisonJob") this.#poisoned(job)
+        if (command.error._tag === "PoisonJob") this.#reportPoison(job)
         return job.listener.onError(command.error)
     }
   }
 
-  #poisoned({ id, request: { operation, parent, pool, tenant, workload } }: OpenJob): void {
+  #reportPoison({ id, request: { operation, parent, pool, tenant, workload } }: OpenJob): void {
     Metrics.update(Metrics.poisonJobs(workload, pool), 1)
     this.#onPoison({ job: id, operation, tenant, ...(parent === undefined ? {} : { traceId: parent.traceId }) })
   }
@@ -257,7 +257,7 @@ export class JobTracker {
     )
   }
 
-  /** Has no effect where a worker had the job. */
+  /** Has no effect if a worker had claimed the job. */
   #endSpan(job: OpenJob, commands: ReadonlyArray<Command>): void {
     if (job.span === undefined) return
     const failure = commands.find((command) => command.command === "fail")
@@ -272,7 +272,7 @@ export class JobTracker {
     const sender = message.reply === "" ? undefined : message.reply
     const job = this.#jobs.get(id)
     if (job === undefined || attemptOf(job.state) !== Number(attempt)) {
-      // a last frame leaves its worker with nothing to stop
+      // after its last frame a worker has nothing to stop
       if (sender !== undefined && !isLast(frame)) this.#refuse(sender, frame, job)
       return
     }
@@ -280,7 +280,7 @@ export class JobTracker {
     const { worker } = Subjects.parseControl(sender)
     if (job.worker !== undefined && job.worker.id !== worker) return this.#refuse(sender, frame, job)
     if (frame.type === "claim" || job.state.state === "Published") {
-      // the first frame stands for a claim that was lost on its way
+      // the first frame replaces a lost claim
       const redispatch = "redispatch" in frame ? frame.redispatch : "mayHaveBeenSent"
       const awaits = frame.type === "claim"
       if (job.state.state === "Published") job.pool.claimed(worker, job.publication, Number.NaN, this.#now())
@@ -294,13 +294,13 @@ export class JobTracker {
     if (frame.type === "pong") return
     if (frame.sequence !== job.sequence) return this.#apply(job, { event: "frameLost" })
     if (frame.type === "heartbeat") {
-      // a silent worker may be waiting for a word that was lost
-      if (job.taken > 0) this.#tellTaken(job)
+      // a silent worker may be waiting for credit that was lost
+      if (job.taken > 0) this.#sendCredit(job)
       return
     }
     job.sequence++
     if (frame.type === "error") {
-      // a worker that shuts down over its job says so itself; there may be another
+      // a worker that shuts down reports the loss itself; another may run the job
       return this.#apply(
         job,
         frame.error._tag === "WorkerLost"
@@ -317,13 +317,13 @@ export class JobTracker {
     }
   }
 
-  /** A worker that asks first is told whether the job is over for good, or somebody else's by now. */
+  /** Tells a worker that waits for `go` whether the job is over (`no`) or another worker's (`cancel`). */
   #refuse(sender: string, frame: Frame, job: OpenJob | undefined): void {
     const type = frame.type === "claim" && job !== undefined ? "cancel" : "no"
     this.#outbox.publish(sender, undefined, encodeControl({ type }))
   }
 
-  /** What a worker says of itself, or the server of a worker that is gone. */
+  /** Handles messages about a worker as a whole: its own, and the server's `503`. */
   #hear(worker: string, subject: string, frame: Frame): void {
     const link = this.#links.find(worker)
     if (frame.type === "noResponders") {
@@ -356,11 +356,11 @@ export class JobTracker {
 
   #taken(job: OpenJob, bytes: number): void {
     job.taken += bytes
-    // most answers are smaller than this and never need a word about it
-    if (job.taken - job.toldTaken >= Limits.windowBytes / 4) this.#tellTaken(job)
+    // most answers are smaller than this and need no credit
+    if (job.taken - job.toldTaken >= Limits.windowBytes / 4) this.#sendCredit(job)
   }
 
-  #tellTaken(job: OpenJob): void {
+  #sendCredit(job: OpenJob): void {
     const attempt = attemptOf(job.state)
     if (job.worker === undefined || attempt === undefined) return
     const subject = Subjects.controlSubject(job.request.workload, job.worker.id, job.id, attempt)
@@ -376,17 +376,17 @@ export class JobTracker {
   /** Checks all deadlines and silences. Runs every `tickMs` milliseconds. */
   tick(): void {
     const now = this.#now()
-    // where this process itself was held up, silence says nothing about the others
+    // if this process itself was stalled, silence does not mean that others are lost
     const sinceMs = now - this.#lastTick
-    const heldUp = sinceMs > 5 * Limits.tickMs
+    const wasStalled = sinceMs > 5 * Limits.tickMs
     this.#lastTick = now
-    // while NATS is away nothing is served, which says nothing of what workers can do
+    // while NATS is away no job is served, which must not lower the measured rate
     if (this.#nats.isSettled()) { for (const pool of this.#pools.values()) pool.tick(now, sinceMs) }
     const isStalled = this.#askedAt !== undefined && now - this.#askedAt > stalledMs
-    if (heldUp || !this.#nats.isSettled()) this.exchange.forgive()
+    if (wasStalled || !this.#nats.isSettled()) this.exchange.forgive()
     else if (!isStalled) this.exchange.expire()
-    if (heldUp) this.#links.forgive()
-    if (this.#nats.isSettled() && !heldUp && !isStalled) this.#watchWorkers()
+    if (wasStalled) this.#links.forgive()
+    if (this.#nats.isSettled() && !wasStalled && !isStalled) this.#watchWorkers()
     const silenceMs = this.#nats.isConnected() && !isStalled ? Limits.jobSilenceMs : Limits.awaySilenceMs
     for (const job of this.#jobs) {
       if (job.state.state === "Queued" || job.state.state === "Published") {
@@ -400,10 +400,10 @@ export class JobTracker {
 
   #watchWorkers(): void {
     for (const [link, isLost] of this.#links.silent()) {
-      this.#askServer()
+      this.#pingServer()
       if (isLost) this.#workerLost(link)
       else {
-        // again at every look: a ping on its way when the worker died is never answered, only the next one gets a 503
+        // at every tick: a ping sent before the worker died gets no answer, only the next one gets a 503
         this.#outbox.publish(
           Subjects.pingSubject(link.workload, link.id),
           undefined,
@@ -414,8 +414,8 @@ export class JobTracker {
     }
   }
 
-  /** Where all are silent it may be the server that stands still: then everybody's time begins anew when it goes on. */
-  #askServer(): void {
+  /** Pings the server, which may be what is silent: in that case all silences restart when it answers. */
+  #pingServer(): void {
     if (this.#askedAt !== undefined) return
     const askedAt = this.#now()
     const answered = () => {
@@ -431,7 +431,7 @@ export class JobTracker {
   #reconnected(): void {
     const now = this.#now()
     this.#links.forgive()
-    // the server may be a new one with empty streams, and a claim may have been lost with the old one
+    // the server may be new, with empty streams, and claims may be lost with the old one
     for (const job of this.#jobs) {
       if (job.state.state !== "Published") continue
       job.confirmAt = now + Limits.reclaimMs
@@ -440,24 +440,24 @@ export class JobTracker {
     for (const pool of this.#pools.values()) this.#admit(pool)
   }
 
-  /** It may be in the stream from then on, behind everything that is there by now. */
+  /** Numbers the publication, which is behind everything already in the stream. */
   #number(job: OpenJob, publishedAt: number): void {
     job.publication = job.pool.numbered()
     job.publishedAt = publishedAt
     job.overtakenAt = undefined
   }
 
-  /** Whether others have long been claimed that came after it. */
+  /** Whether later jobs were claimed a while ago. */
   #isOvertaken(job: OpenJob, now: number): boolean {
     if (job.state.state !== "Published" || !job.pool.hasOvertaken(job.publication)) return false
     job.overtakenAt ??= now
-    // workers ask at the same time, and a job may be given back by one of them
+    // a worker may be waiting for `go`, or may return the job
     return now - job.overtakenAt > overtakenForMs && now - job.publishedAt > Limits.overtakenAfterMs
   }
 
   /**
-   * Publishes an unclaimed job once more under the same message id, this time asking for JetStream's word: either it
-   * has the job already, or it has it now, or it says why not.
+   * Publishes an unclaimed job again under the same message id and waits for JetStream's answer: it had the job already, has
+   * it now, or reports why not.
    */
   #confirm(job: OpenJob): void {
     const attempt = attemptOf(job.state)
@@ -468,10 +468,10 @@ export class JobTracker {
     this.#number(job, this.#now())
     void confirm(this.#outbox, job.toMessage(this.#nats.id, attempt), confirmTimeoutMs).then((verdict) => {
       if (job.state.state !== "Published" || job.state.attempt !== attempt) return
-      // it lies where it lay before
+      // it keeps its place in the stream
       if (verdict === "duplicate") Object.assign(job, { publication, publishedAt })
       if (verdict === "full") return this.#apply(job, { event: "failed", error: job.pool.full(job.request) })
-      // the deadline bounds the tries
+      // the deadline bounds the retries
       job.confirmAt = verdict === "unknown" ? this.#now() + confirmAgainMs : undefined
     })
   }

@@ -1,4 +1,4 @@
-/** One job of this ingress that is not over: how far it is, and what it looks like in the stream. */
+/** The state of one open job at this ingress, and its message. */
 import { nuid } from "@nats-io/nats-core"
 import type { Tracer } from "effect"
 import { encodeJob } from "../protocol/JobHeader.ts"
@@ -15,23 +15,23 @@ export class OpenJob {
   readonly request: JobRequest
   readonly listener: AnswerListener
   readonly pool: JobPool<OpenJob>
-  /** When nobody waits any more for a worker to take it. */
+  /** When an unclaimed job fails, by the monotonic clock. */
   readonly expiresAt: number
   state: JobState = initial
   worker: WorkerLink<OpenJob> | undefined
-  /** The number that the next frame of this attempt must have. */
+  /** The number of the next frame of this attempt. */
   sequence = 0
   lastSeen = 0
-  /** The number of its publication, when it was made, and since when later ones have been claimed. */
+  /** The latest publication: its number, its time, and since when later ones have been claimed. */
   publication = 0
   publishedAt = 0
   overtakenAt: number | undefined
-  /** When to ask JetStream about the publication; `undefined` once it has confirmed. */
+  /** When to ask JetStream about the publication; `undefined` once confirmed. */
   confirmAt: number | undefined
-  /** How many bytes of this attempt's answer the client has taken, and of how many the worker was told. */
+  /** How many bytes of this attempt's answer the client has taken, and how many ingress has reported to the worker. */
   taken = 0
   toldTaken = 0
-  /** Of the attempt that waits for a worker, or the last one that did. */
+  /** The span of the latest attempt that waited for a worker. */
   span: Tracer.Span | undefined
 
   constructor(request: JobRequest, listener: AnswerListener, pool: JobPool<OpenJob>, expiresAt: number) {
@@ -41,7 +41,7 @@ export class OpenJob {
     this.expiresAt = expiresAt
   }
 
-  /** As a message to the stream, whose answer comes to this ingress. */
+  /** The message to the stream; frames of the answer go to this ingress. */
   toMessage(ingress: string, attempt: number): [subject: string, payload: Uint8Array, headers: string] {
     const { id, request, span } = this
     const inline = request.body.length <= Limits.inlineBodyBytes

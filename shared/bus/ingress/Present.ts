@@ -1,9 +1,9 @@
 /**
- * What is there at present, by id, where much comes and goes: a map that lets go at once of what is deleted.
+ * A map by id that releases deleted items to the garbage collector at once, for items that come and go fast.
  *
- * V8's own maps and sets do not. Each time one outgrows its table the old one is left as it was, with all that was in it, and
- * points to the new one. As soon as one table has become old, those after it live as long as it does, until the next full GC,
- * and every minor one has to move what they hold.
+ * V8's maps and sets do not. When one outgrows its table, the old table keeps its items and points to the new one. Once one
+ * table is in the old generation, all later tables stay alive until the next full collection, and every minor collection has
+ * to move their items.
  */
 export class Present<A extends { readonly id: string }> {
   readonly #entries = new Map<string, { item: A | undefined }>()

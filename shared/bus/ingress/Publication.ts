@@ -1,10 +1,10 @@
-/** What JetStream says of a publication, where it is asked: most jobs are published without waiting for its word. */
+/** Confirms publications with JetStream; most jobs are published without waiting for its answer. */
 import type { Msg } from "@nats-io/nats-core"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import type { OpenJob } from "./OpenJob.ts"
 import type { Outbox } from "../../nats/Outbox.ts"
 
-/** `stored`: it has it now. `duplicate`: it had it already. `full`: the stream has no room. `unknown`: it does not say. */
+/** `stored`: now in the stream. `duplicate`: it was already. `full`: the stream has no room. `unknown`: no clear answer. */
 export type Verdict = "stored" | "duplicate" | "full" | "unknown"
 
 export const verdictIn = (answer: Msg): { readonly verdict: Verdict; readonly detail: string } => {
@@ -31,7 +31,7 @@ const ask = async (outbox: Outbox, [subject, payload, headers]: Message, timeout
   }
 }
 
-/** Publishes a job once more under the same message id, this time with a wish for an answer. Never fails. */
+/** Publishes a job again under the same message id and waits for the answer. Never fails. */
 export const confirm = async (outbox: Outbox, message: Message, timeoutMs: number): Promise<Verdict> => {
   const verdict = await ask(outbox, message, timeoutMs)
   if (verdict === "full" || verdict === "unknown") Metrics.update(Metrics.jetStreamErrors("confirm"), 1)

@@ -1,19 +1,19 @@
 /**
- * How many jobs of a pool ingress lets lie unclaimed in the stream: enough that no worker has to wait for one, and not
- * more, for the stream gives them out in the order of their arrival, whoever has been waiting meanwhile.
+ * How many unclaimed jobs of a pool ingress keeps in the stream: enough that no worker waits, and no more, because the stream
+ * delivers in order of arrival, without fairness.
  *
- * Every claim tells how many jobs were left behind in the stream. None means that workers may be idle, so the window opens
- * by one job with each such claim, which doubles it within the time that a job needs to be claimed. More than workers take
- * within a moment are more than they need, and the window closes by what is too much.
+ * Every claim reports how many jobs were left in the stream. If none, workers may be idle, and the window grows by one job per
+ * claim, so it doubles in the time that a job takes to be claimed. If more than workers take within `aheadMs`, the window
+ * shrinks by the excess.
  */
 
-/** What is left behind may be what workers take within this many milliseconds. */
+/** The stream may hold as many jobs as workers take within this many milliseconds. */
 const aheadMs = 20
 
-/** With less than this two slots that become free at the same moment could not both be filled at once. */
+/** The smallest window: two slots that become free at the same moment can both be filled at once. */
 const least = 2
 
-/** Before anything is known: little, for opening it takes no time. */
+/** The initial window: small, because it grows fast. */
 const atFirst = 8
 
 export class Window {
@@ -30,13 +30,13 @@ export class Window {
   }
 
   /**
-   * A worker has claimed one of our jobs, when so many were left `behind` it in the stream, those of every ingress; of ours
-   * `unclaimed` are left now. `perSecond` is how fast our jobs are claimed, where that is known.
+   * A worker has claimed one of our jobs. `behind` jobs of all ingresses were left in the stream; `unclaimed` of our own are
+   * left now. `perSecond` is how fast our jobs are claimed, if known.
    */
   claimed(behind: number, unclaimed: number, perSecond: number | undefined): void {
     const enough = Math.max(1, (perSecond ?? 0) * aheadMs / 1_000)
     if (behind <= enough) {
-      // only where it was what kept jobs waiting
+      // only if the window kept jobs waiting
       if (unclaimed + 1 >= this.#size) this.#size = Math.min(this.#most, this.#size + 1)
       return
     }

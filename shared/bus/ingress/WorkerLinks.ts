@@ -1,4 +1,4 @@
-/** The workers that have jobs of this ingress: when each was last heard, and when it is taken for lost. */
+/** The workers that run jobs of this ingress: when each was last heard, and when it counts as lost. */
 import type { Workload } from "../../contract/Operation.ts"
 import * as Limits from "../protocol/Timings.ts"
 import { Present } from "./Present.ts"
@@ -9,14 +9,14 @@ export interface WorkerLink<Job extends { readonly id: string }> {
   readonly jobs: Present<Job>
   lastSeen: number
   pingedAt: number | undefined
-  /** Since when nobody listens there. */
+  /** Since when its subject has had no listener. */
   missingSince: number | undefined
 }
 
 interface Linked<Job extends { readonly id: string }> {
   readonly id: string
   worker: WorkerLink<Job> | undefined
-  /** When its worker was last heard about it. */
+  /** When its worker last sent something about it. */
   lastSeen: number
 }
 
@@ -32,7 +32,6 @@ export class WorkerLinks<Job extends Linked<Job>> {
     return this.#links.get(worker)
   }
 
-  /** The worker has the job from now on. */
   link(job: Job, workload: Workload, worker: string): void {
     const now = this.#now()
     let link = this.#links.get(worker)
@@ -57,13 +56,13 @@ export class WorkerLinks<Job extends Linked<Job>> {
     alive(link, this.#now())
   }
 
-  /** Nobody listens there. Asked at every look whether it lives, it is lost where that is so again and again. */
+  /** The worker's subject has no listener. It is gone if repeated pings find none for `workerGoneAfterMs`. */
   isGone(link: WorkerLink<Job>): boolean {
     link.missingSince ??= this.#now()
     return this.#now() - link.missingSince >= Limits.workerGoneAfterMs
   }
 
-  /** Those that have been silent for long, and whether it has been for too long. */
+  /** The silent workers, and whether each is lost. */
   *silent(): Generator<readonly [link: WorkerLink<Job>, isLost: boolean]> {
     const now = this.#now()
     for (const link of this.#links.values()) {
@@ -73,7 +72,7 @@ export class WorkerLinks<Job extends Linked<Job>> {
     }
   }
 
-  /** Starts all clocks of silence anew. */
+  /** Restarts all silences from now. */
   forgive(): void {
     const now = this.#now()
     for (const link of this.#links.values()) {

@@ -1,0 +1,220 @@
+/** The worker's side of an answer: what it sends to ingress, when, and how it follows what ingress says. */
+import { assert, describe, it } from "@effect/vitest"
+import type { Msg, NatsConnection, PublishOptions } from "@nats-io/nats-core"
+import { decodeFrame, type Frame } from "../../../shared/bus/protocol/Frame.ts"
+import { frameBytes, heartbeatMs, windowBytes } from "../../../shared/bus/protocol/Timings.ts"
+import { Claims } from "../../../shared/bus/worker/Claims.ts"
+import { JobReply } from "../../../shared/bus/worker/JobReply.ts"
+import { WorkerLost } from "../../../shared/contract/JobError.ts"
+import { Outbox } from "../../../shared/nats/Outbox.ts"
+
+const head = { status: 200, contentType: "text/plain", headers: {} }
+
+/** The message as ingress would receive it. */
+const received = (subject: string, data: Uint8Array, options: PublishOptions): Msg => {
+  const encoded = options.headers as { readonly encode: () => Uint8Array } | undefined
+  const text = encoded === undefined ? undefined : Buffer.from(encoded.encode()).toString("latin1")
+  const headers = text === undefined ? undefined : {
+    code: 0,
+    get: (name: string) => new RegExp(`^${name}: (.*)\r$`, "m").exec(text)?.[1] ?? ""
+  }
+  return { subject, data, headers, reply: options.reply } as unknown as Msg
+}
+
+/** A reply whose time the test sets. `sent` returns the frames since it last did. */
+const opened = () => {
+  const messages: Array<{ readonly frame: Frame; readonly bytes: number }> = []
+  const publish = (subject: string, data: Uint8Array, options: PublishOptions) => {
+    const message = received(subject, data, options)
+    const frame = decodeFrame(message)
+    assert(frame !== undefined, "every message is a frame")
+    messages.push({ frame, bytes: data.length })
+  }
+  const outbox = new Outbox({ publish } as unknown as NatsConnection, (_, cause) => assert.fail(String(cause)))
+  const time = { now: 0 }
+  let cancels = 0
+  const reply = new JobReply({
+    outbox,
+    claims: new Claims(outbox, "chat", "worker"),
+    workload: "chat",
+    worker: "worker",
+    job: "job",
+    attempt: 1,
+    behind: 5,
+    subject: "r.chat.ingress.job.1",
+    now: () => time.now,
+    onCancel: () => void cancels++
+  })
+  const flush = () => {
+    outbox.flush()
+    return messages.splice(0)
+  }
+  const sent = () => flush().map(({ frame }) => frame)
+  return { reply, time, flush, sent, cancels: () => cancels }
+}
+
+const bytes = (length: number) => new Uint8Array(length)
+const typesOf = (frames: ReadonlyArray<Frame>) => frames.map(({ type }) => type)
+
+describe("the frames of an answer", () => {
+  it("gather what is written between two sends, behind the claim", () => {
+    const { flush, reply } = opened()
+    reply.claim("notYetSent")
+    reply.start(head)
+    reply.write(bytes(3))
+    reply.write(bytes(4))
+    assert.deepStrictEqual(flush(), [
+      {
+        frame: { type: "claims", claims: [{ job: "job", attempt: 1, redispatch: "notYetSent", behind: 5 }] },
+        bytes: 18
+      },
+      { frame: { type: "data", sequence: 0, redispatch: "notYetSent", head, end: undefined }, bytes: 7 }
+    ])
+  })
+
+  it("are split by size, with the head in the first and the end in the last", () => {
+    const { flush, reply } = opened()
+    const usage = { inputTokens: 1, outputTokens: 2 }
+    reply.start(head)
+    reply.write(bytes(2 * frameBytes + 1))
+    reply.end(usage)
+    assert.deepStrictEqual(
+      flush().map(({ bytes, frame }) => frame.type === "data" && [frame.sequence, bytes, frame.head, frame.end]),
+      [[0, frameBytes, head, undefined], [1, frameBytes, undefined, undefined], [2, 1, undefined, { usage }]]
+    )
+    assert.isTrue(reply.over)
+  })
+
+  it("end with an error that comes behind everything written before", () => {
+    const { reply, sent } = opened()
+    reply.start(head)
+    reply.write(bytes(1))
+    reply.fail(new WorkerLost())
+    const [data, error] = sent()
+    assert.deepInclude(data, { type: "data", sequence: 0, end: undefined })
+    assert.deepInclude(error, { type: "error", sequence: 1 })
+  })
+
+  it("are over after the end, whatever is written then", () => {
+    const { reply, sent } = opened()
+    reply.end(undefined)
+    assert.deepStrictEqual(typesOf(sent()), ["data"])
+    reply.write(bytes(1))
+    reply.end(undefined)
+    reply.fail(new WorkerLost())
+    reply.heartbeat()
+    reply.claimAgain()
+    assert.deepStrictEqual(sent(), [])
+  })
+})
+
+describe("the client's window", () => {
+  it("pauses the writer until the client has taken enough", () => {
+    const { reply } = opened()
+    let resumed = 0
+    assert.isTrue(reply.write(bytes(windowBytes - 1)))
+    reply.onDrain(() => void resumed++)
+    assert.strictEqual(resumed, 1, "a writer that need not wait goes on at once")
+    assert.isFalse(reply.write(bytes(11)))
+    reply.onDrain(() => void resumed++)
+    reply.receive({ type: "credit", bytes: 10 })
+    assert.strictEqual(resumed, 1)
+    reply.receive({ type: "credit", bytes: 11 })
+    assert.strictEqual(resumed, 2)
+    reply.receive({ type: "credit", bytes: 12 })
+    assert.strictEqual(resumed, 2, "it goes on once")
+  })
+})
+
+describe("a heartbeat", () => {
+  it("says the number of the next frame, and nothing soon after a frame", () => {
+    const { reply, sent, time } = opened()
+    reply.start(head)
+    assert.lengthOf(sent(), 1)
+    time.now = heartbeatMs / 2 - 1
+    reply.heartbeat()
+    assert.deepStrictEqual(sent(), [])
+    time.now = heartbeatMs / 2
+    reply.heartbeat()
+    assert.deepStrictEqual(sent(), [{ type: "heartbeat", sequence: 1 }])
+    time.now += heartbeatMs / 2 - 1
+    reply.heartbeat()
+    assert.deepStrictEqual(sent(), [])
+  })
+})
+
+describe("a claim", () => {
+  it("that waits is repeated until ingress agrees, and commits only what may not be redispatched", () => {
+    for (const redispatch of ["notYetSent", "neverSent"] as const) {
+      const { reply, sent } = opened()
+      const answers: Array<boolean> = []
+      reply.claimAndWait(redispatch, (go) => answers.push(go))
+      reply.askAgain()
+      const claim: Frame = { type: "claim", redispatch }
+      assert.deepStrictEqual(sent(), [claim, claim])
+      assert.isFalse(reply.committed)
+      reply.receive({ type: "go", redispatch })
+      reply.askAgain()
+      assert.deepStrictEqual(sent(), [])
+      assert.deepStrictEqual(answers, [true])
+      assert.strictEqual(reply.committed, redispatch === "neverSent")
+    }
+  })
+
+  it("is not answered by a late word on a weaker one", () => {
+    const { reply } = opened()
+    const answers: Array<boolean> = []
+    reply.claimAndWait("neverSent", (go) => answers.push(go))
+    reply.receive({ type: "go", redispatch: "notYetSent" })
+    assert.deepStrictEqual(answers, [])
+    assert.isFalse(reply.committed)
+    reply.receive({ type: "go", redispatch: "neverSent" })
+    assert.deepStrictEqual(answers, [true])
+  })
+
+  it("that ingress refuses is answered, and stops the work once", () => {
+    const { cancels, reply } = opened()
+    const answers: Array<boolean> = []
+    reply.claimAndWait("neverSent", (go) => answers.push(go))
+    reply.receive({ type: "no" })
+    reply.receive({ type: "no" })
+    reply.receive({ type: "go", redispatch: "neverSent" })
+    assert.deepStrictEqual(answers, [false])
+    assert.strictEqual(cancels(), 1)
+    assert.isFalse(reply.committed)
+  })
+
+  it("is made again after a reconnect, as it stands by then", () => {
+    const { reply, sent } = opened()
+    reply.claimAgain()
+    assert.deepStrictEqual(sent(), [], "what was not claimed")
+    reply.claim("notYetSent")
+    reply.claimAndWait("neverSent", () => undefined)
+    reply.receive({ type: "go", redispatch: "neverSent" })
+    sent()
+    reply.claimAgain()
+    assert.deepStrictEqual(sent(), [{
+      type: "claims",
+      claims: [{ job: "job", attempt: 1, redispatch: "neverSent", behind: 5 }]
+    }])
+  })
+})
+
+describe("a cancelled answer", () => {
+  it("drops what is pending, stops the work once and lets a paused writer go on", () => {
+    const { cancels, reply, sent } = opened()
+    let resumed = 0
+    const answers: Array<boolean> = []
+    reply.start(head)
+    assert.isFalse(reply.write(bytes(windowBytes)))
+    reply.onDrain(() => void resumed++)
+    reply.claimAndWait("neverSent", (go) => answers.push(go))
+    sent()
+    reply.write(bytes(1))
+    reply.receive({ type: "cancel" })
+    reply.receive({ type: "cancel" })
+    assert.deepStrictEqual(sent(), [])
+    assert.deepStrictEqual([resumed, cancels(), reply.over], [1, 1, true])
+    assert.deepStrictEqual(answers, [], "it is the work that is stopped, not the claim that is refused")
+  })
+})

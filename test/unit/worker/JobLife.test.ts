@@ -1,0 +1,175 @@
+/** A worker claims a job, performs it, tells ingress how it ended and meters it, in this order and for every ending. */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Logger } from "effect"
+import { AnswerLost, Cancelled, type JobError } from "../../../shared/contract/JobError.ts"
+import type { Usage } from "../../../shared/contract/Usage.ts"
+import * as JobLife from "../../../shared/worker/JobLife.ts"
+import { pulled, served } from "./Served.ts"
+
+const usage = { inputTokens: 3, outputTokens: 8 }
+const endpoint = { name: "openai", model: "theirs" }
+
+/** The job's life with a performer that does this. */
+const living = (
+  { job, metering, said }: Pick<ReturnType<typeof served>, "job" | "metering" | "said">,
+  perform: (work: JobLife.Work) => Effect.Effect<Usage | undefined, JobError>,
+  redispatch: "always" | "neverSent" = "neverSent"
+) =>
+  JobLife.live({
+    ...metering,
+    performer: {
+      redispatch: () => redispatch,
+      perform: (work) => {
+        said.push("perform")
+        return perform(work)
+      },
+      cost: metering.cost
+    }
+  }, job)
+
+/** Calls a provider, which then does this. */
+const calling = <A, E>(then: Effect.Effect<A, E>) => (work: JobLife.Work): Effect.Effect<A, E> => {
+  work.onCall(endpoint)
+  return then
+}
+
+describe("a job", () => {
+  for (const [redispatch, claim] of [["always", "always"], ["neverSent", "notYetSent"]] as const) {
+    it.effect(`of a model that is ${redispatch} redispatched is claimed as ${claim}, performed, ended and metered`, () =>
+      Effect.gen(function*() {
+        const life = served()
+        yield* living(life, calling(Effect.succeed(usage)), redispatch)
+        assert.deepStrictEqual(life.said, [`claim ${claim}`, "perform", "end", "event success"])
+        assert.deepInclude(life.events[0], { usage, provider: "openai" })
+      }))
+  }
+
+  it.effect("reaches its performer with everything that ingress said about it", () =>
+    Effect.gen(function*() {
+      const life = served({ pulled: { headers: { "x-one": "1" } } })
+      let work: JobLife.Work | undefined
+      yield* living(life, (given) => {
+        work = given
+        return Effect.succeed<Usage | undefined>(undefined)
+      })
+      assert.deepInclude(work, {
+        model: "ours",
+        tenant: "key_1",
+        contentType: "application/json",
+        headers: { "x-one": "1" },
+        body: pulled.body!,
+        deadline: 60_000,
+        queuedMs: 4_000,
+        commit: life.job.commit
+      })
+      assert.strictEqual(work?.operation.name, "chat.completions")
+    }))
+
+  it.effect("of a clock ahead of this worker's has not waited for less than no time", () =>
+    Effect.gen(function*() {
+      const life = served({ pulled: { publishedAt: 9_000 } })
+      let queuedMs = Number.NaN
+      yield* living(life, (work) => {
+        queuedMs = work.queuedMs
+        return Effect.succeed<Usage | undefined>(undefined)
+      })
+      assert.strictEqual(queuedMs, 0)
+    }))
+
+  it.effect("of an unknown operation fails without a performer", () =>
+    Effect.gen(function*() {
+      const life = served({ pulled: { operation: "of tomorrow" } })
+      yield* living(life, () => Effect.succeed(usage))
+      assert.deepStrictEqual(life.said, ["claim notYetSent", "fail InvalidRequest"])
+    }))
+
+  it.effect("that fails tells ingress its error, and is metered with what was consumed until then", () =>
+    Effect.gen(function*() {
+      const life = served()
+      yield* living(life, (work) => {
+        work.onCall(endpoint)
+        work.onCut(usage)
+        return Effect.fail(new AnswerLost())
+      })
+      assert.deepStrictEqual(life.said.slice(2), ["fail AnswerLost", "event failure AnswerLost"])
+      assert.deepStrictEqual(life.events[0]!.usage, usage)
+    }))
+
+  it.effect("that fails before any call is not metered", () =>
+    Effect.gen(function*() {
+      const life = served()
+      yield* living(life, () => Effect.fail(new AnswerLost()))
+      assert.deepStrictEqual(life.said.slice(2), ["fail AnswerLost"])
+    }))
+
+  it.effect("that dies tells ingress of an internal error, and the log of the cause", () =>
+    Effect.gen(function*() {
+      const life = served()
+      const logged: Array<string> = []
+      const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
+        logged.push(`${logLevel} ${String(Array.isArray(message) ? message[0] : message)}`)
+      })
+      yield* living(life, calling(Effect.die(new Error("broken")))).pipe(Effect.provide(Logger.layer([logger])))
+      assert.deepStrictEqual(life.said.slice(2), ["fail InternalError", "event failure InternalError"])
+      assert.deepStrictEqual(logged, ["Error job failed by a bug of the gateway"])
+    }))
+})
+
+describe("a claim that ingress refuses", () => {
+  it.effect("ends the job without a word", () =>
+    Effect.gen(function*() {
+      const life = served({ refuses: true })
+      yield* living(life, () => Effect.succeed(usage))
+      assert.deepStrictEqual(life.said, ["claim notYetSent", "abandon"])
+    }))
+
+  it.effect("of a job that another worker had meters the loss of that worker", () =>
+    Effect.gen(function*() {
+      const life = served({ refuses: true, pulled: { delivery: 2 } })
+      yield* living(life, () => Effect.succeed(usage))
+      assert.deepStrictEqual(life.said, ["claim notYetSent", "event failure WorkerLost", "abandon"])
+    }))
+})
+
+describe("a job that is cancelled", () => {
+  /** Whether a call may have been made, by what ingress agreed to and by the model: only then it is this worker's to count. */
+  for (
+    const [committed, redispatch, event] of [
+      [false, "neverSent", []],
+      [true, "neverSent", ["event cancelled"]],
+      [false, "always", ["event cancelled"]]
+    ] as const
+  ) {
+    const title = `${committed ? "committed" : "not committed"}, of a model that is ${redispatch} redispatched`
+
+    it.effect(`by its performer: ${title}`, () =>
+      Effect.gen(function*() {
+        const life = served({ committed })
+        yield* living(life, calling(Effect.fail(new Cancelled())), redispatch)
+        assert.deepStrictEqual(life.said.slice(2), ["abandon", ...event])
+      }))
+
+    it.effect(`by ingress: ${title}`, () =>
+      Effect.gen(function*() {
+        const life = served({ committed })
+        const called = yield* Deferred.make<void>()
+        const waiting = Effect.andThen(Deferred.succeed(called, undefined), Effect.never)
+        const fiber = yield* Effect.forkChild(living(life, calling(waiting), redispatch))
+        yield* Deferred.await(called)
+        life.job.reply.abandon()
+        yield* Fiber.interrupt(fiber)
+        assert.deepStrictEqual(life.said.slice(2), ["abandon", ...event])
+      }))
+  }
+
+  it.effect("because its worker ends is metered as lost", () =>
+    Effect.gen(function*() {
+      const life = served()
+      const called = yield* Deferred.make<void>()
+      const waiting = Effect.andThen(Deferred.succeed(called, undefined), Effect.never)
+      const fiber = yield* Effect.forkChild(living(life, calling(waiting)))
+      yield* Deferred.await(called)
+      yield* Fiber.interrupt(fiber)
+      assert.deepStrictEqual(life.said.slice(2), ["event failure WorkerLost"])
+    }))
+})

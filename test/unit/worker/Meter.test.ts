@@ -1,0 +1,93 @@
+/** A job has at most one usage event, which says what was called, what it consumed and how it ended. */
+import { assert, describe, it } from "@effect/vitest"
+import { Meter } from "../../../shared/worker/Meter.ts"
+import { served } from "./Served.ts"
+
+const usage = { inputTokens: 3, outputTokens: 8 }
+const endpoint = { name: "openai", model: "theirs" }
+
+describe("the usage event", () => {
+  it("of an answer names the last of its calls, its usage, its price and its times", () => {
+    const { events, isHeld, job, metering } = served({ startedAt: 160.2 })
+    const meter = new Meter(metering, job)
+    meter.called({ name: "first", model: "other" })
+    meter.called(endpoint)
+    meter.ended(usage)
+    assert.deepStrictEqual(events, [{
+      id: "job",
+      time: 5_000,
+      key: "key_1",
+      operation: "chat.completions",
+      model: "ours",
+      provider: "openai",
+      providerModel: "theirs",
+      usage,
+      costUsd: 2,
+      outcome: "success",
+      error: null,
+      durationMs: 251,
+      firstByteMs: 60,
+      attempts: 2,
+      traceId: "0af7651916cd43dd8448eb211c80319c"
+    }])
+    assert.isTrue(isHeld(), "the job is held until its event is stored")
+  })
+
+  it("of an answer without usage is priced as one of no tokens, and says that its usage is unknown", () => {
+    const { events, job, metering, priced } = served({ pulled: { traceparent: undefined } })
+    new Meter(metering, job).ended(undefined)
+    assert.deepStrictEqual(priced, [{ inputTokens: 0, outputTokens: 0 }])
+    assert.isNull(events[0]!.usage)
+    assert.isNull(events[0]!.firstByteMs)
+    assert.notProperty(events[0], "traceId")
+  })
+
+  for (const outcome of ["failed", "cancelled"] as const) {
+    const finish = (meter: Meter) => outcome === "failed" ? meter.failed("ProviderFailed") : meter.cancelled()
+    const error = outcome === "failed" ? "ProviderFailed" : null
+
+    it(`of a job that ${outcome} is left out if no provider was called`, () => {
+      const { events, job, metering } = served()
+      finish(new Meter(metering, job))
+      assert.deepStrictEqual(events, [])
+    })
+
+    it(`of a job that ${outcome} has the usage of the answer that was cut off`, () => {
+      const { events, job, metering, priced } = served()
+      const meter = new Meter(metering, job)
+      meter.called(endpoint)
+      meter.cut(usage)
+      finish(meter)
+      assert.deepStrictEqual(priced, [usage])
+      assert.deepInclude(events[0], { usage, error, costUsd: 2 })
+    })
+
+    it(`of a job that ${outcome} has no usage of an earlier call`, () => {
+      const { events, job, metering, priced } = served()
+      const meter = new Meter(metering, job)
+      meter.called(endpoint)
+      meter.cut(usage)
+      meter.called(endpoint)
+      finish(meter)
+      assert.deepStrictEqual(priced, [undefined])
+      assert.deepInclude(events[0], { usage: null, costUsd: null, attempts: 2 })
+    })
+  }
+
+  it("of a job that an earlier worker lost is written without a call", () => {
+    const { events, job, metering } = served()
+    new Meter(metering, job).lost()
+    assert.deepInclude(events[0], { outcome: "failure", error: "WorkerLost", attempts: 0, provider: null })
+  })
+
+  it("is written once, by what happens first", () => {
+    const { job, metering, said } = served()
+    const meter = new Meter(metering, job)
+    meter.called(endpoint)
+    meter.ended(usage)
+    meter.failed("InternalError")
+    meter.cancelled()
+    meter.lost()
+    assert.deepStrictEqual(said, ["event success"])
+  })
+})

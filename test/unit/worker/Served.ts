@@ -1,0 +1,97 @@
+/** A job in the hands of a worker, and a record of everything that the worker says about it. */
+import { Effect } from "effect"
+import type { JobReply } from "../../../shared/bus/worker/JobReply.ts"
+import type { ServedJob } from "../../../shared/bus/worker/JobServer.ts"
+import type { PulledJob } from "../../../shared/bus/worker/JobSource.ts"
+import { Cancelled, type JobError } from "../../../shared/contract/JobError.ts"
+import type { Usage } from "../../../shared/contract/Usage.ts"
+import type { UsageEvent } from "../../../shared/usage/UsageEvent.ts"
+import type { Metering } from "../../../shared/worker/Meter.ts"
+
+export const pulled: PulledJob = {
+  id: "job",
+  attempt: 1,
+  reply: "r.chat.ingress.job.1",
+  deadline: 60_000,
+  operation: "chat.completions",
+  model: "ours",
+  tenant: "key_1",
+  contentType: "application/json",
+  headers: undefined,
+  traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+  bodySize: 2,
+  delivery: 1,
+  publishedAt: 1_000,
+  behind: 0,
+  free: () => undefined,
+  acknowledge: () => undefined,
+  giveBack: () => undefined,
+  working: () => undefined,
+  subject: "jobs.chat.default",
+  body: new TextEncoder().encode("{}")
+}
+
+/** `said` lists in their order what ingress hears, and the outcome of each usage event. */
+export const served = (options: {
+  readonly pulled?: Partial<PulledJob>
+  /** What ingress has agreed to before. */
+  readonly committed?: boolean
+  readonly refuses?: boolean
+  readonly startedAt?: number
+} = {}) => {
+  const said: Array<string> = []
+  const events: Array<UsageEvent> = []
+  const stored: Array<() => void> = []
+  const priced: Array<Usage | undefined> = []
+  let over = false
+  const reply = {
+    committed: options.committed ?? false,
+    startedAt: options.startedAt,
+    get over() {
+      return over
+    },
+    end: () => {
+      over = true
+      said.push("end")
+    },
+    fail: (error: JobError) => {
+      over = true
+      said.push(`fail ${error._tag}`)
+    },
+    abandon: () => {
+      over = true
+      said.push("abandon")
+    }
+  } as unknown as JobReply
+  const onStored = () => undefined
+  const job: ServedJob = {
+    pulled: { ...pulled, ...options.pulled },
+    reply,
+    takenAt: 100,
+    now: () => 350.6,
+    hold: () => onStored,
+    claim: (redispatch) =>
+      Effect.suspend(() => {
+        said.push(`claim ${redispatch}`)
+        return options.refuses === true ? Effect.fail(new Cancelled()) : Effect.void
+      }),
+    commit: Effect.void,
+    body: Effect.succeed(options.pulled?.body ?? pulled.body ?? new Uint8Array(0))
+  }
+  const metering: Metering = {
+    workload: "chat",
+    now: () => 5_000,
+    cost: (_, usage) => {
+      priced.push(usage)
+      return usage === undefined ? null : usage.outputTokens / 4
+    },
+    log: {
+      write: (_, event, onStored) => {
+        said.push(`event ${event.outcome}${event.error === null ? "" : ` ${event.error}`}`)
+        events.push(event)
+        stored.push(onStored)
+      }
+    }
+  }
+  return { job, metering, said, events, priced, isHeld: () => stored.length === 1 && stored[0] === onStored }
+}
