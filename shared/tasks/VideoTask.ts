@@ -1,6 +1,5 @@
 /**
- * The record of a video task and what may happen to it. Nothing here touches the bus: `VideoTasks` stores what these
- * functions return.
+ * The record of a video task and its state transitions, as pure functions; `VideoTasks` stores their results.
  *
  * ```
  *            claimed
@@ -11,24 +10,24 @@
  *   cancelled ◀──────────┘
  * ```
  *
- * A worker owns a task by a claim that it has to renew. Each claim has the next number, which fences: what a worker with
- * an older number writes is refused, so one that was frozen and wakes cannot spoil the work of its successor.
+ * A worker owns a task by a claim that it must renew. Claims are numbered, and writes with an older number are refused, so a
+ * worker that wakes from a freeze cannot overwrite its successor's work.
  */
 import { Effect, type Option, Result, Schema } from "effect"
 import { buckets } from "../nats/Storage.ts"
 import { JobError } from "../contract/JobError.ts"
 import { TaskStatus, VideoMetadata } from "../contract/operations/VideoGenerations.ts"
 
-/** Which worker has the task, by its id on the bus, and the number of its claim. */
+/** The owner's id on the bus and the number of its claim. */
 export const Owner = Schema.Struct({ worker: Schema.String, claim: Schema.Int })
 export type Owner = typeof Owner.Type
 
-/** Who makes the video. */
+/** The provider's task that makes the video. */
 export const ProviderTask = Schema.Struct({
-  /** The provider's name in the catalogue, and its own name of the model. */
+  /** The provider's name in the catalogue, and the provider's name of the model. */
   provider: Schema.String,
   model: Schema.String,
-  /** What the provider calls the task; only its engine can read it. `null` until it has answered. */
+  /** The provider's reference to the task, which only its engine can read. `null` until the provider has answered. */
   task: Schema.Unknown
 })
 export type ProviderTask = typeof ProviderTask.Type
@@ -48,21 +47,21 @@ export const VideoTask = Schema.Struct({
   operation: Schema.String,
   model: Schema.String,
   pool: Schema.String,
-  /** SHA-256 of the request's body, under which that is stored. */
+  /** SHA-256 of the request's body, part of the name of the stored object. */
   bodyHash: Schema.String,
-  /** The span of the request that made it: what later happens to it is told in its trace, or linked to it. */
+  /** The span of the request that created it; later spans belong to its trace or link to it. */
   traceparent: Schema.optionalKey(Schema.String),
   status: TaskStatus,
   /** Percent. */
   progress: Schema.Int,
   owner: Schema.NullOr(Owner),
-  /** The number of the last claim; 0 where there was none. */
+  /** The number of the last claim; 0 before the first. */
   claims: Schema.Int,
-  /** How many workers have let their claim run out without a word: died or frozen. Absent in records of older gateways. */
+  /** How many claims have expired without a release: the worker died or froze. Absent in records of older gateways. */
   losses: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
-  /** Epoch milliseconds until which the owner's claim holds. */
+  /** When the owner's claim expires, in epoch milliseconds. */
   leaseUntil: Schema.Finite,
-  /** Set before the provider is asked, so that it is known whether it may have been. */
+  /** Set before the call to the provider, so that a later worker knows that it may have been made. */
   providerTask: Schema.NullOr(ProviderTask),
   result: Schema.NullOr(VideoResult),
   error: Schema.NullOr(JobError),
@@ -73,20 +72,20 @@ export const VideoTask = Schema.Struct({
 })
 export type VideoTask = typeof VideoTask.Type
 
-/** How long a record and what belongs to it is kept after its last change, in milliseconds: 24 hours. */
+/** How long a record and its objects are stored after the last change, in milliseconds: 24 hours. */
 export const keptForMs = buckets.videoTasks.ttlMs
 
-/** How long a claim holds without renewal, in milliseconds: less than it takes JetStream to give the task to another. */
+/** How long a claim lasts without renewal, in milliseconds: less than JetStream takes to redeliver the task. */
 export const leaseMs = 5_000
 
 export type TaskEvent =
   | { readonly event: "claimed"; readonly worker: string }
-  /** The provider is about to be asked. */
+  /** The worker is about to call the provider. */
   | { readonly event: "starting"; readonly owner: Owner; readonly provider: string; readonly model: string }
-  /** The provider has taken it. */
+  /** The provider has accepted the task. */
   | { readonly event: "started"; readonly owner: Owner; readonly task: unknown }
   | { readonly event: "renewed"; readonly owner: Owner; readonly progress: number }
-  /** The owner gives it up for another to go on with. */
+  /** The owner releases the task for another worker to continue. */
   | { readonly event: "released"; readonly owner: Owner }
   | { readonly event: "completed"; readonly owner: Owner; readonly result: VideoResult }
   | { readonly event: "failed"; readonly owner: Owner; readonly error: JobError }
@@ -109,12 +108,12 @@ const afterwards = {
   cancelled: {}
 } as const satisfies Record<TaskStatus, Partial<Record<TaskEvent["event"], TaskStatus>>>
 
-/** `ended`: nothing can happen to it any more. `fenced`: another worker has it, or the one that asks has lost it. */
+/** `ended`: the task accepts no further events. `fenced`: another worker owns it, or the sender has lost it. */
 export type Refusal = "ended" | "fenced"
 
 export const hasEnded = (status: TaskStatus): boolean => Object.keys(afterwards[status]).length === 0
 
-/** What becomes of a record by an event, at a time in epoch milliseconds. */
+/** Applies an event to a record at `now` in epoch milliseconds. */
 export const transition = (record: VideoTask, event: TaskEvent, now: number): Result.Result<VideoTask, Refusal> => {
   const table: Partial<Record<TaskEvent["event"], TaskStatus>> = afterwards[record.status]
   const status = table[event.event]
@@ -139,7 +138,7 @@ const apply = (record: VideoTask, event: TaskEvent, now: number): VideoTask | un
     case "claimed": {
       if (record.owner !== null && now < record.leaseUntil) return undefined
       const claim = record.claims + 1
-      // who lets go of a task is no owner any more
+      // a released task has no owner and counts no loss
       const losses = record.owner === null ? record.losses : record.losses + 1
       return { ...record, owner: { worker: event.worker, claim }, claims: claim, losses, leaseUntil }
     }
@@ -150,7 +149,7 @@ const apply = (record: VideoTask, event: TaskEvent, now: number): VideoTask | un
         ? undefined
         : { ...record, providerTask: { ...record.providerTask, task: event.task }, leaseUntil }
     case "renewed":
-      // a task that was begun anew has still come as far as it once had
+      // progress never goes back, even if another worker starts over
       return { ...record, progress: Math.max(record.progress, Math.min(99, Math.floor(event.progress))), leaseUntil }
     case "released":
       return { ...record, owner: null, leaseUntil: now }
@@ -163,7 +162,7 @@ const apply = (record: VideoTask, event: TaskEvent, now: number): VideoTask | un
   }
 }
 
-/** A task as it is made. */
+/** A new task. */
 export const make = (
   options: Pick<VideoTask, "id" | "tenant" | "operation" | "model" | "pool" | "bodyHash" | "traceparent">,
   now: number
@@ -187,5 +186,5 @@ const codec = Schema.fromJsonString(VideoTask)
 export const encode = Schema.encodeSync(codec)
 const decodeOption = Schema.decodeUnknownOption(codec)
 
-/** `None` for a record that a newer gateway wrote in a way this one does not understand. */
+/** `None` for a record that a newer gateway wrote in a format unknown to this one. */
 export const decode = (text: string): Option.Option<VideoTask> => decodeOption(text)

@@ -1,6 +1,6 @@
 /**
- * Where video tasks are kept: their records in a bucket, changed by compare-and-set only, and the requests and videos in
- * an object store. All of it is gone 24 hours after its last change.
+ * Stores video tasks: their records in a bucket, changed only by compare-and-set, and requests and videos in an object store.
+ * Everything expires 24 hours after its last change.
  */
 import { Clock, Context, Effect, Layer, Option, Result, Schedule, Schema, Semaphore, Stream } from "effect"
 import { JetStreamFailed, patiently, whileJetStreamFails } from "../nats/JetStream.ts"
@@ -10,48 +10,48 @@ import { buckets, stores } from "../nats/Storage.ts"
 import * as VideoTask from "./VideoTask.ts"
 
 /**
- * What was to be done with the task cannot be done. Beside what `Refusal` says, `unknown`: there is no such task, or not any
- * more; `unreadable`: a newer gateway has written its record, and has to go on with it.
+ * The event was refused. In addition to `Refusal`, `unknown`: the task does not exist or has expired; `unreadable`: a newer
+ * gateway wrote the record, and has to continue the task.
  */
 export class TaskRefused extends Schema.TaggedError<TaskRefused>()("TaskRefused", {
   refusal: Schema.Literals(["ended", "fenced", "unknown", "unreadable"])
 }) {}
 
-/** A task in the hands of one worker. */
+/** A task claimed by one worker. */
 export interface OwnedTask {
   readonly owner: VideoTask.Owner
-  /** As it was when it was last written here. */
+  /** The record after this worker's last write. */
   readonly current: () => VideoTask.VideoTask
-  /** Fails with `TaskRefused` when the task is not this worker's any more: then all work on it must stop. */
+  /** Fails with `TaskRefused` if this worker no longer owns the task: all work on it must stop. */
   readonly record: (event: OwnEvent) => Effect.Effect<VideoTask.VideoTask, TaskRefused | JetStreamFailed>
 }
 
-/** What happens to a task in the hands of its owner. */
+/** An event that only the owner may record. */
 export type OwnEvent = DistributiveOmit<Extract<VideoTask.TaskEvent, { readonly owner: unknown }>, "owner">
 type DistributiveOmit<A, Keys extends PropertyKey> = A extends unknown ? Omit<A, Keys> : never
 
-/** A video is kept in parts of this many bytes, so that nobody ever holds more than one of it. */
+/** Videos are stored in parts of this many bytes, so that no process holds more than one part. */
 const partBytes = 1024 * 1024
 
 /** How long one operation on the object store may take, in milliseconds. */
 const storeWithinMs = 10_000
 
 export class VideoTasks extends Context.Service<VideoTasks, {
-  /** Stores a new task with its request; returns the one that there is where its id is taken. */
+  /** Stores a new task with its request; returns the existing task if the id is taken. */
   readonly create: (task: VideoTask.VideoTask, body: Uint8Array) => Effect.Effect<VideoTask.VideoTask, JetStreamFailed>
   readonly find: (id: string) => Effect.Effect<Option.Option<VideoTask.VideoTask>, JetStreamFailed>
-  /** Returns the task as it is then: cancelled, or ended otherwise before. */
+  /** Returns the task: cancelled, or already ended. */
   readonly cancel: (id: string) => Effect.Effect<VideoTask.VideoTask, TaskRefused | JetStreamFailed>
-  /** Takes the task for a worker. */
+  /** Claims the task for a worker. */
   readonly claim: (id: string, worker: string) => Effect.Effect<OwnedTask, TaskRefused | JetStreamFailed>
   /** The request's body as the client sent it. */
   readonly readBody: (task: VideoTask.VideoTask) => Effect.Effect<Uint8Array, JetStreamFailed>
-  /** Stores the video. May be repeated; nobody sees it before the task is completed. */
+  /** Stores the video. May be repeated; clients cannot read it before the task is completed. */
   readonly writeContent: (id: string, bytes: Uint8Array) => Effect.Effect<void, JetStreamFailed>
   /** The bytes from `from` up to but not including `until`. */
   readonly readContent: (id: string, from: number, until: number) => Stream.Stream<Uint8Array, JetStreamFailed>
 }>()("shared/tasks/VideoTasks") {
-  /** Everything that fails for want of JetStream is tried again for this long, in milliseconds. */
+  /** Retries everything that fails with `JetStreamFailed` for this long, in milliseconds. */
   static readonly layer = ({ patienceMs }: { readonly patienceMs: number }) =>
     Layer.effect(VideoTasks, open(patienceMs))
 }
@@ -80,7 +80,7 @@ const open = Effect.fn("VideoTasks.open")(function*(patienceMs: number) {
       return task === undefined ? yield* refuse("unreadable") : { task, revision: found.revision }
     })
 
-  /** Writes what the event makes of the task, again with what another has made of it where that came first. */
+  /** Applies the event and writes the record; starts again from the new record if another write came first. */
   const change = (
     stored: Stored,
     event: VideoTask.TaskEvent
@@ -89,7 +89,7 @@ const open = Effect.fn("VideoTasks.open")(function*(patienceMs: number) {
       const now = yield* Clock.currentTimeMillis
       const next = VideoTask.transition(stored.task, event, now)
       if (Result.isFailure(next)) return yield* new TaskRefused({ refusal: next.failure })
-      // the same text at each try, by which the write is recognised where its answer was lost
+      // the same text at each try: `update` recognises its own write if the answer was lost
       const written = yield* again(bucket.update(stored.task.id, VideoTask.encode(next.success), stored.revision))
       if (Option.isSome(written)) return { task: next.success, revision: written.value }
       return yield* change(yield* loadSurely(stored.task.id), event)
@@ -166,6 +166,6 @@ const open = Effect.fn("VideoTasks.open")(function*(patienceMs: number) {
   })
 })
 
-/** By its hash, so that two requests under one id never write over each other's body. */
+/** By hash, so that two requests with one id never overwrite each other's body. */
 const bodyName = ({ bodyHash, id }: VideoTask.VideoTask): string => `${id}/${bodyHash}`
 const partName = (id: string, part: number): string => `${id}/${part}`
