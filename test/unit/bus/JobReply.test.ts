@@ -95,6 +95,13 @@ describe("the frames of an answer", () => {
     assert.deepInclude(error, { type: "error", sequence: 1 })
   })
 
+  it("never leave before the claim to their job", () => {
+    const { reply, sent } = opened()
+    reply.claim("always")
+    reply.fail(new WorkerLost())
+    assert.deepStrictEqual(typesOf(sent()), ["claims", "error"])
+  })
+
   it("are over after the end, whatever is written then", () => {
     const { reply, sent } = opened()
     reply.end(undefined)
