@@ -2,6 +2,16 @@
  * A monotonic clock in milliseconds, for timeouts and intervals: with a wall clock, every correction of the time would lengthen
  * or end every wait.
  */
-import type { Clock } from "effect"
+import { type Clock, Effect, type Scope } from "effect"
 
 export const steady = (clock: Clock.Clock) => (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+
+/** Runs `tick` every `ms` milliseconds until the scope closes. Logs what it throws and carries on. On Effect's clock, so that tests can use virtual time. */
+export const every = (ms: number, tick: () => void): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.sync(tick).pipe(
+    Effect.catchCause((cause) => Effect.logError("a periodic task failed", cause)),
+    Effect.delay(ms),
+    Effect.forever,
+    Effect.forkScoped,
+    Effect.asVoid
+  )

@@ -17,8 +17,7 @@ import * as Limits from "../protocol/Timings.ts"
 import { Nats } from "../../nats/Nats.ts"
 import * as PoolServer from "../worker/PoolServer.ts"
 import { verdictIn } from "../ingress/Publication.ts"
-import { steady } from "../../nats/Steady.ts"
-import { every } from "../../nats/Ticks.ts"
+import { every, steady } from "../../nats/Steady.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 
 /** What a queue stores about a task. */
