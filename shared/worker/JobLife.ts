@@ -138,7 +138,7 @@ const perform = (means: Means, job: ServedJob, meter: Meter): Effect.Effect<Usag
 export const live = (means: Means, job: ServedJob): Effect.Effect<void> =>
   Effect.suspend(() => {
     const meter = new Meter(means, job)
-    return claim(job, meter, means.performer.redispatch(job.pulled.model)).pipe(
+    return claim(job, meter, means.performer.isIdempotent(job.pulled.model)).pipe(
       Effect.flatMap(() => perform(means, job, meter)),
       Span.around(`process ${job.pulled.subject}`, {
         kind: "consumer",

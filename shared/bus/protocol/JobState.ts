@@ -114,7 +114,10 @@ export const step = (state: JobState, event: JobEvent): Step => {
       switch (event.event) {
         case "claimed":
           return isOwn(state, event)
-            ? claim(state.redispatch === "mayHaveBeenSent" ? { ...event, redispatch: "mayHaveBeenSent" } : event, state.losses)
+            ? claim(
+              state.redispatch === "mayHaveBeenSent" ? { ...event, redispatch: "mayHaveBeenSent" } : event,
+              state.losses
+            )
             : refuse(state)
         case "flushed": {
           const { attempt, losses, worker } = state

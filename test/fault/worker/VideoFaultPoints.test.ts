@@ -58,7 +58,7 @@ const stopAtEach = async (
   workers: ReadonlyArray<ServiceProcess>
 ): Promise<ReadonlyArray<Stopped>> => {
   const stopped = workers.map((worker, index) => stopAt(worker, names[index]!))
-  const wish = { model: "neverSent-video", prompt: "a boat", duration: 2, width: 832, height: 480 }
+  const wish = { model: "paid-video", prompt: "a boat", duration: 2, width: 832, height: 480 }
   await Promise.all(workers.map(() => client.create(wish)))
   return Promise.all(stopped)
 }

@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { type Bucket, openBucket } from "../../../shared/nats/KeyValue.ts"
 import { days, months } from "../../../shared/usage/Tally.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
-import { inherited } from "../../fixture/gateway/ServiceProcess.ts"
+import { inherited } from "../../fixture/general/Inherited.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { manyEvents, rowsAt, store, total, usageEvent, usageProcess } from "../../fixture/nats/UsageEvents.ts"
 

@@ -9,7 +9,7 @@ import { clip, done, veo } from "../../fixture/provider/Veo.ts"
 import { videoModels as options } from "../../fixture/gateway/VideoModels.ts"
 import { untilRecord } from "../../fixture/nats/VideoRecord.ts"
 
-const wish = { model: "neverSent-video", prompt: "a boat", duration: 2, width: 832, height: 480 }
+const wish = { model: "paid-video", prompt: "a boat", duration: 2, width: 832, height: 480 }
 
 /** JetStream gives a task out again six seconds after its worker's last word; the rest is for a busy machine. */
 const resumedWithinMs = 20_000
@@ -24,7 +24,7 @@ describe("a video task at a provider", () => {
     Gateway.run({ ...options, services: ["video"] }, async (gateway) => {
       const client = new VideoClient(gateway)
       const task = await client.ended(await client.create({ ...wish, fps: 24 }))
-      assert.deepInclude(task, { status: "completed", progress: 100, model: "neverSent-video", error: null })
+      assert.deepInclude(task, { status: "completed", progress: 100, model: "paid-video", error: null })
       assert.deepStrictEqual(task.metadata, {
         duration: 2,
         fps: 8,
@@ -96,30 +96,27 @@ describe("a video task at a provider", () => {
     90_000
   )
 
-  for (const redispatch of ["neverSent", "always"]) {
+  for (const [provider, outcome] of [["free", "submitted again"], ["paid", "given up"]] as const) {
     it.live(
-      `is ${
-        redispatch === "always" ? "submitted again" : "given up"
-      } when its worker is killed while it is submitted, ` +
-        `with redispatch ${redispatch}`,
+      `is ${outcome} when its worker is killed while it is submitted, by a provider that is ${provider}`,
       () =>
         Gateway.run(options, async (gateway) => {
           const client = new VideoClient(gateway)
           const dying = await gateway.startWorker({}, "video")
           gateway.provider.behaveOnce({ kind: "silent" })
-          const id = await client.create({ ...wish, model: `${redispatch}-video` })
+          const id = await client.create({ ...wish, model: `${provider}-video` })
           await gateway.provider.until(() => submissions(gateway) === 1)
           await dying.kill()
           await gateway.startWorker({}, "video")
           const task = await client.ended(id, 60_000)
-          if (redispatch === "always") {
+          if (provider === "free") {
             assert.deepInclude(task, { status: "completed", error: null })
             assert.strictEqual(submissions(gateway), 2)
           } else {
             assert.strictEqual(task.status, "failed")
             assert.deepInclude(task.error, {
               code: "upstream_error",
-              message: "The provider 'neverSent' may have started the work without confirming it; " +
+              message: "The provider 'paid' may have started the work without confirming it; " +
                 "the gateway did not retry, to avoid paying twice"
             })
             assert.strictEqual(submissions(gateway), 1)

@@ -59,16 +59,16 @@ const typesOf = (frames: ReadonlyArray<Frame>) => frames.map(({ type }) => type)
 describe("the frames of an answer", () => {
   it("gather what is written between two sends, behind the claim", () => {
     const { flush, reply } = opened()
-    reply.claim("notYetSent")
+    reply.claim("unsent")
     reply.start(head)
     reply.write(bytes(3))
     reply.write(bytes(4))
     assert.deepStrictEqual(flush(), [
       {
-        frame: { type: "claims", claims: [{ job: "job", attempt: 1, redispatch: "notYetSent", behind: 5 }] },
+        frame: { type: "claims", claims: [{ job: "job", attempt: 1, redispatch: "unsent", behind: 5 }] },
         bytes: 18
       },
-      { frame: { type: "data", sequence: 0, redispatch: "notYetSent", head, end: undefined }, bytes: 7 }
+      { frame: { type: "data", sequence: 0, redispatch: "unsent", head, end: undefined }, bytes: 7 }
     ])
   })
 
@@ -97,7 +97,7 @@ describe("the frames of an answer", () => {
 
   it("never leave before the claim to their job", () => {
     const { reply, sent } = opened()
-    reply.claim("always")
+    reply.claim("idempotent")
     reply.fail(new WorkerLost())
     assert.deepStrictEqual(typesOf(sent()), ["claims", "error"])
   })
@@ -152,7 +152,7 @@ describe("a heartbeat", () => {
 
 describe("a claim", () => {
   it("that waits is repeated until ingress agrees, and commits only what may not be redispatched", () => {
-    for (const redispatch of ["notYetSent", "neverSent"] as const) {
+    for (const redispatch of ["unsent", "mayHaveBeenSent"] as const) {
       const { reply, sent } = opened()
       const answers: Array<boolean> = []
       reply.claimAndWait(redispatch, (go) => answers.push(go))
@@ -164,28 +164,28 @@ describe("a claim", () => {
       reply.askAgain()
       assert.deepStrictEqual(sent(), [])
       assert.deepStrictEqual(answers, [true])
-      assert.strictEqual(reply.committed, redispatch === "neverSent")
+      assert.strictEqual(reply.committed, redispatch === "mayHaveBeenSent")
     }
   })
 
   it("is not answered by a late word on a weaker one", () => {
     const { reply } = opened()
     const answers: Array<boolean> = []
-    reply.claimAndWait("neverSent", (go) => answers.push(go))
-    reply.receive({ type: "go", redispatch: "notYetSent" })
+    reply.claimAndWait("mayHaveBeenSent", (go) => answers.push(go))
+    reply.receive({ type: "go", redispatch: "unsent" })
     assert.deepStrictEqual(answers, [])
     assert.isFalse(reply.committed)
-    reply.receive({ type: "go", redispatch: "neverSent" })
+    reply.receive({ type: "go", redispatch: "mayHaveBeenSent" })
     assert.deepStrictEqual(answers, [true])
   })
 
   it("that ingress refuses is answered, and stops the work once", () => {
     const { cancels, reply } = opened()
     const answers: Array<boolean> = []
-    reply.claimAndWait("neverSent", (go) => answers.push(go))
+    reply.claimAndWait("mayHaveBeenSent", (go) => answers.push(go))
     reply.receive({ type: "no" })
     reply.receive({ type: "no" })
-    reply.receive({ type: "go", redispatch: "neverSent" })
+    reply.receive({ type: "go", redispatch: "mayHaveBeenSent" })
     assert.deepStrictEqual(answers, [false])
     assert.strictEqual(cancels(), 1)
     assert.isFalse(reply.committed)
@@ -195,14 +195,14 @@ describe("a claim", () => {
     const { reply, sent } = opened()
     reply.claimAgain()
     assert.deepStrictEqual(sent(), [], "what was not claimed")
-    reply.claim("notYetSent")
-    reply.claimAndWait("neverSent", () => undefined)
-    reply.receive({ type: "go", redispatch: "neverSent" })
+    reply.claim("unsent")
+    reply.claimAndWait("mayHaveBeenSent", () => undefined)
+    reply.receive({ type: "go", redispatch: "mayHaveBeenSent" })
     sent()
     reply.claimAgain()
     assert.deepStrictEqual(sent(), [{
       type: "claims",
-      claims: [{ job: "job", attempt: 1, redispatch: "neverSent", behind: 5 }]
+      claims: [{ job: "job", attempt: 1, redispatch: "mayHaveBeenSent", behind: 5 }]
     }])
   })
 })
@@ -215,7 +215,7 @@ describe("a cancelled answer", () => {
     reply.start(head)
     assert.isFalse(reply.write(bytes(windowBytes)))
     reply.onDrain(() => void resumed++)
-    reply.claimAndWait("neverSent", (go) => answers.push(go))
+    reply.claimAndWait("mayHaveBeenSent", (go) => answers.push(go))
     sent()
     reply.write(bytes(1))
     reply.receive({ type: "cancel" })

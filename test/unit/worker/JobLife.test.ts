@@ -13,12 +13,12 @@ const endpoint = { name: "openai", model: "theirs" }
 const living = (
   { job, metering, said }: Pick<ReturnType<typeof served>, "job" | "metering" | "said">,
   perform: (work: JobLife.Work) => Effect.Effect<Usage | undefined, JobError>,
-  redispatch: "always" | "neverSent" = "neverSent"
+  isIdempotent = false
 ) =>
   JobLife.live({
     ...metering,
     performer: {
-      redispatch: () => redispatch,
+      isIdempotent: () => isIdempotent,
       perform: (work) => {
         said.push("perform")
         return perform(work)
@@ -34,11 +34,11 @@ const calling = <A, E>(then: Effect.Effect<A, E>) => (work: JobLife.Work): Effec
 }
 
 describe("a job", () => {
-  for (const [redispatch, claim] of [["always", "always"], ["neverSent", "notYetSent"]] as const) {
-    it.effect(`of a model that is ${redispatch} redispatched is claimed as ${claim}, performed, ended and metered`, () =>
+  for (const [isIdempotent, claim] of [[true, "idempotent"], [false, "unsent"]] as const) {
+    it.effect(`is claimed as ${claim}, performed, ended and metered`, () =>
       Effect.gen(function*() {
         const life = served()
-        yield* living(life, calling(Effect.succeed(usage)), redispatch)
+        yield* living(life, calling(Effect.succeed(usage)), isIdempotent)
         assert.deepStrictEqual(life.said, [`claim ${claim}`, "perform", "end", "event success"])
         assert.deepInclude(life.events[0], { usage, provider: "openai" })
       }))
@@ -80,7 +80,7 @@ describe("a job", () => {
     Effect.gen(function*() {
       const life = served({ pulled: { operation: "of tomorrow" } })
       yield* living(life, () => Effect.succeed(usage))
-      assert.deepStrictEqual(life.said, ["claim notYetSent", "fail InvalidRequest"])
+      assert.deepStrictEqual(life.said, ["claim unsent", "fail InvalidRequest"])
     }))
 
   it.effect("that fails tells ingress its error, and is metered with what was consumed until then", () =>
@@ -120,32 +120,32 @@ describe("a claim that ingress refuses", () => {
     Effect.gen(function*() {
       const life = served({ refuses: true })
       yield* living(life, () => Effect.succeed(usage))
-      assert.deepStrictEqual(life.said, ["claim notYetSent", "abandon"])
+      assert.deepStrictEqual(life.said, ["claim unsent", "abandon"])
     }))
 
   it.effect("of a job that another worker had meters the loss of that worker", () =>
     Effect.gen(function*() {
       const life = served({ refuses: true, pulled: { delivery: 2 } })
       yield* living(life, () => Effect.succeed(usage))
-      assert.deepStrictEqual(life.said, ["claim notYetSent", "event failure WorkerLost", "abandon"])
+      assert.deepStrictEqual(life.said, ["claim unsent", "event failure WorkerLost", "abandon"])
     }))
 })
 
 describe("a job that is cancelled", () => {
   /** Whether a call may have been made, by what ingress agreed to and by the model: only then it is this worker's to count. */
   for (
-    const [committed, redispatch, event] of [
-      [false, "neverSent", []],
-      [true, "neverSent", ["event cancelled"]],
-      [false, "always", ["event cancelled"]]
+    const [committed, isIdempotent, event] of [
+      [false, false, []],
+      [true, false, ["event cancelled"]],
+      [false, true, ["event cancelled"]]
     ] as const
   ) {
-    const title = `${committed ? "committed" : "not committed"}, of a model that is ${redispatch} redispatched`
+    const title = `${committed ? "committed" : "not committed"}, ${isIdempotent ? "idempotent" : "paid"}`
 
     it.effect(`by its performer: ${title}`, () =>
       Effect.gen(function*() {
         const life = served({ committed })
-        yield* living(life, calling(Effect.fail(new Cancelled())), redispatch)
+        yield* living(life, calling(Effect.fail(new Cancelled())), isIdempotent)
         assert.deepStrictEqual(life.said.slice(2), ["abandon", ...event])
       }))
 
@@ -154,7 +154,7 @@ describe("a job that is cancelled", () => {
         const life = served({ committed })
         const called = yield* Deferred.make<void>()
         const waiting = Effect.andThen(Deferred.succeed(called, undefined), Effect.never)
-        const fiber = yield* Effect.forkChild(living(life, calling(waiting), redispatch))
+        const fiber = yield* Effect.forkChild(living(life, calling(waiting), isIdempotent))
         yield* Deferred.await(called)
         life.job.reply.abandon()
         yield* Fiber.interrupt(fiber)
