@@ -12,55 +12,46 @@ import { relevance } from "./Relevance.ts"
 /** A query over up to this many documents is one search unit. */
 const documentsPerSearchUnit = 100
 
-/** Results that are printed in one go, at most, and the characters of documents after which it is enough. */
-const resultsAtOnce = 256
-const charactersAtOnce = 64 * 1_024
-
 const utf8 = new TextEncoder()
 const decode = decoder(RerankRequest)
 
-interface Result {
-  readonly index: number
-  readonly relevance_score: number
-  readonly document?: { readonly text: string }
-}
-
-const make = (tokenizer: Tokenizer): Perform =>
+const perform = (tokenizer: Tokenizer): Perform =>
   Effect.fnUntraced(function*(call, sink) {
-    const request = yield* decode(call)
-    const documents = typeof request.documents === "string" ? [request.documents] : request.documents
-    const texts = documents.map((document) => typeof document === "string" ? document : document.text)
-    const scores = yield* relevance(request.query, texts)
-    const results = texts
-      .map((text, index): Result => ({
-        index,
-        relevance_score: scores[index] ?? 0,
-        ...request.return_documents === true ? { document: { text } } : {}
-      }))
-      .toSorted((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
-      .slice(0, request.top_n ?? texts.length)
-    const inputTokens = yield* tokenizer.countAll([request.query, ...texts])
-
+    const { documents, query, return_documents, top_n } = yield* decode(call)
+    const texts = (typeof documents === "string" ? [documents] : documents)
+      .map((document) => typeof document === "string" ? document : document.text)
+    const scores = yield* relevance(query, texts)
+    const ranking = [...texts.keys()].toSorted((a, b) => scores[b]! - scores[a]! || a - b).slice(
+      0,
+      top_n ?? texts.length
+    )
+    const inputTokens = yield* tokenizer.countAll([query, ...texts])
     const searchUnits = Math.ceil(texts.length / documentsPerSearchUnit)
     const meta = { api_version: { version: "1" }, billed_units: { search_units: searchUnits } }
-    const body = Stream.make(`{"id":${JSON.stringify(randomUUID())},"results":[`).pipe(
-      Stream.concat(
-        Stream.mapEffect(Stream.fromIterable(printed(results)), (json) => Effect.as(Effect.yieldNow, json))
-      ),
-      Stream.concat(Stream.make(`],"meta":${JSON.stringify(meta)}}`)),
-      Stream.map((text) => utf8.encode(text))
-    )
     sink.start({ status: 200, contentType: "application/json", headers: {} })
-    yield* writeAll(sink, body)
+    const results = Stream.fromIterable(print(ranking, scores, return_documents === true ? texts : undefined))
+    yield* writeAll(
+      sink,
+      Stream.make(`{"id":${JSON.stringify(randomUUID())},"results":[`).pipe(
+        Stream.concat(Stream.mapEffect(results, (json) => Effect.as(Effect.yieldNow, json))),
+        Stream.concat(Stream.make(`],"meta":${JSON.stringify(meta)}}`)),
+        Stream.map((text) => utf8.encode(text))
+      )
+    )
     return { inputTokens, outputTokens: 0, searchUnits }
   })
 
-/** The results as JSON, separated by commas, some at a time. */
-function* printed(results: ReadonlyArray<Result>): Generator<string> {
+/** The results as JSON, in pieces of about 64 KiB. */
+function* print(
+  ranking: ReadonlyArray<number>,
+  scores: ReadonlyArray<number>,
+  texts: ReadonlyArray<string> | undefined
+): Generator<string> {
   let json = ""
-  for (const [at, result] of results.entries()) {
-    json += `${at === 0 ? "" : ","}${JSON.stringify(result)}`
-    if (json.length < charactersAtOnce && (at + 1) % resultsAtOnce !== 0) continue
+  for (const [at, index] of ranking.entries()) {
+    const document = texts === undefined ? {} : { document: { text: texts[index] } }
+    json += `${at === 0 ? "" : ","}${JSON.stringify({ index, relevance_score: scores[index], ...document })}`
+    if (json.length < 65_536) continue
     yield json
     json = ""
   }
@@ -69,5 +60,5 @@ function* printed(results: ReadonlyArray<Result>): Generator<string> {
 
 export const layer = Layer.effect(
   LocalEngines,
-  Effect.map(loadTokenizer, (tokenizer) => LocalEngines.of({ performs: new Map([[rerank.name, make(tokenizer)]]) }))
+  Effect.map(loadTokenizer, (tokenizer) => LocalEngines.of({ performs: new Map([[rerank.name, perform(tokenizer)]]) }))
 )

@@ -1,62 +1,57 @@
 /**
- * How relevant documents are to a query, without a model: how many of its words they hold, rare ones counting more, and
- * the likeness of hashed words and trigrams, which also sees other forms of a word.
+ * Relevance of documents to a query without a model: the share of the query's words that a document holds, rare words
+ * counting more, and the similarity of hashed words and trigrams, which also matches other forms of a word.
  */
 import { Effect } from "effect"
 import { slices } from "../../shared/text/Slices.ts"
-import { cosine, textVector } from "../../shared/text/TextVector.ts"
+import { textVector } from "../../shared/text/TextVector.ts"
 import { contentWords } from "../../shared/text/Words.ts"
 
-/** Enough coordinates that unrelated texts hardly meet. */
+/** Enough coordinates that unrelated texts hardly ever collide. */
 const dimensions = 1_024
 
-/** Work between two pauses, in characters: a few milliseconds. A document costs some however short it is. */
+/** Work between two pauses, in characters: a few milliseconds. Each document costs at least some. */
 const charactersAtOnce = 16_384
 const charactersPerDocument = 256
 
-/** The share of the query's words, by their rarity, that makes a document this relevant by itself. */
+/** The relevance of a document that holds all the words of the query, and is not similar otherwise. */
 const weightOfWords = 0.9
 
 /**
- * The relevance of each document, 0 to 1, in their order. It is meant for comparing documents of one request: how much a
- * word counts depends on how many of them have it. Lets other work run every few milliseconds.
+ * The relevance of each document, 0 to 1, in their order, for comparing documents of one request: the weight of a word
+ * depends on how many of them hold it. Yields to other work every few milliseconds.
  */
 export const relevance = Effect.fnUntraced(function*(query: string, documents: ReadonlyArray<string>) {
-  const wanted = new Set<string>()
-  for (const slice of slices(query, charactersAtOnce)) {
-    for (const word of contentWords(slice)) wanted.add(word)
-    yield* Effect.yieldNow
-  }
-  const queryVector = yield* textVector(query, dimensions)
-  const holders = new Map<string, number>()
-  const readings: Array<{ readonly found: ReadonlySet<string>; readonly likeness: number }> = []
-  let inOneGo = 0
-  for (const document of documents) {
+  let sincePause = 0
+  const wordsIn = Effect.fnUntraced(function*(text: string, among?: ReadonlySet<string>) {
     const found = new Set<string>()
-    for (const slice of slices(document, charactersAtOnce)) {
-      for (const word of contentWords(slice)) if (wanted.has(word)) found.add(word)
-      inOneGo += slice.length
-      if (inOneGo >= charactersAtOnce) yield* Effect.yieldNow
-      inOneGo %= charactersAtOnce
+    for (const slice of slices(text, charactersAtOnce)) {
+      for (const word of contentWords(slice)) if (among?.has(word) !== false) found.add(word)
+      sincePause += slice.length
+      if (sincePause >= charactersAtOnce) yield* Effect.yieldNow
+      sincePause %= charactersAtOnce
     }
-    for (const word of found) holders.set(word, (holders.get(word) ?? 0) + 1)
-    readings.push({ found, likeness: Math.max(0, cosine(queryVector, yield* textVector(document, dimensions))) })
-    inOneGo += charactersPerDocument
+    sincePause += charactersPerDocument
+    return found
+  })
+  const wanted = yield* wordsIn(query)
+  const queryVector = yield* textVector(query, dimensions)
+  const holders = new Map(Array.from(wanted, (word) => [word, 0]))
+  const readings: Array<{ readonly found: ReadonlySet<string>; readonly similarity: number }> = []
+  for (const document of documents) {
+    const found = yield* wordsIn(document, wanted)
+    for (const word of found) holders.set(word, holders.get(word)! + 1)
+    const vector = yield* textVector(document, dimensions)
+    readings.push({ found, similarity: vector.reduce((sum, value, at) => sum + value * queryVector[at]!, 0) })
   }
-  const rarities = new Map(Array.from(wanted, (word) => {
-    const held = holders.get(word) ?? 0
-    return [word, Math.log(1 + (documents.length - held + 0.5) / (held + 0.5))]
-  }))
-  const sum = (words: Iterable<string>): number => {
-    let total = 0
-    for (const word of words) total += rarities.get(word) ?? 0
-    return total
-  }
-  const whole = sum(wanted) || 1
-  const scores: Array<number> = []
-  for (const { found, likeness } of readings) {
-    scores.push(1 - (1 - weightOfWords * sum(found) / whole) * (1 - Math.min(1, likeness)))
-    if (scores.length % 1_024 === 0) yield* Effect.yieldNow
-  }
-  return scores
+  const rarities = new Map(
+    Array.from(holders, ([word, held]) => [word, Math.log(1 + (documents.length - held + 0.5) / (held + 0.5))] as const)
+  )
+  const weigh = (words: ReadonlySet<string>): number =>
+    words.values().reduce((sum, word) => sum + rarities.get(word)!, 0)
+  const whole = weigh(wanted) || 1
+  return yield* Effect.forEach(readings, ({ found, similarity }, at) => {
+    const score = 1 - (1 - weightOfWords * weigh(found) / whole) * (1 - Math.min(1, Math.max(0, similarity)))
+    return at % 1_024 === 0 ? Effect.as(Effect.yieldNow, score) : Effect.succeed(score)
+  })
 })
