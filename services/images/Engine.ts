@@ -1,31 +1,57 @@
 /** Offers the built-in painter of placeholders and a few picture operations to the `local` protocol. */
 import { Effect, Layer } from "effect"
 import { generateContent, streamGenerateContent } from "../../shared/contract/operations/GenerateContent.ts"
+import { InvalidRequest } from "../../shared/contract/JobError.ts"
+import { describe, writeMachineMark, writePlaceholderMark } from "../../shared/painter/Painting.ts"
 import { GuardedFetch } from "../../shared/provider/transport/GuardedFetch.ts"
 import type { ImageModel, Picture } from "../../shared/provider/dialects/images/ImageModel.ts"
+import type { ImageRequest } from "../../shared/provider/dialects/images/ImageRequest.ts"
 import * as Images from "../../shared/provider/dialects/images/Images.ts"
 import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
 import { loadTokenizer } from "../../shared/text/Tokens.ts"
 import { ResultStore } from "../../shared/provider/call/ResultStore.ts"
 import { edit } from "./Edit.ts"
-import { generate } from "./Generate.ts"
-import { settle } from "./LocalRequest.ts"
+import { encode, paint, toPixels } from "./Pixels.ts"
 
-/** Their answers tell the usage in tokens. */
+/** The longest side that the engine paints, in pixels. */
+const longestPainted = 2048
+
+/** Operations with token usage in their answers. */
 const countsTokens: ReadonlyArray<string> = [generateContent.name, streamGenerateContent.name]
+
+/** Paints the pictures of a request, each from its own seed. */
+const generate = Effect.fnUntraced(function*(request: ImageRequest) {
+  const { n, negativePrompt = "", prompt, seed = 0, size = { width: 1024, height: 1024 }, watermark } = request
+  const revisedPrompt = `${describe({ prompt, negativePrompt })}.`
+  return yield* Effect.forEach(
+    Array.from({ length: n }, (_, index) => seed + index),
+    Effect.fnUntraced(function*(seed) {
+      const canvas = yield* paint({ prompt, negativePrompt, ...size, seed })
+      writePlaceholderMark(canvas)
+      if (watermark === true) writeMachineMark(canvas)
+      return { content: yield* encode(toPixels(canvas), request), revisedPrompt }
+    }),
+    // one picture is painted while others are encoded
+    { concurrency: 4 }
+  )
+})
 
 const model = (guard: GuardedFetch["Service"]): ImageModel =>
   Effect.fnUntraced(function*({ operation }, request) {
-    const local = yield* settle(request)
-    const pictures = yield* local.images.length > 0 ? edit(local, guard) : generate(local)
+    const { extend, images, pathOf, prompt, size } = request
+    if (size !== undefined && Math.max(size.width, size.height) > longestPainted) {
+      const what = `must have sides of at most ${longestPainted} pixels for this model`
+      return yield* InvalidRequest.at(pathOf("size"), what)
+    }
+    const pictures = yield* images.length > 0 ? edit(request, guard) : generate(request)
     return {
       pictures,
-      usage: countsTokens.includes(operation.name) ? yield* counted(local.prompt, pictures) : undefined,
-      warnings: request.extend === true ? [request.pathOf("prompt_extend")] : []
+      usage: countsTokens.includes(operation.name) ? yield* count(prompt, pictures) : undefined,
+      warnings: extend === true ? [pathOf("prompt_extend")] : []
     }
   })
 
-const counted = Effect.fnUntraced(function*(prompt: string, pictures: ReadonlyArray<Picture>) {
+const count = Effect.fnUntraced(function*(prompt: string, pictures: ReadonlyArray<Picture>) {
   const { countAll } = yield* loadTokenizer
   return {
     inputTokens: yield* countAll([prompt]),

@@ -1,31 +1,26 @@
-/** The changes that the built-in engine can make to a picture, and how an instruction names them. */
+/** The changes that the built-in engine can make to a picture, and the words of an instruction that ask for them. */
 import type { Matrix3x3, Sharp } from "sharp"
 import type { Size } from "../../shared/contract/operations/ImageGenerations.ts"
-import { colourOf, named } from "../../shared/painter/Colour.ts"
+import { named } from "../../shared/painter/Colour.ts"
+import { longestSide } from "./Pixels.ts"
 
 /** One change. */
-export interface Step {
+interface Step {
   readonly operation: string
-  /** What it does, in the past tense. */
+  /** The change in the past tense. */
   readonly said: string
   /** `size` is that of the picture before the change. */
   readonly apply: (picture: Sharp, size: Size) => Sharp
 }
 
-/** What a clause asks for, in lower case; `undefined` if it lacks what the operation needs. */
+/** Reads a clause in lower case; `undefined` if it lacks what the operation needs. */
 type Read = (clause: string) => Omit<Step, "operation"> | undefined
 
-const longestSide = 4096
-
-const within = (pixels: number): number => Math.min(longestSide, Math.max(1, Math.round(pixels)))
+const clamp = (pixels: number): number => Math.min(longestSide, Math.max(1, Math.round(pixels)))
 
 /** From 0.4 for `slightly` to 2 for `very`. */
 const emphasis = (clause: string): number =>
-  /\b(?:slight(?:ly)?|a (?:little|bit|touch)|soft(?:ly)?|gently?)\b/.test(clause)
-    ? 0.4
-    : /\b(?:very|strong(?:ly)?|heav(?:y|ily)|a lot|much)\b/.test(clause)
-    ? 2
-    : 1
+  /\b(?:slightly|a (?:little|bit)|softly|gently)\b/.test(clause) ? 0.4 : /\b(?:very|much|a lot)\b/.test(clause) ? 2 : 1
 
 const numberIn = (clause: string, unit = ""): number | undefined => {
   const digits = new RegExp(`(\\d{1,6}(?:\\.\\d{1,6})?)${unit}`).exec(clause)?.[1]
@@ -36,14 +31,8 @@ const percentIn = (clause: string): number | undefined => numberIn(clause, " ?(?
 
 const sizeIn = (clause: string): Size | undefined => {
   const [, width, height] = /(\d{1,5}) ?(?:px)? ?(?:[x×*]|by) ?(\d{1,5})/.exec(clause) ?? []
-  return width === undefined ? undefined : { width: within(Number(width)), height: within(Number(height)) }
+  return width === undefined ? undefined : { width: clamp(Number(width)), height: clamp(Number(height)) }
 }
-
-/** A change of the brightness. */
-const brighten = (factor: number): Omit<Step, "operation"> => ({
-  said: `${factor >= 1 ? "brightened" : "darkened"} by ${Math.round(Math.abs(factor - 1) * 100)}%`,
-  apply: (picture) => picture.linear([factor, factor, factor, 1], [0, 0, 0, 0])
-})
 
 /** Not sharp's own `grayscale`, which leaves a single channel. */
 const luma: [number, number, number] = [0.299, 0.587, 0.114]
@@ -53,70 +42,69 @@ const rotate: Read = (clause) => {
   const isLeft = /\bleft\b|counter-?\s?clockwise|anti-?\s?clockwise/.test(clause)
   const wanted = clause.includes("upside") ? 180 : (numberIn(clause) ?? 90) % 360
   const degrees = isLeft ? (360 - wanted) % 360 : wanted
-  const background = { r: 0, g: 0, b: 0, alpha: 0 }
   return {
     said: `rotated by ${degrees} degrees clockwise`,
-    apply: (picture) => picture.rotate(degrees, { background })
+    apply: (picture) => picture.rotate(degrees, { background: { r: 0, g: 0, b: 0, alpha: 0 } })
   }
 }
 
 const crop: Read = (clause) => {
   const side = /\b(left|right|top|bottom)\b/.exec(clause)?.[1]
-  const wanted = sizeIn(clause)
   const share = (percentIn(clause) ?? (side === undefined ? 70 : 50)) / 100
-  const box = ({ height, width }: Size): Size => {
-    if (wanted !== undefined) return wanted
-    if (clause.includes("square")) return { width: Math.min(width, height), height: Math.min(width, height) }
-    return {
-      width: side === "top" || side === "bottom" ? width : within(width * share),
-      height: side === "left" || side === "right" ? height : within(height * share)
-    }
-  }
   return {
     said: `cropped${side === undefined ? "" : ` to the ${side}`}`,
-    apply: (picture, size) => {
-      const [width, height] = [Math.min(size.width, box(size).width), Math.min(size.height, box(size).height)]
-      const [restX, restY] = [size.width - width, size.height - height]
+    apply: (picture, { height, width }) => {
+      const square = clause.includes("square")
+        ? { width: Math.min(width, height), height: Math.min(width, height) }
+        : {}
+      const box = {
+        width: side === "top" || side === "bottom" ? width : clamp(width * share),
+        height: side === "left" || side === "right" ? height : clamp(height * share),
+        ...square,
+        ...sizeIn(clause)
+      }
+      const [restX, restY] = [Math.max(0, width - box.width), Math.max(0, height - box.height)]
       const left = side === "left" ? 0 : side === "right" ? restX : Math.floor(restX / 2)
       const top = side === "top" ? 0 : side === "bottom" ? restY : Math.floor(restY / 2)
-      return picture.extract({ left, top, width, height })
+      return picture.extract({ left, top, width: width - restX, height: height - restY })
     }
   }
 }
 
 const resize: Read = (clause) => {
   const wanted = sizeIn(clause)
-  const percent = percentIn(clause) ??
-    (/\b(?:half|smaller|shrink)\b/.test(clause)
-      ? 50
-      : /\b(?:double|twice|larger|enlarge)\b/.test(clause)
-      ? 200
-      : undefined)
+  const usual = /\b(?:half|shrink)\b/.test(clause) ? 50 : /\b(?:double|twice|enlarge)\b/.test(clause) ? 200 : undefined
+  const percent = percentIn(clause) ?? usual
   if (wanted === undefined && percent === undefined) return undefined
-  const factor = (percent ?? 100) / 100
+  const scale = (side: number): number => clamp(side * (percent ?? 100) / 100)
   return {
     said: wanted === undefined ? `scaled to ${percent}%` : `resized to ${wanted.width}x${wanted.height}`,
     apply: (picture, { height, width }) =>
-      picture.resize(wanted?.width ?? within(width * factor), wanted?.height ?? within(height * factor), {
-        fit: "fill"
-      })
+      picture.resize(wanted?.width ?? scale(width), wanted?.height ?? scale(height), { fit: "fill" })
+  }
+}
+
+const brighten: Read = (clause) => {
+  const isLess = /\b(?:less|lower|reduce|decrease|dark\w*|dim\w*)\b/.test(clause)
+  const part = (percentIn(clause) ?? 30 * emphasis(clause)) / 100
+  const factor = isLess ? Math.max(0.05, 1 - part) : 1 + Math.min(part, 4)
+  return {
+    said: `${isLess ? "darkened" : "brightened"} by ${Math.round(Math.abs(factor - 1) * 100)}%`,
+    apply: (picture) => picture.linear([factor, factor, factor, 1], [0, 0, 0, 0])
   }
 }
 
 const tint: Read = (clause) => {
-  const name = (clause.match(/[a-z]+/g) ?? []).find((word) => named.has(word) && !/^gr[ae]y$/.test(word))
-  const colour = name === undefined ? undefined : colourOf(name)
+  const name = clause.match(/[a-z]+/g)?.find((word) => named.has(word) && !/^gr[ae]y$/.test(word))
+  const colour = named.get(name ?? "")
   if (colour === undefined) return undefined
   const part = Math.min(0.85, 0.5 * emphasis(clause))
   const offsets = [...colour.map((channel) => channel * part), 0]
-  return {
-    said: `tinted ${name}`,
-    apply: (picture) => picture.linear([1 - part, 1 - part, 1 - part, 1], offsets)
-  }
+  return { said: `tinted ${name}`, apply: (picture) => picture.linear([1 - part, 1 - part, 1 - part, 1], offsets) }
 }
 
 const operations: ReadonlyArray<readonly [name: string, words: RegExp, read: Read]> = [
-  ["grayscale", /\bgr[ae]y(?:[- ]?scale)?\b|\bmonochrome\b|\bdesaturate\w*/, () => ({
+  ["grayscale", /\bgr[ae]y(?:[- ]?scale)?\b|\bmonochrome\b|\bblack(?: (?:and|&) |-and-)white/, () => ({
     said: "turned to grayscale",
     apply: (picture) => picture.recomb(gray)
   })],
@@ -139,55 +127,37 @@ const operations: ReadonlyArray<readonly [name: string, words: RegExp, read: Rea
     /\bresiz\w*|\bscal(?:e|ing)\b|\bshrink\b|\benlarge\b|\b(?:half|double|twice) (?:the |its )?size\b/,
     resize
   ],
-  ["brighten or darken", /\bbright\w*|\blighte[nr]\w*|\bdark\w*|\bdim\w*/, (clause) => {
-    const part = (percentIn(clause) ?? 30 * emphasis(clause)) / 100
-    const isLess = /\b(?:less|lower|reduce|decrease|dark\w*|dim\w*)\b/.test(clause)
-    return brighten(isLess ? Math.max(0.05, 1 - part) : 1 + Math.min(part, 4))
-  }],
+  ["brighten or darken", /\bbright\w*|\blighte[nr]\w*|\bdark\w*|\bdim\w*/, brighten],
   ["tint with a colour", /\btint\w*|\bcolou?r\w*|\b(?:make|turn|paint|change)\b/, tint]
 ]
 
-/** What an error says that the engine can do. */
+/** The operations, for error messages. */
 export const abilities = operations.map(([name]) => name).join(", ")
 
-/** Makes each next picture of a request a little brighter or darker, so that no two are alike. */
-export const variation = (index: number): ReadonlyArray<Step> =>
-  index === 0
-    ? []
-    : [{ operation: "", ...brighten(1 + (index % 2 === 0 ? -0.05 : 0.06) * Math.ceil(index / 2)) }]
-
-/** Characters that are read of an instruction and of each clause: longer ones describe a picture rather than a change. */
+/** The most characters read of an instruction and of a clause: longer ones describe a picture rather than a change. */
 const readCharacters = 4_000
 const clauseCharacters = 400
 
 /** Clauses end at punctuation and at words that join them. */
-const separator = /[,;:!?\n]|\.(?!\d)|\b(?:then|and|also|but)\b/
+const separator = /[,;:!?\n]|\.(?!\d)|\b(?:then|and(?! white)|also|but)\b/
 
 const negation = /\b(?:don'?t|do not|without|never|no|not|avoid)\b/
 
 /** The changes of one clause, in the order of its words. */
 const readClause = (clause: string): ReadonlyArray<Step> =>
-  operations
-    .flatMap(([operation, words, read]) => {
-      const at = words.exec(clause)?.index ?? -1
-      const step = at === -1 || negation.test(clause.slice(0, at)) ? undefined : read(clause)
-      return step === undefined ? [] : [{ at, step: { operation, ...step } }]
-    })
-    .toSorted((a, b) => a.at - b.at)
-    .map(({ step }) => step)
+  operations.flatMap(([operation, words, read]) => {
+    const at = words.exec(clause)?.index ?? -1
+    const step = at === -1 || negation.test(clause.slice(0, at)) ? undefined : read(clause)
+    return step === undefined ? [] : [{ at, step: { operation, ...step } }]
+  }).toSorted((a, b) => a.at - b.at).map(({ step }) => step)
 
 /** The changes that an instruction asks for, in its order, and the clauses that name none. */
 export const readInstruction = (
   instruction: string
 ): { readonly steps: ReadonlyArray<Step>; readonly unclear: ReadonlyArray<string> } => {
-  const text = instruction.slice(0, readCharacters).toLowerCase().replaceAll(
-    /black(?: (?:and|&) |-and-)white/g,
-    "grayscale"
-  )
-  const clauses = text.replaceAll(/\s+/g, " ").split(separator).map((clause) =>
-    clause.trim().slice(0, clauseCharacters)
-  )
-    .filter((clause) => clause !== "").map((clause) => ({ clause, steps: readClause(clause) }))
+  const clauses = instruction.slice(0, readCharacters).toLowerCase().replaceAll(/\s+/g, " ").split(separator)
+    .map((clause) => clause.trim().slice(0, clauseCharacters)).filter((clause) => clause !== "")
+    .map((clause) => ({ clause, steps: readClause(clause) }))
   return {
     steps: clauses.flatMap(({ steps }) => steps),
     unclear: clauses.flatMap(({ clause, steps }) => steps.length > 0 || negation.test(clause) ? [] : [clause])

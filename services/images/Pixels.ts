@@ -1,66 +1,67 @@
-/** Pictures as plain pixels: loads what a client sent, and encodes what it gets. */
+/** Pictures as plain pixels: loads what a client sent, paints placeholders, and encodes the answer. */
 import { Effect } from "effect"
 import type { Sharp } from "sharp"
 import { InternalError, type InvalidRequest } from "../../shared/contract/JobError.ts"
 import { decodePicture, openPicture, type Pixels } from "../../shared/files/InputPicture.ts"
 import { sharp } from "../../shared/files/PixelFormats.ts"
+import { Canvas } from "../../shared/painter/Canvas.ts"
+import { type Painting, steps } from "../../shared/painter/Painting.ts"
 import type { GuardedFetch } from "../../shared/provider/transport/GuardedFetch.ts"
+import type { ImageRequest } from "../../shared/provider/dialects/images/ImageRequest.ts"
 import { bytesOf, type ImageSource, unusable } from "../../shared/provider/dialects/images/ImageSource.ts"
-import type { LocalRequest } from "./LocalRequest.ts"
 
-/** A picture that a client sent, and whether it came with transparency. */
-export interface Loaded {
-  readonly pixels: Pixels
-  readonly hasAlpha: boolean
-}
-
-/** The longest side that is worked with. */
-const longestSide = 4096
-
-/** The most pixels of several pictures together: twice as many as the one has that is made of them. Each is four bytes. */
-const pixelsTogether = 2 * longestSide ** 2
+/** The longest side of a picture that the engine works with. */
+export const longestSide = 4096
 
 export const open = ({ data, height, width }: Pixels): Sharp => sharp(data, { raw: { width, height, channels: 4 } })
 
-/** Logs a failure that is not the client's. The client learns only that there was one. */
+/** Logs a failure of the engine. The client gets no details. */
 const ownFault = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, InternalError> =>
   effect.pipe(
-    Effect.tapError((error) => Effect.logError("a picture could not be worked on", error)),
+    Effect.tapError((error) => Effect.logError("a picture operation failed", error)),
     Effect.mapError(() => new InternalError())
   )
 
 /** Runs a pipeline to plain pixels. */
 export const take = (pipeline: Sharp): Effect.Effect<Pixels, InternalError> => ownFault(decodePicture(pipeline))
 
-/**
- * Loads a picture upright, in sRGB. One with a side longer than 4096 is scaled down to that, and one of several
- * (`among`) to its share of what they may have together.
- */
+/** Loads a client's picture upright, in sRGB, scaled down to `longest` pixels on its longer side if larger. */
 export const load = Effect.fn("Pixels.load")(function*(
   source: ImageSource,
   guard: GuardedFetch["Service"],
-  among = 1
-): Effect.fn.Return<Loaded, InvalidRequest> {
-  const refuse = ({ what }: { readonly what: string }) => unusable(source, what)
-  const input = yield* openPicture(yield* bytesOf(source, guard)).pipe(Effect.mapError(refuse))
-  const { hasAlpha, height, picture, width } = input
-  const longer = Math.max(width, height)
-  const share = Math.sqrt(pixelsTogether / among / (width * height))
-  const side = Math.min(longestSide, Math.floor(longer * share))
-  const fitting = longer > side ? picture.resize(side, side, { fit: "inside" }) : picture
-  return { pixels: yield* Effect.mapError(decodePicture(fitting), refuse), hasAlpha }
+  longest = longestSide
+): Effect.fn.Return<{ readonly pixels: Pixels; readonly hasAlpha: boolean }, InvalidRequest> {
+  const load = openPicture(yield* bytesOf(source, guard)).pipe(
+    Effect.flatMap(({ hasAlpha, picture }) =>
+      Effect.map(
+        decodePicture(picture.resize(longest, longest, { fit: "inside", withoutEnlargement: true })),
+        (pixels) => ({ pixels, hasAlpha })
+      )
+    )
+  )
+  return yield* Effect.mapError(load, ({ what }) => unusable(source, what))
 })
 
-/** The file of a picture, in the format that the request asks for. */
-export const encode = (
-  pixels: Pixels,
-  { format, quality }: Pick<LocalRequest, "format" | "quality">
-): Effect.Effect<Uint8Array, InternalError> => {
-  const picture = open(pixels)
-  const file = format === "png"
-    ? picture.png({ compressionLevel: 6 })
-    : format === "jpeg"
-    ? picture.flatten({ background: "#ffffff" }).jpeg({ quality: Math.max(1, quality) })
-    : picture.webp({ quality: Math.max(1, quality) })
-  return ownFault(Effect.tryPromise(() => file.toBuffer()))
+/** Paints a placeholder. Yields to other work every few milliseconds. */
+export const paint = Effect.fnUntraced(function*(painting: Painting) {
+  const painted = steps(painting)
+  for (;;) {
+    const { done, value } = painted.next()
+    if (done === true) return value
+    yield* Effect.yieldNow
+  }
+})
+
+export const toPixels = ({ data, height, width }: Canvas): Pixels => ({ data: Buffer.from(data.buffer), width, height })
+
+/** A canvas over the same memory. */
+export const toCanvas = ({ data, height, width }: Pixels): Canvas =>
+  new Canvas(width, height, new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength))
+
+/** The file of a picture, in the format of the request. */
+export const encode = (pixels: Pixels, request: ImageRequest): Effect.Effect<Uint8Array, InternalError> => {
+  const { format = "png", quality = 90 } = request
+  const options = format === "png" ? { compressionLevel: 6 } : { quality: Math.max(1, quality) }
+  const picture = format === "jpeg" ? open(pixels).flatten({ background: "#ffffff" }) : open(pixels)
+  return ownFault(Effect.tryPromise(() => picture.toFormat(format, options).toBuffer()))
 }

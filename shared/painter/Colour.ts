@@ -1,4 +1,4 @@
-/** The colours that words name, and what is mixed from them. */
+/** Colours named or suggested by words. */
 
 /** Red, green and blue, 0 to 255 each. */
 export type Colour = readonly [red: number, green: number, blue: number]
@@ -10,38 +10,29 @@ export const mix = (a: Colour, b: Colour, part: number): Colour => [
   a[2] + (b[2] - a[2]) * part
 ]
 
-/** Hue in degrees, saturation and lightness from 0 to 1. */
-export const fromHue = (hue: number, saturation: number, lightness: number): Colour => {
-  const spread = saturation * Math.min(lightness, 1 - lightness)
-  const channel = (offset: number): number => {
-    const position = (offset + hue / 30) % 12
-    return 255 * (lightness - spread * Math.max(-1, Math.min(position - 3, 9 - position, 1)))
-  }
-  return [channel(0), channel(8), channel(4)]
-}
-
-const fromHex = (hex: string): Colour => {
-  const value = Number.parseInt(hex, 16)
-  return [value >> 16, value >> 8 & 255, value & 255]
+/** A muted colour of this hue, in degrees. */
+export const fromHue = (hue: number): Colour => {
+  const channel = (shift: number): number => 128 + 70 * Math.cos((hue - shift) * Math.PI / 180)
+  return [channel(0), channel(120), channel(240)]
 }
 
 const table = (text: string): ReadonlyMap<string, Colour> =>
   new Map(
     text.trim().split(/\s+/u).map((entry) => {
       const [word = "", hex = ""] = entry.split(":")
-      return [word, fromHex(hex)]
+      const value = Number.parseInt(hex, 16)
+      return [word, [value >> 16, value >> 8 & 255, value & 255]]
     })
   )
 
-/** The words that name a colour itself. */
+/** Names of colours. */
 export const named = table(`
   red:d7263d crimson:b3123a orange:f2792b amber:f5a623 gold:e0a526 golden:e0a526 yellow:f4d03f lime:a4d037 green:2e9e4f
-  emerald:149c68 teal:12868a turquoise:30c5bb cyan:23bcd6 blue:2765d9 azure:3f9fe6 navy:1b2a63 indigo:4338a8
-  violet:7d3fc4 purple:7f31a8 lavender:b49be0 magenta:cf2aa5 pink:f08fb5 brown:7d5236 beige:d9c7a3 black:101014
-  white:fafafa gray:8a8d93 grey:8a8d93 silver:bfc4cb
+  teal:12868a turquoise:30c5bb cyan:23bcd6 blue:2765d9 azure:3f9fe6 navy:1b2a63 indigo:4338a8 violet:7d3fc4 purple:7f31a8
+  magenta:cf2aa5 pink:f08fb5 brown:7d5236 beige:d9c7a3 black:101014 white:fafafa gray:8a8d93 grey:8a8d93 silver:bfc4cb
 `)
 
-/** Words whose subject has a colour that everybody knows. */
+/** Subjects with a colour of their own. */
 const suggested = table(`
   night:141c45 midnight:0e1330 moon:2a3566 sunset:f0703a sunrise:f59e6b dawn:f4a58a dusk:6b4a8c evening:e07b52 fire:d9421e
   sun:f7b733 noon:6db7ee sky:6db7ee day:7cc0f0 sea:1f6fa8 ocean:165a92 lake:2f86a8 river:3a8fb0 water:2a7fb5 wave:2478ab
@@ -51,6 +42,7 @@ const suggested = table(`
 `)
 
 /** The colour that a word names or suggests, in the singular or the plural. */
-export const colourOf = (word: string): Colour | undefined =>
-  [word, word.replace(/s$/u, ""), word.replace(/es$/u, "")]
-    .map((form) => named.get(form) ?? suggested.get(form)).find((colour) => colour !== undefined)
+export const colourOf = (word: string): Colour | undefined => {
+  const singular = word.replace(/s$/u, "")
+  return named.get(word) ?? suggested.get(word) ?? named.get(singular) ?? suggested.get(singular)
+}

@@ -1,13 +1,12 @@
 /**
- * Letters made of straight strokes, for machines without fonts and for marks that must look the same on every one.
+ * Capital letters made of straight strokes, for machines without fonts.
  *
- * A letter stands on a grid of four by six. Each stroke is a row of points, two digits to a point, from the upper left.
- * Lower case is written as upper case.
+ * A letter has a grid of four by six. Each stroke is a row of points, two digits per point, from the upper left.
  */
 import type { Canvas } from "./Canvas.ts"
 import type { Colour } from "./Colour.ts"
 
-/** Each entry is a letter and its strokes, separated by `~`. */
+/** Letters and their strokes, which are separated by `~`. */
 const strokes = new Map(
   `
   A062046~1434 B06003041423303~334445361606 C4130100105163645 D06002042442606 E40000646~0333 F400006~0333
@@ -21,16 +20,16 @@ const strokes = new Map(
 `.trim().split(/\s+/u).map((entry) => [entry.charAt(0), entry.slice(1).split("~")])
 )
 
-/** The advance of a letter in parts of its height, and the share of the height that the pen is wide. */
+/** The advance of a letter and the width of the pen, as shares of a letter's height. */
 const advance = 5.6 / 6
 const pen = 0.13
 
-/** The text in letters of the table: accents are dropped, and words that cannot be written are left out. */
+/** The text in letters of the table, without accents and without words that have other letters. */
 export const writable = (text: string): string =>
   text.toUpperCase().normalize("NFKD").replace(/\p{M}/gu, "").replace(/[‘’]/gu, "'").split(/\s+/u)
     .filter((word) => word !== "" && Array.from(word).every((letter) => strokes.has(letter))).join(" ")
 
-/** How wide a text of this height is, in pixels. */
+/** The width of a text of this height, in pixels. */
 export const widthOf = (text: string, height: number): number => Math.max(0, text.length * advance - 0.27) * height
 
 /** Writes a line of `writable` text with its upper left corner at `x`, `y`, all in pixels, with an outline around it. */
@@ -43,14 +42,13 @@ export const write = (
   colour: Colour,
   outline: Colour
 ): void => {
-  const cell = height / 6
   const radius = Math.max(0.5, height * pen / 2)
   for (const [width, ink] of [[radius * 2, outline], [radius, colour]] as const) {
     for (const [at, letter] of Array.from(text).entries()) {
       const left = x + at * advance * height
       for (const stroke of strokes.get(letter) ?? []) {
         for (let point = 0; point + 3 < stroke.length; point += 2) {
-          const [x0, y0, x1, y1] = Array.from(stroke.slice(point, point + 4), (digit) => Number(digit) * cell)
+          const [x0, y0, x1, y1] = Array.from(stroke.slice(point, point + 4), (digit) => Number(digit) * height / 6)
           canvas.stroke(left + x0!, y + y0!, left + x1!, y + y1!, width, ink)
         }
       }
@@ -58,13 +56,9 @@ export const write = (
   }
 }
 
-/** The lines of a text, each of at most so many letters. A longer word has a line of its own. */
-export const wrap = (text: string, letters: number): ReadonlyArray<string> => {
-  const lines: Array<string> = []
-  for (const word of text.split(" ")) {
+/** The lines of a text, each of at most this many letters, except for longer words. */
+export const wrap = (text: string, letters: number): ReadonlyArray<string> =>
+  text.split(" ").reduce<Array<string>>((lines, word) => {
     const longer = `${lines.at(-1) ?? ""} ${word}`.trim()
-    if (lines.length > 0 && longer.length <= letters) lines.splice(-1, 1, longer)
-    else lines.push(word)
-  }
-  return lines
-}
+    return lines.length > 0 && longer.length <= letters ? lines.with(-1, longer) : [...lines, word]
+  }, [])
