@@ -50,7 +50,10 @@ const videoOf = (wish: Wish, report: (progress: number) => void = () => {}) =>
 const png = (background: string, width = 40, height = 30): Promise<Buffer> =>
   sharp({ create: { width, height, channels: 3, background } }).png().toBuffer()
 
-const same = (one: Uint8Array, other: Uint8Array): boolean => Buffer.from(one).equals(other)
+/** The frames of a file, which come before its tables: those hold the time of encoding. */
+const framesOf = (file: Uint8Array): Buffer => Buffer.from(file).subarray(0, Buffer.from(file).lastIndexOf("moov"))
+
+const same = (one: Uint8Array, other: Uint8Array): boolean => framesOf(one).equals(framesOf(other))
 
 describe("a video of the local engine", () => {
   const extents: ReadonlyArray<
