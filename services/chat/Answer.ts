@@ -1,4 +1,4 @@
-/** Plans what each choice says, and says it: as deltas of one word or mark, within stop sequences and token limits. */
+/** Plans the answer of each choice and emits it word by word, within stop sequences and token limits. */
 import { Effect, Result } from "effect"
 import { createHash } from "node:crypto"
 import { InvalidRequest } from "../../shared/contract/JobError.ts"
@@ -13,75 +13,64 @@ export type Answer =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "calls"; readonly calls: ReadonlyArray<PlannedCall & { readonly id: string }> }
 
-/** One event, and the tokens that it has cost. */
+/** One event and its cost in tokens. */
 export interface Step {
   readonly event: ModelEvent
   readonly tokens: number
 }
 
-/** Different ways to say what this is; the message follows. The seed selects the first one. */
-const leads = [
-  "This is the gateway's built-in echo, not a model. You wrote: ",
-  "The gateway's built-in echo, which is no model, has read: ",
-  "No model answers here, only the gateway's built-in echo. Your message: ",
-  "The built-in echo of the gateway, not a model, repeats: "
-]
-
-/** An order to say just this. */
+/** An instruction to say just this. */
 const order = /^(?:please )?(?:say|repeat|echo|reply with(?: exactly| only| just)?):?\s+["“]?(.+?)["”]?$/isu
 
 /** One answer for each choice. `words` sets the length of text answers. */
 export const planAnswers = Effect.fnUntraced(function*(conversation: Conversation, words: number | undefined) {
-  const { choices, format, seed } = conversation
+  const { choices, format, turns } = conversation
   const last = readLast(conversation)
   const calls = yield* planCalls(conversation, last)
-  if (calls.length > 0) {
-    const depth = conversation.turns.length
-    return Array.from({ length: choices }, (_, choice): Answer => ({
-      type: "calls",
-      calls: calls.map((call, i) => ({ ...call, id: callId([depth, choice, i, call.name, call.arguments]) }))
-    }))
-  }
-  const first = Math.abs(Math.trunc(seed ?? 0)) % 1_000
-  const texts = format.type === "text"
-    ? differing(Array.from({ length: choices }, (_, choice) => ofLength(echo(last, first + choice), words)))
-    : Array<string>(choices).fill(yield* json(format.type === "json" ? undefined : format.schema, last))
-  return texts.map((text): Answer => ({ type: "text", text }))
+  const text = calls.length > 0 ? "" : format.type === "text" ? echo(last) : yield* json(format, last)
+  return Array.from({ length: choices }, (_, choice): Answer => {
+    if (calls.length > 0) {
+      return {
+        type: "calls",
+        calls: calls.map((call, i) => ({ ...call, id: callId([turns.length, choice, i, call]) }))
+      }
+    }
+    if (format.type !== "text") return { type: "text", text }
+    return { type: "text", text: toLength(choice === 0 ? text : `${text} (${choice + 1})`, words) }
+  })
 })
 
-const echo = ({ results, said, unread }: Last, variant: number): string => {
+const echo = ({ results, said, unread }: Last): string => {
   if (results.length > 0) {
     return results.map(({ text, tool }) => text === "" ? `${tool} returned nothing` : `${tool} returned: ${text}`)
       .join("\n")
   }
-  return (order.exec(said)?.[1] ?? `${leads[variant % leads.length]}${said === "" ? "nothing." : said}`) + unread
+  const answer = order.exec(said)?.[1] ??
+    `This is the gateway's built-in echo, not a model. You wrote: ${said === "" ? "nothing." : said}`
+  return unread === 0 ? answer : `${answer} This engine cannot read the ${unread} images or files of the message.`
 }
 
-/** Numbers texts that are alike. */
-const differing = (texts: ReadonlyArray<string>): ReadonlyArray<string> =>
-  texts.map((text, i) => texts.indexOf(text) < i ? `${text} (${i + 1})` : text)
-
-/** Repeats or cuts a text to so many words. */
-const ofLength = (text: string, words: number | undefined): string => {
+/** Repeats or cuts a text to this many words. */
+const toLength = (text: string, words: number | undefined): string => {
   if (words === undefined) return text
   const round = text.split(" ")
-  const all = [...round]
-  while (all.length < words) all.push(...round)
-  return all.slice(0, words).join(" ")
+  return Array.from({ length: words }, (_, at) => round[at % round.length]).join(" ")
 }
 
-/** Without a schema an object with the message. */
-const json = (schema: unknown, { results, said }: Last): Effect.Effect<string, InvalidRequest> => {
+/** A value for the schema; without one an object with the message. */
+const json = (
+  format: Exclude<Conversation["format"], { readonly type: "text" }>,
+  { results, said }: Last
+): Effect.Effect<string, InvalidRequest> => {
   const text = [...results.map(({ text }) => text), said].join("\n")
-  return schema === undefined
-    ? Effect.succeed(JSON.stringify({ echo: clip(text, 2_000) }))
-    : Result.match(jsonValue(schema, text), {
-      onFailure: (reason) => Effect.fail(InvalidRequest.at("response_format", `has a schema that ${reason}`)),
-      onSuccess: (value) => Effect.succeed(JSON.stringify(value))
-    })
+  if (format.type === "json") return Effect.succeed(JSON.stringify({ echo: clip(text, 2_000) }))
+  return Result.match(jsonValue(format.schema, text), {
+    onFailure: (reason) => Effect.fail(InvalidRequest.at("response_format", `has a schema that ${reason}`)),
+    onSuccess: (value) => Effect.succeed(JSON.stringify(value))
+  })
 }
 
-const callId = (parts: ReadonlyArray<string | number>): string =>
+const callId = (parts: ReadonlyArray<unknown>): string =>
   `call_${createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 24)}`
 
 /** The events of one choice; the last one is its finish. `maxTokens` may be infinite. */
@@ -106,22 +95,16 @@ export function* speak(
   let left: number | undefined = maxTokens
   for (const [call, { arguments: json, id, name }] of answer.calls.entries()) {
     const tokens = tokenizer.count(name)
-    if (left === undefined || tokens > left) {
-      left = undefined
-      break
-    }
+    if (tokens > left) return yield finish("length")
     yield { event: { type: "toolCall", choice, call, id, name }, tokens }
-    left = yield* speakPieces(
-      tokenizer,
-      json,
-      left - tokens,
-      (delta) => ({ type: "toolArguments", choice, call, delta })
-    )
+    const toEvent = (delta: string): ModelEvent => ({ type: "toolArguments", choice, call, delta })
+    left = yield* speakPieces(tokenizer, json, left - tokens, toEvent)
+    if (left === undefined) return yield finish("length")
   }
-  yield finish(left === undefined ? "length" : "tool_calls")
+  yield finish("tool_calls")
 }
 
-/** Returns how many tokens are left, or `undefined` where the text had to be cut. */
+/** Returns the number of tokens left, or `undefined` if the text was cut. */
 function* speakPieces(
   tokenizer: Tokenizer,
   text: string,
@@ -141,7 +124,7 @@ function* speakPieces(
   return left
 }
 
-/** Where the earliest stop sequence begins; of several at one place the shortest counts, which is complete first. */
+/** The earliest stop sequence; of several at one place the shortest, which is complete first. */
 const firstStop = (
   text: string,
   stop: ReadonlyArray<string>

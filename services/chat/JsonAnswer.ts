@@ -1,12 +1,10 @@
 /**
  * Makes a value that fits a JSON Schema, from the text of a message.
  *
- * It invents nothing. Numbers, enum values and strings of a format come from the text, a string without a format is the
- * text itself. What the text lacks is left out, or null, or the schema's default. If the schema demands a value
- * nevertheless, it is the first or the emptiest one that fits: 0, false, `[]`. A schema that no such value fits is refused.
- *
- * A client's pattern is a program that can run for ever, so none is run: no string fits one. Nor does any value fit a
- * keyword that is not known here. The work is bounded.
+ * Numbers and enum values come from the text; a string is the text itself. A value that the text lacks is left out, or
+ * null, or the schema's default. If the schema requires it nevertheless, it is the first or the emptiest one allowed: 0,
+ * false, `[]`. Strings with a pattern or a format would have to be invented and are refused, as are keywords that this
+ * engine does not support. A value may fit several options of `oneOf`. The work is bounded.
  */
 import { JsonPointer, Predicate, Result } from "effect"
 import { clip } from "./Text.ts"
@@ -19,7 +17,6 @@ interface Made {
   readonly found: boolean
 }
 
-/** Why a schema cannot be followed. */
 class Refusal {
   readonly reason: string
   constructor(reason: string) {
@@ -27,30 +24,19 @@ class Refusal {
   }
 }
 
-/** Schemas that are read for one value: references may multiply without end. A few milliseconds' worth. */
+/** Limits on schemas read for one value (some milliseconds), on strings, and on items or properties. */
 const maxReads = 20_000
-/** The longest string, and the most items or properties, that are made. */
 const maxLength = 10_000
 const maxItems = 1_000
 
-const types = ["object", "array", "integer", "number", "string", "boolean", "null"]
-const unknown =
-  /^(?:if|contains|patternProperties|propertyNames|dependencies|dependent\w+|unevaluated\w+|additionalItems)$/u
+/** Keywords that restrict values and that this engine does not follow. Others that it does not know are annotations. */
+const unsupported =
+  /^(?:not|if|contains|patternProperties|propertyNames|dependencies|dependent\w+|unevaluated\w+|additionalItems)$/u
 
-/** What strings of a format look like. A string of another format fits nothing. */
-const formats: Readonly<Record<string, RegExp>> = {
-  "date": /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/u,
-  "time": /^(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/u,
-  "date-time": /^\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/u,
-  "email": /^[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}$/u,
-  "uri": /^https?:\/\/[A-Za-z0-9.-]{1,253}(?::\d{1,5})?(?:\/[\w/~.%?&=#+-]{0,2000})?$/u,
-  "uuid": /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu
-}
-
-/** The value, or why there is none, to follow the name of the schema's field. */
+/** Returns the value, or the reason why there is none, to follow the name of the schema's field. */
 export const jsonValue = (schema: unknown, said: string): Result.Result<unknown, string> => {
   try {
-    return Result.succeed(new Maker(schema, said).whole())
+    return Result.succeed(new Maker(schema, said).make([schema], "", 0).value)
   } catch (error) {
     if (error instanceof Refusal) return Result.fail(error.reason)
     // nested too deep for the stack
@@ -74,17 +60,34 @@ class Maker {
     this.#numbers = (said.match(/(?<![\w.-])-?\d{1,15}(?:\.\d{1,10})?(?![\w-])/gu) ?? []).map(Number)
   }
 
-  whole(): unknown {
-    const { value } = this.#make([this.#root], "", 0)
-    if (this.#fits(this.#root, value)) return value
-    throw new Refusal("holds constraints that the built-in engine, which is no model, cannot meet")
+  /** Makes a value that fits all the schemas. `index` counts the items of a list, so that they differ. */
+  make(schemas: ReadonlyArray<unknown>, path: string, index: number): Made {
+    const parts: Array<Keywords> = []
+    const opened: Array<string> = []
+    for (const queue = [...schemas]; queue.length > 0;) {
+      const { $ref, allOf, ...keywords } = this.#read(queue.shift(), path)
+      parts.push(keywords)
+      queue.push(...list(allOf))
+      if (typeof $ref !== "string" || opened.includes($ref)) continue
+      if (this.#open.has($ref)) throw new Refusal(`contains itself${at(path)} without an end`)
+      opened.push($ref)
+      queue.push(this.#target($ref))
+    }
+    for (const reference of opened) this.#open.add(reference)
+    try {
+      return this.#makeOf(parts, path, index)
+    } finally {
+      for (const reference of opened) this.#open.delete(reference)
+    }
   }
 
-  #read(schema: unknown): Keywords {
+  #read(schema: unknown, path: string): Keywords {
     if (this.#reads++ > maxReads) throw new Refusal("is too large for the built-in engine")
     if (schema === true || schema === undefined) return {}
-    if (!Predicate.isReadonlyObject(schema)) throw new Refusal("allows no value")
-    return schema
+    if (!Predicate.isReadonlyObject(schema)) throw new Refusal(`allows no value${at(path)}`)
+    const keyword = Object.keys(schema).find((keyword) => unsupported.test(keyword))
+    if (keyword === undefined) return schema
+    throw new Refusal(`has the keyword ${keyword}${at(path)}, which the built-in engine does not support`)
   }
 
   #target(reference: string): unknown {
@@ -97,121 +100,50 @@ class Maker {
     return target
   }
 
-  #fits(schema: unknown, value: unknown): boolean {
-    if (schema === false) return false
-    const keywords = this.#read(schema)
-    const { $ref, additionalProperties, allOf, anyOf, format, items, not, oneOf, pattern, prefixItems } = keywords
-    const fits = (schema: unknown): boolean => this.#fits(schema, value)
-    const between = (size: number, noun: string): boolean =>
-      size >= bound(keywords, `min${noun}`, 0) && size <= bound(keywords, `max${noun}`, Infinity)
-    if (typeof $ref === "string" && !fits(this.#target($ref))) return false
-    if (
-      !list(allOf).every(fits) || (not !== undefined && fits(not)) || Object.keys(keywords).some((k) => unknown.test(k))
-    ) {
-      return false
-    }
-    if (Array.isArray(anyOf) && !anyOf.some(fits)) return false
-    if (Array.isArray(oneOf) && oneOf.filter(fits).length !== 1) return false
-    if (typesOf(keywords)?.some((type) => isOf(value, type)) === false) return false
-    if (valuesOf(keywords)?.some((allowed) => isSame(allowed, value)) === false) return false
-    if (typeof value === "string") {
-      return pattern === undefined && between([...value].length, "Length") &&
-        (typeof format !== "string" || formats[format]?.test(value) === true)
-    }
-    if (typeof value === "number") {
-      const times = value / bound(keywords, "multipleOf", 1e-12)
-      return value >= bound(keywords, "minimum", -Infinity) && value <= bound(keywords, "maximum", Infinity) &&
-        value > bound(keywords, "exclusiveMinimum", -Infinity) &&
-        value < bound(keywords, "exclusiveMaximum", Infinity) &&
-        (keywords["multipleOf"] === undefined || Math.abs(times - Math.round(times)) < 1e-9)
-    }
-    if (Array.isArray(value)) {
-      const first = list(prefixItems)
-      return between(value.length, "Items") &&
-        (keywords["uniqueItems"] !== true || new Set(value.map(canonical)).size === value.length) &&
-        value.every((item, at) => this.#fits(at < first.length ? first[at] : items, item))
-    }
-    if (!Predicate.isReadonlyObject(value)) return true
-    return between(Object.keys(value).length, "Properties") &&
-      list(keywords["required"]).every((name) => typeof name !== "string" || Object.hasOwn(value, name)) &&
-      Object.entries(value).every(([name, inner]) =>
-        this.#fits(propertyOf(keywords, name, additionalProperties), inner)
-      )
-  }
-
-  /** A value that fits all the schemas. `index` counts the items of a list, so that they differ. */
-  #make(schemas: ReadonlyArray<unknown>, path: string, index: number): Made {
-    const parts: Array<Keywords> = []
-    const opened: Array<string> = []
-    for (const queue = [...schemas]; queue.length > 0;) {
-      const { $ref, allOf, ...keywords } = this.#read(queue.shift())
-      parts.push(keywords)
-      queue.push(...list(allOf))
-      if (typeof $ref !== "string" || opened.includes($ref)) continue
-      if (this.#open.has($ref)) throw new Refusal(`contains itself${at(path)} without an end`)
-      opened.push($ref)
-      queue.push(this.#target($ref))
-    }
-    for (const reference of opened) this.#open.add(reference)
-    try {
-      return this.#fromParts(parts, path, index)
-    } finally {
-      for (const reference of opened) this.#open.delete(reference)
-    }
-  }
-
-  #fromParts(parts: ReadonlyArray<Keywords>, path: string, index: number): Made {
-    for (const [number, { anyOf, oneOf, ...rest }] of parts.entries()) {
+  #makeOf(parts: ReadonlyArray<Keywords>, path: string, index: number): Made {
+    for (const [number, part] of parts.entries()) {
+      const { anyOf, oneOf, ...rest } = part
       const options = anyOf ?? oneOf
       if (!Array.isArray(options)) continue
-      const others = parts.toSpliced(number, 1, anyOf === undefined ? rest : { ...rest, oneOf })
-      const union = anyOf === undefined ? { oneOf } : { anyOf }
-      return this.#first(options.map((option) => () => this.#make([...others, option], path, index)), path, union)
+      const others = parts.with(number, anyOf === undefined ? rest : { ...rest, oneOf })
+      return this.#first(options.map((option) => () => this.make([...others, option], path, index)), path)
     }
-    const listing = parts.find((part) => valuesOf(part) !== undefined)
-    if (listing !== undefined) {
-      const { const: _value, enum: _values, ...rest } = listing
-      const others = [rest, ...parts.filter((part) => part !== listing)]
-      const values = valuesOf(listing)?.filter((value) => others.every((part) => this.#fits(part, value)))
-      return this.#listed(values ?? [], path, index)
-    }
-    const named = parts.map(typesOf).filter((types) => types !== undefined)
-    const possible = named.length === 0
-      ? [impliedType(parts)]
-      : types.filter((type) =>
-        named.every((some) => some.includes(type) || (type === "integer" && some.includes("number")))
-      )
-    const made = this.#first(possible.map((type) => () => this.#ofType(type, parts, path, index)), path)
-    const given = parts.map(({ default: given }) => given).find((given) =>
-      given !== undefined && parts.every((part) => this.#fits(part, given))
+    const types = typesOf(parts)
+    const made = this.#first(
+      parts.some((part) => valuesOf(part) !== undefined)
+        ? [() => this.#listed(parts, types, path, index)]
+        : types.map((type) => () => this.#ofType(type, parts, path, index)),
+      path
     )
-    return made.found || made.value === null || given === undefined || index > 0 ? made : { value: given, found: false }
+    const usual = parts.find((part) => part["default"] !== undefined)?.["default"]
+    return made.found || made.value === null || usual === undefined || index > 0 ? made : { value: usual, found: false }
   }
 
   /** The first way that finds something in the text, else null, else the first that gives a value. */
-  #first(ways: ReadonlyArray<() => Made>, path: string, schema: unknown = true): Made {
+  #first(ways: ReadonlyArray<() => Made>, path: string): Made {
     const made: Array<Made> = []
-    let refusal: unknown = new Refusal(`allows no value${at(path)} that the built-in engine finds`)
+    let refusal: unknown = new Refusal(`allows no value${at(path)}`)
     for (const way of ways) {
-      try {
-        const one = way()
-        if (!this.#fits(schema, one.value)) continue
-        if (one.found) return one
-        made.push(one)
-      } catch (error) {
-        refusal = error
-      }
+      const one = Result.try(way)
+      if (Result.isSuccess(one) && one.success.found) return one.success
+      if (Result.isSuccess(one)) made.push(one.success)
+      else refusal = one.failure
     }
     const best = made.find(({ value }) => value === null) ?? made[0]
     if (best === undefined) throw refusal
     return best
   }
 
-  #listed(values: ReadonlyArray<unknown>, path: string, index: number): Made {
+  #listed(parts: ReadonlyArray<Keywords>, types: ReadonlyArray<string>, path: string, index: number): Made {
+    const [first = [], ...others] = parts.map(valuesOf).filter((values) => values !== undefined)
+    const allowed = others.map((values) => new Set(values.map((value) => JSON.stringify(value))))
+    const values = first.filter((value) =>
+      allowed.every((values) => values.has(JSON.stringify(value))) && types.some((type) => isOf(value, type))
+    )
+    if (values.length === 0) throw new Refusal(`allows no value${at(path)}`)
     const words = ` ${this.#said.toLowerCase().replace(/[^\p{L}\p{N}_]+/gu, " ")} `
     const mentioned = values.find((value) => typeof value === "string" && words.includes(` ${value.toLowerCase()} `))
     if (mentioned !== undefined && index === 0) return { value: mentioned, found: true }
-    if (values.length === 0) throw new Refusal(`allows no value${at(path)}`)
     return { value: index === 0 && values.includes(null) ? null : values[index % values.length], found: false }
   }
 
@@ -220,17 +152,20 @@ class Maker {
     if (type === "array") return this.#array(parts, path)
     if (type === "string") return this.#string(parts, path, index)
     if (type === "boolean") return { value: index % 2 === 1, found: false }
-    return type === "null" ? { value: null, found: false } : this.#number([...parts, { type }], path, index)
+    return type === "null" ? { value: null, found: false } : this.#number(type, parts, path, index)
   }
 
   #object(parts: ReadonlyArray<Keywords>, path: string): Made {
     const made = new Map<string, Made>()
     const required = new Set(parts.flatMap(({ required }) => list(required)).filter(Predicate.isString))
-    const fewest = least(parts, "minProperties")
-    if (fewest > maxItems) throw new Refusal(`demands too many properties${at(path)}`)
+    const fewest = this.#fewest(parts, "Properties", path)
     const make = (name: string): Made => {
-      const schemas = parts.map((part) => propertyOf(part, name, part["additionalProperties"]))
-      return this.#make(schemas, path === "" ? name : `${path}.${name}`, 0)
+      const schemas = parts.map(({ additionalProperties, properties }) =>
+        Predicate.isReadonlyObject(properties) && Object.hasOwn(properties, name)
+          ? properties[name]
+          : additionalProperties
+      )
+      return this.make(schemas, path === "" ? name : `${path}.${name}`, 0)
     }
     for (const name of new Set([...required, ...parts.flatMap(({ properties }) => Object.keys(properties ?? {}))])) {
       const isNeeded = required.has(name) || made.size < fewest
@@ -245,47 +180,58 @@ class Maker {
   }
 
   #array(parts: ReadonlyArray<Keywords>, path: string): Made {
-    const fewest = least(parts, "minItems")
-    if (fewest > maxItems) throw new Refusal(`demands too many items${at(path)}`)
-    const made = Array.from({ length: fewest }, (_, index) => {
+    const made = Array.from({ length: this.#fewest(parts, "Items", path) }, (_, index) => {
       const schemas = parts.map(({ items, prefixItems }) =>
-        index < list(prefixItems).length ? list(prefixItems)[index] : items
+        index in list(prefixItems) ? list(prefixItems)[index] : items
       )
-      return this.#make(schemas, `${path}[${index}]`, index)
+      return this.make(schemas, `${path}[${index}]`, index)
     })
-    return { value: made.map(({ value }) => value), found: made.some(({ found }) => found) }
+    const value = made.map(({ value }) => value)
+    const isUnique = new Set(value.map((item) => JSON.stringify(item))).size === value.length
+    if (!isUnique && parts.some(({ uniqueItems }) => uniqueItems === true)) {
+      throw new Refusal(`requires more different items${at(path)} than the built-in engine finds`)
+    }
+    return { value, found: made.some(({ found }) => found) }
   }
 
-  #number(parts: ReadonlyArray<Keywords>, path: string, index: number): Made {
-    const fits = (value: number): boolean => parts.every((part) => this.#fits(part, value))
+  #number(type: string, parts: ReadonlyArray<Keywords>, path: string, index: number): Made {
+    const [low, high] = [least(parts, "minimum", -Infinity), most(parts, "maximum")]
+    const [above, below] = [least(parts, "exclusiveMinimum", -Infinity), most(parts, "exclusiveMaximum")]
+    const step = least(parts, "multipleOf", 0)
+    const fits = (value: number): boolean =>
+      value >= low && value <= high && value > above && value < below &&
+      (type === "number" || Number.isInteger(value)) &&
+      (step === 0 || Math.abs(value / step - Math.round(value / step)) < 1e-9)
     const taken = this.#numbers.findIndex(fits)
     if (taken !== -1) return { value: this.#numbers.splice(taken, 1)[0], found: true }
-    const low = Math.max(least(parts, "minimum", -Infinity), least(parts, "exclusiveMinimum", -Infinity))
-    const high = Math.min(most(parts, "maximum"), most(parts, "exclusiveMaximum"))
-    const step = least(parts, "multipleOf", 0) || 1
-    const [up, down] = [Math.ceil(low / step) + index, Math.floor(high / step) - index]
-    const candidates = [index, up, up + 1, down, down - 1].map((times) => times * step)
-    const value = [...candidates, low + (high - low) * (index + 1) / (index + 2)]
+    const [first, last] = [Math.max(low, above), Math.min(high, below)]
+    const by = step || 1
+    const up = Math.ceil(first / by) + index
+    const candidates = [index, up, up + 1, Math.floor(last / by) - index, Math.floor(last / by) - 1 - index]
+    const value = [...candidates.map((times) => times * by), first + (last - first) * (index + 1) / (index + 2)]
       .map((value) => Number(value.toPrecision(12))).find((value) => Number.isFinite(value) && fits(value))
     if (value === undefined) throw new Refusal(`allows no number${at(path)} that the built-in engine finds`)
     return { value: value + 0, found: false }
   }
 
   #string(parts: ReadonlyArray<Keywords>, path: string, index: number): Made {
-    const special = parts.find(({ format, pattern }) => format !== undefined || pattern !== undefined)
-    if (special !== undefined) {
-      const words = this.#said.split(/[\s,;()<>"]+/u).map((word) => word.replace(/[.!?:]+$/u, ""))
-      const value = words.filter((word) => parts.every((part) => this.#fits(part, word)))[index]
-      if (value !== undefined) return { value, found: true }
-      const what = special["pattern"] === undefined ? `of the format ${String(special["format"])}` : "with a pattern"
-      throw new Refusal(`demands a string${at(path)} ${what}, and the built-in engine finds none in the message`)
+    for (const { format, pattern } of parts) {
+      if (format === undefined && pattern === undefined) continue
+      const what = pattern === undefined ? `of the format ${String(format)}` : "with a pattern"
+      throw new Refusal(`requires a string${at(path)} ${what}, which the built-in engine would have to invent`)
     }
     const fewest = least(parts, "minLength")
-    if (fewest > maxLength) throw new Refusal(`demands too long a string${at(path)}`)
     const longest = Math.min(most(parts, "maxLength"), maxLength)
+    if (fewest > longest) throw new Refusal(`allows no string${at(path)} that the built-in engine makes`)
     const text = index === 0 ? this.#said : `${index + 1}: ${this.#said}`
-    const clipped = [...text].length > longest ? [...clip(text, longest)].slice(0, longest).join("") : text
-    return { value: clipped + ".".repeat(Math.max(0, fewest - [...clipped].length)), found: false }
+    const characters = [...text].length > longest ? [...clip(text, longest)].slice(0, longest) : [...text]
+    return { value: characters.join("") + ".".repeat(Math.max(0, fewest - characters.length)), found: false }
+  }
+
+  #fewest(parts: ReadonlyArray<Keywords>, noun: "Items" | "Properties", path: string): number {
+    const fewest = least(parts, `min${noun}`)
+    if (fewest <= Math.min(maxItems, most(parts, `max${noun}`))) return fewest
+    throw new Refusal(`requires too many ${noun.toLowerCase()}${at(path)}`)
   }
 }
 
@@ -294,55 +240,38 @@ const list = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? 
 const at = (path: string): string => path === "" ? "" : ` at ${path}`
 
 /** Gemini writes some numbers as strings. */
-const bound = (keywords: Keywords, name: string, otherwise: number): number => Number(keywords[name] ?? otherwise)
-
 const least = (parts: ReadonlyArray<Keywords>, name: string, otherwise = 0): number =>
-  Math.max(...parts.map((part) => bound(part, name, otherwise)))
+  Math.max(...parts.map((part) => Number(part[name] ?? otherwise)))
 
 const most = (parts: ReadonlyArray<Keywords>, name: string): number =>
-  Math.min(...parts.map((part) => bound(part, name, Infinity)))
+  Math.min(...parts.map((part) => Number(part[name] ?? Infinity)))
 
-const propertyOf = ({ properties }: Keywords, name: string, otherwise: unknown): unknown =>
-  Predicate.isReadonlyObject(properties) && Object.hasOwn(properties, name) ? properties[name] : otherwise
+const allTypes = ["object", "array", "integer", "number", "string", "boolean", "null"]
 
-/** With OpenAPI's `nullable` and Gemini's capitals; `undefined` allows every type. */
-const typesOf = ({ nullable, type }: Keywords): ReadonlyArray<string> | undefined => {
-  const named = (Array.isArray(type) ? type : [type]).flatMap((name) =>
-    typeof name === "string" ? [name.toLowerCase()] : []
-  )
-  if (named.length === 0 || named[0] === "type_unspecified") return undefined
-  return nullable === true ? [...named, "null"] : named
+/** The types that all parts allow, with OpenAPI's `nullable` and Gemini's capitals; else the one that their keywords imply. */
+const typesOf = (parts: ReadonlyArray<Keywords>): ReadonlyArray<string> => {
+  const named = parts.flatMap(({ nullable, type }) => {
+    const names = (Array.isArray(type) ? type : [type]).filter(Predicate.isString).map((name) => name.toLowerCase())
+    return names.length === 0 || names[0] === "type_unspecified" ? [] : [nullable === true ? [...names, "null"] : names]
+  })
+  if (named.length > 0) {
+    return allTypes.filter((type) =>
+      named.every((names) => names.includes(type) || (type === "integer" && names.includes("number")))
+    )
+  }
+  if (parts.some((part) => valuesOf(part) !== undefined)) return allTypes
+  const keywords = parts.flatMap((part) => Object.keys(part)).join(" ")
+  if (/roperties|required/u.test(keywords)) return ["object"]
+  return /items/iu.test(keywords) ? ["array"] : /imum|multipleOf/u.test(keywords) ? ["number"] : ["string"]
 }
 
 const valuesOf = (keywords: Keywords): ReadonlyArray<unknown> | undefined =>
   "const" in keywords ? [keywords["const"]] : Array.isArray(keywords["enum"]) ? keywords["enum"] : undefined
 
 const isOf = (value: unknown, type: string): boolean =>
-  type === "null"
-    ? value === null
-    : type === "array"
-    ? Array.isArray(value)
-    : type === "object"
-    ? isJsonObject(value)
-    : type === "integer"
+  type === "integer"
     ? Number.isInteger(value)
-    : typeof value === type
+    : type === (value === null ? "null" : Array.isArray(value) ? "array" : typeof value)
 
-const impliedType = (parts: ReadonlyArray<Keywords>): string => {
-  const names = parts.flatMap((part) => Object.keys(part)).join(" ")
-  if (/roperties|required/u.test(names)) return "object"
-  return /items/iu.test(names) ? "array" : /imum|multipleOf/u.test(names) ? "number" : "string"
-}
-
-const canonical = (value: unknown): string | undefined =>
-  JSON.stringify(
-    value,
-    (_, inner: unknown) =>
-      isJsonObject(inner) ? Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => a < b ? -1 : 1)) : inner
-  )
-
-const isSame = (a: unknown, b: unknown): boolean =>
-  a === b || (Predicate.isObjectOrArray(a) && Predicate.isObjectOrArray(b) && canonical(a) === canonical(b))
-
-/** Whether a value can stand as the arguments of a tool. */
+/** Whether a value can be the arguments of a tool. */
 export const isJsonObject = (value: unknown): value is Keywords => Predicate.isReadonlyObject(value)

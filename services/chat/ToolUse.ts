@@ -1,4 +1,4 @@
-/** Decides which tools the engine calls, and with what arguments. */
+/** Chooses the tools that the engine calls, and their arguments. */
 import { Effect, Result } from "effect"
 import { InvalidRequest } from "../../shared/contract/JobError.ts"
 import type { Conversation, ToolDefinition } from "../../shared/provider/dialects/conversation/Conversation.ts"
@@ -15,9 +15,8 @@ export interface PlannedCall {
 /**
  * The calls to answer with; none if the engine answers in words.
  *
- * A required call is always made. Left to choose, the engine calls the tools that the user's message names, each once:
- * when its result is there, the engine answers from that. Fails if a call is required of a tool that is not there, or if
- * the engine cannot make the arguments of a call.
+ * A required call is always made. If it may choose, the engine calls each tool that the user's message names until its
+ * result is there. Fails if the request requires a tool that it does not define, or if the engine cannot make arguments.
  */
 export const planCalls = Effect.fnUntraced(function*(conversation: Conversation, last: Last) {
   const chosen = yield* chooseTools(conversation, last)
@@ -27,63 +26,46 @@ export const planCalls = Effect.fnUntraced(function*(conversation: Conversation,
   )
 })
 
-const chooseTools = (
-  { toolChoice, tools }: Conversation,
-  last: Last
-): Effect.Effect<ReadonlyArray<ToolDefinition>, InvalidRequest> => {
-  const named = namedTools(tools, last)
-  switch (toolChoice.type) {
-    case "none":
-      return Effect.succeed([])
-    case "auto":
-      return Effect.succeed(named)
-    case "required":
-      return tools.length === 0
-        ? Effect.fail(InvalidRequest.at("tool_choice", "requires a tool call, but the request has no tools"))
-        : Effect.succeed(named.length > 0 ? named : tools.slice(0, 1))
-    case "tool": {
-      const tool = tools.find(({ name }) => name === toolChoice.name)
-      return tool === undefined
-        ? Effect.fail(InvalidRequest.at("tool_choice", "names a tool that is not among the tools of the request"))
-        : Effect.succeed([tool])
-    }
+const chooseTools = Effect.fnUntraced(function*({ toolChoice, tools }: Conversation, last: Last) {
+  if (toolChoice.type === "none") return []
+  if (toolChoice.type === "tool") {
+    const tool = tools.find(({ name }) => name === toolChoice.name)
+    if (tool !== undefined) return [tool]
+    return yield* InvalidRequest.at("tool_choice", "names a tool that is not among the tools of the request")
   }
-}
+  const named = namedTools(tools, last)
+  if (toolChoice.type === "auto" || named.length > 0) return named
+  if (tools.length > 0) return tools.slice(0, 1)
+  return yield* InvalidRequest.at("tool_choice", "requires a tool call, but the request has no tools")
+})
 
 const planCall = (
   { name, parameters, path }: ToolDefinition,
   { said }: Last
-): Effect.Effect<PlannedCall, InvalidRequest> => {
-  if (!isJsonObject(parameters)) return Effect.succeed({ name, arguments: "{}" })
-  return Result.match(jsonValue(parameters, said), {
+): Effect.Effect<PlannedCall, InvalidRequest> =>
+  Result.match(isJsonObject(parameters) ? jsonValue(parameters, said) : Result.succeed({}), {
     onFailure: (reason) => Effect.fail(InvalidRequest.at(path ?? "tools", `has parameters whose schema ${reason}`)),
     onSuccess: (value) => Effect.succeed({ name, arguments: JSON.stringify(isJsonObject(value) ? value : {}) })
   })
-}
 
-/** The tools that the message names and that have returned nothing yet, in the order of their mention. */
+/** The tools that the message names and that have no result yet, in the order of their mention. */
 const namedTools = (tools: ReadonlyArray<ToolDefinition>, { results, said }: Last): ReadonlyArray<ToolDefinition> => {
-  const done = new Set(results.map(({ tool }) => tool))
-  return tools.filter(({ name }) => !done.has(name))
-    .map((tool) => ({ tool, at: mention(tool.name, said) }))
-    .filter(({ at }) => at !== -1)
-    .toSorted((a, b) => a.at - b.at)
-    .map(({ tool }) => tool)
+  const words = contentWords(said)
+  return tools.filter(({ name }) => results.every(({ tool }) => tool !== name))
+    .map((tool) => ({ tool, at: mention(tool.name, said.toLowerCase(), words) }))
+    .filter(({ at }) => at !== -1).toSorted((a, b) => a.at - b.at).map(({ tool }) => tool)
 }
 
-/** Verbs that tools' names begin with; they say nothing of what a tool is for. */
+/** Verbs in names of tools, which do not tell tools apart. */
 const verbs = new Set(
   contentWords("get fetch find look lookup search query list show create make do run call set read")
 )
 
-/** Where the text has the tool's name, or all the words that it is made of, such as `weather` of `get_weather`; or -1. */
-const mention = (name: string, text: string): number => {
-  const lower = text.toLowerCase()
-  const at = lower.indexOf(name.toLowerCase())
+/** The place of a tool's name in the text, or of all its words but verbs, such as `weather` of `get_weather`; or -1. */
+const mention = (name: string, text: string, words: ReadonlyArray<string>): number => {
+  const at = text.indexOf(name.toLowerCase())
   if (at !== -1) return at
-  const said = contentWords(text)
-  const parts = contentWords(name.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2").replaceAll(/[_.-]/gu, " "))
-  const telling = parts.filter((word) => !verbs.has(word))
-  const places = telling.map((word) => said.includes(word) ? lower.indexOf(word.slice(0, 4)) : -1)
-  return places.length === 0 || places.includes(-1) ? -1 : Math.min(...places)
+  const parts = contentWords(name.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2").replaceAll("_", " "))
+    .filter((word) => !verbs.has(word))
+  return parts.length > 0 && parts.every((word) => words.includes(word)) ? text.indexOf(parts[0]!) : -1
 }

@@ -15,46 +15,36 @@ import { writeAll } from "../../shared/provider/transport/Sink.ts"
 import * as TranslationWarnings from "../../shared/provider/call/TranslationWarnings.ts"
 import { LocalSpeech, speeds } from "./LocalSpeech.ts"
 
-/** What the catalogue can set for this engine. */
-const SpeechOptions = Schema.Struct({
-  /** In which language Latin letters are read, by espeak-ng's names: `de`, `pt-br`. `en` unless said otherwise. */
-  language: Schema.optionalKey(
-    Schema.String.check(Schema.isPattern(/^[a-z]{2,3}(-[a-z0-9]+)*$/i, { expected: "a language such as en or pt-br" }))
-  )
-})
+const language = Schema.String.check(
+  Schema.isPattern(/^[a-z]{2,3}(-[a-z0-9]+)*$/i, { expected: "a language such as en or pt-br" })
+)
 
-const optionsOf = Options.reader(SpeechOptions)
-const requestOf = decoder(AudioSpeechRequest)
+/** Settings of this engine in the catalogue. `language` is by espeak-ng's names (`de`, `pt-br`) and `en` by default. */
+const decodeOptions = Options.reader(Schema.Struct({ language: Schema.optionalKey(language) }))
+const decodeRequest = decoder(AudioSpeechRequest)
 
 const perform = (engine: LocalSpeech["Service"]): Perform =>
   Effect.fnUntraced(function*(call, sink) {
-    const { endpoint } = call
-    const options = yield* optionsOf(endpoint)
-    const request = yield* requestOf(call)
-    const format = request.response_format ?? "mp3"
+    const { language = "en" } = yield* decodeOptions(call.endpoint)
+    const { input, response_format, voice, ...request } = yield* decodeRequest(call)
+    const format = response_format ?? "mp3"
     const speed = request.speed ?? 1
     const isClamped = speed < speeds.slowest || speed > speeds.fastest
     const range = `${speeds.slowest.toFixed(2)} to ${speeds.fastest.toFixed(2)}`
     const headers = TranslationWarnings.toHeaders(isClamped ? [`speed is limited to ${range}`] : [])
-    const encoded = engine.speak({
-      text: request.input,
-      voice: request.voice,
-      format,
-      speed,
-      language: options.language ?? "en"
-    }).pipe(
+    const encoded = engine.speak({ text: input, voice, format, speed, language }).pipe(
       Stream.tapError((error) => Effect.logError(error.message)),
       Stream.mapError(() =>
-        new ProviderFailed({ provider: endpoint.name, reason: "error", status: null, retryAfterMs: null })
+        new ProviderFailed({ provider: call.endpoint.name, reason: "error", status: null, retryAfterMs: null })
       ),
       Stream.map((bytes) => {
-        // not before the first sound: until then a failure can still be told by a status
+        // not before the first sound: until then a failure can still set the status
         if (!sink.started) sink.start({ status: 200, contentType: mediaTypes[format], headers })
         return bytes
       })
     )
     yield* writeAll(sink, encoded)
-    return { inputTokens: 0, outputTokens: 0, characters: countCharacters(request.input) }
+    return { inputTokens: 0, outputTokens: 0, characters: countCharacters(input) }
   })
 
 export const layer = Layer.effect(

@@ -1,83 +1,78 @@
-/**
- * The engine of `local-speech`: reads a text aloud, utterance by utterance, and encodes what has been said while the next
- * is still being made.
- */
-import { Config, Context, Effect, Layer, Stream } from "effect"
-import { availableParallelism } from "node:os"
+/** The engine of `local-speech`: reads a text aloud and encodes each utterance while the next one is made. */
+import { Context, Effect, Layer, Stream } from "effect"
 import type { AudioFormat, Voice } from "../../shared/contract/operations/AudioSpeech.ts"
-import { atLeast } from "../../shared/contract/Fields.ts"
 import * as AudioEncoder from "./AudioEncoder.ts"
-import { Espeak, type EspeakFailed, espeakRate, layer as espeakLayer } from "./Espeak.ts"
-import { languageOf } from "./Languages.ts"
-import { Resampler } from "./Samples.ts"
+import * as Espeak from "./Espeak.ts"
+import { resample } from "./Samples.ts"
 import { utterancesOf } from "./Utterances.ts"
-import { espeakVoices } from "./Voices.ts"
 
 export interface Speech {
   readonly text: string
   readonly voice: Voice
   readonly format: AudioFormat
-  /** A multiple of the usual speed. Beyond `speeds`, espeak-ng speaks at the nearest that it can. */
+  /** A multiple of the usual speed, limited to `speeds`. */
   readonly speed: number
-  /** Of what is written in Latin letters; other scripts say themselves what language they are. */
+  /** By espeak-ng's names. */
   readonly language: string
 }
 
 export class LocalSpeech extends Context.Service<LocalSpeech, {
-  /** The encoded sound as it is made. It is never made faster than it is read. */
-  readonly speak: (speech: Speech) => Stream.Stream<Uint8Array, EspeakFailed>
+  /** The encoded sound as it is made, never faster than it is read. */
+  readonly speak: (speech: Speech) => Stream.Stream<Uint8Array, Espeak.EspeakFailed>
 }>()("services/speech/LocalSpeech") {
   static readonly layerNoDeps = Layer.effect(
     LocalSpeech,
-    Effect.map(Espeak, (espeak) =>
-      LocalSpeech.of({
-        speak: (speech) => AudioEncoder.encode(speech.format, Stream.suspend(() => sound(espeak, speech)))
-      }))
+    Effect.map(
+      Espeak.Espeak,
+      (espeak) => LocalSpeech.of({ speak: (speech) => AudioEncoder.encode(speech.format, speak(espeak, speech)) })
+    )
   )
 
-  static readonly layer = LocalSpeech.layerNoDeps.pipe(
-    // `SPEECH_PROCESSES`: how many utterances are made at once
-    Layer.provide(Layer.unwrap(Effect.map(
-      Config.schema(atLeast(1), "SPEECH_PROCESSES").pipe(Config.withDefault(Math.min(4, availableParallelism()))),
-      espeakLayer
-    )))
-  )
+  static readonly layer = LocalSpeech.layerNoDeps.pipe(Layer.provide(Espeak.layer))
 }
 
-/** Samples that are worked on in one go, a twentieth of a second: little work, so that others get their turn. */
-const sliceSamples = Math.round(espeakRate / 20)
+/** A variant of espeak-ng's speaker, its pitch, and its accent in English, of which `en` is the British one. */
+type EspeakVoice = readonly [variant: string, pitch: number, english: "en-us" | "en"]
+
+/** Every two differ in pitch, in timbre, or in both. */
+const voices: Readonly<Record<Voice, EspeakVoice>> = {
+  // between a man's and a woman's, about 140 Hz
+  alloy: ["f4", 25, "en-us"],
+  // a man, about 105 Hz
+  echo: ["m3", 50, "en-us"],
+  // a man with a British accent, about 115 Hz
+  fable: ["m7", 60, "en"],
+  // a deep and dark man, about 75 Hz
+  onyx: ["m8", 35, "en-us"],
+  // a bright woman, about 225 Hz
+  nova: ["f3", 60, "en-us"],
+  // a soft woman, about 180 Hz
+  shimmer: ["steph", 50, "en-us"]
+}
 
 const usualWordsPerMinute = 175
 
-/** The slowest and the fastest speech that espeak-ng makes, as multiples of the usual speed. */
+/** The slowest and the fastest speech of espeak-ng, as multiples of the usual speed. */
 export const speeds = { slowest: 80 / usualWordsPerMinute, fastest: 450 / usualWordsPerMinute }
 
-const sound = (espeak: Espeak["Service"], speech: Speech): Stream.Stream<Int16Array, EspeakFailed> => {
+/** Samples encoded between two pauses: a twentieth of a second of sound. */
+const sliceSamples = AudioEncoder.sampleRate / 20
+
+const speak = (espeak: Espeak.Espeak["Service"], speech: Speech): Stream.Stream<Int16Array, Espeak.EspeakFailed> => {
   const speed = Math.min(speeds.fastest, Math.max(speeds.slowest, speech.speed))
+  const [variant, pitch, english] = voices[speech.voice]
+  const language = speech.language === "en" ? english : speech.language
   const wordsPerMinute = Math.round(usualWordsPerMinute * speed)
-  const { english, pitch, variant } = espeakVoices[speech.voice]
-  const resampler = new Resampler(espeakRate, AudioEncoder.sampleRate)
-  let made = 0
-
-  const say = (text: string) => {
-    const language = languageOf(text, speech.language)
-    return espeak.say({ text, language: language === "en" ? english : language, variant, pitch, wordsPerMinute })
-  }
-  /** What is left in the filter, or a moment of silence if there was nothing to say. */
-  const rest = Stream.suspend(() => {
-    const last = resampler.finish()
-    return Stream.make(last, new Int16Array(made + last.length > 0 ? 0 : AudioEncoder.sampleRate / 10))
-  })
-
   return Stream.fromIterable(utterancesOf(speech.text)).pipe(
-    Stream.mapEffect(say),
+    Stream.mapEffect((text) => espeak.say({ text, language, variant, pitch, wordsPerMinute })),
     // the next one is made while this one is encoded
     Stream.buffer({ capacity: 1 }),
-    Stream.flatMap((samples) => Stream.fromIterable(slicesOf(samples))),
-    Stream.mapEffect((slice) => Effect.map(Effect.yieldNow, () => resampler.push(slice))),
-    Stream.concat(rest),
-    Stream.filter((samples) => samples.length > 0),
-    Stream.tap((samples) => Effect.sync(() => made += samples.length))
+    Stream.flatMap((samples) =>
+      Stream.fromIterable(slicesOf(resample(samples, Espeak.sampleRate, AudioEncoder.sampleRate)))
+    ),
+    Stream.mapEffect((slice) => Effect.as(Effect.yieldNow, slice)),
+    // a moment of silence if there is nothing to say
+    Stream.orElseIfEmpty(() => Stream.make(new Int16Array(sliceSamples)))
   )
 }
 

@@ -1,21 +1,21 @@
-/** Cuts a text into utterances, so short that the first is soon heard and that none takes long to make. */
+/** Splits a text into utterances short enough that the first is soon heard and none takes long to make. */
 import { slices } from "../../shared/text/Slices.ts"
 
-/** The first utterance ends with the first sentence, the others when they have grown to this many UTF-16 units. */
+/** Lengths in UTF-16 units: an utterance ends with the sentence that makes it this long, the first one much sooner. */
 const enough = 120
-/** No utterance is longer than this, in UTF-16 units. */
+/** More than `Dr.`, which the segmenter takes for a sentence. */
+const enoughAtFirst = 20
 const most = 300
 
 const sentences = new Intl.Segmenter("en", { granularity: "sentence" })
 
-/** What a speaker cannot say and the engine might take for the end of the text. A line break is a pause. */
+/** Characters that cannot be spoken, and that espeak-ng might take for the end of the text. A line break is a pause. */
 const unspeakable = /[^\P{Cc}\n]/gu
 
-/** Utterances in their order. Nothing is lost but white space between them; none is empty. */
+/** Utterances in their order, none of them empty. Nothing is lost but white space between them. */
 export function* utterancesOf(text: string): Generator<string> {
   let pending = ""
-  // "Dr." is no sentence, whatever the segmenter says: what is short waits for the next
-  let least = 20
+  let least = enoughAtFirst
   for (const { segment } of sentences.segment(text.toWellFormed().replaceAll(unspeakable, " "))) {
     for (const piece of slices(segment, most)) {
       const isFull = pending.trim().length >= least || pending.length + piece.length > most

@@ -1,51 +1,47 @@
-/**
- * The process around espeak-ng's WebAssembly build. It says what it is sent, one utterance after the other, and ends with the
- * process that started it.
- */
+/** The process around espeak-ng's WebAssembly build: answers one request after the other and ends with its parent. */
 import startEspeak from "@echogarden/espeak-ng-emscripten"
 import type { Saying } from "./Espeak.ts"
 
-/** What this process is sent, and what it answers; "ready" once, before all else. */
+/** `id` is at least 1. */
 export interface Request extends Saying {
   readonly id: number
 }
-/** Without samples where there is no such voice. */
-export type Answer = "ready" | { readonly id: number; readonly samples: Int16Array | undefined }
-
-const answer = (message: Answer): void => {
-  process.send?.(message)
+/** Has no samples if there is no such voice, and the id 0 once this process is ready. */
+export interface Answer {
+  readonly id: number
+  readonly samples?: Int16Array
 }
 
-// Ctrl-C in a terminal reaches this process, too; it ends when the worker has no more use for it
+const send = (answer: Answer): void => {
+  process.send?.(answer)
+}
+
+// Ctrl-C in a terminal reaches this process, too; the worker ends it
 process.on("SIGINT", () => {})
 process.on("disconnect", () => process.exit())
 
 const { eSpeakNGWorker: EspeakWorker } = await startEspeak()
 const espeak = new EspeakWorker()
 
-/** This build reads SSML, and phonemes between double brackets. A text is neither. */
-const plain = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll("[[", "[ [")
+/** Escapes what this build reads as SSML, and as phonemes between double brackets. */
+const escape = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll("[[", "[ [")
 
 process.on("message", ({ id, language, pitch, text, variant, wordsPerMinute }: Request) => {
-  if (espeak.set_voice(`${language}+${variant}`) !== 0) return answer({ id, samples: undefined })
+  if (espeak.set_voice(`${language}+${variant}`) !== 0) return send({ id })
   espeak.set_pitch(pitch)
   espeak.set_rate(wordsPerMinute)
   const chunks: Array<Int16Array> = []
-  let length = 0
-  espeak.synthesize(plain(text), (samples) => {
-    if (samples !== null) {
-      chunks.push(samples)
-      length += samples.length
-    }
+  espeak.synthesize(escape(text), (samples) => {
+    if (samples !== null) chunks.push(samples)
     return false
   })
-  const samples = new Int16Array(length)
+  const samples = new Int16Array(chunks.reduce((sum, { length }) => sum + length, 0))
   let at = 0
   for (const chunk of chunks) {
     samples.set(chunk, at)
     at += chunk.length
   }
-  answer({ id, samples })
+  send({ id, samples })
 })
 
-answer("ready")
+send({ id: 0 })

@@ -1,11 +1,11 @@
-/** What is used of espeak-ng's WebAssembly package, which brings no types. */
+/** Types for the used part of the WebAssembly package of espeak-ng, which has none. */
 declare module "@echogarden/espeak-ng-emscripten" {
   interface EspeakWorker {
-    /** 0 where it worked. */
+    /** Returns 0 on success. */
     set_voice(name: string): number
     set_pitch(pitch: number): void
     set_rate(wordsPerMinute: number): void
-    /** Calls back with some samples at a time, `null` at the end; `true` stops it. */
+    /** Calls back with some samples at a time, `null` at the end; stops at `true`. */
     synthesize(text: string, callback: (samples: Int16Array | null) => boolean): void
   }
   const start: () => Promise<{ readonly eSpeakNGWorker: new() => EspeakWorker }>

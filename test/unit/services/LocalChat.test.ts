@@ -60,7 +60,7 @@ describe("what it answers with", () => {
   it.effect("a word about the images and files that it cannot read", () =>
     Effect.gen(function*() {
       const looking = conversation([{ ...turn("user", "What is this?"), content: [image, image, file("report.pdf")] }])
-      assert.include(yield* say(looking), "It came with 2 images and 1 file, which this engine cannot read.")
+      assert.include(yield* say(looking), "This engine cannot read the 3 images or files of the message.")
     }))
 
   it.effect("the results of the tools it called", () =>
@@ -112,16 +112,6 @@ describe("choices", () => {
         0,
         1
       ])
-    }))
-
-  it.effect("are worded otherwise under another seed", () =>
-    Effect.gen(function*() {
-      const texts = yield* Effect.forEach([undefined, 1, 2, 3], (seed) =>
-        say(aboutCity("Who lives in London?", { seed })))
-      assert.strictEqual(new Set(texts).size, 4)
-      assert.isTrue(texts.every((text) =>
-        text.endsWith("Who lives in London?")
-      ))
     }))
 })
 

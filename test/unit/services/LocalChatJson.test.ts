@@ -87,7 +87,7 @@ describe("a JSON schema", () => {
     }),
     "optional properties": object({ name: { type: "string" }, nick: { type: "string", minLength: 3 } }, ["name"]),
     "anyOf": object({ value: { anyOf: [{ type: "integer", maximum: 3 }, { type: "null" }] } }),
-    "oneOf that overlaps": { oneOf: [{ type: "number" }, { type: "integer" }, { type: "string", maxLength: 5 }] },
+    "oneOf": { oneOf: [{ type: "integer", maximum: 3 }, { type: "string", maxLength: 5 }] },
     "a tagged union": {
       anyOf: [
         object({ type: { const: "cat" }, lives: { type: "integer" } }),
@@ -181,13 +181,11 @@ describe("a JSON schema", () => {
       const schema = object({
         age: { type: "integer" },
         mood: { enum: ["sad", "glad"] },
-        mail: { type: "string", format: "email" },
-        born: { type: ["string", "null"], format: "date" },
         score: { type: "number" }
-      }, ["age", "mood", "mail", "score"])
+      })
       const said = "I am 30, glad, and anna@example.org, since 1990-05-01. Score: 7.5."
       assert.deepStrictEqual(yield* fill(schema, said), [
-        { age: 30, mood: "glad", mail: "anna@example.org", born: "1990-05-01", score: 7.5 }
+        { age: 30, mood: "glad", score: 7.5 }
       ])
     }))
 
@@ -236,8 +234,8 @@ describe("a JSON schema", () => {
         yield* refusal({ $ref: "#/$defs/a", $defs: { a: object({ a: { $ref: "#/$defs/a" } }) } }),
         "without an end"
       )
-      assert.include(yield* refusal(object({ a: { not: {} } })), "cannot meet")
-      assert.include(yield* refusal({ type: "object", patternProperties: { "^a": {} } }), "cannot meet")
+      assert.include(yield* refusal(object({ a: { not: {} } })), "keyword not at a")
+      assert.include(yield* refusal({ type: "object", patternProperties: { "^a": {} } }), "keyword patternProperties")
       assert.include(yield* refusal(false), "allows no value")
     }))
 

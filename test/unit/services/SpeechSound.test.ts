@@ -1,7 +1,6 @@
-/** The parts of the speech engine that need no synthesiser: cutting texts, telling languages, filtering sound. */
+/** The parts of the speech engine that need no synthesiser: cutting texts, changing the rate of sound. */
 import { assert, describe, it } from "@effect/vitest"
-import { languageOf } from "../../../services/speech/Languages.ts"
-import { Resampler, toLittleEndian } from "../../../services/speech/Samples.ts"
+import { resample, toLittleEndian } from "../../../services/speech/Samples.ts"
 import { utterancesOf } from "../../../services/speech/Utterances.ts"
 import { rms } from "../../fixture/media/Sound.ts"
 
@@ -11,22 +10,10 @@ const tone = (hertz: number, seconds: number, sampleRate: number): Int16Array =>
     (_, index) => 10_000 * Math.sin(2 * Math.PI * hertz * index / sampleRate)
   )
 
-/** Runs sound through a filter in pieces of this length. */
-const through = (
-  filter: { readonly push: (samples: Int16Array) => Int16Array; readonly finish: () => Int16Array },
-  samples: Int16Array,
-  length: number
-): Int16Array => {
-  const made: Array<number> = []
-  for (let at = 0; at < samples.length; at += length) made.push(...filter.push(samples.slice(at, at + length)))
-  made.push(...filter.finish())
-  return Int16Array.from(made)
-}
-
-describe("Resampler", () => {
+describe("resample", () => {
   for (const [hertz, least] of [[100, 1_000], [1_000, 1_000], [4_000, 20]] as const) {
     it(`gives a tone of ${hertz} Hz at 24 kHz as it was at 22.05 kHz`, () => {
-      const made = through(new Resampler(22_050, 24_000), tone(hertz, 0.5, 22_050), 1_000)
+      const made = resample(tone(hertz, 0.5, 22_050), 22_050, 24_000)
       const wanted = tone(hertz, 0.5, 24_000)
       assert.closeTo(made.length, wanted.length, 2)
       // but for the edges, where the tone begins and ends at once
@@ -36,12 +23,9 @@ describe("Resampler", () => {
     })
   }
 
-  it("makes the same of a sound however it is cut", () => {
-    const sound = tone(440, 0.2, 22_050)
-    const whole = through(new Resampler(22_050, 24_000), sound, sound.length)
-    for (const length of [1, 7, 160, 441]) {
-      assert.deepStrictEqual(through(new Resampler(22_050, 24_000), sound, length), whole)
-    }
+  it("gives as little as it gets", () => {
+    assert.lengthOf(resample(new Int16Array(0), 22_050, 24_000), 0)
+    assert.deepStrictEqual([...resample(Int16Array.of(7), 22_050, 24_000)], [7])
   })
 })
 
@@ -93,25 +77,4 @@ describe("utterancesOf", () => {
     assert.deepStrictEqual([...utterancesOf("one\u0000two\u001b three\nfour")], ["one two  three\nfour"])
     assert.deepStrictEqual([...utterancesOf("half \ud83d of one")], ["half \ufffd of one"])
   })
-})
-
-it("tells languages by their letters", () => {
-  const texts: ReadonlyArray<readonly [string, string]> = [
-    ["en", "Hello, world"],
-    ["en", "123 … 🙂"],
-    ["en", "The word Привет is Russian for hello"],
-    ["ru", "Привет, world"],
-    ["uk", "Привіт, як справи?"],
-    ["cmn", "你好，今天天气很好"],
-    ["ja", "今日は天気がいいです"],
-    ["ko", "안녕하세요"],
-    ["ar", "مرحبا كيف حالك"],
-    ["fa", "چطور هستید"],
-    ["el", "Γεια σου"],
-    ["he", "שלום"],
-    ["hi", "नमस्ते आप कैसे हैं"],
-    ["th", "สวัสดีครับ"]
-  ]
-  for (const [language, text] of texts) assert.strictEqual(languageOf(text, "en"), language, text)
-  assert.strictEqual(languageOf("Guten Tag", "de"), "de")
 })
