@@ -1,4 +1,4 @@
-/** Performs the compaction of a conversation: keeps the user's messages, and seals a summary of it all. */
+/** Compacts a conversation: keeps the user's messages and seals a summary of everything. */
 import { Clock, Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import type { CompactedResponse, Content, InputItem } from "../../shared/contract/operations/Compaction.ts"
@@ -19,12 +19,12 @@ const decode = decoder(Contract.CompactionRequest)
 
 type OutputItem = CompactedResponse["output"][number]
 
-/** Compactions of this gateway are open by the time a call is performed. What others have sealed is kept as it came. */
+/** `ExpandCompactions` has opened the gateway's own compactions by now. Those of other services are kept as they are. */
 export const make = (compactions: Compactions["Service"]): Perform =>
   Effect.fnUntraced(function*(call, sink) {
     const request = yield* decode(call)
     const { previous_response_id: previous } = request
-    // one that names a compaction of ours was resolved before
+    // ids of the gateway's own compactions were resolved before
     if (typeof previous === "string" && previous !== "") {
       return yield* new ReferenceNotFound({ param: "previous_response_id" })
     }
@@ -102,7 +102,7 @@ const describeCall = (name: string, json: string): Source => ({
 
 const wellFormed = ({ origin, text }: Source): Source => ({ text: text.toWellFormed(), origin })
 
-/** Messages of the user, and what other services have sealed. */
+/** The user's messages, and compactions of other services. */
 const toKept = (item: InputItem): ReadonlyArray<OutputItem> => {
   if (isMessage(item)) {
     if (item.role !== "user") return []
@@ -119,7 +119,7 @@ const toKept = (item: InputItem): ReadonlyArray<OutputItem> => {
   return isSealed(item) ? [item] : []
 }
 
-/** The items whose words are not in the summary. */
+/** The items left out of the summary. */
 const unread = (items: ReadonlyArray<InputItem>): ReadonlyArray<string> =>
   items.flatMap((item, index) => {
     if (isMessage(item) || isCall(item) || isCallOutput(item)) return []

@@ -1,4 +1,4 @@
-/** The compactions that this gateway has made: sealed for their clients, and kept for a while under the id of the answer. */
+/** Compactions made by this gateway: sealed for their clients, and kept for a while under the id of the answer. */
 import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { whileJetStreamFails } from "../../shared/nats/JetStream.ts"
 import { openStore } from "../../shared/nats/ObjectStore.ts"
@@ -9,7 +9,7 @@ import * as Seal from "./Seal.ts"
 
 const idPattern = /^resp_[0-9a-f]{32}$/
 
-/** The items that an answer's `output` holds. */
+/** The items of an answer's `output`. */
 const Output = Schema.fromJsonString(Schema.Array(Schema.Unknown))
 const encodeOutput = Schema.encodeSync(Output)
 const decodeOutput = Schema.decodeUnknownOption(Output)
@@ -18,9 +18,9 @@ const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
 
 export class Compactions extends Context.Service<Compactions, {
   readonly seal: Seal.Seal
-  /** Keeps an answer's output for its tenant, sealed. Fails with `Unavailable` while the store is away. */
+  /** Seals and stores an answer's output for its tenant. Fails with `Unavailable` while the store is unavailable. */
   readonly keep: (tenant: string, id: string, output: ReadonlyArray<unknown>) => Effect.Effect<void, JobError>
-  /** The output of an earlier answer; `None` where there is none of that id, not any more, or another tenant's. */
+  /** The output of an earlier answer; `None` if it is unknown, expired or another tenant's. */
   readonly find: (tenant: string, id: string) => Effect.Effect<Option.Option<ReadonlyArray<unknown>>, JobError>
 }>()("services/chat/Compactions") {
   static readonly layer = Layer.effect(

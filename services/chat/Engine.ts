@@ -14,28 +14,26 @@ import * as Compact from "./Compact.ts"
 import { Compactions } from "./Compactions.ts"
 import { LocalChat, LocalChatOptions } from "./LocalChat.ts"
 
-const optionsOf = Options.reader(LocalChatOptions)
-
-const engineOf = (engine: LocalChat["Service"]): ChatEngine => ({
-  answer: ({ call, conversation }) =>
-    Stream.unwrap(Effect.map(optionsOf(call.endpoint), (options) => engine.answer(conversation, options)))
-})
-
-const options = { fingerprint: "local-echo", isLenient: true }
+const decodeOptions = Options.reader(LocalChatOptions)
+const settings = { fingerprint: "local-echo", isLenient: true }
 
 export const layer = Layer.effect(
   LocalEngines,
   Effect.gen(function*() {
-    const engine = engineOf(yield* LocalChat)
+    const { answer } = yield* LocalChat
     const compactions = yield* Compactions
+    const engine: ChatEngine = {
+      answer: ({ call, conversation }) =>
+        Stream.unwrap(Effect.map(decodeOptions(call.endpoint), (options) => answer(conversation, options)))
+    }
     return LocalEngines.of({
       warmUp: Effect.asVoid(loadTokenizer),
       performs: new Map([
-        ChatOverEngine.make(engine, chatCompletions, options),
-        ChatOverEngine.make(engine, completions, options),
-        ChatOverEngine.make(engine, messages, options),
-        ChatOverEngine.make(engine, generateContent, options),
-        ChatOverEngine.make(engine, streamGenerateContent, options),
+        ChatOverEngine.make(engine, chatCompletions, settings),
+        ChatOverEngine.make(engine, completions, settings),
+        ChatOverEngine.make(engine, messages, settings),
+        ChatOverEngine.make(engine, generateContent, settings),
+        ChatOverEngine.make(engine, streamGenerateContent, settings),
         [compaction.name, Compact.make(compactions)]
       ])
     })

@@ -1,8 +1,6 @@
 /**
- * Opens what was sealed: in the place of a compaction of this gateway an engine or provider sees a message of the system
- * with its summary, and in the place of the id of an earlier compaction what that has put out.
- *
- * A compaction that another service has sealed stays as it is: its provider may know what to do with it.
+ * Replaces a compaction made by this gateway with a system message of its summary, and the id of an earlier compaction with
+ * its output, before an engine or a provider sees the request. Leaves compactions of other services to their providers.
  */
 import { Effect, Layer, Option, Predicate, Schema } from "effect"
 import { chatCompletions, KeptMessage } from "../../shared/contract/operations/ChatCompletions.ts"
@@ -15,14 +13,14 @@ import { Preparation } from "../../shared/worker/Preparation.ts"
 import { Compactions } from "./Compactions.ts"
 import { isOurs } from "./Seal.ts"
 
-/** How the requests of an operation hold their conversation. */
+/** The form of a conversation in the requests of an operation. */
 interface Format {
   readonly field: string
-  /** What has to be changed has one of these in its text. */
+  /** Only bodies with one of these need a change. */
   readonly marks: ReadonlyArray<Buffer>
-  /** A message of the system. */
+  /** Makes a system message. */
   readonly system: (text: string) => unknown
-  /** Any other item, as providers know it. */
+  /** Makes any other item as providers know it. */
   readonly plain: (item: unknown) => unknown
 }
 
@@ -44,7 +42,7 @@ const formats: ReadonlyMap<string, Format> = new Map([
   }]
 ])
 
-/** What a sealed item of ours says, `None` for any other item. `path` is where it stands in the request. */
+/** The summary in an item sealed by this gateway, `None` for any other item. `path` is its place in the request. */
 const open = (
   compactions: Compactions["Service"],
   tenant: string,

@@ -1,8 +1,8 @@
 /**
  * The engine of `local-chat`: an echo, not a model, that calls tools and follows JSON schemas.
  *
- * The same conversation gets the same answer. Its pace and its faults can be set, so that it also simulates load and
- * failures for tests and benchmarks.
+ * The same conversation gets the same answer. Its pace and its faults can be set, so that it simulates load and failures
+ * for tests and benchmarks.
  */
 import { Clock, Context, Effect, Layer, Option, Predicate, Random, Schema, Stream } from "effect"
 import { atLeast, between, integer } from "../../shared/contract/Fields.ts"
@@ -15,66 +15,58 @@ import type { Step } from "./Answer.ts"
 import { planAnswers, speak } from "./Answer.ts"
 import { textOf } from "./Text.ts"
 
-const Count = atLeast(0)
 const NotNegative = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 
 /** An injected fault. */
 const LocalChatFault = Schema.Struct({
-  /** The engine reports an error; goes silent for ever; or breaks off. */
+  /** The engine reports an error, goes silent for ever, or breaks off. */
   kind: Schema.Literals(["error", "stall", "cut"]),
-  /** Tokens of a choice before it happens. A shorter answer fails before its finish. */
-  afterTokens: Count.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
+  /** Tokens of a choice before the fault. A shorter answer fails before its finish. */
+  afterTokens: atLeast(0).pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
   /**
-   * The share of requests that it happens to, 0 to 1. Drawn by the request's seed, or else by its number in this
-   * process, so that two runs fail alike.
+   * The share of requests with the fault, 0 to 1, drawn by the request's seed, or else by its number in this process, so
+   * that two runs fail alike.
    */
-  rate: between(0, 1).pipe(
-    Schema.withDecodingDefaultKey(Effect.succeed(1))
-  )
+  rate: between(0, 1).pipe(Schema.withDecodingDefaultKey(Effect.succeed(1)))
 })
 
-/** What the catalogue can set for this engine. */
+/** Settings of this engine in the catalogue. */
 export const LocalChatOptions = Schema.Struct({
   /** Milliseconds from the request to its first token. */
   firstTokenMs: Schema.optionalKey(NotNegative),
-  /** Tokens per second of each choice; 0 or absent: as fast as they can be taken. */
+  /** Tokens per second of each choice; 0 or absent: as fast as the client reads. */
   tokensPerSecond: Schema.optionalKey(NotNegative),
-  /** Length of an answer in text, in words: the engine repeats itself or stops short to reach it. At most 20,000. */
+  /** Words of a text answer, at most 20,000: the engine repeats itself or stops short. */
   words: Schema.optionalKey(integer(1, 20_000)),
   fault: Schema.optionalKey(LocalChatFault)
 })
 export type LocalChatOptions = typeof LocalChatOptions.Type
-type LocalChatFault = typeof LocalChatFault.Type
 
-/** What leaves in one go where no pace is set: more would keep others waiting. */
+/** The most that is emitted between two pauses if no pace is set. */
 const eventsAtOnce = 64
 const tokensAtOnce = 512
 
-/** As many as OpenAI allows. All are made at once, so each costs memory. */
+/** As many as OpenAI allows; a few more stop sequences. All are looked through again and again. */
 const maxChoices = 128
-
-/**
- * What is looked through again and again while an answer is made: as much as OpenAI takes of functions and of properties
- * in a schema, and a few more stop sequences.
- */
 const maxTools = 128
 const maxStops = 64
 const maxSchemaValues = 10_000
 
-const checkSize = ({ format, stop, tools }: Conversation): Effect.Effect<void, InvalidRequest> => {
-  const refuse = (param: string, what: string) => InvalidRequest.at(param, `${what} for this model`)
-  if (stop.length > maxStops) return Effect.fail(refuse("stop", `must hold at most ${maxStops} sequences`))
-  if (tools.length > maxTools) return Effect.fail(refuse("tools", `must hold at most ${maxTools} tools`))
+const checkSize = ({ choices, format, stop, tools }: Conversation): Effect.Effect<void, InvalidRequest> => {
+  const schema = `must have a schema of at most ${maxSchemaValues} values`
   const large = tools.find(({ parameters }) => !hasAtMost(parameters, maxSchemaValues))
-  if (large !== undefined) {
-    return Effect.fail(refuse(large.path ?? "tools", `must have a schema of at most ${maxSchemaValues} values`))
-  }
-  return format.type === "jsonSchema" && !hasAtMost(format.schema, maxSchemaValues)
-    ? Effect.fail(refuse("response_format", `must have a schema of at most ${maxSchemaValues} values`))
-    : Effect.void
+  const checks: ReadonlyArray<readonly [isOver: boolean, param: string, what: string]> = [
+    [choices > maxChoices, "n", `must be at most ${maxChoices}`],
+    [stop.length > maxStops, "stop", `must hold at most ${maxStops} sequences`],
+    [tools.length > maxTools, "tools", `must hold at most ${maxTools} tools`],
+    [large !== undefined, large?.path ?? "tools", schema],
+    [format.type === "jsonSchema" && !hasAtMost(format.schema, maxSchemaValues), "response_format", schema]
+  ]
+  const over = checks.find(([isOver]) => isOver)
+  return over === undefined ? Effect.void : Effect.fail(InvalidRequest.at(over[1], `${over[2]} for this model`))
 }
 
-/** Whether a JSON value holds no more values than that. */
+/** Whether a JSON value holds at most `most` values. */
 const hasAtMost = (json: unknown, most: number): boolean => {
   const open: Array<unknown> = [json]
   for (let seen = 0; open.length > 0; seen++) {
@@ -87,11 +79,10 @@ const hasAtMost = (json: unknown, most: number): boolean => {
 
 export class LocalChat extends Context.Service<LocalChat, {
   /**
-   * The events of the answer, choices taking turns token by token, one delta per word or mark.
+   * The events of the answer, one delta per word or mark, with choices taking turns token by token.
    *
-   * Stops the text before the first stop sequence that would occur in it, and every choice at `maxTokens`. Fails with
-   * `InvalidRequest` if the request asks for more than 128 choices, a tool call that cannot be made or JSON of a schema
-   * that cannot be followed, and with `ProviderFailed` for an injected fault. Usage counts the text of all turns, tools and schemas; beyond 100,000
+   * Fails with `InvalidRequest` if the request is too large or the engine cannot make its tool call or follow its schema,
+   * and with `ProviderFailed` for an injected fault. Usage counts the text of all turns, tools and schemas; beyond 100,000
    * characters it is estimated.
    */
   answer(conversation: Conversation, options: LocalChatOptions): Stream.Stream<ModelEvent, JobError>
@@ -105,9 +96,6 @@ export class LocalChat extends Context.Service<LocalChat, {
 }
 
 const start = Effect.fnUntraced(function*(conversation: Conversation, options: LocalChatOptions, request: number) {
-  if (conversation.choices > maxChoices) {
-    return yield* InvalidRequest.at("n", `must be at most ${maxChoices} for this model`)
-  }
   yield* checkSize(conversation)
   const startedAt = yield* Clock.currentTimeMillis
   const fault = yield* drawFault(options.fault, conversation.seed ?? request)
@@ -122,7 +110,7 @@ const start = Effect.fnUntraced(function*(conversation: Conversation, options: L
   const msPerToken = options.tokensPerSecond ? 1_000 / options.tokensPerSecond : 0
   let broken = false
 
-  /** What is due now, waiting for the first of it. None when every choice is over. */
+  /** Waits for the next event and returns all that are due; none if every choice is over. */
   const nextEvents = Effect.fnUntraced(function*(): Effect.fn.Return<ReadonlyArray<ModelEvent>, JobError> {
     const events: Array<ModelEvent> = []
     let tokensNow = 0
@@ -144,8 +132,9 @@ const start = Effect.fnUntraced(function*(conversation: Conversation, options: L
       tokensNow += tokens
       events.push(event)
     }
-    if (fault !== undefined && broken && events.length === 0) return yield* actOut(fault)
-    return events
+    if (fault === undefined || !broken || events.length > 0) return events
+    if (fault.kind === "stall") return yield* Effect.never
+    return yield* new ProviderFailed({ provider: "local", reason: fault.kind, status: null, retryAfterMs: null })
   })
 
   const usage = Effect.map(tokenizer.countAll(inputTexts(conversation)), (inputTokens): ModelEvent => ({
@@ -157,7 +146,6 @@ const start = Effect.fnUntraced(function*(conversation: Conversation, options: L
     "choices" as "choices" | "usage",
     Effect.fnUntraced(function*(stage) {
       if (stage === "usage") return [[yield* usage], Option.none()]
-      // Between two pages other fibers have their turn.
       yield* Effect.yieldNow
       const events = yield* nextEvents()
       return [events, Option.some(events.length === 0 ? "usage" : "choices")]
@@ -172,7 +160,7 @@ interface Choice {
   over: boolean
 }
 
-/** Choices take turns: the one that has said least is next. */
+/** The choice with the fewest tokens so far. */
 const nextChoice = (choices: ReadonlyArray<Choice>): Choice | undefined => {
   let next: Choice | undefined
   for (const choice of choices) if (!choice.over && (next === undefined || choice.tokens < next.tokens)) next = choice
@@ -184,11 +172,6 @@ const drawFault = Effect.fnUntraced(function*(fault: LocalChatOptions["fault"], 
   const draw = yield* Random.next.pipe(Random.withSeed(seed))
   return draw < fault.rate ? fault : undefined
 })
-
-const actOut = ({ kind }: LocalChatFault): Effect.Effect<never, ProviderFailed> =>
-  kind === "stall"
-    ? Effect.never
-    : Effect.fail(new ProviderFailed({ provider: "local", reason: kind, status: null, retryAfterMs: null }))
 
 const inputTexts = ({ format, tools, turns }: Conversation): ReadonlyArray<string> => [
   ...turns.flatMap((turn) => [textOf(turn), ...turn.toolCalls.flatMap((call) => [call.name, call.arguments])]),

@@ -1,5 +1,5 @@
 /**
- * Seals texts that clients keep: nobody else can read or change them, and they are good for one tenant only.
+ * Seals texts that clients keep: clients can neither read nor change them, and each is valid for one tenant only.
  *
  * A sealed text is `gwc1:<key id>:<nonce, ciphertext and tag in base64url>`, by AES-256-GCM with the tenant's id as
  * additional data.
@@ -14,11 +14,11 @@ const tagBytes = 16
 
 export interface Seal {
   readonly seal: (tenant: string, text: string) => string
-  /** `None` for a text that was changed, or sealed for another tenant or by another key. */
+  /** `None` if the text was changed, or sealed for another tenant or by another key. */
   readonly open: (tenant: string, sealed: string) => Option.Option<string>
 }
 
-/** Whether a gateway has sealed this text, to judge by its form: three parts, where other services have none. */
+/** Whether a gateway sealed this text, by its form of three parts, which other services do not have. */
 export const isOurs = (sealed: string): boolean => sealed.startsWith(`${version}:`) || sealed.split(":").length === 3
 
 /** `key` has 32 bytes. */
@@ -35,7 +35,7 @@ export const make = (key: Uint8Array): Seal => {
       const [foundVersion, foundKey, encoded = "", ...more] = sealed.split(":")
       const bytes = Buffer.from(encoded, "base64url")
       if (foundVersion !== version || foundKey !== keyId || more.length > 0) return Option.none()
-      // the decoder skips what it does not know
+      // the decoder skips invalid characters
       if (bytes.length < nonceBytes + tagBytes || bytes.toString("base64url") !== encoded) return Option.none()
       const decryption = createDecipheriv(cipher, key, bytes.subarray(0, nonceBytes))
         .setAAD(Buffer.from(tenant))

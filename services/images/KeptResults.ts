@@ -1,4 +1,4 @@
-/** Keeps pictures behind signed addresses. */
+/** Stores pictures behind signed URLs. */
 import { Effect, Layer } from "effect"
 import { Unavailable } from "../../shared/contract/JobError.ts"
 import { ResultFiles } from "../../shared/files/ResultFiles.ts"

@@ -1,9 +1,9 @@
 /**
- * The life of a video task in a worker, to be read aloud: it was pulled, it is claimed, its request decoded, started at a
- * provider whose name for it is stored at once, followed to its end, its video stored, completed, and metered.
+ * The life of a video task in a worker: claims it, decodes its request, starts it at a provider, stores the provider's name
+ * for it at once, follows it to its end, stores the video, records the completion, and writes its usage.
  *
- * All the while the claim is renewed. Where that is refused the task belongs to another worker, or has been cancelled,
- * and everything that happens here for it stops.
+ * Meanwhile the worker renews its claim. If a renewal is refused, the task belongs to another worker or was cancelled, and
+ * all work on it stops.
  */
 import { Cause, Clock, Effect, Metric, Option, Schema } from "effect"
 import { maxLosses } from "../../shared/bus/protocol/Timings.ts"
@@ -36,23 +36,23 @@ import { metered, type Metering } from "./TaskUsage.ts"
 export interface Means extends Metering {
   readonly tasks: VideoTasks["Service"]
   readonly providers: VideoProviders["Service"]
-  /** The worker's id on the bus. */
+  /** This worker's id on the bus. */
   readonly worker: string
 }
 
 type Failure = JobError | TaskRefused | JetStreamFailed
 
-/** How often the claim is renewed, in milliseconds; also how soon a cancelled task is noticed. */
+/** The interval between renewals of the claim, in milliseconds: the time until a cancellation is noticed. */
 const renewEveryMs = 500
 
-/** For everything from the provider's name for the task to the video, in milliseconds. */
+/** The default time limit from the provider's name for the task to the video, in milliseconds. */
 const defaultTotalMs = 30 * 60_000
 
-/** How long a task waits until a provider's limits and health allow it, in milliseconds; and where it can turn to another. */
+/** The wait for a provider's limits and circuit breaker, in milliseconds; and the wait if there is another provider. */
 const admittedWithinMs = 30 * 60_000
 const momentMs = 100
 
-/** How long a worker that has to end tries to say that it lets go, in milliseconds. */
+/** The time limit for a stopping worker to release its task, in milliseconds. */
 const releaseWithinMs = 2_000
 
 const decodeRequest = Schema.decodeUnknownEffect(Schema.fromJsonString(VideoGenerationRequest))
@@ -64,8 +64,8 @@ const requestOf = (means: Means, task: VideoTask) =>
     Effect.catchTag("SchemaError", () => Effect.fail(new InternalError()))
   )
 
-/** Tells of what is done at a provider: in a span, by how it ended and how long it took. */
-const calling = ({ endpoint }: VideoCall, step: "start" | "follow") =>
+/** Reports a call in a span and in metrics of its outcome and duration. */
+const withTelemetry = ({ endpoint }: VideoCall, step: "start" | "follow") =>
 <A, E extends { readonly _tag: string }>(
   call: Effect.Effect<A, E>
 ): Effect.Effect<A, E> =>
@@ -89,8 +89,8 @@ interface Started {
   readonly task: unknown
 }
 
-/** A task that nobody will ask for goes on at its provider, and is paid for, unless it is stopped there. */
-const stoppedAt = ({ call, provider, task }: Started) =>
+/** Stops the task at its provider, where it would go on and be paid for without a client. */
+const stopAt = ({ call, provider, task }: Started) =>
   provider.engine.cancel(call, task).pipe(
     Effect.retry({ schedule: patience, while: isTransient }),
     Effect.catch((error) =>
@@ -102,8 +102,8 @@ const stoppedAt = ({ call, provider, task }: Started) =>
     )
   )
 
-/** Gives the task to a provider and stores its name for it. */
-const submitted = (
+/** Gives the task to a provider and stores the provider's name for it. */
+const submit = (
   { asked, owned }: Work,
   call: VideoCall,
   provider: VideoProvider
@@ -115,16 +115,16 @@ const submitted = (
       else if (asked.size > 0) Metrics.update(Metrics.fallbacks(name), 1)
       asked.add(name)
     }),
-    // what has been begun is ended even if the task is cancelled in the meantime or the worker told to end, so that no task
-    // at a provider is without its name here
+    // a start is finished even if the task is cancelled or the worker stops meanwhile, so that every task at a provider has
+    // its name here
     provider.engine.start(call).pipe(
       Effect.map((task): Started => ({ call, provider, task })),
       Effect.tap((started) =>
-        Effect.tapError(owned.record({ event: "started", task: started.task }), () => stoppedAt(started))
+        Effect.tapError(owned.record({ event: "started", task: started.task }), () => stopAt(started))
       ),
       Effect.uninterruptible
     )
-  ).pipe(calling(call, "start"))
+  ).pipe(withTelemetry(call, "start"))
 }
 
 const isOfStore = (error: Failure): error is TaskRefused | JetStreamFailed =>
@@ -133,35 +133,35 @@ const isOfStore = (error: Failure): error is TaskRefused | JetStreamFailed =>
 const unconfirmed = (provider: string) =>
   new ProviderFailed({ provider, reason: "unconfirmed", status: null, retryAfterMs: null })
 
-/** A task, and who has it. */
+/** One claimed task. */
 interface Work {
   readonly means: Means
   readonly owned: OwnedTask
   readonly request: VideoGenerationRequest
   readonly report: (progress: number) => void
-  /** The providers that were asked, by their names. */
+  /** The names of the providers called so far. */
   readonly asked: Set<string>
 }
 
 /** From the provider's name for the task to the stored video. */
-const followed = Effect.fnUntraced(function*({ means, owned, report }: Work, { call, provider, task }: Started) {
+const follow = Effect.fnUntraced(function*({ means, owned, report }: Work, { call, provider, task }: Started) {
   const totalMs = provider.endpoint.provider.timeouts?.totalMs ?? defaultTotalMs
   const video = yield* provider.engine.follow(call, task, report).pipe(
     Effect.timeoutOrElse({
       duration: totalMs,
       orElse: () => Effect.fail(new ProviderTimeout({ provider: provider.endpoint.name, phase: "total" }))
     }),
-    calling(call, "follow"),
-    // the provider has not given up
-    Effect.tapErrorTag("ProviderTimeout", () => stoppedAt({ call, provider, task }))
+    withTelemetry(call, "follow"),
+    // the provider is still at work
+    Effect.tapErrorTag("ProviderTimeout", () => stopAt({ call, provider, task }))
   )
   yield* means.tasks.writeContent(owned.current().id, video.bytes)
   const { format, metadata } = video
   yield* owned.record({ event: "completed", result: { format, metadata, size: video.bytes.length } })
 })
 
-/** The provider that has the task already; `undefined` where it is to be given to one. */
-const taken = Effect.fnUntraced(function*(
+/** Finds the provider that already has the task; `undefined` if no provider has it. */
+const findStarted = Effect.fnUntraced(function*(
   { means, owned, request }: Work
 ): Effect.fn.Return<Started | undefined, Failure> {
   const { id, providerTask } = owned.current()
@@ -170,37 +170,37 @@ const taken = Effect.fnUntraced(function*(
   if (provider !== undefined && providerTask.task !== null) {
     return { call: { id, request, endpoint: provider.endpoint }, provider, task: providerTask.task }
   }
-  // whether the provider was asked before the last worker was lost is not known
+  // the last worker may have been lost before or after it called the provider
   return provider?.mayRepeat === true ? undefined : yield* unconfirmed(providerTask.provider)
 })
 
-/** Has one provider do the work; its limits and its rest are waited for until a time (epoch milliseconds). */
-const doneBy = (provider: VideoProvider, work: Work, until: number) => {
+/** Runs the work at one provider, waiting for its limits and circuit breaker until a time (epoch milliseconds). */
+const runAt = (provider: VideoProvider, work: Work, until: number) => {
   const { owned, request } = work
   const call = { id: owned.current().id, request, endpoint: provider.endpoint }
   const begun = provider.begin({
     until,
-    submit: submitted(work, call, provider),
+    submit: submit(work, call, provider),
     failureOf: (error) => isOfStore(error) ? undefined : error,
-    goOn: (started) => followed(work, started)
+    goOn: (started) => follow(work, started)
   })
-  const rested: typeof begun = Effect.catchTag(begun, "Passed", (passed) =>
+  const waiting: typeof begun = Effect.catchTag(begun, "Passed", (passed) =>
     Effect.flatMap(
       Clock.currentTimeMillis,
       (now) =>
         passed.reason === "busy" || now + passed.retryAfterMs > until
           ? Effect.fail(passed)
-          : Effect.andThen(Effect.sleep(passed.retryAfterMs), rested)
+          : Effect.andThen(Effect.sleep(passed.retryAfterMs), waiting)
     ))
-  return Effect.retry(rested, {
+  return Effect.retry(waiting, {
     schedule: patience,
     while: (error) =>
       error._tag !== "Passed" && !isOfStore(error) && isTransient(error) && (provider.mayRepeat || isUnsent(error))
   })
 }
 
-/** Has the first provider do the work that takes it; those that would not do so at once are waited for after all others. */
-const done = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<void, Failure> {
+/** Runs the work at the first provider that takes it. Waits for busy providers only after trying all others. */
+const runAnywhere = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<void, Failure> {
   const { id, model } = work.owned.current()
   const providers = yield* work.means.providers.forModel(model)
   const turns = providers.map((provider) => ({
@@ -210,7 +210,7 @@ const done = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<void, Fai
   let failure: JobError | undefined
   for (const { provider, waitMs } of turns) {
     const { name } = provider.endpoint
-    const result = yield* Effect.result(doneBy(provider, work, (yield* Clock.currentTimeMillis) + waitMs))
+    const result = yield* Effect.result(runAt(provider, work, (yield* Clock.currentTimeMillis) + waitMs))
     if (result._tag === "Success") return yield* result.success
     const miss = result.failure
     if (miss._tag === "Passed") {
@@ -220,7 +220,7 @@ const done = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<void, Fai
     }
     if (isOfStore(miss)) return yield* miss
     failure = miss
-    // another provider would find the request as wrong as this one
+    // another provider would reject the request, too
     if (!isProviders(failure)) break
     if (!provider.mayRepeat && !isUnsent(failure)) {
       yield* Effect.logWarning("a task may have been given to its provider", { id, error: failure.message })
@@ -231,19 +231,19 @@ const done = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<void, Fai
 })
 
 /** From the request to the stored video. */
-const worked = Effect.fnUntraced(function*(means: Means, owned: OwnedTask, report: (progress: number) => void) {
+const perform = Effect.fnUntraced(function*(means: Means, owned: OwnedTask, report: (progress: number) => void) {
   if (owned.current().losses >= maxLosses) {
     Metrics.update(Metrics.poisonJobs("video", owned.current().pool), 1)
     yield* Effect.logError("task given up: it has ended two workers", { id: owned.current().id })
     return yield* new PoisonJob()
   }
   const work: Work = { means, owned, request: yield* requestOf(means, owned.current()), report, asked: new Set() }
-  const started = yield* taken(work)
-  yield* started === undefined ? done(work) : followed(work, started)
+  const started = yield* findStarted(work)
+  yield* started === undefined ? runAnywhere(work) : follow(work, started)
 })
 
-/** Says again and again that the task is being worked on, until that is refused. */
-const renewed = (owned: OwnedTask, progress: () => number): Effect.Effect<never, TaskRefused | JetStreamFailed> =>
+/** Renews the claim until a renewal is refused. */
+const renewClaim = (owned: OwnedTask, progress: () => number): Effect.Effect<never, TaskRefused | JetStreamFailed> =>
   Effect.forever(
     Effect.andThen(
       Effect.sleep(renewEveryMs),
@@ -251,18 +251,18 @@ const renewed = (owned: OwnedTask, progress: () => number): Effect.Effect<never,
     )
   )
 
-/** Stops a cancelled task at its provider. It may have been stopped before: whoever finds it cancelled does this. */
-const stopped = Effect.fnUntraced(function*(means: Means, id: string) {
+/** Stops a cancelled task at its provider. May be repeated: every worker that finds it cancelled does this. */
+const stopCancelled = Effect.fnUntraced(function*(means: Means, id: string) {
   const task = Option.getOrUndefined(yield* means.tasks.find(id))
   if (task?.status !== "cancelled" || task.providerTask === null || task.providerTask.task === null) return
   const provider = means.providers.named(task.providerTask.provider, task.providerTask.model)
   if (provider === undefined) return
   const call = { id, request: yield* requestOf(means, task), endpoint: provider.endpoint }
-  yield* stoppedAt({ call, provider, task: task.providerTask.task })
+  yield* stopAt({ call, provider, task: task.providerTask.task })
 })
 
-/** What is left to do when the work has failed, and whether the queue is done with it. */
-const failed = (
+/** Handles a failure of the work, and returns whether the queue is done with the task. */
+const recover = (
   means: Means,
   id: string,
   owned: OwnedTask | undefined,
@@ -276,11 +276,11 @@ const failed = (
     case "TaskRefused":
       return error.refusal === "fenced" || error.refusal === "unreadable"
         ? Effect.succeed("later")
-        : Effect.as(stopped(means, id), "done" as const)
+        : Effect.as(stopCancelled(means, id), "done" as const)
     default: {
       const ours = error === undefined
       const outcome = ours ? new InternalError() : error
-      return (ours ? Effect.logError("task failed by a mistake of ours", { id }, cause) : Effect.void).pipe(
+      return (ours ? Effect.logError("task failed by an internal error", { id }, cause) : Effect.void).pipe(
         Effect.andThen(Metric.update(Metrics.jobs("video.generations", outcome._tag), 1)),
         Effect.andThen(owned === undefined ? Effect.void : owned.record({ event: "failed", error: outcome })),
         Effect.as("done")
@@ -289,25 +289,25 @@ const failed = (
   }
 }
 
-const settled = (means: Means, id: string, owned: OwnedTask): Effect.Effect<Settlement, Failure> => {
+const settle = (means: Means, id: string, owned: OwnedTask): Effect.Effect<Settlement, Failure> => {
   let progress = 0
-  const work = worked(means, owned, (percent) => {
+  const work = perform(means, owned, (percent) => {
     progress = percent
   })
-  return Effect.raceFirst(work, renewed(owned, () => progress)).pipe(
+  return Effect.raceFirst(work, renewClaim(owned, () => progress)).pipe(
     Effect.andThen(Metric.update(Metrics.jobs("video.generations", "Done"), 1)),
     Effect.as("done" as const),
     Effect.onInterrupt(() => owned.record({ event: "released" }).pipe(Effect.timeout(releaseWithinMs), Effect.ignore)),
-    Effect.catchCause((cause) => failed(means, id, owned, cause))
+    Effect.catchCause((cause) => recover(means, id, owned, cause))
   )
 }
 
 export const live = (means: Means, job: PulledJob): Effect.Effect<Settlement> =>
   Effect.flatMap(Clock.currentTimeMillis, (begun) =>
     means.tasks.claim(job.id, means.worker).pipe(
-      Effect.flatMap((owned) => settled(means, job.id, owned)),
-      // a claim that was refused, or an end that could not be written
-      Effect.catchCause((cause) => failed(means, job.id, undefined, cause)),
+      Effect.flatMap((owned) => settle(means, job.id, owned)),
+      // a refused claim, or an end that could not be written
+      Effect.catchCause((cause) => recover(means, job.id, undefined, cause)),
       Effect.tap((settlement) => settlement === "done" ? metered(means.tasks, means, job.id) : Effect.void),
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)

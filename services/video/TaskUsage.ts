@@ -1,4 +1,4 @@
-/** What a video task has consumed, written when it has ended. */
+/** Writes the usage of a video task when it has ended. */
 import { Effect, Option } from "effect"
 import type { JetStreamFailed } from "../../shared/nats/JetStream.ts"
 import type { Usage } from "../../shared/contract/Usage.ts"
@@ -10,13 +10,13 @@ import type { UsageLog } from "../../shared/usage/UsageLog.ts"
 
 export interface Metering {
   readonly log: UsageLog["Service"]
-  /** In US dollars; `null` where that is not known. */
+  /** In US dollars; `null` if unknown. */
   readonly cost: (model: string, usage: Usage | undefined) => number | null
 }
 
 const outcomes = { completed: "success", failed: "failure", cancelled: "cancelled" } as const
 
-/** From the record alone, so that whoever finds the task ended writes the same. `None` where no provider was asked. */
+/** The event, from the record alone, so that every worker writes the same. `None` if no provider was called. */
 const eventOf = (cost: Metering["cost"], task: VideoTask): Option.Option<UsageEvent> => {
   const { created, error, providerTask, result, status, updated } = task
   if (providerTask === null || status === "queued" || status === "in_progress") return Option.none()
@@ -42,7 +42,7 @@ const eventOf = (cost: Metering["cost"], task: VideoTask): Option.Option<UsageEv
   })
 }
 
-/** Returns when it is stored: until then the task comes to another worker if this one dies. */
+/** Returns when the event is stored. If the worker dies before, the task is redelivered to another one. */
 export const metered = (
   tasks: VideoTasks["Service"],
   { cost, log }: Metering,

@@ -1,4 +1,4 @@
-/** The worker of the video workload: takes tasks of its pool from the queue and lives each one. */
+/** The worker of the video workload: runs the tasks of its pool. */
 import { Effect, Layer } from "effect"
 import { Nats } from "../../shared/nats/Nats.ts"
 import { TaskQueue } from "../../shared/bus/tasks/TaskQueue.ts"
@@ -12,12 +12,12 @@ import { tell, Worker } from "../../shared/worker/Worker.ts"
 import { workerSettings } from "../../shared/worker/WorkerSettings.ts"
 import * as TaskLife from "./TaskLife.ts"
 
-/** How long the store is waited for before a task is given back, in milliseconds. */
+/** The wait for the store before the worker releases a task, in milliseconds. */
 const patienceMs = 60_000
 
 /**
- * Reads what `WorkerSettings.ts` reads: 2 tasks at once, and a grace of 5,000 unless said otherwise, after which running
- * tasks are left to another worker, which goes on with them.
+ * Reads the variables of `WorkerSettings.ts`. By default it runs 2 tasks at once, with a grace period of 5,000 ms, after
+ * which other workers continue its running tasks.
  */
 export const layer = Layer.effect(
   Worker,
