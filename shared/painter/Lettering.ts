@@ -60,5 +60,5 @@ export const write = (
 export const wrap = (text: string, letters: number): ReadonlyArray<string> =>
   text.split(" ").reduce<Array<string>>((lines, word) => {
     const longer = `${lines.at(-1) ?? ""} ${word}`.trim()
-    return lines.length > 0 && longer.length <= letters ? lines.with(-1, longer) : [...lines, word]
+    return lines.length > 0 && longer.length <= letters ? [...lines.slice(0, -1), longer] : [...lines, word]
   }, [])
