@@ -15,10 +15,13 @@ const instructionCharacters = 20_000
 const sentenceCharacters = 400
 const sliceCharacters = 16_384
 
-const mostSentences = 60
+/** A quarter of the sentences is kept, but at least 5 and at most 60. */
+const sentencesPerKept = 4
+const fewest = 5
+const most = 60
 
 /** The user's own messages are kept beside the summary. */
-const weights: { readonly [O in Source["origin"]]: number } = { instructions: 2, user: 1, assistant: 3, tool: 2 }
+const weights: { readonly [O in Source["origin"]]: number } = { instructions: 1, user: 0.4, assistant: 2, tool: 1 }
 
 const heading = "Summary of the conversation up to here:"
 
@@ -29,26 +32,37 @@ const segmenter = new Intl.Segmenter("en", { granularity: "sentence" })
 const lineMarker = /^\s*(?:#{1,6}|[-*+•>]|\d{1,3}[.)])\s+/u
 
 /**
- * Up to 60 sentences in the order of the conversation, a line each, below a heading: first those that share words with
- * `instructions`, which may be empty, then by their origin, the latest first. Questions are left out. Yields to other work.
+ * The sentences with the commonest words of the conversation, in its order, a line each, below a heading. Sentences that
+ * share words with `instructions`, which may be empty, go first; questions are left out. Yields to other work.
  */
 export const summarise = Effect.fnUntraced(function*(sources: ReadonlyArray<Source>, instructions: string) {
-  const wanted = new Set(contentWords(instructions.slice(0, instructionCharacters)))
-  const scores = new Map<string, number>()
+  const sentences = new Map<string, { readonly words: ReadonlySet<string>; readonly weight: number }>()
+  const counts = new Map<string, number>()
   let left = readCharacters
   for (const { origin, text } of sources) {
     for (const slice of slices(text.slice(0, left), sliceCharacters)) {
       for (const { segment } of segmenter.segment(slice)) {
         const sentence = clip(segment.replace(lineMarker, "").replace(/\s+/gu, " ").trim(), sentenceCharacters)
-        if (sentence === "" || sentence === heading || /[?？]["”»)]*$/u.test(sentence)) continue
-        const shared = wanted.size === 0 ? 0 : contentWords(sentence).filter((word) => wanted.has(word)).length
-        scores.set(sentence, shared * 4 + weights[origin])
+        if (sentence === heading || /[?？]["”»)]*$/u.test(sentence) || sentences.has(sentence)) continue
+        const words = new Set(contentWords(sentence))
+        if (words.size === 0) continue
+        for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1)
+        sentences.set(sentence, { words, weight: weights[origin] })
       }
       yield* Effect.yieldNow
     }
     left -= Math.min(left, text.length)
   }
-  const ranked = Array.from(scores, ([sentence, score], order) => ({ sentence, score, order }))
-    .toSorted((a, b) => b.score - a.score || b.order - a.order).slice(0, mostSentences)
-  return [heading, ...ranked.toSorted((a, b) => a.order - b.order).map(({ sentence }) => `- ${sentence}`)].join("\n")
+  const wanted = new Set(contentWords(instructions.slice(0, instructionCharacters)))
+  const ranked = Array.from(sentences, ([sentence, { weight, words }], order) => {
+    let score = 0
+    for (const word of words) {
+      const share = counts.get(word)! / sentences.size
+      score += weight * share / words.size + (wanted.has(word) ? 3 * (1 - share) : 0)
+    }
+    return { sentence, order, score }
+  })
+  const limit = Math.min(most, Math.max(fewest, Math.ceil(ranked.length / sentencesPerKept)))
+  const chosen = ranked.toSorted((a, b) => b.score - a.score || a.order - b.order).slice(0, limit)
+  return [heading, ...chosen.toSorted((a, b) => a.order - b.order).map(({ sentence }) => `- ${sentence}`)].join("\n")
 })
