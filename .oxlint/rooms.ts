@@ -53,7 +53,17 @@ const rooms: Readonly<Record<string, Room>> = {
   "shared/keys": { rooms: bus, packages: natsClient, why: "keys stand on nats, contract and telemetry" },
   "shared/usage": { rooms: bus, packages: natsClient, why: "usage stands on nats, contract and telemetry" },
   "shared/tasks": { rooms: bus, packages: natsClient, why: "tasks stand on nats, bus and contract" },
-  "shared/files": { rooms: [...bus, "shared/keys"], packages: natsClient, why: "files stand on nats and keys" },
+  "shared/secrets": {
+    rooms: [],
+    packages: allButEffect,
+    why: "the gateway's secret is read from the environment alone"
+  },
+  "shared/pictures": { rooms: ["shared/contract"], packages: natsClient, why: "pictures are read without the gateway" },
+  "shared/files": {
+    rooms: [...bus, "shared/secrets"],
+    packages: natsClient,
+    why: "files stand on nats and the secret"
+  },
   "shared/worker": {
     rooms: [...bus, "shared/usage"],
     packages: natsClient,

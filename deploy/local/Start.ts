@@ -6,7 +6,7 @@
  */
 import { Cause, Console, Effect, Option, Schema } from "effect"
 import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
-import { complaint } from "../../shared/process/Complaint.ts"
+import { complaint } from "../../shared/process/StartupMessage.ts"
 import { banner } from "./Banner.ts"
 import { bootstrapKey, ensureKey } from "./data/BootstrapKey.ts"
 import { claimDataFolder } from "./data/DataFolder.ts"

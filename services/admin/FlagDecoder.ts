@@ -1,6 +1,6 @@
 /** Decodes the flags of a command by a schema. Every error names its flag. */
 import { Effect, Schema } from "effect"
-import * as Mistake from "../../shared/contract/Mistake.ts"
+import * as Mistake from "../../shared/contract/SchemaErrors.ts"
 
 /** A flag, argument or environment variable of a command is missing or invalid. */
 export class InvalidInput extends Schema.TaggedError<InvalidInput>()("InvalidInput", { message: Schema.String }) {}

@@ -8,7 +8,7 @@ import { ServiceName } from "../../shared/telemetry/ServiceName.ts"
 import * as CatalogueCommands from "./CatalogueCommands.ts"
 import * as KeyCommands from "./KeyCommands.ts"
 import * as NatsCommands from "./NatsCommands.ts"
-import { failPlainly } from "./Plainly.ts"
+import { failPlainly } from "./ExitWithMessage.ts"
 import { provision } from "./ProvisionCommand.ts"
 import * as UsageCommands from "./UsageCommands.ts"
 

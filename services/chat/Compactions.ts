@@ -4,7 +4,7 @@ import { whileJetStreamFails } from "../../shared/nats/JetStream.ts"
 import { openStore } from "../../shared/nats/ObjectStore.ts"
 import { stores } from "../../shared/nats/Storage.ts"
 import { type JobError, Unavailable } from "../../shared/contract/JobError.ts"
-import { deriveKey } from "../../shared/keys/GatewaySecret.ts"
+import { deriveKey } from "../../shared/secrets/GatewaySecret.ts"
 import * as Seal from "./Seal.ts"
 
 const idPattern = /^resp_[0-9a-f]{32}$/

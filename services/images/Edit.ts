@@ -1,8 +1,8 @@
 /** Changes pictures as an instruction says, and reports the changes. */
 import { Effect } from "effect"
 import { type InternalError, InvalidRequest } from "../../shared/contract/JobError.ts"
-import type { Pixels } from "../../shared/files/InputPicture.ts"
-import { sharp } from "../../shared/files/PixelFormats.ts"
+import type { Pixels } from "../../shared/pictures/InputPicture.ts"
+import { sharp } from "../../shared/pictures/PixelFormats.ts"
 import { describe, writeMachineMark } from "../../shared/painter/Painting.ts"
 import type { GuardedFetch } from "../../shared/provider/transport/GuardedFetch.ts"
 import type { Picture } from "../../shared/provider/dialects/images/ImageModel.ts"

@@ -1,6 +1,6 @@
 /** Reads a catalogue's file, reports its mistakes by line and follows its changes. */
 import { Config, Effect, FileSystem, Result, Schedule, Schema } from "effect"
-import * as Mistake from "../contract/Mistake.ts"
+import * as Mistake from "../contract/SchemaErrors.ts"
 import type { Remark } from "./Inconsistencies.ts"
 import { literalSecrets } from "./LiteralSecrets.ts"
 import * as YamlText from "./YamlText.ts"

@@ -6,7 +6,7 @@
  */
 import { Clock, Config, Context, Effect, Layer, Redacted } from "effect"
 import { createHmac, timingSafeEqual } from "node:crypto"
-import * as GatewaySecret from "../keys/GatewaySecret.ts"
+import * as GatewaySecret from "../secrets/GatewaySecret.ts"
 
 /** The path of files, below the gateway's public URL. */
 export const filesPath = "/v1/files/"

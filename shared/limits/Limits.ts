@@ -14,7 +14,7 @@ import type { JetStreamFailed } from "../nats/JetStream.ts"
 import * as Ledger from "./Ledger.ts"
 import type { Limit, LimitReached, Taken } from "../contract/Limit.ts"
 import { LimitStore } from "./LimitStore.ts"
-import { type Draft, limitReached, type LimitState, Share, type Waiter } from "./Share.ts"
+import { type Draft, limitReached, type LimitState, Share, type Waiter } from "./ReplicaLease.ts"
 
 const encode = Schema.encodeSync(Schema.fromJsonString(Ledger.Ledger))
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Ledger.Ledger))

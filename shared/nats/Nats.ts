@@ -14,7 +14,7 @@ import * as Credentials from "./Credentials.ts"
 import { inboxPrefix } from "./Inbox.ts"
 import { Outbox } from "./Outbox.ts"
 import { holdMs } from "./Reconnect.ts"
-import { steady } from "./Steady.ts"
+import { steady } from "./MonotonicClock.ts"
 import type { Account, InAccount } from "./Storage.ts"
 
 export class Nats extends Context.Service<Nats, {

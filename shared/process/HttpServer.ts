@@ -11,7 +11,7 @@ import {
   type ServerResponse
 } from "node:http"
 import type { Duplex } from "node:stream"
-import { closeIdle } from "./Connections.ts"
+import { closeIdle } from "./CloseIdle.ts"
 import { mistakeOf } from "./RequestHead.ts"
 
 /** Why a request is rejected, in one sentence for the client. */

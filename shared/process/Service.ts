@@ -4,8 +4,8 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Config, Effect, Exit, Layer, Logger, Runtime, Schema } from "effect"
 import { ServiceName } from "../telemetry/ServiceName.ts"
 import * as Telemetry from "../telemetry/Telemetry.ts"
-import { complaint } from "./Complaint.ts"
-import * as Vitals from "./Vitals.ts"
+import { complaint } from "./StartupMessage.ts"
+import * as Vitals from "./ProcessMetrics.ts"
 
 class SupervisorGone extends Schema.TaggedError<SupervisorGone>()("SupervisorGone", {}) {
   override get message() {

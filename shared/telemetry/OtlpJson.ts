@@ -7,7 +7,7 @@
 import { Option, type Tracer } from "effect"
 import { OtlpResource } from "effect/observability"
 import * as Attributes from "./Attributes.ts"
-import type { DiscreetSpan, EndedSpan, Outcome, SpanEvent } from "./DiscreetSpan.ts"
+import type { DiscreetSpan, EndedSpan, Outcome, SpanEvent } from "./RedactingSpan.ts"
 
 /** OTLP's numbers. */
 const kinds = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 } as const

@@ -2,8 +2,8 @@
 import { Config, Duration, Effect, Layer, Schema, Tracer } from "effect"
 import { HttpBody } from "effect/http"
 import { OtlpExporter, OtlpResource, OtlpSerialization, type OtlpTracer } from "effect/observability"
-import { DiscreetSpan, type EndedSpan } from "./DiscreetSpan.ts"
-import { milliseconds } from "./Exports.ts"
+import { DiscreetSpan, type EndedSpan } from "./RedactingSpan.ts"
+import { milliseconds } from "./ExportGuard.ts"
 import * as OtlpJson from "./OtlpJson.ts"
 import { type SpanPage, SpanPages } from "./SpanPages.ts"
 

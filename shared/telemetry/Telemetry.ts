@@ -4,7 +4,7 @@
  */
 import { Config, ConfigProvider, Effect, Layer, Logger, References } from "effect"
 import { OtlpLogger, OtlpMetrics, OtlpSerialization } from "effect/observability"
-import * as Exports from "./Exports.ts"
+import * as Exports from "./ExportGuard.ts"
 import * as SpanExports from "./SpanExports.ts"
 
 /** OpenTelemetry's defaults; Effect's are to export nothing. */

@@ -6,8 +6,8 @@
 import { Effect, Option, Path, Redacted, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { generateSecret, secretPattern } from "../../../shared/keys/ApiKey.ts"
-import { complaint } from "../../../shared/process/Complaint.ts"
-import { keptSecret } from "./KeptSecret.ts"
+import { complaint } from "../../../shared/process/StartupMessage.ts"
+import { keptSecret } from "./StoredSecret.ts"
 import { InvalidSetting, Settings } from "../settings/Settings.ts"
 
 export class KeyNotEnsured extends Schema.TaggedError<KeyNotEnsured>()("KeyNotEnsured", { reason: Schema.String }) {

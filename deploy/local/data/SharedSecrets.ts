@@ -1,7 +1,7 @@
 /** Secrets of the services: from the environment, otherwise generated once and kept. */
 import { Effect, Option } from "effect"
 import { randomBytes } from "node:crypto"
-import { keptSecret } from "./KeptSecret.ts"
+import { keptSecret } from "./StoredSecret.ts"
 import { InvalidSetting, Settings } from "../settings/Settings.ts"
 
 /** The variable's value, or the secret in the file; `characters` is the minimum length. */

@@ -1,7 +1,7 @@
 /** Builds the console's web app before the first start and after changes of its sources. */
 import { Console, Effect, FileSystem, Path, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
-import { complaint } from "../../../shared/process/Complaint.ts"
+import { complaint } from "../../../shared/process/StartupMessage.ts"
 import { Settings } from "../settings/Settings.ts"
 
 /** The service with the admin API and the web app. */

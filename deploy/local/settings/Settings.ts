@@ -4,7 +4,7 @@
  * Relative paths start at the folder in which the user ran `npm start`, which npm passes as `INIT_CWD`.
  */
 import { Config, Context, Effect, Layer, Option, Path, Schema } from "effect"
-import { complaint } from "../../../shared/process/Complaint.ts"
+import { complaint } from "../../../shared/process/StartupMessage.ts"
 
 export class InvalidSetting extends Schema.TaggedError<InvalidSetting>()("InvalidSetting", {
   detail: Schema.String

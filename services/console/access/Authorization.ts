@@ -4,7 +4,7 @@ import { HttpServerResponse } from "effect/http"
 import { AdminToken } from "./AdminToken.ts"
 import { Admin, CurrentAdmin } from "../api/Admin.ts"
 import { NotSignedIn, Unavailable } from "../api/Errors.ts"
-import { Attempts } from "./Attempts.ts"
+import { Attempts } from "./TokenThrottle.ts"
 import { orUnavailable } from "./Availability.ts"
 import { Sessions } from "./Sessions.ts"
 

@@ -7,7 +7,7 @@ import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto"
 import { type JetStreamFailed, whileJetStreamFails } from "../../../shared/nats/JetStream.ts"
 import { openBucket } from "../../../shared/nats/KeyValue.ts"
 import { buckets } from "../../../shared/nats/Storage.ts"
-import * as GatewaySecret from "../../../shared/keys/GatewaySecret.ts"
+import * as GatewaySecret from "../../../shared/secrets/GatewaySecret.ts"
 import { AdminToken } from "./AdminToken.ts"
 
 const Session = Schema.Struct({

@@ -37,7 +37,7 @@ import {
   TaskNotFound,
   TokensOverLimit
 } from "../errors/IngressError.ts"
-import * as RequestBody from "../request/RequestBody.ts"
+import * as RequestBody from "../request/IncomingBody.ts"
 import * as Headers from "./Headers.ts"
 import { ref } from "./Schemas.ts"
 

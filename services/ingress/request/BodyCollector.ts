@@ -2,7 +2,7 @@
  * Collects the bytes of one body. All but small bodies are copied into one buffer whose memory is reserved first: keeping
  * the pieces and joining them at the end would hold every byte twice.
  */
-import { type ReadingRoom, uncountedBytes } from "./ReadingRoom.ts"
+import { type ReadingRoom, uncountedBytes } from "./UploadBudget.ts"
 
 export class BodyCollector {
   readonly #budget: ReadingRoom

@@ -1,7 +1,7 @@
 /** Response headers with the state of a key's limits. */
 import { DateTime } from "effect"
 import type { Dialect } from "../../../shared/contract/Operation.ts"
-import type { LimitState } from "../../../shared/limits/Share.ts"
+import type { LimitState } from "../../../shared/limits/ReplicaLease.ts"
 
 const kinds = ["requests", "tokens"] as const
 

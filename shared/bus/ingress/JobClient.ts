@@ -9,7 +9,7 @@ import type { PoolLimits } from "./JobPool.ts"
 import { JobTracker, type QueueDepth } from "./JobTracker.ts"
 import { memoryLimit } from "../../bounds/MemoryLimit.ts"
 import { Nats } from "../../nats/Nats.ts"
-import { every } from "../../nats/Steady.ts"
+import { every } from "../../nats/MonotonicClock.ts"
 import { leastMs } from "../fairness/OccupancyExchange.ts"
 import { tickMs } from "../protocol/Timings.ts"
 

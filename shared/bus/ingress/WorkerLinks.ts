@@ -1,7 +1,7 @@
 /** The workers that run jobs of this ingress: when each was last heard, and when it counts as lost. */
 import type { Workload } from "../../contract/Operation.ts"
 import * as Limits from "../protocol/Timings.ts"
-import { Present } from "./Present.ts"
+import { Present } from "./ReleasingMap.ts"
 
 export interface WorkerLink<Job extends { readonly id: string }> {
   readonly id: string

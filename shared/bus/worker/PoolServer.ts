@@ -1,7 +1,7 @@
 /** Serves a pool of any kind of job: starts, starts again after a reconnect, and ends within a grace period. */
 import { Effect, Fiber, FiberHandle, type Scope } from "effect"
 import type { Workload } from "../../contract/Operation.ts"
-import { every } from "../../nats/Steady.ts"
+import { every } from "../../nats/MonotonicClock.ts"
 import { type JobSource, watchMs } from "./JobSource.ts"
 import { provisionPatiently } from "../provision/JobStreams.ts"
 import { Nats } from "../../nats/Nats.ts"

@@ -1,7 +1,7 @@
 /** Decodes the catalogue's options of a provider by the schema of its protocol. */
 import { Effect, Schema } from "effect"
 import { InternalError } from "../../contract/JobError.ts"
-import * as Mistake from "../../contract/Mistake.ts"
+import * as Mistake from "../../contract/SchemaErrors.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 
 /** Logs an error in the catalogue. The client gets an internal error only: it cannot change the catalogue. */

@@ -13,7 +13,7 @@ import type { Sink } from "../transport/Sink.ts"
 import type { Secrets } from "../transport/Secrets.ts"
 import type { ExchangeControl, Receiver, Upstream } from "../transport/Upstream.ts"
 import { type AnswerReader, isFailure, type Read } from "./AnswerReader.ts"
-import * as Ending from "./Ending.ts"
+import * as Ending from "./ResponseMetadata.ts"
 import type { HttpProtocol, Outgoing } from "./HttpProtocol.ts"
 import * as ProviderError from "./ProviderError.ts"
 

@@ -7,7 +7,7 @@ import type * as Json from "../json/Json.ts"
 import * as JsonText from "../json/JsonText.ts"
 import { dataOf, maxFrameBytes, replaceData, SseFrames } from "../transport/SseFrames.ts"
 import type { AnswerGrammar } from "./AnswerGrammar.ts"
-import { Ends } from "./Ending.ts"
+import { Ends } from "./ResponseMetadata.ts"
 
 export interface PassingStreamOptions {
   readonly grammar: AnswerGrammar

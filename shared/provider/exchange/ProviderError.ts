@@ -2,7 +2,7 @@
 import { Clock, DateTime, Effect, Option, Predicate } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
 import { type JobError, ProviderFailed, ProviderRateLimited, ProviderRejected } from "../../contract/JobError.ts"
-import * as Mistake from "../../contract/Mistake.ts"
+import * as Mistake from "../../contract/SchemaErrors.ts"
 import * as Json from "../json/Json.ts"
 
 /** How much of an error's body is read. */

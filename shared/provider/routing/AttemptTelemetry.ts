@@ -4,7 +4,7 @@ import type { JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
-import type { Answer } from "./Answer.ts"
+import type { Answer } from "./AnnotatedSink.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 
 /** The label `outcome` of the metric `gateway_provider_attempts_total`. */

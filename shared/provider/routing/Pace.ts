@@ -4,7 +4,7 @@
  */
 import { Clock, Duration, Effect, Random } from "effect"
 import { RateLimiter } from "effect/persistence"
-import { Passed } from "./Passed.ts"
+import { Passed } from "./Skipped.ts"
 import type { Candidate } from "./Route.ts"
 
 export interface Pace {

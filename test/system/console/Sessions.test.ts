@@ -4,7 +4,7 @@ import { Clock, ConfigProvider, Context, Effect, Fiber, Layer, Option, Redacted,
 import { HttpServerRequest } from "effect/http"
 import { TestClock } from "effect/testing"
 import { AdminToken } from "../../../services/console/access/AdminToken.ts"
-import { Attempts } from "../../../services/console/access/Attempts.ts"
+import { Attempts } from "../../../services/console/access/TokenThrottle.ts"
 import { lifetimeMs, Sessions } from "../../../services/console/access/Sessions.ts"
 import { ControlNats } from "../../../shared/nats/Nats.ts"
 import { testAdminToken, testSecret } from "../../fixture/gateway/Gateway.ts"

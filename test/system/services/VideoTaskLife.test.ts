@@ -14,7 +14,7 @@ import {
   ProviderRejected,
   ProviderTimeout
 } from "../../../shared/contract/JobError.ts"
-import { Passed } from "../../../shared/provider/routing/Passed.ts"
+import { Passed } from "../../../shared/provider/routing/Skipped.ts"
 import type { Video, VideoEngine } from "../../../shared/provider/call/VideoEngine.ts"
 import { type VideoProvider, VideoProviders } from "../../../shared/provider/routing/VideoProviders.ts"
 import * as VideoTask from "../../../shared/tasks/VideoTask.ts"

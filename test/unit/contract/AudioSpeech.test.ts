@@ -7,7 +7,7 @@ import {
   countCharacters,
   voices
 } from "../../../shared/contract/operations/AudioSpeech.ts"
-import { first, place } from "../../../shared/contract/Mistake.ts"
+import { first, place } from "../../../shared/contract/SchemaErrors.ts"
 
 const decode = Schema.decodeUnknownResult(AudioSpeechRequest)
 

@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { Headers } from "effect/http"
-import * as RequestBody from "../../../services/ingress/request/RequestBody.ts"
+import * as RequestBody from "../../../services/ingress/request/IncomingBody.ts"
 import { imageEdits } from "../../../shared/contract/operations/ImageEdits.ts"
 import { imageGenerations, parseSize } from "../../../shared/contract/operations/ImageGenerations.ts"
 import type { Operation } from "../../../shared/contract/Operation.ts"

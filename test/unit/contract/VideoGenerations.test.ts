@@ -1,7 +1,7 @@
 /** What a request for a video may hold, field by field. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import { first, place } from "../../../shared/contract/Mistake.ts"
+import { first, place } from "../../../shared/contract/SchemaErrors.ts"
 import { extentOf, VideoGenerationRequest } from "../../../shared/contract/operations/VideoGenerations.ts"
 
 const decode = Schema.decodeUnknownResult(VideoGenerationRequest)

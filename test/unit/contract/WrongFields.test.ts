@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { Headers } from "effect/http"
-import * as RequestBody from "../../../services/ingress/request/RequestBody.ts"
+import * as RequestBody from "../../../services/ingress/request/IncomingBody.ts"
 import { compaction } from "../../../shared/contract/operations/Compaction.ts"
 import { completions } from "../../../shared/contract/operations/Completions.ts"
 import { embeddings, engineEmbeddings } from "../../../shared/contract/operations/Embeddings.ts"

@@ -1,7 +1,7 @@
 /** What a worker is told by its environment: what could never work ends it at the start, by the variable's name. */
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect } from "effect"
-import { complaint } from "../../../shared/process/Complaint.ts"
+import { complaint } from "../../../shared/process/StartupMessage.ts"
 import { workerSettings } from "../../../shared/worker/WorkerSettings.ts"
 
 const read = (environment: object) =>

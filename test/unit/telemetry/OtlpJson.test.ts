@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Exit, Option, Schema, Tracer } from "effect"
 import { name } from "../../../shared/telemetry/Attributes.ts"
-import { DiscreetSpan } from "../../../shared/telemetry/DiscreetSpan.ts"
+import { DiscreetSpan } from "../../../shared/telemetry/RedactingSpan.ts"
 import * as OtlpJson from "../../../shared/telemetry/OtlpJson.ts"
 
 type Value = string | number | boolean | ReadonlyArray<string>

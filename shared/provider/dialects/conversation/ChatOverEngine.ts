@@ -10,7 +10,7 @@ import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
 import * as ClientRequest from "./ClientRequest.ts"
 import type { AnswerIdentity, ClientDialect } from "./Dialect.ts"
 import type { ModelEvent } from "./ModelEvent.ts"
-import * as TokenCount from "./TokenCount.ts"
+import * as TokenCount from "./UsageSum.ts"
 
 const utf8 = new TextEncoder()
 

@@ -14,7 +14,7 @@ import { generateContent, streamGenerateContent } from "../../dialects/gemini/Ge
 import * as InlineMedia from "../../dialects/conversation/InlineMedia.ts"
 import { messages } from "../../dialects/anthropic/Messages.ts"
 import type { ModelEvent } from "../../dialects/conversation/ModelEvent.ts"
-import * as TokenCount from "../../dialects/conversation/TokenCount.ts"
+import * as TokenCount from "../../dialects/conversation/UsageSum.ts"
 import * as Endpoint from "../../transport/Endpoint.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import type { Perform } from "../../call/Protocol.ts"

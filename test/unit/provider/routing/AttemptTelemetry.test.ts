@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { PrometheusMetrics } from "effect/observability"
-import { Answer } from "../../../../shared/provider/routing/Answer.ts"
+import { Answer } from "../../../../shared/provider/routing/AnnotatedSink.ts"
 import * as AttemptTelemetry from "../../../../shared/provider/routing/AttemptTelemetry.ts"
 
 const nobody = { started: false, start: () => undefined, write: () => true, onDrain: () => undefined }

@@ -1,7 +1,7 @@
 /** Picture files from clients: judged by their headers, before a pixel is decoded. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as PictureFile from "../../../shared/files/PictureFile.ts"
+import * as PictureFile from "../../../shared/pictures/PictureFile.ts"
 import { stripes } from "../../fixture/calls/ImagesEngine.ts"
 import { pictureBomb } from "../../fixture/PictureBomb.ts"
 

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Logger } from "effect"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
-import * as Exports from "../../../shared/telemetry/Exports.ts"
+import * as Exports from "../../../shared/telemetry/ExportGuard.ts"
 
 const batch = (signal: string) =>
   HttpClientRequest.post(`http://collector:4318/v1/${signal}`).pipe(HttpClientRequest.bodyText(`${Math.random()}`))

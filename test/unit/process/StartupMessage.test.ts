@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Config, ConfigProvider, Effect, FileSystem, Layer, Schema } from "effect"
 import { createServer } from "node:http"
 import { atLeast } from "../../../shared/contract/Fields.ts"
-import { complaint } from "../../../shared/process/Complaint.ts"
+import { complaint } from "../../../shared/process/StartupMessage.ts"
 
 const read = (config: Config.Config<unknown>, value: string) =>
   Effect.asVoid(config.parse(ConfigProvider.fromUnknown({ NAME: value })))

@@ -1,7 +1,7 @@
 /** One-line messages for errors that end a program: what is wrong and what to do, without class names or stack traces. */
 import { Config, Option, PlatformError, Predicate, Schema } from "effect"
 import { HttpServerError } from "effect/http"
-import * as Mistake from "../contract/Mistake.ts"
+import * as Mistake from "../contract/SchemaErrors.ts"
 
 export const complaint = (error: unknown): string => {
   if (error instanceof Config.ConfigError) return ofEnvironment(error)

@@ -5,7 +5,7 @@
  * A text never contains the value itself, which may hold a prompt or a secret.
  */
 import { Predicate, SchemaAST, type SchemaIssue } from "effect"
-import { isNamed, listed, membersOf, textAt, wanted } from "./Wanted.ts"
+import { isNamed, listed, membersOf, textAt, wanted } from "./Expectation.ts"
 
 export interface Mistake {
   /** Empty for the value itself. */

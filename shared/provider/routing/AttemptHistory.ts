@@ -1,7 +1,7 @@
 /** One request's attempts so far: which candidates failed, which were skipped, and which are left to try. */
 import { defaultRetry, type Retry } from "../../catalogue/Provider.ts"
 import { InternalError, isProviders, isTransient, type JobError } from "../../contract/JobError.ts"
-import type { Passed } from "./Passed.ts"
+import type { Passed } from "./Skipped.ts"
 import type { Candidate } from "./Route.ts"
 
 interface Failure {

@@ -9,7 +9,7 @@ import { CircuitBreaker } from "effect/persistence"
 import { type Breaker, defaultBreaker } from "../../catalogue/Provider.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
-import { Passed } from "./Passed.ts"
+import { Passed } from "./Skipped.ts"
 import type { Candidate } from "./Route.ts"
 
 /** Permission for a call. While a `probe` runs, all other calls are rejected. */

@@ -1,6 +1,6 @@
 /** Addresses in answers that pass: found however they are written, and wherever a piece ends. */
 import { assert, describe, it } from "@effect/vitest"
-import { AddressScan } from "../../../../shared/provider/dialects/images/AddressScan.ts"
+import { AddressScan } from "../../../../shared/provider/dialects/images/UrlScan.ts"
 
 const isHttps = (address: string): boolean => address.startsWith("https://")
 

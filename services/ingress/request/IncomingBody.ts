@@ -5,13 +5,13 @@ import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effec
 import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
 import { InvalidRequest, type QueueFull } from "../../../shared/contract/JobError.ts"
 import { excessOf, JsonBounds } from "../../../shared/bounds/JsonBounds.ts"
-import * as Mistake from "../../../shared/contract/Mistake.ts"
+import * as Mistake from "../../../shared/contract/SchemaErrors.ts"
 import type * as Contract from "../../../shared/contract/Operation.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { Turns } from "../../../shared/bounds/Turns.ts"
 import { BodyCollector } from "./BodyCollector.ts"
 import { BodyTooLarge, MediaTypeUnsupported } from "../errors/IngressError.ts"
-import { noMemory, type ReadingRoom } from "./ReadingRoom.ts"
+import { noMemory, type ReadingRoom } from "./UploadBudget.ts"
 
 /** The largest body that is read: 32 MiB. */
 export const maxBodyBytes = 32 * 1024 * 1024

@@ -1,7 +1,7 @@
 /** Describes undecodable requests to the admin API as RFC 9457 problem details, with an error per field. */
 import { Effect, type Layer } from "effect"
 import { HttpApiError, HttpApiMiddleware } from "effect/http-api"
-import * as Mistake from "../../shared/contract/Mistake.ts"
+import * as Mistake from "../../shared/contract/SchemaErrors.ts"
 
 export const layer: Layer.Layer<HttpApiMiddleware.ProblemDetails> = HttpApiMiddleware.layerSchemaErrorTransform(
   HttpApiMiddleware.ProblemDetails,

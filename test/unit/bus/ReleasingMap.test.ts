@@ -1,6 +1,6 @@
 /** What is present is found by its id and in the order in which it came, and what is gone is not. */
 import { assert, describe, it } from "@effect/vitest"
-import { Present } from "../../../shared/bus/ingress/Present.ts"
+import { Present } from "../../../shared/bus/ingress/ReleasingMap.ts"
 
 describe("what is present", () => {
   const [a, b, c] = [{ id: "a" }, { id: "b" }, { id: "c" }]

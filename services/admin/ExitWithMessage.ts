@@ -1,7 +1,7 @@
 /** Prints the error of a failed command as one message without a stack trace, and sets exit code 1. */
 import { Console, Effect } from "effect"
 import { CliError } from "effect/cli"
-import { complaint } from "../../shared/process/Complaint.ts"
+import { complaint } from "../../shared/process/StartupMessage.ts"
 
 export const failPlainly = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.catchIf(
