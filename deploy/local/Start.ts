@@ -6,15 +6,15 @@
  */
 import { Cause, Console, Effect, Option, Schema } from "effect"
 import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
-import { complaint } from "../../shared/process/StartupMessage.ts"
+import { startupMessage } from "../../shared/process/StartupMessage.ts"
 import { banner } from "./Banner.ts"
-import { bootstrapKey, ensureKey } from "./data/BootstrapKey.ts"
+import { ensureKey, readBootstrapKey } from "./data/BootstrapKey.ts"
 import { claimDataFolder } from "./data/DataFolder.ts"
-import { natsServer } from "./processes/Nats.ts"
+import { startNats } from "./processes/Nats.ts"
 import { requirePort } from "./settings/Ports.ts"
 import { startServices } from "./processes/Services.ts"
 import { Settings } from "./settings/Settings.ts"
-import { adminToken, gatewaySecret } from "./data/SharedSecrets.ts"
+import { readAdminToken, readGatewaySecret } from "./data/SharedSecrets.ts"
 import { buildWebApp, isConsoleThere } from "./processes/WebApp.ts"
 
 class CatalogueUnusable extends Schema.TaggedError<CatalogueUnusable>()("CatalogueUnusable", {
@@ -40,11 +40,11 @@ const run = Effect.gen(function*() {
       })
     )
   )
-  const key = yield* bootstrapKey
-  const secret = yield* gatewaySecret
-  const token = yield* adminToken
+  const key = yield* readBootstrapKey
+  const secret = yield* readGatewaySecret
+  const token = yield* readAdminToken
   if (hasConsole) yield* buildWebApp
-  const natsUrl = yield* natsServer
+  const natsUrl = yield* startNats
   const services = yield* startServices({ natsUrl, secret, adminToken: token, hasConsole, catalogue })
   yield* Console.log(`starting ${services.names.join(", ")}`)
   yield* Effect.all([services.ready, ensureKey(key, natsUrl)], { concurrency: "unbounded", discard: true })
@@ -56,7 +56,7 @@ const run = Effect.gen(function*() {
 export const report = (cause: Cause.Cause<Error>) =>
   Cause.hasInterruptsOnly(cause)
     ? Effect.void
-    : Console.error(Cause.hasDies(cause) ? Cause.pretty(cause) : `error: ${complaint(Cause.squash(cause))}`)
+    : Console.error(Cause.hasDies(cause) ? Cause.pretty(cause) : `error: ${startupMessage(Cause.squash(cause))}`)
 
 /**
  * The first Ctrl-C interrupts `start`, a second one ends this process and its children at once. A closed terminal stops it too;

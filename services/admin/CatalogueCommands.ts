@@ -2,7 +2,7 @@
 import { Console, Effect, FileSystem } from "effect"
 import { Argument, Command } from "effect/cli"
 import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
-import { located } from "../../shared/catalogue/CatalogueFile.ts"
+import { formatLocated } from "../../shared/catalogue/CatalogueFile.ts"
 import * as Models from "../../shared/catalogue/Models.ts"
 import { lint } from "../../shared/catalogue/Lint.ts"
 import { stringify } from "yaml"
@@ -29,7 +29,7 @@ const check = Command.make(
       hasPackage
     })
     for (const { message, path } of remarks) {
-      yield* Console.log(located(file, at(path, `warning: ${message}`)))
+      yield* Console.log(formatLocated(file, at(path, `warning: ${message}`)))
     }
     yield* Console.log(`${file}: ${snapshot.models.size} models, ${snapshot.providers.size} providers`)
   })

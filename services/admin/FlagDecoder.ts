@@ -1,6 +1,6 @@
 /** Decodes the flags of a command by a schema. Every error names its flag. */
 import { Effect, Schema } from "effect"
-import * as Mistake from "../../shared/contract/SchemaErrors.ts"
+import * as SchemaErrors from "../../shared/contract/SchemaErrors.ts"
 
 /** A flag, argument or environment variable of a command is missing or invalid. */
 export class InvalidInput extends Schema.TaggedError<InvalidInput>()("InvalidInput", { message: Schema.String }) {}
@@ -8,10 +8,11 @@ export class InvalidInput extends Schema.TaggedError<InvalidInput>()("InvalidInp
 /** `names` holds the flags whose name differs from their field in the schema. */
 export const flagDecoder = <A>(schema: Schema.Codec<A, unknown>, names: Readonly<Record<string, string>> = {}) => {
   const decode = Schema.decodeUnknownEffect(schema, { errors: "all" })
-  const flagOf = ([field = ""]: Mistake.Mistake["path"]): string => `--${names[String(field)] ?? String(field)}`
+  const flagOf = ([field = ""]: SchemaErrors.SchemaError["path"]): string =>
+    `--${names[String(field)] ?? String(field)}`
   return (flags: Readonly<Record<string, unknown>>): Effect.Effect<A, InvalidInput> =>
     Effect.mapError(decode(flags), ({ issue }) => {
-      const lines = Mistake.all(issue, flags).map(({ message, path }) => `${flagOf(path)}: ${message}`)
+      const lines = SchemaErrors.all(issue, flags).map(({ message, path }) => `${flagOf(path)}: ${message}`)
       return new InvalidInput({ message: [...new Set(lines)].join("\n") })
     })
 }

@@ -55,7 +55,7 @@ const create = Command.make(
   { name, ...KeyFlags.flags },
   Effect.fn(
     function*({ name, ...given }) {
-      const settings = yield* KeyFlags.settingsOf({ ...given, name: Option.some(name) })
+      const settings = yield* KeyFlags.decodeSettings({ ...given, name: Option.some(name) })
       const { key, secret } = yield* (yield* KeyStore).create({ ...settings, name })
       yield* (yield* KeyAudit).created(yield* actor, key)
       yield* Console.error(describe(key))
@@ -78,7 +78,7 @@ const edit = Command.make(
   { id, name: name.pipe(Flag.optional), ...KeyFlags.flags },
   Effect.fn(
     function*({ id, ...given }) {
-      const changes = yield* KeyFlags.settingsOf(given)
+      const changes = yield* KeyFlags.decodeSettings(given)
       if (Object.keys(changes).length === 0) {
         return yield* new InvalidInput({
           message: "No changes given: pass at least one setting, for example --weight 3"

@@ -50,7 +50,7 @@ const toJson = (setting: keyof Given, text: string): unknown => {
 const decode = flagDecoder(KeyChanges, names)
 
 /** Decodes the settings given as flags. */
-export const settingsOf = (given: Given) => {
+export const decodeSettings = (given: Given) => {
   const settings: Record<string, unknown> = {}
   for (const setting of Struct.keys(names)) {
     const text = given[setting]

@@ -3,7 +3,7 @@ import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { layerBoth } from "../../shared/nats/Nats.ts"
 import { provisionAll } from "../../shared/bus/provision/Provision.ts"
-import { configured } from "../../shared/catalogue/CatalogueFile.ts"
+import { catalogueFile } from "../../shared/catalogue/CatalogueFile.ts"
 import { poolsOf } from "../../shared/catalogue/Model.ts"
 import * as Models from "../../shared/catalogue/Models.ts"
 
@@ -11,7 +11,7 @@ export const provision = Command.make(
   "provision",
   {},
   Effect.fn(function*() {
-    const pools = poolsOf(yield* Models.load(yield* configured))
+    const pools = poolsOf(yield* Models.load(yield* catalogueFile))
     for (const { name, outcome } of yield* provisionAll(pools)) yield* Console.log(`${name}: ${outcome}`)
   }, Effect.provide(layerBoth))
 ).pipe(

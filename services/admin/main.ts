@@ -8,7 +8,7 @@ import { ServiceName } from "../../shared/telemetry/ServiceName.ts"
 import * as CatalogueCommands from "./CatalogueCommands.ts"
 import * as KeyCommands from "./KeyCommands.ts"
 import * as NatsCommands from "./NatsCommands.ts"
-import { failPlainly } from "./ExitWithMessage.ts"
+import { exitWithMessage } from "./ExitWithMessage.ts"
 import { provision } from "./ProvisionCommand.ts"
 import * as UsageCommands from "./UsageCommands.ts"
 
@@ -25,7 +25,7 @@ const admin = Command.make("admin").pipe(
 )
 
 Command.run(admin, { version: packageJson.version }).pipe(
-  failPlainly,
+  exitWithMessage,
   Effect.provide(NodeServices.layer),
   Effect.provideService(ServiceName, "admin"),
   NodeRuntime.runMain

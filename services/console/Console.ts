@@ -11,18 +11,18 @@ import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
 import { HealthServer } from "../../shared/process/HealthServer.ts"
 import * as HttpServer from "../../shared/process/HttpServer.ts"
-import { refuseWhileStarting, retryHeaders } from "../../shared/process/RefuseWhileStarting.ts"
+import { refuseWhileStarting, retryElsewhereHeaders } from "../../shared/process/RefuseWhileStarting.ts"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { AdminToken } from "./access/AdminToken.ts"
 import { ConsoleApi } from "./api/Api.ts"
 import { Unavailable } from "./api/Errors.ts"
-import { Attempts } from "./access/TokenThrottle.ts"
+import { TokenThrottle } from "./access/TokenThrottle.ts"
 import * as Authorization from "./access/Authorization.ts"
 import { Fleet } from "./handlers/Fleet.ts"
 import * as FleetHandlers from "./handlers/FleetHandlers.ts"
 import * as GatewayProxy from "./handlers/GatewayProxy.ts"
 import * as KeyHandlers from "./handlers/KeyHandlers.ts"
-import * as Problems from "./ProblemDetails.ts"
+import * as ProblemDetails from "./ProblemDetails.ts"
 import { RequestLog } from "./handlers/RequestLog.ts"
 import * as SameOrigin from "./access/SameOrigin.ts"
 import * as SecurityHeaders from "./access/SecurityHeaders.ts"
@@ -47,7 +47,7 @@ const maxBodyBytes = 64 * 1024
 /** Answers requests that arrive before the console can serve them, for example while NATS does not answer. */
 const refuse: RequestListener = (_, response) => {
   const body = JSON.stringify(Schema.encodeSync(Unavailable)(new Unavailable()))
-  response.writeHead(503, { "content-type": "application/json", ...retryHeaders }).end(body)
+  response.writeHead(503, { "content-type": "application/json", ...retryElsewhereHeaders }).end(body)
 }
 
 /** Reads `PORT` (default 8090) and `HOST` (default 127.0.0.1). */
@@ -68,7 +68,7 @@ const adminApi = HttpApiBuilder.layer(ConsoleApi, { openapiPath: "/api/openapi.j
     UsageHandlers.layer,
     TraceHandlers.layer
   ]),
-  Layer.provide([Authorization.layer, Problems.layer])
+  Layer.provide([Authorization.layer, ProblemDetails.layer])
 )
 
 const routes = Layer.mergeAll(adminApi, GatewayProxy.layer, TraceIntake.layer, WebApp.layer).pipe(
@@ -84,7 +84,14 @@ export const layer = readiness.pipe(
     Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
     Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes))
   ]),
-  Layer.provide([Sessions.layer, Attempts.layer, KeyStore.layer, KeyAudit.layer, Fleet.layer, UsageCounters.layer]),
+  Layer.provide([
+    Sessions.layer,
+    TokenThrottle.layer,
+    KeyStore.layer,
+    KeyAudit.layer,
+    Fleet.layer,
+    UsageCounters.layer
+  ]),
   Layer.provide([RequestLog.layer, Traces.layer, WebApp.WebFiles.layer]),
   Layer.provide([AdminToken.layer, layerBothPatient, Catalogue.layer]),
   // listens first, so that pages are told to retry while the console waits for NATS

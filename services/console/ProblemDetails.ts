@@ -1,7 +1,7 @@
 /** Describes undecodable requests to the admin API as RFC 9457 problem details, with an error per field. */
 import { Effect, type Layer } from "effect"
 import { HttpApiError, HttpApiMiddleware } from "effect/http-api"
-import * as Mistake from "../../shared/contract/SchemaErrors.ts"
+import * as SchemaErrors from "../../shared/contract/SchemaErrors.ts"
 
 export const layer: Layer.Layer<HttpApiMiddleware.ProblemDetails> = HttpApiMiddleware.layerSchemaErrorTransform(
   HttpApiMiddleware.ProblemDetails,
@@ -9,10 +9,10 @@ export const layer: Layer.Layer<HttpApiMiddleware.ProblemDetails> = HttpApiMiddl
     const { cause, kind } = error
     // a response that does not encode is the console's defect: only the log describes it
     if (kind === "Body" || kind === "ResponseHeaders") return Effect.fail(error)
-    const mistakes = Mistake.all(cause.issue, undefined)
+    const mistakes = SchemaErrors.all(cause.issue, undefined)
     return Effect.fail(
       new HttpApiError.BadRequestProblem({
-        detail: mistakes.map((mistake) => Mistake.line(mistake, "the request")).join("; "),
+        detail: mistakes.map((mistake) => SchemaErrors.formatError(mistake, "the request")).join("; "),
         errors: mistakes.map(({ message, path }) => ({
           path: [kind.toLowerCase(), ...path.map((key) => typeof key === "number" ? key : String(key))],
           message

@@ -8,7 +8,7 @@ import { Canvas } from "../../shared/painter/Canvas.ts"
 import { type Painting, steps } from "../../shared/painter/Painting.ts"
 import type { GuardedFetch } from "../../shared/provider/transport/GuardedFetch.ts"
 import type { ImageRequest } from "../../shared/provider/dialects/images/ImageRequest.ts"
-import { bytesOf, type ImageSource, unusable } from "../../shared/provider/dialects/images/ImageSource.ts"
+import { bytesOf, type ImageSource, invalidImage } from "../../shared/provider/dialects/images/ImageSource.ts"
 
 /** The longest side of a picture that the engine works with. */
 export const longestSide = 4096
@@ -39,7 +39,7 @@ export const load = Effect.fn("Pixels.load")(function*(
       )
     )
   )
-  return yield* Effect.mapError(load, ({ what }) => unusable(source, what))
+  return yield* Effect.mapError(load, ({ what }) => invalidImage(source, what))
 })
 
 /** Paints a placeholder. Yields to other work every few milliseconds. */

@@ -21,7 +21,7 @@ import { Admission } from "./request/Admission.ts"
 import * as AnswerHeaders from "./answer/AnswerHeaders.ts"
 import { Drain, onRelease } from "./answer/Drain.ts"
 import * as Files from "./routes/Files.ts"
-import * as NotYet from "./answer/NotReady.ts"
+import * as NotReady from "./answer/NotReady.ts"
 import * as ModelRoutes from "./routes/Models.ts"
 import * as OpenApi from "./routes/OpenApi.ts"
 import * as Operations from "./routes/Operations.ts"
@@ -38,7 +38,7 @@ const readiness = Layer.effectDiscard(Effect.gen(function*() {
   const jobs = yield* JobClient
   const models = yield* Models
   const isReady = () => nats.isConnected() && keys.isLoaded() && !drain.isDraining()
-  yield* (yield* Presence).tell(() => ({
+  yield* (yield* Presence).answerWith(() => ({
     service: "ingress",
     isReady: isReady(),
     queues: poolsOf(models.current()).map((pool) => ({ ...pool, ...jobs.depth(pool.workload, pool.pool) }))
@@ -82,7 +82,7 @@ const server = Layer.unwrap(Effect.gen(function*() {
             answerRejected: UnreadableRequest.answerRejected
           })
         ),
-        NotYet.reject
+        NotReady.reject
       ),
     { port, host, gracefulShutdownTimeout: graceMs }
   )

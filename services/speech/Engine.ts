@@ -39,7 +39,7 @@ const perform = (engine: LocalSpeech["Service"]): Perform =>
       ),
       Stream.map((bytes) => {
         // not before the first sound: until then a failure can still set the status
-        if (!sink.started) sink.start({ status: 200, contentType: mediaTypes[format], headers })
+        if (!sink.hasStarted) sink.start({ status: 200, contentType: mediaTypes[format], headers })
         return bytes
       })
     )

@@ -11,7 +11,7 @@ import { InternalError, InvalidRequest, type JobError } from "../../shared/contr
 import { extentOf } from "../../shared/contract/operations/VideoGenerations.ts"
 import { decodePicture, openPicture } from "../../shared/pictures/InputPicture.ts"
 import { GuardedFetch } from "../../shared/provider/transport/GuardedFetch.ts"
-import { bytesOf, unusable } from "../../shared/provider/dialects/images/ImageSource.ts"
+import { bytesOf, invalidImage } from "../../shared/provider/dialects/images/ImageSource.ts"
 import { LocalVideoEngine, type Video, type VideoCall } from "../../shared/provider/call/VideoEngine.ts"
 import { room } from "./Camera.ts"
 import type { Rendered, RenderOrder } from "./Render.ts"
@@ -46,7 +46,7 @@ const load = Effect.fn("LocalVideo.load")(function*(image: string, width: number
           .flatten({ background: "#ffffff" })
       )
     ),
-    Effect.mapError(({ what }) => unusable(source, what))
+    Effect.mapError(({ what }) => invalidImage(source, what))
   )
   return { ...picture, data: new Uint8Array(picture.data) }
 })

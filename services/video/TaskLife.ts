@@ -12,7 +12,7 @@ import type { JetStreamFailed } from "../../shared/nats/JetStream.ts"
 import type { Settlement } from "../../shared/bus/tasks/TaskQueue.ts"
 import {
   InternalError,
-  isProviders,
+  isProviderFault,
   isTransient,
   isUnsent,
   type JobError,
@@ -31,9 +31,9 @@ import * as Attributes from "../../shared/telemetry/Attributes.ts"
 import * as Span from "../../shared/telemetry/Span.ts"
 import * as Metrics from "../../shared/telemetry/Metrics.ts"
 import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
-import { metered, type Metering } from "./TaskUsage.ts"
+import { type Metering, writeUsage } from "./TaskUsage.ts"
 
-export interface Means extends Metering {
+export interface Dependencies extends Metering {
   readonly tasks: VideoTasks["Service"]
   readonly providers: VideoProviders["Service"]
   /** This worker's id on the bus. */
@@ -57,7 +57,7 @@ const releaseWithinMs = 2_000
 
 const decodeRequest = Schema.decodeUnknownEffect(Schema.fromJsonString(VideoGenerationRequest))
 
-const requestOf = (means: Means, task: VideoTask) =>
+const requestOf = (means: Dependencies, task: VideoTask) =>
   means.tasks.readBody(task).pipe(
     Effect.flatMap((body) => decodeRequest(Buffer.from(body).toString("utf8"))),
     // ingress has decoded it by the same schema
@@ -135,7 +135,7 @@ const unconfirmed = (provider: string) =>
 
 /** One claimed task. */
 interface Work {
-  readonly means: Means
+  readonly means: Dependencies
   readonly owned: OwnedTask
   readonly request: VideoGenerationRequest
   readonly report: (progress: number) => void
@@ -166,7 +166,7 @@ const findStarted = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Started | undefined, Failure> {
   const { id, providerTask } = owned.current()
   if (providerTask === null) return undefined
-  const provider = means.providers.named(providerTask.provider, providerTask.model)
+  const provider = means.providers.find(providerTask.provider, providerTask.model)
   if (provider !== undefined && providerTask.task !== null) {
     return { call: { id, request, endpoint: provider.endpoint }, provider, task: providerTask.task }
   }
@@ -182,9 +182,9 @@ const runAt = (provider: VideoProvider, work: Work, until: number) => {
     until,
     submit: submit(work, call, provider),
     failureOf: (error) => isOfStore(error) ? undefined : error,
-    goOn: (started) => follow(work, started)
+    follow: (started) => follow(work, started)
   })
-  const waiting: typeof begun = Effect.catchTag(begun, "Passed", (passed) =>
+  const waiting: typeof begun = Effect.catchTag(begun, "Skipped", (passed) =>
     Effect.flatMap(
       Clock.currentTimeMillis,
       (now) =>
@@ -195,7 +195,7 @@ const runAt = (provider: VideoProvider, work: Work, until: number) => {
   return Effect.retry(waiting, {
     schedule: patience,
     while: (error) =>
-      error._tag !== "Passed" && !isOfStore(error) && isTransient(error) && (provider.mayRepeat || isUnsent(error))
+      error._tag !== "Skipped" && !isOfStore(error) && isTransient(error) && (provider.mayRepeat || isUnsent(error))
   })
 }
 
@@ -213,7 +213,7 @@ const runAnywhere = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<vo
     const result = yield* Effect.result(runAt(provider, work, (yield* Clock.currentTimeMillis) + waitMs))
     if (result._tag === "Success") return yield* result.success
     const miss = result.failure
-    if (miss._tag === "Passed") {
+    if (miss._tag === "Skipped") {
       failure ??= miss.toError(name)
       if (waitMs === momentMs) turns.push({ provider, waitMs: admittedWithinMs })
       continue
@@ -221,7 +221,7 @@ const runAnywhere = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<vo
     if (isOfStore(miss)) return yield* miss
     failure = miss
     // another provider would reject the request, too
-    if (!isProviders(failure)) break
+    if (!isProviderFault(failure)) break
     if (!provider.mayRepeat && !isUnsent(failure)) {
       yield* Effect.logWarning("a task may have been given to its provider", { id, error: failure.message })
       return yield* unconfirmed(name)
@@ -231,7 +231,7 @@ const runAnywhere = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<vo
 })
 
 /** From the request to the stored video. */
-const perform = Effect.fnUntraced(function*(means: Means, owned: OwnedTask, report: (progress: number) => void) {
+const perform = Effect.fnUntraced(function*(means: Dependencies, owned: OwnedTask, report: (progress: number) => void) {
   if (owned.current().losses >= maxLosses) {
     Metrics.update(Metrics.poisonJobs("video", owned.current().pool), 1)
     yield* Effect.logError("task given up: it has ended two workers", { id: owned.current().id })
@@ -252,10 +252,10 @@ const renewClaim = (owned: OwnedTask, progress: () => number): Effect.Effect<nev
   )
 
 /** Stops a cancelled task at its provider. May be repeated: every worker that finds it cancelled does this. */
-const stopCancelled = Effect.fnUntraced(function*(means: Means, id: string) {
+const stopCancelled = Effect.fnUntraced(function*(means: Dependencies, id: string) {
   const task = Option.getOrUndefined(yield* means.tasks.find(id))
   if (task?.status !== "cancelled" || task.providerTask === null || task.providerTask.task === null) return
-  const provider = means.providers.named(task.providerTask.provider, task.providerTask.model)
+  const provider = means.providers.find(task.providerTask.provider, task.providerTask.model)
   if (provider === undefined) return
   const call = { id, request: yield* requestOf(means, task), endpoint: provider.endpoint }
   yield* stopAt({ call, provider, task: task.providerTask.task })
@@ -263,7 +263,7 @@ const stopCancelled = Effect.fnUntraced(function*(means: Means, id: string) {
 
 /** Handles a failure of the work, and returns whether the queue is done with the task. */
 const recover = (
-  means: Means,
+  means: Dependencies,
   id: string,
   owned: OwnedTask | undefined,
   cause: Cause.Cause<Failure>
@@ -289,7 +289,7 @@ const recover = (
   }
 }
 
-const settle = (means: Means, id: string, owned: OwnedTask): Effect.Effect<Settlement, Failure> => {
+const settle = (means: Dependencies, id: string, owned: OwnedTask): Effect.Effect<Settlement, Failure> => {
   let progress = 0
   const work = perform(means, owned, (percent) => {
     progress = percent
@@ -302,13 +302,13 @@ const settle = (means: Means, id: string, owned: OwnedTask): Effect.Effect<Settl
   )
 }
 
-export const live = (means: Means, job: PulledJob): Effect.Effect<Settlement> =>
+export const runTask = (means: Dependencies, job: PulledJob): Effect.Effect<Settlement> =>
   Effect.flatMap(Clock.currentTimeMillis, (begun) =>
     means.tasks.claim(job.id, means.worker).pipe(
       Effect.flatMap((owned) => settle(means, job.id, owned)),
       // a refused claim, or an end that could not be written
       Effect.catchCause((cause) => recover(means, job.id, undefined, cause)),
-      Effect.tap((settlement) => settlement === "done" ? metered(means.tasks, means, job.id) : Effect.void),
+      Effect.tap((settlement) => settlement === "done" ? writeUsage(means.tasks, means, job.id) : Effect.void),
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)
           ? Effect.interrupt

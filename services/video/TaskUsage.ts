@@ -43,7 +43,7 @@ const eventOf = (cost: Metering["cost"], task: VideoTask): Option.Option<UsageEv
 }
 
 /** Returns when the event is stored. If the worker dies before, the task is redelivered to another one. */
-export const metered = (
+export const writeUsage = (
   tasks: VideoTasks["Service"],
   { cost, log }: Metering,
   id: string

@@ -8,7 +8,7 @@ import type { Usage } from "../../shared/contract/Usage.ts"
 import { VideoProviders } from "../../shared/provider/routing/VideoProviders.ts"
 import { VideoTasks } from "../../shared/tasks/VideoTasks.ts"
 import { UsageLog } from "../../shared/usage/UsageLog.ts"
-import { tell, Worker } from "../../shared/worker/Worker.ts"
+import { announcePresence, Worker } from "../../shared/worker/Worker.ts"
 import { workerSettings } from "../../shared/worker/WorkerSettings.ts"
 import * as TaskLife from "./TaskLife.ts"
 
@@ -36,9 +36,9 @@ export const layer = Layer.effect(
       pool,
       slots,
       graceMs,
-      run: (job) => TaskLife.live({ tasks, providers, worker, log, cost }, job)
+      run: (job) => TaskLife.runTask({ tasks, providers, worker, log, cost }, job)
     })
-    yield* tell("video", pool, slots, serving)
+    yield* announcePresence("video", pool, slots, serving)
     yield* Effect.logInfo("worker started", { workload: "video", pool, slots })
     return Worker.of({ isReady: serving.isReady })
   })

@@ -7,7 +7,7 @@ import * as VideoWorker from "./VideoWorker.ts"
 
 const worker = VideoWorker.layer.pipe(
   Layer.provide(LocalVideo.layer),
-  Layer.provide(WorkerService.tools)
+  Layer.provide(WorkerService.layerProviderTools)
 )
 
-Service.run("video", WorkerService.around(worker))
+Service.run("video", WorkerService.layerProcess(worker))

@@ -11,7 +11,7 @@ const most = 512 * mebibyte
  * the body being decoded takes up to five times its size, and garbage as much again. A worker decodes and re-encodes them,
  * so its part is an eighth.
  */
-export const bodyBytesWithin = (memory: number, part: 4 | 8): number =>
+export const bodyBudgetBytes = (memory: number, part: 4 | 8): number =>
   Math.max(least, Math.min(most, Math.floor(memory / part)))
 
 export class BodyBudget {
@@ -24,7 +24,7 @@ export class BodyBudget {
   }
 
   /** Reserves memory; `false` if there is not enough. */
-  take(tenant: string, bytes: number): boolean {
+  reserve(tenant: string, bytes: number): boolean {
     const own = this.#usedBy.get(tenant) ?? 0
     if (bytes > Math.min(this.#bytes - this.#used, this.#bytes / 2 - own)) return false
     this.#used += bytes
@@ -33,7 +33,7 @@ export class BodyBudget {
   }
 
   /** Returns reserved memory. */
-  give(tenant: string, bytes: number): void {
+  release(tenant: string, bytes: number): void {
     this.#used -= bytes
     const own = (this.#usedBy.get(tenant) ?? 0) - bytes
     if (own === 0) this.#usedBy.delete(tenant)

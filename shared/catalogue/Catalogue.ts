@@ -7,7 +7,7 @@
 import { Context, Effect, Layer, Result, Schema } from "effect"
 import type { Workload } from "../contract/Operation.ts"
 import * as CatalogueFile from "./CatalogueFile.ts"
-import { inconsistencies } from "./Inconsistencies.ts"
+import { findInconsistencies } from "./Inconsistencies.ts"
 import { Model } from "./Model.ts"
 import { Provider } from "./Provider.ts"
 
@@ -43,7 +43,7 @@ const decoder: CatalogueFile.Decoder<Snapshot> = (value) =>
       providers: new Map(Object.entries(decoded.providers)),
       models: new Map(Object.entries(decoded.models))
     }
-    const mistakes = inconsistencies(snapshot)
+    const mistakes = findInconsistencies(snapshot)
     return mistakes.length === 0 ? snapshot : yield* Result.fail(mistakes)
   })
 

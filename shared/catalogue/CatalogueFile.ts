@@ -1,8 +1,8 @@
 /** Reads a catalogue's file, reports its mistakes by line and follows its changes. */
 import { Config, Effect, FileSystem, Result, Schedule, Schema } from "effect"
-import * as Mistake from "../contract/SchemaErrors.ts"
-import type { Remark } from "./Inconsistencies.ts"
-import { literalSecrets } from "./LiteralSecrets.ts"
+import * as SchemaErrors from "../contract/SchemaErrors.ts"
+import type { Finding } from "./Inconsistencies.ts"
+import { findLiteralSecrets } from "./LiteralSecrets.ts"
 import * as YamlText from "./YamlText.ts"
 
 export const Located = Schema.Struct({
@@ -13,7 +13,7 @@ export const Located = Schema.Struct({
 export type Located = typeof Located.Type
 
 /** `FILE:LINE message`, as compilers write it. */
-export const located = (file: string, { line, message }: Located): string =>
+export const formatLocated = (file: string, { line, message }: Located): string =>
   line === null ? `${file}: ${message}` : `${file}:${line} ${message}`
 
 /** The file cannot be read, or is not a valid catalogue. */
@@ -22,7 +22,7 @@ export class CatalogueInvalid extends Schema.TaggedError<CatalogueInvalid>()("Ca
   mistakes: Schema.NonEmptyArray(Located)
 }) {
   override get message() {
-    return this.mistakes.map((mistake) => located(this.file, mistake)).join("\n")
+    return this.mistakes.map((mistake) => formatLocated(this.file, mistake)).join("\n")
   }
 }
 
@@ -30,13 +30,13 @@ export class CatalogueInvalid extends Schema.TaggedError<CatalogueInvalid>()("Ca
 export type At = (path: ReadonlyArray<PropertyKey>, message: string) => Located
 
 /** Decodes the value of a file, whole or in part. */
-export type Decoder<A> = (value: unknown) => Result.Result<A, ReadonlyArray<Remark>>
+export type Decoder<A> = (value: unknown) => Result.Result<A, ReadonlyArray<Finding>>
 
 /** A decoder that reports a schema's errors. */
 export const decoderOf = <A>(schema: Schema.Codec<A, unknown>): Decoder<A> => {
   // otherwise a misspelt field would be ignored
   const decode = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
-  return (value) => Result.mapError(decode(value), ({ issue }) => Mistake.all(issue, value))
+  return (value) => Result.mapError(decode(value), ({ issue }) => SchemaErrors.all(issue, value))
 }
 
 const decode = <A>(
@@ -47,14 +47,14 @@ const decode = <A>(
     const yaml = yield* YamlText.read(text)
     const at: At = (path, message) => ({
       line: yaml.lineOf(path),
-      message: Mistake.line({ path, message }, "the file")
+      message: SchemaErrors.formatError({ path, message }, "the file")
     })
     const decoded = decoder(yaml.value)
-    const literals = literalSecrets(yaml.value)
+    const literals = findLiteralSecrets(yaml.value)
     if (Result.isSuccess(decoded) && literals.length === 0) return { value: decoded.success, at }
-    const known = new Set(literals.map(({ path }) => Mistake.place(path)))
+    const known = new Set(literals.map(({ path }) => SchemaErrors.formatPath(path)))
     const others = Result.isFailure(decoded)
-      ? decoded.failure.filter(({ path }) => !known.has(Mistake.place(path)))
+      ? decoded.failure.filter(({ path }) => !known.has(SchemaErrors.formatPath(path)))
       : []
     return yield* Result.fail([...literals, ...others].map(({ message, path }) => at(path, message)))
   })
@@ -78,7 +78,7 @@ export const read = Effect.fn("CatalogueFile.read")(function*(file: string) {
 })
 
 /** The path of the catalogue. */
-export const configured = Config.String("GATEWAY_CONFIG").pipe(Config.withDefault("deploy/local/gateway.yaml"))
+export const catalogueFile = Config.String("GATEWAY_CONFIG").pipe(Config.withDefault("deploy/local/gateway.yaml"))
 
 /** A file watch would miss the swapped symbolic links of a ConfigMap. */
 const pollSchedule = Schedule.spaced("1 second")
@@ -87,7 +87,7 @@ const pollSchedule = Schedule.spaced("1 second")
 export const follow = Effect.fnUntraced(function*<A extends { readonly models: ReadonlyMap<string, unknown> }>(
   decoder: Decoder<A>
 ) {
-  const file = yield* configured
+  const file = yield* catalogueFile
   /** The text last seen, valid or not, so that each change is logged once; `undefined` if the file was unreadable. */
   let text: string | undefined = yield* read(file)
   let { value: current } = yield* decodeText(file, text, decoder)

@@ -3,7 +3,7 @@ import type { Model } from "./Model.ts"
 import type { Provider } from "./Provider.ts"
 
 /** A message about a place in the file. */
-export interface Remark {
+export interface Finding {
   readonly path: ReadonlyArray<PropertyKey>
   readonly message: string
 }
@@ -32,11 +32,11 @@ const pathBetween = (
 
 const withoutBaseUrl: ReadonlyArray<Provider["protocol"]> = ["local", "ai-sdk"]
 
-export const inconsistencies = ({ models, providers }: {
+export const findInconsistencies = ({ models, providers }: {
   readonly models: ReadonlyMap<string, Model>
   readonly providers: ReadonlyMap<string, Provider>
-}): ReadonlyArray<Remark> => {
-  const mistakes: Array<Remark> = []
+}): ReadonlyArray<Finding> => {
+  const mistakes: Array<Finding> = []
   const mistake = (message: string, ...path: ReadonlyArray<PropertyKey>) => mistakes.push({ path, message })
   for (const [name, { baseUrl, breaker, idempotent, options, protocol, redispatch }] of providers) {
     if (!withoutBaseUrl.includes(protocol) && baseUrl === undefined) {
@@ -59,12 +59,12 @@ export const inconsistencies = ({ models, providers }: {
       }
     }
   }
-  return [...mistakes, ...fallbackMistakes(models)]
+  return [...mistakes, ...findFallbackMistakes(models)]
 }
 
 /** Fallbacks that do not exist, have another workload, or form a cycle. */
-export const fallbackMistakes = (models: ReadonlyMap<string, Fallbacks>): ReadonlyArray<Remark> => {
-  const mistakes: Array<Remark> = []
+export const findFallbackMistakes = (models: ReadonlyMap<string, Fallbacks>): ReadonlyArray<Finding> => {
+  const mistakes: Array<Finding> = []
   for (const [name, model] of models) {
     for (const [index, fallback] of (model.fallbacks ?? []).entries()) {
       const mistake = (message: string) => mistakes.push({ path: ["models", name, "fallbacks", index], message })

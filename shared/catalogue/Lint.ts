@@ -1,13 +1,13 @@
 /** Warnings about settings of a catalogue that are valid but probably unintended. */
 import { Effect } from "effect"
 import type { Snapshot } from "./Catalogue.ts"
-import type { Remark } from "./Inconsistencies.ts"
+import type { Finding } from "./Inconsistencies.ts"
 import type { Model } from "./Model.ts"
 import { defaultTimeouts, isIdempotent, type Provider } from "./Provider.ts"
 import * as SecretReference from "./SecretReference.ts"
 
 /** The machine on which the catalogue is checked. */
-export interface Surroundings {
+export interface Environment {
   readonly hasVariable: (name: string) => boolean
   readonly hasFile: (path: string) => Effect.Effect<boolean>
   /** Whether this npm package is installed. */
@@ -15,8 +15,8 @@ export interface Surroundings {
 }
 
 /** Providers first, then models. */
-export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroundings: Surroundings) {
-  const remarks: Array<Remark> = []
+export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroundings: Environment) {
+  const remarks: Array<Finding> = []
   for (const [name, provider] of snapshot.providers) {
     const message = yield* secretRemark(provider, surroundings)
     if (message !== undefined) remarks.push({ path: ["providers", name, "apiKey"], message })
@@ -32,7 +32,7 @@ export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroun
   return remarks
 })
 
-const secretRemark = ({ apiKey }: Provider, surroundings: Surroundings): Effect.Effect<string | undefined> => {
+const secretRemark = ({ apiKey }: Provider, surroundings: Environment): Effect.Effect<string | undefined> => {
   if (apiKey === undefined) return Effect.undefined
   const reference = SecretReference.parse(apiKey)
   if (reference === undefined) return Effect.undefined
@@ -47,8 +47,8 @@ const secretRemark = ({ apiKey }: Provider, surroundings: Surroundings): Effect.
 const packageRemarks = (
   provider: string,
   { options, protocol }: Provider,
-  { hasPackage }: Surroundings
-): ReadonlyArray<Remark> => {
+  { hasPackage }: Environment
+): ReadonlyArray<Finding> => {
   const name = protocol === "ai-sdk" ? options?.["package"] : undefined
   if (typeof name !== "string" || hasPackage(name)) return []
   const message = `'${name}' is not installed here: npm install --save-exact ${name}`
@@ -56,9 +56,9 @@ const packageRemarks = (
 }
 
 /** Limits that a stricter one makes ineffective. */
-const limitRemarks = (name: string, { limits = {}, timeouts }: Provider): ReadonlyArray<Remark> => {
+const limitRemarks = (name: string, { limits = {}, timeouts }: Provider): ReadonlyArray<Finding> => {
   const { concurrency, requestsPerMinute, tokensPerMinute } = limits
-  const remarks: Array<Remark> = []
+  const remarks: Array<Finding> = []
   if (requestsPerMinute !== undefined && tokensPerMinute !== undefined && requestsPerMinute >= tokensPerMinute) {
     remarks.push({
       path: ["providers", name, "limits", "requestsPerMinute"],
@@ -78,7 +78,7 @@ const limitRemarks = (name: string, { limits = {}, timeouts }: Provider): Readon
   return remarks
 }
 
-const unusedProviders = ({ models, providers }: Snapshot): ReadonlyArray<Remark> => {
+const unusedProviders = ({ models, providers }: Snapshot): ReadonlyArray<Finding> => {
   const used = new Set([...models.values()].flatMap(({ targets }) => targets.map(({ provider }) => provider)))
   return [...providers.keys()]
     .filter((name) => !used.has(name))
@@ -86,7 +86,7 @@ const unusedProviders = ({ models, providers }: Snapshot): ReadonlyArray<Remark>
 }
 
 /** Fallbacks whose targets are all tried before them. */
-const fallbackRemarks = ({ models }: Snapshot, name: string, model: Model): ReadonlyArray<Remark> => {
+const fallbackRemarks = ({ models }: Snapshot, name: string, model: Model): ReadonlyArray<Finding> => {
   const tried = new Set<string>()
   /** Whether this model has a new target. */
   const adds = (name: string, { fallbacks = [], targets }: Model): boolean => {

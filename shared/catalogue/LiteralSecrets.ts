@@ -6,7 +6,7 @@
  * name the field, never the value.
  */
 import { Predicate } from "effect"
-import type { Remark } from "./Inconsistencies.ts"
+import type { Finding } from "./Inconsistencies.ts"
 import * as SecretReference from "./SecretReference.ts"
 
 /** `x-api-key`, `apiKey` and `API_KEY` are `api` and `key`. */
@@ -46,7 +46,7 @@ const isSecret = (path: ReadonlyArray<PropertyKey>, value: unknown): boolean => 
   return isSecretName(path.at(-1)) || secretValues.some((pattern) => pattern.test(value))
 }
 
-const within = (path: ReadonlyArray<PropertyKey>, value: unknown): ReadonlyArray<Remark> => {
+const within = (path: ReadonlyArray<PropertyKey>, value: unknown): ReadonlyArray<Finding> => {
   if (Array.isArray(value)) return value.flatMap((item, index) => within([...path, index], item))
   if (Predicate.isReadonlyObject(value)) {
     return Object.entries(value).flatMap(([name, inner]) => within([...path, name], inner))
@@ -55,5 +55,5 @@ const within = (path: ReadonlyArray<PropertyKey>, value: unknown): ReadonlyArray
 }
 
 /** A remark for each literal secret among the providers. */
-export const literalSecrets = (file: unknown): ReadonlyArray<Remark> =>
+export const findLiteralSecrets = (file: unknown): ReadonlyArray<Finding> =>
   within(["providers"], Predicate.hasProperty(file, "providers") ? file.providers : undefined)

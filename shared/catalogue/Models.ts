@@ -7,7 +7,7 @@
 import { Context, Effect, Layer, Predicate, Result, Schema } from "effect"
 import type { Workload } from "../contract/Operation.ts"
 import * as CatalogueFile from "./CatalogueFile.ts"
-import { fallbackMistakes } from "./Inconsistencies.ts"
+import { findFallbackMistakes } from "./Inconsistencies.ts"
 import { Model, Target } from "./Model.ts"
 
 /** A model that clients can name. */
@@ -16,7 +16,7 @@ export interface OfferedModel {
   readonly pool: string
 }
 
-export interface Offer {
+export interface ModelSnapshot {
   readonly models: ReadonlyMap<string, OfferedModel>
 }
 
@@ -35,10 +35,10 @@ const withoutProviders = (value: unknown): unknown => {
   return rest
 }
 
-const decoder: CatalogueFile.Decoder<Offer> = (value) =>
+const decoder: CatalogueFile.Decoder<ModelSnapshot> = (value) =>
   Result.gen(function*() {
     const models = new Map(Object.entries((yield* decodePart(withoutProviders(value))).models))
-    const mistakes = fallbackMistakes(models)
+    const mistakes = findFallbackMistakes(models)
     if (mistakes.length > 0) return yield* Result.fail(mistakes)
     return {
       models: new Map(
@@ -48,7 +48,7 @@ const decoder: CatalogueFile.Decoder<Offer> = (value) =>
   })
 
 /** Decodes the models of a catalogue. */
-export const parse = (file: string, text: string): Effect.Effect<Offer, CatalogueFile.CatalogueInvalid> =>
+export const parse = (file: string, text: string): Effect.Effect<ModelSnapshot, CatalogueFile.CatalogueInvalid> =>
   Effect.map(CatalogueFile.decodeText(file, text, decoder), ({ value }) => value)
 
 /** Reads and checks a file. */
@@ -56,7 +56,7 @@ export const load = (file: string) => Effect.flatMap(CatalogueFile.read(file), (
 
 export class Models extends Context.Service<Models, {
   /** The current models. Hold them for one request at most. */
-  readonly current: () => Offer
+  readonly current: () => ModelSnapshot
 }>()("shared/catalogue/Models") {
   /** Reads the file named by `GATEWAY_CONFIG` (default `deploy/local/gateway.yaml`) and follows its changes. */
   static readonly layer = Layer.effect(

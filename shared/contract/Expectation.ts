@@ -2,10 +2,10 @@
 import { Predicate, SchemaAST, type SchemaRepresentation } from "effect"
 
 /** What any of these types accepts. Leaves out `null`, which does not help a client that sent a value. */
-export const wanted = (types: ReadonlyArray<SchemaAST.AST>): string => {
+export const describeExpected = (types: ReadonlyArray<SchemaAST.AST>): string => {
   const members = types.flatMap((type) => SchemaAST.isUnion(type) ? membersOf(type) : [type])
   const notNull = members.filter((type) => !SchemaAST.isNull(type))
-  return listed([...new Set((notNull.length === 0 ? members : notNull).map(nameOf))], "or")
+  return enumerate([...new Set((notNull.length === 0 ? members : notNull).map(nameOf))], "or")
 }
 
 /** The members of a union, nested ones included. */
@@ -13,7 +13,7 @@ export const membersOf = (union: SchemaAST.Union): ReadonlyArray<SchemaAST.AST> 
   union.types.flatMap((type) => SchemaAST.isUnion(type) ? membersOf(type) : [type])
 
 /** `a, b or c` */
-export const listed = (names: ReadonlyArray<string>, word: "and" | "or"): string =>
+export const enumerate = (names: ReadonlyArray<string>, word: "and" | "or"): string =>
   names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} ${word} ${names.at(-1)}`
 
 /** Whether `wanted` can name such a value. */

@@ -17,11 +17,11 @@ export const atLeast = (minimum: number) => Schema.Int.check(Schema.isGreaterTha
 export const JsonObject = Schema.Record(Schema.String, Schema.Unknown)
 
 /** In JSON Schema: the field is present and not `null`. */
-export const given = (name: string) => ({ required: [name], properties: { [name]: { not: { type: "null" } } } })
+export const isPresent = (name: string) => ({ required: [name], properties: { [name]: { not: { type: "null" } } } })
 
 /** In JSON Schema: the field is required if the condition holds. */
 // oxlint-disable-next-line unicorn/no-thenable -- `then` is a keyword of JSON Schema
-export const neededIf = (condition: object, name: string) => ({ if: condition, then: given(name) })
+export const requiredIf = (condition: object, name: string) => ({ if: condition, then: isPresent(name) })
 
 export const ModelName = Schema.NonEmptyString.annotateKey({
   description: "Model to use, as listed by `GET /v1/models`."

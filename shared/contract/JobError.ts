@@ -241,7 +241,7 @@ export const isTransient = (error: JobError): boolean =>
 const finalReasons: ReadonlyArray<ProviderFailed["reason"]> = ["credentials", "credit", "unconfirmed", "result"]
 
 /** Whether the provider is the cause, so that another provider may succeed. */
-export const isProviders = (error: JobError): boolean =>
+export const isProviderFault = (error: JobError): boolean =>
   isTransient(error) || Predicate.isTagged(error, "ProviderFailed")
 
 /** Whether the provider has certainly done no work, so that a retry cannot be paid for twice. */

@@ -5,9 +5,9 @@
  * A text never contains the value itself, which may hold a prompt or a secret.
  */
 import { Predicate, SchemaAST, type SchemaIssue } from "effect"
-import { isNamed, listed, membersOf, textAt, wanted } from "./Expectation.ts"
+import { describeExpected, enumerate, isNamed, membersOf, textAt } from "./Expectation.ts"
 
-export interface Mistake {
+export interface SchemaError {
   /** Empty for the value itself. */
   readonly path: Path
   /** As in `must be a string`. */
@@ -15,28 +15,29 @@ export interface Mistake {
 }
 
 /** All errors of a value, or only the first if its decoder stops there. */
-export const all = (issue: SchemaIssue.Issue, value: unknown): ReadonlyArray<Mistake> => mistakesIn(issue, [], value)
+export const all = (issue: SchemaIssue.Issue, value: unknown): ReadonlyArray<SchemaError> =>
+  mistakesIn(issue, [], value)
 
-export const first = (issue: SchemaIssue.Issue, value: unknown): Mistake =>
+export const first = (issue: SchemaIssue.Issue, value: unknown): SchemaError =>
   all(issue, value)[0] ?? { path: [], message: invalid }
 
 /** `messages[0].content`; empty for the value itself. */
-export const place = (path: Path): string =>
+export const formatPath = (path: Path): string =>
   path.reduce<string>((text, key) => {
     if (typeof key === "number") return `${text}[${key}]`
     return text === "" ? String(key) : `${text}.${String(key)}`
   }, "")
 
 /** An error as a line of text; `whole` names the value itself. */
-export const line = ({ message, path }: Mistake, whole: string): string =>
-  path.length === 0 ? `${whole} ${message}` : `${place(path)}: ${message}`
+export const formatError = ({ message, path }: SchemaError, whole: string): string =>
+  path.length === 0 ? `${whole} ${message}` : `${formatPath(path)}: ${message}`
 
 const required = "is required"
 const invalid = "is not valid"
 
 type Path = ReadonlyArray<PropertyKey>
 
-const mistakesIn = (issue: SchemaIssue.Issue, path: Path, value: unknown): ReadonlyArray<Mistake> => {
+const mistakesIn = (issue: SchemaIssue.Issue, path: Path, value: unknown): ReadonlyArray<SchemaError> => {
   switch (issue._tag) {
     case "Pointer":
       // a non-empty array without its first item
@@ -95,7 +96,7 @@ const mistakesOf = (
   failed: SchemaIssue.Filter,
   ast: SchemaAST.AST | undefined,
   path: Path
-): ReadonlyArray<Mistake> => {
+): ReadonlyArray<SchemaError> => {
   if (!isLeaf(failed.issue)) return mistakesIn(failed.issue, path, undefined)
   return [{ path, message: ownMessage(failed) ?? (ast === undefined ? invalid : mustBe([ast])) }]
 }
@@ -111,11 +112,13 @@ const annotated = ({ annotations }: SchemaIssue.InvalidValue): string | undefine
 const knownFields = (ast: SchemaAST.AST): string => {
   const names = SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
   if (names.length === 0) return ""
-  return names.length === 1 ? `: the only known field is ${names[0]}` : `: the known fields are ${listed(names, "and")}`
+  return names.length === 1
+    ? `: the only known field is ${names[0]}`
+    : `: the known fields are ${enumerate(names, "and")}`
 }
 
 /** An object that no member of a tagged union accepts has a wrong tag. */
-const tagMistake = (union: SchemaAST.Union, path: Path, value: unknown): Mistake | undefined => {
+const tagMistake = (union: SchemaAST.Union, path: Path, value: unknown): SchemaError | undefined => {
   const object = path.reduce<unknown>((inner, key) => Predicate.hasProperty(inner, key) ? inner[key] : undefined, value)
   if (!Predicate.isReadonlyObject(object)) return undefined
   const members = membersOf(union).filter(SchemaAST.isObjects).map(tagsOf)
@@ -135,4 +138,4 @@ const tagsOf = (object: SchemaAST.Objects): ReadonlyMap<PropertyKey, ReadonlyArr
     return values.every(SchemaAST.isLiteral) && !SchemaAST.isOptional(type) ? [[name, values]] : []
   }))
 
-const mustBe = (types: ReadonlyArray<SchemaAST.AST>): string => `must be ${wanted(types)}`
+const mustBe = (types: ReadonlyArray<SchemaAST.AST>): string => `must be ${describeExpected(types)}`

@@ -1,6 +1,6 @@
 /** The audit log of API keys: who changed which key, how and when. */
 import { Context, DateTime, Effect, Layer, Option, Schedule, Schema } from "effect"
-import { type JetStreamFailed, patiently, whileJetStreamFails } from "../nats/JetStream.ts"
+import { backOff, type JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
 import { openJournal } from "../nats/Journal.ts"
 import { events } from "../nats/Storage.ts"
 import type { ApiKey } from "./ApiKey.ts"
@@ -33,7 +33,7 @@ export class KeyAudit extends Context.Service<KeyAudit, {
     KeyAudit,
     Effect.gen(function*() {
       const journal = yield* openJournal(events.keyChanges).pipe(Effect.retry(whileJetStreamFails))
-      const persistently = patiently.pipe(Schedule.upTo({ duration: writeWithinMs }))
+      const persistently = backOff.pipe(Schedule.upTo({ duration: writeWithinMs }))
 
       const record = Effect.fn("KeyAudit.record")(function*(
         by: string,

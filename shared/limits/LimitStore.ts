@@ -3,7 +3,7 @@ import { Context, Effect, Layer, Option } from "effect"
 import { type Bucket, openBucket, type Revision } from "../nats/KeyValue.ts"
 import { JetStreamFailed } from "../nats/JetStream.ts"
 import type { NatsOf } from "../nats/Nats.ts"
-import { buckets, type KeptBucket } from "../nats/Storage.ts"
+import { buckets, type BucketSpec } from "../nats/Storage.ts"
 
 /** The timeout of each operation, in milliseconds. It is short because requests wait for the limit. */
 const answerMs = 2_000
@@ -41,7 +41,7 @@ export class LimitStore extends Context.Service<LimitStore, {
 }
 
 /** Opens the bucket on first use, because most catalogues have no limits. */
-const make = Effect.fnUntraced(function*<K extends KeptBucket>(kept: K) {
+const make = Effect.fnUntraced(function*<K extends BucketSpec>(kept: K) {
   const context = yield* Effect.context<NatsOf<K>>()
   let opened: Bucket | undefined
   const bucket = Effect.suspend(() =>

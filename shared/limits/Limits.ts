@@ -14,7 +14,7 @@ import type { JetStreamFailed } from "../nats/JetStream.ts"
 import * as Ledger from "./Ledger.ts"
 import type { Limit, LimitReached, Taken } from "../contract/Limit.ts"
 import { LimitStore } from "./LimitStore.ts"
-import { type Draft, limitReached, type LimitState, Share, type Waiter } from "./ReplicaLease.ts"
+import { type Draft, limitReached, type LimitState, ReplicaLease, type Waiter } from "./ReplicaLease.ts"
 
 const encode = Schema.encodeSync(Schema.fromJsonString(Ledger.Ledger))
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Ledger.Ledger))
@@ -34,7 +34,7 @@ const firstRevision = -1
 /** This replica's lease of one limit, and its entries. */
 interface Account {
   readonly key: string
-  readonly lease: Share
+  readonly lease: ReplicaLease
   /** The ledger as last written by this replica. */
   written: { readonly ledger: Ledger.Ledger; readonly revision: number } | undefined
   /** No other replica wrote between the last two entries, so probably none has since. */
@@ -179,7 +179,7 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
     }
     const account: Account = {
       key: limit.key,
-      lease: new Share(replica, limit, now, () => requestEntry(account)),
+      lease: new ReplicaLease(replica, limit, now, () => requestEntry(account)),
       written: undefined,
       isSoleWriter: false,
       unconfirmed: [],

@@ -47,7 +47,7 @@ const idleMs = 250
 /** How often a replica renews its lease of a limit without a window, in milliseconds. */
 const renewMs = 5_000
 
-export class Share {
+export class ReplicaLease {
   readonly #replica: string
   readonly #now: () => number
   /** Runs when there is something to report or to request. */

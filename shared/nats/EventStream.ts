@@ -19,7 +19,7 @@ import {
   replicas
 } from "./JetStream.ts"
 import { Nats, natsOf } from "./Nats.ts"
-import type { KeptEvents } from "./Storage.ts"
+import type { EventStreamSpec } from "./Storage.ts"
 
 /** An event and its place in the stream. */
 export interface StoredEvent {
@@ -28,7 +28,7 @@ export interface StoredEvent {
   readonly payload: string
 }
 
-export const eventConfig = (stream: KeptEvents, replicas: number): NamedStream => ({
+export const eventConfig = (stream: EventStreamSpec, replicas: number): NamedStream => ({
   name: stream.name,
   subjects: [stream.subjects],
   retention: RetentionPolicy.Limits,
@@ -44,7 +44,7 @@ export const eventConfig = (stream: KeptEvents, replicas: number): NamedStream =
  * Creates the stream if it is missing and `mayCreate`, and returns its creation time: a recreated stream counts its events
  * from 1 again.
  */
-export const openEvents = Effect.fn("EventStream.openEvents")(function*<K extends KeptEvents>(stream: K) {
+export const openEvents = Effect.fn("EventStream.openEvents")(function*<K extends EventStreamSpec>(stream: K) {
   const nats = yield* natsOf(stream)
   const creates = yield* mayCreate
   const copies = yield* replicas

@@ -48,7 +48,7 @@ export const replicas = Config.schema(atLeast(1), "NATS_REPLICAS").pipe(Config.w
 export const mayCreate = Config.Boolean("GATEWAY_PROVISION").pipe(Config.withDefault(true))
 
 /** The back-off of every retry to NATS: from 50 ms to a second, without end. */
-export const patiently = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")]).pipe(
+export const backOff = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")]).pipe(
   Schedule.jittered
 )
 
@@ -58,7 +58,7 @@ const warnAtRetry = 6
 /** For `Effect.retry`: retries `JetStreamFailed` without end, and logs what it waits for. */
 export const whileJetStreamFails = {
   while: (error: { readonly _tag: string }): boolean => error._tag === "JetStreamFailed",
-  schedule: patiently.pipe(
+  schedule: backOff.pipe(
     Schedule.tap(({ attempt, input }) =>
       attempt === warnAtRetry
         ? Effect.logWarning("waiting for JetStream", { detail: input instanceof Error ? input.message : String(input) })

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { openEvents } from "./EventStream.ts"
 import { attempt, type JetStreamFailed } from "./JetStream.ts"
 import { natsOf } from "./Nats.ts"
-import type { KeptEvents } from "./Storage.ts"
+import type { EventStreamSpec } from "./Storage.ts"
 
 export interface Journal {
   /** Returns when the event is on disk. */
@@ -17,7 +17,7 @@ export interface Journal {
 const fetchConcurrency = 50
 
 /** Opens the stream, or creates it if this process may; see `openEvents`. */
-export const openJournal = Effect.fn("Journal.openJournal")(function*<K extends KeptEvents>(stream: K) {
+export const openJournal = Effect.fn("Journal.openJournal")(function*<K extends EventStreamSpec>(stream: K) {
   const nats = yield* natsOf(stream)
   yield* openEvents(stream)
   const manager = yield* attempt(() => jetstreamManager(nats.connection, { checkAPI: false, timeout: 3_000 }))

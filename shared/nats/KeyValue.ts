@@ -5,9 +5,9 @@ import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { Cause, type Config, Deferred, Effect, Option, Queue, type Scope, Stream } from "effect"
 import { entriesOf, type Entry, keysOf } from "./BucketEntries.ts"
-import { attempt, JetStreamFailed, mayCreate, patiently, replicas } from "./JetStream.ts"
+import { attempt, backOff, JetStreamFailed, mayCreate, replicas } from "./JetStream.ts"
 import { type Nats, type NatsOf, natsOf } from "./Nats.ts"
-import { bucketStream, type KeptBucket } from "./Storage.ts"
+import { type BucketSpec, bucketStream } from "./Storage.ts"
 
 /** A value and the write that made it. */
 export interface Revision {
@@ -55,11 +55,11 @@ const isConflict = (cause: unknown): boolean =>
 /** The error codes for a write that came too late: with the expected sequence, or without. */
 const wrongLastSequence = [10_071, 10_164]
 
-export const createBucket = (connection: NatsConnection, { name, ttlMs = 0 }: KeptBucket, replicas: number) =>
+export const createBucket = (connection: NatsConnection, { name, ttlMs = 0 }: BucketSpec, replicas: number) =>
   new Kvm(connection).create(name, { replicas, history: 1, ttl: ttlMs })
 
 /** Opens a bucket, or creates it if `mayCreate`. */
-export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends KeptBucket>(kept: K): Effect.fn.Return<
+export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends BucketSpec>(kept: K): Effect.fn.Return<
   Bucket,
   JetStreamFailed | Config.ConfigError,
   NatsOf<K>
@@ -113,7 +113,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends K
     matching,
     keys: (filter) => keysOf(nats, bucketStream(kept), prefix, filter),
     watch: Stream.callback<WatchEvent, JetStreamFailed>((queue) => watchBucket(nats, kept.name, bucket, queue)).pipe(
-      Stream.retry(patiently),
+      Stream.retry(backOff),
       Stream.orDie
     )
   }

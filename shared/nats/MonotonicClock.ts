@@ -4,7 +4,7 @@
  */
 import { type Clock, Effect, type Scope } from "effect"
 
-export const steady = (clock: Clock.Clock) => (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+export const monotonicMs = (clock: Clock.Clock) => (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
 /** Runs `tick` every `ms` milliseconds until the scope closes. Logs what it throws and carries on. On Effect's clock, so that tests can use virtual time. */
 export const every = (ms: number, tick: () => void): Effect.Effect<void, never, Scope.Scope> =>

@@ -14,7 +14,7 @@ import * as Credentials from "./Credentials.ts"
 import { inboxPrefix } from "./Inbox.ts"
 import { Outbox } from "./Outbox.ts"
 import { holdMs } from "./Reconnect.ts"
-import { steady } from "./MonotonicClock.ts"
+import { monotonicMs } from "./MonotonicClock.ts"
 import type { Account, InAccount } from "./Storage.ts"
 
 export class Nats extends Context.Service<Nats, {
@@ -91,7 +91,7 @@ const make = <E>(
       { interruptible: true }
     )
 
-    const now = steady(yield* Clock.Clock)
+    const now = monotonicMs(yield* Clock.Clock)
     let awaySince: number | undefined
     let backSince = Number.NEGATIVE_INFINITY
     const isConnected = () => awaySince === undefined && !connection.isClosed()

@@ -6,7 +6,7 @@ import { Effect, Option } from "effect"
 import { hash } from "node:crypto"
 import { attempt, type JetStreamFailed, mayCreate, replicas } from "./JetStream.ts"
 import { Nats } from "./Nats.ts"
-import { type KeptStore, storeStream } from "./Storage.ts"
+import { type StoreSpec, storeStream } from "./Storage.ts"
 
 export interface Store {
   readonly put: (id: string, bytes: Uint8Array) => Effect.Effect<void, JetStreamFailed>
@@ -15,7 +15,7 @@ export interface Store {
   readonly delete: (id: string) => Effect.Effect<void, JetStreamFailed>
 }
 
-export const createStore = (connection: NatsConnection, { name, ttlMs }: KeptStore, replicas: number) =>
+export const createStore = (connection: NatsConnection, { name, ttlMs }: StoreSpec, replicas: number) =>
   new Objm(connection).create(name, { replicas, ttl: nanos(ttlMs) })
 
 /**
@@ -24,7 +24,7 @@ export const createStore = (connection: NatsConnection, { name, ttlMs }: KeptSto
  */
 const read = async (
   manager: JetStreamManager,
-  store: KeptStore,
+  store: StoreSpec,
   { chunks, digest, nuid, size }: ObjectInfo
 ): Promise<Uint8Array> => {
   const pieces: Array<Uint8Array> = []
@@ -43,7 +43,7 @@ const read = async (
 }
 
 /** Opens a store on disk, or creates it if `mayCreate`. */
-export const openStore = Effect.fn("ObjectStore.openStore")(function*(kept: KeptStore) {
+export const openStore = Effect.fn("ObjectStore.openStore")(function*(kept: StoreSpec) {
   const nats = yield* Nats
   const creates = yield* mayCreate
   const copies = yield* replicas

@@ -18,20 +18,20 @@ export interface InAccount {
 }
 
 /** A bucket of small records. */
-export interface KeptBucket extends InAccount {
+export interface BucketSpec extends InAccount {
   readonly name: string
   /** A record expires this many milliseconds after its last write; absent: never. */
   readonly ttlMs?: number
 }
 
 /** A store of large objects. */
-export interface KeptStore {
+export interface StoreSpec {
   readonly name: string
   readonly ttlMs: number
 }
 
 /** A stream of events. */
-export interface KeptEvents extends InAccount {
+export interface EventStreamSpec extends InAccount {
   readonly name: string
   readonly subjects: string
   /** Older events, or those beyond `maxBytes`, are dropped. */
@@ -50,13 +50,13 @@ export const buckets = {
   usageCounters: { name: "USAGE_COUNTERS", account: "control", ttlMs: 400 * 24 * hourMs },
   usageSpend: { name: "USAGE_SPEND", account: "control", ttlMs: 400 * 24 * hourMs },
   videoTasks: { name: "VIDEO_TASKS", account: "data", ttlMs: 24 * hourMs }
-} satisfies Record<string, KeptBucket>
+} satisfies Record<string, BucketSpec>
 
 export const stores = {
   compactions: { name: "COMPACTIONS", ttlMs: 30 * 24 * hourMs },
   results: { name: "RESULTS", ttlMs: hourMs },
   videoContent: { name: "VIDEO_CONTENT", ttlMs: 24 * hourMs }
-} satisfies Record<string, KeptStore>
+} satisfies Record<string, StoreSpec>
 
 export const events = {
   /** The audit log of API keys. */
@@ -77,8 +77,8 @@ export const events = {
     maxBytes: 1024 ** 3,
     duplicatesMs: 10 * 60_000
   }
-} satisfies Record<string, KeptEvents>
+} satisfies Record<string, EventStreamSpec>
 
 /** The streams in which JetStream stores them. */
-export const bucketStream = ({ name }: KeptBucket): string => `KV_${name}`
-export const storeStream = ({ name }: KeptStore): string => `OBJ_${name}`
+export const bucketStream = ({ name }: BucketSpec): string => `KV_${name}`
+export const storeStream = ({ name }: StoreSpec): string => `OBJ_${name}`

@@ -12,7 +12,7 @@ import {
 } from "node:http"
 import type { Duplex } from "node:stream"
 import { closeIdle } from "./CloseIdle.ts"
-import { mistakeOf } from "./RequestHead.ts"
+import { headErrorOf } from "./RequestHead.ts"
 
 /** Why a request is rejected, in one sentence for the client. */
 export interface Rejection {
@@ -50,7 +50,7 @@ const asText = ({ message }: Rejection): RejectionAnswer => ({
 const expectationFailed: Rejection = { status: 417, message: "The Expect header must be '100-continue'" }
 
 const rejectionOf = (request: IncomingMessage, isUnmetExpectation: boolean): Rejection | undefined => {
-  const message = mistakeOf(request)
+  const message = headErrorOf(request)
   if (message !== undefined) return { status: 400, message }
   return isUnmetExpectation ? expectationFailed : undefined
 }

@@ -2,7 +2,7 @@
 import type { RequestListener, Server } from "node:http"
 
 /** A retry on a new connection lets load balancers choose another server. */
-export const retryHeaders = { connection: "close", "retry-after": "1" }
+export const retryElsewhereHeaders = { connection: "close", "retry-after": "1" }
 
 /** Answers requests with `refuse` until the service adds its own handler. */
 export const refuseWhileStarting = <S extends Server>(server: S, refuse: RequestListener): S => {

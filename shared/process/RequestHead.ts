@@ -5,7 +5,7 @@ import type { IncomingMessage } from "node:http"
 const hostPattern = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i
 
 /** One sentence for the client; `undefined` if the head is valid. */
-export const mistakeOf = ({ headers, httpVersion, rawHeaders, url = "" }: IncomingMessage): string | undefined => {
+export const headErrorOf = ({ headers, httpVersion, rawHeaders, url = "" }: IncomingMessage): string | undefined => {
   if (httpVersion !== "1.1" && httpVersion !== "1.0") return `HTTP/${httpVersion} is not supported: use HTTP/1.1`
   return mistakeInHosts(countOf(rawHeaders, "host"), headers.host, httpVersion) ??
     mistakeInTarget(url, headers.host) ??

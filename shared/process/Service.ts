@@ -4,8 +4,8 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Config, Effect, Exit, Layer, Logger, Runtime, Schema } from "effect"
 import { ServiceName } from "../telemetry/ServiceName.ts"
 import * as Telemetry from "../telemetry/Telemetry.ts"
-import { complaint } from "./StartupMessage.ts"
-import * as Vitals from "./ProcessMetrics.ts"
+import { startupMessage } from "./StartupMessage.ts"
+import * as ProcessMetrics from "./ProcessMetrics.ts"
 
 class SupervisorGone extends Schema.TaggedError<SupervisorGone>()("SupervisorGone", {}) {
   override get message() {
@@ -30,7 +30,7 @@ const teardown: Runtime.Teardown = (exit, onExit) =>
 /** Logs why the service ends in one line, with a stack trace only for defects. */
 const logEnd = (name: string) => (cause: Cause.Cause<unknown>): Effect.Effect<void> => {
   if (Cause.hasInterruptsOnly(cause)) return Effect.void
-  const why = `${name} ends: ${complaint(Cause.squash(cause))}`
+  const why = `${name} ends: ${startupMessage(Cause.squash(cause))}`
   return (Cause.hasDies(cause) ? Effect.logError(why, cause) : Effect.logError(why)).pipe(
     // the service's own logger does not exist before it has started
     Effect.provide(Logger.layer([Logger.consoleJson]))
@@ -47,7 +47,7 @@ const telemetry = (name: string) => Telemetry.layer(name).pipe(Layer.provide(cli
 
 /** Builds and runs the service. Logs a failure to start in one line and exits with 1. */
 export const run = <E>(name: string, layer: Layer.Layer<never, E>): void => {
-  const whole = Layer.merge(layer, Vitals.layer).pipe(
+  const whole = Layer.merge(layer, ProcessMetrics.layer).pipe(
     Layer.provide([telemetry(name), Layer.succeed(ServiceName, name)])
   )
   const service = Layer.launch(whole)

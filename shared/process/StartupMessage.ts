@@ -1,9 +1,9 @@
 /** One-line messages for errors that end a program: what is wrong and what to do, without class names or stack traces. */
 import { Config, Option, PlatformError, Predicate, Schema } from "effect"
 import { HttpServerError } from "effect/http"
-import * as Mistake from "../contract/SchemaErrors.ts"
+import * as SchemaErrors from "../contract/SchemaErrors.ts"
 
-export const complaint = (error: unknown): string => {
+export const startupMessage = (error: unknown): string => {
   if (error instanceof Config.ConfigError) return ofEnvironment(error)
   if (error instanceof HttpServerError.ServeError) return ofListening(error.cause)
   if (error instanceof PlatformError.PlatformError) return ofFile(error)
@@ -13,7 +13,7 @@ export const complaint = (error: unknown): string => {
 /** Without the value, which may be a secret. */
 const ofEnvironment = ({ cause }: Config.ConfigError): string =>
   Schema.isSchemaError(cause)
-    ? Mistake.all(cause.issue, undefined).map(({ message, path }) => `${path.join("_")} ${message}`).join("; ")
+    ? SchemaErrors.all(cause.issue, undefined).map(({ message, path }) => `${path.join("_")} ${message}`).join("; ")
     : cause.message
 
 const ListenError = Schema.Struct({

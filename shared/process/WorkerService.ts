@@ -30,7 +30,7 @@ const readiness = Layer.effectDiscard(Effect.gen(function*() {
 const sharedLimits = Layer.effect(SharedLimits, Limits).pipe(Layer.provide(Limits.layerProviders))
 
 /** Dependencies of calls to providers. */
-export const tools = Layer.mergeAll(
+export const layerProviderTools = Layer.mergeAll(
   Upstream.layer,
   GuardedFetch.layer,
   Secrets.layer.pipe(Layer.provide(NodeFileSystem.layer)),
@@ -56,7 +56,7 @@ const performer = (workload: Workload) =>
   )
 
 /** Adds health, NATS and the catalogue to a worker. */
-export const around = <E>(worker: Layer.Layer<Worker, E, Nats | Catalogue | Presence>) =>
+export const layerProcess = <E>(worker: Layer.Layer<Worker, E, Nats | Catalogue | Presence>) =>
   readiness.pipe(
     Layer.provide(worker),
     Layer.provide(Presence.layer),
@@ -77,11 +77,11 @@ export const layer = <E>(options: {
   /** Stores results for clients that ask for a URL. Default: none. */
   readonly results?: Layer.Layer<ResultStore, E, Nats>
 }) =>
-  around(
+  layerProcess(
     Worker.layer(options.workload, options.slots).pipe(
       Layer.provide([performer(options.workload), JobServer.layer, UsageLog.layer]),
       Layer.provide([Providers.layer, options.preparation ?? Preparation.layerNone]),
       Layer.provide(options.engines),
-      Layer.provide([tools, options.results ?? ResultStore.layerNone])
+      Layer.provide([layerProviderTools, options.results ?? ResultStore.layerNone])
     )
   )

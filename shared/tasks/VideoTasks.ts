@@ -3,7 +3,7 @@
  * Everything expires 24 hours after its last change.
  */
 import { Clock, Context, Effect, Layer, Option, Result, Schedule, Schema, Semaphore, Stream } from "effect"
-import { JetStreamFailed, patiently, whileJetStreamFails } from "../nats/JetStream.ts"
+import { backOff, JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
 import { openStore } from "../nats/ObjectStore.ts"
 import { buckets, stores } from "../nats/Storage.ts"
@@ -64,7 +64,7 @@ interface Stored {
 const open = Effect.fn("VideoTasks.open")(function*(patienceMs: number) {
   const bucket = yield* openBucket(buckets.videoTasks).pipe(Effect.retry(whileJetStreamFails))
   const store = yield* openStore(stores.videoContent).pipe(Effect.retry(whileJetStreamFails))
-  const patience = patiently.pipe(Schedule.upTo({ duration: patienceMs }))
+  const patience = backOff.pipe(Schedule.upTo({ duration: patienceMs }))
   const again = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> => Effect.retry(effect, patience)
 
   const refuse = (refusal: TaskRefused["refusal"]) => Effect.fail(new TaskRefused({ refusal }))

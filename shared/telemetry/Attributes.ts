@@ -53,7 +53,7 @@ export const name = {
 } as const
 
 /** Attributes with unbounded values: different in every request, or chosen by clients. */
-export const individual: ReadonlySet<string> = new Set([
+export const unboundedNames: ReadonlySet<string> = new Set([
   name.requestId,
   name.messageId,
   name.tenant,

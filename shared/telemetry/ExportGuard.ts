@@ -23,7 +23,7 @@ export const milliseconds = (name: string) => Config.schema(Schema.Int.check(Sch
 const signalOf = (url: string): string => /\/v1\/(traces|metrics|logs)$/.exec(url)?.[1] ?? "telemetry"
 
 /** Applies these bounds to a client. */
-export const guard = (client: HttpClient.HttpClient, timeoutMs: number): HttpClient.HttpClient => {
+export const limitDeliveries = (client: HttpClient.HttpClient, timeoutMs: number): HttpClient.HttpClient => {
   const failing = new Map<string, { readonly batch: HttpClientRequest.HttpClientRequest["body"]; tries: number }>()
   let underWay = 0
 
@@ -79,6 +79,6 @@ export const layer = Layer.effect(
   Effect.gen(function*() {
     const timeoutMs = yield* milliseconds("OTEL_EXPORTER_OTLP_TIMEOUT").pipe(Config.withDefault(10_000))
     for (const signal of ["traces", "metrics", "logs"]) Metrics.update(Metrics.exportsFailed(signal), 0)
-    return guard(yield* HttpClient.HttpClient, timeoutMs)
+    return limitDeliveries(yield* HttpClient.HttpClient, timeoutMs)
   })
 )

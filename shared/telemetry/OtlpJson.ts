@@ -7,7 +7,7 @@
 import { Option, type Tracer } from "effect"
 import { OtlpResource } from "effect/observability"
 import * as Attributes from "./Attributes.ts"
-import type { DiscreetSpan, EndedSpan, Outcome, SpanEvent } from "./RedactingSpan.ts"
+import type { EndedSpan, Outcome, RedactingSpan, SpanEvent } from "./RedactingSpan.ts"
 
 /** OTLP's numbers. */
 const kinds = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 } as const
@@ -93,7 +93,7 @@ class Prefix {
   }
 
   #add(key: string, value: string): Prefix | undefined {
-    if (!Prefix.isRoom || Attributes.individual.has(key) || value.length > maxCachedLength) return undefined
+    if (!Prefix.isRoom || Attributes.unboundedNames.has(key) || value.length > maxCachedLength) return undefined
     let byValue = this.#children.get(key)
     if (byValue === undefined) this.#children.set(key, byValue = new Map())
     const next = new Prefix(`${this.text}${this.hasAttributes ? "," : ""}${attributeOf(key, value)}`, true)
@@ -119,7 +119,7 @@ const prefixOf = (name: string, kind: Tracer.SpanKind): Prefix => {
 }
 
 /** Encodes name, kind and attributes. */
-const describe = ({ keys, kind, name, values }: DiscreetSpan): string => {
+const describe = ({ keys, kind, name, values }: RedactingSpan): string => {
   let prefix = prefixOf(name, kind)
   let own = ""
   for (let at = 0; at < keys.length; at++) {
@@ -148,7 +148,7 @@ const statusOf = (outcome: Outcome): string =>
 const linkOf = ({ attributes, span: { spanId, traceId } }: Tracer.SpanLink): string =>
   `{"traceId":${quoted(traceId)},"spanId":${quoted(spanId)},"attributes":[${recordOf(attributes)}]}`
 
-export const textOf = ({ endTime, outcome, span, startTime }: EndedSpan): string => {
+export const encodeSpan = ({ endTime, outcome, span, startTime }: EndedSpan): string => {
   const { events, links, parent } = span
   const parentText = Option.isSome(parent) ? `"parentSpanId":"${parent.value.spanId}",` : ""
   return `{"traceId":"${span.traceId}","spanId":"${span.spanId}",${parentText}${describe(span)},` +
@@ -159,7 +159,7 @@ export const textOf = ({ endTime, outcome, span, startTime }: EndedSpan): string
 const comma = Buffer.from(",")
 
 /** The body of a request to a collector. Each piece holds comma-separated spans, or nothing. */
-export const bodyOf = (
+export const encodeBody = (
   resource: OtlpResource.Resource,
   scope: object,
   pieces: ReadonlyArray<Uint8Array>

@@ -19,7 +19,7 @@ export interface SpanEvent {
 export type Outcome = "ok" | "unset" | { readonly failed: string }
 
 export interface EndedSpan {
-  readonly span: DiscreetSpan
+  readonly span: RedactingSpan
   /** Both in epoch nanoseconds. */
   readonly startTime: bigint
   readonly endTime: bigint
@@ -27,7 +27,7 @@ export interface EndedSpan {
 }
 
 /** The client cancelled, or the call was not made. */
-const noFailures: ReadonlySet<string> = new Set(["Cancelled", "Passed"])
+const noFailures: ReadonlySet<string> = new Set(["Cancelled", "Skipped"])
 
 const kindOf = (cause: Cause.Cause<unknown>): string => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
@@ -37,7 +37,7 @@ const kindOf = (cause: Cause.Cause<unknown>): string => {
 
 const nothing: Readonly<Record<string, unknown>> = {}
 
-export class DiscreetSpan implements Tracer.Span {
+export class RedactingSpan implements Tracer.Span {
   readonly _tag = "Span"
   readonly name: string
   readonly spanId: string

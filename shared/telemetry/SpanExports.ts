@@ -2,7 +2,7 @@
 import { Config, Duration, Effect, Layer, Schema, Tracer } from "effect"
 import { HttpBody } from "effect/http"
 import { OtlpExporter, OtlpResource, OtlpSerialization, type OtlpTracer } from "effect/observability"
-import { DiscreetSpan, type EndedSpan } from "./RedactingSpan.ts"
+import { type EndedSpan, RedactingSpan } from "./RedactingSpan.ts"
 import { milliseconds } from "./ExportGuard.ts"
 import * as OtlpJson from "./OtlpJson.ts"
 import { type SpanPage, SpanPages } from "./SpanPages.ts"
@@ -67,12 +67,12 @@ export const layer = (serviceName: string, protocol: Protocol) =>
         maxBatchSize: SpanPages.maxAtOnce,
         shutdownTimeout: Duration.millis(shutdownMs),
         body: (pages: Array<SpanPage>) => [
-          encode(OtlpJson.bodyOf(resource, scope, pages.map((page) => page.take()))),
+          encode(OtlpJson.encodeBody(resource, scope, pages.map((page) => page.take()))),
           Effect.void
         ]
       })
-      const pages = new SpanPages(everyMs, OtlpJson.textOf, exporter.push)
+      const pages = new SpanPages(everyMs, OtlpJson.encodeSpan, exporter.push)
       const ended = (span: EndedSpan) => pages.add(span, span.endTime)
-      return Tracer.make({ span: (options) => new DiscreetSpan(options, ended) })
+      return Tracer.make({ span: (options) => new RedactingSpan(options, ended) })
     })
   ).pipe(Layer.provide(OtlpExporter.layerFlusher))

@@ -4,7 +4,7 @@
  */
 import { Config, ConfigProvider, Effect, Layer, Logger, References } from "effect"
 import { OtlpLogger, OtlpMetrics, OtlpSerialization } from "effect/observability"
-import * as Exports from "./ExportGuard.ts"
+import * as ExportGuard from "./ExportGuard.ts"
 import * as SpanExports from "./SpanExports.ts"
 
 /** OpenTelemetry's defaults; Effect's are to export nothing. */
@@ -44,7 +44,7 @@ const level = Layer.effect(
 /** Reads `OTEL_*`. Exports nothing without `OTEL_EXPORTER_OTLP_ENDPOINT` or the variable of a signal. */
 export const layer = (serviceName: string) =>
   exports(serviceName).pipe(
-    Layer.provide([Exports.layer, ConfigProvider.layerAdd(defaults)]),
+    Layer.provide([ExportGuard.layer, ConfigProvider.layerAdd(defaults)]),
     // the exporter's logger is added to this one
     Layer.provideMerge([Logger.layer([Logger.consoleJson]), level])
   )

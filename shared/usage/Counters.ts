@@ -4,7 +4,7 @@ import type { Usage } from "../contract/Usage.ts"
 import type { UsageEvent } from "./UsageEvent.ts"
 
 /** The upper bounds of a distribution's buckets, in milliseconds. The last bucket has none. */
-export const boundsMs: ReadonlyArray<number> = [50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 60_000]
+export const bucketBoundsMs: ReadonlyArray<number> = [50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 60_000]
 
 const Distribution = Schema.Struct({
   count: Schema.Finite,
@@ -59,11 +59,11 @@ const consumed = (of: (unit: keyof Usage) => number): Readonly<Record<keyof Usag
   seconds: of("seconds")
 })
 
-const noTimes: Distribution = { count: 0, sumMs: 0, buckets: [...boundsMs.map(() => 0), 0] }
+const noTimes: Distribution = { count: 0, sumMs: 0, buckets: [...bucketBoundsMs.map(() => 0), 0] }
 
 const singleTime = (ms: number): Distribution => {
-  const within = boundsMs.findIndex((bound) => ms <= bound)
-  const bucket = within === -1 ? boundsMs.length : within
+  const within = bucketBoundsMs.findIndex((bound) => ms <= bound)
+  const bucket = within === -1 ? bucketBoundsMs.length : within
   return { count: 1, sumMs: ms, buckets: noTimes.buckets.map((_, index) => index === bucket ? 1 : 0) }
 }
 
@@ -73,7 +73,7 @@ const addTimes = (a: Distribution, b: Distribution): Distribution => ({
   buckets: noTimes.buckets.map((_, index) => (a.buckets[index] ?? 0) + (b.buckets[index] ?? 0))
 })
 
-export const zero: Counters = {
+export const emptyCounters: Counters = {
   requests: 0,
   cancelled: 0,
   errors: {},
@@ -84,7 +84,7 @@ export const zero: Counters = {
 }
 
 /** The counters of one event. */
-export const ofEvent = ({ costUsd, durationMs, error, firstByteMs, outcome, usage }: UsageEvent): Counters => ({
+export const countersOf = ({ costUsd, durationMs, error, firstByteMs, outcome, usage }: UsageEvent): Counters => ({
   requests: 1,
   cancelled: outcome === "cancelled" ? 1 : 0,
   errors: outcome === "failure" ? { [error ?? "unknown"]: 1 } : {},
@@ -100,7 +100,7 @@ const addErrors = (a: Counters["errors"], b: Counters["errors"]): Counters["erro
   return errors
 }
 
-export const plus = (a: Counters, b: Counters): Counters => ({
+export const addCounters = (a: Counters, b: Counters): Counters => ({
   requests: a.requests + b.requests,
   cancelled: a.cancelled + b.cancelled,
   errors: addErrors(a.errors, b.errors),

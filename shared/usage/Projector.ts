@@ -11,7 +11,7 @@ import { JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
 import { type Bucket, openBucket } from "../nats/KeyValue.ts"
 import { events } from "../nats/Storage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { days, months, Place, type Tally } from "./Tally.ts"
+import { dailyTally, monthlyTally, Place, type Tally } from "./Tally.ts"
 import { UsageEvent } from "./UsageEvent.ts"
 
 /** The key of the record with the last counted event. */
@@ -96,8 +96,8 @@ interface Backlog {
 /** Counts events from the checkpoint on, until something fails. */
 const countOnce = Effect.fnUntraced(function*(backlog: Backlog) {
   const { created: stream } = yield* openEvents(events.usage)
-  const counters = yield* openBucket(days.bucket)
-  const spending = yield* openBucket(months.bucket)
+  const counters = yield* openBucket(dailyTally.bucket)
+  const spending = yield* openBucket(monthlyTally.bucket)
   const checkpoint = Option.flatMap(yield* counters.get(checkpointKey), decodePlace)
   let next = Option.isSome(checkpoint) && checkpoint.value.stream === stream ? checkpoint.value.sequence + 1 : 1
   yield* readEvents(events.usage.name, next).pipe(
@@ -109,8 +109,8 @@ const countOnce = Effect.fnUntraced(function*(backlog: Backlog) {
       }
       const events = yield* decode(stored)
       backlog.since ??= events[0]?.event.time
-      yield* countAll(days, counters, stream, events)
-      yield* countAll(months, spending, stream, events)
+      yield* countAll(dailyTally, counters, stream, events)
+      yield* countAll(monthlyTally, spending, stream, events)
       const last = stored.at(-1)?.sequence ?? first
       yield* counters.put(checkpointKey, encodePlace({ stream, sequence: last }))
       next = last + 1
@@ -120,7 +120,7 @@ const countOnce = Effect.fnUntraced(function*(backlog: Backlog) {
 })
 
 /** Counts events as long as it runs. Retries failures. */
-export const project = Effect.gen(function*() {
+export const countUsage = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const backlog: Backlog = { since: undefined }
   const delayMs = () => backlog.since === undefined ? 0 : Math.max(0, clock.currentTimeMillisUnsafe() - backlog.since)

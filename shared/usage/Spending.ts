@@ -2,7 +2,7 @@
 import { Clock, Context, DateTime, Effect, Layer, Option } from "effect"
 import { whileJetStreamFails } from "../nats/JetStream.ts"
 import { mirrorBucket, openBucket } from "../nats/KeyValue.ts"
-import { months, spendKey } from "./Tally.ts"
+import { monthlyTally, spendKey } from "./Tally.ts"
 
 interface Month {
   /** The start of the month's keys in the bucket: `2026-11.`. */
@@ -30,13 +30,16 @@ export class Spending extends Context.Service<Spending, {
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       const now = () => clock.currentTimeMillisUnsafe()
-      const bucket = yield* openBucket(months.bucket).pipe(Effect.retry(whileJetStreamFails))
+      const bucket = yield* openBucket(monthlyTally.bucket).pipe(Effect.retry(whileJetStreamFails))
       let month = monthAt(now())
       // a record that cannot be decoded keeps its last value
       const spent = yield* mirrorBucket<number>(bucket, ({ key, value }, current) =>
         key < month.prefix
           ? undefined
-          : Option.match(Option.flatMap(value, months.decode), { onNone: () => current, onSome: ({ value }) => value }))
+          : Option.match(Option.flatMap(value, monthlyTally.decode), {
+            onNone: () => current,
+            onSome: ({ value }) => value
+          }))
 
       const current = (): Month => {
         if (now() < month.endsAt) return month

@@ -1,7 +1,7 @@
 /** The records of counted usage, each with the place in the event stream of the last event it counts. */
 import { DateTime, type Option, Schema } from "effect"
-import { buckets, type KeptBucket } from "../nats/Storage.ts"
-import { Counters, ofEvent, plus, zero } from "./Counters.ts"
+import { buckets, type BucketSpec } from "../nats/Storage.ts"
+import { addCounters, Counters, countersOf, emptyCounters } from "./Counters.ts"
 import type { UsageEvent } from "./UsageEvent.ts"
 
 /** A sequence in a stream. `stream` is its creation time: a recreated stream reuses sequences for other events. */
@@ -16,7 +16,7 @@ export interface Counted<A> {
 
 /** A kind of record. */
 export interface Tally<A> {
-  readonly bucket: KeptBucket & { readonly account: "control" }
+  readonly bucket: BucketSpec & { readonly account: "control" }
   /** The key of the record that counts an event; `undefined` if none does. */
   readonly keyOf: (event: UsageEvent) => string | undefined
   readonly zero: A
@@ -40,12 +40,12 @@ type DayOfKey = typeof DayOfKey.Type
 const addToRow = (rows: DayOfKey, event: UsageEvent): DayOfKey => {
   const { model, operation } = event
   const index = rows.findIndex((row) => row.model === model && row.operation === operation)
-  const counters = plus(rows[index]?.counters ?? zero, ofEvent(event))
+  const counters = addCounters(rows[index]?.counters ?? emptyCounters, countersOf(event))
   return index === -1 ? [...rows, { model, operation, counters }] : rows.with(index, { model, operation, counters })
 }
 
 /** The counters of one key on one day (UTC), by model and operation. The record's key is `2026-11.30.key_…`. */
-export const days: Tally<DayOfKey> = {
+export const dailyTally: Tally<DayOfKey> = {
   bucket: buckets.usageCounters,
   keyOf: (event) => `${dayToken(dayOf(event))}.${event.key}`,
   zero: [],
@@ -57,13 +57,13 @@ export const days: Tally<DayOfKey> = {
 const dayToken = (day: string): string => `${day.slice(0, 7)}.${day.slice(8)}`
 
 /** Parses the record key of a day's counters. */
-export const aboutOf = (key: string): { readonly day: string; readonly key: string } => {
+export const parseDayKey = (key: string): { readonly day: string; readonly key: string } => {
   const [month = "", day = "", ...rest] = key.split(".")
   return { day: `${month}-${day}`, key: rest.join(".") }
 }
 
 /** The spending of one key in one month (UTC), in US dollars. The record's key is `2026-11.key_…`. */
-export const months: Tally<number> = {
+export const monthlyTally: Tally<number> = {
   bucket: buckets.usageSpend,
   keyOf: (event) => event.costUsd === null || event.costUsd === 0 ? undefined : spendKey(dayOf(event), event.key),
   zero: 0,

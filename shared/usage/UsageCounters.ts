@@ -2,8 +2,8 @@
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
-import { project } from "./Projector.ts"
-import { aboutOf, days } from "./Tally.ts"
+import { countUsage } from "./Projector.ts"
+import { dailyTally, parseDayKey } from "./Tally.ts"
 import { csvOf, type DayRange, Groups, isWithin, monthsOf, type UsageQuery, type UsageRow } from "./UsageTable.ts"
 
 export class UsageCounters extends Context.Service<UsageCounters, {
@@ -18,7 +18,7 @@ export class UsageCounters extends Context.Service<UsageCounters, {
   static readonly layerQuery = Layer.effect(
     UsageCounters,
     Effect.gen(function*() {
-      const bucket = yield* openBucket(days.bucket)
+      const bucket = yield* openBucket(dailyTally.bucket)
 
       const query = Effect.fn("UsageCounters.query")(function*(query: UsageQuery) {
         const groups = new Groups(query)
@@ -28,9 +28,9 @@ export class UsageCounters extends Context.Service<UsageCounters, {
             bucket.matching(`${month}.*.${query.key ?? "*"}`),
             ({ key, value }) =>
               Effect.sync(() => {
-                const about = aboutOf(key)
+                const about = parseDayKey(key)
                 if (!isWithin(query, about.day)) return
-                const record = Option.flatMap(value, days.decode)
+                const record = Option.flatMap(value, dailyTally.decode)
                 if (Option.isNone(record)) return
                 for (const row of record.value.value) groups.add({ ...row, ...about })
               })
@@ -41,7 +41,7 @@ export class UsageCounters extends Context.Service<UsageCounters, {
       const lastDays = Effect.fn("UsageCounters.lastDays")(function*(range: DayRange) {
         const last = new Map<string, string>()
         for (const month of monthsOf(range)) {
-          for (const { day, key } of (yield* bucket.keys(`${month}.*.*`)).map(aboutOf)) {
+          for (const { day, key } of (yield* bucket.keys(`${month}.*.*`)).map(parseDayKey)) {
             if (isWithin(range, day) && day > (last.get(key) ?? "")) last.set(key, day)
           }
         }
@@ -56,5 +56,5 @@ export class UsageCounters extends Context.Service<UsageCounters, {
   )
 
   /** Counts and answers queries. */
-  static readonly layer = Layer.merge(this.layerQuery, Layer.effectDiscard(Effect.forkScoped(project)))
+  static readonly layer = Layer.merge(this.layerQuery, Layer.effectDiscard(Effect.forkScoped(countUsage)))
 }

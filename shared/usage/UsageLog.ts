@@ -4,7 +4,7 @@ import { openEvents } from "../nats/EventStream.ts"
 import { EventWriter } from "../nats/EventWriter.ts"
 import { whileJetStreamFails } from "../nats/JetStream.ts"
 import { Nats } from "../nats/Nats.ts"
-import { steady } from "../nats/MonotonicClock.ts"
+import { monotonicMs } from "../nats/MonotonicClock.ts"
 import { events } from "../nats/Storage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import type { UsageEvent } from "./UsageEvent.ts"
@@ -50,7 +50,7 @@ export class UsageLog extends Context.Service<UsageLog, {
         Effect.forkScoped
       )
       const writer = yield* Effect.acquireRelease(
-        Effect.sync(() => new EventWriter({ nats, now: steady(clock), onLost: () => void run(lost) })),
+        Effect.sync(() => new EventWriter({ nats, now: monotonicMs(clock), onLost: () => void run(lost) })),
         (writer) =>
           Effect.flatMap(
             Effect.promise(() => writer.close(closeWithinMs)),

@@ -1,7 +1,7 @@
 /** Queries of the counters, and how their results are grouped and written as CSV. */
 import { type Effect, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
-import { Counters, plus, unitNames } from "./Counters.ts"
+import { addCounters, Counters, unitNames } from "./Counters.ts"
 import { KeyId } from "./UsageEvent.ts"
 
 /** The dimensions that counters can be grouped by. */
@@ -92,7 +92,7 @@ export class Groups {
     this.#rows.set(id, {
       ...(group === undefined
         ? { ...counters, ...Object.fromEntries(this.#dimensions.map((dimension) => [dimension, about[dimension]])) }
-        : { ...group, ...plus(group, counters) })
+        : { ...group, ...addCounters(group, counters) })
     })
   }
 

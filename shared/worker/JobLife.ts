@@ -46,7 +46,7 @@ export class Performer extends Context.Service<Performer, {
 }>()("shared/worker/Performer") {}
 
 /** Dependencies of the job pipeline. */
-export interface Means extends Metering {
+export interface Dependencies extends Metering {
   readonly performer: Performer["Service"]
 }
 
@@ -76,11 +76,11 @@ const decode = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<W
   })
 
 /** Whether this worker may have called a provider. If not, the worker that did counts the job. */
-const mayBeSent = ({ performer }: Means, { pulled, reply }: ServedJob): boolean =>
-  reply.committed || performer.isIdempotent(pulled.model)
+const mayBeSent = ({ performer }: Dependencies, { pulled, reply }: ServedJob): boolean =>
+  reply.isCommitted || performer.isIdempotent(pulled.model)
 
 /** Reports a failure to ingress. A defect is a bug of the gateway: ingress gets `InternalError`, the log the cause. */
-const fail = (means: Means, job: ServedJob, meter: Meter, cause: Cause.Cause<JobError>): Effect.Effect<void> => {
+const fail = (means: Dependencies, job: ServedJob, meter: Meter, cause: Cause.Cause<JobError>): Effect.Effect<void> => {
   const found = Cause.findErrorOption(cause)
   const error = Option.isSome(found) ? found.value : new InternalError()
   if (error._tag === "Cancelled") {
@@ -108,8 +108,8 @@ const end = (job: ServedJob, meter: Meter, usage: Usage | undefined): void => {
 }
 
 /** Ingress has cancelled the job, or this worker has to end. */
-const interrupt = (means: Means, job: ServedJob, meter: Meter): Effect.Effect<void> => {
-  if (!job.reply.over) meter.failed("WorkerLost")
+const interrupt = (means: Dependencies, job: ServedJob, meter: Meter): Effect.Effect<void> => {
+  if (!job.reply.isOver) meter.failed("WorkerLost")
   else if (mayBeSent(means, job)) meter.cancelled()
   return Metric.update(Metrics.jobs(job.pulled.operation, "Cancelled"), 1)
 }
@@ -121,7 +121,7 @@ const claim = (job: ServedJob, meter: Meter, isIdempotent: boolean): Effect.Effe
 }
 
 /** Records queue time and usage in the job's span. */
-const perform = (means: Means, job: ServedJob, meter: Meter): Effect.Effect<Usage | undefined, JobError> =>
+const perform = (means: Dependencies, job: ServedJob, meter: Meter): Effect.Effect<Usage | undefined, JobError> =>
   Effect.withFiber(({ cache }) => {
     const span = cache.span?._tag === "Span" ? cache.span : undefined
     const queuedMs = Math.max(0, means.now() - job.pulled.publishedAt)
@@ -135,7 +135,7 @@ const perform = (means: Means, job: ServedJob, meter: Meter): Effect.Effect<Usag
     )
   })
 
-export const live = (means: Means, job: ServedJob): Effect.Effect<void> =>
+export const runJob = (means: Dependencies, job: ServedJob): Effect.Effect<void> =>
   Effect.suspend(() => {
     const meter = new Meter(means, job)
     return claim(job, meter, means.performer.isIdempotent(job.pulled.model)).pipe(

@@ -29,9 +29,9 @@ export class Worker extends Context.Service<Worker, {
           pool,
           slots,
           graceMs,
-          run: (job) => JobLife.live(means, job)
+          run: (job) => JobLife.runJob(means, job)
         })
-        yield* tell(workload, pool, slots, serving)
+        yield* announcePresence(workload, pool, slots, serving)
         yield* Effect.logInfo("worker started", { workload, pool, slots })
         return Worker.of({ isReady: serving.isReady })
       })
@@ -39,10 +39,12 @@ export class Worker extends Context.Service<Worker, {
 }
 
 /** Makes the worker answer presence requests. */
-export const tell = Effect.fnUntraced(function*(workload: Workload, pool: string, slots: number, serving: Serving) {
-  yield* (yield* Presence).tell(() => ({
-    service: workload,
-    isReady: serving.isReady(),
-    work: { workload, pool, slots, inFlight: serving.inFlight() }
-  }))
-})
+export const announcePresence = Effect.fnUntraced(
+  function*(workload: Workload, pool: string, slots: number, serving: Serving) {
+    yield* (yield* Presence).answerWith(() => ({
+      service: workload,
+      isReady: serving.isReady(),
+      work: { workload, pool, slots, inFlight: serving.inFlight() }
+    }))
+  }
+)

@@ -6,8 +6,8 @@
 import { Effect, Option, Path, Redacted, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { generateSecret, secretPattern } from "../../../shared/keys/ApiKey.ts"
-import { complaint } from "../../../shared/process/StartupMessage.ts"
-import { keptSecret } from "./StoredSecret.ts"
+import { startupMessage } from "../../../shared/process/StartupMessage.ts"
+import { readOrCreateSecret } from "./StoredSecret.ts"
 import { InvalidSetting, Settings } from "../settings/Settings.ts"
 
 export class KeyNotEnsured extends Schema.TaggedError<KeyNotEnsured>()("KeyNotEnsured", { reason: Schema.String }) {
@@ -16,7 +16,7 @@ export class KeyNotEnsured extends Schema.TaggedError<KeyNotEnsured>()("KeyNotEn
   }
 }
 
-export const bootstrapKey = Effect.gen(function*() {
+export const readBootstrapKey = Effect.gen(function*() {
   const { bootstrapKey: given } = yield* Settings
   if (Option.isSome(given)) {
     if (secretPattern.test(given.value)) return given.value
@@ -24,7 +24,7 @@ export const bootstrapKey = Effect.gen(function*() {
       detail: "GATEWAY_BOOTSTRAP_KEY must be sk-gw- followed by 32 letters or digits"
     })
   }
-  return yield* keptSecret("bootstrap-key", secretPattern, Effect.map(generateSecret, Redacted.value))
+  return yield* readOrCreateSecret("bootstrap-key", secretPattern, Effect.map(generateSecret, Redacted.value))
 })
 
 /** Registers the key with the gateway unless it exists. Fails after 20 seconds. */
@@ -50,7 +50,7 @@ export const ensureKey = Effect.fn("ensureKey")(
     if (code !== 0) return yield* new KeyNotEnsured({ reason: errors.trim().split("\n").at(-1) || `exit code ${code}` })
   },
   Effect.scoped,
-  Effect.catchTag("PlatformError", (error) => new KeyNotEnsured({ reason: complaint(error) })),
+  Effect.catchTag("PlatformError", (error) => new KeyNotEnsured({ reason: startupMessage(error) })),
   Effect.timeoutOrElse({
     duration: "20 seconds",
     orElse: () => new KeyNotEnsured({ reason: "no answer within 20 s" })

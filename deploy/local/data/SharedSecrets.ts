@@ -1,7 +1,7 @@
 /** Secrets of the services: from the environment, otherwise generated once and kept. */
 import { Effect, Option } from "effect"
 import { randomBytes } from "node:crypto"
-import { keptSecret } from "./StoredSecret.ts"
+import { readOrCreateSecret } from "./StoredSecret.ts"
 import { InvalidSetting, Settings } from "../settings/Settings.ts"
 
 /** The variable's value, or the secret in the file; `characters` is the minimum length. */
@@ -9,19 +9,19 @@ const secretOf = Effect.fnUntraced(
   function*(variable: string, given: Option.Option<string>, file: string, characters: number) {
     if (Option.isNone(given)) {
       const pattern = new RegExp(`^[\\w-]{${characters},}$`)
-      return yield* keptSecret(file, pattern, Effect.sync(() => randomBytes(characters).toString("base64url")))
+      return yield* readOrCreateSecret(file, pattern, Effect.sync(() => randomBytes(characters).toString("base64url")))
     }
     if (given.value.length >= characters) return given.value
     return yield* new InvalidSetting({ detail: `${variable} must be at least ${characters} characters` })
   }
 )
 
-export const adminToken = Effect.flatMap(
+export const readAdminToken = Effect.flatMap(
   Settings,
   (settings) => secretOf("CONSOLE_ADMIN_TOKEN", settings.adminToken, "admin-token", 24)
 )
 
-export const gatewaySecret = Effect.flatMap(
+export const readGatewaySecret = Effect.flatMap(
   Settings,
   (settings) => secretOf("GATEWAY_SECRET", settings.secret, "gateway-secret", 32)
 )

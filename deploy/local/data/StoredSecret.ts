@@ -3,7 +3,7 @@ import { Effect, FileSystem, Path } from "effect"
 import { Settings } from "../settings/Settings.ts"
 
 /** Reads this secret from the state folder, or generates it if the file is missing or invalid, as after a full disk. */
-export const keptSecret = Effect.fn("keptSecret")(function*(
+export const readOrCreateSecret = Effect.fn("keptSecret")(function*(
   name: string,
   pattern: RegExp,
   generate: Effect.Effect<string>

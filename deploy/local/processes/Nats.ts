@@ -84,7 +84,7 @@ const endLeftover = Effect.fn("Nats.endLeftover")(function*(pidFile: string, sto
 })
 
 /** Provides a NATS server until the scope closes, and returns its URL. */
-export const natsServer = Effect.gen(function*() {
+export const startNats = Effect.gen(function*() {
   const { data, natsUrl } = yield* Settings
   if (Option.isSome(natsUrl)) {
     yield* requireOneOf(natsUrl.value)

@@ -1,7 +1,7 @@
 /** Builds the console's web app before the first start and after changes of its sources. */
 import { Console, Effect, FileSystem, Path, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
-import { complaint } from "../../../shared/process/StartupMessage.ts"
+import { startupMessage } from "../../../shared/process/StartupMessage.ts"
 import { Settings } from "../settings/Settings.ts"
 
 /** The service with the admin API and the web app. */
@@ -43,7 +43,7 @@ export const buildWebApp = Effect.gen(function*() {
   if (output !== "") yield* Console.log(output.trim())
 }).pipe(
   Effect.scoped,
-  Effect.catchTag("PlatformError", (error) => new WebAppNotBuilt({ reason: complaint(error) })),
+  Effect.catchTag("PlatformError", (error) => new WebAppNotBuilt({ reason: startupMessage(error) })),
   Effect.timeoutOrElse({
     duration: "1 minute",
     orElse: () => new WebAppNotBuilt({ reason: "it took more than a minute" })

@@ -4,7 +4,7 @@
  * Relative paths start at the folder in which the user ran `npm start`, which npm passes as `INIT_CWD`.
  */
 import { Config, Context, Effect, Layer, Option, Path, Schema } from "effect"
-import { complaint } from "../../../shared/process/StartupMessage.ts"
+import { startupMessage } from "../../../shared/process/StartupMessage.ts"
 
 export class InvalidSetting extends Schema.TaggedError<InvalidSetting>()("InvalidSetting", {
   detail: Schema.String
@@ -68,7 +68,7 @@ export class Settings extends Context.Service<Settings, {
         services: yield* file("GATEWAY_SERVICES", "services"),
         project
       })
-    }).pipe(Effect.mapError((error) => new InvalidSetting({ detail: complaint(error) })))
+    }).pipe(Effect.mapError((error) => new InvalidSetting({ detail: startupMessage(error) })))
   )
 }
 

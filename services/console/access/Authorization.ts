@@ -4,7 +4,7 @@ import { HttpServerResponse } from "effect/http"
 import { AdminToken } from "./AdminToken.ts"
 import { Admin, CurrentAdmin } from "../api/Admin.ts"
 import { NotSignedIn, Unavailable } from "../api/Errors.ts"
-import { Attempts } from "./TokenThrottle.ts"
+import { TokenThrottle } from "./TokenThrottle.ts"
 import { orUnavailable } from "./Availability.ts"
 import { Sessions } from "./Sessions.ts"
 
@@ -15,7 +15,7 @@ export const layer = Layer.effect(
   Effect.gen(function*() {
     const sessions = yield* Sessions
     const token = yield* AdminToken
-    const attempts = yield* Attempts
+    const attempts = yield* TokenThrottle
     return Admin.of({
       session: Effect.fnUntraced(function*(handler, { credential }) {
         if (Redacted.value(credential) === "") return yield* new NotSignedIn()
@@ -28,7 +28,7 @@ export const layer = Layer.effect(
       }),
       token: Effect.fnUntraced(function*(handler, { credential }) {
         if (Redacted.value(credential) === "") return yield* new NotSignedIn()
-        if (!(yield* attempts.judge(() => token.matches(credential)))) return yield* new NotSignedIn()
+        if (!(yield* attempts.check(() => token.matches(credential)))) return yield* new NotSignedIn()
         return yield* Effect.provideService(handler, CurrentAdmin, { name: "admin token", session: null })
       })
     })

@@ -32,13 +32,13 @@ interface Count {
 
 const all = "all"
 
-export class Attempts extends Context.Service<Attempts, {
+export class TokenThrottle extends Context.Service<TokenThrottle, {
   /** Runs the comparison. If it returns `false` after too many wrong tokens, fails after a delay. */
-  readonly judge: (
+  readonly check: (
     isRight: () => boolean
   ) => Effect.Effect<boolean, TooManyAttempts, HttpServerRequest.HttpServerRequest>
 }>()("services/console/Attempts") {
-  static readonly layer = Layer.sync(Attempts, () => {
+  static readonly layer = Layer.sync(TokenThrottle, () => {
     const counts = new Map<string, Count>()
 
     const countOf = (name: string, now: number): Count => {
@@ -79,8 +79,8 @@ export class Attempts extends Context.Service<Attempts, {
         Effect.andThen(new TooManyAttempts({ retryAfterMs }))
       )
 
-    return Attempts.of({
-      judge: (isRight) =>
+    return TokenThrottle.of({
+      check: (isRight) =>
         Effect.gen(function*() {
           if (isRight()) return true
           const now = yield* Clock.currentTimeMillis

@@ -5,38 +5,38 @@ import { Effect, Schema } from "effect"
 export const maxIdLength = 128
 
 /** A `message` field with the same text in every error of a class. */
-export const saying = (text: string) => ({
+export const withMessage = (text: string) => ({
   message: Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed(text)))
 })
 
 export class NotSignedIn extends Schema.TaggedError<NotSignedIn>()(
   "NotSignedIn",
-  saying("Sign in first, or send the admin token as 'Authorization: Bearer <token>'"),
+  withMessage("Sign in first, or send the admin token as 'Authorization: Bearer <token>'"),
   { httpApiStatus: 401 }
 ) {}
 
 export class TokenWrong extends Schema.TaggedError<TokenWrong>()(
   "TokenWrong",
-  saying("Invalid admin token. It is the value of CONSOLE_ADMIN_TOKEN"),
+  withMessage("Invalid admin token. It is the value of CONSOLE_ADMIN_TOKEN"),
   { httpApiStatus: 401 }
 ) {}
 
 /** The token is wrong, and too many wrong tokens came before it. The right token never fails with this error. */
 export class TooManyAttempts extends Schema.TaggedError<TooManyAttempts>()("TooManyAttempts", {
-  ...saying("Invalid admin token, after too many invalid ones. The right token is accepted at any time"),
+  ...withMessage("Invalid admin token, after too many invalid ones. The right token is accepted at any time"),
   retryAfterMs: Schema.Finite
 }, { httpApiStatus: 429 }) {}
 
 /** No route has this path. Ids that are empty or contain a slash match no route either. */
 export class NotFound extends Schema.TaggedError<NotFound>()(
   "NotFound",
-  saying("Not found. The paths of the admin API are listed at /api/openapi.json"),
+  withMessage("Not found. The paths of the admin API are listed at /api/openapi.json"),
   { httpApiStatus: 404 }
 ) {}
 
 /** NATS, which stores the console's data, does not answer. */
 export class Unavailable extends Schema.TaggedError<Unavailable>()(
   "Unavailable",
-  saying("NATS, which stores the console's data, does not answer. Try again"),
+  withMessage("NATS, which stores the console's data, does not answer. Try again"),
   { httpApiStatus: 503 }
 ) {}

@@ -5,10 +5,10 @@ import { KeyChange } from "../../../shared/keys/KeyChange.ts"
 import { KeyChanges, KeySettings } from "../../../shared/keys/KeySettings.ts"
 import { KeyId } from "../../../shared/usage/UsageEvent.ts"
 import { Admin } from "./Admin.ts"
-import { maxIdLength, NotFound, saying, Unavailable } from "./Errors.ts"
+import { maxIdLength, NotFound, Unavailable, withMessage } from "./Errors.ts"
 
 export class KeyUnknown extends Schema.TaggedError<KeyUnknown>()("KeyUnknown", {
-  ...saying("Key not found: it does not exist or was revoked"),
+  ...withMessage("Key not found: it does not exist or was revoked"),
   id: Schema.String
 }, { httpApiStatus: 404 }) {}
 

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { StoredSpan } from "../../../shared/telemetry/StoredSpan.ts"
 import { Admin } from "./Admin.ts"
-import { maxIdLength, NotFound, saying } from "./Errors.ts"
+import { maxIdLength, NotFound, withMessage } from "./Errors.ts"
 
 /** Names of span attributes. */
 export { name as attribute } from "../../../shared/telemetry/Attributes.ts"
@@ -12,14 +12,14 @@ export type SpanView = StoredSpan
 
 export class TraceUnknown extends Schema.TaggedError<TraceUnknown>()(
   "TraceUnknown",
-  saying("Trace not found: the id is unknown, or the trace was evicted"),
+  withMessage("Trace not found: the id is unknown, or the trace was evicted"),
   { httpApiStatus: 404 }
 ) {}
 
 /** The services send their traces to a collector instead. */
 export class TracesElsewhere extends Schema.TaggedError<TracesElsewhere>()(
   "TracesElsewhere",
-  saying("This console keeps no traces. Look for the trace in your collector"),
+  withMessage("This console keeps no traces. Look for the trace in your collector"),
   { httpApiStatus: 404 }
 ) {}
 

@@ -7,13 +7,13 @@ import * as Presence from "../../../shared/bus/provision/Presence.ts"
 /** How long a silent process stays listed. */
 const retentionMs = 60_000
 
-export interface Seen {
+export interface KnownProcess {
   readonly process: Presence.ProcessState
   readonly isSilent: boolean
 }
 
 export class Fleet extends Context.Service<Fleet, {
-  readonly look: Effect.Effect<ReadonlyArray<Seen>, JetStreamFailed>
+  readonly list: Effect.Effect<ReadonlyArray<KnownProcess>, JetStreamFailed>
 }>()("services/console/Fleet") {
   static readonly layer = Layer.effect(
     Fleet,
@@ -21,8 +21,8 @@ export class Fleet extends Context.Service<Fleet, {
       const nats = yield* Nats
       const known = new Map<string, { readonly process: Presence.ProcessState; readonly at: number }>()
       return Fleet.of({
-        look: Effect.gen(function*() {
-          const answers = yield* Presence.ask
+        list: Effect.gen(function*() {
+          const answers = yield* Presence.askAll
           const now = yield* Clock.currentTimeMillis
           for (const process of answers) known.set(process.id, { process, at: now })
           for (const [id, { at, process }] of known) {

@@ -10,9 +10,9 @@ import { poolsOf } from "../../../shared/catalogue/Model.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import type { Circuits, ProcessView, ProviderView, QueueView } from "../api/Fleet.ts"
 import { orUnavailable } from "../access/Availability.ts"
-import { Fleet, type Seen } from "./Fleet.ts"
+import { Fleet, type KnownProcess } from "./Fleet.ts"
 
-const living = (seen: ReadonlyArray<Seen>): ReadonlyArray<ProcessState> =>
+const living = (seen: ReadonlyArray<KnownProcess>): ReadonlyArray<ProcessState> =>
   seen.flatMap(({ isSilent, process }) => isSilent ? [] : [process])
 
 /** The answering workers of a pool. */
@@ -52,7 +52,7 @@ const providerView = (name: string, provider: Provider, processes: ReadonlyArray
   calls: callsOf(processes, name)
 })
 
-const processView = ({ isSilent, process }: Seen): ProcessView => ({
+const processView = ({ isSilent, process }: KnownProcess): ProcessView => ({
   id: process.id,
   service: process.service,
   host: process.host,
@@ -99,7 +99,7 @@ export const layer = HttpApiBuilder.group(
 
     return handlers.handleAll({
       catalogue: Effect.fnUntraced(function*() {
-        const processes = living(yield* orUnavailable(fleet.look))
+        const processes = living(yield* orUnavailable(fleet.list))
         const { models, providers } = catalogue.current()
         return {
           models: [...models].map(([name, { pool = "default", targets, workload }]) => ({
@@ -119,7 +119,7 @@ export const layer = HttpApiBuilder.group(
         }
       }),
       live: Effect.fnUntraced(function*() {
-        const seen = yield* orUnavailable(fleet.look)
+        const seen = yield* orUnavailable(fleet.list)
         const processes = living(seen)
         const now = yield* Clock.currentTimeMillis
         const queues = yield* orUnavailable(

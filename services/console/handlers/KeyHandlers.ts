@@ -8,7 +8,7 @@ import { CurrentAdmin } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import { KeyUnknown } from "../api/Keys.ts"
 import { orUnavailable, whileCounting } from "../access/Availability.ts"
-import { useOf } from "./KeyUse.ts"
+import { usageByKey } from "./KeyUse.ts"
 
 /** How many days back to search for a key's last use. */
 const searchedDays = 90
@@ -30,7 +30,7 @@ export const layer = HttpApiBuilder.group(
       const from = DateTime.formatIsoDateUtc(DateTime.subtract(now, { days: searchedDays }))
       const keys = yield* store.list
       const thisMonth = yield* counters.query({ from: `${to.slice(0, 7)}-01`, to, by: "key" })
-      const use = useOf(thisMonth, yield* counters.lastDays({ from, to }))
+      const use = usageByKey(thisMonth, yield* counters.lastDays({ from, to }))
       return keys
         .toSorted((a, b) => b.createdAt.epochMilliseconds - a.createdAt.epochMilliseconds)
         .map((key) => ({ ...key, ...use(key.id) }))

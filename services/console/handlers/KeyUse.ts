@@ -5,7 +5,7 @@ import type { KeyView } from "../api/Keys.ts"
 export type KeyUse = Pick<KeyView, "lastUsedOn" | "requestsThisMonth" | "spentThisMonthUsd">
 
 /** Returns a lookup by key id. */
-export const useOf = (
+export const usageByKey = (
   thisMonth: ReadonlyArray<UsageRow>,
   lastDays: ReadonlyMap<string, string>
 ): (id: string) => KeyUse => {

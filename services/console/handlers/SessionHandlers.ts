@@ -6,7 +6,7 @@ import { AdminToken } from "../access/AdminToken.ts"
 import { cookieName, CurrentAdmin } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import { TokenWrong } from "../api/Errors.ts"
-import { Attempts } from "../access/TokenThrottle.ts"
+import { TokenThrottle } from "../access/TokenThrottle.ts"
 import { orUnavailable } from "../access/Availability.ts"
 import * as PublicAddress from "../access/PublicAddress.ts"
 import { lifetimeMs, Sessions } from "../access/Sessions.ts"
@@ -18,7 +18,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fn(function*(handlers) {
     const sessions = yield* Sessions
     const token = yield* AdminToken
-    const attempts = yield* Attempts
+    const attempts = yield* TokenThrottle
     const gatewayUrl = yield* Config.String("GATEWAY_PUBLIC_URL").pipe(Config.withDefault("http://127.0.0.1:8080"))
     const isEncrypted = (yield* PublicAddress.configured).some((url) => url.protocol === "https:")
     const attributes = { path: "/", httpOnly: true, sameSite: "strict", secure: isEncrypted } as const
@@ -27,7 +27,7 @@ export const layer = HttpApiBuilder.group(
       current: () => Effect.map(CurrentAdmin, (admin) => ({ ...admin, gatewayUrl })),
       signIn: Effect.fnUntraced(function*({ payload }) {
         const given = Redacted.make(payload.token)
-        if (!(yield* attempts.judge(() => token.matches(given)))) return yield* new TokenWrong()
+        if (!(yield* attempts.check(() => token.matches(given)))) return yield* new TokenWrong()
         const { cookie } = yield* orUnavailable(sessions.begin(payload.name ?? "admin"))
         yield* HttpEffect.appendPreResponseHandler((_, response) =>
           Effect.succeed(HttpServerResponse.setCookieUnsafe(response, cookieName, Redacted.value(cookie), {

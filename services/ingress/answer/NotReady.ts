@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Dialect } from "../../../shared/contract/Operation.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
-import { retryHeaders } from "../../../shared/process/RefuseWhileStarting.ts"
+import { retryElsewhereHeaders } from "../../../shared/process/RefuseWhileStarting.ts"
 import { requestIds } from "./AnswerHeaders.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import * as PathTemplate from "../paths/PathTemplate.ts"
@@ -25,5 +25,7 @@ export const reject = ({ url = "" }: IncomingMessage, response: ServerResponse):
   const id = RequestRecord.makeId()
   const [path = ""] = url.split("?")
   const { body, status } = ErrorEnvelope.toText(dialectOf(path), new Unavailable({ retryAfterMs: 1_000 }), id)
-  response.writeHead(status, { "content-type": "application/json", ...requestIds(id), ...retryHeaders }).end(body)
+  response.writeHead(status, { "content-type": "application/json", ...requestIds(id), ...retryElsewhereHeaders }).end(
+    body
+  )
 }

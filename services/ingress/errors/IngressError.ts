@@ -33,7 +33,7 @@ export class ModelNotAllowed extends Schema.TaggedError<ModelNotAllowed>()("Mode
 }
 
 /** The key has reached a limit. */
-export class LimitReached extends Schema.TaggedError<LimitReached>()("LimitReached", {
+export class KeyLimitReached extends Schema.TaggedError<KeyLimitReached>()("LimitReached", {
   limit: Schema.Literals(["requests", "tokens", "concurrent"]),
   max: Schema.Int,
   retryAfterMs: Schema.Finite
@@ -167,7 +167,7 @@ export type RequestError =
   | KeyInvalid
   | KeyInactive
   | ModelNotAllowed
-  | LimitReached
+  | KeyLimitReached
   | TokensOverLimit
   | BudgetSpent
   | BodyTooLarge

@@ -25,8 +25,8 @@ import {
   IdempotencyKeyReused,
   KeyInactive,
   KeyInvalid,
+  KeyLimitReached,
   KeyMissing,
-  LimitReached,
   LinkRefused,
   MediaTypeUnsupported,
   ModelNotAllowed,
@@ -37,7 +37,7 @@ import {
   TaskNotFound,
   TokensOverLimit
 } from "../errors/IngressError.ts"
-import * as RequestBody from "../request/IncomingBody.ts"
+import * as IncomingBody from "../request/IncomingBody.ts"
 import * as Headers from "./Headers.ts"
 import { ref } from "./Schemas.ts"
 
@@ -97,13 +97,13 @@ export const ofAll: ReadonlyArray<RequestError> = [new InternalError()]
 
 /** Errors of a request with a body, before a job exists. */
 export const ofRequests: ReadonlyArray<RequestError> = [
-  RequestBody.notJson,
+  IncomingBody.notJson,
   InvalidRequest.at("model", "is required", "invalid_value"),
   new ModelNotAllowed({ model: "gpt-5" }),
   new ModelNotFound({ model: "gpt-5" }),
-  new BodyTooLarge({ limitBytes: RequestBody.maxBodyBytes }),
+  new BodyTooLarge({ limitBytes: IncomingBody.maxBodyBytes }),
   new MediaTypeUnsupported(),
-  new LimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
+  new KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
   new TokensOverLimit({ tokens: 8_000, fields: ["max_tokens", "n"], max: 3_000 }),
   new BudgetSpent({ budgetUsd: 250, retryAfterMs: 864_000_000 })
 ]
@@ -118,7 +118,7 @@ export const ofVersions: ReadonlyArray<RequestError> = [
 ]
 
 /** Errors of operations that accept forms. */
-export const ofForms: ReadonlyArray<RequestError> = [RequestBody.notAForm]
+export const ofForms: ReadonlyArray<RequestError> = [IncomingBody.notAForm]
 
 const provider = "openai"
 

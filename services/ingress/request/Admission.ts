@@ -11,7 +11,7 @@ import type { Usage } from "../../../shared/contract/Usage.ts"
 import { allows, type ApiKey } from "../../../shared/keys/ApiKey.ts"
 import { Limits } from "../../../shared/limits/Limits.ts"
 import { Spending } from "../../../shared/usage/Spending.ts"
-import { BudgetSpent, LimitReached, ModelNotAllowed, TokensOverLimit } from "../errors/IngressError.ts"
+import { BudgetSpent, KeyLimitReached, ModelNotAllowed, TokensOverLimit } from "../errors/IngressError.ts"
 import { limitHeaders } from "./LimitHeaders.ts"
 
 /**
@@ -28,8 +28,8 @@ export interface AdmissionRequest {
   readonly bytes: number
 }
 
-type Kind = LimitReached["limit"]
-type Refusal = ModelNotAllowed | BudgetSpent | LimitReached | TokensOverLimit
+type Kind = KeyLimitReached["limit"]
+type Refusal = ModelNotAllowed | BudgetSpent | KeyLimitReached | TokensOverLimit
 
 export class Admission extends Context.Service<Admission, {
   /**
@@ -68,12 +68,12 @@ export class Admission extends Context.Service<Admission, {
       }
 
       /** Waits for the missing units. */
-      const takeRest = (reservation: Reservation): Effect.Effect<void, LimitReached> => {
+      const takeRest = (reservation: Reservation): Effect.Effect<void, KeyLimitReached> => {
         const limit = reservation.next
         if (limit === undefined) return Effect.void
         return limits.take(limit, reservation.unitsOf(limit), now() + waitMs).pipe(
           Effect.mapError(({ retryAfterMs }) =>
-            new LimitReached({ limit: limit.kind, max: limit.limit, retryAfterMs })
+            new KeyLimitReached({ limit: limit.kind, max: limit.limit, retryAfterMs })
           ),
           Effect.flatMap((taken) => {
             reservation.add(taken)
@@ -86,7 +86,7 @@ export class Admission extends Context.Service<Admission, {
         keyLimits: KeyLimits,
         { bytes, decoded, operation }: AdmissionRequest,
         serve: (settle: Settle) => Effect.Effect<A, E, R>
-      ): Effect.Effect<A, E | LimitReached | TokensOverLimit, R> => {
+      ): Effect.Effect<A, E | KeyLimitReached | TokensOverLimit, R> => {
         const demand = tokenDemand(operation, bytes, fieldOf(decoded))
         const excess = excessOf(keyLimits, demand)
         if (excess !== undefined) return Effect.fail(excess)
@@ -94,7 +94,7 @@ export class Admission extends Context.Service<Admission, {
         const settle: Settle = (consumed) => reservation.settle(consumed)
         // units are returned even if the client disconnects; the wait for a limit stays interruptible
         return Effect.onExitPrimitive(
-          Effect.suspend((): Effect.Effect<A, E | LimitReached, R> => {
+          Effect.suspend((): Effect.Effect<A, E | KeyLimitReached, R> => {
             takeAvailable(reservation)
             return reservation.next === undefined
               ? serve(settle)

@@ -2,10 +2,10 @@
  * Collects the bytes of one body. All but small bodies are copied into one buffer whose memory is reserved first: keeping
  * the pieces and joining them at the end would hold every byte twice.
  */
-import { type ReadingRoom, uncountedBytes } from "./UploadBudget.ts"
+import { uncountedBytes, type UploadBudget } from "./UploadBudget.ts"
 
 export class BodyCollector {
-  readonly #budget: ReadingRoom
+  readonly #budget: UploadBudget
   /** From `content-length`, or 0. */
   readonly #announcedBytes: number
   readonly #maxBytes: number
@@ -14,7 +14,7 @@ export class BodyCollector {
   #pieces: Array<Uint8Array> = []
   #buffer = new ArrayBuffer(0)
 
-  constructor(budget: ReadingRoom, announcedBytes: number, maxBytes: number) {
+  constructor(budget: UploadBudget, announcedBytes: number, maxBytes: number) {
     this.#budget = budget
     this.#announcedBytes = announcedBytes
     this.#maxBytes = maxBytes

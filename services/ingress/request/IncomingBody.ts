@@ -5,13 +5,13 @@ import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effec
 import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
 import { InvalidRequest, type QueueFull } from "../../../shared/contract/JobError.ts"
 import { excessOf, JsonBounds } from "../../../shared/bounds/JsonBounds.ts"
-import * as Mistake from "../../../shared/contract/SchemaErrors.ts"
+import * as SchemaErrors from "../../../shared/contract/SchemaErrors.ts"
 import type * as Contract from "../../../shared/contract/Operation.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { Turns } from "../../../shared/bounds/Turns.ts"
 import { BodyCollector } from "./BodyCollector.ts"
 import { BodyTooLarge, MediaTypeUnsupported } from "../errors/IngressError.ts"
-import { noMemory, type ReadingRoom } from "./UploadBudget.ts"
+import { noMemory, type UploadBudget } from "./UploadBudget.ts"
 
 /** The largest body that is read: 32 MiB. */
 export const maxBodyBytes = 32 * 1024 * 1024
@@ -45,7 +45,7 @@ export const read = (
   operation: Contract.Operation,
   request: HttpServerRequest.HttpServerRequest,
   headers: Headers.Headers,
-  budget: ReadingRoom
+  budget: UploadBudget
 ): Effect.Effect<Uint8Array, BodyTooLarge | MediaTypeUnsupported | QueueFull> => {
   if (!isJson(headers) && !(operation.form !== undefined && isForm(headers))) {
     return Effect.fail(new MediaTypeUnsupported())
@@ -64,7 +64,7 @@ const tooLarge = Effect.fail(new BodyTooLarge({ limitBytes: maxBodyBytes }))
 const collect = (
   request: HttpServerRequest.HttpServerRequest,
   announcedBytes: number,
-  budget: ReadingRoom
+  budget: UploadBudget
 ): Effect.Effect<Uint8Array, BodyTooLarge | QueueFull> =>
   Effect.callback<Uint8Array, BodyTooLarge | QueueFull>((resume) => {
     const source = NodeHttpServerRequest.toIncomingMessage(request)
@@ -92,7 +92,7 @@ const ignore = (): void => {}
 const readByPlatform = (
   request: HttpServerRequest.HttpServerRequest,
   size: number,
-  budget: ReadingRoom
+  budget: UploadBudget
 ): Effect.Effect<Uint8Array, BodyTooLarge | QueueFull> => {
   if (!budget.reserve(size)) return Effect.fail(noMemory)
   return request.arrayBuffer.pipe(
@@ -204,10 +204,10 @@ const parse = (text: string): Result.Result<unknown, InvalidRequest> => {
 
 const validate = (decoder: Decoder, value: unknown): Decoded =>
   Result.mapError(decoder(value), (error) => {
-    const mistake = Mistake.first(error.issue, value)
+    const mistake = SchemaErrors.first(error.issue, value)
     return new InvalidRequest({
-      message: Mistake.line(mistake, "The request body"),
-      param: Mistake.place(mistake.path) || null,
+      message: SchemaErrors.formatError(mistake, "The request body"),
+      param: SchemaErrors.formatPath(mistake.path) || null,
       code: "invalid_value"
     })
   })

@@ -8,7 +8,7 @@ import { QueueFull } from "../../../shared/contract/JobError.ts"
 /** The first bytes of a body are not counted: most clients send no more, and all at once. */
 export const uncountedBytes = 256 * 1024
 
-export class ReadingRoom {
+export class UploadBudget {
   readonly #bodies: BodyBudget
   readonly #tenant: string
   #reserved = 0
@@ -21,14 +21,14 @@ export class ReadingRoom {
   /** Reserves memory for a body of this total size; `false` if there is not enough. */
   reserve(bytes: number): boolean {
     if (bytes < uncountedBytes || bytes <= this.#reserved) return true
-    if (!this.#bodies.take(this.#tenant, bytes - this.#reserved)) return false
+    if (!this.#bodies.reserve(this.#tenant, bytes - this.#reserved)) return false
     this.#reserved = bytes
     return true
   }
 
   /** Returns the memory when the body has been read and its job counts it, or when it is dropped. */
   release(): void {
-    if (this.#reserved > 0) this.#bodies.give(this.#tenant, this.#reserved)
+    if (this.#reserved > 0) this.#bodies.release(this.#tenant, this.#reserved)
     this.#reserved = 0
   }
 }

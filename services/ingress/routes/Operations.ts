@@ -22,7 +22,7 @@ import { authenticate } from "../request/Authentication.ts"
 import { DecodeTurns } from "../request/DecodeTurns.ts"
 import type { RequestError } from "../errors/IngressError.ts"
 import * as PathTemplate from "../paths/PathTemplate.ts"
-import { ReadingRoom, uncountedBytes } from "../request/UploadBudget.ts"
+import { uncountedBytes, UploadBudget } from "../request/UploadBudget.ts"
 import * as IncomingBody from "../request/IncomingBody.ts"
 import * as RouteTemplate from "../paths/RouteTemplate.ts"
 import { CurrentRequest, type RequestRecord } from "../record/RequestRecord.ts"
@@ -65,7 +65,7 @@ const routeOf = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, hand
   ) =>
   (record: RequestRecord) => {
     const { headers } = record
-    const perform = (key: ApiKey, body: Uint8Array, budget: ReadingRoom) => {
+    const perform = (key: ApiKey, body: Uint8Array, budget: UploadBudget) => {
       // outside the closure of the decoded body, which would otherwise stay in memory until the answer has ended
       const serve = (name: string, { pool, workload }: OfferedModel) => (settle: Settle | undefined) => {
         // from here on the job counts its body; a task has no job
@@ -94,7 +94,7 @@ const routeOf = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, hand
       )
     }
     const readAndPerform = (key: ApiKey) => {
-      const budget = new ReadingRoom(bodies, key.id)
+      const budget = new UploadBudget(bodies, key.id)
       const served = Effect.flatMap(
         IncomingBody.read(operation, request, headers, budget),
         (body) => perform(key, body, budget)

@@ -4,7 +4,7 @@
  */
 import type { Msg } from "@nats-io/nats-core"
 import type { Workload } from "../../contract/Operation.ts"
-import * as Limits from "../protocol/Timings.ts"
+import * as Timings from "../protocol/Timings.ts"
 import type { Nats } from "../../nats/Nats.ts"
 import { decodeOccupancy, decodeSlots, encodeOccupancy, type PoolAnnouncement } from "./Occupancy.ts"
 import { PoolOccupancy } from "./PoolOccupancy.ts"
@@ -22,7 +22,7 @@ interface Announcer {
 }
 
 /** The shortest time between two announcements; each tenant in one makes it a millisecond longer. */
-export const leastMs = 50
+export const occupancyTickMs = 50
 
 /** Announcements of bursts between two others. */
 const maxHurried = 4
@@ -69,13 +69,13 @@ export class OccupancyExchange {
 
   /** Forgets who has been silent for too long. Not to be called while NATS is away. */
   expire(): void {
-    const before = this.#now() - Limits.announcementMs.expires
+    const before = this.#now() - Timings.announcementMs.expires
     for (const [peer, { lastHeard }] of this.#peers) if (lastHeard < before) this.#peerLost(peer)
     for (const [worker, { lastHeard }] of this.#workers) if (lastHeard < before) this.workerLost(worker)
   }
 
   /** Starts all clocks of silence anew. */
-  forgive(): void {
+  resetSilences(): void {
     const now = this.#now()
     for (const announcer of [...this.#peers.values(), ...this.#workers.values()]) announcer.lastHeard = now
   }
@@ -148,7 +148,7 @@ export class OccupancyExchange {
     const now = this.#now()
     if (now < this.#nextAt || !this.#nats.isConnected()) return
     this.#hurried = 0
-    this.#announce(this.#hasNewPeer || now - this.#saidAt >= Limits.announcementMs.every)
+    this.#announce(this.#hasNewPeer || now - this.#saidAt >= Timings.announcementMs.every)
     const ingresses = this.#peers.size + 1
     for (const { occupancy } of this.#pools.values()) {
       occupancy.divide(ingresses)
@@ -170,7 +170,7 @@ export class OccupancyExchange {
       pools.push({ workload, pool, tenants: own })
     }
     this.#saidAt = now
-    this.#nextAt = now + leastMs / 2 + tenants
+    this.#nextAt = now + occupancyTickMs / 2 + tenants
     this.#hasNewPeer = false
     this.#nats.outbox.publish(Subjects.occupancySubject(this.#nats.id), encodeOccupancy(pools))
   }

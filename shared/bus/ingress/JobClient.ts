@@ -2,7 +2,7 @@
 import { Clock, Config, Context, Effect, Layer, Tracer } from "effect"
 import { atLeast } from "../../contract/Fields.ts"
 import type { Workload } from "../../contract/Operation.ts"
-import { BodyBudget, bodyBytesWithin } from "../../bounds/BodyBudget.ts"
+import { BodyBudget, bodyBudgetBytes } from "../../bounds/BodyBudget.ts"
 import type { AnswerListener, JobHandle, JobRequest } from "./JobRequest.ts"
 import { JobSpans } from "./JobSpans.ts"
 import type { PoolLimits } from "./JobPool.ts"
@@ -10,7 +10,7 @@ import { JobTracker, type QueueDepth } from "./JobTracker.ts"
 import { memoryLimit } from "../../bounds/MemoryLimit.ts"
 import { Nats } from "../../nats/Nats.ts"
 import { every } from "../../nats/MonotonicClock.ts"
-import { leastMs } from "../fairness/OccupancyExchange.ts"
+import { occupancyTickMs } from "../fairness/OccupancyExchange.ts"
 import { tickMs } from "../protocol/Timings.ts"
 
 /** A class whose oldest job has waited for this many milliseconds gets a share of the turns. */
@@ -39,7 +39,7 @@ export class JobClient extends Context.Service<JobClient, {
         : new JobSpans(tracer, () => clock.currentTimeNanosUnsafe())
       const items = yield* Config.schema(atLeast(0), "GATEWAY_QUEUE_LIMIT").pipe(Config.withDefault(2_000))
       const bytes = yield* Config.schema(atLeast(1), "GATEWAY_QUEUE_BYTES").pipe(
-        Config.withDefault(bodyBytesWithin(memoryLimit(), 4))
+        Config.withDefault(bodyBudgetBytes(memoryLimit(), 4))
       )
       const bodies = new BodyBudget(bytes)
       const limits: PoolLimits = {
@@ -59,7 +59,7 @@ export class JobClient extends Context.Service<JobClient, {
         (tracker) => Effect.sync(() => tracker.close())
       )
       yield* every(tickMs, () => tracker.tick())
-      yield* every(leastMs, () => tracker.exchange.tick())
+      yield* every(occupancyTickMs, () => tracker.occupancyExchange.tick())
       return JobClient.of({
         bodies,
         submit: (request, listener) => tracker.submit(request, listener),

@@ -17,16 +17,16 @@ import type { AnswerListener, JobHandle, JobRequest } from "./JobRequest.ts"
 import type { JobSpans } from "./JobSpans.ts"
 import type { Command, JobEvent, JobState } from "../protocol/JobState.ts"
 import { step } from "../protocol/JobState.ts"
-import * as Limits from "../protocol/Timings.ts"
+import * as Timings from "../protocol/Timings.ts"
 import type { Nats } from "../../nats/Nats.ts"
 import { OccupancyExchange } from "../fairness/OccupancyExchange.ts"
 import { OpenJob } from "./OpenJob.ts"
 import type { Outbox } from "../../nats/Outbox.ts"
 import { encodeHeaders } from "../../nats/Outbox.ts"
 import type { PoolOccupancy } from "../fairness/PoolOccupancy.ts"
-import { Present } from "./ReleasingMap.ts"
+import { ReleasingMap } from "./ReleasingMap.ts"
 import { confirm } from "./Publication.ts"
-import { steady } from "../../nats/MonotonicClock.ts"
+import { monotonicMs } from "../../nats/MonotonicClock.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 import { header } from "../protocol/Subjects.ts"
 import { type WorkerLink, WorkerLinks } from "./WorkerLinks.ts"
@@ -66,10 +66,10 @@ export class JobTracker {
   readonly #now: () => number
   readonly #spans: JobSpans | undefined
   readonly #limits: PoolLimits
-  readonly #jobs = new Present<OpenJob>()
+  readonly #jobs = new ReleasingMap<OpenJob>()
   readonly #pools = new Map<string, Pool>()
   readonly #poolsByOccupancy = new Map<PoolOccupancy, Pool>()
-  readonly exchange: OccupancyExchange
+  readonly occupancyExchange: OccupancyExchange
   readonly #links: WorkerLinks<OpenJob>
   readonly #gauges: Array<() => void> = []
   readonly #bodies: BodyBudget
@@ -90,14 +90,14 @@ export class JobTracker {
     this.#nats = nats
     this.#outbox = nats.outbox
     this.#clock = clock
-    this.#now = steady(clock)
+    this.#now = monotonicMs(clock)
     this.#links = new WorkerLinks(this.#now)
     this.#spans = spans
     this.#limits = limits
     this.#bodies = bodies
     this.#onPoison = onPoison
     nats.subscribe(Subjects.replyInbox(nats.id), (message) => this.#receive(message))
-    this.exchange = new OccupancyExchange(nats, this.#now, (occupancy) => {
+    this.occupancyExchange = new OccupancyExchange(nats, this.#now, (occupancy) => {
       const pool = this.#poolsByOccupancy.get(occupancy)
       if (pool !== undefined) this.#admit(pool)
     })
@@ -135,7 +135,7 @@ export class JobTracker {
     this.#closed = true
     for (const job of this.#jobs) this.#apply(job, { event: "shutdown" })
     for (const forget of this.#gauges) forget()
-    this.exchange.close()
+    this.occupancyExchange.close()
     this.#outbox.flush()
   }
 
@@ -143,7 +143,7 @@ export class JobTracker {
     const key = `${workload}.${name}`
     let pool = this.#pools.get(key)
     if (pool === undefined) {
-      const occupancy = this.exchange.pool(workload, name)
+      const occupancy = this.occupancyExchange.pool(workload, name)
       pool = new JobPool(this.#limits, occupancy)
       this.#poolsByOccupancy.set(occupancy, pool)
       Metrics.update(Metrics.redispatches(workload, name), 0)
@@ -160,10 +160,10 @@ export class JobTracker {
   #refusal(job: OpenJob): JobError | undefined {
     if (this.#closed) return new Unavailable({ retryAfterMs: closedRetryMs })
     const { body, tenant } = job.request
-    if (!this.#bodies.take(tenant, body.length)) return job.pool.full(job.request)
+    if (!this.#bodies.reserve(tenant, body.length)) return job.pool.full(job.request)
     const now = this.#now()
     const refusal = job.pool.enter(job, job.request, job.expiresAt - now, now)
-    if (refusal !== undefined) this.#bodies.give(tenant, body.length)
+    if (refusal !== undefined) this.#bodies.release(tenant, body.length)
     return refusal
   }
 
@@ -197,7 +197,7 @@ export class JobTracker {
       this.#endSpan(job, commands)
       this.#links.unlink(job)
       this.#jobs.delete(job)
-      this.#bodies.give(job.request.tenant, job.request.body.length)
+      this.#bodies.release(job.request.tenant, job.request.body.length)
       job.pool.ended(job.request, before.state !== "Queued")
     }
     // last, because a listener may call back before it returns
@@ -213,7 +213,7 @@ export class JobTracker {
         this.#links.unlink(job)
         job.sequence = 0
         job.taken = 0
-        job.toldTaken = 0
+        job.reportedTaken = 0
         job.confirmAt = this.#now() + confirmAfterMs
         this.#number(job, this.#now())
         return this.#outbox.publish(...job.toMessage(this.#nats.id, command.attempt))
@@ -288,7 +288,7 @@ export class JobTracker {
       if (frame.type === "claim") return
     }
     if (job.worker === undefined) return
-    this.#links.seen(job.worker)
+    this.#links.markHeard(job.worker)
     job.lastSeen = job.worker.lastSeen
     if (frame.type === "pull") return this.#sendBody(job, Number(attempt), frame.offset, frame.length)
     if (frame.type === "pong") return
@@ -330,7 +330,7 @@ export class JobTracker {
       if (link !== undefined && this.#nats.isSettled() && this.#links.isGone(link)) this.#workerLost(link)
       return
     }
-    if (link !== undefined) this.#links.seen(link)
+    if (link !== undefined) this.#links.markHeard(link)
     if (frame.type !== "claims") return
     const workload = Subjects.workloadOf(subject)
     for (const { attempt, behind, job: id, redispatch } of frame.claims) {
@@ -348,8 +348,8 @@ export class JobTracker {
     const { body, workload } = job.request
     const until = Math.min(offset + length, body.length)
     const subject = Subjects.bodySubject(workload, job.worker.id, job.id, attempt)
-    for (let at = offset; at < until; at += Limits.frameBytes) {
-      const slice = body.subarray(at, Math.min(at + Limits.frameBytes, until))
+    for (let at = offset; at < until; at += Timings.frameBytes) {
+      const slice = body.subarray(at, Math.min(at + Timings.frameBytes, until))
       this.#outbox.publish(subject, slice, encodeHeaders({ [header.offset]: at }))
     }
   }
@@ -357,7 +357,7 @@ export class JobTracker {
   #taken(job: OpenJob, bytes: number): void {
     job.taken += bytes
     // most answers are smaller than this and need no credit
-    if (job.taken - job.toldTaken >= Limits.windowBytes / 4) this.#sendCredit(job)
+    if (job.taken - job.reportedTaken >= Timings.windowBytes / 4) this.#sendCredit(job)
   }
 
   #sendCredit(job: OpenJob): void {
@@ -365,11 +365,11 @@ export class JobTracker {
     if (job.worker === undefined || attempt === undefined) return
     const subject = Subjects.controlSubject(job.request.workload, job.worker.id, job.id, attempt)
     this.#outbox.publish(subject, undefined, encodeControl({ type: "credit", bytes: job.taken }))
-    job.toldTaken = job.taken
+    job.reportedTaken = job.taken
   }
 
   #workerLost(link: WorkerLink<OpenJob>): void {
-    this.exchange.workerLost(link.id)
+    this.occupancyExchange.workerLost(link.id)
     for (const job of [...link.jobs]) this.#apply(job, { event: "workerLost", announced: false })
   }
 
@@ -378,16 +378,16 @@ export class JobTracker {
     const now = this.#now()
     // if this process itself was stalled, silence does not mean that others are lost
     const sinceMs = now - this.#lastTick
-    const wasStalled = sinceMs > 5 * Limits.tickMs
+    const wasStalled = sinceMs > 5 * Timings.tickMs
     this.#lastTick = now
     // while NATS is away no job is served, which must not lower the measured rate
     if (this.#nats.isSettled()) { for (const pool of this.#pools.values()) pool.tick(now, sinceMs) }
     const isStalled = this.#askedAt !== undefined && now - this.#askedAt > stalledMs
-    if (wasStalled || !this.#nats.isSettled()) this.exchange.forgive()
-    else if (!isStalled) this.exchange.expire()
-    if (wasStalled) this.#links.forgive()
+    if (wasStalled || !this.#nats.isSettled()) this.occupancyExchange.resetSilences()
+    else if (!isStalled) this.occupancyExchange.expire()
+    if (wasStalled) this.#links.resetSilences()
     if (this.#nats.isSettled() && !wasStalled && !isStalled) this.#watchWorkers()
-    const silenceMs = this.#nats.isConnected() && !isStalled ? Limits.jobSilenceMs : Limits.awaySilenceMs
+    const silenceMs = this.#nats.isConnected() && !isStalled ? Timings.jobSilenceMs : Timings.awaySilenceMs
     for (const job of this.#jobs) {
       if (job.state.state === "Queued" || job.state.state === "Published") {
         if (now >= job.expiresAt) {
@@ -421,8 +421,8 @@ export class JobTracker {
     const answered = () => {
       this.#askedAt = undefined
       if (this.#now() - askedAt <= stalledMs) return
-      this.#links.forgive()
-      this.exchange.forgive()
+      this.#links.resetSilences()
+      this.occupancyExchange.resetSilences()
     }
     this.#askedAt = askedAt
     this.#nats.connection.flush().then(answered, answered)
@@ -430,12 +430,12 @@ export class JobTracker {
 
   #reconnected(): void {
     const now = this.#now()
-    this.#links.forgive()
+    this.#links.resetSilences()
     // the server may be new, with empty streams, and claims may be lost with the old one
     for (const job of this.#jobs) {
       if (job.state.state !== "Published") continue
-      job.confirmAt = now + Limits.reclaimMs
-      this.#number(job, now + Limits.reclaimMs)
+      job.confirmAt = now + Timings.reclaimMs
+      this.#number(job, now + Timings.reclaimMs)
     }
     for (const pool of this.#pools.values()) this.#admit(pool)
   }
@@ -452,7 +452,7 @@ export class JobTracker {
     if (job.state.state !== "Published" || !job.pool.hasOvertaken(job.publication)) return false
     job.overtakenAt ??= now
     // a worker may be waiting for `go`, or may return the job
-    return now - job.overtakenAt > overtakenForMs && now - job.publishedAt > Limits.overtakenAfterMs
+    return now - job.overtakenAt > overtakenForMs && now - job.publishedAt > Timings.overtakenAfterMs
   }
 
   /**

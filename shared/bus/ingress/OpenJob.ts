@@ -6,7 +6,7 @@ import type { JobPool } from "./JobPool.ts"
 import type { AnswerListener, JobRequest } from "./JobRequest.ts"
 import { JobSpans } from "./JobSpans.ts"
 import { initial, type JobState } from "../protocol/JobState.ts"
-import * as Limits from "../protocol/Timings.ts"
+import * as Timings from "../protocol/Timings.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 import type { WorkerLink } from "./WorkerLinks.ts"
 
@@ -30,7 +30,7 @@ export class OpenJob {
   confirmAt: number | undefined
   /** How many bytes of this attempt's answer the client has taken, and how many ingress has reported to the worker. */
   taken = 0
-  toldTaken = 0
+  reportedTaken = 0
   /** The span of the latest attempt that waited for a worker. */
   span: Tracer.Span | undefined
 
@@ -44,7 +44,7 @@ export class OpenJob {
   /** The message to the stream; frames of the answer go to this ingress. */
   toMessage(ingress: string, attempt: number): [subject: string, payload: Uint8Array, headers: string] {
     const { id, request, span } = this
-    const inline = request.body.length <= Limits.inlineBodyBytes
+    const inline = request.body.length <= Timings.inlineBodyBytes
     return [
       Subjects.jobSubject(request.workload, request.pool),
       inline ? request.body : new Uint8Array(0),

@@ -5,7 +5,7 @@
  * table is in the old generation, all later tables stay alive until the next full collection, and every minor collection has
  * to move their items.
  */
-export class Present<A extends { readonly id: string }> {
+export class ReleasingMap<A extends { readonly id: string }> {
   readonly #entries = new Map<string, { item: A | undefined }>()
 
   get size(): number {

@@ -1,12 +1,12 @@
 /** The workers that run jobs of this ingress: when each was last heard, and when it counts as lost. */
 import type { Workload } from "../../contract/Operation.ts"
-import * as Limits from "../protocol/Timings.ts"
-import { Present } from "./ReleasingMap.ts"
+import * as Timings from "../protocol/Timings.ts"
+import { ReleasingMap } from "./ReleasingMap.ts"
 
 export interface WorkerLink<Job extends { readonly id: string }> {
   readonly id: string
   readonly workload: Workload
-  readonly jobs: Present<Job>
+  readonly jobs: ReleasingMap<Job>
   lastSeen: number
   pingedAt: number | undefined
   /** Since when its subject has had no listener. */
@@ -36,7 +36,14 @@ export class WorkerLinks<Job extends Linked<Job>> {
     const now = this.#now()
     let link = this.#links.get(worker)
     if (link === undefined) {
-      link = { id: worker, workload, jobs: new Present(), lastSeen: now, pingedAt: undefined, missingSince: undefined }
+      link = {
+        id: worker,
+        workload,
+        jobs: new ReleasingMap(),
+        lastSeen: now,
+        pingedAt: undefined,
+        missingSince: undefined
+      }
       this.#links.set(worker, link)
     }
     link.jobs.add(job)
@@ -52,28 +59,28 @@ export class WorkerLinks<Job extends Linked<Job>> {
     if (link.jobs.size === 0) this.#links.delete(link.id)
   }
 
-  seen(link: WorkerLink<Job>): void {
+  markHeard(link: WorkerLink<Job>): void {
     alive(link, this.#now())
   }
 
   /** The worker's subject has no listener. It is gone if repeated pings find none for `workerGoneAfterMs`. */
   isGone(link: WorkerLink<Job>): boolean {
     link.missingSince ??= this.#now()
-    return this.#now() - link.missingSince >= Limits.workerGoneAfterMs
+    return this.#now() - link.missingSince >= Timings.workerGoneAfterMs
   }
 
   /** The silent workers, and whether each is lost. */
   *silent(): Generator<readonly [link: WorkerLink<Job>, isLost: boolean]> {
     const now = this.#now()
     for (const link of this.#links.values()) {
-      if (now - link.lastSeen <= Limits.pingAfterMs) continue
+      if (now - link.lastSeen <= Timings.pingAfterMs) continue
       link.pingedAt ??= now
-      yield [link, now - link.pingedAt > Limits.pongWithinMs]
+      yield [link, now - link.pingedAt > Timings.pongWithinMs]
     }
   }
 
   /** Restarts all silences from now. */
-  forgive(): void {
+  resetSilences(): void {
     const now = this.#now()
     for (const link of this.#links.values()) {
       alive(link, now)

@@ -11,12 +11,12 @@ import {
   type Account,
   accounts,
   buckets,
+  type BucketSpec,
   bucketStream,
   events,
-  type KeptBucket,
-  type KeptEvents,
-  type KeptStore,
+  type EventStreamSpec,
   stores,
+  type StoreSpec,
   storeStream
 } from "../../nats/Storage.ts"
 import {
@@ -91,40 +91,40 @@ const looksUp = (stream: string): ReadonlyArray<string> => [
   api(`STREAM.MSG.GET.${stream}`)
 ]
 
-const watches = (bucket: KeptBucket): Right => ({
+const watches = (bucket: BucketSpec): Right => ({
   does: `reads and watches all of ${bucket.name}`,
   account: bucket.account,
   publish: [...looksUp(bucketStream(bucket)), ...consumes(bucketStream(bucket))]
 })
 
-const writes = (bucket: KeptBucket): Right => ({
+const writes = (bucket: BucketSpec): Right => ({
   does: `reads and writes ${bucket.name}`,
   account: bucket.account,
   publish: [...looksUp(bucketStream(bucket)), `$KV.${bucket.name}.>`]
 })
 
-const fetches = (store: KeptStore): Right => ({
+const fetches = (store: StoreSpec): Right => ({
   does: `fetches from ${store.name}`,
   publish: [api("INFO"), ...looksUp(storeStream(store))]
 })
 
-const keeps = (store: KeptStore): Right => ({
+const keeps = (store: StoreSpec): Right => ({
   does: `fetches from and keeps in ${store.name}`,
   publish: [...fetches(store).publish, `$O.${store.name}.>`, api(`STREAM.PURGE.${storeStream(store)}`)]
 })
 
-const reports = ({ name, subjects }: KeptEvents, about: string): Right => ({
+const reports = ({ name, subjects }: EventStreamSpec, about: string): Right => ({
   does: `stores events of ${about} in ${name}`,
   publish: [api(`STREAM.INFO.${name}`), subjects.replace(/>$/, about)]
 })
 
-const records = ({ account, name, subjects }: KeptEvents): Right => ({
+const records = ({ account, name, subjects }: EventStreamSpec): Right => ({
   does: `stores and reads the events of ${name}`,
   account,
   publish: [...looksUp(name), subjects]
 })
 
-const follows = ({ name }: KeptEvents): Right => ({
+const follows = ({ name }: EventStreamSpec): Right => ({
   does: `reads all events of ${name}`,
   publish: [...looksUp(name), ...consumes(name), api(`CONSUMER.MSG.NEXT.${name}.*`)]
 })
@@ -217,7 +217,7 @@ export const identities: ReadonlyArray<Identity> = natsServices.flatMap((service
 )
 
 /** A bucket as versions before the control account stored it. */
-const inData = ({ name }: KeptBucket): KeptBucket => ({ name, account: "data" })
+const inData = ({ name }: BucketSpec): BucketSpec => ({ name, account: "data" })
 
 /**
  * The rights of such older processes in the data account, until they are replaced. They may read keys there but not change

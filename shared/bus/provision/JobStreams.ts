@@ -14,11 +14,11 @@ import * as Metrics from "../../telemetry/Metrics.ts"
 import { ackWaitMs, inlineBodyBytes, maxDeliveries } from "../protocol/Timings.ts"
 import {
   attempt,
+  backOff,
   ensureStream,
   isMissing,
   mayCreate,
   type NamedStream,
-  patiently,
   replicas
 } from "../../nats/JetStream.ts"
 import { Nats } from "../../nats/Nats.ts"
@@ -104,5 +104,5 @@ export const provisionPatiently = (workload: Workload, pool: string) =>
         Effect.logWarning("waiting for JetStream", { workload, pool, detail: error.message })
       )
     ),
-    Effect.retry(patiently)
+    Effect.retry(backOff)
   )

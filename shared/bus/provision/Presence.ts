@@ -73,7 +73,7 @@ const measuresOf = (context: Context.Context<never>): ProcessState["measures"] =
 
 export class Presence extends Context.Service<Presence, {
   /** Answers for this process until the layer's scope closes, also while it drains. */
-  readonly tell: (activity: () => Activity) => Effect.Effect<void>
+  readonly answerWith: (activity: () => Activity) => Effect.Effect<void>
 }>()("shared/bus/Presence") {
   static readonly layer = Layer.effect(
     Presence,
@@ -98,7 +98,7 @@ export class Presence extends Context.Service<Presence, {
         (subscription) => Effect.sync(() => subscription.unsubscribe())
       )
       return Presence.of({
-        tell: (tellActivity) =>
+        answerWith: (tellActivity) =>
           Effect.sync(() => {
             activity = tellActivity
           })
@@ -108,7 +108,7 @@ export class Presence extends Context.Service<Presence, {
 }
 
 /** The states of all processes that answer. */
-export const ask: Effect.Effect<ReadonlyArray<ProcessState>, JetStreamFailed, Nats> = Effect.flatMap(
+export const askAll: Effect.Effect<ReadonlyArray<ProcessState>, JetStreamFailed, Nats> = Effect.flatMap(
   Nats,
   (nats) =>
     attempt(async () => {

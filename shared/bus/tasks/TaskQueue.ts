@@ -13,15 +13,15 @@ import { encodeJob } from "../protocol/JobHeader.ts"
 import type { PulledJob } from "../worker/JobSource.ts"
 import { JobSource } from "../worker/JobSource.ts"
 import { attempt, JetStreamFailed, whileJetStreamFails } from "../../nats/JetStream.ts"
-import * as Limits from "../protocol/Timings.ts"
+import * as Timings from "../protocol/Timings.ts"
 import { Nats } from "../../nats/Nats.ts"
 import * as PoolServer from "../worker/PoolServer.ts"
 import { verdictIn } from "../ingress/Publication.ts"
-import { every, steady } from "../../nats/MonotonicClock.ts"
+import { every, monotonicMs } from "../../nats/MonotonicClock.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 
 /** What a queue stores about a task. */
-export interface SubmittedTask {
+export interface TaskSubmission {
   readonly workload: Workload
   readonly pool: string
   readonly id: string
@@ -52,7 +52,7 @@ export class TaskQueue extends Context.Service<TaskQueue, {
    * Puts a task into its queue, and returns when JetStream has stored it on disk. May be repeated: JetStream stores a task
    * that is submitted twice within two minutes once.
    */
-  readonly submit: (task: SubmittedTask) => Effect.Effect<void, QueueFull | Unavailable>
+  readonly submit: (task: TaskSubmission) => Effect.Effect<void, QueueFull | Unavailable>
   /** Serves a pool until the scope closes. Waits with the first pull until the queue exists. */
   readonly serve: (options: ServeTasksOptions) => Effect.Effect<PoolServer.Serving, never, Scope.Scope>
 }>()("shared/bus/TaskQueue") {
@@ -80,7 +80,7 @@ export class TaskQueue extends Context.Service<TaskQueue, {
           ),
         serve: (options) =>
           Effect.suspend(() => {
-            const server = new Server(nats, options, steady(clock), context)
+            const server = new Server(nats, options, monotonicMs(clock), context)
             return Effect.provideService(PoolServer.serve(options, server), Nats, nats)
           })
       })
@@ -93,7 +93,7 @@ const unavailable = new Unavailable({ retryAfterMs: 2_000 })
 /** A task has no client that waits for frames, and its record holds the request. */
 const noReply = { attempt: 0, reply: "", deadline: 0, contentType: "", headers: undefined, bodySize: 0 }
 
-const publish = (nats: Nats["Service"], task: SubmittedTask): Effect.Effect<void, JetStreamFailed | QueueFull> =>
+const publish = (nats: Nats["Service"], task: TaskSubmission): Effect.Effect<void, JetStreamFailed | QueueFull> =>
   attempt(() =>
     nats.outbox.request(
       Subjects.jobSubject(task.workload, task.pool),
@@ -131,7 +131,7 @@ class Server implements PoolServer.PoolServer {
     this.source = new JobSource({ ...options, nats, now, onJob: (job) => this.#begin(job) })
   }
 
-  readonly open = every(Limits.heartbeatMs, () => {
+  readonly open = every(Timings.heartbeatMs, () => {
     for (const { job } of this.#running.values()) job.working()
   })
 

@@ -9,7 +9,7 @@ import type { Usage } from "../../contract/Usage.ts"
 import type { Claims } from "./Claims.ts"
 import type { AnswerEnd, AnswerHead, Control, Frame, Redispatch } from "../protocol/Frame.ts"
 import { encodeFrame, payloadOf, replyOf } from "../protocol/Frame.ts"
-import * as Limits from "../protocol/Timings.ts"
+import * as Timings from "../protocol/Timings.ts"
 import type { Outbox } from "../../nats/Outbox.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 
@@ -30,7 +30,7 @@ export class JobReply {
   #sequence = 0
   /** How many bytes were written, and how many ingress allows. */
   #written = 0
-  #limit = Limits.windowBytes
+  #limit = Timings.windowBytes
   #startedAt: number | undefined
   /** The head and bytes that are not sent yet. */
   #head: AnswerHead | undefined
@@ -73,7 +73,7 @@ export class JobReply {
   }
 
   /** Whether the answer has started: from then on an error is part of the answer. */
-  get started(): boolean {
+  get hasStarted(): boolean {
     return this.#startedAt !== undefined
   }
 
@@ -83,12 +83,12 @@ export class JobReply {
   }
 
   /** Whether the end was sent, or ingress no longer wants the answer. */
-  get over(): boolean {
+  get isOver(): boolean {
     return this.#over
   }
 
   /** Whether ingress was told to give the job to no other worker from now on, and has not refused. */
-  get committed(): boolean {
+  get isCommitted(): boolean {
     return this.#claimed && this.#redispatch === "mayHaveBeenSent"
   }
 
@@ -108,11 +108,11 @@ export class JobReply {
   /** Like `claim`, but waits for ingress to agree; `answer(false)` if ingress refuses. */
   claimAndWait(redispatch: Redispatch, answer: (go: boolean) => void): void {
     this.#asked = { redispatch, answer }
-    this.askAgain()
+    this.repeatClaim()
   }
 
   /** Repeats an unanswered claim: the claim or its answer may be lost, and a duplicate does no harm. */
-  askAgain(): void {
+  repeatClaim(): void {
     if (this.#asked !== undefined && !this.#over) this.#send({ type: "claim", redispatch: this.#asked.redispatch })
   }
 
@@ -160,7 +160,7 @@ export class JobReply {
 
   /** Runs at every heartbeat interval: sends a heartbeat unless a frame was sent just before. */
   heartbeat(): void {
-    if (this.#over || this.#now() - this.#lastSent < Limits.heartbeatMs / 2) return
+    if (this.#over || this.#now() - this.#lastSent < Timings.heartbeatMs / 2) return
     this.#flush()
     this.#send({ type: "heartbeat", sequence: this.#sequence })
   }
@@ -168,7 +168,7 @@ export class JobReply {
   receive(control: Control): void {
     switch (control.type) {
       case "credit": {
-        this.#limit = control.bytes + Limits.windowBytes
+        this.#limit = control.bytes + Timings.windowBytes
         if (this.#written < this.#limit) this.#resumeWriter()
         return
       }
@@ -223,7 +223,7 @@ export class JobReply {
 
   /** The first frame and full frames leave at once. Others wait for company. */
   #schedule(): void {
-    const isUrgent = this.#sequence === 0 || this.#pendingBytes >= Limits.frameBytes
+    const isUrgent = this.#sequence === 0 || this.#pendingBytes >= Timings.frameBytes
     if (this.#due === "now" || (this.#due === "soon" && !isUrgent)) return
     this.#due = isUrgent ? "now" : "soon"
     const flush = () => {
@@ -244,14 +244,14 @@ export class JobReply {
     this.#pendingBytes = 0
     let at = 0
     do {
-      const next = at + Limits.frameBytes
+      const next = at + Timings.frameBytes
       this.#send({
         type: "data",
         sequence: this.#sequence++,
         redispatch: this.#redispatch,
         head: this.#head,
         end: next >= all.length ? end : undefined
-      }, all.length <= Limits.frameBytes ? all : all.subarray(at, next))
+      }, all.length <= Timings.frameBytes ? all : all.subarray(at, next))
       this.#head = undefined
       at = next
     } while (at < all.length)

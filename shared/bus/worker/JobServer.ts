@@ -7,7 +7,7 @@ import { Clock, Config, Context, Effect, type Fiber, Latch, Layer, type Scope } 
 import { atLeast } from "../../contract/Fields.ts"
 import type { AnswerLost } from "../../contract/JobError.ts"
 import { Cancelled, WorkerLost } from "../../contract/JobError.ts"
-import { bodyBytesWithin } from "../../bounds/BodyBudget.ts"
+import { bodyBudgetBytes } from "../../bounds/BodyBudget.ts"
 import { BodyPull } from "./BodyPull.ts"
 import { Claims } from "./Claims.ts"
 import type { Redispatch } from "../protocol/Frame.ts"
@@ -15,12 +15,12 @@ import { decodeControl, encodeFrame } from "../protocol/Frame.ts"
 import { JobReply } from "./JobReply.ts"
 import type { PulledJob } from "./JobSource.ts"
 import { JobSource } from "./JobSource.ts"
-import * as Limits from "../protocol/Timings.ts"
+import * as Timings from "../protocol/Timings.ts"
 import { memoryLimit } from "../../bounds/MemoryLimit.ts"
 import { Nats } from "../../nats/Nats.ts"
 import { encodeSlots } from "../fairness/Occupancy.ts"
 import * as PoolServer from "./PoolServer.ts"
-import { every, steady } from "../../nats/MonotonicClock.ts"
+import { every, monotonicMs } from "../../nats/MonotonicClock.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 
 /** A job that this worker runs. */
@@ -80,7 +80,7 @@ export class JobServer extends Context.Service<JobServer, {
     JobServer,
     Effect.gen(function*() {
       const bodyBytes = yield* Config.schema(atLeast(1), "WORKER_BODY_BYTES").pipe(
-        Config.withDefault(bodyBytesWithin(memoryLimit(), 8))
+        Config.withDefault(bodyBudgetBytes(memoryLimit(), 8))
       )
       const nats = yield* Nats
       const clock = yield* Clock.Clock
@@ -103,7 +103,7 @@ const claimAndWait = (reply: JobReply, redispatch: Redispatch): Effect.Effect<vo
   }).pipe(Effect.timeoutOrElse({ duration: answerWithinMs, orElse: () => Effect.fail(new Cancelled()) }))
 
 const commit = (reply: JobReply): Effect.Effect<void, Cancelled> =>
-  Effect.suspend(() => reply.committed ? Effect.void : claimAndWait(reply, "mayHaveBeenSent"))
+  Effect.suspend(() => reply.isCommitted ? Effect.void : claimAndWait(reply, "mayHaveBeenSent"))
 
 class Server implements PoolServer.PoolServer {
   readonly #nats: Nats["Service"]
@@ -144,7 +144,7 @@ class Server implements PoolServer.PoolServer {
     this.#nats = nats
     this.#options = options
     this.#clock = clock
-    this.#now = steady(clock)
+    this.#now = monotonicMs(clock)
     this.#forgottenAt = this.#checkedAt = this.#now()
     this.#fork = Effect.runForkWith(context)
     this.#claims = new Claims(nats.outbox, options.workload, nats.id)
@@ -159,17 +159,17 @@ class Server implements PoolServer.PoolServer {
       every(checkMs, () => {
         this.#wasStalled()
         this.#checkedAt = this.#now()
-        for (const { reply } of this.#replies.values()) reply.askAgain()
+        for (const { reply } of this.#replies.values()) reply.repeatClaim()
       }),
-      every(Limits.announcementMs.every, () => this.#announce()),
-      every(Limits.heartbeatMs, () => {
+      every(Timings.announcementMs.every, () => this.#announce()),
+      every(Timings.heartbeatMs, () => {
         for (const { job, reply } of this.#replies.values()) {
           reply.heartbeat()
           job.working()
         }
         const now = this.#now()
         for (const [ingress, since] of this.#missingSince) {
-          if (now - since > Limits.heartbeatMs) this.#missingSince.delete(ingress)
+          if (now - since > Timings.heartbeatMs) this.#missingSince.delete(ingress)
         }
         for (const job of this.#waiting.values()) job.working()
         for (const job of this.#held.values()) job.working()
@@ -281,8 +281,8 @@ class Server implements PoolServer.PoolServer {
         this.#bodyBytes -= job.bodySize
         this.#admit()
       }
-      if (reply.committed) this.#remember(key)
-      if (!reply.over) reply.fail(new WorkerLost())
+      if (reply.isCommitted) this.#remember(key)
+      if (!reply.isOver) reply.fail(new WorkerLost())
       if (fiber !== undefined) this.#fibers.delete(fiber)
       hasEnded = true
       if (isHeld) {
@@ -310,7 +310,7 @@ class Server implements PoolServer.PoolServer {
   #claim(job: PulledJob, reply: JobReply, redispatch: Redispatch): Effect.Effect<void, Cancelled> {
     // clocks differ, so a job that seems old is a reason to ask ingress, not to drop it
     const now = this.#clock.currentTimeMillisUnsafe()
-    const hasWaited = job.delivery > 1 || job.attempt > 1 || now - job.publishedAt > Limits.waitedLongMs ||
+    const hasWaited = job.delivery > 1 || job.attempt > 1 || now - job.publishedAt > Timings.waitedLongMs ||
       now > job.deadline
     return redispatch === "mayHaveBeenSent" || hasWaited || this.#wasStalled()
       ? claimAndWait(reply, redispatch)
@@ -331,7 +331,7 @@ class Server implements PoolServer.PoolServer {
   #wasStalled(): boolean {
     const now = this.#now()
     if (now - this.#checkedAt > checkMs + stalledMs) this.#stalledAt = now
-    return now - this.#stalledAt < Limits.waitedLongMs
+    return now - this.#stalledAt < Timings.waitedLongMs
   }
 
   #control(message: Msg): void {
@@ -355,8 +355,8 @@ class Server implements PoolServer.PoolServer {
     const since = this.#missingSince.get(ingress)
     if (since === undefined) {
       this.#missingSince.set(ingress, now)
-      this.#fork(Effect.delay(Effect.sync(() => this.#ask(ingress)), Limits.ingressGoneAfterMs))
-    } else if (now - since >= Limits.ingressGoneAfterMs) {
+      this.#fork(Effect.delay(Effect.sync(() => this.#ask(ingress)), Timings.ingressGoneAfterMs))
+    } else if (now - since >= Timings.ingressGoneAfterMs) {
       this.#missingSince.delete(ingress)
       this.#abandon(ingress)
     }

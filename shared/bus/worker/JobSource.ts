@@ -118,7 +118,7 @@ export class JobSource {
   }
 
   /** The server may have lost the queue: call `start` again once it exists. */
-  forget(): void {
+  pause(): void {
     this.#pulling = false
   }
 

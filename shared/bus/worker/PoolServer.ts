@@ -42,7 +42,7 @@ export const serve = Effect.fnUntraced(function*(
   yield* every(watchMs, () => source.watch())
   const run = yield* FiberHandle.makeRuntime<Nats>()
   const begin = () => {
-    source.forget()
+    source.pause()
     run(
       provisionPatiently(workload, pool).pipe(
         Effect.orDie,

@@ -7,8 +7,8 @@ import {
   EpochSeconds,
   JsonObject,
   ModelName,
-  neededIf,
   optional,
+  requiredIf,
   Stream
 } from "../Fields.ts"
 import { CompactionItem } from "./CompactionItem.ts"
@@ -61,7 +61,7 @@ export const hasContent = Schema.makeFilter(
     role === "assistant" || (content !== undefined && content !== null)
       ? undefined
       : { path: ["content"], issue: `is required for a message of the role ${role}` },
-  { toJsonSchema: () => neededIf({ properties: { role: { not: { enum: ["assistant"] } } } }, "content") }
+  { toJsonSchema: () => requiredIf({ properties: { role: { not: { enum: ["assistant"] } } } }, "content") }
 )
 
 export const Message = Schema.Struct({
@@ -83,7 +83,7 @@ export const Message = Schema.Struct({
     message.role !== "tool" || typeof message.tool_call_id === "string"
       ? undefined
       : { path: ["tool_call_id"], issue: "is required for a message of the role tool" }, {
-    toJsonSchema: () => neededIf({ properties: { role: { enum: ["tool"] } } }, "tool_call_id")
+    toJsonSchema: () => requiredIf({ properties: { role: { enum: ["tool"] } } }, "tool_call_id")
   })
 )
 export type Message = typeof Message.Type

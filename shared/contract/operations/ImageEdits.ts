@@ -6,7 +6,7 @@
  */
 import { Schema } from "effect"
 import { hasPrompt, imageRequestFields, ImageResult, imageSettings, type Input, Prompt } from "./ImageGenerations.ts"
-import { given, ModelName, optional } from "../Fields.ts"
+import { isPresent, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 
 const maximumImages = 16
@@ -41,7 +41,7 @@ const hasImage = Schema.makeFilter(({ image, input }: Pictures) => {
     : { path: ["input", "messages"], issue: `must hold from 1 to ${maximumImages} images` }
 }, {
   toJsonSchema: () => ({
-    anyOf: ["image", "input"].map(given),
+    anyOf: ["image", "input"].map(isPresent),
     properties: { image: { maxItems: maximumImages } }
   })
 })

@@ -5,7 +5,7 @@
  * Both forms accept settings in either place.
  */
 import { Schema, Struct } from "effect"
-import { endUserDescription, EpochSeconds, given, integer, ModelName, optional } from "../Fields.ts"
+import { endUserDescription, EpochSeconds, integer, isPresent, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 
 /** Of each side of a picture, in pixels. */
@@ -77,7 +77,7 @@ const Content = Schema.Struct({
   Schema.makeFilter(
     ({ image, text }) => (typeof text === "string") !== (typeof image === "string") || "must hold either text or image",
     {
-      toJsonSchema: () => ({ oneOf: ["text", "image"].map(given) })
+      toJsonSchema: () => ({ oneOf: ["text", "image"].map(isPresent) })
     }
   )
 )
@@ -119,7 +119,7 @@ export const hasPrompt = Schema.makeFilter((
   return textsOf(messages).length > 0
     ? undefined
     : { path: ["input", "messages"], issue: "must hold a text in a message of the role user" }
-}, { toJsonSchema: () => ({ oneOf: ["prompt", "input"].map(given) }) })
+}, { toJsonSchema: () => ({ oneOf: ["prompt", "input"].map(isPresent) }) })
 
 export const ImageGenerationRequest = Schema.Struct(imageRequestFields).check(hasPrompt)
 export type ImageGenerationRequest = typeof ImageGenerationRequest.Type

@@ -1,7 +1,7 @@
 /** Decodes the catalogue's options of a provider by the schema of its protocol. */
 import { Effect, Schema } from "effect"
 import { InternalError } from "../../contract/JobError.ts"
-import * as Mistake from "../../contract/SchemaErrors.ts"
+import * as SchemaErrors from "../../contract/SchemaErrors.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 
 /** Logs an error in the catalogue. The client gets an internal error only: it cannot change the catalogue. */
@@ -13,8 +13,10 @@ export const reader = <Options>(
   return ({ name, provider }) =>
     decode(provider.options ?? {}).pipe(
       Effect.tapError(({ issue }) => {
-        const { message, path } = Mistake.first(issue, provider.options)
-        return Effect.logError(`${Mistake.place(["providers", name, "options", ...path])} in the catalogue ${message}`)
+        const { message, path } = SchemaErrors.first(issue, provider.options)
+        return Effect.logError(
+          `${SchemaErrors.formatPath(["providers", name, "options", ...path])} in the catalogue ${message}`
+        )
       }),
       Effect.mapError(() => new InternalError())
     )

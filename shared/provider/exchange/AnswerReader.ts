@@ -25,7 +25,7 @@ export interface AnswerReader {
   /** Passes on a piece of an answer that is too large to hold. Returns the client's part of it. */
   readonly pass?: (chunk: Uint8Array) => ReadonlyArray<Uint8Array>
   /** Such an answer has ended: why it is not whole. */
-  readonly passed?: () => JobError | undefined
+  readonly endPassing?: () => JobError | undefined
   /** The usage that the answer has reported so far. */
   readonly usage: () => Usage | undefined
   /** The parsed pieces that hold the response's metadata, once the answer has ended. */

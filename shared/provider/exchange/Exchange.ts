@@ -13,7 +13,7 @@ import type { Sink } from "../transport/Sink.ts"
 import type { Secrets } from "../transport/Secrets.ts"
 import type { ExchangeControl, Receiver, Upstream } from "../transport/Upstream.ts"
 import { type AnswerReader, isFailure, type Read } from "./AnswerReader.ts"
-import * as Ending from "./ResponseMetadata.ts"
+import * as ResponseMetadata from "./ResponseMetadata.ts"
 import type { HttpProtocol, Outgoing } from "./HttpProtocol.ts"
 import * as ProviderError from "./ProviderError.ts"
 
@@ -67,7 +67,7 @@ const exchangeIn = (
   const whole = Effect.map(Effect.flatMap(exchanged, () => answer.finish(secrets)), () => {
     // only if spans are exported
     if (span?._tag === "Span" && fiber.getRef(Tracer.Tracer) !== Tracer.nativeTracer) {
-      Ending.annotate(span, reader.ends())
+      ResponseMetadata.annotate(span, reader.ends())
     }
     return reader.usage()
   })
@@ -148,7 +148,7 @@ class Delivery {
       case "whole":
         return this.#last(this.#reader.whole(this.#whole()))
       case "passing":
-        return this.#last(this.#reader.passed?.() ?? [])
+        return this.#last(this.#reader.endPassing?.() ?? [])
     }
   }
 
@@ -183,16 +183,16 @@ class Delivery {
   #last(read: Read): Effect.Effect<void, JobError> {
     if (isFailure(read)) return Effect.fail(read)
     // a relayed answer may be empty
-    if (!this.#sink.started && this.#reader.pass !== undefined) this.#start()
+    if (!this.#sink.hasStarted && this.#reader.pass !== undefined) this.#start()
     for (const piece of read) {
-      if (!this.#sink.started) this.#start()
+      if (!this.#sink.hasStarted) this.#start()
       this.#sink.write(piece)
     }
     return Effect.void
   }
 
   #write(bytes: Uint8Array, control: ExchangeControl): void {
-    if (!this.#sink.started) this.#start()
+    if (!this.#sink.hasStarted) this.#start()
     if (this.#sink.write(bytes)) return
     control.pause()
     this.#sink.onDrain(() => control.resume())

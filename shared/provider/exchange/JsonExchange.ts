@@ -28,7 +28,7 @@ export const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 const maxAnswerBytes = 64 * 1024 * 1024
 
 /** The client's answer is written later, by the caller. */
-const noSink: Sink = { started: false, start: () => undefined, write: () => true, onDrain: () => undefined }
+const noSink: Sink = { hasStarted: false, start: () => undefined, write: () => true, onDrain: () => undefined }
 
 const encode = (body: unknown, form: FormData | undefined) => {
   if (form === undefined) {

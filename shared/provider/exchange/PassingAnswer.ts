@@ -71,7 +71,7 @@ export class PassingAnswer implements AnswerReader {
     return rewrite === undefined ? pieces : pieces.map(rewrite).filter(({ length }) => length > 0)
   }
 
-  passed(): JobError | undefined {
+  endPassing(): JobError | undefined {
     return this.#outline === undefined ? undefined : this.#read(this.#outline.fields)
   }
 

@@ -2,7 +2,7 @@
 import { Clock, DateTime, Effect, Option, Predicate } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
 import { type JobError, ProviderFailed, ProviderRateLimited, ProviderRejected } from "../../contract/JobError.ts"
-import * as Mistake from "../../contract/SchemaErrors.ts"
+import * as SchemaErrors from "../../contract/SchemaErrors.ts"
 import * as Json from "../json/Json.ts"
 
 /** How much of an error's body is read. */
@@ -16,7 +16,10 @@ const firstMistakeIn = (detail: unknown): Json.Fields => {
   const [root, ...path] = Json.list(loc).filter(isKey)
   if (typeof msg !== "string") return {}
   const mistake = { message: msg, path: root === "body" ? path : [] }
-  return { message: Mistake.line(mistake, "The request:"), param: Mistake.place(mistake.path) || null }
+  return {
+    message: SchemaErrors.formatError(mistake, "The request:"),
+    param: SchemaErrors.formatPath(mistake.path) || null
+  }
 }
 
 /** A provider's description of its error: below `error` in OpenAI's and similar dialects, at the top in Cohere's and DashScope's. */

@@ -9,8 +9,8 @@ export class SharedSink implements Sink {
     this.#sink = sink
   }
 
-  get started(): boolean {
-    return this.#sink.started
+  get hasStarted(): boolean {
+    return this.#sink.hasStarted
   }
 
   start(head: Head): void {

@@ -6,7 +6,7 @@ import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import type { AnswerDecoder, AnswerEncoder } from "../dialects/conversation/Dialect.ts"
 import type { ModelEvent } from "../dialects/conversation/ModelEvent.ts"
-import * as TokenCount from "../dialects/conversation/UsageSum.ts"
+import * as UsageSum from "../dialects/conversation/UsageSum.ts"
 import * as Json from "../json/Json.ts"
 import type { Head } from "../transport/Sink.ts"
 import { dataOf, maxFrameBytes, SseFrames } from "../transport/SseFrames.ts"
@@ -64,10 +64,10 @@ export class TranslatedAnswer {
 
   /** One exchange has ended. The last one ends the answer. */
   end(events: ReadonlyArray<ModelEvent>, usage: Usage | undefined): ReadonlyArray<Uint8Array> {
-    if (usage !== undefined) this.#usage = TokenCount.sum(this.#usage, usage)
+    if (usage !== undefined) this.#usage = UsageSum.sum(this.#usage, usage)
     const pieces = this.take(events)
     if (--this.#open > 0) return pieces
-    const last = this.take([{ type: "usage", usage: this.#usage ?? TokenCount.none }])
+    const last = this.take([{ type: "usage", usage: this.#usage ?? UsageSum.none }])
     const { encoder, streams } = this.#options
     const end = streams ? encoder.lastFrames() : JSON.stringify(encoder.body(this.#events))
     return [...pieces, ...last, utf8.encode(end)]

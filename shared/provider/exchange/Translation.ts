@@ -7,7 +7,7 @@ import * as ClientRequest from "../dialects/conversation/ClientRequest.ts"
 import type { Conversation, Setting, SettingNames } from "../dialects/conversation/Conversation.ts"
 import type { ClientDialect } from "../dialects/conversation/Dialect.ts"
 import * as InlineMedia from "../dialects/conversation/InlineMedia.ts"
-import * as TokenCount from "../dialects/conversation/UsageSum.ts"
+import * as UsageSum from "../dialects/conversation/UsageSum.ts"
 import type { GuardedFetch } from "../transport/GuardedFetch.ts"
 import * as ProviderOptions from "../call/Options.ts"
 import type { Perform } from "../call/Protocol.ts"
@@ -47,7 +47,7 @@ export const translate = <Request, Options>(
     if (exchangesOf(conversations, dialect) > maxExchanges) {
       losses.refuseOf("choices", `must be at most ${maxExchanges} for this model, for all prompts together`)
     }
-    yield* losses.verdict
+    yield* losses.failIfRefused
     const turn = turnFor(call)
     const requests: Array<Part> = []
     let firstChoice = 0
@@ -63,7 +63,7 @@ export const translate = <Request, Options>(
       for (let choice = 0; choice < times; choice++) requests.push({ body, firstChoice: firstChoice + choice })
       firstChoice += conversation.choices
     }
-    yield* losses.verdict
+    yield* losses.failIfRefused
     const answer = new TranslatedAnswer({
       encoder: client.encoder(request, {
         id: randomUUID().replaceAll("-", ""),
@@ -100,7 +100,7 @@ export const translate = <Request, Options>(
           })
       })).pipe(Effect.mapError((error) => withClientsNames(error, dialect.settings, client.settings)))
     return usages.reduce<Usage | undefined>(
-      (sum, usage) => usage === undefined ? sum : TokenCount.sum(sum, usage),
+      (sum, usage) => usage === undefined ? sum : UsageSum.sum(sum, usage),
       undefined
     )
   })

@@ -1,7 +1,7 @@
 /** A sink that adds the gateway's headers to one request's answer: provider, attempts and time in queues. */
 import type { Head, Sink } from "../transport/Sink.ts"
 
-export class Answer implements Sink {
+export class AnnotatedSink implements Sink {
   readonly #sink: Sink
   /** The provider that was called last. */
   provider = ""
@@ -30,8 +30,8 @@ export class Answer implements Sink {
     this.#onFirstChunk = run
   }
 
-  get started(): boolean {
-    return this.#sink.started
+  get hasStarted(): boolean {
+    return this.#sink.hasStarted
   }
 
   start(head: Head): void {

@@ -6,13 +6,13 @@ import type { Usage } from "../../contract/Usage.ts"
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import * as Span from "../../telemetry/Span.ts"
-import type { Answer } from "./AnnotatedSink.ts"
+import type { AnnotatedSink } from "./AnnotatedSink.ts"
 import * as AttemptTelemetry from "./AttemptTelemetry.ts"
 import { retryOf } from "./AttemptHistory.ts"
 import { type Commit, Commitment } from "../transport/Commitment.ts"
 import * as Gate from "./Gate.ts"
-import * as Health from "./CircuitBreakers.ts"
-import { Passed } from "./Skipped.ts"
+import * as CircuitBreakers from "./CircuitBreakers.ts"
+import { Skipped } from "./Skipped.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 import type { Call } from "../call/Protocol.ts"
 import { protocols } from "../protocols/protocols.ts"
@@ -32,14 +32,14 @@ export interface Attempt {
   readonly make: (
     candidate: Candidate,
     request: Request,
-    answer: Answer,
+    answer: AnnotatedSink,
     options: { readonly isRetry: boolean; readonly until: number }
-  ) => Effect.Effect<Usage | undefined, JobError | Passed>
+  ) => Effect.Effect<Usage | undefined, JobError | Skipped>
 }
 
 export const make = Effect.gen(function*() {
   const performs = yield* protocols
-  const health = yield* Health.make
+  const health = yield* CircuitBreakers.make
   const gate = yield* Gate.make
   const fork = Effect.runForkWith(yield* Effect.context<never>())
 
@@ -50,7 +50,7 @@ export const make = Effect.gen(function*() {
     return budget
   }
 
-  const perform = ({ endpoint, workload }: Candidate, request: Request, answer: Answer, isRetry: boolean) => {
+  const perform = ({ endpoint, workload }: Candidate, request: Request, answer: AnnotatedSink, isRetry: boolean) => {
     const call: Call = { ...request, workload, endpoint }
     answer.provider = endpoint.name
     answer.attempts++
@@ -62,7 +62,7 @@ export const make = Effect.gen(function*() {
       ? performed
       : Effect.provideService(performed, Commitment, commit)
     return committed.pipe(
-      AttemptTelemetry.told(endpoint, request.model, answer),
+      AttemptTelemetry.record(endpoint, request.model, answer),
       Span.around(`${Attributes.genAiOperation(request.operation.name)} ${endpoint.model}`, {
         kind: "client"
       }, Attributes.attempt(request.operation.name, endpoint, answer.attempts, reason))
@@ -72,9 +72,9 @@ export const make = Effect.gen(function*() {
   /** The probe of a half-open circuit. It succeeds as soon as its answer starts. */
   const probe = (
     candidate: Candidate,
-    admission: Health.Admission,
+    admission: CircuitBreakers.Admission,
     request: Request,
-    answer: Answer,
+    answer: AnnotatedSink,
     isRetry: boolean
   ) =>
     Effect.suspend(() => {
@@ -85,12 +85,17 @@ export const make = Effect.gen(function*() {
       return Exit.hasFails(exit) ? Effect.void : health.recordAbandoned(candidate, admission)
     }))
 
-  const recordSuccess = (candidate: Candidate, admission: Health.Admission, usage: Usage | undefined) => {
+  const recordSuccess = (candidate: Candidate, admission: CircuitBreakers.Admission, usage: Usage | undefined) => {
     const record = health.recordSuccess(candidate, admission)
     return record === undefined ? Effect.succeed(usage) : Effect.as(record, usage)
   }
 
-  const recordFailure = (candidate: Candidate, admission: Health.Admission, permit: Gate.Permit, error: JobError) =>
+  const recordFailure = (
+    candidate: Candidate,
+    admission: CircuitBreakers.Admission,
+    permit: Gate.Permit,
+    error: JobError
+  ) =>
     health.recordFailure(candidate, admission, error).pipe(
       Effect.andThen(
         Predicate.isTagged(error, "ProviderRateLimited")
@@ -104,10 +109,10 @@ export const make = Effect.gen(function*() {
   const call = (
     candidate: Candidate,
     request: Request,
-    answer: Answer,
+    answer: AnnotatedSink,
     permit: Gate.Permit,
     isRetry: boolean
-  ): Effect.Effect<Usage | undefined, JobError | Passed> =>
+  ): Effect.Effect<Usage | undefined, JobError | Skipped> =>
     Effect.flatMap(health.admit(candidate), (admission) => {
       answer.queuedMs += permit.waitedMs
       // before the call, which counts itself among the attempts
@@ -135,9 +140,9 @@ export const make = Effect.gen(function*() {
         budget.withdraw()
           ? Effect.tapError(
             call(candidate, request, answer, permit, true),
-            (miss) => miss._tag === "Passed" ? Effect.sync(() => budget.deposit(1)) : Effect.void
+            (miss) => miss._tag === "Skipped" ? Effect.sync(() => budget.deposit(1)) : Effect.void
           )
-          : Effect.fail(new Passed("retries", 0)))
+          : Effect.fail(new Skipped("retries", 0)))
     }
   }
   return attempt

@@ -1,7 +1,7 @@
 /** One request's attempts so far: which candidates failed, which were skipped, and which are left to try. */
 import { defaultRetry, type Retry } from "../../catalogue/Provider.ts"
-import { InternalError, isProviders, isTransient, type JobError } from "../../contract/JobError.ts"
-import type { Passed } from "./Skipped.ts"
+import { InternalError, isProviderFault, isTransient, type JobError } from "../../contract/JobError.ts"
+import type { Skipped } from "./Skipped.ts"
 import type { Candidate } from "./Route.ts"
 
 interface Failure {
@@ -18,10 +18,10 @@ const maxCalls = 6
 
 export const retryOf = ({ endpoint }: Candidate): Retry => endpoint.provider.retry ?? defaultRetry
 
-export class Course {
+export class AttemptHistory {
   readonly candidates: ReadonlyArray<Candidate>
   readonly #failures = new Map<Candidate, Failure>()
-  readonly #skipped = new Map<Candidate, Passed>()
+  readonly #skipped = new Map<Candidate, Skipped>()
   /** The last failure of a call. */
   #lastFailure: { readonly candidate: Candidate; readonly error: JobError } | undefined
   #calls = 0
@@ -53,8 +53,8 @@ export class Course {
     return failure.round < this.#round && failure.notBefore <= now && this.#mayRepeat(candidate, failure)
   }
 
-  record(candidate: Candidate, miss: JobError | Passed, now: number): void {
-    if (miss._tag === "Passed") {
+  record(candidate: Candidate, miss: JobError | Skipped, now: number): void {
+    if (miss._tag === "Skipped") {
       this.#skipped.set(candidate, miss)
       return
     }
@@ -62,7 +62,7 @@ export class Course {
     this.#skipped.delete(candidate)
     this.#lastFailure = { candidate, error: miss }
     // every other provider would reject the request, too
-    if (!isProviders(miss)) this.#isEnded = true
+    if (!isProviderFault(miss)) this.#isEnded = true
     this.#failures.set(candidate, {
       error: miss,
       times: (this.#failures.get(candidate)?.times ?? 0) + 1,

@@ -4,7 +4,7 @@ import type { JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
-import type { Answer } from "./AnnotatedSink.ts"
+import type { AnnotatedSink } from "./AnnotatedSink.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 
 /** The label `outcome` of the metric `gateway_provider_attempts_total`. */
@@ -25,7 +25,7 @@ const countTokens = (provider: string, model: string, usage: Usage): void => {
 }
 
 /** Records a call to an endpoint, within the call's span. `model` is the clients' name of the model. */
-export const told = ({ model: theirs, name }: Endpoint, model: string, answer: Answer) =>
+export const record = ({ model: theirs, name }: Endpoint, model: string, answer: AnnotatedSink) =>
 (
   call: Effect.Effect<Usage | undefined, JobError>
 ): Effect.Effect<Usage | undefined, JobError> =>

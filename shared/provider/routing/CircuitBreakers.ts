@@ -9,14 +9,14 @@ import { CircuitBreaker } from "effect/persistence"
 import { type Breaker, defaultBreaker } from "../../catalogue/Provider.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
-import { Passed } from "./Skipped.ts"
+import { Skipped } from "./Skipped.ts"
 import type { Candidate } from "./Route.ts"
 
 /** Permission for a call. While a `probe` runs, all other calls are rejected. */
 export type Admission = CircuitBreaker.Admission
 
-export interface Health {
-  readonly admit: (candidate: Candidate) => Effect.Effect<Admission, Passed>
+export interface CircuitBreakers {
+  readonly admit: (candidate: Candidate) => Effect.Effect<Admission, Skipped>
   /** `undefined` if there is nothing to record. */
   readonly recordSuccess: (candidate: Candidate, admission: Admission) => Effect.Effect<void> | undefined
   readonly recordFailure: (candidate: Candidate, admission: Admission, error: JobError) => Effect.Effect<void>
@@ -41,8 +41,8 @@ const outcomeOf = (error: JobError): CircuitBreaker.Outcome["_tag"] => {
 
 const hintOf = (error: JobError): number => "retryAfterMs" in error ? Math.min(error.retryAfterMs ?? 0, maxHintMs) : 0
 
-const skippedBy = ({ reason }: CircuitBreaker.CircuitBreakerError): Passed =>
-  new Passed("resting", reason._tag === "CircuitOpen" ? Math.ceil(Duration.toMillis(reason.retryAfter)) : probingMs)
+const skippedBy = ({ reason }: CircuitBreaker.CircuitBreakerError): Skipped =>
+  new Skipped("resting", reason._tag === "CircuitOpen" ? Math.ceil(Duration.toMillis(reason.retryAfter)) : probingMs)
 
 const settingsOf = ({ endpoint }: Candidate): Breaker => endpoint.provider.breaker ?? defaultBreaker
 
@@ -75,7 +75,7 @@ interface Circuit {
   successes: number
 }
 
-export const make: Effect.Effect<Health, never, CircuitBreaker.CircuitBreakerStore | Scope.Scope> = Effect.gen(
+export const make: Effect.Effect<CircuitBreakers, never, CircuitBreaker.CircuitBreakerStore | Scope.Scope> = Effect.gen(
   function*() {
     const store = yield* CircuitBreaker.CircuitBreakerStore
     const scope = yield* Effect.scope
@@ -89,7 +89,7 @@ export const make: Effect.Effect<Health, never, CircuitBreaker.CircuitBreakerSto
       return circuit
     }
 
-    const admit = (candidate: Candidate, circuit: Circuit): Effect.Effect<Admission, Passed> =>
+    const admit = (candidate: Candidate, circuit: Circuit): Effect.Effect<Admission, Skipped> =>
       Effect.matchEffect(Scope.provide(store.admit(candidate.key), scope), {
         onSuccess: (admission) => {
           if (admission.transition !== undefined) return Effect.as(report(candidate, admission.transition), admission)

@@ -10,7 +10,7 @@ import * as Attributes from "../../telemetry/Attributes.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import * as Span from "../../telemetry/Span.ts"
 import * as Pace from "./Pace.ts"
-import { Passed } from "./Skipped.ts"
+import { Skipped } from "./Skipped.ts"
 import type { Candidate } from "./Route.ts"
 import { SharedLimits } from "./SharedLimits.ts"
 import * as TokenEstimate from "../call/TokenEstimate.ts"
@@ -33,7 +33,7 @@ export interface Gate {
     request: { readonly body: Uint8Array; readonly operation: Operation },
     until: number,
     call: (permit: Permit) => Effect.Effect<Usage | undefined, E>
-  ) => Effect.Effect<Usage | undefined, E | Passed>
+  ) => Effect.Effect<Usage | undefined, E | Skipped>
   /** The provider has answered 429. */
   readonly slowDown: (candidate: Candidate, permit: Permit, retryAfterMs: number | null) => Effect.Effect<void>
 }
@@ -79,7 +79,7 @@ export const make = Effect.gen(function*() {
 
   /** Settles what was taken for a call. A failed call may have used its tokens: they stay taken. */
   const settle = (demands: ReadonlyArray<Demand>, taken: Array<Taken>, exit: Exit.Exit<Usage | undefined, unknown>) => {
-    if (Exit.isFailure(exit) && Option.getOrUndefined(Cause.findErrorOption(exit.cause)) instanceof Passed) {
+    if (Exit.isFailure(exit) && Option.getOrUndefined(Cause.findErrorOption(exit.cause)) instanceof Skipped) {
       return release(taken)
     }
     const usage = Exit.isSuccess(exit) ? exit.value : undefined
@@ -108,14 +108,14 @@ export const make = Effect.gen(function*() {
     taken: Array<Taken>,
     until: number,
     restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
-  ): Effect.fn.Return<Permit, Passed> {
+  ): Effect.fn.Return<Permit, Skipped> {
     const { name } = candidate.endpoint
     const startedAt = yield* Clock.currentTimeMillis
     const epoch = pace.isHeld(candidate) ? yield* restore(pace.wait(candidate, until)) : 0
     for (const { limit, units } of demands) {
       taken.push(
         yield* shared.take(limit, units, until).pipe(
-          Effect.mapError(({ retryAfterMs }) => new Passed("busy", retryAfterMs))
+          Effect.mapError(({ retryAfterMs }) => new Skipped("busy", retryAfterMs))
         )
       )
     }

@@ -4,14 +4,14 @@
  */
 import { Clock, Duration, Effect, Random } from "effect"
 import { RateLimiter } from "effect/persistence"
-import { Passed } from "./Skipped.ts"
+import { Skipped } from "./Skipped.ts"
 import type { Candidate } from "./Route.ts"
 
 export interface Pace {
   /** Whether calls must `wait`. */
   readonly isHeld: (candidate: Candidate) => boolean
   /** Waits until a call is allowed, if that is before `until` (epoch milliseconds). Returns the epoch for `slowDown`. */
-  readonly wait: (candidate: Candidate, until: number) => Effect.Effect<number, Passed>
+  readonly wait: (candidate: Candidate, until: number) => Effect.Effect<number, Skipped>
   /** The provider has answered 429 to a call of this epoch: 0 if the call did not `wait`. */
   readonly slowDown: (candidate: Candidate, epoch: number, retryAfterMs: number) => Effect.Effect<void>
 }
@@ -38,7 +38,7 @@ export const make: Effect.Effect<Pace, never, RateLimiter.RateLimiterStore> = Ef
       const delayMs = Duration.toMillis(delay)
       if (delayMs <= 0) return epoch
       if ((yield* Clock.currentTimeMillis) + delayMs > until) {
-        return yield* Effect.fail(new Passed("busy", Math.ceil(delayMs)))
+        return yield* Effect.fail(new Skipped("busy", Math.ceil(delayMs)))
       }
       yield* Effect.sleep(phase === "cooldown" ? delayMs + (yield* Random.next) * spreadMs(delayMs) : delayMs)
       // after a cooldown it must ask again; otherwise this is its turn

@@ -8,11 +8,11 @@ import { Catalogue } from "../../catalogue/Catalogue.ts"
 import type { Retry } from "../../catalogue/Provider.ts"
 import { type JobError, ModelNotFound } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
-import { Answer } from "./AnnotatedSink.ts"
+import { AnnotatedSink } from "./AnnotatedSink.ts"
 import * as Attempt from "./Attempt.ts"
-import { Course } from "./AttemptHistory.ts"
-import * as Health from "./CircuitBreakers.ts"
-import type { Passed } from "./Skipped.ts"
+import { AttemptHistory } from "./AttemptHistory.ts"
+import * as CircuitBreakers from "./CircuitBreakers.ts"
+import type { Skipped } from "./Skipped.ts"
 import { type Candidate, inOrder, routeOf } from "./Route.ts"
 import type { Sink } from "../transport/Sink.ts"
 import { userOf } from "../call/UserOf.ts"
@@ -28,7 +28,7 @@ export interface ProviderRequest extends Attempt.Request {
 const momentMs = 100
 
 /** The pauses before retries: the time that the providers ask for, plus exponential back-off with jitter. */
-const backOff = ({ baseMs, maxMs, times }: Retry, course: Course, deadline: number) =>
+const backOff = ({ baseMs, maxMs, times }: Retry, course: AttemptHistory, deadline: number) =>
   Schedule.min([Schedule.exponential(baseMs), Schedule.spaced(maxMs)]).pipe(
     Schedule.jittered,
     Schedule.upTo({ times }),
@@ -52,9 +52,14 @@ export class Providers extends Context.Service<Providers, {
       const attempt = yield* Attempt.make
       const clock = yield* Clock.Clock
 
-      const record = (course: Course, answer: Answer, candidate: Candidate, miss: JobError | Passed) => {
+      const record = (
+        course: AttemptHistory,
+        answer: AnnotatedSink,
+        candidate: Candidate,
+        miss: JobError | Skipped
+      ) => {
         course.record(candidate, miss, clock.currentTimeMillisUnsafe())
-        if (answer.started) course.end()
+        if (answer.hasStarted) course.end()
       }
 
       const soon = () => clock.currentTimeMillisUnsafe() + momentMs
@@ -64,8 +69,8 @@ export class Providers extends Context.Service<Providers, {
       /** Tries one candidate after another, and waits for each until `until` (epoch milliseconds). */
       const tryEach = Effect.fnUntraced(function*(
         request: ProviderRequest,
-        answer: Answer,
-        course: Course,
+        answer: AnnotatedSink,
+        course: AttemptHistory,
         candidates: ReadonlyArray<Candidate>,
         until: number
       ): Effect.fn.Return<Usage | undefined, JobError> {
@@ -83,8 +88,8 @@ export class Providers extends Context.Service<Providers, {
       /** Tries each candidate once. Waits for a busy one only if no other answers. */
       const tryRound = (
         request: ProviderRequest,
-        answer: Answer,
-        course: Course,
+        answer: AnnotatedSink,
+        course: AttemptHistory,
         candidates: ReadonlyArray<Candidate>
       ) =>
         course.candidates.length === 1
@@ -98,7 +103,12 @@ export class Providers extends Context.Service<Providers, {
           )
 
       /** After a pause, retries the candidates with transient failures. */
-      const retryRounds = (error: JobError, request: ProviderRequest, answer: Answer, course: Course) => {
+      const retryRounds = (
+        error: JobError,
+        request: ProviderRequest,
+        answer: AnnotatedSink,
+        course: AttemptHistory
+      ) => {
         const policy = course.retryPolicy
         if (policy === undefined) return Effect.fail(error)
         // the first run only fails with the error, so that the schedule delays the first round
@@ -114,13 +124,13 @@ export class Providers extends Context.Service<Providers, {
         return Effect.retry(rounds, backOff(policy, course, request.deadline))
       }
 
-      const respond = (request: ProviderRequest, answer: Answer, candidates: ReadonlyArray<Candidate>) => {
+      const respond = (request: ProviderRequest, answer: AnnotatedSink, candidates: ReadonlyArray<Candidate>) => {
         const [first, ...others] = candidates
         if (first === undefined) return Effect.fail(new ModelNotFound({ model: request.model }))
         const until = others.length === 0 ? late(request) : soon()
         // most requests end here and need no history
         return Effect.catch(attempt.make(first, request, answer, { isRetry: false, until }), (miss) => {
-          const course = new Course(candidates)
+          const course = new AttemptHistory(candidates)
           record(course, answer, first, miss)
           return Effect.catch(
             tryRound(request, answer, course, others),
@@ -134,7 +144,7 @@ export class Providers extends Context.Service<Providers, {
         perform: (request, sink) => {
           const route = routeOf(catalogue.current(), request.model)
           if (route === undefined) return Effect.fail(new ModelNotFound({ model: request.model }))
-          const answer = new Answer(sink, request.queuedMs)
+          const answer = new AnnotatedSink(sink, request.queuedMs)
           return Effect.flatMap(
             inOrder(route, route.sticky ? userOf(request) : undefined),
             (candidates) => respond(request, answer, candidates)
@@ -142,5 +152,5 @@ export class Providers extends Context.Service<Providers, {
         }
       })
     })
-  ).pipe(Layer.provide([Health.layerStore, RateLimiter.layerStoreMemory]))
+  ).pipe(Layer.provide([CircuitBreakers.layerStore, RateLimiter.layerStoreMemory]))
 }

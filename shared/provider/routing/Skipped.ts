@@ -1,13 +1,13 @@
 /** Why a candidate was skipped: limits reached, circuit open, or retry budget used up. */
 import { type JobError, ProviderFailed, ProviderRateLimited } from "../../contract/JobError.ts"
 
-export class Passed {
-  readonly _tag = "Passed"
+export class Skipped {
+  readonly _tag = "Skipped"
   readonly reason: "busy" | "resting" | "retries"
   /** Time until the candidate may take a request, in milliseconds. */
   readonly retryAfterMs: number
 
-  constructor(reason: Passed["reason"], retryAfterMs: number) {
+  constructor(reason: Skipped["reason"], retryAfterMs: number) {
     this.reason = reason
     this.retryAfterMs = retryAfterMs
   }

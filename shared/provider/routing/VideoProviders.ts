@@ -9,8 +9,8 @@ import * as AiSdkVideo from "../protocols/ai-sdk/AiSdkVideo.ts"
 import * as DashScopeVideo from "../protocols/dashscope/DashScopeVideo.ts"
 import * as Gate from "./Gate.ts"
 import { GuardedFetch } from "../transport/GuardedFetch.ts"
-import * as Health from "./CircuitBreakers.ts"
-import type { Passed } from "./Skipped.ts"
+import * as CircuitBreakers from "./CircuitBreakers.ts"
+import type { Skipped } from "./Skipped.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 import { notSupported } from "../call/Protocol.ts"
 import { type Candidate, inOrder, keyOf, routeOf } from "./Route.ts"
@@ -19,14 +19,14 @@ import { Upstream } from "../transport/Upstream.ts"
 import { LocalVideoEngine, type VideoEngine } from "../call/VideoEngine.ts"
 
 /** The submission of a task and what follows. */
-export interface Beginning<Started, Done, Failure, Late> {
+export interface VideoSubmission<Started, Done, Failure, Late> {
   /** Until then it waits for the provider's limits. Epoch milliseconds. */
   readonly until: number
   readonly submit: Effect.Effect<Started, Failure>
   /** A failed submission's error of the provider; `undefined` if it says nothing about the provider. */
   readonly failureOf: (failure: Failure) => JobError | undefined
   /** Follows the task to its end. Until then it counts towards the provider's concurrency. */
-  readonly goOn: (started: Started) => Effect.Effect<Done, Late>
+  readonly follow: (started: Started) => Effect.Effect<Done, Late>
 }
 
 export interface VideoProvider {
@@ -36,8 +36,8 @@ export interface VideoProvider {
   readonly mayRepeat: boolean
   /** Submits a task once limits and circuit breaker allow it, and follows it. Returns the exit of `goOn`. */
   readonly begin: <Started, Done, Failure, Late>(
-    task: Beginning<Started, Done, Failure, Late>
-  ) => Effect.Effect<Exit.Exit<Done, Late>, Failure | Passed>
+    task: VideoSubmission<Started, Done, Failure, Late>
+  ) => Effect.Effect<Exit.Exit<Done, Late>, Failure | Skipped>
 }
 
 /** A video uses none of a provider's tokens. */
@@ -48,7 +48,7 @@ export class VideoProviders extends Context.Service<VideoProviders, {
   /** At least one, in the order of trying. */
   readonly forModel: (model: string) => Effect.Effect<ReadonlyArray<VideoProvider>, JobError>
   /** The provider that a task was submitted to; `undefined` if the catalogue no longer has it. */
-  readonly named: (provider: string, model: string) => VideoProvider | undefined
+  readonly find: (provider: string, model: string) => VideoProvider | undefined
 }>()("shared/provider/VideoProviders") {
   static readonly layer = Layer.effect(
     VideoProviders,
@@ -56,7 +56,7 @@ export class VideoProviders extends Context.Service<VideoProviders, {
       const catalogue = yield* Catalogue
       const tools = { upstream: yield* Upstream, secrets: yield* Secrets, guard: yield* GuardedFetch }
       const gate = yield* Gate.make
-      const health = yield* Health.make
+      const health = yield* CircuitBreakers.make
       const engines: Partial<Record<Provider["protocol"], VideoEngine>> = {
         "ai-sdk": AiSdkVideo.make(tools),
         dashscope: DashScopeVideo.make(tools),
@@ -65,7 +65,7 @@ export class VideoProviders extends Context.Service<VideoProviders, {
 
       const recordFailure = (
         candidate: Candidate,
-        admission: Health.Admission,
+        admission: CircuitBreakers.Admission,
         permit: Gate.Permit,
         error: JobError | undefined
       ): Effect.Effect<void> => {
@@ -78,8 +78,8 @@ export class VideoProviders extends Context.Service<VideoProviders, {
 
       const begin = (candidate: Candidate) =>
       <Started, Done, Failure, Late>(
-        { failureOf, goOn, submit, until }: Beginning<Started, Done, Failure, Late>
-      ): Effect.Effect<Exit.Exit<Done, Late>, Failure | Passed> =>
+        { failureOf, follow: goOn, submit, until }: VideoSubmission<Started, Done, Failure, Late>
+      ): Effect.Effect<Exit.Exit<Done, Late>, Failure | Skipped> =>
         Effect.suspend(() => {
           let ended: Exit.Exit<Done, Late> = Exit.interrupt()
           const call = (permit: Gate.Permit) =>
@@ -125,8 +125,8 @@ export class VideoProviders extends Context.Service<VideoProviders, {
           )
           return providers.length > 0 ? providers : yield* notSupported({ model: name, operation: videoGenerations })
         }),
-        named
+        find: named
       })
     })
-  ).pipe(Layer.provide([Health.layerStore, RateLimiter.layerStoreMemory]))
+  ).pipe(Layer.provide([CircuitBreakers.layerStore, RateLimiter.layerStoreMemory]))
 }

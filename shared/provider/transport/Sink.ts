@@ -10,7 +10,7 @@ export interface Head {
 
 export interface Sink {
   /** Whether `start` was called. From then on no other provider can be tried. */
-  readonly started: boolean
+  readonly hasStarted: boolean
   readonly start: (head: Head) => void
   /** `false` asks the writer to pause until `onDrain` runs. */
   readonly write: (bytes: Uint8Array) => boolean

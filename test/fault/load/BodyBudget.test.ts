@@ -1,6 +1,6 @@
 /** Bodies up to what an ingress has room for: who finds none is told so, nobody else notices, and the room comes back. */
 import { assert, describe, it } from "@effect/vitest"
-import { BodyBudget, bodyBytesWithin } from "../../../shared/bounds/BodyBudget.ts"
+import { BodyBudget, bodyBudgetBytes } from "../../../shared/bounds/BodyBudget.ts"
 import { chat, type Outcome, outcomeOf } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
@@ -10,16 +10,24 @@ const mebibyte = 1024 * 1024
 
 describe("the budget of bodies", () => {
   it("is a quarter of what the process may have, within bounds", () => {
-    const budgets = [128, 512, 1_024, 64_000].map((memory) => bodyBytesWithin(memory * mebibyte, 4) / mebibyte)
+    const budgets = [128, 512, 1_024, 64_000].map((memory) => bodyBudgetBytes(memory * mebibyte, 4) / mebibyte)
     assert.deepStrictEqual(budgets, [64, 128, 256, 512])
   })
 
   it("gives a tenant half, and takes back what is given back", () => {
     const budget = new BodyBudget(100)
-    assert.deepStrictEqual([budget.take("a", 51), budget.take("a", 50), budget.take("a", 1)], [false, true, false])
-    assert.deepStrictEqual([budget.take("b", 40), budget.take("c", 11), budget.take("c", 10)], [true, false, true])
-    budget.give("a", 50)
-    assert.deepStrictEqual([budget.take("c", 41), budget.take("a", 50)], [false, true])
+    assert.deepStrictEqual([budget.reserve("a", 51), budget.reserve("a", 50), budget.reserve("a", 1)], [
+      false,
+      true,
+      false
+    ])
+    assert.deepStrictEqual([budget.reserve("b", 40), budget.reserve("c", 11), budget.reserve("c", 10)], [
+      true,
+      false,
+      true
+    ])
+    budget.release("a", 50)
+    assert.deepStrictEqual([budget.reserve("c", 41), budget.reserve("a", 50)], [false, true])
   })
 })
 

@@ -344,7 +344,7 @@ describe.concurrent("a job that a frozen worker was given and did not claim", ()
       const run = (job: ServedJob) =>
         Effect.andThen(
           reply(job),
-          Effect.sync(() => job.reply.started ? ran.push(`${job.pulled.model} ${job.pulled.attempt}`) : undefined)
+          Effect.sync(() => job.reply.hasStarted ? ran.push(`${job.pulled.model} ${job.pulled.attempt}`) : undefined)
         )
       const asleep = yield* worker(cable.url, { run, slots: 1 })
       cable.hold()

@@ -5,11 +5,11 @@ import { ConfigProvider, Context, Effect, Layer, Logger } from "effect"
 import { openEvents } from "../../../shared/nats/EventStream.ts"
 import { EventWriter } from "../../../shared/nats/EventWriter.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
-import type { KeptEvents } from "../../../shared/nats/Storage.ts"
+import type { EventStreamSpec } from "../../../shared/nats/Storage.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 
-const stream: KeptEvents & { readonly account: "data" } = {
+const stream: EventStreamSpec & { readonly account: "data" } = {
   account: "data",
   name: "EVENTS",
   subjects: "events.>",

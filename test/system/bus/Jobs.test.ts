@@ -299,7 +299,7 @@ describe("a client that goes away", () => {
           run: (job) =>
             Effect.gen(function*() {
               yield* Effect.ignore(job.claim("idempotent"))
-              if (job.reply.over) return
+              if (job.reply.isOver) return
               working = true
               return yield* Effect.never
             }).pipe(Effect.ensuring(Effect.suspend(() => Deferred.succeed(began, working))))

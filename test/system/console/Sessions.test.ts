@@ -4,7 +4,7 @@ import { Clock, ConfigProvider, Context, Effect, Fiber, Layer, Option, Redacted,
 import { HttpServerRequest } from "effect/http"
 import { TestClock } from "effect/testing"
 import { AdminToken } from "../../../services/console/access/AdminToken.ts"
-import { Attempts } from "../../../services/console/access/TokenThrottle.ts"
+import { TokenThrottle } from "../../../services/console/access/TokenThrottle.ts"
 import { lifetimeMs, Sessions } from "../../../services/console/access/Sessions.ts"
 import { ControlNats } from "../../../shared/nats/Nats.ts"
 import { testAdminToken, testSecret } from "../../fixture/gateway/Gateway.ts"
@@ -86,10 +86,13 @@ const from = (address: string) =>
   )
 
 describe("guessing", () => {
-  const fresh = Effect.map(Layer.build(Layer.fresh(Attempts.layer)), (context) => Context.get(context, Attempts))
+  const fresh = Effect.map(
+    Layer.build(Layer.fresh(TokenThrottle.layer)),
+    (context) => Context.get(context, TokenThrottle)
+  )
 
   /** Compares a wrong token. Resolves with the answer and the time that it took, in milliseconds of the test's clock. */
-  const guess = (judge: Attempts["Service"]["judge"], address: string) =>
+  const guess = (judge: TokenThrottle["Service"]["check"], address: string) =>
     Effect.gen(function*() {
       const began = yield* Clock.currentTimeMillis
       const answer = yield* Effect.forkChild(Effect.result(from(address)(judge(() => false))))
@@ -102,7 +105,7 @@ describe("guessing", () => {
 
   it.effect("is throttled for an address after five wrong tokens in a minute, and the right one still passes", () =>
     Effect.gen(function*() {
-      const { judge } = yield* fresh
+      const { check: judge } = yield* fresh
       for (let wrong = 0; wrong < 5; wrong++) assert.deepStrictEqual(yield* guess(judge, "10.0.0.1"), ["false", 0])
       for (let wrong = 0; wrong < 3; wrong++) {
         assert.deepStrictEqual(yield* guess(judge, "10.0.0.1"), ["TooManyAttempts", 1_000])
@@ -117,7 +120,7 @@ describe("guessing", () => {
 
   it.effect("counts the addresses of one IPv6 network as one", () =>
     Effect.gen(function*() {
-      const { judge } = yield* fresh
+      const { check: judge } = yield* fresh
       for (let wrong = 0; wrong < 5; wrong++) yield* guess(judge, `2001:db8::${wrong}`)
       assert.strictEqual((yield* guess(judge, "2001:db8:0:0:ffff::1"))[0], "TooManyAttempts")
       assert.strictEqual((yield* guess(judge, "2001:db8:0:1::1"))[0], "false")
@@ -125,7 +128,7 @@ describe("guessing", () => {
 
   it.effect("is throttled for all after a hundred wrong tokens in a minute", () =>
     Effect.gen(function*() {
-      const { judge } = yield* fresh
+      const { check: judge } = yield* fresh
       for (let wrong = 0; wrong < 100; wrong++) yield* guess(judge, `10.0.0.${wrong}`)
       assert.strictEqual((yield* guess(judge, "10.1.0.1"))[0], "TooManyAttempts")
       assert.isTrue(yield* from("10.1.0.2")(judge(() => true)))
@@ -135,7 +138,7 @@ describe("guessing", () => {
 
   it.effect("holds back ten answers of an address and a hundred of all at one time, however many ask", () =>
     Effect.gen(function*() {
-      const { judge } = yield* fresh
+      const { check: judge } = yield* fresh
       const flood = (addresses: number, each: number) =>
         Effect.forEach(
           Array.from({ length: addresses * each }, (_, at) => `10.2.${Math.floor(at / each)}.1`),
@@ -161,7 +164,7 @@ describe("guessing", () => {
 
   it.effect("by right tokens is no guessing", () =>
     Effect.gen(function*() {
-      const { judge } = yield* fresh
+      const { check: judge } = yield* fresh
       for (let right = 0; right < 200; right++) assert.isTrue(yield* from("10.0.0.1")(judge(() => true)))
       assert.deepStrictEqual(yield* guess(judge, "10.0.0.1"), ["false", 0])
     }))

@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { openBucket } from "../../../shared/nats/KeyValue.ts"
 import { layerBoth } from "../../../shared/nats/Nats.ts"
 import { Spending } from "../../../shared/usage/Spending.ts"
-import { months } from "../../../shared/usage/Tally.ts"
+import { monthlyTally } from "../../../shared/usage/Tally.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 
 /** Until the copy has followed. The watch is on the real clock, whatever the test's. */
@@ -20,9 +20,9 @@ it.effect("what was spent is known at once and as it changes, and counts until t
     )
     yield* TestClock.setTime(Date.UTC(2026, 10, 30, 23, 59))
     const early = yield* process
-    const bucket = yield* openBucket(months.bucket).pipe(Effect.provideContext(early))
+    const bucket = yield* openBucket(monthlyTally.bucket).pipe(Effect.provideContext(early))
     const write = (key: string, value: number) =>
-      bucket.put(key, months.encode({ upTo: { stream: "x", sequence: 1 }, value }))
+      bucket.put(key, monthlyTally.encode({ upTo: { stream: "x", sequence: 1 }, value }))
     yield* write("2026-10.key_a", 100)
     yield* write("2026-11.key_a", 5)
     yield* write("2026-11.key_b", 7)

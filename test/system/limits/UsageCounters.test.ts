@@ -6,7 +6,7 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
 import { type Bucket, openBucket } from "../../../shared/nats/KeyValue.ts"
-import { days, months } from "../../../shared/usage/Tally.ts"
+import { dailyTally, monthlyTally } from "../../../shared/usage/Tally.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
 import { inherited } from "../../fixture/general/Inherited.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
@@ -104,7 +104,7 @@ describe("counters", () => {
 
 /** All that is stored of what was counted. */
 const everything = Effect.gen(function*() {
-  const buckets = yield* Effect.forEach([days.bucket, months.bucket], (name) => openBucket(name))
+  const buckets = yield* Effect.forEach([dailyTally.bucket, monthlyTally.bucket], (name) => openBucket(name))
   const stored: Array<{ readonly bucket: Bucket; readonly key: string; readonly value: string }> = []
   for (const bucket of buckets) {
     for (const { key, value } of yield* bucket.entries) {
@@ -196,7 +196,7 @@ describe("a crash of who counts", { timeout: 60_000 }, () => {
       const told = (holds: (seconds: number) => boolean) =>
         Effect.repeat(delay, { until: holds, schedule: Schedule.spaced("20 millis") })
       yield* told((seconds) => seconds === 0)
-      const bucket = yield* openBucket(days.bucket).pipe(Effect.provideContext(context))
+      const bucket = yield* openBucket(dailyTally.bucket).pipe(Effect.provideContext(context))
       yield* bucket.put("2020-01.01.key_a", "of a newer gateway")
       yield* store([usageEvent({ id: "1", time: Date.UTC(2020, 0, 1) })]).pipe(Effect.provideContext(context))
       const first = yield* told((seconds) => seconds > 0)

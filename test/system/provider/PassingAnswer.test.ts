@@ -182,7 +182,7 @@ describe("an answer that passes as it comes", () => {
       const answer = open(sample.provider, "m", "alias")
       answer.holdBytes("application/json")
       const pieces = cut(sample.json, [size]).flatMap((piece) => answer.pass(piece))
-      assert.isUndefined(answer.passed())
+      assert.isUndefined(answer.endPassing())
       assert.strictEqual(Buffer.concat(pieces).toString(), whole)
       assert.deepStrictEqual(metered(answer), expected(sample, "json").usage)
     }

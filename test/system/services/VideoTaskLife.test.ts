@@ -14,7 +14,7 @@ import {
   ProviderRejected,
   ProviderTimeout
 } from "../../../shared/contract/JobError.ts"
-import { Passed } from "../../../shared/provider/routing/Skipped.ts"
+import { Skipped } from "../../../shared/provider/routing/Skipped.ts"
 import type { Video, VideoEngine } from "../../../shared/provider/call/VideoEngine.ts"
 import { type VideoProvider, VideoProviders } from "../../../shared/provider/routing/VideoProviders.ts"
 import * as VideoTask from "../../../shared/tasks/VideoTask.ts"
@@ -36,7 +36,7 @@ class Provider {
   readonly followed: Array<unknown> = []
   timeouts: { readonly totalMs?: number } = {}
   /** What keeps the next calls from it, by its name. */
-  readonly passes = new Map<string, Array<Passed>>()
+  readonly passes = new Map<string, Array<Skipped>>()
   /** What becomes of a task that it is asked for. */
   start: Effect.Effect<unknown, JobError> = Effect.sync(() => ({ upstream: this.started }))
   follow: Effect.Effect<Video, JobError> = Effect.succeed(video)
@@ -84,7 +84,7 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
       endpoint: { name, model, provider: { protocol: "openai" as const, timeouts: provider.timeouts } },
       engine: provider.engine,
       mayRepeat,
-      begin: ({ goOn, submit }) =>
+      begin: ({ follow: goOn, submit }) =>
         Effect.gen(function*() {
           const passed = provider.passes.get(name)?.shift()
           if (passed !== undefined) return yield* Effect.fail(passed)
@@ -101,7 +101,7 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
       const outer = yield* Effect.scope
       const providers = VideoProviders.of({
         forModel: (model) => Effect.succeed([named("upstream", model), named("another", model)]),
-        named
+        find: named
       })
       const task = VideoTask.make({
         id: "task_1",
@@ -135,7 +135,7 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
           slots: 1,
           graceMs: 0,
           run: (job) =>
-            TaskLife.live({ tasks, providers, worker: name, log, cost: (_, usage) => usage?.seconds ?? null }, job)
+            TaskLife.runTask({ tasks, providers, worker: name, log, cost: (_, usage) => usage?.seconds ?? null }, job)
               .pipe(
                 Effect.tap((settlement) => Deferred.succeed(settled, settlement))
               )
@@ -256,7 +256,7 @@ describe("a task", () => {
       (reason) =>
         bench(false, ({ provider, until, worker }) =>
           Effect.gen(function*() {
-            provider.passes.set("upstream", [new Passed(reason, 60_000)])
+            provider.passes.set("upstream", [new Skipped(reason, 60_000)])
             yield* worker("first")
             const task = yield* until(({ status }) => VideoTask.hasEnded(status))
             assert.deepInclude(task, { status: "completed", error: null })
@@ -267,7 +267,7 @@ describe("a task", () => {
   it.live("whose providers all rest waits for them, and says nothing of having asked", () =>
     bench(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
-        const rest = () => new Passed("resting", 150)
+        const rest = () => new Skipped("resting", 150)
         provider.passes.set("upstream", [rest(), rest()]).set("another", [rest()])
         yield* worker("first")
         assert.isNull((yield* until(({ owner }) => owner !== null)).providerTask)

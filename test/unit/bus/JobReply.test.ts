@@ -82,7 +82,7 @@ describe("the frames of an answer", () => {
       flush().map(({ bytes, frame }) => frame.type === "data" && [frame.sequence, bytes, frame.head, frame.end]),
       [[0, frameBytes, head, undefined], [1, frameBytes, undefined, undefined], [2, 1, undefined, { usage }]]
     )
-    assert.isTrue(reply.over)
+    assert.isTrue(reply.isOver)
   })
 
   it("end with an error that comes behind everything written before", () => {
@@ -156,15 +156,15 @@ describe("a claim", () => {
       const { reply, sent } = opened()
       const answers: Array<boolean> = []
       reply.claimAndWait(redispatch, (go) => answers.push(go))
-      reply.askAgain()
+      reply.repeatClaim()
       const claim: Frame = { type: "claim", redispatch }
       assert.deepStrictEqual(sent(), [claim, claim])
-      assert.isFalse(reply.committed)
+      assert.isFalse(reply.isCommitted)
       reply.receive({ type: "go", redispatch })
-      reply.askAgain()
+      reply.repeatClaim()
       assert.deepStrictEqual(sent(), [])
       assert.deepStrictEqual(answers, [true])
-      assert.strictEqual(reply.committed, redispatch === "mayHaveBeenSent")
+      assert.strictEqual(reply.isCommitted, redispatch === "mayHaveBeenSent")
     }
   })
 
@@ -174,7 +174,7 @@ describe("a claim", () => {
     reply.claimAndWait("mayHaveBeenSent", (go) => answers.push(go))
     reply.receive({ type: "go", redispatch: "unsent" })
     assert.deepStrictEqual(answers, [])
-    assert.isFalse(reply.committed)
+    assert.isFalse(reply.isCommitted)
     reply.receive({ type: "go", redispatch: "mayHaveBeenSent" })
     assert.deepStrictEqual(answers, [true])
   })
@@ -188,7 +188,7 @@ describe("a claim", () => {
     reply.receive({ type: "go", redispatch: "mayHaveBeenSent" })
     assert.deepStrictEqual(answers, [false])
     assert.strictEqual(cancels(), 1)
-    assert.isFalse(reply.committed)
+    assert.isFalse(reply.isCommitted)
   })
 
   it("is made again after a reconnect, as it stands by then", () => {
@@ -221,7 +221,7 @@ describe("a cancelled answer", () => {
     reply.receive({ type: "cancel" })
     reply.receive({ type: "cancel" })
     assert.deepStrictEqual(sent(), [])
-    assert.deepStrictEqual([resumed, cancels(), reply.over], [1, 1, true])
+    assert.deepStrictEqual([resumed, cancels(), reply.isOver], [1, 1, true])
     assert.deepStrictEqual(answers, [], "it is the work that is stopped, not the claim that is refused")
   })
 })

@@ -1,12 +1,12 @@
 /** What is present is found by its id and in the order in which it came, and what is gone is not. */
 import { assert, describe, it } from "@effect/vitest"
-import { Present } from "../../../shared/bus/ingress/ReleasingMap.ts"
+import { ReleasingMap } from "../../../shared/bus/ingress/ReleasingMap.ts"
 
 describe("what is present", () => {
   const [a, b, c] = [{ id: "a" }, { id: "b" }, { id: "c" }]
 
   it("is found until it is deleted", () => {
-    const present = new Present<{ readonly id: string }>()
+    const present = new ReleasingMap<{ readonly id: string }>()
     for (const item of [a, b, c]) present.add(item)
     present.delete(b)
     present.delete(b)
@@ -18,7 +18,7 @@ describe("what is present", () => {
   })
 
   it("may change while one goes over it", () => {
-    const present = new Present<{ readonly id: string }>()
+    const present = new ReleasingMap<{ readonly id: string }>()
     present.add(a)
     present.add(b)
     const met: Array<string> = []

@@ -1,12 +1,12 @@
 /** What the list of keys says of their use. */
 import { assert, describe, it } from "@effect/vitest"
-import { useOf } from "../../../services/console/handlers/KeyUse.ts"
-import { zero } from "../../../shared/usage/Counters.ts"
+import { usageByKey } from "../../../services/console/handlers/KeyUse.ts"
+import { emptyCounters } from "../../../shared/usage/Counters.ts"
 
 describe("the use of a key", () => {
   it("is what it has come to in this month, and its last day, of whatever month", () => {
-    const use = useOf(
-      [{ ...zero, key: "key_a", requests: 6, costUsd: 1.5 }],
+    const use = usageByKey(
+      [{ ...emptyCounters, key: "key_a", requests: 6, costUsd: 1.5 }],
       new Map([["key_a", "2026-11-03"], ["key_b", "2026-10-30"]])
     )
     assert.deepStrictEqual(use("key_a"), { lastUsedOn: "2026-11-03", requestsThisMonth: 6, spentThisMonthUsd: 1.5 })

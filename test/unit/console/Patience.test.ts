@@ -7,7 +7,7 @@ import { TestClock } from "effect/testing"
 import { Admin, CurrentAdmin } from "../../../services/console/api/Admin.ts"
 import { ConsoleApi } from "../../../services/console/api/Api.ts"
 import * as KeyHandlers from "../../../services/console/handlers/KeyHandlers.ts"
-import * as Problems from "../../../services/console/ProblemDetails.ts"
+import * as ProblemDetails from "../../../services/console/ProblemDetails.ts"
 import { RequestLog } from "../../../services/console/handlers/RequestLog.ts"
 import * as UsageHandlers from "../../../services/console/handlers/UsageHandlers.ts"
 import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
@@ -36,7 +36,7 @@ const clientOver = (readingMs: number) =>
           }),
           Layer.mock(RequestLog)({})
         ]),
-        Layer.provideMerge([signedIn, Problems.layer, HttpServer.layerServices])
+        Layer.provideMerge([signedIn, ProblemDetails.layer, HttpServer.layerServices])
       )
     )
   )

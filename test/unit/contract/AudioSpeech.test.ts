@@ -7,7 +7,7 @@ import {
   countCharacters,
   voices
 } from "../../../shared/contract/operations/AudioSpeech.ts"
-import { first, place } from "../../../shared/contract/SchemaErrors.ts"
+import { first, formatPath } from "../../../shared/contract/SchemaErrors.ts"
 
 const decode = Schema.decodeUnknownResult(AudioSpeechRequest)
 
@@ -17,7 +17,7 @@ const refusal = (value: unknown): string | undefined => {
   const result = decode(value)
   if (Result.isSuccess(result)) return undefined
   const { message, path } = first(result.failure.issue, value)
-  return `${place(path)}: ${message}`
+  return `${formatPath(path)}: ${message}`
 }
 
 describe("accepts", () => {

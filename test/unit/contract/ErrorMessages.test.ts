@@ -40,11 +40,11 @@ const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: Readon
   [new IngressError.KeyInactive({ reason: "expired" }), "API key", "expired"],
   [new IngressError.ModelNotAllowed({ model: "gpt-9" }), "gpt-9", "/v1/models"],
   [
-    new IngressError.LimitReached({ limit: "requests", max: 600, retryAfterMs: 100 }),
+    new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 100 }),
     "600 requests per minute",
     "1 s"
   ],
-  [new IngressError.LimitReached({ limit: "concurrent", max: 6, retryAfterMs: 100 }), "6 requests at the same time"],
+  [new IngressError.KeyLimitReached({ limit: "concurrent", max: 6, retryAfterMs: 100 }), "6 requests at the same time"],
   [new IngressError.BudgetSpent({ budgetUsd: 250, retryAfterMs: 100 }), "250 USD", "month"],
   [new IngressError.BodyTooLarge({ limitBytes: 1_024 }), "1024 bytes"],
   [new IngressError.MediaTypeUnsupported(), "Content-Type"],

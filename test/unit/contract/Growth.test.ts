@@ -9,7 +9,7 @@ import * as ChatEngine from "../../../services/chat/LocalChat.ts"
 import { summarise } from "../../../services/chat/Summary.ts"
 import * as Embedder from "../../../services/embeddings/Engine.ts"
 import { readInstruction } from "../../../services/images/Operations.ts"
-import * as RequestBody from "../../../services/ingress/request/IncomingBody.ts"
+import * as IncomingBody from "../../../services/ingress/request/IncomingBody.ts"
 import * as Reranker from "../../../services/rerank/Engine.ts"
 import { operationNamed } from "../../../shared/contract/operations/operations.ts"
 import { tokenEstimate } from "../../../shared/contract/TokenEstimate.ts"
@@ -73,7 +73,7 @@ describe("ingress decodes", () => {
     const operation = operationNamed(shape.sample.operation)!
     test(nameOf(shape), (elements) => {
       const bytes = bytesOf(shape, elements)
-      return () => Effect.runPromise(Effect.result(RequestBody.decode(operation, Headers.empty, bytes)))
+      return () => Effect.runPromise(Effect.result(IncomingBody.decode(operation, Headers.empty, bytes)))
     })
   }
 })
@@ -126,7 +126,7 @@ describe("a worker translates", () => {
         if (Result.isFailure(decoded)) return undefined
         return Object.values(providers).map((provider) => {
           const losses = new Losses("ordinary", client.settings)
-          losses.note(json, client.fates)
+          losses.recordUnmapped(json, client.fates)
           const conversations = [client.toConversation(decoded.success, losses)].flat()
           const sent = conversations.map((conversation) =>
             provider === undefined

@@ -5,13 +5,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { Headers } from "effect/http"
-import * as RequestBody from "../../../services/ingress/request/IncomingBody.ts"
+import * as IncomingBody from "../../../services/ingress/request/IncomingBody.ts"
 import { imageEdits } from "../../../shared/contract/operations/ImageEdits.ts"
 import { imageGenerations, parseSize } from "../../../shared/contract/operations/ImageGenerations.ts"
 import type { Operation } from "../../../shared/contract/Operation.ts"
 
 const decodeJson = (operation: Operation, body: object) =>
-  Effect.result(RequestBody.decode(operation, Headers.empty, new TextEncoder().encode(JSON.stringify(body))))
+  Effect.result(IncomingBody.decode(operation, Headers.empty, new TextEncoder().encode(JSON.stringify(body))))
 
 const decodeForm = (fields: Readonly<Record<string, unknown>>) =>
   Effect.gen(function*() {
@@ -24,7 +24,7 @@ const decodeForm = (fields: Readonly<Record<string, unknown>>) =>
     const response = new Response(form)
     const bytes = new Uint8Array(yield* Effect.promise(() => response.arrayBuffer()))
     const headers = Headers.fromInput({ "content-type": response.headers.get("content-type") ?? "" })
-    return yield* Effect.result(RequestBody.decode(imageEdits, headers, bytes))
+    return yield* Effect.result(IncomingBody.decode(imageEdits, headers, bytes))
   })
 
 const content = [{ image: "https://example.com/a.png" }, { text: "a" }]

@@ -59,7 +59,7 @@ const everything = routes.pipe(
     untouched(SignedUrl),
     untouched(TaskQueue),
     untouched(VideoTasks),
-    Layer.mock(Presence, { tell: () => Effect.void })
+    Layer.mock(Presence, { answerWith: () => Effect.void })
   ])
 )
 

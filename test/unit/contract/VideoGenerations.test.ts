@@ -1,7 +1,7 @@
 /** What a request for a video may hold, field by field. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import { first, place } from "../../../shared/contract/SchemaErrors.ts"
+import { first, formatPath } from "../../../shared/contract/SchemaErrors.ts"
 import { extentOf, VideoGenerationRequest } from "../../../shared/contract/operations/VideoGenerations.ts"
 
 const decode = Schema.decodeUnknownResult(VideoGenerationRequest)
@@ -12,7 +12,7 @@ const refusal = (value: unknown): string | undefined => {
   const result = decode(value)
   if (Result.isSuccess(result)) return undefined
   const { message, path } = first(result.failure.issue, value)
-  return `${place(path)}: ${message}`
+  return `${formatPath(path)}: ${message}`
 }
 
 describe("accepts", () => {

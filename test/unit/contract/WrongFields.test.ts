@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { Headers } from "effect/http"
-import * as RequestBody from "../../../services/ingress/request/IncomingBody.ts"
+import * as IncomingBody from "../../../services/ingress/request/IncomingBody.ts"
 import { compaction } from "../../../shared/contract/operations/Compaction.ts"
 import { completions } from "../../../shared/contract/operations/Completions.ts"
 import { embeddings, engineEmbeddings } from "../../../shared/contract/operations/Embeddings.ts"
@@ -297,7 +297,7 @@ const tables: ReadonlyArray<Table> = [
 ]
 
 const decode = (operation: Operation, body: object) =>
-  Effect.result(RequestBody.decode(operation, Headers.empty, new TextEncoder().encode(JSON.stringify(body))))
+  Effect.result(IncomingBody.decode(operation, Headers.empty, new TextEncoder().encode(JSON.stringify(body))))
 
 /** What belongs there, in words of JSON and none of a validator. */
 const plain = /^(is required|must (be|hold|not) (?!.*(undefined|something else|RegExp| null)))/

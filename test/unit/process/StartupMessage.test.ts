@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Config, ConfigProvider, Effect, FileSystem, Layer, Schema } from "effect"
 import { createServer } from "node:http"
 import { atLeast } from "../../../shared/contract/Fields.ts"
-import { complaint } from "../../../shared/process/StartupMessage.ts"
+import { startupMessage } from "../../../shared/process/StartupMessage.ts"
 
 const read = (config: Config.Config<unknown>, value: string) =>
   Effect.asVoid(config.parse(ConfigProvider.fromUnknown({ NAME: value })))
@@ -28,7 +28,7 @@ const variables: ReadonlyArray<readonly [value: string, config: Config.Config<un
 describe("complaint", () => {
   it.effect.each(variables)("of %j in a variable", ([value, config, says]) =>
     Effect.gen(function*() {
-      assert.strictEqual(complaint(yield* Effect.flip(read(config, value))), says)
+      assert.strictEqual(startupMessage(yield* Effect.flip(read(config, value))), says)
     }))
 
   it.effect("of a port that another program has", () =>
@@ -44,7 +44,7 @@ describe("complaint", () => {
         Effect.scoped(Layer.build(NodeHttpServer.layer(() => createServer(), { port, host: "127.0.0.1" })))
       )
       assert.strictEqual(
-        complaint(error),
+        startupMessage(error),
         `cannot listen at 127.0.0.1:${port}: this port is in use; stop the program that uses it, or set PORT or ` +
           "HEALTH_PORT to another"
       )
@@ -57,6 +57,6 @@ describe("complaint", () => {
   it.effect.each(files)("of the file %s", ([file, says]) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip((yield* FileSystem.FileSystem).readFileString(file))
-      assert.strictEqual(complaint(error), `${file}: ${says}`)
+      assert.strictEqual(startupMessage(error), `${file}: ${says}`)
     }).pipe(Effect.provide(NodeFileSystem.layer)))
 })

@@ -1,7 +1,7 @@
 /** What a worker is told by its environment: what could never work ends it at the start, by the variable's name. */
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect } from "effect"
-import { complaint } from "../../../shared/process/StartupMessage.ts"
+import { startupMessage } from "../../../shared/process/StartupMessage.ts"
 import { workerSettings } from "../../../shared/worker/WorkerSettings.ts"
 
 const read = (environment: object) =>
@@ -21,6 +21,6 @@ describe("a worker", () => {
   ] as const
   it.effect.each(wrong)("does not start with %s=%s", ([variable, value, says]) =>
     Effect.gen(function*() {
-      assert.strictEqual(complaint(yield* Effect.flip(Effect.asVoid(read({ [variable]: value })))), says)
+      assert.strictEqual(startupMessage(yield* Effect.flip(Effect.asVoid(read({ [variable]: value })))), says)
     }))
 })

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Logger } from "effect"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
-import * as Exports from "../../../shared/telemetry/ExportGuard.ts"
+import * as ExportGuard from "../../../shared/telemetry/ExportGuard.ts"
 
 const batch = (signal: string) =>
   HttpClientRequest.post(`http://collector:4318/v1/${signal}`).pipe(HttpClientRequest.bodyText(`${Math.random()}`))
@@ -14,7 +14,7 @@ const collector = (answer: () => Effect.Effect<number>) => {
   let open = 0
   let most = 0
   const logger = Logger.make(({ message }) => void logged.push(String(Array.isArray(message) ? message[0] : message)))
-  const client = Exports.guard(
+  const client = ExportGuard.limitDeliveries(
     HttpClient.make((request) =>
       Effect.suspend(() => {
         most = Math.max(most, ++open)

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Exit, Option, Schema, Tracer } from "effect"
 import { name } from "../../../shared/telemetry/Attributes.ts"
-import { DiscreetSpan } from "../../../shared/telemetry/RedactingSpan.ts"
+import { RedactingSpan } from "../../../shared/telemetry/RedactingSpan.ts"
 import * as OtlpJson from "../../../shared/telemetry/OtlpJson.ts"
 
 type Value = string | number | boolean | ReadonlyArray<string>
@@ -17,7 +17,7 @@ const parent = Tracer.externalSpan({ traceId: "0af7651916cd43dd8448eb211c80319c"
 
 const textOf = ({ attributes, kind, name }: Told, exit: Exit.Exit<unknown, unknown> = Exit.void): string => {
   const texts: Array<string> = []
-  const span = new DiscreetSpan({
+  const span = new RedactingSpan({
     name,
     kind,
     parent: Option.some(parent),
@@ -26,7 +26,7 @@ const textOf = ({ attributes, kind, name }: Told, exit: Exit.Exit<unknown, unkno
     startTime: 1_795_325_748_666_369_292n,
     root: false,
     sampled: true
-  }, (ended) => texts.push(OtlpJson.textOf(ended)))
+  }, (ended) => texts.push(OtlpJson.encodeSpan(ended)))
   for (const [key, value] of attributes) span.attribute(key, value)
   span.event("half\nway", 1_795_325_748_667_000_000n)
   span.end(1_795_325_748_667_906_682n, exit)
@@ -120,7 +120,7 @@ describe("the body of a request to a collector", () => {
     ["nothing between what it holds", ["1", "", "2"], [1, 2]],
     ["nothing at all", [""], []]
   ])("is JSON where there is %s", (_, pieces, spans) => {
-    const body = OtlpJson.bodyOf(
+    const body = OtlpJson.encodeBody(
       { attributes: [], droppedAttributesCount: 0 },
       {},
       pieces.map((text) => Buffer.from(text))

@@ -15,7 +15,7 @@ const living = (
   perform: (work: JobLife.Work) => Effect.Effect<Usage | undefined, JobError>,
   isIdempotent = false
 ) =>
-  JobLife.live({
+  JobLife.runJob({
     ...metering,
     performer: {
       isIdempotent: () => isIdempotent,

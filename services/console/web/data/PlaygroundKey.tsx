@@ -3,14 +3,14 @@ import { createContext, type ReactNode, useContext, useMemo, useState } from "re
 
 interface Held {
   readonly key: string
-  readonly hold: (key: string) => void
+  readonly setKey: (key: string) => void
 }
 
-const Context = createContext<Held>({ key: "", hold: () => {} })
+const Context = createContext<Held>({ key: "", setKey: () => {} })
 
 export const PlaygroundKeyProvider = ({ children }: { readonly children: ReactNode }) => {
-  const [key, hold] = useState("")
-  const held = useMemo(() => ({ key, hold }), [key])
+  const [key, setKey] = useState("")
+  const held = useMemo(() => ({ key, setKey }), [key])
   return <Context value={held}>{children}</Context>
 }
 

@@ -10,7 +10,7 @@ import { KeyForm } from "./KeyForm.tsx"
 
 export const NewKey = ({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) => {
   const create = useCreateKey()
-  const { hold } = usePlaygroundKey()
+  const { setKey: hold } = usePlaygroundKey()
   const [, navigate] = useLocation()
   const [isCopied, setCopied] = useState(false)
   const made = create.data

@@ -7,12 +7,12 @@ import { milliseconds } from "../data/Format.ts"
 import { CodeBlock } from "../parts/Copy.tsx"
 import { Empty } from "../parts/Feedback.tsx"
 import { Page } from "../parts/Page.tsx"
-import { type Answer, nothing } from "../playground/Answer.ts"
+import { type Answer, emptyAnswer } from "../playground/Answer.ts"
 import { Form } from "../playground/Form.tsx"
 import { KeyInput } from "../playground/KeyInput.tsx"
 import { operations, type Value, type Values } from "../playground/Operations.ts"
 import { Result } from "../playground/Result.tsx"
-import { curlOf, Refused, type Request, send } from "../playground/Send.ts"
+import { curlOf, type Request, RequestRejected, send } from "../playground/Send.ts"
 import { usePlaygroundKey } from "../data/PlaygroundKey.tsx"
 import { queries, useCatalogue } from "../data/Queries.ts"
 
@@ -25,7 +25,7 @@ interface Run {
   readonly wholeMs: number | undefined
 }
 
-const idle: Run = { state: "idle", answer: nothing, error: undefined, firstMs: undefined, wholeMs: undefined }
+const idle: Run = { state: "idle", answer: emptyAnswer, error: undefined, firstMs: undefined, wholeMs: undefined }
 
 /** Runs one request at a time. Leaving the page aborts it. */
 const useRun = () => {
@@ -66,10 +66,10 @@ const Failed = ({ error }: { readonly error: unknown }) => (
   <Alert
     color="red"
     role="alert"
-    title={error instanceof Refused ? `The gateway rejected the request: ${error.status}` : "Failed"}
+    title={error instanceof RequestRejected ? `The gateway rejected the request: ${error.status}` : "Failed"}
   >
     {messageOf(error)}
-    {error instanceof Refused && error.code !== null
+    {error instanceof RequestRejected && error.code !== null
       ? <Text size="xs" c="dimmed" className="mono" mt={4}>{error.code}</Text>
       : null}
   </Alert>
@@ -94,7 +94,7 @@ const Output = ({ curl, run }: { readonly run: Run; readonly curl: string }) => 
             )
             : <Result of={answer} />}
           {state === "failed" ? <Failed error={error} /> : null}
-          {state === "running" && answer === nothing
+          {state === "running" && answer === emptyAnswer
             ? <Text c="dimmed" role="status">Waiting for the answer…</Text>
             : null}
           {wholeMs === undefined ? null : (

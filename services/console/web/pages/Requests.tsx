@@ -11,14 +11,14 @@ import { Live } from "../parts/Live.tsx"
 import { Page } from "../parts/Page.tsx"
 import { useKeys, useRequests } from "../data/Queries.ts"
 import { Request } from "../requests/Request.tsx"
-import { addressOf, consumed, Outcome, outcomes, providerOf } from "../parts/RequestFacts.tsx"
+import { Outcome, outcomes, providerOf, requestPath, usageText } from "../parts/RequestFacts.tsx"
 
 const columnsOf = (nameOf: (key: string) => string): ReadonlyArray<Column<UsageEvent>> => [
   { head: "Ended", isNumeric: true, cell: ({ time }) => timeOf(time) },
   {
     head: "Operation",
     cell: ({ id, operation }) => (
-      <Anchor component={Link} href={addressOf(id)} className="mono row-link">{operation}</Anchor>
+      <Anchor component={Link} href={requestPath(id)} className="mono row-link">{operation}</Anchor>
     )
   },
   {
@@ -38,7 +38,7 @@ const columnsOf = (nameOf: (key: string) => string): ReadonlyArray<Column<UsageE
     cell: ({ firstByteMs }) => firstByteMs === null ? "–" : milliseconds(firstByteMs)
   },
   { head: "Duration", isNumeric: true, cell: ({ durationMs }) => milliseconds(durationMs) },
-  { head: "Usage", isNumeric: true, cell: consumed },
+  { head: "Usage", isNumeric: true, cell: usageText },
   { head: "Cost", isNumeric: true, cell: ({ costUsd }) => costUsd === null ? "–" : money(costUsd) }
 ]
 
@@ -54,7 +54,7 @@ const Find = () => {
       role="search"
       onSubmit={(event) => {
         event.preventDefault()
-        if (id.trim() !== "") navigate(addressOf(id.trim()))
+        if (id.trim() !== "") navigate(requestPath(id.trim()))
       }}
     >
       <TextInput

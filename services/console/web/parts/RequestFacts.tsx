@@ -18,7 +18,7 @@ export const Outcome = ({ error, outcome }: Pick<UsageEvent, "outcome" | "error"
 )
 
 /** Usage of a request in its model's unit. */
-export const consumed = ({ usage }: UsageEvent): string => {
+export const usageText = ({ usage }: UsageEvent): string => {
   if (usage === null) return "–"
   const tokens = usage.inputTokens + usage.outputTokens
   if ((usage.images ?? 0) > 0) return counted(usage.images ?? 0, "image")
@@ -27,7 +27,7 @@ export const consumed = ({ usage }: UsageEvent): string => {
   return (usage.characters ?? 0) > 0 ? counted(usage.characters ?? 0, "character") : "–"
 }
 
-export const addressOf = (id: string): string => `/requests?id=${encodeURIComponent(id)}`
+export const requestPath = (id: string): string => `/requests?id=${encodeURIComponent(id)}`
 
 /** The provider, and how often it was called if more than once. */
 export const providerOf = ({ attempts, provider }: UsageEvent): string =>

@@ -15,7 +15,7 @@ export interface Answer {
   readonly raw: string
 }
 
-export const nothing: Answer = {
+export const emptyAnswer: Answer = {
   text: "",
   pictures: [],
   sound: undefined,

@@ -7,7 +7,7 @@ import { usePlaygroundKey } from "../data/PlaygroundKey.tsx"
 import { useCreateKey } from "../data/Queries.ts"
 
 export const KeyInput = () => {
-  const { hold, key } = usePlaygroundKey()
+  const { setKey: hold, key } = usePlaygroundKey()
   const create = useCreateKey()
   const make = () =>
     create.mutate({

@@ -1,7 +1,7 @@
 /** Sends a playground request to the ingress through the console, and reads the answer as it arrives. */
 import { Schema } from "effect"
 import { keyHeader, pageHeader } from "../../api/Admin.ts"
-import { type Answer, nothing, pretty, read } from "./Answer.ts"
+import { type Answer, emptyAnswer, pretty, read } from "./Answer.ts"
 import type { Operation } from "./Operations.ts"
 
 export interface Request {
@@ -12,7 +12,7 @@ export interface Request {
 }
 
 /** An error response of the gateway. */
-export class Refused extends Error {
+export class RequestRejected extends Error {
   readonly status: number
   readonly code: string | null
 
@@ -52,9 +52,9 @@ const ask = async (path: string, key: string, init: RequestInit): Promise<Respon
   if (response.ok) return response
   const text = await response.text()
   const error = decodeError(text)
-  if (error._tag === "None") throw new Refused(response.status, null, text || response.statusText)
+  if (error._tag === "None") throw new RequestRejected(response.status, null, text || response.statusText)
   const { code = null, message } = error.value.error
-  throw new Refused(response.status, code === null ? null : String(code), message)
+  throw new RequestRejected(response.status, code === null ? null : String(code), message)
 }
 
 /** The data of each server-sent event. */
@@ -75,11 +75,11 @@ async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<string>
 }
 
 async function* streamed(body: ReadableStream<Uint8Array>): AsyncGenerator<Answer> {
-  let answer = nothing
+  let answer = emptyAnswer
   for await (const data of events(body)) {
     if (data === "[DONE]") continue
     const failure = decodeError(data)
-    if (failure._tag === "Some") throw new Refused(200, null, failure.value.error.message)
+    if (failure._tag === "Some") throw new RequestRejected(200, null, failure.value.error.message)
     const value = decodeJson(data)
     const { pictures, text } = read(value)
     answer = {
@@ -97,8 +97,8 @@ async function* video(task: unknown, { key, operation }: Request, signal: AbortS
   for (;;) {
     const value: unknown = await (await ask(path, key, { signal })).json()
     const state = decodeTaskState(value)
-    const answer = { ...nothing, progress: state.progress, raw: pretty(value) }
-    if (state.error !== null) throw new Refused(200, state.error.code, state.error.message)
+    const answer = { ...emptyAnswer, progress: state.progress, raw: pretty(value) }
+    if (state.error !== null) throw new RequestRejected(200, state.error.code, state.error.message)
     if (state.status === "completed") {
       const content = await (await ask(`${path}/content`, key, { signal })).blob()
       yield { ...answer, video: URL.createObjectURL(new Blob([content], { type: "video/mp4" })) }
@@ -125,16 +125,16 @@ export async function* send(request: Request, signal: AbortSignal): AsyncGenerat
   }
   if (operation.answer === "sound") {
     const blob = await response.blob()
-    yield { ...nothing, sound: { url: URL.createObjectURL(blob), type }, raw: `${type}, ${blob.size} bytes` }
+    yield { ...emptyAnswer, sound: { url: URL.createObjectURL(blob), type }, raw: `${type}, ${blob.size} bytes` }
     return
   }
   const value: unknown = await response.json()
   if (operation.answer === "video") {
-    yield { ...nothing, progress: 0, raw: pretty(value) }
+    yield { ...emptyAnswer, progress: 0, raw: pretty(value) }
     yield* video(value, request, signal)
     return
   }
-  yield { ...nothing, ...read(value), raw: pretty(value) }
+  yield { ...emptyAnswer, ...read(value), raw: pretty(value) }
 }
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`

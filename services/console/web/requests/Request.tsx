@@ -12,7 +12,7 @@ import { Empty } from "../parts/Feedback.tsx"
 import { Fact, Page } from "../parts/Page.tsx"
 import { useKeys, useRequests, useTrace } from "../data/Queries.ts"
 import { TraceCard } from "../trace/TraceCard.tsx"
-import { consumed, Outcome, providerOf } from "../parts/RequestFacts.tsx"
+import { Outcome, providerOf, usageText } from "../parts/RequestFacts.tsx"
 
 /** The outcome from the server's span, for a request that reached no worker. */
 const outcomeOf = ({ attributes, isError }: SpanView): Pick<UsageEvent, "outcome" | "error"> => {
@@ -49,7 +49,7 @@ const Facts = ({ event, root }: { readonly event: UsageEvent | undefined; readon
           <>
             <Fact label="Time to first byte">{event.firstByteMs === null ? "–" : milliseconds(event.firstByteMs)}</Fact>
             <Fact label="Provider">{providerOf(event)}</Fact>
-            <Fact label="Usage">{consumed(event)}</Fact>
+            <Fact label="Usage">{usageText(event)}</Fact>
             <Fact label="Cost">{event.costUsd === null ? "–" : money(event.costUsd)}</Fact>
           </>
         )}

@@ -111,5 +111,5 @@ export const ticksOf = (duration: number): ReadonlyArray<number> => {
 }
 
 /** The row to select first: the deepest failure, or else the root. */
-export const mostTelling = ({ rows }: Trace): Row | undefined =>
+export const initialRow = ({ rows }: Trace): Row | undefined =>
   rows.filter(({ span }) => span.isError).toSorted((a, b) => b.depth - a.depth)[0] ?? rows[0]

@@ -3,7 +3,7 @@ import { Anchor, Badge, Box, Group, SimpleGrid, Stack, Text, Title } from "@mant
 import type { ReactNode } from "react"
 import { Link } from "wouter"
 import { exact } from "../data/Format.ts"
-import { addressOf } from "../parts/RequestFacts.tsx"
+import { requestPath } from "../parts/RequestFacts.tsx"
 import type { Row } from "./Rows.ts"
 
 const Facts = ({ children, label }: { readonly label: string; readonly children: ReactNode }) => (
@@ -66,7 +66,7 @@ export const SpanDetails = ({ of, start }: { readonly of: Row; readonly start: n
                   `span ${link.spanId}`,
                   link.traceId === of.span.traceId
                     ? "in this trace"
-                    : <Anchor component={Link} href={addressOf(link.traceId)}>open its trace</Anchor>
+                    : <Anchor component={Link} href={requestPath(link.traceId)}>open its trace</Anchor>
                 ])}
               />
             </Facts>

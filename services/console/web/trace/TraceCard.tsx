@@ -5,7 +5,7 @@ import { isNoTrace, isTracedElsewhere } from "../data/Client.ts"
 import { Failure, Waiting } from "../parts/Feedback.tsx"
 import { Card } from "../parts/Page.tsx"
 import type { useTrace } from "../data/Queries.ts"
-import { mostTelling, traceOf } from "./Rows.ts"
+import { initialRow, traceOf } from "./Rows.ts"
 import { SpanDetails } from "./SpanDetails.tsx"
 import { SpanTable } from "./SpanTable.tsx"
 import { Legend, Waterfall } from "./Waterfall.tsx"
@@ -56,7 +56,7 @@ export const TraceCard = ({ isTraced, query }: {
     )
   }
   const trace = traceOf(query.data.slice(0, maxDrawn))
-  const selected = trace.rows.find(({ span }) => span.spanId === chosen) ?? mostTelling(trace)
+  const selected = trace.rows.find(({ span }) => span.spanId === chosen) ?? initialRow(trace)
   const rest = query.data.length - trace.rows.length
   return (
     <Card

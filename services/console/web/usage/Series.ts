@@ -1,6 +1,6 @@
 /** Converts usage rows to the series of charts. */
 import { DateTime } from "effect"
-import { boundsMs, type Counters, plus, zero } from "../../../../shared/usage/Counters.ts"
+import { addCounters, bucketBoundsMs, type Counters, emptyCounters } from "../../../../shared/usage/Counters.ts"
 import { errorsOf, type UsageRow } from "../../../../shared/usage/UsageTable.ts"
 
 /** The dimension that splits a chart into series. */
@@ -75,18 +75,18 @@ const quantile = ({ buckets, count }: Times, share: number): number | null => {
   let left = count * share
   if (count === 0) return null
   for (const [index, within] of buckets.entries()) {
-    const low = boundsMs[index - 1] ?? 0
-    const high = boundsMs[index] ?? low
+    const low = bucketBoundsMs[index - 1] ?? 0
+    const high = bucketBoundsMs[index] ?? low
     if (within > 0 && within >= left) return Math.round(low + (high - low) * (left / within))
     left -= within
   }
-  return boundsMs.at(-1) ?? null
+  return bucketBoundsMs.at(-1) ?? null
 }
 
 export const latencySeries = ["95th percentile", "mean", "mean time to first byte"] as const
 
 export const latencyOf = (rows: ReadonlyArray<UsageRow>): Readonly<Record<string, number | null>> => {
-  const { duration, firstByte } = rows.reduce<Counters>(plus, zero)
+  const { duration, firstByte } = rows.reduce<Counters>(addCounters, emptyCounters)
   return {
     [latencySeries[0]]: quantile(duration, 0.95),
     [latencySeries[1]]: mean(duration),

@@ -13,7 +13,7 @@ import type {
 import { systemTexts } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
-import { registered, textOf, warnOfDetail } from "../conversation/Media.ts"
+import { registeredMediaType, textOf, warnOfDetail } from "../conversation/Media.ts"
 import { budgetOf, effortOf, Thinking } from "../conversation/ReasoningEffort.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 
@@ -166,7 +166,7 @@ const refused = ({ path = "" }: MediaPart, losses: Losses): ReadonlyArray<object
 const toSource = ({ media, mediaType }: MediaPart): object | undefined => {
   if (media.type === "url") return /^https?:/i.test(media.url) ? media : undefined
   return media.type === "base64" && mediaType !== ""
-    ? { type: "base64", media_type: registered(mediaType), data: media.data }
+    ? { type: "base64", media_type: registeredMediaType(mediaType), data: media.data }
     : undefined
 }
 

@@ -10,7 +10,7 @@ import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
 import * as ClientRequest from "./ClientRequest.ts"
 import type { AnswerIdentity, ClientDialect } from "./Dialect.ts"
 import type { ModelEvent } from "./ModelEvent.ts"
-import * as TokenCount from "./UsageSum.ts"
+import * as UsageSum from "./UsageSum.ts"
 
 const utf8 = new TextEncoder()
 
@@ -37,7 +37,7 @@ export const make = <Request>(
       fingerprint
     }
     const encoder = dialect.encoder(request, identity)
-    yield* losses.verdict
+    yield* losses.failIfRefused
     const events = answerAll(engine, conversations.map((conversation) => ({ conversation, call, losses })))
     const start = (contentType: string) =>
       sink.start({ status: 200, contentType, headers: TranslationWarnings.toHeaders(losses.warnings) })
@@ -55,11 +55,11 @@ export const make = <Request>(
     const frames = Stream.map(events, (event) => {
       note(event)
       // starts with the first event: until then a failure can still set the status
-      if (!sink.started) start("text/event-stream")
+      if (!sink.hasStarted) start("text/event-stream")
       return utf8.encode(encoder.frames(event))
     })
     yield* writeAll(sink, frames)
-    if (!sink.started) return yield* new InternalError()
+    if (!sink.hasStarted) return yield* new InternalError()
     sink.write(utf8.encode(encoder.lastFrames()))
     return usage
   })
@@ -74,14 +74,14 @@ const answerAll = (
   const [first] = requests
   if (first !== undefined && requests.length === 1) return engine.answer(first)
   let choicesBefore = 0
-  let usage = TokenCount.none
+  let usage = UsageSum.none
   const answers = Stream.flatMap(Stream.fromIterable(requests), (request) => {
     const offset = choicesBefore
     choicesBefore += request.conversation.choices
     return engine.answer(request).pipe(
       Stream.map((event) => {
         if (event.type !== "usage") return { ...event, choice: offset + event.choice }
-        usage = TokenCount.sum(usage, event.usage)
+        usage = UsageSum.sum(usage, event.usage)
         return event
       }),
       Stream.filter((event) => event.type !== "usage")

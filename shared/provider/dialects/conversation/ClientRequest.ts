@@ -27,7 +27,7 @@ export const decoder = <Request>(
       const losses = new Losses(isStrict ? "strict" : tolerance, dialect.settings)
       const turn = turnFor(call)
       return turn.pipe(
-        Effect.andThen(Effect.sync(() => losses.note(json, dialect.fates))),
+        Effect.andThen(Effect.sync(() => losses.recordUnmapped(json, dialect.fates))),
         Effect.andThen(turn),
         Effect.map(() => ({ request, conversations: [dialect.toConversation(request, losses)].flat(), losses }))
       )

@@ -36,7 +36,7 @@ export class Losses {
   }
 
   /** Fails with the first refused loss so far. */
-  readonly verdict: Effect.Effect<void, InvalidRequest> = Effect.suspend(() =>
+  readonly failIfRefused: Effect.Effect<void, InvalidRequest> = Effect.suspend(() =>
     this.#refusal === undefined ? Effect.void : Effect.fail(this.#refusal)
   )
 
@@ -66,21 +66,23 @@ export class Losses {
   }
 
   /** Records the fields of a request that do not reach the canonical conversation. */
-  note(request: unknown, fates: Fate, path = ""): void {
+  recordUnmapped(request: unknown, fates: Fate, path = ""): void {
     if (fates === "carried" || request === undefined || request === null || request === false) return
     if (fates === "tool") return this.refuse(path, noSuchTool)
     if (isEmpty(request)) return
     if (fates === "hint") return this.warn(path)
     if (fates === "meaning") return this.refuse(path)
     if (isList(fates)) {
-      if (Array.isArray(request)) request.forEach((element, index) => this.note(element, fates[0], `${path}[${index}]`))
+      if (Array.isArray(request)) {
+        request.forEach((element, index) => this.recordUnmapped(element, fates[0], `${path}[${index}]`))
+      }
       return
     }
     if (typeof request !== "object" || request === null || Array.isArray(request)) return
     for (const [key, value] of Object.entries(request)) {
       const name = plain.test(key) ? key : "(a field)"
       const fate = Object.hasOwn(fates, key) ? fates[key] : undefined
-      this.note(value, fate ?? "hint", path === "" ? name : `${path}.${name}`)
+      this.recordUnmapped(value, fate ?? "hint", path === "" ? name : `${path}.${name}`)
     }
   }
 

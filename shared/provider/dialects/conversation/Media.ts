@@ -37,7 +37,7 @@ export const typeOfName = (name: string): string =>
   byExtension.get(/\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? "") ?? ""
 
 /** The registered name: some clients use another one for JPEG. */
-export const registered = (mediaType: string): string => mediaType === "image/jpg" ? "image/jpeg" : mediaType
+export const registeredMediaType = (mediaType: string): string => mediaType === "image/jpg" ? "image/jpeg" : mediaType
 
 /** The content of a text file. */
 export const textOf = (part: MediaPart): string | undefined => {

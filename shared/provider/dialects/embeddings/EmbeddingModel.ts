@@ -14,7 +14,7 @@ export interface EmbeddingRequest {
 
 export type Vector = ArrayLike<number>
 
-export interface Embedded {
+export interface EmbeddingResult {
   /** One per text, in order, in batches. */
   readonly vectors: Stream.Stream<ReadonlyArray<Vector>, JobError>
   readonly tokens: number
@@ -23,4 +23,4 @@ export interface Embedded {
 }
 
 /** Fails before its first vector if another attempt may be made. */
-export type EmbeddingModel = (call: Call, request: EmbeddingRequest) => Effect.Effect<Embedded, JobError>
+export type EmbeddingModel = (call: Call, request: EmbeddingRequest) => Effect.Effect<EmbeddingResult, JobError>

@@ -13,7 +13,7 @@ import type {
 import { systemTexts } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
-import { registered, warnOfDetail } from "../conversation/Media.ts"
+import { registeredMediaType, warnOfDetail } from "../conversation/Media.ts"
 import { budgetOf, effortUpToHigh, Thinking } from "../conversation/ReasoningEffort.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 
@@ -180,7 +180,7 @@ const toMedia = ({ media, mediaType, path = "" }: MediaPart, losses: Losses): Re
       }]
     case "base64":
       if (mediaType !== "" && !mediaType.endsWith("*")) {
-        return [{ inlineData: { mimeType: registered(mediaType), data: media.data } }]
+        return [{ inlineData: { mimeType: registeredMediaType(mediaType), data: media.data } }]
       }
       break
     default:

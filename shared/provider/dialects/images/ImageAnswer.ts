@@ -12,11 +12,11 @@ import type { ResultStore } from "../../call/ResultStore.ts"
 import { type Sink, writeAll } from "../../transport/Sink.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
 import type { ContentRequest } from "./ContentRequest.ts"
-import type { Made, Picture } from "./ImageModel.ts"
+import type { GeneratedPictures, Picture } from "./ImageModel.ts"
 import type { ImageRequest } from "./ImageRequest.ts"
 import { mediaTypeOf, pictureKind } from "../../call/PictureKind.ts"
 
-export interface Means {
+export interface Dependencies {
   readonly guard: GuardedFetch["Service"]
   readonly results: ResultStore["Service"]
 }
@@ -27,7 +27,7 @@ const malformed = ({ endpoint: { name: provider } }: Call) => ProviderFailed.mal
 const bounds = { maximumBytes: 20 * 1024 * 1024, withinMs: 60_000, tries: 3 }
 
 /** The bytes of a picture, fetched if the provider sent a URL. */
-export const fileOf = Effect.fnUntraced(function*({ content }: Picture, call: Call, { guard }: Means) {
+export const fileOf = Effect.fnUntraced(function*({ content }: Picture, call: Call, { guard }: Dependencies) {
   const bytes = content instanceof URL ? yield* ProviderResult.fetch(guard, call.endpoint, content, bounds) : content
   const kind = pictureKind(bytes)
   return kind === undefined ? yield* malformed(call) : { bytes, kind }
@@ -37,10 +37,10 @@ const utf8 = new TextEncoder()
 
 /** Writes the answer with base64 or URLs, one picture at a time, to hold only one in base64. */
 export const write = Effect.fnUntraced(function*(
-  { pictures, warnings = [] }: Made,
+  { pictures, warnings = [] }: GeneratedPictures,
   call: Call,
   { answerAs }: ImageRequest,
-  means: Means,
+  means: Dependencies,
   sink: Sink
 ) {
   if (pictures.length === 0) return yield* malformed(call)
@@ -77,7 +77,7 @@ const prepare = Effect.fnUntraced(function*(
   picture: Picture,
   call: Call,
   answerAs: ImageRequest["answerAs"],
-  means: Means
+  means: Dependencies
 ): Effect.fn.Return<Ready, JobError> {
   const said = { revised_prompt: picture.revisedPrompt }
   // clients must not learn the provider's own URLs, and may not reach them
@@ -90,10 +90,10 @@ const prepare = Effect.fnUntraced(function*(
 
 /** Writes the answer of generateContent in one piece, even as a stream. */
 export const writeContent = Effect.fnUntraced(function*(
-  { pictures, usage, warnings = [] }: Made,
+  { pictures, usage, warnings = [] }: GeneratedPictures,
   call: Call,
   wants: ContentRequest["wants"],
-  means: Means,
+  means: Dependencies,
   sink: Sink
 ) {
   if (pictures.length === 0) return yield* malformed(call)

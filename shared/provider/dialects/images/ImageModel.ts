@@ -12,7 +12,7 @@ export interface Picture {
   readonly revisedPrompt?: string | undefined
 }
 
-export interface Made {
+export interface GeneratedPictures {
   readonly pictures: ReadonlyArray<Picture>
   /** Without the number of pictures, which the caller adds. */
   readonly usage?: Usage | undefined
@@ -21,4 +21,4 @@ export interface Made {
 }
 
 /** Edits the pictures of the request if there are any. */
-export type ImageModel = (call: Call, request: ImageRequest) => Effect.Effect<Made, JobError>
+export type ImageModel = (call: Call, request: ImageRequest) => Effect.Effect<GeneratedPictures, JobError>

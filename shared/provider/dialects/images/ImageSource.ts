@@ -13,7 +13,7 @@ export interface ImageSource {
 const dataUrl = /^data:[^,]{0,200};base64,/i
 const base64 = /^[A-Za-z0-9+/_-]+={0,2}\s*$/
 
-export const unusable = ({ param }: ImageSource, what: string) => InvalidRequest.at(param, what, "invalid_image")
+export const invalidImage = ({ param }: ImageSource, what: string) => InvalidRequest.at(param, what, "invalid_image")
 
 const isUrl = (content: string): boolean => /^https?:/i.test(content)
 
@@ -23,14 +23,14 @@ const given = Effect.fnUntraced(function*(
   const { content } = source
   if (typeof content !== "string") return new Uint8Array(yield* Effect.promise(() => content.arrayBuffer()))
   const encoded = content.replace(dataUrl, "")
-  if (!base64.test(encoded)) return yield* unusable(source, "must be an http(s) URL, a data URL or base64")
+  if (!base64.test(encoded)) return yield* invalidImage(source, "must be an http(s) URL, a data URL or base64")
   return Buffer.from(encoded, "base64")
 })
 
 const fetched = (source: ImageSource, url: string, guard: GuardedFetch["Service"]) =>
   Effect.mapBoth(guard.fetch(url), {
     onSuccess: ({ bytes }) => bytes,
-    onFailure: ({ message }) => unusable(source, message)
+    onFailure: ({ message }) => invalidImage(source, message)
   })
 
 /** The bytes, not empty; fetches URLs. */
@@ -42,7 +42,7 @@ export const bytesOf = Effect.fnUntraced(function*(
   const bytes = typeof content === "string" && isUrl(content)
     ? yield* fetched(source, content, guard)
     : yield* given(source)
-  return bytes.length > 0 ? bytes : yield* unusable(source, "must not be empty")
+  return bytes.length > 0 ? bytes : yield* invalidImage(source, "must not be empty")
 })
 
 /** Bytes and format. */
@@ -52,7 +52,7 @@ export const fileOf = Effect.fnUntraced(function*(source: ImageSource, guard: Gu
 
 const withKind = Effect.fnUntraced(function*(source: ImageSource, bytes: Uint8Array) {
   const kind = pictureKind(bytes)
-  return kind === undefined ? yield* unusable(source, "must be a PNG, JPEG or WebP image") : { bytes, kind }
+  return kind === undefined ? yield* invalidImage(source, "must be a PNG, JPEG or WebP image") : { bytes, kind }
 })
 
 /** For providers that fetch URLs: the client's URL, or a data URL. */

@@ -10,11 +10,11 @@ import type { Usage } from "../../../contract/Usage.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
 import { readContent } from "./ContentRequest.ts"
 import * as ImageAnswer from "./ImageAnswer.ts"
-import type { ImageModel, Made } from "./ImageModel.ts"
+import type { GeneratedPictures, ImageModel } from "./ImageModel.ts"
 import { type ImageRequest, readEdit, readGeneration } from "./ImageRequest.ts"
 
 /** By the operation's name. */
-export const performs = (model: ImageModel, means: ImageAnswer.Means): ReadonlyMap<string, Perform> => {
+export const performs = (model: ImageModel, means: ImageAnswer.Dependencies): ReadonlyMap<string, Perform> => {
   const answering = (read: (call: Call) => Effect.Effect<ImageRequest, JobError>): Perform =>
     Effect.fnUntraced(function*(call, sink) {
       const request = yield* read(call)
@@ -36,7 +36,7 @@ export const performs = (model: ImageModel, means: ImageAnswer.Means): ReadonlyM
   ])
 }
 
-const metered = ({ pictures, usage }: Made): Usage => ({
+const metered = ({ pictures, usage }: GeneratedPictures): Usage => ({
   inputTokens: 0,
   outputTokens: 0,
   ...usage,

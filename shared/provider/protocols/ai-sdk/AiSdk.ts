@@ -8,7 +8,7 @@
 import { audioSpeech } from "../../../contract/operations/AudioSpeech.ts"
 import { rerank } from "../../../contract/operations/Rerank.ts"
 import * as Embeddings from "../../dialects/embeddings/Embeddings.ts"
-import type { Means } from "../../dialects/images/ImageAnswer.ts"
+import type { Dependencies } from "../../dialects/images/ImageAnswer.ts"
 import * as Images from "../../dialects/images/Images.ts"
 import { type Perform, performByName } from "../../call/Protocol.ts"
 import * as AiSdkChat from "./AiSdkChat.ts"
@@ -18,7 +18,7 @@ import { opener, type PackageTools } from "./AiSdkPackage.ts"
 import * as AiSdkRerank from "./AiSdkRerank.ts"
 import * as AiSdkSpeech from "./AiSdkSpeech.ts"
 
-export const make = (means: Means & PackageTools): Perform => {
+export const make = (means: Dependencies & PackageTools): Perform => {
   const open = opener(means)
   const chat = performByName(AiSdkChat.performs(open, means.guard))
   const media = performByName(

@@ -14,7 +14,7 @@ import { generateContent, streamGenerateContent } from "../../dialects/gemini/Ge
 import * as InlineMedia from "../../dialects/conversation/InlineMedia.ts"
 import { messages } from "../../dialects/anthropic/Messages.ts"
 import type { ModelEvent } from "../../dialects/conversation/ModelEvent.ts"
-import * as TokenCount from "../../dialects/conversation/UsageSum.ts"
+import * as UsageSum from "../../dialects/conversation/UsageSum.ts"
 import * as Endpoint from "../../transport/Endpoint.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import type { Perform } from "../../call/Protocol.ts"
@@ -61,7 +61,7 @@ const answer = Effect.fnUntraced(function*(
   const version = model.specificationVersion === "v3" ? "v3" : "v4"
   const inlined = yield* InlineMedia.inline(conversation, () => true, guard)
   const prompt = toOptions(inlined, version, losses)
-  yield* losses.verdict
+  yield* losses.failIfRefused
   const traceparent = yield* TraceParent.current
 
   const failed = (reason: "cut" | "error" | "result") =>
@@ -94,7 +94,7 @@ const answer = Effect.fnUntraced(function*(
           if (setting === undefined) losses.warn(feature)
           else losses.warnOf(setting)
         }
-        yield* losses.verdict
+        yield* losses.failIfRefused
       }
       const taken = events.take(part)
       if ("error" in taken) return yield* taken.error === undefined ? failed("error") : failWith(taken.error)
@@ -115,7 +115,7 @@ const answer = Effect.fnUntraced(function*(
   })
   const usage = Stream.sync((): ModelEvent => ({
     type: "usage",
-    usage: answers.reduce((sum, { events }) => TokenCount.sum(sum, events.usage ?? TokenCount.none), TokenCount.none)
+    usage: answers.reduce((sum, { events }) => UsageSum.sum(sum, events.usage ?? UsageSum.none), UsageSum.none)
   }))
   const all = Stream.mergeAll(answers.map(({ stream }) => stream), { concurrency: "unbounded" })
   return Stream.concat(all, usage)

@@ -8,7 +8,7 @@
 import { Effect, Schema } from "effect"
 import { InvalidRequest, type JobError } from "../../../contract/JobError.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
-import type { ImageModel, Made } from "../../dialects/images/ImageModel.ts"
+import type { GeneratedPictures, ImageModel } from "../../dialects/images/ImageModel.ts"
 import * as Images from "../../dialects/images/Images.ts"
 import type { ImageRequest } from "../../dialects/images/ImageRequest.ts"
 import { urlOf } from "../../dialects/images/ImageSource.ts"
@@ -86,7 +86,10 @@ const Answer = Schema.Struct({
   })
 })
 
-const fromAnswer = (answer: typeof Answer.Type, { endpoint }: Call): Effect.Effect<Made["pictures"], JobError> =>
+const fromAnswer = (
+  answer: typeof Answer.Type,
+  { endpoint }: Call
+): Effect.Effect<GeneratedPictures["pictures"], JobError> =>
   Effect.forEach(answer.output.choices, ({ message: { content } }) => {
     const revisedPrompt = content.find(({ text }) => typeof text === "string")?.text ?? undefined
     return Effect.forEach(

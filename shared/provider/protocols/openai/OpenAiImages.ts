@@ -6,7 +6,7 @@ import { Effect, Schema } from "effect"
 import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
 import { type JobError, ProviderFailed } from "../../../contract/JobError.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
-import type { Means } from "../../dialects/images/ImageAnswer.ts"
+import type { Dependencies } from "../../dialects/images/ImageAnswer.ts"
 import type { ImageModel, Picture } from "../../dialects/images/ImageModel.ts"
 import { type ImageRequest, isForm } from "../../dialects/images/ImageRequest.ts"
 import * as Images from "../../dialects/images/Images.ts"
@@ -23,7 +23,7 @@ import { imagePaths } from "./OpenAi.ts"
 import { usageOf } from "../../dialects/openai/OpenAiUsage.ts"
 import * as OwnAddresses from "./OwnAddresses.ts"
 
-export interface Tools extends Means, ExchangeTools {}
+export interface Tools extends Dependencies, ExchangeTools {}
 
 /** Serves the requests that the relay cannot, and the relay's pictures at addresses of its own. */
 export const around = (relay: Perform, tools: Tools): Perform => {

@@ -1,7 +1,7 @@
 /**
  * The URLs of pictures in relayed answers. A client must not see a URL at the provider's own origin, as LocalAI's are, and may
  * not reach it: the gateway fetches the picture and returns it in the requested form. A URL that no client should open
- * fails the answer; see `PictureAddress.ts`. All other answers pass unchanged.
+ * fails the answer; see `PictureUrl.ts`. All other answers pass unchanged.
  */
 import { Effect } from "effect"
 import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
@@ -10,7 +10,7 @@ import { originOf } from "../../transport/Endpoint.ts"
 import { AddressScan } from "../../dialects/images/UrlScan.ts"
 import * as ImageAnswer from "../../dialects/images/ImageAnswer.ts"
 import { readEdit, readGeneration } from "../../dialects/images/ImageRequest.ts"
-import * as PictureAddress from "../../dialects/images/PictureUrl.ts"
+import * as PictureUrl from "../../dialects/images/PictureUrl.ts"
 import * as Json from "../../json/Json.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
 import type { Head, Sink } from "../../transport/Sink.ts"
@@ -35,8 +35,8 @@ class HeldAnswer implements Sink {
     return this.#addresses.isRefused
   }
 
-  get started(): boolean {
-    return this.#head !== undefined || this.#sink.started
+  get hasStarted(): boolean {
+    return this.#head !== undefined || this.#sink.hasStarted
   }
 
   get bytes(): Buffer {
@@ -50,7 +50,7 @@ class HeldAnswer implements Sink {
   write(bytes: Uint8Array): boolean {
     this.#addresses.push(bytes)
     if (this.isRefused) return true
-    if (this.#sink.started) return this.#sink.write(bytes)
+    if (this.#sink.hasStarted) return this.#sink.write(bytes)
     this.#held.push(bytes)
     this.#heldBytes += bytes.length
     return this.#heldBytes <= holdBytes || this.release(this.bytes)
@@ -62,7 +62,7 @@ class HeldAnswer implements Sink {
 
   /** Sends the answer to the client. */
   release(bytes: Uint8Array): boolean {
-    if (this.#head === undefined || this.#sink.started) return true
+    if (this.#head === undefined || this.#sink.hasStarted) return true
     this.#held = []
     this.#sink.start(this.#head)
     return this.#sink.write(bytes)
@@ -79,7 +79,7 @@ const fetchItem = Effect.fnUntraced(function*(
   { url, ...rest }: { readonly url: string },
   call: Call,
   answerAs: "b64_json" | "url",
-  means: ImageAnswer.Means
+  means: ImageAnswer.Dependencies
 ) {
   const { bytes, kind } = yield* ImageAnswer.fileOf({ content: new URL(url) }, call, means)
   return answerAs === "url"
@@ -91,7 +91,7 @@ const fetchItem = Effect.fnUntraced(function*(
 const fetchOwn = Effect.fnUntraced(function*(
   bytes: Buffer,
   call: Call,
-  means: ImageAnswer.Means
+  means: ImageAnswer.Dependencies
 ): Effect.fn.Return<Uint8Array, JobError> {
   const answer = Json.fields(Json.parse(bytes.toString()))
   const data = Json.list(answer["data"])
@@ -105,14 +105,14 @@ const fetchOwn = Effect.fnUntraced(function*(
   return Buffer.from(JSON.stringify({ ...answer, data: items }))
 })
 
-export const around = (relay: Perform, means: ImageAnswer.Means): Perform =>
+export const around = (relay: Perform, means: ImageAnswer.Dependencies): Perform =>
   Effect.fnUntraced(function*(call, sink) {
-    const held = new HeldAnswer(sink, (address) => PictureAddress.isAcceptable(address, call.endpoint))
+    const held = new HeldAnswer(sink, (address) => PictureUrl.isAcceptable(address, call.endpoint))
     const usage = yield* relay(call, held)
     if (held.isRefused) {
-      if (sink.started && usage !== undefined) call.onCut?.(usage)
-      return yield* PictureAddress.refused(call.endpoint)
+      if (sink.hasStarted && usage !== undefined) call.onCut?.(usage)
+      return yield* PictureUrl.refused(call.endpoint)
     }
-    if (!sink.started) held.release(yield* fetchOwn(held.bytes, call, means))
+    if (!sink.hasStarted) held.release(yield* fetchOwn(held.bytes, call, means))
     return usage
   })

@@ -67,7 +67,7 @@ class TestSink implements Sink {
     this.room = room
   }
 
-  get started(): boolean {
+  get hasStarted(): boolean {
     return this.head !== undefined
   }
 
@@ -211,11 +211,11 @@ describe("an answer", () => {
       const [connection] = connections
       connection!.head(200, sse)
       connection!.data(opening + event("ping", {}))
-      assert.isFalse(sink.started)
+      assert.isFalse(sink.hasStarted)
       connection!.data(event("error", { error: { type: "overloaded_error", message: "Overloaded" } }))
       const result = yield* Fiber.join(fiber)
       assert.deepInclude(Result.isFailure(result) ? result.failure : undefined, { reason: "error", status: 529 })
-      assert.isFalse(sink.started)
+      assert.isFalse(sink.hasStarted)
     }))
 
   it.effect("is JSON for a client that asked for JSON, and the provider is asked for that", () =>

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { PrometheusMetrics } from "effect/observability"
-import { Answer } from "../../../../shared/provider/routing/AnnotatedSink.ts"
+import { AnnotatedSink } from "../../../../shared/provider/routing/AnnotatedSink.ts"
 import * as AttemptTelemetry from "../../../../shared/provider/routing/AttemptTelemetry.ts"
 
 const nobody = { started: false, start: () => undefined, write: () => true, onDrain: () => undefined }
@@ -12,7 +12,7 @@ describe("a call", () => {
     Effect.gen(function*() {
       const endpoint = { name: "anthropic", model: "theirs", provider: { protocol: "anthropic" as const } }
       const usage = { inputTokens: 100, outputTokens: 9, cachedTokens: 60, cacheWriteTokens: 30, reasoningTokens: 4 }
-      const call = AttemptTelemetry.told(endpoint, "ours", new Answer(nobody, 0))(Effect.succeed(usage))
+      const call = AttemptTelemetry.record(endpoint, "ours", new AnnotatedSink(nobody, 0))(Effect.succeed(usage))
       const { attributes } = yield* Effect.andThen(call, Effect.currentSpan).pipe(Effect.withSpan("call"))
       assert.deepStrictEqual(Object.fromEntries(attributes), {
         "gen_ai.usage.input_tokens": 100,

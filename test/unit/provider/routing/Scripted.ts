@@ -128,7 +128,7 @@ export class Scripted {
     return Effect.flatMap(Clock.currentTimeMillis, (now) => {
       let begun: Head | undefined
       const sink: Sink = {
-        get started() {
+        get hasStarted() {
           return begun !== undefined
         },
         start: (head) => {

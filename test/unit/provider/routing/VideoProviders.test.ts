@@ -37,7 +37,7 @@ const bench = Effect.fnUntraced(function*(settings: string) {
         until: now + patienceMs,
         submit: Effect.andThen(Effect.map(Clock.currentTimeMillis, (now) => void asked.push(now)), submit),
         failureOf: (error: JobError) => error,
-        goOn: () => goOn
+        follow: () => goOn
       }))
   return { asked, begin }
 }, Effect.orDie)
@@ -79,7 +79,7 @@ describe("a provider of videos", () => {
       yield* TestClock.adjust("40 seconds")
       const hasty = yield* Effect.forkChild(Effect.flip(begin(Effect.void, Effect.succeed("done"), 5_000)))
       yield* TestClock.adjust("10 seconds")
-      assert.deepInclude(yield* Fiber.join(hasty), { _tag: "Passed", reason: "busy" })
+      assert.deepInclude(yield* Fiber.join(hasty), { _tag: "Skipped", reason: "busy" })
       assert.lengthOf(asked, 2)
       yield* TestClock.adjust("20 seconds")
       yield* Fiber.join(all)
@@ -91,7 +91,7 @@ describe("a provider of videos", () => {
       const { asked, begin } = yield* bench("breaker: { minimumCalls: 3, openMs: 10000 }")
       const ask = Effect.flip(begin(Effect.fail(failed), Effect.never))
       for (let times = 0; times < 3; times++) assert.strictEqual(yield* ask, failed)
-      assert.deepInclude(yield* ask, { _tag: "Passed", reason: "resting" })
+      assert.deepInclude(yield* ask, { _tag: "Skipped", reason: "resting" })
       assert.lengthOf(asked, 3)
       yield* TestClock.adjust("10 seconds")
       // what is made of it afterwards says nothing of its health
