@@ -6,6 +6,8 @@
  *     node deploy/local/run.js <script> [arguments]      also needs nats-server, unless NATS_URL names a server, and for
  *                                                        the tests Chromium and promtool
  *
+ * Scripts of the product get the packages that running needs; every other script also gets the development packages.
+ *
  * It installs system programs only with consent: it prints the missing program with its install command, and asks on a terminal.
  * Without a terminal it installs them as root, as in CI and containers, or with GATEWAY_INSTALL=1. GATEWAY_INSTALL=0 never installs.
  *
@@ -15,7 +17,7 @@
 import { spawn, spawnSync } from "node:child_process"
 import { accessSync, constants, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { constants as os } from "node:os"
-import { delimiter, dirname, join } from "node:path"
+import { delimiter, dirname, join, relative, resolve } from "node:path"
 import { createInterface } from "node:readline/promises"
 import { fileURLToPath } from "node:url"
 
@@ -47,7 +49,7 @@ const which = (program) =>
  * its output shows that it cannot succeed.
  */
 const attempt = (title, command, options = {}) =>
-  new Promise((resolve) => {
+  new Promise((settle) => {
     const began = performance.now()
     const isTerminal = process.stderr.isTTY === true
     const show = () => {
@@ -64,7 +66,7 @@ const attempt = (title, command, options = {}) =>
       process.off("SIGTERM", stop)
       show()
       if (isTerminal) process.stderr.write("\n")
-      resolve({ succeeded: code === 0, output })
+      settle({ succeeded: code === 0, output })
     }
     const stop = () => {
       child.kill("SIGTERM")
@@ -113,27 +115,36 @@ const readPackages = (file) => {
 
 const platformNode = `node_modules/node-${process.platform}-${process.arch}`
 
-/** The packages that this machine needs; other optional ones are for other platforms or not required. */
-const needed = (wanted) =>
-  Object.entries(wanted).filter(([path, { optional }]) => path !== "" && (optional !== true || path === platformNode))
+/** Scripts that users run; all others test, check or measure. */
+const isProduct = (script) => script !== undefined && /^(deploy|services)\//.test(relative(root, resolve(script)))
 
-/** Compares the lockfile with the list that npm writes as its last step. */
-const isInstalled = (wanted) => {
-  const installed = readPackages("node_modules/.package-lock.json")
-  return installed !== undefined && needed(wanted).every(([path, { version }]) => installed[path]?.version === version)
-}
+/**
+ * The packages in the lockfile that must be installed. Optional ones are for other platforms or not required, except this
+ * platform's Node; npm links the project's own folders.
+ */
+const needed = (wanted, withDevelopment) =>
+  Object.entries(wanted).filter(([path, { dev, devOptional, link, optional }]) =>
+    path.startsWith("node_modules/") && link !== true && (optional !== true || path === platformNode)
+    && (withDevelopment || (dev !== true && devOptional !== true))
+  )
 
-const installDependencies = async () => {
+/** Installs what the script needs. Development packages that are already there stay and are updated too. */
+const installDependencies = async (script) => {
   const wanted = readPackages("package-lock.json")
   if (wanted === undefined) throw new Missing("package-lock.json is missing or unreadable: clone the project again")
-  if (isInstalled(wanted)) return
+  // npm writes this list as its last step
+  const installed = readPackages("node_modules/.package-lock.json") ?? {}
+  const withDevelopment = !isProduct(script) || Object.values(installed).some(({ dev }) => dev === true)
+  const packages = needed(wanted, withDevelopment)
+  if (packages.every(([path, { version }]) => installed[path]?.version === version)) return
   const npm = which("npm")
   if (npm === undefined) throw new Missing("npm is not in PATH: install it (on Debian: apt-get install npm)")
 
-  const manifests = needed(wanted).map(([path]) => join(root, path, "package.json"))
+  const manifests = packages.map(([path]) => join(root, path, "package.json"))
   // `npm ci` fails if the lockfile lacks some platform's optional packages. This installs the locked versions too, and does not
   // change the lockfile.
-  const install = [npm, "install", "--no-save", "--no-progress", "--loglevel=http"]
+  const scope = withDevelopment ? "--include=dev" : "--omit=dev"
+  const install = [npm, "install", scope, "--no-save", "--no-progress", "--loglevel=http"]
   const patience = [
     "--fetch-retries=3",
     "--fetch-retry-mintimeout=1000",
@@ -346,9 +357,9 @@ const main = async () => {
   if (Number(process.versions.node.split(".")[0]) < oldestNode) {
     throw new Missing(`Node ${oldestNode} or newer is needed to begin with, this is ${process.versions.node}`)
   }
-  await installDependencies()
-  const node = findNode()
   const args = process.argv.slice(2)
+  await installDependencies(args[0])
+  const node = findNode()
   if (args.length === 0) return
   const natsServerFolder = await ensurePrograms(args)
   const folders = [process.env.PATH, ...(natsServerFolder === undefined ? [] : [natsServerFolder])]

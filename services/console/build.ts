@@ -26,7 +26,9 @@ const sources = [
 
 const filesIn = (path: string): ReadonlyArray<string> => {
   if (!statSync(path).isDirectory()) return [path]
-  return readdirSync(path).toSorted().flatMap((name) => name.startsWith("dist") ? [] : filesIn(join(path, name)))
+  return readdirSync(path).toSorted().flatMap((name) =>
+    name.startsWith("dist") || name === "node_modules" ? [] : filesIn(join(path, name))
+  )
 }
 
 const fingerprint = (): string => {

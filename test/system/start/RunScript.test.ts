@@ -16,16 +16,24 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { program, project } from "../../fixture/gateway/LocalGateway.ts"
 
-/** Installs by writing the list that npm writes, or fails as npm does. */
+/** Installs by writing the list that npm writes, with or without development packages, or fails as npm does. */
 const npm = `#!/bin/sh
 echo "$@" >> npm.log
 if [ -n "$NPM_SAYS" ]; then printf '%b' "$NPM_SAYS" >&2; exec $NPM_THEN; fi
 mkdir -p node_modules
-cp package-lock.json node_modules/.package-lock.json
+case "$*" in *--omit=dev*) list=lock-without-dev.json ;; *) list=package-lock.json ;; esac
+cp $list node_modules/.package-lock.json
 `
 
-const lockfile = (version: string) =>
-  JSON.stringify({ packages: { "": {}, "node_modules/a": { version }, "node_modules/b": { version, optional: true } } })
+/** The lockfile, and the list of what npm installs with `--omit=dev`, of a project with one package of each kind. */
+const lockfiles = (version: string): Readonly<Record<string, string>> => {
+  const product = { "": {}, "node_modules/a": { version }, "node_modules/b": { version, optional: true } }
+  const all = { ...product, "web": { dependencies: {} }, "node_modules/web": { resolved: "web", link: true } }
+  return {
+    "lock-without-dev.json": JSON.stringify({ packages: all }),
+    "package-lock.json": JSON.stringify({ packages: { ...all, "node_modules/tool": { version, dev: true } } })
+  }
+}
 
 /** A project with nothing installed, and a way to run scripts in it. */
 const makeProject = Effect.gen(function*() {
@@ -38,7 +46,10 @@ const makeProject = Effect.gen(function*() {
     writeFileSync(join(folder, name), text)
   }
   write("package.json", `{ "type": "module" }`)
-  write("package-lock.json", lockfile("1.0.0"))
+  const lock = (version: string) => {
+    for (const [name, text] of Object.entries(lockfiles(version))) write(name, text)
+  }
+  lock("1.0.0")
   write("bin/npm", npm)
   chmodSync(join(folder, "bin/npm"), 0o755)
   write("deploy/local/run.js", "")
@@ -51,6 +62,8 @@ const makeProject = Effect.gen(function*() {
   return {
     folder,
     write,
+    /** Makes the lockfile ask for this version of every package. */
+    lock,
     run: (args: ReadonlyArray<string>, more: Record<string, string> = {}) =>
       program(process.execPath, [join(folder, "deploy/local/run.js"), ...args], { ...environment, ...more }),
     calls: () => readFileSync(join(folder, "npm.log"), "utf8").trim().split("\n")
@@ -60,7 +73,7 @@ const makeProject = Effect.gen(function*() {
 describe("run.js", () => {
   it.live("installs what the lockfile asks for once, and again when the lockfile has changed", () =>
     Effect.gen(function*() {
-      const { calls, run, write } = yield* makeProject
+      const { calls, lock, run } = yield* makeProject
       const first = yield* run(["-e", "console.log('it runs')"])
       assert.strictEqual(yield* first.exited, 0)
       assert.include(first.lines, "it runs")
@@ -69,8 +82,38 @@ describe("run.js", () => {
       assert.strictEqual(yield* second.exited, 0)
       assert.deepStrictEqual(second.lines, ["it runs"])
       assert.lengthOf(calls(), 1)
-      write("package-lock.json", lockfile("2.0.0"))
+      lock("2.0.0")
       assert.strictEqual(yield* (yield* run([])).exited, 0)
+      assert.lengthOf(calls(), 2)
+    }))
+
+  it.live("installs no development packages for the product, and the rest for any other script", () =>
+    Effect.gen(function*() {
+      const { calls, folder, run, write } = yield* makeProject
+      const installsFor = (script: string) =>
+        Effect.gen(function*() {
+          const before = existsSync(join(folder, "npm.log")) ? calls().length : 0
+          const running = yield* run(script === "" ? [] : [join(folder, script)])
+          assert.strictEqual(yield* running.exited, 0, running.lines.join("\n"))
+          return calls().slice(before)
+        })
+      const scripts = ["deploy/local/main.ts", "services/admin/main.ts", "test/tool.ts"]
+      for (const script of scripts) write(script, "")
+      assert.match((yield* installsFor("deploy/local/main.ts")).join(), /^install .*--omit=dev/)
+      assert.deepStrictEqual(yield* installsFor("services/admin/main.ts"), [])
+      assert.match((yield* installsFor("test/tool.ts")).join(), /^install .*--include=dev/)
+      assert.deepStrictEqual(yield* installsFor(""), [])
+      assert.deepStrictEqual(yield* installsFor("deploy/local/main.ts"), [])
+    }))
+
+  it.live("keeps development packages when it updates those of the product", () =>
+    Effect.gen(function*() {
+      const { calls, folder, lock, run, write } = yield* makeProject
+      write("deploy/local/main.ts", "")
+      assert.strictEqual(yield* (yield* run([])).exited, 0)
+      lock("2.0.0")
+      assert.strictEqual(yield* (yield* run([join(folder, "deploy/local/main.ts")])).exited, 0)
+      assert.notMatch(calls().at(-1) ?? "", /--omit=dev/)
       assert.lengthOf(calls(), 2)
     }))
 
