@@ -1,7 +1,6 @@
 /** Entry point of the web app. */
 import "@fontsource-variable/inter"
 import "@mantine/core/styles.css"
-import "@mantine/charts/styles.css"
 import "@mantine/notifications/styles.css"
 import "./console.css"
 import { createRoot } from "react-dom/client"

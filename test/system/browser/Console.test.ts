@@ -83,6 +83,8 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
           .map((animation) => animation.finished)
       )
     )
+    // charts draw themselves in the frame after the one that gave them their size
+    await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))))
     await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true, animations: "disabled" })
   }
 
@@ -275,6 +277,14 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     await page.getByRole("option", { name: "By key" }).click()
     const requests = page.getByRole("region", { name: "Requests" })
     await requests.getByText("counted").waitFor()
+    const drawing = requests.getByRole("img", { name: "Requests by day" })
+    const { height = 0, width = 0 } = await drawing.boundingBox() ?? {}
+    // today is the last day
+    await drawing.hover({ position: { x: width - 10, y: height / 2 } })
+    const values = requests.getByRole("tooltip")
+    await values.getByText(/^counted$/).waitFor()
+    assert.match(await values.innerText(), /\bcounted\s+3\b/)
+    await shoot("usage-values")
     await requests.getByText("Table", { exact: true }).click()
     const headings = await requests.getByRole("columnheader").allInnerTexts()
     const today = requests.getByRole("row").nth(1)

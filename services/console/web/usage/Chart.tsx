@@ -1,10 +1,10 @@
 /** A chart over days, and its values as a table. */
-import { BarChart, LineChart } from "@mantine/charts"
 import { SegmentedControl, Text } from "@mantine/core"
 import { useState } from "react"
 import { shortDay } from "../data/Format.ts"
 import { type Column, DataTable } from "../parts/DataTable.tsx"
 import { Card } from "../parts/Page.tsx"
+import { Plot } from "./Plot.tsx"
 import type { Point } from "./Series.ts"
 
 export interface ChartProps {
@@ -42,21 +42,8 @@ const Values = ({ format, labelOf, points, series, title }: ChartProps) => (
 )
 
 export const Chart = (props: ChartProps) => {
-  const { colorOf, format, kind, labelOf, points, series, title } = props
+  const { series, title } = props
   const [shown, show] = useState("chart")
-  const common = {
-    h: 250,
-    data: points.map(({ day, values }) => ({ day: shortDay(day), ...values })),
-    dataKey: "day",
-    series: series.map((name) => ({ name, label: labelOf(name), color: colorOf(name) })),
-    valueFormatter: format,
-    withLegend: series.length > 1,
-    legendProps: { verticalAlign: "bottom" as const },
-    gridAxis: "x" as const,
-    tickLine: "none" as const,
-    xAxisProps: { minTickGap: 28 },
-    yAxisProps: { width: 64 }
-  }
   return (
     <Card
       title={title}
@@ -74,17 +61,7 @@ export const Chart = (props: ChartProps) => {
         ? <Text c="dimmed" size="sm" ta="center" py={88}>No data in this period</Text>
         : shown === "table"
         ? <Values {...props} />
-        : kind === "bars"
-        ? <BarChart {...common} type="stacked" maxBarWidth={28} barProps={{ isAnimationActive: false }} />
-        : (
-          <LineChart
-            {...common}
-            curveType="monotone"
-            withDots={points.length < 15}
-            connectNulls
-            lineProps={{ isAnimationActive: false }}
-          />
-        )}
+        : <Plot {...props} />}
     </Card>
   )
 }
