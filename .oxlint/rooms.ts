@@ -55,7 +55,7 @@ const rooms: Readonly<Record<string, Room>> = {
   "shared/tasks": { rooms: bus, packages: natsClient, why: "tasks stand on nats, bus and contract" },
   "shared/secrets": {
     rooms: [],
-    packages: allButEffect,
+    packages: natsClient,
     why: "the gateway's secret is read from the environment alone"
   },
   "shared/pictures": { rooms: ["shared/contract"], packages: natsClient, why: "pictures are read without the gateway" },

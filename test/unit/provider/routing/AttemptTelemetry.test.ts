@@ -5,7 +5,7 @@ import { PrometheusMetrics } from "effect/observability"
 import { AnnotatedSink } from "../../../../shared/provider/routing/AnnotatedSink.ts"
 import * as AttemptTelemetry from "../../../../shared/provider/routing/AttemptTelemetry.ts"
 
-const nobody = { started: false, start: () => undefined, write: () => true, onDrain: () => undefined }
+const nobody = { hasStarted: false, start: () => undefined, write: () => true, onDrain: () => undefined }
 
 describe("a call", () => {
   it.effect("tells of input that was read from the provider's cache, and of input that was written to it", () =>
