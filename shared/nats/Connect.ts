@@ -9,7 +9,7 @@ import { connect as dial } from "@nats-io/transport-node"
 import { Config, Effect, Predicate, Result, Schedule, Schema, SemVer } from "effect"
 import { atLeast } from "../contract/Fields.ts"
 import { variables } from "./Credentials.ts"
-import { backOff as backOff } from "./JetStream.ts"
+import { backOff } from "./JetStream.ts"
 import { reconnectMs } from "./Reconnect.ts"
 import type { Account } from "./Storage.ts"
 
