@@ -44,6 +44,8 @@ const forbidden: ReadonlyArray<Case> = [
   ["shared/painter", "shared/contract/Operation.ts"],
   ["shared/bounds", "shared/contract/Operation.ts"],
   ["shared/text", "shared/contract/Operation.ts"],
+  ["shared/secrets", "shared/contract/Operation.ts"],
+  ["shared/pictures", "shared/nats/ObjectStore.ts"],
   ["services/ingress/routes", "shared/catalogue/Catalogue.ts"],
   ["shared/process", "@nats-io/nats-core"],
   ["services/ingress", "shared/worker/Worker.ts"],

@@ -116,7 +116,7 @@ describe("a video task at a provider", () => {
             assert.strictEqual(task.status, "failed")
             assert.deepInclude(task.error, {
               code: "upstream_error",
-              message: "The provider 'paid' may have started the work without confirming it; " +
+              message: "The provider 'video-paid' may have started the work without confirming it; " +
                 "the gateway did not retry, to avoid paying twice"
             })
             assert.strictEqual(submissions(gateway), 1)

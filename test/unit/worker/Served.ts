@@ -45,9 +45,9 @@ export const served = (options: {
   const priced: Array<Usage | undefined> = []
   let over = false
   const reply = {
-    committed: options.committed ?? false,
+    isCommitted: options.committed ?? false,
     startedAt: options.startedAt,
-    get over() {
+    get isOver() {
       return over
     },
     end: () => {

@@ -10,7 +10,7 @@ const nobody = { hasStarted: false, start: () => undefined, write: () => true, o
 describe("a call", () => {
   it.effect("tells of input that was read from the provider's cache, and of input that was written to it", () =>
     Effect.gen(function*() {
-      const endpoint = { name: "anthropic", model: "theirs", provider: { protocol: "anthropic" as const } }
+      const endpoint = { name: "anthropic-here", model: "theirs", provider: { protocol: "anthropic" as const } }
       const usage = { inputTokens: 100, outputTokens: 9, cachedTokens: 60, cacheWriteTokens: 30, reasoningTokens: 4 }
       const call = AttemptTelemetry.record(endpoint, "ours", new AnnotatedSink(nobody, 0))(Effect.succeed(usage))
       const { attributes } = yield* Effect.andThen(call, Effect.currentSpan).pipe(Effect.withSpan("call"))
@@ -22,7 +22,7 @@ describe("a call", () => {
         "gen_ai.usage.reasoning.output_tokens": 4
       })
       const text = yield* PrometheusMetrics.format()
-      const tokens = [...text.matchAll(/^gateway_tokens_total\{.*type="(\w+)"\} (\d+)$/gm)]
+      const tokens = [...text.matchAll(/^gateway_tokens_total\{.*anthropic-here.*type="(\w+)"\} (\d+)$/gm)]
       assert.sameDeepMembers(tokens.map(([, type, count]) => [type, count]), [
         ["input", "100"],
         ["output", "9"],
