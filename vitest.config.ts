@@ -7,8 +7,10 @@ import { defineConfig } from "vitest/config"
 export default defineConfig({
   test: {
     pool: "forks",
-    // Most tests wait for servers: three files at once fill two cores.
-    maxWorkers: 3,
+    // Most tests wait for servers: four files at once fill two cores.
+    maxWorkers: 4,
+    // Node runs the tests as it runs the services: with its own loader and compile cache
+    experimental: { viteModuleRunner: false },
     testTimeout: 30_000,
     hookTimeout: 60_000,
     projects: [

@@ -9,6 +9,7 @@ import { promisify } from "node:util"
 import { afterAll, beforeAll } from "vitest"
 import type { Account } from "../../../shared/nats/Storage.ts"
 import { inboxPrefix } from "../../../shared/nats/Inbox.ts"
+import { inherited } from "../../fixture/general/Inherited.ts"
 import { SecureNats } from "../../fixture/nats/SecureNats.ts"
 
 let nats: SecureNats
@@ -84,7 +85,7 @@ const restore = async (
 
 const keys = async (...words: ReadonlyArray<string>) => {
   const main = join(import.meta.dirname, "../../../services/admin/main.ts")
-  const env = { PATH: process.env["PATH"], ...nats.environmentOf("admin") }
+  const env = { ...inherited, ...nats.environmentOf("admin") }
   return (await promisify(execFile)(process.execPath, [main, "keys", ...words], { env })).stdout
 }
 

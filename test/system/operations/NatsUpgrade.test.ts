@@ -15,6 +15,7 @@ import { layerBoth } from "../../../shared/nats/Nats.ts"
 import { type Account, buckets } from "../../../shared/nats/Storage.ts"
 import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
+import { inherited } from "../../fixture/general/Inherited.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { manyEvents, rowsAt, store, total } from "../../fixture/nats/UsageEvents.ts"
 
@@ -40,7 +41,7 @@ const main = join(import.meta.dirname, "../../../services/admin/main.ts")
 
 const admin = (server: NatsServer, version: Version, ...words: ReadonlyArray<string>) =>
   Effect.promise(async () => {
-    const env = { PATH: process.env["PATH"], ...environmentOf(server, version) }
+    const env = { ...inherited, ...environmentOf(server, version) }
     const { stderr, stdout } = await promisify(execFile)(process.execPath, [main, ...words], { env })
     return { lines: stdout.trim().split("\n"), said: stderr }
   })
@@ -210,7 +211,7 @@ describe("a server that knows no accounts", () => {
   it.live("has both in one, and nothing is moved", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
-      const env = { PATH: process.env["PATH"], NATS_URL: server.url }
+      const env = { ...inherited, NATS_URL: server.url }
       const provision = () => promisify(execFile)(process.execPath, [main, "provision"], { env })
       const first = yield* Effect.promise(provision)
       assert.deepStrictEqual(movedIn(first.stdout.split("\n")), [])

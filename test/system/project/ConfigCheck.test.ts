@@ -7,6 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll } from "vitest"
 import * as Models from "../../../shared/catalogue/Models.ts"
+import { inherited } from "../../fixture/general/Inherited.ts"
 
 const root = join(import.meta.dirname, "../../..")
 let folder = ""
@@ -24,7 +25,7 @@ const run = (...words: readonly [string, string, file: string]) =>
     execFile(
       process.execPath,
       [join(root, "services", "admin", "main.ts"), ...words],
-      { env: { PATH: process.env["PATH"], KNOWN_KEY: "secret", EMPTY_KEY: "" } },
+      { env: { ...inherited, KNOWN_KEY: "secret", EMPTY_KEY: "" } },
       (error, stdout, stderr) =>
         resolve({
           code: error?.code ?? 0,
