@@ -97,25 +97,20 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       .map(({ help, id, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`)
   }
 
-  /** Takes pictures of the page as it is, light and dark, wide and narrow; what is wrong with it is the answer. */
+  /** Takes screenshots of the page, light and wide, dark and narrow: each colour and each width once. Returns its problems. */
   const inEveryLook = async (name: string): Promise<ReadonlyArray<string>> => {
     const found: Array<string> = []
-    for (const colorScheme of ["light", "dark"] as const) {
-      for (const width of [1280, 380]) {
-        await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
-        await page.setViewportSize({ width, height: 860 })
-        await page.waitForFunction(
-          (scheme) => document.documentElement.dataset["mantineColorScheme"] === scheme,
-          colorScheme
-        )
-        await shoot(`${name}-${colorScheme}-${width}`)
-        // each colour and each width once: looking takes seconds
-        if ((colorScheme === "light") === (width === 1280)) {
-          found.push(...(await barriers()).map((barrier) => `${colorScheme} ${width}: ${barrier}`))
-        }
-        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
-        if (overflow > 0) found.push(`${colorScheme} ${width}: ${overflow} pixels too wide`)
-      }
+    for (const [colorScheme, width] of [["light", 1280], ["dark", 380]] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
+      await page.setViewportSize({ width, height: 860 })
+      await page.waitForFunction(
+        (scheme) => document.documentElement.dataset["mantineColorScheme"] === scheme,
+        colorScheme
+      )
+      await shoot(`${name}-${colorScheme}-${width}`)
+      found.push(...(await barriers()).map((barrier) => `${colorScheme} ${width}: ${barrier}`))
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+      if (overflow > 0) found.push(`${colorScheme} ${width}: ${overflow} pixels too wide`)
     }
     await page.emulateMedia({ colorScheme: "light" })
     await page.setViewportSize({ width: 1280, height: 860 })
