@@ -1,4 +1,4 @@
-/** Clocks that are wrong, and clocks that are set right while requests run: neither loses a request nor makes anybody hang. */
+/** Wrong clocks, and clocks that change while requests run: no request is lost and none hangs. */
 import { assert, describe, it } from "@effect/vitest"
 import { join } from "node:path"
 import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
@@ -6,7 +6,7 @@ import { Gateway } from "../../fixture/gateway/Gateway.ts"
 
 const patienceMs = 4_000
 
-/** For a process whose clock is not like others', or changes. */
+/** Environment of a process whose clock is wrong or changes. */
 const clock = (settings: Readonly<Record<string, string>>) => ({
   NODE_OPTIONS: `--import ${join(import.meta.dirname, "../../fixture/clock/main.ts")}`,
   ...settings
@@ -37,10 +37,10 @@ describe("a clock that is a minute", { timeout: 60_000 }, () => {
     ))
 })
 
-describe("a clock that is set back by an hour", { timeout: 60_000 }, () => {
+describe("a clock that steps back an hour", { timeout: 60_000 }, () => {
   const steps = { environment: { ...environment, ...clock({ CLOCK_STEP_MS: "-3600000" }) } }
 
-  it.live("ends no stream, and holds up none", () =>
+  it.live("ends and stalls no stream", () =>
     Gateway.run(steps, async (gateway) => {
       const [worker] = gateway.workers
       for (const { pid } of [gateway.ingress, worker!]) {
@@ -54,7 +54,7 @@ describe("a clock that is set back by an hour", { timeout: 60_000 }, () => {
       }
     }))
 
-  it.live("at ingress: a dead worker is noticed, and who waits is told when time is up", () =>
+  it.live("at ingress does not delay the detection of a dead worker or a job's deadline", () =>
     Gateway.run(steps, async (gateway) => {
       gateway.provider.behave({ kind: "hold", after: 1 })
       const stream = await begun(gateway.request(chat("free-chat", { stream: true })))

@@ -1,4 +1,4 @@
-/** SIGTERM: a process takes nothing new, finishes what it has, and ends by itself. */
+/** After SIGTERM a process accepts nothing new, finishes its work and exits. */
 import { assert, describe, it } from "@effect/vitest"
 import { once } from "node:events"
 import { connect } from "node:net"
@@ -8,7 +8,7 @@ import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 
-/** Streams that have begun and whose rest the provider holds back. */
+/** Starts streams, which the provider holds after their first chunk. */
 const beginStreams = (gateway: Gateway, count: number) => {
   gateway.provider.behave({ kind: "hold", after: 2 })
   return Promise.all(
@@ -22,7 +22,7 @@ const outcomesOf = async (streams: Awaited<ReturnType<typeof beginStreams>>) =>
 const untilNotReady = (process: ServiceProcess) =>
   eventually(() => process.readiness(), (answer) => answer === 503, 5_000)
 
-/** Resolves once it takes no connection at its public port any more. */
+/** Resolves once the public port refuses connections. */
 const untilClosed = ({ url }: ServiceProcess) =>
   eventually(
     () => fetch(url).then(async ({ body }) => body?.cancel(), () => "refused"),
@@ -30,7 +30,7 @@ const untilClosed = ({ url }: ServiceProcess) =>
     5_000
   )
 
-/** Checks that it says at its health port that it lives and is not ready, and shows its metrics. */
+/** Checks that the health port reports alive but not ready, and still serves metrics. */
 const isDraining = async ({ healthUrl }: ServiceProcess) => {
   const statuses = await Promise.all(
     ["/healthz", "/readyz", "/metrics"].map(async (path) => {
@@ -42,8 +42,8 @@ const isDraining = async ({ healthUrl }: ServiceProcess) => {
   assert.deepStrictEqual(statuses, [200, 503, 200])
 }
 
-describe("a worker that is told to end", { timeout: 90_000 }, () => {
-  it.live("finishes its hundred streams, leaves new jobs to others, and ends by itself", () =>
+describe("a worker on SIGTERM", { timeout: 90_000 }, () => {
+  it.live("finishes its hundred streams, leaves new jobs to others and exits", () =>
     Gateway.run({ environment: { WORKER_SLOTS: "128" } }, async (gateway) => {
       const [worker] = gateway.workers
       const streams = await beginStreams(gateway, 100)
@@ -64,7 +64,7 @@ describe("a worker that is told to end", { timeout: 90_000 }, () => {
       await untilNoJobs(gateway.nats)
     }))
 
-  it.live("ends what is not finished within its grace with an error, and its calls", () =>
+  it.live("ends unfinished streams with an error after its grace period, and closes their calls", () =>
     Gateway.run({ environment: { WORKER_GRACE_MS: "300" } }, async (gateway) => {
       const streams = await beginStreams(gateway, 10)
       assert.strictEqual(await gateway.workers[0]!.terminate(), 0)
@@ -75,10 +75,10 @@ describe("a worker that is told to end", { timeout: 90_000 }, () => {
     }))
 })
 
-describe("an ingress that is told to end", { timeout: 90_000 }, () => {
-  it.live("finishes what runs, takes no new connection, waits for no idle one, and ends by itself", () =>
+describe("an ingress on SIGTERM", { timeout: 90_000 }, () => {
+  it.live("finishes its requests, refuses connections, waits for no idle one and exits", () =>
     Gateway.run({ environment: { WORKER_SLOTS: "128" } }, async (gateway) => {
-      // as browsers and load balancers open them in advance
+      // browsers and load balancers open connections in advance
       const idle = connect(gateway.ingress.port, "127.0.0.1")
       await once(idle, "connect")
       const streams = await beginStreams(gateway, 50)
@@ -94,13 +94,13 @@ describe("an ingress that is told to end", { timeout: 90_000 }, () => {
       const finished = performance.now()
       assert.strictEqual(await exit, 0)
       console.log(`ingress gone ${(performance.now() - finished).toFixed(0)} ms after its last answer`)
-      // clients hold their connections open for further requests, for 65 s if they are let
+      // clients may keep their connections open for 65 s
       assert.isBelow(performance.now() - finished, 5_000)
       idle.destroy()
       await untilNoJobs(gateway.nats)
     }))
 
-  it.live("is not ready at once, but serves on while load balancers take notice, without keeping connections", () =>
+  it.live("is not ready at once, but serves until load balancers notice, without keep-alive", () =>
     Gateway.run({ environment: { DRAIN_DELAY_MS: "1500" } }, async (gateway) => {
       const exit = gateway.ingress.terminate()
       await untilNotReady(gateway.ingress)
@@ -110,14 +110,14 @@ describe("an ingress that is told to end", { timeout: 90_000 }, () => {
       assert.strictEqual(await exit, 0)
     }))
 
-  it.live("while NATS is away, gives up what it cannot hear of after half a minute, and ends by itself", () =>
+  it.live("gives up its open requests after half a minute without NATS, and exits", () =>
     Gateway.run({}, async (gateway) => {
       const claims = await hearClaims(gateway.nats)
       const [stream] = await beginStreams(gateway, 1)
       gateway.provider.behave({ kind: "silent" })
       const [free, paid] = ["free-chat", "paid-chat"].map((model) => outcomeOf(gateway.request(chat(model))))
       await gateway.provider.until(() => gateway.provider.requests.length === 3)
-      // a claim may still be on its way when the provider has the request, and would die with the server
+      // a claim may still be in flight when the provider has the request, and would be lost with the server
       await claims.until(3)
       await claims.close()
       await gateway.nats.kill()

@@ -1,4 +1,4 @@
-/** A deploy drops nothing: every process is replaced, one after another, under load. */
+/** A rolling deploy under load replaces every process and drops no request. */
 import { assert, it } from "@effect/vitest"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 import { environment, rollingDeploy } from "../../figures/RollingDeploy.ts"

@@ -1,4 +1,4 @@
-/** Every operation at once, many times over, through every worker: each client gets its own answer. */
+/** Many concurrent requests of every operation, to every worker: each client gets its own answer. */
 import { assert, describe, it } from "@effect/vitest"
 import sharp from "sharp"
 import { residentMb } from "../../fixture/gateway/ProcessStatus.ts"
@@ -6,7 +6,7 @@ import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway({
   services: ["embeddings", "images", "rerank", "speech", "video"],
-  // a picture and a sentence of sound take their time where twenty of each are asked for at once
+  // twenty pictures and sentences at once take longer than the default
   environment: { GATEWAY_QUEUE_TIMEOUT_MS: "120000" }
 })
 
@@ -24,18 +24,18 @@ const text = async (path: string, body: unknown, headers?: Record<string, string
   (await send(path, body, headers)).text()
 const json = async <A>(path: string, body: unknown): Promise<A> => (await send(path, body)).json() as Promise<A>
 
-/** A sentence that no other request has. */
+/** A sentence unique to the request. */
 const fact = (index: number) => `The lighthouse number ${index} was built in ${1800 + index}.`
 const asking = (index: number) => `${fact(index)} Its keeper kept bees. When was the lighthouse built?`
 
-/** The text that the frames of a stream add up to. */
+/** The text of a stream's frames, joined. */
 const deltas = (stream: string): string =>
   stream.split("\n\n").filter((frame) => frame.startsWith("data: {")).map((frame) => {
     const { choices } = JSON.parse(frame.slice(6)) as { choices: Array<{ delta: { content?: string } }> }
     return choices[0]?.delta.content ?? ""
   }).join("")
 
-/** What each operation is asked, and how its answer shows that it is this request's own. */
+/** The request of each operation, and a check that the answer belongs to it. */
 const operations: Record<string, (index: number) => Promise<void>> = {
   "chat completions": async (index) => {
     const messages = [{ role: "user", content: asking(index) }]
@@ -128,8 +128,8 @@ const operations: Record<string, (index: number) => Promise<void>> = {
   }
 }
 
-describe("twenty requests of every operation at once", () => {
-  it("are all right, and none is another's", { timeout: 240_000 }, async () => {
+describe("twenty concurrent requests of every operation", () => {
+  it("all succeed, each with its own answer", { timeout: 240_000 }, async () => {
     const all = Object.values(operations).flatMap((ask) => Array.from({ length: 20 }, (_, index) => ask(index)))
     await Promise.all(all)
   })
@@ -159,12 +159,12 @@ describe("requests of 5 MB", () => {
     }
   }
 
-  it("leave a worker's memory as it was: after 140 what it was after 20", { timeout: 240_000 }, async () => {
+  it("leave a worker's memory after 140 as it was after 20", { timeout: 240_000 }, async () => {
     await send(20)
     const after20 = await memory()
     await send(120)
     const after140 = await memory()
-    // the collector has its own time: what would be kept of 120 requests is 600 MB
+    // garbage collection is not immediate: 120 leaked requests would be 600 MB
     assert.isBelow(after140, after20 + 300, `${after20.toFixed(0)} MB after 20, ${after140.toFixed(0)} MB after 140`)
     console.info(`worker: ${after20.toFixed(0)} MB after 20 requests of 5 MB, ${after140.toFixed(0)} MB after 140`)
   })

@@ -1,4 +1,4 @@
-/** Bad days of providers as clients of the gateway see them: not at all where another target is well, and rightly told where not. */
+/** Failing providers as clients see them: unnoticed if another target serves, else reported with the right error. */
 import { assert, describe, it } from "@effect/vitest"
 import { chat, type Outcome, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
@@ -7,9 +7,9 @@ import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
 interface BadDay {
   readonly what: string
-  /** `undefined` where nobody is at the provider's address. */
+  /** `undefined` if nothing listens at the provider's address. */
   readonly behaviour: Behaviour | undefined
-  /** What a client sees who has no other target. */
+  /** What a client of a model without other targets sees. */
   readonly seen: Partial<Extract<Outcome, { readonly kind: "refused" }>>
 }
 
@@ -73,7 +73,7 @@ const many = <A>(count: number, make: (index: number) => Promise<A>) =>
 describe("a provider that", { timeout: 60_000 }, () => {
   const cases = badDays.map((day, index) => [day.what, { ...day, index }] as const)
 
-  it.each(cases)("%s: nobody notices where another target is well, or another model stands in", async (_, day) => {
+  it.each(cases)("%s: another target or a fallback model answers", async (_, day) => {
     for (const [model, name] of [["pair", "sick"], ["falling", "fallen"]] as const) {
       if (day.behaviour !== undefined) shared().provider.behave(day.behaviour, { model: `${name}-${day.index}` })
       const answers = await many(20, (index) => ask(`${model}-${day.index}`, index % 2 === 0))
@@ -86,14 +86,14 @@ describe("a provider that", { timeout: 60_000 }, () => {
     }
   })
 
-  it.each(cases)("%s: its client is rightly told where nobody else is there", async (_, day) => {
+  it.each(cases)("%s: the client gets the right error if there is no other target", async (_, day) => {
     if (day.behaviour !== undefined) shared().provider.behave(day.behaviour, { model: `alone-${day.index}` })
     for (const stream of [false, true]) {
       assert.deepInclude(await outcomeOf(ask(`alone-${day.index}`, stream)), { kind: "refused", ...day.seen })
     }
   })
 
-  it("fails is not asked much more often than clients ask, and mostly left alone", async () => {
+  it("fails gets few retries, and hardly any calls after that", async () => {
     shared().provider.behave({ kind: "status", status: 500 }, { model: "stubborn" })
     const outcomes = await many(100, () => outcomeOf(ask("stubborn")))
     assert.deepStrictEqual(tally(outcomes), { "refused 502 upstream_error ": 100 })
@@ -103,7 +103,7 @@ describe("a provider that", { timeout: 60_000 }, () => {
     assert.isAtMost(count("alone-0"), 20)
   })
 
-  it("fails is given a rest, probed by one request at a time, and is well again", async () => {
+  it("fails opens the circuit, which one probe at a time closes again", async () => {
     const { provider } = shared()
     provider.behave({ kind: "status", status: 500 }, { model: "circuit" })
     const resting = await eventually(
@@ -112,7 +112,7 @@ describe("a provider that", { timeout: 60_000 }, () => {
       20_000
     )
     assert.deepStrictEqual(resting, { kind: "refused", status: 502, code: "upstream_error", retryAfter: "1" })
-    // one of all these may be the probe
+    // one of these may be the probe
     const before = count("circuit")
     const outcomes = await many(30, () => outcomeOf(ask("circuit")))
     assert.isTrue(outcomes.every(({ kind }) => kind === "refused"))
@@ -122,7 +122,7 @@ describe("a provider that", { timeout: 60_000 }, () => {
     assert.deepStrictEqual(tally(await many(30, () => outcomeOf(ask("circuit")))), { whole: 30 })
   })
 
-  it("is at its limit for a moment only makes its clients wait", async () => {
+  it("is at its rate limit for a moment only delays its clients", async () => {
     shared().provider.behaveInTurn("limited", { kind: "status", status: 429, headers: { "retry-after-ms": "1200" } })
     const start = performance.now()
     const first = await ask("limited")
@@ -132,7 +132,7 @@ describe("a provider that", { timeout: 60_000 }, () => {
     assert.strictEqual(count("limited"), 2)
   })
 
-  it("has such days is seen in the worker's metrics", async () => {
+  it("fails shows in the worker's metrics", async () => {
     const answer = await fetch(`http://127.0.0.1:${shared().workers[0]!.port}/metrics`)
     const metrics = await answer.text()
     const value = (name: string, labels: ReadonlyArray<string>) => {

@@ -1,4 +1,4 @@
-/** Bodies up to what an ingress has room for: who finds none is told so, nobody else notices, and the room comes back. */
+/** An ingress's memory budget for bodies: it rejects bodies beyond it, serves the others, and releases what they held. */
 import { assert, describe, it } from "@effect/vitest"
 import { BodyBudget, bodyBudgetBytes } from "../../../shared/bounds/BodyBudget.ts"
 import { chat, type Outcome, outcomeOf } from "../../fixture/client/ChatClient.ts"
@@ -8,13 +8,13 @@ import { sendRaw } from "../../fixture/client/RawHttp.ts"
 
 const mebibyte = 1024 * 1024
 
-describe("the budget of bodies", () => {
-  it("is a quarter of what the process may have, within bounds", () => {
+describe("the budget for bodies", () => {
+  it("is a quarter of the process's memory, within bounds", () => {
     const budgets = [128, 512, 1_024, 64_000].map((memory) => bodyBudgetBytes(memory * mebibyte, 4) / mebibyte)
     assert.deepStrictEqual(budgets, [64, 128, 256, 512])
   })
 
-  it("gives a tenant half, and takes back what is given back", () => {
+  it("grants half to a tenant, and takes back what is released", () => {
     const budget = new BodyBudget(100)
     assert.deepStrictEqual([budget.reserve("a", 51), budget.reserve("a", 50), budget.reserve("a", 1)], [
       false,
@@ -31,15 +31,15 @@ describe("the budget of bodies", () => {
   })
 })
 
-/** Room for one body of a tenant, and for two of all. */
+/** Room for one body of a tenant, and for two in all. */
 const environment = { GATEWAY_QUEUE_BYTES: String(8 * mebibyte) }
 
 const body = Buffer.from(JSON.stringify(chat("free-chat", { user: "x".repeat(3 * mebibyte) })))
 
 const full: Outcome = { kind: "refused", status: 429, code: "queue_full", retryAfter: "1" }
 
-describe("an ingress without room for another body", { timeout: 60_000 }, () => {
-  it.live("says when to come again, and serves what it has", () =>
+describe("an ingress whose budget for bodies is used up", { timeout: 60_000 }, () => {
+  it.live("rejects with a time to retry, and serves what it holds", () =>
     Gateway.run({ environment }, async (gateway) => {
       const other = await gateway.createKey("2100-01-01")
       const byOther = { headers: { authorization: `Bearer ${other}` } }
@@ -56,7 +56,7 @@ describe("an ingress without room for another body", { timeout: 60_000 }, () => 
       assert.deepStrictEqual(await outcomeOf(gateway.request(body.toString())), { kind: "whole" })
     }))
 
-  /** More bodies than there is room for, which stop in the middle until they may go on; returns when one was refused. */
+  /** Sends more bodies than fit, each of which pauses in the middle; returns once one was rejected. */
   const slowly = async (gateway: Gateway) => {
     const goOn = Promise.withResolvers<void>()
     const leaving = new AbortController()
@@ -80,11 +80,11 @@ describe("an ingress without room for another body", { timeout: 60_000 }, () => 
     return { outcomes, goOn: () => goOn.resolve(), leave: () => leaving.abort() }
   }
 
-  it.live("reads no more of those that send slowly than it has room for", () =>
+  it.live("reads no more from slow senders than it has room for", () =>
     Gateway.run({ environment }, async (gateway) => {
       gateway.provider.say("done")
       const { goOn, outcomes } = await slowly(gateway)
-      // who asks before it sends is told before it sends
+      // a client that sends `expect: 100-continue` is rejected before it sends the body
       const asking = `POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${gateway.key}\r\n` +
         `content-type: application/json\r\ncontent-length: ${body.length}\r\nexpect: 100-continue\r\n\r\n`
       const told = await sendRaw(gateway.ingress.port, [asking], { afterwards: "end" })
@@ -92,12 +92,12 @@ describe("an ingress without room for another body", { timeout: 60_000 }, () => 
       goOn()
       const ends = await Promise.all(outcomes)
       assert.isTrue(ends.some(({ kind }) => kind === "whole"))
-      // where two come to their end at the same moment there is room for one of them as a job
+      // if two bodies complete at once, only one fits as a job
       for (const end of ends) if (end.kind !== "whole") assert.deepStrictEqual(end, full)
       assert.deepStrictEqual(await outcomeOf(gateway.request(body.toString())), { kind: "whole" })
     }))
 
-  it.live("has the room again of those that leave in the middle", () =>
+  it.live("regains the room of clients that disconnect in the middle of a body", () =>
     Gateway.run({ environment }, async (gateway) => {
       gateway.provider.say("done")
       const { leave } = await slowly(gateway)

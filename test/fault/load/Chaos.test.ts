@@ -1,4 +1,4 @@
-/** `npm run chaos` in short: things happen to a gateway under load, and nothing is lost, paid twice, or hangs. */
+/** A short `npm run chaos`: random failures of a gateway under load. */
 import { assert, it } from "@effect/vitest"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 import { chaos } from "../../chaos/Chaos.ts"
@@ -6,7 +6,7 @@ import { broken, text } from "../../chaos/Report.ts"
 
 const options = { ingresses: 2, workers: 3, wired: true, environment: { DRAIN_DELAY_MS: "500" } }
 
-it.live("chaos loses nothing, pays nothing twice, and lets nobody hang", () =>
+it.live("chaos loses no request, pays for none twice and leaves none hanging", () =>
   Gateway.run(options, async (gateway) => {
     const log = (line: string) => console.log(line)
     const playing = { seed: 7, clients: 16, forMs: 12_000, everyMs: 1_000, log }

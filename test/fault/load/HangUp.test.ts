@@ -1,4 +1,4 @@
-/** Hundreds of clients that hang up at once, in every state that a request can be in. Nobody works on for them. */
+/** Hundreds of clients that disconnect at once, in every state of a request: all work for them stops. */
 import { assert, describe, it } from "@effect/vitest"
 import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
@@ -7,10 +7,10 @@ import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 
 const crowd = 200
 
-/** Slots of which one tenant may have as many as the crowd is large: an eighth is kept for newcomers. */
+/** One tenant may hold as many slots as there are clients: an eighth is reserved for newcomers. */
 const slots = 228
 
-/** Resolves when as many requests as the crowd is large wait at ingress for a slot. */
+/** Resolves once every client's request waits at ingress for a slot. */
 const untilCrowdWaits = ({ ingress }: Gateway) =>
   eventually(
     async () => (await fetch(`${ingress.healthUrl}/metrics`)).text(),
@@ -22,7 +22,7 @@ const untilCrowdWaits = ({ ingress }: Gateway) =>
     20_000
   )
 
-/** The requests of a crowd, half of them for a model whose calls are paid, and its way to hang up. */
+/** Sends the requests, half of them for a model with paid calls; returns how to disconnect. */
 const ask = (gateway: Gateway, more: object = {}) => {
   const hangUp = new AbortController()
   const answers = Array.from(
@@ -32,7 +32,7 @@ const ask = (gateway: Gateway, more: object = {}) => {
   return { answers, outcomes: Promise.all(answers.map((answer) => outcomeOf(answer))), hangUp: () => hangUp.abort() }
 }
 
-/** Every call is closed though the provider would have gone on, the queue is empty, and the gateway serves. */
+/** Every call is closed although the provider would have gone on, the queue is empty, and the gateway serves. */
 const assertNobodyWorks = async (gateway: Gateway) => {
   const { nats, provider } = gateway
   const hungUp = performance.now()
@@ -48,7 +48,7 @@ const assertNobodyWorks = async (gateway: Gateway) => {
   }
 }
 
-describe("two hundred clients hang up", { timeout: 90_000 }, () => {
+describe("two hundred clients that disconnect", { timeout: 90_000 }, () => {
   const options = { environment: { WORKER_SLOTS: String(slots) } }
 
   it.live("in the middle of their streams", () =>
@@ -73,7 +73,7 @@ describe("two hundred clients hang up", { timeout: 90_000 }, () => {
       await assertNobodyWorks(gateway)
     }))
 
-  it.live("while they wait for a slot, and at the same moment those who have one", () =>
+  it.live("while they wait for a slot, at the same moment as those that hold one", () =>
     Gateway.run(options, async (gateway) => {
       gateway.provider.behave({ kind: "silent" })
       const running = ask(gateway)
@@ -88,7 +88,7 @@ describe("two hundred clients hang up", { timeout: 90_000 }, () => {
       await assertNobodyWorks(gateway)
     }))
 
-  it.live("while they wait for a slot; those who have one keep it", () =>
+  it.live("while they wait for a slot that others keep", () =>
     Gateway.run(options, async (gateway) => {
       gateway.provider.behave({ kind: "silent" })
       const running = ask(gateway)

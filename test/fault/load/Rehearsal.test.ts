@@ -1,6 +1,6 @@
 /**
- * A rehearsal of production without a cluster: the pods of the rendered manifests as processes, on a NATS with the
- * configuration of production, under traffic, while every one of them is replaced. No request fails.
+ * A rolling update of the production manifests without a cluster: their pods as processes, on a NATS with the production
+ * configuration, under traffic. No request fails.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
@@ -21,7 +21,7 @@ import { SecureNats } from "../../fixture/nats/SecureNats.ts"
 const rehearsed = ["ingress", "chat", "embeddings"] as const
 const replicas = 2
 
-/** The Service in front of ingress: each new connection goes to one of the pods that are ready, by turns. */
+/** The Service in front of ingress: sends each new connection to the next ready pod. */
 const balance = (deployment: Deployment) => {
   let turn = 0
   return createServer((client) => {
@@ -63,7 +63,7 @@ stage("a rolling update of every service under traffic", { timeout: 120_000 }, (
       environment: () => ({
         NATS_URL: nats.server.url,
         NATS_CA: join(nats.folder, "ca.pem"),
-        // there is one server here
+        // this test has a single server
         NATS_REPLICAS: "1",
         GATEWAY_CONFIG: catalogue,
         OTEL_SDK_DISABLED: "true",
@@ -105,7 +105,7 @@ stage("a rolling update of every service under traffic", { timeout: 120_000 }, (
         headers: { authorization: `Bearer ${testKey}`, "content-type": "application/json" },
         body: JSON.stringify(body)
       }))
-    // streams of four seconds, so that each replacement finds some under way
+    // streams of four seconds, so that each replacement meets open ones
     provider.behave({ kind: "paced", chunks: 20, everyMs: 200 })
     const requests: ReadonlyArray<() => Promise<Outcome>> = [
       ...Array.from({ length: 4 }, () => () => send("/v1/chat/completions", chat("gpt-5", { stream: true }))),
@@ -117,7 +117,7 @@ stage("a rolling update of every service under traffic", { timeout: 120_000 }, (
     const traffic = requests.map(async (request) => {
       while (!rolled.signal.aborted) {
         outcomes.push(await request())
-        // a client that reads what it got: several at once are traffic enough
+        // a pause for reading the answer: several such clients are traffic enough
         await new Promise((resolve) => setTimeout(resolve, 50))
       }
     })

@@ -1,4 +1,4 @@
-/** Clients that read slowly or not at all, of answers that never end: they hold up nobody but themselves. */
+/** Clients that read endless answers slowly or not at all: they delay only themselves. */
 import { assert, it } from "@effect/vitest"
 import { connect as connectNats } from "@nats-io/transport-node"
 import { parseReply } from "../../../shared/bus/protocol/Subjects.ts"
@@ -13,10 +13,10 @@ import { openStream } from "../../fixture/client/RawStream.ts"
 
 const clients = 8
 
-/** What the kernel keeps of a connection on both of its ends, at the most: this much a client has taken without reading. */
+/** What the kernel buffers of a connection at most, on both ends: a client has taken this much without reading. */
 const kernelBytes = 16 * 1024 * 1024
 
-/** How many bytes of each answer have gone over the bus. */
+/** Counts the bytes of each answer on the bus. */
 const hearAnswers = async (nats: NatsAddress) => {
   const connection = await connectNats({ servers: nats.url, reconnect: false })
   const bytes = new Map<string, number>()
@@ -30,7 +30,7 @@ const hearAnswers = async (nats: NatsAddress) => {
   const most = () => Math.max(0, ...bytes.values())
   return {
     most,
-    /** Resolves when nothing has been added for half a second. */
+    /** Resolves after half a second without further bytes. */
     untilStill: async () => {
       for (let before = -1; before !== most();) {
         before = most()
@@ -43,7 +43,7 @@ const hearAnswers = async (nats: NatsAddress) => {
 }
 
 it.live(
-  "clients that do not read hold no more than their windows, and nobody waits for them",
+  "clients that do not read hold at most their windows, and delay no other client",
   () =>
     Gateway.run({ environment: inspectable }, async (gateway) => {
       const { nats, processes, provider } = gateway
@@ -62,13 +62,13 @@ it.live(
         `${(held / 1024 / 1024).toFixed(1)} MiB of an answer on its way, ${grownMb.toFixed(0)} MB for ${clients}`
       )
       assert.isAtMost(held, windowBytes + kernelBytes)
-      // a window at the ingress and one more where the frames are made and parsed, and code that was compiled meanwhile
+      // a window at ingress, one more in frames being built and parsed, and code compiled meanwhile
       assert.isAtMost(grownMb, clients * 3 * windowBytes / 1e6 + 12)
 
       for (const stream of [false, true]) {
         assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat", { stream }))), { kind: "whole" })
       }
-      // what was read makes room for as much, to the grain of the credit
+      // reading frees as much room as was read, rounded to the granularity of credit
       const taken = 2 * windowBytes
       await Promise.all(slow.map(({ read }) => read(taken)))
       const after = await answers.untilStill()

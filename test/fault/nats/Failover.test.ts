@@ -1,6 +1,6 @@
 /**
- * One of several servers dies, and those that were connected to it go to another one: for a moment nobody listens to
- * them, and that is no reason to give them up.
+ * One of several servers dies and its clients reconnect to another. Meanwhile they have no subscriptions, which must not be
+ * taken for their death.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Schedule } from "effect"
@@ -18,7 +18,7 @@ import {
   worker
 } from "../../fixture/bus/Sides.ts"
 
-/** Waits until a side has said something on such a subject from now on, and has heard what the server says to that. */
+/** Waits until a side has published on a matching subject, and has received the server's reply to it. */
 const said = (side: Side, subject: RegExp) => {
   const publish = vi.spyOn(side.nats.outbox, "publish")
   return Effect.sync(() => publish.mock.calls.some(([to]) => subject.test(to))).pipe(
@@ -29,7 +29,7 @@ const said = (side: Side, subject: RegExp) => {
   )
 }
 
-/** A worker that answers in two pieces, the second when it is told to. */
+/** A worker that answers in two pieces, the second on demand. */
 const halting = Effect.fnUntraced(function*(url: string) {
   const rest = yield* Deferred.make<void>()
   const interrupted = yield* Deferred.make<void>()
@@ -50,7 +50,7 @@ const halting = Effect.fnUntraced(function*(url: string) {
 })
 
 describe.concurrent("a connection that moves to another server", () => {
-  it.live("of a worker costs none of its answers", () =>
+  it.live("loses none of a worker's answers", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -70,7 +70,7 @@ describe.concurrent("a connection that moves to another server", () => {
       assert.strictEqual(answer.bytes.toString(), "one, two")
     }))
 
-  it.live("of an ingress costs none of the answers that nothing was said of meanwhile", () =>
+  it.live("loses none of the answers that send an ingress nothing meanwhile", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -89,7 +89,7 @@ describe.concurrent("a connection that moves to another server", () => {
       assert.strictEqual(answer.bytes.toString(), "one, two")
     }))
 
-  it.live("of an ingress that misses all of a paid answer does not have the call made again", () =>
+  it.live("loses a paid answer for an ingress, and the call is not made again", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -122,7 +122,7 @@ describe.concurrent("a connection that moves to another server", () => {
       assert.strictEqual(sent, 1)
     }))
 
-  it.live("of an ingress that is asked about a paid call meanwhile has it made, once, when it is back", () =>
+  it.live("delays an ingress's consent to a paid call, which is then made once", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -154,7 +154,7 @@ describe.concurrent("a connection that moves to another server", () => {
       assert.deepStrictEqual([sent, answer.claims], [1, 1])
     }))
 
-  it.live("and is away for longer ends the work", () =>
+  it.live("ends the work if it is away for longer", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)

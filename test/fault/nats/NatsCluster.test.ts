@@ -1,4 +1,4 @@
-/** A cluster of three NATS servers, of which the leader of the jobs dies under load, and then all of them at once. */
+/** A cluster of three NATS servers under load: it loses the leader of the jobs, then all servers at once. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { begun, chat, isHonest, tally } from "../../fixture/client/ChatClient.ts"
@@ -10,19 +10,19 @@ import { NatsCluster } from "../../fixture/nats/NatsCluster.ts"
 const options = { environment: { NATS_REPLICAS: "3", GATEWAY_QUEUE_TIMEOUT_MS: "20000" } }
 
 /**
- * How long until jobs flow again when their leader is lost, in milliseconds. An old server elects another within 4 to 9
- * seconds, which are 10 with the rest; the others are for a busy machine.
+ * The time until jobs flow again after their leader is lost, in milliseconds. An old server elects another within 4 to 9
+ * seconds, 10 with the rest; the remainder is for a busy machine.
  */
 const normalWithinMs = 20_000
 
 it.live(
-  "a cluster that loses its leader, then all of its nodes, loses no job and no quiet stream",
+  "a cluster that loses its leader, then all of its nodes, loses no job and no idle stream",
   () =>
     Effect.gen(function*() {
       const cluster = yield* NatsCluster.make()
       yield* Gateway.runOn(cluster, options, async (gateway) => {
         const leader = await cluster.leaderOf("JOBS_CHAT")
-        // some have to go to another node when this one dies
+        // some have to move to another node when this one dies
         await Promise.all([
           gateway.startIngress({ NATS_URL: leader.url }),
           gateway.startWorker({ NATS_URL: leader.url })

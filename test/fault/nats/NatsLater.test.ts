@@ -1,4 +1,4 @@
-/** Services that are started before NATS, as a cluster and a composition do it: they live, wait, and serve when it comes. */
+/** Services that start before NATS, as in Kubernetes and Compose: they stay alive, wait, and serve once it is up. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { mkdirSync, writeFileSync } from "node:fs"
@@ -11,7 +11,7 @@ import { freePort, ServiceProcess } from "../../fixture/gateway/ServiceProcess.t
 
 const services = ["ingress", "chat", "console"] as const
 
-/** What the console takes for its web app: any page will do. */
+/** A page for the console to serve as its web app. */
 const pageOf = (gateway: Gateway): string => {
   const folder = join(dirname(gateway.catalogueFile), "web")
   mkdirSync(join(folder, "assets"), { recursive: true })
@@ -43,7 +43,7 @@ const start = async (gateway: Gateway, name: typeof services[number]): Promise<S
 
 const waits = ({ log }: ServiceProcess) => log.includes("waiting for NATS")
 
-/** Checks that a service that waits says so at its health port, where its metrics are, too. */
+/** Checks that a waiting service reports so at its health port, beside its metrics. */
 const isAlive = async ({ healthUrl }: ServiceProcess) => {
   const ask = async (path: string) => {
     const answer = await fetch(`${healthUrl}${path}`)
@@ -56,7 +56,7 @@ const isAlive = async ({ healthUrl }: ServiceProcess) => {
   assert.include(metrics, "gateway_resident_memory_bytes")
 }
 
-/** Checks that a service that waits sends clients to another one: with 503, and its own kind of error. */
+/** Checks that a waiting service rejects clients with 503 and its own kind of error. */
 const refuses = async ({ url }: ServiceProcess, path: string, expected: object) => {
   const answer = await fetch(`${url}${path}`)
   assert.strictEqual(answer.status, 503, path)
@@ -65,8 +65,8 @@ const refuses = async ({ url }: ServiceProcess, path: string, expected: object) 
   assert.containSubset(await answer.json(), expected)
 }
 
-describe("a service that is started before NATS", { timeout: 60_000 }, () => {
-  it.live("lives and is not ready until NATS comes, and then serves", () =>
+describe("a service that starts before NATS", { timeout: 60_000 }, () => {
+  it.live("is alive but not ready until NATS is up, and then serves", () =>
     Gateway.run({}, async (gateway) => {
       await Promise.all([gateway.ingress.terminate(), ...gateway.workers.map((worker) => worker.terminate())])
       await gateway.nats.stop()
@@ -95,7 +95,7 @@ describe("a service that is started before NATS", { timeout: 60_000 }, () => {
       for (const { log } of started) assert.lengthOf(log.match(/waiting for NATS/g) ?? [], 1)
     }))
 
-  it.live("ends well on SIGTERM while it waits", () =>
+  it.live("exits cleanly on SIGTERM while it waits", () =>
     Gateway.run({}, async (gateway) => {
       await gateway.nats.stop()
       for (const name of services) {
@@ -109,7 +109,7 @@ describe("a service that is started before NATS", { timeout: 60_000 }, () => {
 })
 
 describe("a command without NATS", { timeout: 60_000 }, () => {
-  it.live("waits for nothing, and says what is missing", () =>
+  it.live("fails at once and says what is missing", () =>
     Effect.promise(async () => {
       const url = `nats://127.0.0.1:${randomPort()}`
       const command = await ServiceProcess.start({

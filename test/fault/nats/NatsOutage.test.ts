@@ -1,4 +1,4 @@
-/** NATS goes away for five seconds under load, and comes back without the streams it held in memory. */
+/** NATS is away for five seconds under load, and comes back without its streams in memory. */
 import { assert, describe, it } from "@effect/vitest"
 import { chat, isHonest, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
@@ -8,8 +8,8 @@ import { Load } from "../../fixture/client/Load.ts"
 const queueTimeoutMs = 4_000
 
 /**
- * The longest that a request may take, in milliseconds: five seconds of outage, seven until a job is given up whose last
- * frames were lost in it, and another attempt.
+ * The longest a request may take, in milliseconds: five seconds of outage, seven until a job is given up whose last frames
+ * were lost in it, and another attempt.
  */
 const patienceMs = 15_000
 
@@ -21,7 +21,7 @@ const ends = [
 ] as const
 
 describe.each(ends)("nats-server is %s for five seconds", { timeout: 90_000 }, (_, end) => {
-  it.live("nobody hangs, nothing dies, and afterwards all is as before", () =>
+  it.live("no request hangs, no process exits, and everything recovers", () =>
     Gateway.run(
       { workers: 2, environment: { GATEWAY_QUEUE_TIMEOUT_MS: String(queueTimeoutMs) } },
       async (gateway) => {
@@ -30,7 +30,7 @@ describe.each(ends)("nats-server is %s for five seconds", { timeout: 90_000 }, (
         await load.untilWhole(40)
         await end(gateway)
         const during = Array.from({ length: 10 }, () => outcomeOf(gateway.request(chat("free-chat"))))
-        // not to wait for anything: this is how long the outage lasts
+        // the length of the outage, not a wait for something
         await new Promise((resolve) => setTimeout(resolve, outageMs))
         await gateway.nats.restart()
         const back = performance.now()
@@ -40,8 +40,7 @@ describe.each(ends)("nats-server is %s for five seconds", { timeout: 90_000 }, (
         console.log(load.tally)
         console.log(`longest ${Math.max(...load.entries.map(({ tookMs }) => tookMs)).toFixed(0)} ms`)
         assert.deepStrictEqual(load.entries.filter(({ outcome }) => !isHonest(outcome)), [])
-        // nobody waited for them beyond their deadline, which came while it was away
-        // how soon to come again depends on how fast the queue was served before
+        // their deadline passed during the outage; the time to retry depends on how fast the queue was served before
         for (const outcome of await Promise.all(during)) {
           assert.deepInclude(outcome, { kind: "refused", status: 503, code: "queue_timeout" })
           assert.isAtLeast(Number(outcome.kind === "refused" ? outcome.retryAfter : 0), 1)

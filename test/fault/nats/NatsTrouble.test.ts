@@ -1,4 +1,4 @@
-/** NATS runs out of disk, and loses patience with a client that does not read: what that costs, and what not. */
+/** NATS with a full disk, and NATS that disconnects a client that does not read. */
 import { assert, describe, it } from "@effect/vitest"
 import { jetstreamManager, StorageType } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
@@ -12,7 +12,7 @@ import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 import { type NatsAddress, NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { small, VideoClient } from "../../fixture/client/VideoClient.ts"
 
-/** Makes the streams of events smaller than the gateway would: they reserve their room on the disk. */
+/** Makes the streams of events smaller than the gateway does, because they reserve their space on disk. */
 const keepLittle = async ({ url }: NatsAddress): Promise<void> => {
   const connection = await connect({ servers: url.split(",") })
   const manager = await jetstreamManager(connection)
@@ -22,7 +22,7 @@ const keepLittle = async ({ url }: NatsAddress): Promise<void> => {
   await connection.close()
 }
 
-/** Fills the disk up to what the server may use of it; returns how to make room again. */
+/** Fills the disk up to the server's limit; returns how to free it. */
 const fill = async ({ url }: NatsAddress): Promise<() => Promise<void>> => {
   const connection = await connect({ servers: url.split(",") })
   const manager = await jetstreamManager(connection)
@@ -41,8 +41,8 @@ const fill = async ({ url }: NatsAddress): Promise<() => Promise<void>> => {
   }
 }
 
-describe("a disk that is full", { timeout: 120_000 }, () => {
-  it.live("refuses new tasks with the time to come again, keeps those that there are, and holds up no chat", () =>
+describe("a full disk", { timeout: 120_000 }, () => {
+  it.live("rejects new tasks with a time to retry, keeps the stored ones and does not affect chat", () =>
     Effect.scoped(Effect.gen(function*() {
       const nats = yield* NatsServer.make({ config: "jetstream { max_file: 100MB }" })
       yield* Effect.promise(() => keepLittle(nats))
@@ -64,16 +64,16 @@ describe("a disk that is full", { timeout: 120_000 }, () => {
     })))
 })
 
-describe("a client that does not read what NATS sends it", { timeout: 120_000 }, () => {
+describe("a client that does not read from NATS", { timeout: 120_000 }, () => {
   const streams = 24
 
-  it.live("is cut off; what it has missed becomes an error and never a whole answer, and it serves again", () =>
+  it.live("is disconnected; what it missed becomes an error, never a partial answer, and it recovers", () =>
     Effect.scoped(Effect.gen(function*() {
       const nats = yield* NatsServer.make({ config: `max_pending: 1MB, write_deadline: "1s"` })
       yield* Gateway.runOn(nats, {}, async (gateway) => {
         const { ingress, provider } = gateway
         provider.behave({ kind: "hold", after: 1 })
-        // many times what NATS and the kernel keep for a client
+        // many times what NATS and the kernel buffer for a client
         provider.say("x".repeat(4_000_000))
         const waiting = await Promise.all(
           Array.from({ length: streams }, () => begun(gateway.request(chat("free-chat", { stream: true }))))

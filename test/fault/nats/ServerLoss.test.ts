@@ -1,4 +1,4 @@
-/** Jobs whose server is killed and comes back without its memory: what can go on goes on, and nothing hangs. */
+/** Jobs whose server is killed and restarts with empty memory: they continue if they can, and none hangs. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import type { ServedJob } from "../../../shared/bus/worker/JobServer.ts"
@@ -8,7 +8,7 @@ import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { Cable } from "../../fixture/nats/Cable.ts"
 import { connected, disconnected, head, ingress, piece, reply, worker } from "../../fixture/bus/Sides.ts"
 
-/** Answers in two pieces, the second when it may. */
+/** Answers in two pieces, the second once `goOn` is done. */
 const inTwo = (goOn: Deferred.Deferred<void>) => (job: ServedJob) =>
   Effect.gen(function*() {
     yield* Effect.orDie(job.claim("mayHaveBeenSent"))
@@ -19,9 +19,9 @@ const inTwo = (goOn: Deferred.Deferred<void>) => (job: ServedJob) =>
     job.reply.end(undefined)
   })
 
-// each waits for clocks of the protocol, and none for another
-describe.concurrent("a server that is killed and comes back empty", () => {
-  it.live("costs no job: what was published is published again, what waited goes on, workers pull again", () =>
+// each waits for the protocol's timeouts: concurrently, they wait once
+describe.concurrent("a server that is killed and restarts empty", () => {
+  it.live("loses no job: ingress publishes again, workers pull again", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url, { GATEWAY_WINDOW: "2" })
@@ -44,7 +44,7 @@ describe.concurrent("a server that is killed and comes back empty", () => {
       const confirmations = face.nats.connection.subscribe("jobs.chat.default", { max: 4 })
       const before = ["1", "2", "3", "4"].map((model) => face.submit({ model }))
       assert.deepStrictEqual(face.depth(), { waiting: 2, unclaimed: 2, running: 1 })
-      // those in the window have been confirmed: nothing is left to be said about them
+      // those in the window are confirmed, so that nothing more is published about them
       yield* Effect.promise(() => Array.fromAsync(confirmations))
       yield* Effect.promise(() => face.nats.connection.flush())
       yield* Effect.promise(() => server.kill())
@@ -62,7 +62,7 @@ describe.concurrent("a server that is killed and comes back empty", () => {
       yield* Effect.promise(() => untilNoJobs(server))
     }))
 
-  it.live("is given what came while it was away", () =>
+  it.live("gets what was published while it was away", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -77,7 +77,7 @@ describe.concurrent("a server that is killed and comes back empty", () => {
       assert.strictEqual(answer.bytes.toString(), "answer")
     }))
 
-  it.live("in the middle of an answer only delays what is said while it is away", () =>
+  it.live("delays an answer only while it is away", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -115,7 +115,7 @@ describe.concurrent("a server that is killed and comes back empty", () => {
       }
     }))
 
-  it.live("before a paid job's claim has arrived does not have the job done twice", () =>
+  it.live("before a paid job's claim has arrived does not cause a second call", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -125,7 +125,7 @@ describe.concurrent("a server that is killed and comes back empty", () => {
       const ran: Array<string> = []
       const run = (job: ServedJob) =>
         Effect.gen(function*() {
-          // ingress hears nothing from here on
+          // ingress receives nothing from here on
           cable.hold()
           yield* Deferred.succeed(begun, undefined)
           yield* Effect.orDie(job.claim("mayHaveBeenSent"))
@@ -151,7 +151,7 @@ describe.concurrent("a server that is killed and comes back empty", () => {
       assert.deepStrictEqual(ran, [answer.job.id])
     }))
 
-  it.live("does not end work whose ingress is only slower to come back", () =>
+  it.live("does not end work whose ingress merely reconnects later", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -166,7 +166,7 @@ describe.concurrent("a server that is killed and comes back empty", () => {
             job.reply.start(head)
             job.reply.write(piece("one, "))
             yield* Deferred.await(alone)
-            // to nobody, and no harm in it
+            // without a subscriber, and harmless
             job.reply.claim("mayHaveBeenSent")
             yield* Deferred.succeed(said, undefined)
             yield* Deferred.await(back)
@@ -183,7 +183,7 @@ describe.concurrent("a server that is killed and comes back empty", () => {
       yield* connected(side)
       yield* Deferred.succeed(alone, undefined)
       yield* Deferred.await(said)
-      // what the server says to that has come before its answer to this
+      // the server's reply to that has arrived before its reply to this
       yield* Effect.promise(() => new Promise<void>((resolve) => side.nats.outbox.afterFlush(resolve)))
       yield* Effect.promise(() => side.nats.connection.flush())
       cable.mend()
@@ -193,7 +193,7 @@ describe.concurrent("a server that is killed and comes back empty", () => {
       assert.strictEqual(answer.bytes.toString(), "one, two")
     }))
 
-  it.live("leaves an answer whole of which nothing was on its way", () =>
+  it.live("leaves an answer complete if none of it was in flight", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -210,7 +210,7 @@ describe.concurrent("a server that is killed and comes back empty", () => {
       assert.strictEqual(answer.bytes.toString(), "one, two")
     }))
 
-  it.live("does not stop an answer for good where it took the client's credit with it", () =>
+  it.live("does not stall an answer although it lost the client's credit", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -230,7 +230,7 @@ describe.concurrent("a server that is killed and comes back empty", () => {
       assert.strictEqual(answer.received, 40 * windowBytes / 16)
     }))
 
-  it.live("does not take the end of an answer with it", () =>
+  it.live("does not lose the end of an answer", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -255,8 +255,8 @@ describe.concurrent("a server that is killed and comes back empty", () => {
     }))
 })
 
-describe("a server that stands still", () => {
-  it.live("for longer than a worker may be silent costs no answer", () =>
+describe("a server that freezes", () => {
+  it.live("for longer than a worker may be silent loses no answer", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -265,7 +265,7 @@ describe("a server that stands still", () => {
       const answer = face.submit()
       yield* answer.receivedBytes("one, ".length)
       server.freeze()
-      // not to wait for anything: this is for how long it stands still
+      // the length of the freeze, not a wait for something
       yield* Effect.sleep(2 * (pingAfterMs + pongWithinMs))
       server.thaw()
       yield* Deferred.succeed(goOn, undefined)

@@ -1,4 +1,4 @@
-/** Jobs whose worker or ingress fails under them: another attempt where that is safe, an error where it is not. */
+/** Jobs whose worker or ingress fails: a second attempt if that is safe, else an error. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit } from "effect"
 import type { ServedJob } from "../../../shared/bus/worker/JobServer.ts"
@@ -9,16 +9,16 @@ import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { Cable } from "../../fixture/nats/Cable.ts"
 import { connected, disconnected, head, ingress, piece, reply, worker, write } from "../../fixture/bus/Sides.ts"
 
-/** Work that claims its job and then does nothing until it is interrupted, which it tells. */
+/** Work that claims its job, then waits until it is interrupted, and reports that. */
 const stuck = (job: ServedJob, redispatch: "idempotent" | "mayHaveBeenSent", interrupted: Deferred.Deferred<void>) =>
   Effect.orDie(job.claim(redispatch)).pipe(
     Effect.andThen(Effect.never),
     Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined))
   )
 
-// each waits for clocks of the protocol, and none for another
+// each waits for the protocol's timeouts: concurrently, they wait once
 describe.concurrent("a worker that dies", () => {
-  it.live("before it claims its job leaves it to another, which asks first", () =>
+  it.live("before it claims its job leaves it to another, which asks ingress first", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -41,7 +41,7 @@ describe.concurrent("a worker that dies", () => {
       yield* Effect.promise(() => untilNoJobs(server))
     }))
 
-  it.live("after its claim is replaced within seconds, but only where the client has nothing and a second call is free", () =>
+  it.live("after its claim is replaced in seconds, if the client has nothing yet and a second call is free", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -104,14 +104,14 @@ describe.concurrent("a worker that dies", () => {
       })
       assert.instanceOf(yield* answer.error, PoisonJob)
       assert.strictEqual(answer.restarts, 1)
-      // its queued messages are settled without anyone working on them
+      // its queued messages are acknowledged without work on them
       yield* Effect.promise(() => untilNoJobs(server))
       assert.deepStrictEqual(ran, [1, 2])
     }))
 })
 
 describe.concurrent("a worker that freezes", () => {
-  it.live("is replaced, and is stopped when it wakes: what it says then is not heard", () =>
+  it.live("is replaced, and stops when it wakes: its late frames are ignored", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -159,8 +159,8 @@ describe.concurrent("a worker that freezes", () => {
     }))
 })
 
-describe.concurrent("a paid call whose answer is lost with the wire", () => {
-  it.live("is not made again by the worker that made it, which is given the job once more", () =>
+describe.concurrent("a paid call whose answer is lost with the connection", () => {
+  it.live("is not repeated by its worker when the job is redelivered", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -197,7 +197,7 @@ describe.concurrent("a paid call whose answer is lost with the wire", () => {
 })
 
 describe.concurrent("an ingress that dies", () => {
-  it.live("has its jobs interrupted, whatever they are about", () =>
+  it.live("interrupts its jobs, idempotent or not", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -223,7 +223,7 @@ describe.concurrent("an ingress that dies", () => {
       yield* Effect.promise(() => untilNoJobs(server))
     }))
 
-  it.live("while its worker fetches a body has the job interrupted", () =>
+  it.live("interrupts a job whose worker is fetching its body", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -251,7 +251,7 @@ describe.concurrent("an ingress that dies", () => {
     }))
 })
 
-/** Claims its job, waits, commits to it, and answers with what came of that. */
+/** Claims its job, waits, asks to send, and answers with the result. */
 const committing = (job: ServedJob, ready: Deferred.Deferred<void>, send: Deferred.Deferred<void>) =>
   Effect.gen(function*() {
     yield* Effect.orDie(job.claim("unsent"))
@@ -281,7 +281,7 @@ describe.concurrent("a paid job", () => {
       assert.strictEqual(answer.bytes.toString(), "sent at attempt 2")
     }))
 
-  it.live("is not sent by a worker that was thought to be lost, once another has it", () =>
+  it.live("is not sent by a worker presumed lost once another has it", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -299,7 +299,7 @@ describe.concurrent("a paid job", () => {
       const answer = face.submit()
       yield* answer.claimed
       yield* worker(server.url, { run })
-      // it goes on, and does not know that nobody hears it
+      // it goes on, unaware that it is cut off
       cable.hold()
       yield* answer.restarted
       yield* Deferred.succeed(send, undefined)
@@ -310,7 +310,7 @@ describe.concurrent("a paid job", () => {
       assert.strictEqual(sent, 1)
     }))
 
-  it.live("is not sent before ingress has agreed: that its claim has left says nothing", () =>
+  it.live("is not sent before ingress agrees: a flushed claim proves nothing", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -323,7 +323,7 @@ describe.concurrent("a paid job", () => {
       yield* worker(cable.url, { run, slots: 1 })
       const answer = face.submit()
       yield* answer.claimed
-      // what it writes from here on is taken by its socket, and is heard by nobody
+      // its socket accepts what it writes from here on, but nothing arrives
       cable.hold()
       yield* Deferred.succeed(send, undefined)
       yield* worker(server.url, { run })
@@ -334,8 +334,8 @@ describe.concurrent("a paid job", () => {
     }))
 })
 
-describe.concurrent("a job that a frozen worker was given and did not claim", () => {
-  it.live("goes to another worker once others have overtaken it, before its turn would come again", () =>
+describe.concurrent("a job delivered to a frozen worker that did not claim it", () => {
+  it.live("goes to another worker once later jobs overtake it, before its redelivery is due", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -349,17 +349,17 @@ describe.concurrent("a job that a frozen worker was given and did not claim", ()
       const asleep = yield* worker(cable.url, { run, slots: 1 })
       cable.hold()
       const swallowed = face.submit({ model: "swallowed" })
-      // it goes to whoever asked first
+      // it goes to the worker whose request is older
       yield* Effect.promise(() => untilJobs(server, ({ unacknowledged }) => unacknowledged === 1))
       yield* worker(server.url, { run })
       yield* face.submit({ model: "later" }).usage
       yield* swallowed.usage
-      // its turn would have come again as the first attempt
+      // redelivery would have made it a first attempt
       assert.deepStrictEqual(ran, ["later 1", "swallowed 2"])
       cable.mend()
       yield* connected(asleep)
       yield* Effect.promise(() => untilNoJobs(server))
-      // what the sleeper finds, it asks for, and is told that it is over
+      // the sleeper asks about the jobs it finds, and learns that they are over
       assert.deepStrictEqual(ran, ["later 1", "swallowed 2"])
     }))
 })

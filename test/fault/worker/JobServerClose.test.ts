@@ -1,4 +1,4 @@
-/** A worker that is told to go finishes what it has, takes nothing more, and leaves nothing to be waited for. */
+/** A worker that closes finishes its jobs, takes no more, and leaves nothing to wait for. */
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import type { ServedJob } from "../../../shared/bus/worker/JobServer.ts"
@@ -8,7 +8,7 @@ import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { Cable } from "../../fixture/nats/Cable.ts"
 import { head, ingress, reply, worker } from "../../fixture/bus/Sides.ts"
 
-it.live("finishes the jobs it runs and leaves the others to other workers", () =>
+it.live("a closing worker finishes its jobs and leaves the others to other workers", () =>
   Effect.gen(function*() {
     const server = yield* NatsServer.make()
     const face = yield* ingress(server.url)
@@ -48,7 +48,7 @@ it.live("finishes the jobs it runs and leaves the others to other workers", () =
     yield* Effect.promise(() => untilNoJobs(server))
   }))
 
-it.live("loses no job and runs none twice, also where it goes in the middle of its busiest time", () =>
+it.live("a worker that closes at its busiest loses no job and runs none twice", () =>
   Effect.gen(function*() {
     const server = yield* NatsServer.make()
     const face = yield* ingress(server.url)
@@ -66,7 +66,7 @@ it.live("loses no job and runs none twice, also where it goes in the middle of i
     yield* Effect.promise(() => untilNoJobs(server))
   }))
 
-it.live("ends what is not done in time, and its jobs go to another worker where that is safe", () =>
+it.live("a worker that closes ends unfinished jobs after its grace, and another repeats those it may", () =>
   Effect.gen(function*() {
     const server = yield* NatsServer.make()
     const face = yield* ingress(server.url)
@@ -97,7 +97,7 @@ it.live("ends what is not done in time, and its jobs go to another worker where 
     yield* Effect.promise(() => untilNoJobs(server))
   }))
 
-it.live("goes in time also while the server is away", () =>
+it.live("a worker closes in time while the server is away", () =>
   Effect.gen(function*() {
     const server = yield* NatsServer.make()
     const cable = yield* Cable.make(server.url)

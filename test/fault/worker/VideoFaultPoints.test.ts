@@ -1,6 +1,6 @@
 /**
- * Workers of video tasks that die, and a NATS server that does, at every step of a task's life: one task at the provider,
- * one video, one usage event, and where nobody knows whether the provider was asked, an honest error.
+ * Workers of video tasks and a NATS server that die at every step of a task: one task at the provider, one video and one usage
+ * event, or an honest error if it is unknown whether the provider was called.
  */
 import { assert, it } from "@effect/vitest"
 import type { Place } from "../../fixture/nats/Cable.ts"
@@ -10,12 +10,12 @@ import { storedEvents } from "../../fixture/nats/UsageEvents.ts"
 import { VideoClient } from "../../fixture/client/VideoClient.ts"
 import { videoModels } from "../../fixture/gateway/VideoModels.ts"
 
-/** The record of a task as a worker writes it, by what is in it. */
+/** Matches a worker's write of a task's record that contains the text. */
 const record = (text: string) => new RegExp(`PUB \\$KV\\.VIDEO_TASKS\\.[^]*${text}`)
 const starting = record(`"task":null`)
 const started = record(`"task":[^n]`)
 
-/** What a worker sends to NATS for a task, in its order, and on which side of it the worker is stopped. */
+/** What a worker sends to NATS for a task, in order, and whether the worker stops before or after it. */
 const steps = {
   "it is not claimed": ["before", record(`"status":"in_progress"`)],
   "it is claimed": ["before", starting],
@@ -52,7 +52,7 @@ const names = Object.keys(steps) as ReadonlyArray<Step>
 const submissions = ({ provider }: Gateway): number =>
   provider.requests.filter(({ path }) => path.endsWith("/video-synthesis")).length
 
-/** Gives each worker a task, at another step of which it stops. */
+/** Gives each worker a task, and stops each at another step of it. */
 const stopAtEach = async (
   client: VideoClient,
   workers: ReadonlyArray<ServiceProcess>
@@ -65,7 +65,7 @@ const stopAtEach = async (
 
 const completed = { status: "completed", progress: 100, error: null }
 
-/** NATS dies and comes back: every worker goes on. Returns for how many tasks the provider is asked, once each. */
+/** NATS dies and restarts: every worker continues. Returns the number of tasks submitted to the provider, once each. */
 const serverDies = async (gateway: Gateway, client: VideoClient, stopped: ReadonlyArray<Stopped>) => {
   await gateway.nats.kill()
   for (const { worker } of stopped) worker.mend()
@@ -74,13 +74,13 @@ const serverDies = async (gateway: Gateway, client: VideoClient, stopped: Readon
   return stopped.length
 }
 
-/** The provider was about to be asked, or had been asked, and nobody has written down which. */
+/** At these steps the record does not say whether the provider was called. */
 const unknown: ReadonlyArray<Step> = [
   "it is about to be given to the provider",
   "the provider has it, which is not written down"
 ]
 
-/** All workers die: another one ends every task. Returns the same. */
+/** All workers die: another one finishes every task. Returns the number of tasks submitted to the provider. */
 const workersDie = async (gateway: Gateway, client: VideoClient, stopped: ReadonlyArray<Stopped>) => {
   await Promise.all(stopped.map(({ worker }) => worker.kill()))
   await gateway.startWorker({ WORKER_SLOTS: String(stopped.length) }, "video")
@@ -94,12 +94,12 @@ const workersDie = async (gateway: Gateway, client: VideoClient, stopped: Readon
       assert.isAbove((await client.content(id)).bytes.length, 0)
     }
   }
-  // the one that was about to be given to it never was
+  // the task that was not yet submitted never is
   return stopped.length - 1
 }
 
 it.live(
-  "at every step of a video task's life NATS can die, and so can its worker",
+  "a video task survives the loss of NATS or of its worker at every step",
   () =>
     Gateway.run({ ...videoModels, wired: true }, async (gateway) => {
       const client = new VideoClient(gateway)

@@ -1,4 +1,4 @@
-/** Video tasks that are finished, once, whatever dies while they run. */
+/** Video tasks finish once, whatever dies while they run. */
 import { assert, describe, it } from "@effect/vitest"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
@@ -8,7 +8,7 @@ import { untilRecord } from "../../fixture/nats/VideoRecord.ts"
 
 const options = { workers: 0 }
 
-/** JetStream gives a task out again six seconds after its worker's last word; the rest is for a busy machine. */
+/** JetStream redelivers a task six seconds after its worker's last message; the rest is for a busy machine. */
 const resumedWithinMs = 10_000
 
 const whole = async (client: VideoClient, id: string) => {
@@ -21,7 +21,7 @@ const whole = async (client: VideoClient, id: string) => {
 
 describe("a video task", () => {
   it.live(
-    "is gone on with by another worker when its own is killed",
+    "is continued by another worker when its own is killed",
     () =>
       Gateway.run(options, async (gateway) => {
         const client = new VideoClient(gateway)
@@ -34,7 +34,7 @@ describe("a video task", () => {
         await gateway.startWorker({}, "video")
         const second = await untilRecord(gateway.nats, id, ({ claims }) => claims === 2, resumedWithinMs)
         console.log(`another worker went on ${(performance.now() - killed).toFixed(0)} ms after kill -9`)
-        // the provider's own task is kept, and what was said of its progress is not taken back
+        // the provider's own task is kept, and its progress does not go back
         assert.deepStrictEqual(second.providerTask, providerTask)
         assert.isAtLeast(second.progress, progress)
         await whole(client, id)
@@ -45,7 +45,7 @@ describe("a video task", () => {
   )
 
   it.live(
-    "is let go of when its worker is told to end, and gone on with by another",
+    "is released by its worker on SIGTERM and continued by another",
     () =>
       Gateway.run({ ...options, environment: { WORKER_GRACE_MS: "0" } }, async (gateway) => {
         const client = new VideoClient(gateway)
@@ -63,7 +63,7 @@ describe("a video task", () => {
   )
 
   it.live(
-    "is not spoiled by a worker that was frozen and wakes",
+    "is not harmed by a frozen worker that wakes",
     () =>
       Gateway.run(options, async (gateway) => {
         const client = new VideoClient(gateway)
@@ -84,7 +84,7 @@ describe("a video task", () => {
   )
 
   it.live(
-    "is finished when nats-server is killed and comes back",
+    "finishes although nats-server is killed and restarted",
     () =>
       Gateway.run(options, async (gateway) => {
         const client = new VideoClient(gateway)

@@ -1,7 +1,7 @@
 /**
  * A worker that dies, freezes or loses its ingress in the middle of a job.
  *
- * Each test starts with one worker, so that it is known who has the job, and starts the other one afterwards.
+ * Each test starts with one worker, so that it knows which has the job, and starts the other afterwards.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { begun, chat, outcomeOf } from "../../fixture/client/ChatClient.ts"
@@ -10,13 +10,13 @@ import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 
 const since = (start: number) => performance.now() - start
 
-describe("a worker is killed", { timeout: 90_000 }, () => {
-  // Noticed by construction within 0.9 s: 0.3 s of silence and pings that NATS answers with 503 for 0.35 s, at a look every
-  // 0.2 s. Half a second more is for a busy machine, and still well below what a frozen worker takes to be noticed.
+describe("a worker that is killed", { timeout: 90_000 }, () => {
+  // Detected within 0.9 s by design: 0.3 s of silence, and pings that NATS answers with 503 for 0.35 s, checked every 0.2 s.
+  // Half a second more is for a busy machine, still well below the detection of a frozen worker.
   const noticedWithinMs = 1_400
 
   it.live(
-    "before the first byte: within a second another worker gives the answer",
+    "before the first byte: another worker answers within a second",
     () =>
       Gateway.run({}, async (gateway) => {
         for (const stream of [false, true, true]) {
@@ -37,7 +37,7 @@ describe("a worker is killed", { timeout: 90_000 }, () => {
       })
   )
 
-  it.live("twice over the same request: that one is given up, and the third worker serves all others", () =>
+  it.live("twice over the same request: that request fails, and a third worker serves all others", () =>
     Gateway.run({}, async (gateway) => {
       gateway.provider.behave({ kind: "silent" })
       const answer = gateway.request(chat("free-chat"))
@@ -59,12 +59,12 @@ describe("a worker is killed", { timeout: 90_000 }, () => {
       assert.match(metrics, /^gateway_queue_poison_jobs_total\{[^}]*workload="chat"[^}]*\} 1$/m)
       gateway.provider.behave({ kind: "answer" })
       assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"))), { kind: "whole" })
-      // the stream gives the last attempt out again, and no worker begins it
+      // the stream redelivers the last attempt, and no worker starts it
       await untilNoJobs(gateway.nats)
       assert.lengthOf(gateway.provider.requests, 3)
     }))
 
-  it.live("before the first byte of a paid call: an error, and the call is not made twice", () =>
+  it.live("before the first byte of a paid call: the request fails, and the call is not repeated", () =>
     Gateway.run({}, async (gateway) => {
       gateway.provider.behave({ kind: "silent" })
       const answer = gateway.request(chat("paid-chat"))
@@ -72,12 +72,12 @@ describe("a worker is killed", { timeout: 90_000 }, () => {
       await gateway.startWorker()
       await gateway.workers[0]!.kill()
       assert.deepInclude(await outcomeOf(answer), { kind: "refused", status: 502, code: "worker_lost" })
-      // the stream gives the job out again when its worker has not been heard of for six seconds
+      // the stream redelivers the job six seconds after its worker's last message
       await untilNoJobs(gateway.nats)
       assert.lengthOf(gateway.provider.requests, 1)
     }))
 
-  it.live("after the first byte: the stream ends with an error, not as if it were whole", () =>
+  it.live("after the first byte: the stream ends with an error and is not taken as complete", () =>
     Gateway.run({}, async (gateway) => {
       for (const model of ["free-chat", "paid-chat"]) {
         gateway.provider.behaveOnce({ kind: "hold", after: 2 })
@@ -94,13 +94,13 @@ describe("a worker is killed", { timeout: 90_000 }, () => {
     }))
 })
 
-describe("a worker is frozen", { timeout: 90_000 }, () => {
-  // It has one slot, so that it does not hold on to the second attempt by a pull request that stands.
+describe("a worker that is frozen", { timeout: 90_000 }, () => {
+  // with one slot, it keeps no open pull request that would receive the second attempt
   const options = { environment: { WORKER_SLOTS: "1" } }
-  // 0.3 s of silence and 1.9 s without an answer to the ping, each seen at the next look, every 0.2 s.
+  // 0.3 s of silence and 1.9 s without a pong, each checked every 0.2 s
   const noticedWithinMs = 3_000
 
-  it.live("before the first byte: another worker gives the answer; once awake, it stops its call and serves again", () =>
+  it.live("before the first byte: another worker answers; the frozen one stops its call when it wakes", () =>
     Gateway.run(options, async (gateway) => {
       gateway.provider.behave({ kind: "silent" })
       const answer = outcomeOf(gateway.request(chat("free-chat", { stream: true })))
@@ -123,7 +123,7 @@ describe("a worker is frozen", { timeout: 90_000 }, () => {
       await untilNoJobs(gateway.nats)
     }))
 
-  it.live("after the first byte: the stream ends with an error; once awake, it stops its call and serves again", () =>
+  it.live("after the first byte: the stream ends with an error; the worker stops its call when it wakes", () =>
     Gateway.run(options, async (gateway) => {
       gateway.provider.behaveOnce({ kind: "hold", after: 2 })
       const stream = await begun(gateway.request(chat("free-chat", { stream: true })))
@@ -138,7 +138,7 @@ describe("a worker is frozen", { timeout: 90_000 }, () => {
       await untilNoJobs(gateway.nats)
     }))
 
-  it.live("with free slots: the jobs that it was given go to another one, each is answered once", () =>
+  it.live("with free slots: the jobs delivered to it go to another worker and are answered once", () =>
     Gateway.run({ workers: 2 }, async (gateway) => {
       gateway.workers[0]!.freeze()
       const started = performance.now()
@@ -152,8 +152,8 @@ describe("a worker is frozen", { timeout: 90_000 }, () => {
     }))
 })
 
-describe("the ingress is killed", { timeout: 90_000 }, () => {
-  it.live("in the middle of streams and before their first byte: the worker ends every call and is free again", () =>
+describe("an ingress that is killed", { timeout: 90_000 }, () => {
+  it.live("during streams and before their first byte: the worker ends every call and frees its slots", () =>
     Gateway.run({}, async (gateway) => {
       gateway.provider.behave({ kind: "hold", after: 2 })
       const streams = await Promise.all(
@@ -166,7 +166,7 @@ describe("the ingress is killed", { timeout: 90_000 }, () => {
       await gateway.ingress.kill()
       const ends = await Promise.all(gateway.provider.requests.map(({ closed }) => closed))
       console.log(`calls closed ${since(killed).toFixed(0)} ms after their ingress was killed`)
-      // the worker learns it from NATS's answer to its next heartbeat, one every two seconds
+      // the worker learns it from NATS's reply to its next heartbeat, sent every two seconds
       assert.isBelow(since(killed), 5_000)
       assert.deepStrictEqual(ends, Array.from({ length: 10 }, () => "aborted"))
       const outcomes = await Promise.all([...streams.map((stream) => stream.outcome()), ...waiting])
