@@ -1,4 +1,4 @@
-/** Chat through the whole gateway with the AI SDK and its providers for each dialect, told nothing but base URL and key. */
+/** Chat through the whole gateway with the AI SDK and its provider for each dialect, given only base URL and key. */
 import { createAnthropic } from "@ai-sdk/anthropic"
 import { createGoogleGenerativeAI } from "@ai-sdk/google"
 import { createOpenAI } from "@ai-sdk/openai"
@@ -21,7 +21,7 @@ const providers: ReadonlyArray<readonly [string, (model: string) => LanguageMode
 const at = (path: string) => ({ baseURL: `${shared().url}${path}`, apiKey: shared().key })
 
 describe.each(providers)("the AI SDK's provider %s", (_, model) => {
-  it("generates text, with usage and the reason of its end", async () => {
+  it("generates text, with usage and the finish reason", async () => {
     const { finishReason, text, usage } = await generateText({ model: model("local-chat"), prompt })
     assert.include(text, "1871")
     assert.strictEqual(finishReason, "stop")
@@ -61,7 +61,7 @@ describe.each(providers)("the AI SDK's provider %s", (_, model) => {
     assert.strictEqual(finishReason, "tool-calls")
   })
 
-  it("is told our own message when something is wrong", async () => {
+  it("gets the gateway's own message for an error", async () => {
     const error = await generateText({ model: model("none"), prompt, maxRetries: 0 }).catch((error: unknown) => error)
     assert.isTrue(APICallError.isInstance(error))
     assert.deepInclude(error as APICallError, { statusCode: 404, isRetryable: false })

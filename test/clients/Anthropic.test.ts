@@ -1,4 +1,4 @@
-/** The messages format through the whole gateway, with Anthropic's own client in the two generations that are in use. */
+/** The messages format through the whole gateway, with both major versions of Anthropic's client in use. */
 import Anthropic1 from "@anthropic-ai/sdk"
 import { assert, describe, it } from "@effect/vitest"
 import Anthropic0 from "anthropic-0"
@@ -10,7 +10,7 @@ const shared = sharedGateway({
   models: "  broken-chat: { workload: chat, targets: [{ provider: broken }] }"
 })
 
-// What these tests use of the older client has the types of the newer one.
+// These tests use only parts whose types are the same in both versions.
 const generations = { "1": Anthropic1, "0.137": Anthropic0 as unknown as typeof Anthropic1 }
 
 const passage = "The lighthouse was built in 1871. Its keeper kept bees. The bees made heather honey."
@@ -40,12 +40,12 @@ describe.each(Object.entries(generations))("anthropic %s", (_, Anthropic) => {
     assert.match(message._request_id ?? "", /^req_/)
   })
 
-  it("takes the key as a Bearer token too", async () => {
+  it("accepts the key as a Bearer token too", async () => {
     const client = new Anthropic({ baseURL: shared().url, authToken: shared().key, apiKey: null, maxRetries: 0 })
     assert.strictEqual((await client.messages.create(request)).stop_reason, "end_turn")
   })
 
-  it("streams named events in their order, blocks opened and closed", async () => {
+  it("streams named events in order, each block opened and closed", async () => {
     const types: Array<string> = []
     let text = ""
     for await (const event of await make().messages.create({ ...request, stream: true })) {
@@ -63,7 +63,7 @@ describe.each(Object.entries(generations))("anthropic %s", (_, Anthropic) => {
     assert.include(text, "1871")
   })
 
-  it("gathers a stream into the message that create would have given", async () => {
+  it("accumulates a stream into the message that create returns", async () => {
     const streamed = await make().messages.stream(request).finalMessage()
     const created = await make().messages.create(request)
     assert.deepStrictEqual(streamed.content, created.content)
@@ -108,7 +108,7 @@ describe.each(Object.entries(generations))("anthropic %s", (_, Anthropic) => {
     assert.include(block?.type === "text" ? block.text : "", "7 degrees")
   })
 
-  it("stops at a stop sequence and says which, and at max_tokens", async () => {
+  it("stops at a stop sequence and names it, and at max_tokens", async () => {
     const stopped = await make().messages.create({ ...request, stop_sequences: ["1871"] })
     assert.strictEqual(stopped.stop_reason, "stop_sequence")
     assert.strictEqual(stopped.stop_sequence, "1871")
@@ -117,7 +117,7 @@ describe.each(Object.entries(generations))("anthropic %s", (_, Anthropic) => {
     assert.strictEqual(short.usage.output_tokens, 2)
   })
 
-  it("takes a system prompt in blocks, pictures, and thinking switched on", async () => {
+  it("accepts a system prompt in blocks, pictures, and thinking", async () => {
     const message = await make().messages.create({
       ...request,
       max_tokens: 4_096,
@@ -134,17 +134,17 @@ describe.each(Object.entries(generations))("anthropic %s", (_, Anthropic) => {
     assert.strictEqual(message.stop_reason, "end_turn")
   })
 
-  it("is told of an answer that breaks off in the middle, never given a part of it as the whole", async () => {
+  it("fails if an answer breaks off, and never returns a part of it as complete", async () => {
     const error = await make().messages.stream({ ...request, model: "broken-chat" }).finalMessage()
       .catch((error: unknown) => error)
     assert.instanceOf(error, Anthropic.APIError)
     assert.include((error as Error).message, "upstream_error")
-    // before the first byte there is a status for it
+    // before the first byte, the error has a status
     const refused = await make().messages.create({ ...request, model: "broken-chat" }).catch((error: unknown) => error)
     assert.strictEqual((refused as { readonly status: number }).status, 502)
   })
 
-  it("gives each error its class, with the envelope's type and the request's id", async () => {
+  it("gives each error its class, the envelope's type and the request's id", async () => {
     const bad = await make().messages.create({ ...request, max_tokens: 0 }).catch((error: unknown) => error)
     assert.instanceOf(bad, Anthropic.BadRequestError)
     const { error, requestID } = bad as unknown as {

@@ -1,4 +1,4 @@
-/** Embeddings through the whole gateway, with the official clients and as a bare request. */
+/** Embeddings through the whole gateway, with the official clients and as plain requests. */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import { assert, describe, it } from "@effect/vitest"
 import { OpenAIEmbeddings } from "@langchain/openai"
@@ -16,14 +16,14 @@ const shared = sharedGateway({
 const model = "local-embedding"
 const texts = ["The cat sat on the mat", "A cat is sitting on a mat", "Stock prices fell sharply"]
 
-/** That the first two texts are more alike than the first and the last. */
+/** Checks that the first two texts are closer to each other than the first and the last. */
 const assertSensible = (vectors: ReadonlyArray<Array<number>>) => {
   const [cat = [], sitting = [], stocks = []] = vectors
   assert.lengthOf(vectors, 3)
   assert.isAbove(cosineSimilarity(cat, sitting), cosineSimilarity(cat, stocks) + 0.3)
 }
 
-// What these tests use of the older client has the types of the newer one.
+// These tests use only parts whose types are the same in both versions.
 const generations = { "7": OpenAi7, "6": OpenAi6 as unknown as typeof OpenAi7 }
 
 describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
@@ -43,7 +43,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.lengthOf(answer.data[0]?.embedding ?? [], 1_536)
   })
 
-  it("gets the same vectors as floats, and as base64 where it asks for that itself", async () => {
+  it("gets the same vectors as floats, and as base64 on request", async () => {
     const defaults = await client().embeddings.create({ model, input: texts[0]! })
     const floats = await client().embeddings.create({ model, input: texts[0]!, encoding_format: "float" })
     const base64 = await client().embeddings.create({ model, input: texts[0]!, encoding_format: "base64" })
@@ -53,7 +53,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.deepStrictEqual(Array.from(vector ?? [], (_, at) => bytes.readFloatLE(at * 4)), vector)
   })
 
-  it("gets vectors of the length it asks for", async () => {
+  it("gets vectors of the requested length", async () => {
     for (const dimensions of [1, 256, 4_096]) {
       const { data } = await client().embeddings.create({ model, input: texts, dimensions })
       assert.deepStrictEqual(data.map(({ embedding }) => embedding.length), [dimensions, dimensions, dimensions])
@@ -68,7 +68,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.deepStrictEqual(data[2_000]?.embedding, alone?.embedding)
   }, 60_000)
 
-  it("is told which field is wrong", async () => {
+  it("gets the name of a wrong field", async () => {
     const wrong = [
       [{ input: "" }, "input"],
       [{ input: [] }, "input"],
@@ -83,7 +83,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     }
   })
 
-  it("cannot embed with a model of another kind", async () => {
+  it("cannot embed with a model of another workload", async () => {
     const error = await client().embeddings.create({ model: "local-chat", input: "a" }).catch((error: unknown) => error)
     assert.instanceOf(error, OpenAI.NotFoundError)
     assert.deepInclude(error, { code: "model_not_found", param: "model" })
@@ -125,7 +125,7 @@ describe("the path with the model in it", () => {
   const post = (path: string, body: object) =>
     client().post<OpenAi7.CreateEmbeddingResponse>(`/engines/${path}/embeddings`, { body })
 
-  it("embeds, whatever model the body names, and where it names none", async () => {
+  it("embeds with the path's model, whatever model the body names, or none", async () => {
     for (const body of [{}, { model: null }, { model: "unheard-of" }]) {
       const answer = await post(model, { ...body, input: texts, encoding_format: "float" })
       assert.strictEqual(answer.model, model)
@@ -133,7 +133,7 @@ describe("the path with the model in it", () => {
     }
   })
 
-  it("takes a name with slashes, escaped or not", async () => {
+  it("accepts a name with slashes, escaped or not", async () => {
     for (const path of ["org/team/embedding", encodeURIComponent("org/team/embedding")]) {
       const answer = await post(path, { input: "a text", dimensions: 3 })
       assert.strictEqual(answer.model, "org/team/embedding")
@@ -141,7 +141,7 @@ describe("the path with the model in it", () => {
     }
   })
 
-  it("says so where there is no such model, or the text is missing", async () => {
+  it("answers with an error for an unknown model or a missing text", async () => {
     const unknown = await post("unheard-of", { model, input: "a" }).catch((error: unknown) => error)
     assert.instanceOf(unknown, NotFoundError)
     assert.deepInclude(unknown, { code: "model_not_found", param: "model" })

@@ -1,4 +1,4 @@
-/** Chat clients in front of providers of another dialect: what goes wrong, what gets lost, and several answers at once. */
+/** Chat clients with providers of another dialect: errors, translation losses, and several answers at once. */
 import Anthropic from "@anthropic-ai/sdk"
 import { assert, describe, it } from "@effect/vitest"
 import OpenAI from "openai"
@@ -11,13 +11,13 @@ const shared = sharedGateway(chatProviders({
   model: "  misspelt: { workload: chat, targets: [{ provider: misspelt }] }"
 }))
 
-// Bare clients
+// Plain clients
 
 interface Dialect {
   readonly own: Provider
   readonly path: (model: string, streams: boolean) => string
   readonly body: (model: string, streams: boolean) => object
-  /** How it names the limit of tokens. */
+  /** The dialect's parameter for the token limit. */
   readonly limit: string
 }
 
@@ -111,20 +111,20 @@ const pairs = [...foreign, ...own]
 
 const broken: ReadonlyArray<readonly [string, Behaviour]> = [
   ["breaks off", { kind: "cut", after: 4 }],
-  ["ends before it is whole", { kind: "truncate", after: 4 }],
+  ["ends before it is complete", { kind: "truncate", after: 4 }],
   ["ends within a frame", { kind: "truncate", after: 4, bytes: 20 }],
   ["turns into an error", { kind: "error", after: 4 }]
 ]
 
 const brokenJson: ReadonlyArray<readonly [string, Behaviour]> = [
   ["breaks off", { kind: "cut", after: 1 }],
-  ["ends before it is whole", { kind: "truncate", after: 1 }],
-  ["is garbage at its end", { kind: "malformed", after: 0 }],
-  ["is an error that calls itself an answer", { kind: "error", after: 0 }]
+  ["ends before it is complete", { kind: "truncate", after: 1 }],
+  ["ends in garbage", { kind: "malformed", after: 0 }],
+  ["is an error with status 200", { kind: "error", after: 0 }]
 ]
 
 describe.each(foreign)("%s, translated from a provider of %s", (_, provider, dialect) => {
-  it("is never given a part for the whole where a frame is garbage", async () => {
+  it("never gets a partial answer as complete if a frame is garbage", async () => {
     shared().provider.behaveOnce({ kind: "malformed", after: 4 })
     const answer = await ask(dialect, provider, true)
     assert.strictEqual(answer.status, 200)
@@ -140,7 +140,7 @@ describe.each(pairs)("%s, with a provider of %s", (_, provider, dialect) => {
     return { status: answer.status, headers: answer.headers, error: await errorIn(answer) }
   }
 
-  it("is told of a request that the provider rejects, with the provider's words and its own name of the field", async () => {
+  it("gets a provider's rejection, with its message and the client's own name of the field", async () => {
     const messages = {
       openai: "max_tokens: 999 is too many",
       anthropic: "max_tokens: 999 is too many",
@@ -150,11 +150,11 @@ describe.each(pairs)("%s, with a provider of %s", (_, provider, dialect) => {
     const { error: told, status } = await failing({ kind: "status", status: 400, error })
     assert.strictEqual(status, 400)
     assert.strictEqual(told.message, messages[provider])
-    // whoever speaks the provider's dialect gets the provider's own name
+    // a client of the provider's own dialect gets the provider's name
     if (provider !== dialect.own) assert.strictEqual(told.param, dialect.limit)
   })
 
-  it("is not told what the provider says of the gateway's key", async () => {
+  it("does not get the provider's message about the gateway's key", async () => {
     const { error, status } = await failing({
       kind: "status",
       status: 401,
@@ -165,20 +165,20 @@ describe.each(pairs)("%s, with a provider of %s", (_, provider, dialect) => {
     assert.notInclude(error.message, "provider-secret")
   })
 
-  it("is told when to come back", async () => {
+  it("gets the time to retry", async () => {
     const { error, headers, status } = await failing({ kind: "status", status: 429, retryAfterMs: 7_000 })
     assert.strictEqual(status, 429)
     assert.strictEqual(headers.get("retry-after"), "7")
     assert.strictEqual(error.type, "rate_limit_error")
   })
 
-  it.each([500, 503, 529])("is told that the provider has failed with %d", async (upstream) => {
+  it.each([500, 503, 529])("gets an error if the provider failed with %d", async (upstream) => {
     const { error, status } = await failing({ kind: "status", status: upstream })
     assert.strictEqual(status, 502)
     assert.strictEqual(error.message, `The provider 'to-${provider}' failed with status ${upstream}`)
   })
 
-  it.each(broken)("is never given a part for the whole where a stream %s", async (_, behaviour) => {
+  it.each(broken)("never gets a partial answer as complete if a stream %s", async (_, behaviour) => {
     shared().provider.behaveOnce(behaviour)
     const answer = await ask(dialect, provider, true)
     assert.strictEqual(answer.status, 200)
@@ -187,16 +187,16 @@ describe.each(pairs)("%s, with a provider of %s", (_, provider, dialect) => {
     assert.match(error.message, /^The provider 'to-\w+' /)
   })
 
-  it.each(brokenJson)("is never given a part for the whole where JSON %s", async (_, behaviour) => {
+  it.each(brokenJson)("never gets a partial answer as complete if JSON %s", async (_, behaviour) => {
     assert.strictEqual((await failing(behaviour)).status, 502)
   })
 
-  it("gets an error by its status as long as nothing was said", async () => {
+  it("gets an error with a status until the first byte of the answer", async () => {
     shared().provider.behaveOnce({ kind: "truncate", after: 0 })
     assert.strictEqual((await ask(dialect, provider, true)).status, 502)
   })
 
-  it("stops the provider's work when it hangs up", async () => {
+  it("stops the provider's work when it disconnects", async () => {
     shared().provider.behaveOnce({ kind: "endless" })
     const { received, result } = await receivedBy(shared(), () => ask(dialect, provider, true))
     const reader = (await result).body?.getReader()
@@ -206,11 +206,11 @@ describe.each(pairs)("%s, with a provider of %s", (_, provider, dialect) => {
   })
 })
 
-describe("several answers of a provider that gives one at a time", () => {
+describe("several answers of a provider that returns one per call", () => {
   const openai = () => new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 })
   const messages = [{ role: "user" as const, content: "Say something" }]
 
-  it("are asked for all at once and come as one, with what they all consumed", async () => {
+  it("are requested all at once and merged, with their usage added up", async () => {
     const { provider } = shared()
     const before = provider.requests.length
     provider.behaveOnce({ kind: "silent" }, { kind: "silent" }, { kind: "silent" })
@@ -231,7 +231,7 @@ describe("several answers of a provider that gives one at a time", () => {
     assert.isTrue(provider.requests.slice(before).every(({ body }) => body.equals(provider.requests[before]!.body)))
   })
 
-  it("are streamed as they come, each to its end", async () => {
+  it("are streamed as they arrive, each to its end", async () => {
     shared().provider.say(({ messages }) => ({ text: `${messages.at(-1)?.text} and more` }))
     const stream = openai().chat.completions.stream({ model: "on-anthropic", messages, n: 4 })
     const { choices } = await stream.finalChatCompletion()
@@ -241,7 +241,7 @@ describe("several answers of a provider that gives one at a time", () => {
     )
   })
 
-  it("fail all where one fails, and the others are stopped", async () => {
+  it("all fail if one fails, and the other calls are stopped", async () => {
     const { provider } = shared()
     const before = provider.requests.length
     provider.behaveOnce({ kind: "silent" }, { kind: "status", status: 500 }, { kind: "silent" })
@@ -252,14 +252,14 @@ describe("several answers of a provider that gives one at a time", () => {
     assert.sameMembers(await Promise.all([one?.closed, two?.closed, three?.closed]), ["aborted", "finished", "aborted"])
   })
 
-  it("are no more than eight", async () => {
+  it("are at most eight", async () => {
     const error = await openai().chat.completions.create({ model: "on-anthropic", messages, n: 9 })
       .catch((error: unknown) => error)
     assert.instanceOf(error, OpenAI.BadRequestError)
     assert.deepInclude(error, { param: "n", code: "not_translatable" })
   })
 
-  it("are one request where the provider gives them together", async () => {
+  it("are one call to a provider that returns several", async () => {
     shared().provider.say("something")
     const { received, result } = await receivedBy(
       shared(),
@@ -269,7 +269,7 @@ describe("several answers of a provider that gives one at a time", () => {
     assert.deepNestedPropertyVal(received.json, "generationConfig.candidateCount", 3)
   })
 
-  it("are one for each prompt", async () => {
+  it("are one call per prompt", async () => {
     const { provider } = shared()
     provider.say(({ messages }) => ({ text: `${messages.at(-1)?.text} time` }))
     const { choices } = await openai().completions.create({ model: "on-anthropic", prompt: ["One", "Two"], n: 2 })
@@ -282,10 +282,10 @@ describe("several answers of a provider that gives one at a time", () => {
   })
 })
 
-describe("what a provider cannot be told", () => {
+describe("a request that its provider cannot take in full", () => {
   const chat = dialects["chat completions"]!
 
-  it("is named in a header where it is a hint, whatever the form of the answer", async () => {
+  it("is answered with a warning header if only hints are lost, streaming and not", async () => {
     const hints = { seed: 7, presence_penalty: 1, store: true }
     for (const streams of [false, true]) {
       const answer = await ask(chat, "anthropic", streams, hints)
@@ -300,7 +300,7 @@ describe("what a provider cannot be told", () => {
     assert.isNull(answer.headers.get("x-translation-warnings"))
   })
 
-  it("is refused where the answer would mean something else", async () => {
+  it("is rejected if the loss would change the meaning of the answer", async () => {
     const answer = await ask(chat, "gemini", true, { logit_bias: { 50256: -100 } })
     assert.strictEqual(answer.status, 400)
     assert.deepInclude(await errorIn(answer), {
@@ -310,7 +310,7 @@ describe("what a provider cannot be told", () => {
     })
   })
 
-  it("is always refused for a client that wants it so, by a provider and by the built-in engine", async () => {
+  it("is always rejected for a client that asks for strictness, by providers and built-in engines", async () => {
     const strict = { "x-translation": "strict" }
     const answer = await ask(chat, "anthropic", false, { seed: 7 }, strict)
     assert.strictEqual(answer.status, 400)
@@ -318,14 +318,14 @@ describe("what a provider cannot be told", () => {
     const local = await post("/v1/chat/completions", { ...chat.body("local-chat", false), store: true }, strict)
     assert.strictEqual(local.status, 400)
     assert.strictEqual((await ask(chat, "anthropic", false, {}, strict)).status, 200)
-    // what is passed on is not translated
+    // requests that are passed on are not translated
     assert.strictEqual((await ask(chat, "openai", false, { seed: 7, store: true }, strict)).status, 200)
     const other = await ask(chat, "anthropic", false, {}, { "x-translation": "loose" })
     assert.strictEqual(other.status, 400)
     assert.strictEqual((await errorIn(other)).param, "x-translation")
   })
 
-  it("is a picture at an address that is not public, for a provider that does not fetch it", async () => {
+  it("is rejected for a picture at a private address, for a provider that does not fetch pictures", async () => {
     const messages = [{
       role: "user",
       content: [
@@ -340,22 +340,22 @@ describe("what a provider cannot be told", () => {
     assert.strictEqual(message, "messages[0].content[1]: does not lead to a public address")
   })
 
-  it("is what the catalogue says wrong, which is nothing for the client", async () => {
+  it("is answered with 500 if the catalogue's options are wrong, which only the log names", async () => {
     const answer = await post(chat.path("misspelt", false), chat.body("misspelt", false))
     assert.strictEqual(answer.status, 500)
     assert.include(shared().log, "providers.misspelt.options.maxtokens in the catalogue")
   })
 })
 
-describe("a client that speaks the provider's dialect", () => {
-  /** Requests that any parse-and-print would change. */
+describe("a client of the provider's own dialect", () => {
+  /** Requests that parsing and printing would change. */
   const odd = {
     anthropic: (model: string) =>
       ` {"max_tokens" : 1.0e1,\r\n"model":"${model}" ,"messages":[{"role":"user","content":"\\u0068\\/ 🐝"}],"x":1.0,"x":2}\n`,
     gemini: () => ` {"contents" : [{"parts":[{"text":"\\u0068\\/ 🐝","own":1.0}]}], "x":1.0,"x":2}\n`
   }
 
-  it("of Anthropic has its request passed on to the byte but for the model, with its version and its betas", async () => {
+  it("has its Anthropic request passed on byte for byte except for the model, with version and betas", async () => {
     const { received, result } = await receivedBy(shared(), () =>
       post("/v1/messages", odd.anthropic("on-anthropic"), {
         "anthropic-version": "2026-10-21",
@@ -370,7 +370,7 @@ describe("a client that speaks the provider's dialect", () => {
     })
   })
 
-  it("of Anthropic may name the version as this API does", async () => {
+  it("may give Anthropic's version under this API's name", async () => {
     const { received, result } = await receivedBy(shared(), () =>
       fetch(`${shared().url}/v1/messages`, {
         method: "POST",
@@ -382,7 +382,7 @@ describe("a client that speaks the provider's dialect", () => {
     assert.strictEqual(received.body.toString(), odd.anthropic("plain-anthropic"))
   })
 
-  it("of Google has its request passed on to the byte, with the model in the path", async () => {
+  it("has its Google request passed on byte for byte, with the model in the path", async () => {
     const { received, result } = await receivedBy(
       shared(),
       () => post("/v1/models/on-gemini:streamGenerateContent?alt=sse", odd.gemini())
@@ -393,7 +393,7 @@ describe("a client that speaks the provider's dialect", () => {
     assert.strictEqual(received.headers["x-goog-api-key"], "provider-secret-of-gemini")
   })
 
-  it("is not refused for what another provider has signed, which is left out", async () => {
+  it("is not rejected for content that another provider signed, which is left out", async () => {
     const { provider } = shared()
     provider.say({ reasoning: "Hm.", text: "They dance." })
     const anthropic = new Anthropic({ baseURL: shared().url, apiKey: shared().key, maxRetries: 0 })

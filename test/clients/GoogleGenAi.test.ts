@@ -1,4 +1,4 @@
-/** The Gemini format through the whole gateway, with Google's own client in the two generations that are in use. */
+/** The Gemini format through the whole gateway, with both major versions of Google's client in use. */
 import { assert, describe, it } from "@effect/vitest"
 import { ApiError, FunctionCallingConfigMode, GoogleGenAI as GoogleGenAi3 } from "@google/genai"
 import { GoogleGenAI as GoogleGenAi2 } from "google-genai-2"
@@ -14,7 +14,7 @@ const shared = sharedGateway({
 
 const passage = "The lighthouse was built in 1871. Its keeper kept bees. When was the lighthouse built?"
 
-// What these tests use of the older client has the types of the newer one.
+// These tests use only parts whose types are the same in both versions.
 const generations = { "3 (/v1)": GoogleGenAi3, "2 (/v1beta)": GoogleGenAi2 as unknown as typeof GoogleGenAi3 }
 
 describe.each(Object.entries(generations))("google genai %s", (_, GoogleGenAi) => {
@@ -35,7 +35,7 @@ describe.each(Object.entries(generations))("google genai %s", (_, GoogleGenAi) =
     assert.include(answer.text ?? "", "1871")
   })
 
-  it("streams the same text in pieces, and says at the end why it ended", async () => {
+  it("streams the same text in pieces, with a finish reason at the end", async () => {
     let text = ""
     let pieces = 0
     let finishReason: string | undefined
@@ -50,7 +50,7 @@ describe.each(Object.entries(generations))("google genai %s", (_, GoogleGenAi) =
     assert.strictEqual(finishReason, "STOP")
   })
 
-  it("obeys stop sequences, the limit of tokens and a schema", async () => {
+  it("obeys stop sequences, the token limit and a schema", async () => {
     const limited = await make().generateContent({
       model: "local-chat",
       contents: passage,
@@ -93,7 +93,7 @@ describe.each(Object.entries(generations))("google genai %s", (_, GoogleGenAi) =
     assert.isString(call?.args?.["city"])
   })
 
-  it("paints a picture of the size and shape that were asked for, beside its description", async () => {
+  it("paints a picture of the requested size and shape, with a description", async () => {
     const config = { responseModalities: ["TEXT", "IMAGE"], imageConfig: { aspectRatio: "16:9", imageSize: "512" } }
     const model = "local-image"
     const answer = await make().generateContent({ model, contents: "A lighthouse by the sea", config })
@@ -111,7 +111,7 @@ describe.each(Object.entries(generations))("google genai %s", (_, GoogleGenAi) =
     assert.deepStrictEqual(only.candidates?.[0]?.content?.parts?.map((part) => Object.keys(part)), [["inlineData"]])
   })
 
-  it("changes a picture that it is given", async () => {
+  it("edits a given picture", async () => {
     const red = await sharp({ create: { width: 64, height: 48, channels: 3, background: "red" } }).png().toBuffer()
     const stream = await make().generateContentStream({
       model: "local-image",
@@ -126,7 +126,7 @@ describe.each(Object.entries(generations))("google genai %s", (_, GoogleGenAi) =
     assert.deepStrictEqual(channels.slice(0, 3).map(({ mean }) => Math.round(mean)), [0, 255, 255])
   })
 
-  it("is told of a stream that breaks off in the middle", async () => {
+  it("fails if a stream breaks off", async () => {
     const read = async () => {
       let text = ""
       for await (const chunk of await make().generateContentStream({ model: "broken-chat", contents: passage })) {

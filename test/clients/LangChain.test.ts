@@ -1,4 +1,4 @@
-/** Chat through the whole gateway with LangChain, told nothing but base URL and key. */
+/** Chat through the whole gateway with LangChain, given only base URL and key. */
 import { HumanMessage } from "@langchain/core/messages"
 import { ChatOpenAI } from "@langchain/openai"
 import { assert, describe, it } from "@effect/vitest"

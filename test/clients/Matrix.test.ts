@@ -1,6 +1,6 @@
 /**
- * Every official chat client with every kind of provider behind the gateway, streaming and not: text, parallel tools and
- * their results, reasoning and its signatures, pictures. What each client gets, and what each provider was asked.
+ * Every official chat client with every kind of provider behind the gateway, streaming and not: text, parallel tools and their
+ * results, reasoning and its signatures, pictures. Checks what each client gets and what each provider receives.
  */
 import Anthropic from "@anthropic-ai/sdk"
 import { assert, describe, it } from "@effect/vitest"
@@ -34,7 +34,7 @@ interface Question {
   readonly reasoning?: boolean
 }
 
-/** What a client gets, in no dialect. */
+/** A client's result, independent of its dialect. */
 interface Got {
   readonly model: string | undefined
   readonly text: string
@@ -46,7 +46,7 @@ interface Got {
 
 interface Client {
   readonly own: Provider
-  /** Asks once; with `results`, goes on with the results of the tools that were called. */
+  /** Asks once; with `results`, continues with the results of the called tools. */
   readonly ask: (model: string, question: Question, streams: boolean, results?: ReadonlyArray<string>) => Promise<Got>
 }
 
@@ -84,7 +84,7 @@ const openai = (Sdk: typeof OpenAI): Client["ask"] => async (model, question, st
       details.push(...delta?.reasoning_details ?? [])
     }
     const completion = await stream.finalChatCompletion()
-    // the helper keeps only the last piece of what it does not know
+    // the helper keeps only the last piece of fields it does not know
     Object.assign(completion.choices[0]?.message ?? {}, details.length === 0 ? {} : { reasoning_details: details })
     return { completion, reasoning }
   }
@@ -237,7 +237,7 @@ const gemini = (Sdk: typeof GoogleGenAI): Client["ask"] => async (model, questio
   }
 }
 
-// What these tests use of the older clients has the types of the newer ones.
+// These tests use only parts whose types are the same in all versions.
 const clients: Readonly<Record<string, Client>> = {
   "openai 7": { own: "openai", ask: openai(OpenAI) },
   "openai 6": { own: "openai", ask: openai(OpenAI6 as unknown as typeof OpenAI) },
@@ -247,7 +247,7 @@ const clients: Readonly<Record<string, Client>> = {
   "google genai 2": { own: "gemini", ask: gemini(GoogleGenAi2 as unknown as typeof GoogleGenAI) }
 }
 
-// What the providers were asked
+// What the providers receive
 
 type Json = { readonly [key: string]: unknown }
 interface Body extends Json {
@@ -255,7 +255,7 @@ interface Body extends Json {
   readonly contents: ReadonlyArray<{ readonly role: string; readonly parts: ReadonlyArray<Json> }>
 }
 
-/** What a provider was asked, in no dialect. */
+/** A provider's request, independent of its dialect. */
 interface Asked {
   readonly path: string
   /** The header that authenticates. */
@@ -314,7 +314,7 @@ const askedOf: { readonly [P in Provider]: (body: Body) => Omit<Asked, "path" | 
     }
   },
   gemini: (body) => {
-    // the pieces of a stream are parts of their own, which clients hand back as they are
+    // the pieces of a stream are separate parts, which clients return unchanged
     const parts = body.contents.flatMap(({ parts }) => parts)
     const said = body.contents.flatMap(({ parts }) =>
       parts.some((part) => "text" in part && part["thought"] !== true)
@@ -322,7 +322,7 @@ const askedOf: { readonly [P in Provider]: (body: Body) => Omit<Asked, "path" | 
         : []
     )
     return {
-      // the path names it
+      // only the path names it
       model: "upstream-model",
       texts: said,
       images: parts.flatMap((part) => "inlineData" in part ? [at(part, "inlineData", "data")] : []),
@@ -357,7 +357,7 @@ const asked = (received: Received, provider: Provider): Asked => ({
   ...askedOf[provider](received.json as Body)
 })
 
-/** Asks, and returns what came of it on both sides. */
+/** Asks, and returns the client's result and the provider's request. */
 const exchange = async (client: Client, provider: Provider, question: Question, streams: boolean) => {
   const { received, result } = await receivedBy(shared(), () => client.ask(`on-${provider}`, question, streams))
   return { got: await result, asked: asked(received, provider) }
@@ -398,14 +398,14 @@ describe.each(Object.entries(clients))("%s", (_, client) => {
         assert.deepStrictEqual(got, { ...whole, text: "Bees dance 🐝,\n\n  they \"point\" at the sun." })
       })
 
-      it("shows a picture", async () => {
+      it("sends a picture", async () => {
         shared().provider.say({ text: "A pixel.", usage })
         const { asked, got } = await exchange(client, provider, { text: "What is this?", image: true }, streams)
         assert.deepStrictEqual(asked, { ...nothing, ...whom, texts: ["What is this?"], images: [png] })
         assert.deepStrictEqual(got, { ...whole, text: "A pixel." })
       })
 
-      it("is called two tools at once", async () => {
+      it("gets two tool calls at once", async () => {
         shared().provider.say({ text: "Let me see.", toolCalls, usage })
         const { asked, got } = await exchange(client, provider, { text: "And now?", tools: true }, streams)
         const names = ["get_weather", "get_time"]
@@ -418,7 +418,7 @@ describe.each(Object.entries(clients))("%s", (_, client) => {
         })
       })
 
-      it("sees what was thought", async () => {
+      it("gets the reasoning", async () => {
         shared().provider.say({ reasoning: "Hm, they dance.", text: "They dance.", usage: { ...usage, reasoning: 20 } })
         const { asked, got } = await exchange(client, provider, { text: "How?", reasoning: true }, streams)
         assert.deepStrictEqual(asked, {
@@ -430,7 +430,7 @@ describe.each(Object.entries(clients))("%s", (_, client) => {
         assert.deepStrictEqual(got, { ...whole, text: "They dance.", reasoning: "Hm, they dance." })
       })
 
-      it("goes on with the tools' results, and hands the provider its signature back", async () => {
+      it("continues with the tools' results, and returns the provider's signature to it", async () => {
         const { provider: fake } = shared()
         fake.say(({ messages }) =>
           messages.at(-1)?.role === "tool"
@@ -449,11 +449,11 @@ describe.each(Object.entries(clients))("%s", (_, client) => {
         const second = asked(fake.requests[before + 1]!, provider)
         assert.deepStrictEqual(second.results, results)
         assert.strictEqual(second.texts.join(" / "), "And now? / Let me see.")
-        // what an OpenAI-compatible provider thought is not signed: it is the text that it gets back
+        // an OpenAI-compatible provider does not sign its reasoning, and gets the text back
         assert.deepStrictEqual([...new Set(second.signatures)], [provider === "openai" ? "Hm." : "RXNpZ25hdHVyZQ=="])
       })
 
-      it("is told that the limit ended it, or the filter", async () => {
+      it("gets the finish reason for the token limit and for the content filter", async () => {
         shared().provider.say({ text: "Once upon", finishReason: "content_filter", usage })
         const { got } = await exchange(client, provider, { text: "Tell" }, streams)
         assert.deepStrictEqual(got, { ...whole, text: "Once upon", finish: "content_filter" })

@@ -1,4 +1,6 @@
-/** The AI SDK and LangChain with every kind of chat provider behind the gateway, streaming and not: text, and tools called at once. */
+/**
+ * The AI SDK and LangChain with every kind of chat provider behind the gateway, streaming and not: text and parallel tools.
+ */
 import { createAnthropic } from "@ai-sdk/anthropic"
 import { createGoogleGenerativeAI } from "@ai-sdk/google"
 import { createOpenAI } from "@ai-sdk/openai"
@@ -37,7 +39,7 @@ describe.each(providers)("with a provider of %s", (provider) => {
   describe.each(dialects)("the AI SDK's provider %s", (_, make) => {
     const model = () => make(`on-${provider}`)
 
-    it("gets the text, whole and in pieces", async () => {
+    it("gets the text, as a whole and as a stream", async () => {
       shared().provider.say({ text: "Bees dance 🐝, they \"point\".", usage })
       const whole = await generateText({ model: model(), prompt, maxRetries: 0 })
       assert.strictEqual(whole.text, "Bees dance 🐝, they \"point\".")
@@ -50,7 +52,7 @@ describe.each(providers)("with a provider of %s", (provider) => {
       assert.strictEqual(await streamed.finishReason, "stop")
     })
 
-    it("is called two tools at once, whole and in pieces", async () => {
+    it("gets two tool calls at once, as a whole and as a stream", async () => {
       shared().provider.say({ toolCalls, usage })
       const whole = await generateText({ model: model(), prompt, tools, maxRetries: 0 })
       assert.deepStrictEqual(whole.toolCalls.map(({ input, toolName }) => ({ name: toolName, args: input })), calls)
@@ -69,7 +71,7 @@ describe.each(providers)("with a provider of %s", (provider) => {
         configuration: { baseURL: `${shared().url}/v1` }
       })
 
-    it("gets the text, whole and in pieces", async () => {
+    it("gets the text, as a whole and as a stream", async () => {
       shared().provider.say({ text: "Bees dance.", usage })
       assert.strictEqual((await make().invoke([new HumanMessage(prompt)])).content, "Bees dance.")
       let text = ""
@@ -77,7 +79,7 @@ describe.each(providers)("with a provider of %s", (provider) => {
       assert.strictEqual(text, "Bees dance.")
     })
 
-    it("is called two tools at once", async () => {
+    it("gets two tool calls at once", async () => {
       shared().provider.say({ toolCalls, usage })
       const functions = calls.map(({ name }) => ({ type: "function" as const, function: { name, parameters: schema } }))
       const answer = await make().bindTools(functions).invoke([new HumanMessage(prompt)])

@@ -1,4 +1,4 @@
-/** Providers of other dialects than the clients', through the whole gateway and with the official clients. */
+/** Media providers of other dialects than the clients', through the whole gateway and with the official clients. */
 import { createOpenAI } from "@ai-sdk/openai"
 import { assert, describe, it } from "@effect/vitest"
 import { generateImage } from "ai"
@@ -48,14 +48,14 @@ describe("pictures", () => {
       assert.isTrue(isPng(image.base64))
     })
 
-    it(`of ${model} are changed, sent as files`, async () => {
+    it(`of ${model} are edited, uploaded as files`, async () => {
       const { data = [] } = await openai().images.generate({ model, prompt: "a boat" })
       const image = new File([Buffer.from(data[0]?.b64_json ?? "", "base64")], "boat.png", { type: "image/png" })
       const edited = await openai().images.edit({ model, prompt: "make it blue", image: [image, image] })
       assert.isTrue(isPng(edited.data?.[0]?.b64_json))
     })
 
-    it(`of ${model} are asked for by messages, and given by an address`, async () => {
+    it(`of ${model} are requested in messages, and returned as URLs`, async () => {
       const answer = await fetch(`${shared().url}/v1/images/generations`, {
         method: "POST",
         headers: { authorization: `Bearer ${shared().key}`, "content-type": "application/json" },
@@ -67,14 +67,14 @@ describe("pictures", () => {
       })
       assert.strictEqual(answer.status, 200)
       const { data } = await answer.json() as { readonly data: ReadonlyArray<{ readonly url: string }> }
-      // the provider is at a private address: its picture is kept here
+      // the provider has a private address, so the gateway stores its picture
       assert.isTrue(data[0]?.url.startsWith(`${shared().url}/v1/files/`), data[0]?.url)
       const file = await fetch(data[0]?.url ?? "")
       assert.strictEqual(pictureKind(new Uint8Array(await file.arrayBuffer())), "png")
     })
   }
 
-  it("that a provider refuses are refused by its own status and words", async () => {
+  it("rejected by a provider are rejected with its status and message", async () => {
     for (const model of ["qwen-image", "sdk-image"]) {
       shared().provider.behaveOnce({ kind: "status", status: 400, error: { message: "no boats today" } })
       const error = await openai().images.generate({ model, prompt: "a boat" }).catch((error: unknown) => error)
@@ -84,7 +84,7 @@ describe("pictures", () => {
   })
 })
 
-describe("embeddings of Cohere", () => {
+describe("embeddings by Cohere", () => {
   it("reach OpenAI's clients, in base64 and as numbers", async () => {
     const model = "cohere-embedding"
     const input = ["one", "two"]
@@ -99,8 +99,8 @@ describe("embeddings of Cohere", () => {
   })
 })
 
-describe("reranking of Cohere", () => {
-  it("reaches both of Cohere's clients", async () => {
+describe("reranking by Cohere", () => {
+  it("reaches both versions of Cohere's client", async () => {
     const request = { model: "cohere-rerank", query: "bees", documents: ["a lighthouse", "bees in a hive"] }
     for (const Client of [CohereClient, CohereClientV2]) {
       const { id, meta, results } = await new Client({ environment: shared().url, token: shared().key }).rerank(request)

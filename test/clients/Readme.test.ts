@@ -1,6 +1,6 @@
 /**
- * What the README gives to copy does what it says: its programs run, and its table of operations is answered. The gallery's
- * own README lists all that is in it.
+ * The README's examples work: its programs run, and the requests in its table of operations succeed. The gallery's own README
+ * lists all its files.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { execFile } from "node:child_process"
@@ -12,7 +12,7 @@ import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 const repository = join(import.meta.dirname, "../..")
 const readme = readFileSync(join(repository, "README.md"), "utf8")
 
-/** Where the README has the gateway. */
+/** The gateway's address in the README. */
 const there = "http://127.0.0.1:8080"
 
 const programs = [...readme.matchAll(/<code>([^<]+)<\/code><\/summary>\n\n```ts\n([\s\S]*?)```/g)].map(
@@ -26,20 +26,20 @@ const rows = [...readme.matchAll(/^\| ([^|]+) \| `POST \$BASE([^`]+)`[^|]*\| `(\
 describe("the README", () => {
   const gateway = sharedGateway({ services: ["embeddings", "rerank", "speech", "images", "video"] })
 
-  it("has something to copy", () => {
+  it("has programs and requests", () => {
     assert.sameMembers(programs.map(({ client }) => client), ["openai", "@anthropic-ai/sdk", "@google/genai"])
     assert.strictEqual(rows.length, 12)
   })
 
-  it.for(programs)("gives a program for $client that prints an answer", async ({ program }) => {
+  it.for(programs)("has a program for $client that prints an answer", async ({ program }) => {
     const words = ["--input-type=module-typescript", "--eval", program.replaceAll(there, gateway().url)]
-    // where its packages are found
+    // so that it finds its packages
     const options = { cwd: repository, env: { ...process.env, KEY: gateway().key }, timeout: 30_000 }
     const { stdout } = await promisify(execFile)(process.execPath, words, options)
     assert.include(stdout, "built-in echo")
   })
 
-  it.for(rows)("shows a request of $operation that is answered", async ({ body, operation, path }) => {
+  it.for(rows)("has a request of $operation that succeeds", async ({ body, operation, path }) => {
     const [, name, value] = /-H "([^:]+): ([^"]+)"/.exec(operation) ?? []
     const answer = await fetch(`${gateway().url}${path}`, {
       method: "POST",
@@ -57,7 +57,7 @@ describe("the README", () => {
 })
 
 describe("the gallery", () => {
-  it("has a line for each of its files", () => {
+  it("lists each of its files in its README", () => {
     const gallery = readFileSync(join(import.meta.dirname, "README.md"), "utf8")
     const listed = [...gallery.matchAll(/\]\(((?:openai\/)?\w+\.test\.ts)\)/g)].map(([, file = ""]) => file)
     assert.sameMembers(

@@ -1,4 +1,4 @@
-/** Rerank through the whole gateway, with Cohere's own clients of both versions and with the AI SDK. */
+/** Reranking through the whole gateway, with both versions of Cohere's client and with the AI SDK. */
 import { createCohere } from "@ai-sdk/cohere"
 import { assert, describe, it } from "@effect/vitest"
 import { APICallError, rerank } from "ai"
@@ -31,7 +31,7 @@ describe("cohere-ai, version 1", () => {
     assert.strictEqual(answer.meta?.apiVersion?.version, "1")
   })
 
-  it("ranks objects, and gets the best ones back", async () => {
+  it("ranks objects and returns the best ones", async () => {
     const request = {
       model,
       query,
@@ -51,7 +51,7 @@ describe("cohere-ai, version 1", () => {
     assert.strictEqual(meta?.billedUnits?.searchUnits, 100)
   })
 
-  it("is told what is wrong", async () => {
+  it("gets an error that names the field", async () => {
     const error = await v1().rerank({ model, query, documents: [] }, once).catch((error: unknown) => error)
     assert.instanceOf(error, Cohere.BadRequestError)
     assert.deepInclude(error.body, { message: "documents: must be a non-empty string or an array of 1 to 10000 items" })
@@ -67,7 +67,7 @@ describe("cohere-ai, version 2", () => {
     assert.isAbove(answer.results[0]?.relevanceScore ?? 0, 0.5)
   })
 
-  it("is told what is wrong", async () => {
+  it("gets an error that names the field", async () => {
     const error = await v2().rerank({ model, query: "", documents }, once).catch((error: unknown) => error)
     assert.instanceOf(error, Cohere.BadRequestError)
     assert.deepInclude(error.body, { message: "query: must be a non-empty string" })
@@ -84,7 +84,7 @@ describe("the AI SDK", () => {
     assert.deepStrictEqual(rerankedDocuments, [documents[2]!, documents[1]!])
   })
 
-  it("shows the gateway's own message", async () => {
+  it("gets the gateway's own message for an error", async () => {
     const error = await rerank({ model: reranking("unheard-of"), query, documents, maxRetries: 0 })
       .catch((error: unknown) => error)
     assert.isTrue(APICallError.isInstance(error))

@@ -1,9 +1,8 @@
 /**
- * Images built and run without a registry and without a daemon, by `buildah`, as root: what `npm run image` and its test
- * stand on.
+ * Builds and runs images without a registry or daemon, with `buildah` as root, for `npm run image`.
  *
- * The base is Debian by `debootstrap` with the project's Node and npm, in the place of the official image of Node, which
- * it is like in all that matters here.
+ * The base is Debian from `debootstrap` with the project's Node and npm. It replaces the official Node image, and is like it
+ * in all that matters here.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process"
 import { cpSync, existsSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
@@ -36,7 +35,7 @@ const inTemporaryFolder = async (use: (folder: string) => Promise<void>): Promis
 const exists = (image: string): Promise<boolean> =>
   buildah("inspect", "--type", "image", image).then(() => true, () => false)
 
-/** Makes the base image, unless it was made before: a minute and a half. */
+/** Makes the base image in a minute and a half, unless it exists. */
 export const ensureBase = async (): Promise<void> => {
   if (await exists(baseImage)) return
   await inTemporaryFolder(async (folder) => {
@@ -54,11 +53,11 @@ export const ensureBase = async (): Promise<void> => {
   })
 }
 
-/** Builds a target from the project's Dockerfile on that base, and returns the image's name. */
+/** Builds a target of the project's Dockerfile on that base; returns the image's name. */
 export const build = async (target: Target): Promise<string> => {
   const image = `localhost/model-gateway-test-${target}`
   await inTemporaryFolder(async (folder) => {
-    // where connections go through a proxy with an authority of its own, npm has to know it inside of the build too
+    // npm in the build must know the authority of a proxy, if there is one
     const authority = process.env["NODE_EXTRA_CA_CERTS"]
     const settings = join(folder, "npmrc")
     writeFileSync(settings, authority === undefined ? "" : "cafile=/run/authority.pem\n")
@@ -73,7 +72,7 @@ export const build = async (target: Target): Promise<string> => {
   return image
 }
 
-/** What an image says of how it is run, as far as it matters here. */
+/** The part of an image's configuration that these tests use. */
 export interface ImageConfig {
   readonly User: string
   readonly Env: ReadonlyArray<string>
@@ -83,7 +82,7 @@ export interface ImageConfig {
   readonly Healthcheck?: { readonly Test: ReadonlyArray<string> }
 }
 
-/** A container that is not yet run: its file system, mounted. */
+/** A container that does not run yet, with its file system mounted. */
 export class Container {
   readonly #id: string
   readonly root: string
@@ -105,7 +104,7 @@ export class Container {
     await buildah("rm", this.#id)
   }
 
-  /** Starts the image's entry point with these words, as its user, on a root that cannot be written, in this network. */
+  /** Runs the image's entry point with these arguments, as its user, on a read-only root, in this network. */
   start(
     words: ReadonlyArray<string>,
     environment: Readonly<Record<string, string>>,
@@ -114,7 +113,7 @@ export class Container {
     return this.exec([...this.config.Entrypoint, ...words], environment, catalogue)
   }
 
-  /** Runs a command there instead. */
+  /** Runs another command instead. */
   exec(
     command: ReadonlyArray<string>,
     environment: Readonly<Record<string, string>>,

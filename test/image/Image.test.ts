@@ -1,6 +1,6 @@
 /**
- * The image, really built and run as its user on a root that cannot be written. It needs root, `buildah` and a base image,
- * so it runs only where `GATEWAY_IMAGE_TEST=1`, which is what `npm run image` does.
+ * The image, built and run as its user on a read-only root. This needs root, `buildah` and a base image, so it only runs with
+ * `GATEWAY_IMAGE_TEST=1`, as `npm run image` sets it.
  */
 import { assert, describe, it } from "@effect/vitest"
 import type { ChildProcess } from "node:child_process"
@@ -45,7 +45,7 @@ describe.runIf(process.env["GATEWAY_IMAGE_TEST"] === "1")("the image (npm run im
     for (const container of Object.values(containers)) await container.remove()
   })
 
-  /** What a command printed; fails where it did not end well. */
+  /** A command's output; fails unless it exits with 0. */
   const ended = async (child: ChildProcess): Promise<string> => {
     let output = ""
     child.stdout?.on("data", (text: Buffer) => output += text.toString())
@@ -55,7 +55,7 @@ describe.runIf(process.env["GATEWAY_IMAGE_TEST"] === "1")("the image (npm run im
     return output
   }
 
-  /** A service in a container, ready. */
+  /** Starts a service in a container, and waits until it is ready. */
   const serve = async (target: Target, service: string) => {
     const port = await freePort()
     const healthPort = await freePort()
@@ -71,7 +71,7 @@ describe.runIf(process.env["GATEWAY_IMAGE_TEST"] === "1")("the image (npm run im
     return { child, own, port }
   }
 
-  it("answers through ingress and workers of both targets, as an ordinary user", async () => {
+  it("answers through ingress and workers of both targets, as an unprivileged user", async () => {
     const ingress = await serve("core", "ingress")
     const chat = await serve("core", "chat")
     for (const service of ["images", "speech", "video"]) await serve("media", service)
@@ -104,7 +104,7 @@ describe.runIf(process.env["GATEWAY_IMAGE_TEST"] === "1")("the image (npm run im
     assert.strictEqual(failed, 1)
   })
 
-  it("cannot write to itself", async () => {
+  it("cannot write to its own file system", async () => {
     const child = containers.core.exec(["/usr/bin/touch", "/app/file"], {}, catalogue)
     let said = ""
     child.stderr?.on("data", (text: Buffer) => said += text.toString())
@@ -112,7 +112,7 @@ describe.runIf(process.env["GATEWAY_IMAGE_TEST"] === "1")("the image (npm run im
     assert.match(said, /Read-only file system/)
   })
 
-  it("holds the locked versions of what it needs at run time, and native code only where it is needed", () => {
+  it("holds the locked versions of its runtime dependencies, and native code only in media", () => {
     const locked = versions(join(project, "package-lock.json"))
     const installed = versions(join(containers.core.root, "app/node_modules/.package-lock.json"))
     assert.isAbove(Object.keys(installed).length, 20)
@@ -127,13 +127,13 @@ describe.runIf(process.env["GATEWAY_IMAGE_TEST"] === "1")("the image (npm run im
     assert.isFalse(containers.media.has("app/test"))
   })
 
-  it("says who it is, and is not root", () => {
+  it("has its labels and an unprivileged user", () => {
     const { Labels, User } = containers.media.config
     assert.strictEqual(User, "1000:1000")
     assert.strictEqual(Labels["org.opencontainers.image.title"], "Model Gateway")
   })
 
-  it("is small: less than 80 MB on top of its base, and less than 220 MB with native code", async () => {
+  it("is small: less than 80 MB above its base, and less than 220 MB with native code", async () => {
     const sizes = JSON.parse(await buildah("images", "--json")) as Array<{ names: Array<string> | null; size: string }>
     const sizeOf = (name: string) =>
       Number.parseFloat(sizes.find(({ names }) => names?.some((one) => one.includes(name)))?.size ?? "NaN")

@@ -1,6 +1,6 @@
 /**
- * What the client sends is what the provider receives, and what the provider sends is what the client receives: byte for
- * byte, but for the model's alias and for the usage that the gateway asks for. Seen from a bare client.
+ * A plain client and a provider of its dialect exchange the same bytes in both directions, except for the model's alias and
+ * the usage that the gateway asks for.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Buffer } from "node:buffer"
@@ -11,7 +11,7 @@ const shared = sharedGateway()
 const jsonHeaders = { "content-type": "application/json" }
 const sseHeaders = { "content-type": "text/event-stream; charset=utf-8" }
 
-/** Sends this body and returns what the provider made of it. */
+/** Sends this body; returns the body that the provider received. */
 const sent = async (body: string) => {
   const { received, result } = await receivedBy(shared(), () => shared().request(body))
   const response = await result
@@ -19,7 +19,7 @@ const sent = async (body: string) => {
   return received
 }
 
-/** What a client receives of an answer that comes in these pieces. */
+/** What a client receives if the provider answers in these pieces. */
 const relayed = async (
   pieces: ReadonlyArray<string | Uint8Array>,
   { model = "free-chat", headers = jsonHeaders, status = 200, ...more }: {
@@ -36,13 +36,13 @@ const relayed = async (
   return { response, text: Buffer.from(await response.arrayBuffer()).toString() }
 }
 
-/** Bytes cut where no one would cut them: in the middle of characters, of line ends and of words. */
+/** Cuts a text in the worst places: inside characters, line ends and words. */
 const crumbs = (text: string, size = 7): ReadonlyArray<Uint8Array> => {
   const bytes = Buffer.from(text)
   return Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) => bytes.subarray(at * size, (at + 1) * size))
 }
 
-/** A request that any parse-and-print would change. */
+/** A request that parsing and printing would change. */
 const oddRequest = (model: string, more = "") =>
   `\r\n\t{ "zeta" : 12345678901234567890,"model"\n:\t"${model}" ,
   "messages":[ {"content":"\\u0068\\u00e9 \\/ \u{1F600} \\ud83d\\ude00 \u2028","role":"user","vendor":{"keep":[1.0,1e2,-0]}}],
@@ -50,30 +50,30 @@ const oddRequest = (model: string, more = "") =>
   "user":"a\\tb" }  \n`
 
 describe("a request", () => {
-  it("reaches the provider as it was sent", async () => {
+  it("reaches the provider unchanged", async () => {
     const received = await sent(oddRequest("free-chat"))
     assert.strictEqual(received.body.toString(), oddRequest("free-chat"))
   })
 
-  it("of several megabytes, too", async () => {
+  it("of several megabytes reaches it unchanged", async () => {
     const long = "löng \u{1F600} ".repeat(300_000)
     const received = await sent(oddRequest("free-chat", `,"long":"${long}"`))
     assert.isTrue(received.body.equals(Buffer.from(oddRequest("free-chat", `,"long":"${long}"`))))
   })
 
-  it("has the provider's name of the model in the place of the alias, and nothing else", async () => {
+  it("has only the alias replaced by the provider's model", async () => {
     const received = await sent(oddRequest("alias-chat"))
     assert.strictEqual(received.body.toString(), oddRequest("upstream-chat"))
   })
 
-  it("has it in the place of each, where the model is named twice or in other letters", async () => {
+  it("has every alias replaced if the model is named twice or with escapes", async () => {
     const body = (model: string, last: string) =>
       `{"model":"${model}","messages":[{"role":"user","content":"alias-chat"}],"mod\\u0065l" : "${last}"}`
     const received = await sent(body("free-chat", "alias\\u002dchat"))
     assert.strictEqual(received.body.toString(), body("upstream-chat", "upstream-chat"))
   })
 
-  it("for a stream asks for usage, and nothing else", async () => {
+  it("for a stream has only a request for usage added", async () => {
     const received = await sent(oddRequest("free-chat", `,"stream" : true`))
     assert.strictEqual(
       received.body.toString(),
@@ -87,12 +87,12 @@ describe("a request", () => {
     assert.strictEqual(received.body.toString(), body(`{"vendor":1,"include_usage":true}`))
   })
 
-  it("for a stream that asks for usage itself is not touched", async () => {
+  it("for a stream that asks for usage is unchanged", async () => {
     const body = oddRequest("free-chat", `,"stream":true,"stream_options" : { "include_usage" : true }`)
     assert.strictEqual((await sent(body)).body.toString(), body)
   })
 
-  it("comes with the provider's key, never with the client's", async () => {
+  it("has the provider's key, never the client's", async () => {
     const { headers } = await sent(oddRequest("free-chat"))
     assert.strictEqual(headers.authorization, "Bearer provider-secret")
     assert.strictEqual(headers["content-type"], "application/json")
@@ -106,13 +106,13 @@ describe("an answer in JSON", () => {
     "choices":[{"message":{"content":"\\/ h\u00e9 \u{1F600} \\ud83d\\ude00","model":"upstream-chat"},"index":0,"finish_reason":"stop"}],
     "usage":{"prompt_tokens":1,"completion_tokens":1.0,"total_tokens":2e0,"cost":0.10},"id":"b","error":null }\n\n`
 
-  it("reaches the client as it was sent", async () => {
+  it("reaches the client unchanged", async () => {
     const { response, text } = await relayed(crumbs(odd("any-name")))
     assert.strictEqual(text, odd("any-name"))
     assert.strictEqual(response.headers.get("content-type"), "application/json")
   })
 
-  it("keeps its status and its kind of JSON", async () => {
+  it("keeps its status and its JSON content type", async () => {
     const headers = { "content-type": "application/vnd.api+json; charset=utf-8" }
     const { response, text } = await relayed([odd("any-name")], { headers, status: 201 })
     assert.strictEqual(text, odd("any-name"))
@@ -120,12 +120,12 @@ describe("an answer in JSON", () => {
     assert.strictEqual(response.headers.get("content-type"), headers["content-type"])
   })
 
-  it("has the alias in the place of the provider's model, and nothing else", async () => {
+  it("has only the provider's model replaced by the alias", async () => {
     const { text } = await relayed(crumbs(odd("upstream-chat")), { model: "alias-chat" })
     assert.strictEqual(text, odd("alias-chat"))
   })
 
-  it("of several megabytes is the same", async () => {
+  it("of several megabytes reaches the client unchanged", async () => {
     const long = odd("any-name").replace("\\u0061", "\\u0061 löng ".repeat(300_000))
     assert.isTrue((await relayed([long])).text === long)
   })
@@ -145,20 +145,20 @@ describe("a stream", () => {
 
   const renamed = (text: string) => text.replaceAll(/("model" ?: ?)"upstream-chat"(?!\},)/g, `$1"alias-chat"`)
 
-  it.for([1, 7, 100_000])("reaches the client as it was sent, in pieces of %d bytes", async (size) => {
+  it.for([1, 7, 100_000])("reaches the client unchanged, in pieces of %d bytes", async (size) => {
     const all = role + odd + finish + usage + done
     const { response, text } = await relayed(crumbs(all, size), { headers: sseHeaders, ...metered })
     assert.strictEqual(text, all)
     assert.strictEqual(response.headers.get("content-type"), sseHeaders["content-type"])
   })
 
-  it("does not show the usage to a client that did not ask for it, and shows all else", async () => {
+  it("hides only the usage from a client that did not ask for it", async () => {
     const pieces = crumbs(role + odd + finish + usage + done)
     const { text } = await relayed(pieces, { headers: sseHeaders, stream: true })
     assert.strictEqual(text, role + odd + finish + done)
   })
 
-  it("has the alias in the place of the provider's model, and nothing else", async () => {
+  it("has only the provider's model replaced by the alias", async () => {
     const all = role + odd + finish + usage + done
     const { text } = await relayed(crumbs(all), { headers: sseHeaders, model: "alias-chat", ...metered })
     assert.strictEqual(text, renamed(all))
@@ -174,14 +174,14 @@ describe("a stream", () => {
       "with usage in the last chunk of the text",
       finish.replace(`"model"`, `"usage":{"prompt_tokens":1},"model"`) + done
     ]
-  ])("that ends %s is the same", async ([_, end]) => {
+  ])("that ends %s reaches the client unchanged", async ([_, end]) => {
     assert.strictEqual(
       (await relayed([role + odd + end], { headers: sseHeaders, stream: true })).text,
       role + odd + end
     )
   })
 
-  it("with an event of several megabytes is the same", async () => {
+  it("with an event of several megabytes reaches the client unchanged", async () => {
     const all = role + odd.replace("\u00e9", "\u00e9 ".repeat(2_000_000)) + finish + done
     assert.isTrue((await relayed([all], { headers: sseHeaders, stream: true })).text === all)
   })

@@ -1,7 +1,7 @@
 /**
- * Chat through the whole gateway with OpenAI's own client, which is told nothing but the base URL and the key.
+ * Chat through the whole gateway with OpenAI's client, given only base URL and key.
  *
- * Two generations of the client are in use and differ on the wire; each test runs with both.
+ * Two major versions of the client are in use and differ on the wire; each test runs with both.
  */
 import { assert, describe, it } from "@effect/vitest"
 import OpenAi7 from "openai"
@@ -19,14 +19,14 @@ const weather = {
   }
 }
 
-/** How long after an abort the provider may see it. It takes some milliseconds; a busy machine adds its own. */
+/** The time for an abort to reach the provider. It takes a few milliseconds; the rest is for a busy machine. */
 const abortWithinMs = 1_000
-/** What is promised on a machine that has nothing else to do. */
+/** The guarantee on an idle machine. */
 const promisedAbortMs = 200
 
 const shared = sharedGateway()
 
-// What these tests use of the older client has the types of the newer one.
+// These tests use only parts whose types are the same in both versions.
 const generations = { "7": OpenAi7, "6": OpenAi6 as unknown as typeof OpenAi7 }
 
 describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
@@ -46,7 +46,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
       assert.match(answer._request_id ?? "", /^req_[0-9a-f-]{36}$/)
     })
 
-    it("gives as many choices as were asked for", async () => {
+    it("returns the requested number of choices", async () => {
       const answer = await make().completions.create({ ...chat(), n: 2 })
       assert.deepStrictEqual(answer.choices.map(({ index, message }) => [index, message.content]), [[0, text], [
         1,
@@ -62,7 +62,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
       assert.deepInclude(call, { function: { name: "get_weather", arguments: JSON.stringify({ city: text }) } })
     })
 
-    it("answers from the built-in engine, in the shape of a JSON schema", async () => {
+    it("gets JSON for a schema from the built-in engine", async () => {
       const answer = await make().completions.parse({
         model: "local-chat",
         messages: [{ role: "user", content: "Anna is 30 years old and lives in Paris." }],
@@ -99,7 +99,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
       assert.isTrue(chunks.every(({ usage }) => usage === undefined || usage === null), "usage that nobody asked for")
     })
 
-    it("ends with the usage where that was asked for", async () => {
+    it("ends with the usage if requested", async () => {
       const stream = await make().completions.create({
         ...chat(),
         stream: true,
@@ -111,7 +111,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
       assert.deepInclude(chunks.at(-1)?.usage, { prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 })
     })
 
-    it("passes each chunk on as soon as the provider has sent it", async () => {
+    it("relays each chunk as soon as the provider sends it", async () => {
       const { completions, gateway } = make()
       gateway.provider.behaveOnce({ kind: "hold", after: 2 })
       const { received, result } = await receivedBy(gateway, () => completions.create({ ...chat(), stream: true }))
@@ -137,9 +137,9 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     })
   })
 
-  // The helper throws where a choice has no role or no finish_reason, or a tool call no name.
+  // The helper throws if a choice has no role or finish_reason, or a tool call has no name.
   describe("the stream helper", () => {
-    it.for(["free-chat", "alias-chat", "local-chat"])("puts text together from %s", async (model) => {
+    it.for(["free-chat", "alias-chat", "local-chat"])("accumulates text from %s", async (model) => {
       const stream = make().completions.stream({ ...chat(model), n: 2 })
       const whole = await stream.finalChatCompletion()
       assert.strictEqual(whole.model, model)
@@ -151,7 +151,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
       }
     })
 
-    it.for(["free-chat", "alias-chat", "local-chat"])("puts tool calls together from %s", async (model) => {
+    it.for(["free-chat", "alias-chat", "local-chat"])("accumulates tool calls from %s", async (model) => {
       const stream = make().completions.stream({
         model,
         messages: [{ role: "user", content: "What is the weather in Paris?" }],
@@ -172,7 +172,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
       }
     })
 
-    it("runs tools and goes on with what they found", async () => {
+    it("runs tools and continues with their results", async () => {
       const asked: Array<string> = []
       const runner = make().completions.runTools({
         ...chat(),
@@ -195,7 +195,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
   })
 
   describe("models", () => {
-    it("lists what the catalogue offers", async () => {
+    it("lists the catalogue's models", async () => {
       const models = await Array.fromAsync(make().client.models.list())
       assert.includeMembers(models.map(({ id }) => id), ["free-chat", "paid-chat", "alias-chat", "local-chat"])
       for (const model of models) assert.deepInclude(model, { object: "model", owned_by: "model-gateway" })
@@ -206,7 +206,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     })
   })
 
-  describe("an abort reaches the provider", () => {
+  describe("an abort", () => {
     const assertAborted = (seenAfterMs: number) =>
       assert.isBelow(
         seenAfterMs,
@@ -214,7 +214,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
         `the provider saw the abort after ${seenAfterMs.toFixed(0)} ms; ${promisedAbortMs} ms are promised`
       )
 
-    it.for(["free-chat", "paid-chat"])("of a stream from %s", async (model) => {
+    it.for(["free-chat", "paid-chat"])("of a stream from %s reaches the provider", async (model) => {
       const { completions, gateway } = make()
       gateway.provider.behaveOnce({ kind: "endless" })
       const { received, result } = await receivedBy(gateway, () => completions.create({ ...chat(model), stream: true }))
@@ -228,7 +228,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
       assertAborted(received.closedAt! - abortedAt)
     })
 
-    it.for(["free-chat", "paid-chat"])("of a stream from %s that has gone silent", async (model) => {
+    it.for(["free-chat", "paid-chat"])("of a stalled stream from %s reaches the provider", async (model) => {
       const { completions, gateway } = make()
       gateway.provider.behaveOnce({ kind: "hold", after: 2 })
       const { received, result } = await receivedBy(gateway, () => completions.create({ ...chat(model), stream: true }))
@@ -240,7 +240,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
       assertAborted(received.closedAt! - abortedAt)
     })
 
-    it.for(["free-chat", "paid-chat"])("of an answer that %s has yet to give", async (model) => {
+    it.for(["free-chat", "paid-chat"])("before the answer of %s reaches the provider", async (model) => {
       const { completions, gateway } = make()
       gateway.provider.behaveOnce({ kind: "silent" })
       const abort = new AbortController()

@@ -1,4 +1,4 @@
-/** Compaction through the whole gateway with OpenAI's own client: what it keeps, and what it can be given back to. */
+/** Compaction through the whole gateway with OpenAI's client: its content, and where clients can send it back. */
 import { assert, describe, it } from "@effect/vitest"
 import OpenAi7 from "openai"
 import OpenAi6 from "openai-6"
@@ -21,7 +21,7 @@ const story: Items = [
   { type: "message", role: "assistant", content: "Today the lighthouse is a museum. Tickets cost nine euros." }
 ]
 
-// What these tests use of the older client has the types of the newer one.
+// These tests use only parts whose types are the same in both versions.
 const generations = { "7": OpenAi7, "6": OpenAi6 as unknown as typeof OpenAi7 }
 
 describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
@@ -35,7 +35,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     if (last?.type !== "compaction") return assert.fail(`the last item is a ${last?.type}`)
     return last
   }
-  /** An item as chat completions take it, which OpenAI's types do not know. */
+  /** An item as a chat message, which OpenAI's types do not know. */
   const asMessage = (item: object) => item as unknown as OpenAi7.ChatCompletionMessageParam
   const refusalOf = async (promise: Promise<unknown>) => {
     const error = await promise.catch((error: unknown) => error)
@@ -43,7 +43,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     const { code, param, status, type } = error
     return { status, type, param, code }
   }
-  /** What a provider reads in the place of the first of these items. */
+  /** What a provider receives in place of the first of these items. */
   const readBack = async (...items: ReadonlyArray<object>) => {
     const messages = [...items.map(asMessage), { role: "user" as const, content: "And then?" }]
     const { received, result } = await receivedBy(
@@ -85,7 +85,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.strictEqual(usage.input_tokens_details.cached_tokens, 0)
   })
 
-  it("compacts a string, a conversation of chat messages, and nothing at all", async () => {
+  it("compacts a string, chat messages, and an empty list", async () => {
     assert.deepStrictEqual((await compact("Just this.")).output.map(({ type }) => type), ["message", "compaction"])
     assert.deepStrictEqual((await make().responses.compact({ model })).output.map(({ type }) => type), ["compaction"])
     const chat = [
@@ -105,7 +105,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.include(await readBack(sealedOf(answer)), "clear and blue")
   })
 
-  it("is accepted back in a chat, as what was said before", async () => {
+  it("is accepted in a chat as the earlier conversation", async () => {
     const { output } = await compact(story)
     assert.include(await readBack(...output), "Anna Holm, kept bees")
     const messages = [...output.map(asMessage), { role: "user" as const, content: "And then?" }]
@@ -113,7 +113,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.include(answer.choices[0]?.message.content, "And then?")
   })
 
-  it("is accepted back in a compaction, which replaces it", async () => {
+  it("is accepted in a compaction, which replaces it", async () => {
     const first = await compact(story)
     const second = await compact([...first.output as Items, { role: "user", content: "Thank you for the story." }])
     assert.deepStrictEqual(second.output.map(({ type }) => type), ["message", "message", "message", "compaction"])
@@ -121,7 +121,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.include(await readBack(sealedOf(second)), "Anna Holm, kept bees")
   })
 
-  it("can be named by its id, with or without more to compact", async () => {
+  it("can be referenced by its id, with or without more to compact", async () => {
     const first = await compact(story)
     const more = await compact("Thank you for the story.", { previous_response_id: first.id })
     assert.deepStrictEqual(more.output.slice(0, 2), first.output.slice(0, 2))
@@ -134,7 +134,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.deepStrictEqual(same.output.slice(0, 2), first.output.slice(0, 2))
   })
 
-  it("pays attention to what the instructions name", async () => {
+  it("keeps what the instructions name", async () => {
     const facts = Array.from({ length: 40 }, (_, year) => `In ${1900 + year} the harbour saw ${year + 3} ships.`)
     const long: Items = [
       { role: "assistant", content: [...facts, "The password of the vault is swordfish.", ...facts].join(" ") }
@@ -144,7 +144,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.include(await readBack(sealedOf(steered)), "swordfish")
   })
 
-  it("refuses what was changed, in either place, and names it", async () => {
+  it("is rejected with the field's name if it was changed, in chat and compaction", async () => {
     const { id, encrypted_content, type } = sealedOf(await compact(story))
     const middle = Math.floor(encrypted_content.length / 2)
     const flip = (at: number) => {
@@ -168,7 +168,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.deepInclude(await refusalOf(empty), { status: 400, param: "messages[0].encrypted_content" })
   })
 
-  it("is good for its own key only, as item and as id", async () => {
+  it("is valid for its own key only, as item and as id", async () => {
     const answer = await compact(story)
     const stranger = make(await shared().createKey("2099-01-01"))
     const item = sealedOf(answer)
@@ -186,7 +186,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     }
   })
 
-  it("is opened before a provider sees it, and what was kept is put in the provider's words", async () => {
+  it("is opened before the provider sees it, and translated to its dialect", async () => {
     const picture = { type: "input_image" as const, image_url: "https://example.com/a.png", detail: "low" as const }
     const { output } = await compact([...story, { role: "user", content: [picture] }])
     const question = { role: "user" as const, content: "What did the keeper keep?" }
@@ -206,7 +206,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.include(messages[3]?.content, "Anna Holm, kept bees.")
   })
 
-  it("is not what others have sealed: that reaches a provider as it came", async () => {
+  it("leaves items sealed by others unchanged for a provider", async () => {
     const foreign = { type: "compaction", id: "cmp_foreign", encrypted_content: "gAAAAABforeign==" }
     const body = `{"model": "free-chat", "messages": [${JSON.stringify(foreign)},  {"role":"user","content":"Hi"} ]}`
     const { received, result } = await receivedBy(shared(), () => shared().request(body))
@@ -214,7 +214,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.strictEqual(received.body.toString(), body)
   })
 
-  it("leaves what others have sealed as it is, and says that it was not read", async () => {
+  it("keeps items sealed by others, and warns that they were not read", async () => {
     const foreign = { type: "compaction" as const, id: "cmp_foreign", encrypted_content: "gAAAAABforeign==" }
     const { data, response } = await compact([foreign, ...story]).withResponse()
     assert.deepStrictEqual(data.output[0], foreign)

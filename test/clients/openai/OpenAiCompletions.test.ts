@@ -1,4 +1,4 @@
-/** Text completions through the whole gateway, with OpenAI's own client in two generations and with the AI SDK. */
+/** Text completions through the whole gateway, with two major versions of OpenAI's client and with the AI SDK. */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import { assert, describe, it } from "@effect/vitest"
 import { generateText, streamText } from "ai"
@@ -12,7 +12,7 @@ const model = "local-chat"
 const lighthouse = "Say The lighthouse was built in 1871."
 const built = "The lighthouse was built in 1871."
 
-// What these tests use of the older client has the types of the newer one.
+// These tests use only parts whose types are the same in both versions.
 const generations = { "7": OpenAi7, "6": OpenAi6 as unknown as typeof OpenAi7 }
 
 describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
@@ -28,7 +28,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.strictEqual(total_tokens, prompt_tokens + completion_tokens)
   })
 
-  it("continues several prompts, each as often as asked, in order", async () => {
+  it("continues several prompts, each as often as requested, in order", async () => {
     const prompt = ["Say one", "Say two", lighthouse]
     const answer = await make().create({ model, prompt, n: 2 })
     assert.deepStrictEqual(answer.choices.map(({ index }) => index), [0, 1, 2, 3, 4, 5])
@@ -41,7 +41,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.isAbove(answer.usage?.total_tokens ?? 0, 2 * (alone.usage?.total_tokens ?? 0))
   })
 
-  it("echoes the prompt of each choice", async () => {
+  it("echoes each choice's prompt", async () => {
     const { choices } = await make().create({ model, prompt: ["Say one", "Say two"], n: 2, echo: true })
     assert.deepStrictEqual(choices.map(({ text }) => text.slice(0, 7)), ["Say one", "Say one", "Say two", "Say two"])
     assert.strictEqual(choices[0]?.text, "Say oneone")
@@ -49,12 +49,12 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.deepInclude(nothing, { text: "Say one", finish_reason: "length" })
   })
 
-  it("answers with a text for between prompt and suffix, which holds neither", async () => {
+  it("fills in between prompt and suffix, without repeating either", async () => {
     const { choices: [choice] } = await make().create({ model, prompt: lighthouse, suffix: "So it is old." })
     assert.strictEqual(choice?.text, built)
   })
 
-  it("stops where it is told to, and at the limit", async () => {
+  it("stops at stop sequences and at the token limit", async () => {
     const stopped = await make().create({ model, prompt: lighthouse, stop: [" in", "never"] })
     assert.deepInclude(stopped.choices[0], { text: "The lighthouse was built", finish_reason: "stop" })
     const cut = await make().create({ model, prompt: lighthouse, max_tokens: 2 })
@@ -62,7 +62,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.strictEqual(cut.usage?.completion_tokens, 2)
   })
 
-  it("streams what it answers whole, for every choice", async () => {
+  it("streams the same text as the whole answer, for every choice", async () => {
     for (const more of [{}, { echo: true }, { max_tokens: 3 }, { stop: " was" }]) {
       const request = { model, prompt: ["Say one two three", lighthouse], n: 2, ...more }
       const whole = await make().create(request)
@@ -86,12 +86,12 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     }
   })
 
-  it("says nothing of usage in a stream that was not asked for it", async () => {
+  it("reports no usage in a stream unless requested", async () => {
     const chunks = await Array.fromAsync(await make().create({ model, prompt: "Say one", stream: true }))
     assert.isTrue(chunks.length > 1 && chunks.every((chunk) => !("usage" in chunk) && chunk.choices.length === 1))
   })
 
-  it("is told which field is wrong", async () => {
+  it("gets the name of a wrong field", async () => {
     const wrong = [
       [{ prompt: [] }, "prompt"],
       [{ prompt: ["a", ""] }, "prompt[1]"],

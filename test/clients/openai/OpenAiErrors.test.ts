@@ -1,4 +1,6 @@
-/** What OpenAI's own client makes of everything that can go wrong: the class of the error, its fields, and whether it retries. */
+/**
+ * Everything that can go wrong, as OpenAI's client reports it: the error's class and fields, and whether the client retries.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import OpenAi7, { type APIError } from "openai"
 import OpenAi6 from "openai-6"
@@ -19,10 +21,10 @@ const shared = sharedGateway({
   orphan-chat: { workload: chat, pool: orphan, targets: [{ provider: local }] }`
 })
 
-// What these tests use of the older client has the types of the newer one.
+// These tests use only parts whose types are the same in both versions.
 const generations = { "7": OpenAi7, "6": OpenAi6 as unknown as typeof OpenAi7 }
 
-/** One that has expired and one that has not. To make a key takes a second, so they are made once. */
+/** An expired key and a valid one. Creating a key takes a second, so they are created once. */
 let keys: Promise<ReadonlyArray<string>> | undefined
 
 type ErrorClass =
@@ -55,10 +57,10 @@ const upstreamTimeout = {
   type: "timeout_error",
   code: "upstream_timeout"
 } as const
-/** In the middle of a stream there is no status any more. */
+/** An error inside a stream has no status. */
 const inStream = { class: "APIError", status: undefined } as const
 
-/** What the provider does, and what becomes of it where the client asked for JSON, for a stream, or for either. */
+/** A provider's failure, and the client's error if it asked for JSON and if it asked for a stream. */
 const failures: ReadonlyArray<{
   readonly what: string
   readonly model?: string
@@ -67,13 +69,13 @@ const failures: ReadonlyArray<{
   readonly stream?: Expected
 }> = [
   {
-    what: "says 400",
+    what: "answers 400",
     behaviour: { kind: "status", status: 400, error: { message: "no such tool", param: "tools", code: "bad_tool" } },
     json: { class: "BadRequestError", status: 400, type: "invalid_request_error", code: "bad_tool", param: "tools" },
     stream: { class: "BadRequestError", status: 400, type: "invalid_request_error", code: "bad_tool", param: "tools" }
   },
   {
-    what: "says 422",
+    what: "answers 422",
     behaviour: { kind: "status", status: 422 },
     json: { class: "UnprocessableEntityError", status: 422, type: "invalid_request_error", code: null }
   },
@@ -83,13 +85,13 @@ const failures: ReadonlyArray<{
     json: { class: "NotFoundError", status: 404, type: "not_found_error", code: "model_not_found" }
   },
   {
-    what: "refuses the gateway's key",
+    what: "rejects the gateway's key",
     behaviour: { kind: "status", status: 401, error: { message: "provider-secret is no key of ours" } },
     json: upstreamError,
     stream: upstreamError
   },
-  { what: "says 500", behaviour: { kind: "status", status: 500 }, json: upstreamError, stream: upstreamError },
-  { what: "says 503", behaviour: { kind: "status", status: 503 }, json: upstreamError },
+  { what: "answers 500", behaviour: { kind: "status", status: 500 }, json: upstreamError, stream: upstreamError },
+  { what: "answers 503", behaviour: { kind: "status", status: 503 }, json: upstreamError },
   { what: "redirects", behaviour: { kind: "status", status: 307, headers: { location: "/" } }, json: upstreamError },
   {
     what: "cannot be reached",
@@ -99,14 +101,14 @@ const failures: ReadonlyArray<{
     stream: upstreamError
   },
   {
-    what: "does not begin to answer",
+    what: "does not start to answer",
     model: "hasty-chat",
     behaviour: { kind: "silent" },
     json: upstreamTimeout,
     stream: upstreamTimeout
   },
   {
-    what: "stops in the middle",
+    what: "stalls in the middle",
     model: "hasty-chat",
     behaviour: { kind: "hold", after: 3 },
     json: upstreamTimeout,
@@ -119,19 +121,19 @@ const failures: ReadonlyArray<{
     stream: upstreamError
   },
   {
-    what: "cuts the answer",
+    what: "cuts the connection during the answer",
     behaviour: { kind: "cut", after: 3 },
     json: upstreamError,
     stream: { ...upstreamError, ...inStream }
   },
   {
-    what: "ends with nothing said",
+    what: "ends without an answer",
     behaviour: { kind: "truncate", after: 0 },
     json: upstreamError,
     stream: upstreamError
   },
   {
-    what: "ends in good order before it has finished",
+    what: "ends the response cleanly before it is complete",
     behaviour: { kind: "truncate", after: 3 },
     json: upstreamError,
     stream: { ...upstreamError, ...inStream }
@@ -154,7 +156,7 @@ const failures: ReadonlyArray<{
     stream: upstreamError
   },
   { what: "sends garbage", behaviour: { kind: "raw", pieces: ["<html>"] }, json: upstreamError, stream: upstreamError },
-  { what: "sends an event of garbage", behaviour: { kind: "raw", pieces: ["data: <html>\n\n"] }, stream: upstreamError }
+  { what: "sends garbage in an event", behaviour: { kind: "raw", pieces: ["data: <html>\n\n"] }, stream: upstreamError }
 ]
 
 describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
@@ -179,7 +181,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.notInclude(error.message, "127.0.0.1")
   }
 
-  describe("a request that the gateway refuses", () => {
+  describe("a request that the gateway rejects", () => {
     const refusals: ReadonlyArray<readonly [what: string, send: (client: Client) => Promise<unknown>, Expected]> = [
       [
         "with a field out of range",
@@ -193,7 +195,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
         }
       ],
       [
-        "with the field deep inside that is wrong",
+        "with a wrong field deep inside",
         (client) => client.chat.completions.create({ model: "free-chat", messages: [{ role: "user" } as never] }),
         {
           class: "BadRequestError",
@@ -209,22 +211,22 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
         { class: "AuthenticationError", status: 401, type: "authentication_error", code: "missing_api_key" }
       ],
       [
-        "with a key that is none",
+        "with an invalid key",
         (client) => client.chat.completions.create(chat(), { headers: { Authorization: "Bearer sk-gw-wrong" } }),
         { class: "AuthenticationError", status: 401, type: "authentication_error", code: "invalid_api_key" }
       ],
       [
-        "for a model that there is not",
+        "for an unknown model",
         (client) => client.chat.completions.create(chat("no/such-model")),
         { class: "NotFoundError", status: 404, type: "not_found_error", code: "model_not_found", param: "model" }
       ],
       [
-        "for the description of a model that there is not",
+        "for the description of an unknown model",
         (client) => client.models.retrieve("no/such-model"),
         { class: "NotFoundError", status: 404, type: "not_found_error", code: "model_not_found", param: "model" }
       ],
       [
-        "at a path that there is not",
+        "at an unknown path",
         (client) => client.post("/nowhere", { body: {} }),
         { class: "NotFoundError", status: 404, type: "not_found_error", code: "route_not_found" }
       ],
@@ -243,8 +245,8 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
         { class: "APIError", status: 415, type: "invalid_request_error", code: "unsupported_media_type" }
       ],
       [
-        "for which no worker is there",
-        // the client says how long it waits, in seconds
+        "for a pool without workers",
+        // the client sends its timeout in seconds
         (client) => client.chat.completions.create(chat("orphan-chat"), { headers: { "x-stainless-timeout": "1" } }),
         { class: "InternalServerError", status: 503, type: "overloaded_error", code: "queue_timeout" }
       ]
@@ -257,7 +259,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
       assert.lengthOf(gateway.provider.requests, before, "the provider got it all the same")
     })
 
-    it("with a key that has expired, but not with one that will", async () => {
+    it("with an expired key, but not with one that expires later", async () => {
       keys ??= Promise.all(["2020-01-01", "2999-01-01"].map((expires) => shared().createKey(expires)))
       const [expired = "", good = ""] = await keys
       assertError(await errorOf(make({ apiKey: expired }).completions.create(chat())), {
@@ -272,13 +274,13 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
   })
 
   describe("a provider that", () => {
-    it.for(failures.filter(({ json }) => json !== undefined))("$what, asked for JSON", async (failure) => {
+    it.for(failures.filter(({ json }) => json !== undefined))("$what is an error for a request for JSON", async (failure) => {
       const { completions, gateway } = make()
       if (failure.model !== "gone-chat") gateway.provider.behaveOnce(failure.behaviour)
       assertError(await errorOf(completions.create(chat(failure.model))), failure.json!)
     })
 
-    it.for(failures.filter(({ stream }) => stream !== undefined))("$what, asked for a stream", async (failure) => {
+    it.for(failures.filter(({ stream }) => stream !== undefined))("$what is an error for a request for a stream", async (failure) => {
       const { completions, gateway } = make()
       if (failure.model !== "gone-chat") gateway.provider.behaveOnce(failure.behaviour)
       let heard = ""
@@ -290,7 +292,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
       assert.strictEqual(heard, failure.stream?.status === undefined ? "The quick " : "")
     })
 
-    it("stops a stream makes the helper fail, not return half an answer", async () => {
+    it("truncates a stream makes the helper fail, not return half an answer", async () => {
       const { completions, gateway } = make()
       gateway.provider.behaveOnce({ kind: "truncate", after: 3 })
       const error = await errorOf(completions.stream(chat()).finalChatCompletion())
@@ -298,7 +300,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     })
   })
 
-  describe("a provider that is rate limiting", () => {
+  describe("a rate-limited provider", () => {
     const limited = {
       class: "RateLimitError",
       status: 429,
@@ -306,7 +308,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
       code: "rate_limit_exceeded"
     } as const
 
-    it("becomes a rate limit error with the time to wait", async () => {
+    it("is a rate limit error with the time to wait", async () => {
       const { completions, gateway } = make()
       gateway.provider.behaveOnce({ kind: "status", status: 429, headers: { "retry-after-ms": "1500" } })
       const error = await errorOf(completions.create(chat()))
@@ -318,7 +320,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
 
     // Without a hint the client waits at most half a second before its first retry.
     it.for([[{ "retry-after": "1" }, 1_000], [{ "retry-after-ms": "800", "retry-after": "1" }, 800]] as const)(
-      "is asked again after %o",
+      "is retried after %o",
       async ([headers, waitMs]) => {
         const { completions, gateway } = make({ maxRetries: 1 })
         const before = gateway.provider.requests.length
@@ -331,7 +333,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
       }
     )
 
-    it("for more than a minute is not asked again", async () => {
+    it("is not retried if it needs more than a minute", async () => {
       const { completions, gateway } = make({ maxRetries: 2 })
       const before = gateway.provider.requests.length
       gateway.provider.behaveOnce({ kind: "status", status: 429, headers: { "retry-after": "61" } })
@@ -343,7 +345,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     })
   })
 
-  it("tries again by itself where the provider failed for a moment", async () => {
+  it("retries by itself after a momentary failure of the provider", async () => {
     const { completions, gateway } = make({ maxRetries: 2 })
     gateway.provider.behaveOnce({ kind: "status", status: 503 }, { kind: "cut", after: 0 })
     assert.strictEqual((await completions.create(chat())).choices[0]?.message.content, text)

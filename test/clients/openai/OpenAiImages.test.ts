@@ -1,6 +1,6 @@
 /**
- * Pictures through the whole gateway: with OpenAI's own client in two generations, with the AI SDK, and as a bare client
- * sends them in messages. They are told nothing but the base URL and the key.
+ * Pictures through the whole gateway: with two major versions of OpenAI's client, with the AI SDK, and in messages from a
+ * plain client, all given only base URL and key.
  */
 import { createOpenAI } from "@ai-sdk/openai"
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
@@ -25,10 +25,10 @@ const now = (): number => performance.timeOrigin + performance.now()
 const model = "local-image"
 const size = "128x128" as "1024x1024"
 
-// What these tests use of the older client has the types of the newer one.
+// These tests use only parts whose types are the same in both versions.
 const generations = { "7": OpenAi7, "6": OpenAi6 as unknown as typeof OpenAi7 }
 
-/** A PNG of one colour. */
+/** A PNG of a single colour. */
 const sheet = (red: number, green: number, blue: number): Promise<Buffer> =>
   sharp({ create: { width: 120, height: 80, channels: 3, background: { r: red, g: green, b: blue } } }).png().toBuffer()
 
@@ -64,7 +64,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.notStrictEqual(answer.data?.[0]?.b64_json, answer.data?.[1]?.b64_json)
   })
 
-  it("generates pictures behind addresses", async () => {
+  it("generates pictures as URLs", async () => {
     const request = { model, prompt: "a lighthouse", size, n: 2 } as const
     const inBase64 = await make().images.generate(request)
     const answer = await make().images.generate({ ...request, response_format: "url" })
@@ -86,7 +86,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.include(answer.data?.[0]?.revised_prompt, "nverted the colours")
   })
 
-  it("edits two pictures, with a mask and the rest", async () => {
+  it("edits two pictures, with a mask and all options", async () => {
     const files = await Promise.all([sheet(255, 0, 0), sheet(0, 0, 255)])
     const image = await Promise.all(files.map((file, at) => toFile(file, `${at}.png`, { type: "image/png" })))
     const answer = await make().images.edit({ model, image, prompt: "Put them side by side" })
@@ -108,7 +108,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     assert.isTrue(red === green && green === blue)
   })
 
-  it("is told which field is wrong", async () => {
+  it("gets the name of a wrong field", async () => {
     const wrong = { model, prompt: "a", size: "10x10" as "1024x1024" }
     const error = await make().images.generate(wrong).catch((error: unknown) => error)
     assert.instanceOf(error, OpenAI.BadRequestError)
@@ -157,7 +157,7 @@ describe("the AI SDK", () => {
 })
 
 describe("messages", () => {
-  it("generate a picture of the size and as the parameters say", async () => {
+  it("generate a picture of the requested size, as the parameters say", async () => {
     const body = (parameters: object) => ({
       model,
       input: { messages: [{ role: "user", content: [{ text: "a boat on the sea under clouds at noon" }] }] },
@@ -180,7 +180,7 @@ describe("messages", () => {
     const marked = await painted({ watermark: true })
     assert.notDeepEqual(marked.file, plain.file)
     assert.isNull(plain.warnings)
-    // the painter has nothing to add to a prompt, and says so
+    // the painter does not extend prompts, and says so
     assert.strictEqual((await painted({ prompt_extend: true })).warnings, "parameters.prompt_extend")
   })
 
@@ -200,7 +200,7 @@ describe("messages", () => {
     assert.deepInclude(await sharp(fromBase64(data[0]?.b64_json)).metadata(), { width: 96, height: 64 })
   })
 
-  it("with a picture on this machine are refused: it is none of the client's business", async () => {
+  it("with a picture on the gateway's own machine are rejected", async () => {
     const content = [{ image: `${shared().url}/openapi.json` }, { text: "blur" }]
     const response = await post("/v1/images/edits", { model, input: { messages: [{ role: "user", content }] } })
     assert.strictEqual(response.status, 400)
@@ -226,7 +226,7 @@ describe("messages", () => {
   })
 })
 
-describe("an address", () => {
+describe("a picture's URL", () => {
   const addressOf = async () => {
     const response = await post("/v1/images/generations", { model, prompt: "a", size: "64x64", response_format: "url" })
     const { data } = (await response.json()) as Answer
@@ -238,7 +238,7 @@ describe("an address", () => {
     return { status: response.status, ...error }
   }
 
-  it("needs no key, and tells nothing to whom it was not given", async () => {
+  it("needs no key, and reveals nothing if it was not issued", async () => {
     const url = await addressOf()
     const served = await fetch(url)
     await served.arrayBuffer()
@@ -269,7 +269,7 @@ describe("an address", () => {
 })
 
 describe("a form", () => {
-  it("whose type names no boundary, or another one, is told so", async () => {
+  it("with a missing or wrong boundary is rejected with that reason", async () => {
     const form = new FormData()
     form.append("model", model)
     form.append("prompt", "blur")
@@ -288,7 +288,7 @@ describe("a form", () => {
 })
 
 describe("an OpenAI-compatible provider", () => {
-  it("receives the form of an edit as it was sent, under its own name of the model", async () => {
+  it("receives the form of an edit unchanged, except for its own name of the model", async () => {
     const file = await sheet(1, 2, 3)
     const form = new FormData()
     form.append("prompt", "model")
@@ -327,7 +327,7 @@ describe("an OpenAI-compatible provider", () => {
     assert.deepStrictEqual(Buffer.from(await image.arrayBuffer()), file)
   })
 
-  it("receives a generation with its own name of the model and nothing else changed", async () => {
+  it("receives a generation unchanged, except for its own name of the model", async () => {
     const gateway = shared()
     gateway.provider.behaveOnce({
       kind: "raw",

@@ -1,4 +1,4 @@
-/** Speech through the whole gateway, with OpenAI's own client in two generations and with the AI SDK. */
+/** Speech through the whole gateway, with two major versions of OpenAI's client and with the AI SDK. */
 import { createOpenAI } from "@ai-sdk/openai"
 import { assert, describe, it } from "@effect/vitest"
 import { generateSpeech } from "ai"
@@ -13,7 +13,7 @@ import { readAudioFile } from "../../fixture/media/AudioFile.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 import { pitch, samplesOf } from "../../fixture/media/Sound.ts"
 
-/** A provider of speech: what it was sent, and an answer in two halves of which the second waits to be released. */
+/** A speech provider: it records its requests, and sends the second half of its answer when released. */
 const upstream = createServer()
 upstream.listen(0, "127.0.0.1")
 await once(upstream, "listening")
@@ -44,7 +44,7 @@ const input = "The quick brown fox jumps over the lazy dog."
 const story = "It was the best of times, it was the worst of times. It was the age of wisdom! Was it foolishness? "
   .repeat(50).slice(0, 4_096)
 
-// What these tests use of the older client has the types of the newer one.
+// These tests use only parts whose types are the same in both versions.
 const generations = { "7": OpenAi7, "6": OpenAi6 as unknown as typeof OpenAi7 }
 
 const expected = {
@@ -78,7 +78,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     })
   }
 
-  it("gets mp3 where it says nothing of the format", async () => {
+  it("gets mp3 by default", async () => {
     const answer = await make().create({ model, input, voice: "echo" })
     assert.strictEqual(answer.headers.get("content-type"), "audio/mpeg")
     assert.strictEqual((await readAudioFile(await answer.bytes())).codec, "mp3")
@@ -94,7 +94,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     }, lowest)
   })
 
-  it("hears it faster and slower", async () => {
+  it("hears faster and slower speech", async () => {
     const [usual, slow, fast] = await Promise.all([pcm(), pcm({ speed: 0.5 }), pcm({ speed: 2 })])
     assert.closeTo(slow.length / usual.length, 2, 0.5)
     assert.closeTo(fast.length / usual.length, 0.5, 0.15)
@@ -103,12 +103,12 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     await limited.arrayBuffer()
   })
 
-  it("hears the beginning while the rest is being made", async () => {
+  it("hears the beginning while the rest is synthesised", async () => {
     const answer = await make().create({ model, input: story, voice: "onyx", response_format: "pcm", speed: 0.25 })
     const reader = answer.body?.getReader()
     const { value } = await reader?.read() ?? {}
     assert.isAbove(value?.length ?? 0, 0)
-    // minutes of sound is more than is ever under way: most of it cannot have been made yet
+    // minutes of sound exceed what the gateway buffers: most of it cannot exist yet
     await reader?.cancel()
   })
 
@@ -119,10 +119,10 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
   }, 60_000)
 })
 
-/** The formats that say themselves what they are. */
+/** The formats that identify themselves. */
 const files = ["mp3", "opus", "aac", "flac", "wav"] as const
 
-it("twenty at once get what each has asked for", async () => {
+it("twenty concurrent clients each get what they asked for", async () => {
   const client = new OpenAi7({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 })
   const say = async (number: number) => {
     const voice = voices[number % voices.length] ?? "alloy"
@@ -136,11 +136,11 @@ it("twenty at once get what each has asked for", async () => {
   }
   const numbers = Array.from({ length: 20 }, (_, number) => number)
   const durations = await Promise.all(numbers.map(say))
-  // each text is longer than the one before it, so that an answer to another would not be as long as it is alone
+  // each text is longer than the one before, so that an answer to another text has another length
   for (const number of [0, 6, 12, 18]) assert.closeTo(await say(number), durations[number] ?? 0, 0.1)
 }, 60_000)
 
-describe("what is wrong", () => {
+describe("a wrong request", () => {
   const wrongs: ReadonlyArray<readonly [field: string, value: unknown]> = [
     ["model", ""],
     ["input", ""],
@@ -157,7 +157,7 @@ describe("what is wrong", () => {
     ["stream_format", "sse"]
   ]
   for (const [field, value] of wrongs) {
-    it(`is told of ${field}: ${(JSON.stringify(value) ?? "left out").slice(0, 30)}`, async () => {
+    it(`is rejected for ${field}: ${(JSON.stringify(value) ?? "left out").slice(0, 30)}`, async () => {
       const client = new OpenAi7({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 })
       const body = { model, input, voice: "alloy", [field]: value } as OpenAi7.Audio.SpeechCreateParams
       const error: unknown = await client.audio.speech.create(body).catch((error: unknown) => error)
@@ -168,23 +168,23 @@ describe("what is wrong", () => {
 
   const client = () => new OpenAi7({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 }).audio.speech
 
-  it("a model that does not speak is not found", async () => {
+  it("for a model of another workload is answered with 404", async () => {
     const error: unknown = await client().create({ model: "local-chat", input, voice: "alloy" }).catch((error) => error)
     assert.instanceOf(error, OpenAi7.NotFoundError)
   })
 
-  it("an engine that cannot speak is an upstream error, told by the status", async () => {
+  it("for an engine that cannot speak is answered with 502", async () => {
     const error: unknown = await client().create({ model: "tts-nobody", input, voice: "alloy" }).catch((error) => error)
     assert.instanceOf(error, OpenAi7.InternalServerError)
     assert.deepInclude(error, { status: 502, code: "upstream_error" })
   })
 
-  it("options of the catalogue that are no language never reach the engine", async () => {
+  it("is answered with 500 if the catalogue names no valid language", async () => {
     const error: unknown = await client().create({ model: "tts-unwell", input, voice: "alloy" }).catch((error) => error)
     assert.deepInclude(error, { status: 500 })
   })
 
-  it("another target speaks where the first cannot", async () => {
+  it("is served by another target if the first one cannot", async () => {
     const answer = await client().create({ model: "tts-spare", input, voice: "alloy", response_format: "pcm" })
     assert.isAbove((await answer.bytes()).length, 48_000)
   })
@@ -211,7 +211,7 @@ describe("AI SDK", () => {
     })
   }
 
-  it("is told what is wrong", async () => {
+  it("gets an error that names the field", async () => {
     const error: unknown = await generateSpeech({ model: speech(), text: input, voice: "coral", maxRetries: 0 })
       .catch((error: unknown) => error)
     assert.deepInclude(error, { name: "AI_APICallError", statusCode: 400 })
@@ -219,7 +219,7 @@ describe("AI SDK", () => {
   })
 })
 
-it("a provider's sound is passed on as it comes, byte for byte", async () => {
+it("relays a provider's sound as it arrives, byte for byte", async () => {
   const [beginning, end] = [Buffer.from([0xff, 0xf3, 0x00, 0x80]), Buffer.from([0x0d, 0x0a, 0xfe])]
   const asked = once(upstream, "request")
   const answering = fetch(`${shared().url}/v1/audio/speech`, {

@@ -1,4 +1,6 @@
-/** Operations beside chat, relayed to an upstream of the OpenAI dialect: its path, its name of the model, its own answer. */
+/**
+ * Operations other than chat, relayed to a provider of the OpenAI dialect under its own path and model, with its own answer.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { receivedBy, sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
@@ -14,7 +16,7 @@ const shared = sharedGateway({
 interface Case {
   readonly path: string
   readonly workload: string
-  /** Where the provider has it, below its base URL. */
+  /** The provider's path, below its base URL. */
   readonly upstream: string
   readonly body: string
   readonly answer: string
@@ -67,7 +69,7 @@ const post = (path: string, body: string) =>
   })
 
 describe("a relayed operation", () => {
-  it.each(cases.map((one) => [one.path, one] as const))("%s goes out and comes back as it is", async (_, one) => {
+  it.each(cases.map((one) => [one.path, one] as const))("%s is relayed unchanged in both directions", async (_, one) => {
     const name = `relayed-${one.workload}`
     shared().provider.behaveOnce({ kind: "raw", pieces: [one.answer.replaceAll("MODEL", "upstream-model")] })
     const { received, result } = await receivedBy(shared(), () => post(one.path, one.body.replaceAll("MODEL", name)))
@@ -78,7 +80,7 @@ describe("a relayed operation", () => {
     assert.strictEqual(received.body.toString(), one.body.replaceAll("MODEL", "upstream-model"))
   })
 
-  it("/v1/engines/{model}/embeddings goes to the provider's embeddings, with its name of the model", async () => {
+  it("/v1/engines/{model}/embeddings is relayed to the provider's embeddings, with its own model name", async () => {
     shared().provider.behaveOnce({ kind: "raw", pieces: [`{"object":"list","data":[]}`] })
     const { received, result } = await receivedBy(
       shared(),
@@ -89,7 +91,7 @@ describe("a relayed operation", () => {
     assert.deepStrictEqual(JSON.parse(received.body.toString()), { model: "upstream-model", input: "one" })
   })
 
-  it("/v1/audio/speech brings the provider's bytes, whatever they are", async () => {
+  it("/v1/audio/speech returns the provider's bytes unchanged", async () => {
     const sound = Uint8Array.from({ length: 100_000 }, (_, at) => at % 251)
     shared().provider.behaveOnce({ kind: "raw", pieces: [sound], headers: { "content-type": "audio/mpeg" } })
     const { received, result } = await receivedBy(
