@@ -1,7 +1,4 @@
-/**
- * The console in a real browser, over a whole gateway: what an administrator does there is what clients of the gateway
- * then meet.
- */
+/** The console in a real browser over a whole gateway: changes made in it take effect for the gateway's clients. */
 import { assert, describe, it } from "@effect/vitest"
 import axe, { type AxeResults } from "axe-core"
 import { ConfigProvider, DateTime, Effect, Layer } from "effect"
@@ -32,7 +29,7 @@ const pages = [
   ["/api-reference", "Admin API"]
 ] as const
 
-/** For people to look at. */
+/** Screenshots for reviewers. */
 const screenshots = join(import.meta.dirname, "screenshots")
 
 const reason = noBrowser === undefined ? "" : ` (left out: ${noBrowser})`
@@ -54,7 +51,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
   })
   const open = sharedBrowser()
   let url = ""
-  /** A window in which somebody is signed in. */
+  /** A signed-in browser context. */
   let context: BrowserContext
   let page: Page
   let heard: ReadonlyArray<string> = []
@@ -75,7 +72,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
   }
 
   const shoot = async (name: string) => {
-    // what slides into its place has come there
+    // animations have ended
     await page.evaluate(() =>
       Promise.allSettled(
         document.getAnimations()
@@ -83,12 +80,12 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
           .map((animation) => animation.finished)
       )
     )
-    // charts draw themselves in the frame after the one that gave them their size
+    // charts draw one frame after they get their size
     await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))))
     await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true, animations: "disabled" })
   }
 
-  /** What axe finds that keeps people out, as one line each. */
+  /** The serious violations that axe finds, one per line. */
   const barriers = async (): Promise<ReadonlyArray<string>> => {
     await page.evaluate(axe.source)
     const { violations } = await page.evaluate<AxeResults>("axe.run({ resultTypes: ['violations'] })")
@@ -128,7 +125,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     return secret
   }
 
-  it("lets in by the admin token alone, and shows nothing before", async () => {
+  it("requires the admin token before it shows anything", async () => {
     await page.goto(`${url}/usage`)
     await page.getByRole("heading", { name: "Sign in to the console" }).waitFor()
     assert.deepStrictEqual(await barriers(), [])
@@ -143,7 +140,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     await page.getByText("Ada", { exact: true }).waitFor()
   })
 
-  it("makes a key that the official client uses at once, and ends it within a second", async () => {
+  it("creates a key that the official client uses at once, and revokes it within a second", async () => {
     const secret = await createKey("browser test")
     await shoot("new-key")
     const openai = new OpenAI({ baseURL: `${gateway().url}/v1`, apiKey: secret, maxRetries: 0 })
@@ -182,7 +179,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     assert.strictEqual(refusal.code, "rate_limit_exceeded")
     assert.strictEqual(refusal.headers.get("x-ratelimit-limit-requests"), "3")
     assert.strictEqual(refusal.headers.get("x-ratelimit-remaining-requests"), "0")
-    // the window, and what the ledger rounds its moments by
+    // the window, and the rounding of the ledger's moments
     const retryAfter = Number(refusal.headers.get("retry-after"))
     assert.isTrue(retryAfter >= 1 && retryAfter <= 65, `${retryAfter}`)
 
@@ -205,7 +202,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     assert.include(await log.first().innerText(), "by Ada")
   })
 
-  it("changes what was changed in the form, and nothing that others have changed meanwhile or it cannot show", async () => {
+  it("changes only the edited fields, not those that others changed meanwhile or that it cannot show", async () => {
     const other = await ConsoleClient.signedIn(port, "Grace")
     const made = await other.send<{ readonly key: { readonly id: string } }>("POST", "/api/keys", {
       name: "edited by two",
@@ -220,7 +217,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       await page.getByRole("menuitem", { name: "Edit limits" }).click()
     }
     await open()
-    // it has leaked, and is stopped while the form is open
+    // it leaked, and is disabled while the form is open
     await other.send("PATCH", `/api/keys/${made.body.key.id}`, { disabled: true, requestsPerMinute: 1 })
     await page.getByRole("dialog").getByLabel("Tokens per minute").fill("9000")
     await page.getByRole("dialog").getByRole("button", { name: "Save" }).click()
@@ -239,7 +236,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     await row.getByText("1 req/min").waitFor({ state: "detached" })
   })
 
-  it("is used by the keyboard alone: a dialog takes the focus, keeps it, and gives it back", async () => {
+  it("works by keyboard alone: a dialog takes the focus, keeps it and returns it", async () => {
     await goTo("/keys", "API Keys")
     const create = page.getByRole("button", { name: "Create key" }).first()
     await create.focus()
@@ -256,7 +253,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     await page.waitForFunction(() => document.activeElement?.textContent?.includes("Create key") === true)
   })
 
-  it("counts what a key was used for within seconds, by key and model, in chart, table and file", async () => {
+  it("shows a key's usage within seconds, by key and model, as chart, table and file", async () => {
     const secret = await createKey("counted")
     const openai = new OpenAI({ baseURL: `${gateway().url}/v1`, apiKey: secret })
     for (let index = 0; index < 3; index++) {
@@ -274,7 +271,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     await requests.getByText("counted").waitFor()
     const drawing = requests.getByRole("img", { name: "Requests by day" })
     const { height = 0, width = 0 } = await drawing.boundingBox() ?? {}
-    // today is the last day
+    // today is the last bar
     await drawing.hover({ position: { x: width - 10, y: height / 2 } })
     const values = requests.getByRole("tooltip")
     await values.getByText(/^counted$/).waitFor()
@@ -297,10 +294,10 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
   describe("a request's trace", () => {
     const rows = () => page.getByRole("tree", { name: "Trace" }).getByRole("treeitem")
     const details = () => page.getByRole("region", { name: "Selected span" })
-    /** Of a stream that its provider failed at first. */
+    /** A stream whose provider failed at first. */
     let requestId = ""
 
-    it("is drawn from ingress to the last call of the provider", async () => {
+    it("is drawn from ingress to the last call to the provider", async () => {
       gateway().provider.behaveInTurn(
         "patient-chat",
         { kind: "status", status: 503 },
@@ -329,7 +326,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       )
     })
 
-    it("begins with what failed, and is gone through by the keyboard, with all attributes", async () => {
+    it("opens at the failure, and all its attributes are reachable by keyboard", async () => {
       await details().getByText("ProviderFailed", { exact: true }).waitFor()
       await rows().and(page.locator("[aria-selected=true]")).focus()
       await page.keyboard.press("Home")
@@ -342,7 +339,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       assert.strictEqual(await page.evaluate(() => document.activeElement?.ariaSelected), "true")
     })
 
-    it("is a table as well", async () => {
+    it("has a table view", async () => {
       await page.getByText("Table", { exact: true }).click()
       const table = page.getByRole("table", { name: "Spans" })
       assert.deepStrictEqual(
@@ -353,7 +350,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       await page.getByText("Waterfall", { exact: true }).click()
     })
 
-    it("is found by the id that the client was given", async () => {
+    it("is found by the request id that the client got", async () => {
       await page.getByRole("link", { name: "All requests" }).click()
       await page.getByLabel("Find by x-request-id or trace id").fill(requestId)
       await page.keyboard.press("Enter")
@@ -363,15 +360,15 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       await page.getByText("Request not found").waitFor()
     })
 
-    it("has no serious barrier, and is as wide as its window", async () => {
+    it("has no serious accessibility violation and fits its window", async () => {
       await page.goto(`${url}/requests?id=${requestId}`)
       await rows().nth(4).waitFor()
       assert.deepStrictEqual(await inEveryLook("request"), [])
     })
 
-    it("is not here where the services send theirs to a collector, which is said", async () => {
+    it("is replaced by a notice if the services send theirs to a collector", async () => {
       const other = await gateway().startConsole({ CONSOLE_OTLP_TOKEN: "" })
-      // the same host, for which the browser has a session
+      // the same host, on which the browser has a session
       await page.goto(`http://127.0.0.1:${other.port}/requests`)
       await page.getByRole("row").filter({ hasText: "patient-chat" }).first().getByRole("link").click()
       await page.getByText("The services send their traces to a collector").waitFor()
@@ -380,7 +377,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       await other.kill()
     })
 
-    it("shows as text whatever it is sent", async () => {
+    it("shows any content as text", async () => {
       const attack = `"><img src=x onerror="document.title='hacked'">`
       const { OTEL_EXPORTER_OTLP_TRACES_HEADERS = "" } = tracing("chat")
       const text = { stringValue: attack }
@@ -429,7 +426,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     const send = () => page.getByRole("button", { name: "Send" }).click()
     const answered = () => page.getByText(/^Answered in/).waitFor()
 
-    it("streams a chat as it comes", async () => {
+    it("streams a chat", async () => {
       await createKey("for the playground")
       await page.getByRole("button", { name: "Try it in the playground" }).click()
       await page.getByRole("heading", { level: 1, name: "Playground" }).waitFor()
@@ -444,13 +441,13 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
         (early) => (document.querySelector("[data-testid=text]")?.textContent?.length ?? 0) > early,
         early
       )
-      // it still runs, and the provider's work ends where it is told to
+      // it still runs, and stopping it ends the provider's work
       await page.getByRole("button", { name: "Stop" }).click()
       await page.getByText(/^Stopped after/).waitFor()
       await gateway().provider.until(() => gateway().provider.requests.at(-1)?.outcome === "aborted")
     })
 
-    it("paints a picture, speaks, and plays a video", async () => {
+    it("shows a picture, speech and a video", async () => {
       await choose("Image")
       await send()
       await answered()
@@ -474,7 +471,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       await shoot("playground-video")
     })
 
-    it("says what the gateway refuses, and the request for a terminal without the key", async () => {
+    it("shows the gateway's errors, and the request as a command without the key", async () => {
       await choose("Chat")
       await page.getByLabel("API key").fill(`sk-gw-${"0".repeat(32)}`)
       await send()
@@ -487,7 +484,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     })
   })
 
-  it("says where a provider is reached, and which is none but the workers themselves", async () => {
+  it("shows each provider's address, and names the engines in the workers themselves", async () => {
     await goTo("/models", "Models & Providers")
     const provider = (name: string) => page.getByRole("region", { name: `Provider ${name}`, exact: true })
     await provider("local").getByText("inside the workers").waitFor()
@@ -497,7 +494,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     assert.notInclude(await page.content(), "provider-secret")
   })
 
-  it("shows the processes as they come and go, and what happens to those that are frozen", async () => {
+  it("shows processes as they come and go, and frozen ones", async () => {
     await goTo("/queues", "Queues & Workers")
     const rows = page.getByRole("table", { name: "Processes" }).getByRole("row")
     const images = rows.filter({ hasText: "images" })
@@ -515,7 +512,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     await queue.getByText("1 worker").waitFor()
   })
 
-  it("runs nothing that stands in a key's name or a model's answer", async () => {
+  it("executes nothing from a key's name or a model's answer", async () => {
     const attacks = [
       `<img src=x onerror="document.title='owned'">`,
       `<script>document.title='owned'</script>`,
@@ -542,7 +539,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     await page.getByRole("button", { name: "Try it in the playground" }).click()
     await page.getByRole("combobox", { name: "Model" }).click()
     await page.getByRole("option", { name: "free-chat" }).click()
-    // the provider echoes what it is asked
+    // the provider echoes the question
     await page.getByLabel("Message").fill(attacks.join("\n"))
     await page.getByRole("button", { name: "Send" }).click()
     await page.getByText(/^Answered in/).waitFor()
@@ -555,7 +552,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     const keys = () =>
       page.evaluate(async () => [...(await (await fetch("/api/keys")).text()).matchAll(/key_\w+/g)].join())
     const keysBefore = await keys()
-    // another port of this very host, which is the same site to the browser: the hardest case
+    // another port of the same host, which counts as the same site: the hardest case
     const elsewhere = await context.newPage()
     await elsewhere.goto(`${gateway().url}/openapi.json`)
     const outcomes = await elsewhere.evaluate(async (console) => {
@@ -573,7 +570,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
         outcomeOf(fetch(`${console}/api/session`, { method: "DELETE", credentials: "include" }))
       ])
     }, url)
-    // what came back at all cannot be read
+    // an answer that arrives cannot be read
     for (const outcome of outcomes) assert.oneOf(outcome, ["blocked", "opaque"])
     const framed = await elsewhere.evaluate(async (console) => {
       const frame = document.createElement("iframe")
@@ -623,7 +620,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       )
     })
 
-    it.each(pages)("%s has no serious barrier and is as wide as its window", async (path, title) => {
+    it.each(pages)("%s has no serious accessibility violation and fits its window", async (path, title) => {
       await page.setViewportSize({ width: 1280, height: 860 })
       await goTo(path, title)
       await page.locator("[aria-busy=true]:visible").first().waitFor({ state: "detached" })
@@ -631,7 +628,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     })
   })
 
-  it("signs out for good: the cookie that was is worth nothing", async () => {
+  it("invalidates its cookie at sign-out", async () => {
     await page.setViewportSize({ width: 1280, height: 860 })
     const cookies = await context.cookies()
     const [cookie] = cookies.filter(({ name }) => name === "gateway_console")
@@ -644,7 +641,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     await page.getByRole("heading", { name: "Sign in to the console" }).waitFor()
   })
 
-  it("has complained of nothing: no script failed, and the policy had nothing to forbid", () => {
+  it("caused no script error and no violation of its content security policy", () => {
     assert.deepStrictEqual(heard, [])
   })
 })

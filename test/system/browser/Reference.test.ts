@@ -1,4 +1,4 @@
-/** The API reference in a real browser: it renders, and asks nobody but the gateway. */
+/** The API reference in a real browser: it renders, and sends requests only to the gateway. */
 import { assert, describe, it } from "@effect/vitest"
 import { complaints, noBrowser, sharedBrowser } from "../../fixture/gateway/Browser.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
@@ -9,7 +9,7 @@ describe.skipIf(noBrowser !== undefined)(`the API reference in a browser${reason
   const gateway = sharedGateway({ workers: 0 })
   const open = sharedBrowser()
 
-  it("shows the operations without a key, without a complaint and without asking anybody else", async () => {
+  it("shows the operations without a key, without errors, and without requests to other hosts", async () => {
     const context = await open({ viewport: { width: 1280, height: 860 }, reducedMotion: "reduce" })
     const page = await context.newPage()
     page.setDefaultTimeout(30_000)
@@ -24,7 +24,7 @@ describe.skipIf(noBrowser !== undefined)(`the API reference in a browser${reason
     assert.isTrue(await operation.first().isVisible())
     await page.waitForLoadState("networkidle")
 
-    // what readers copy is what they need, and nothing that is optional
+    // the code to copy has the required fields and no optional ones
     const request = await page.getByText("--request POST").first().locator("xpath=ancestor::pre").innerText()
     assert.include(request, "/v1/chat/completions")
     assert.notMatch(request, /x-translation|x-stainless-timeout|traceparent/)

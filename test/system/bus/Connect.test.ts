@@ -1,4 +1,4 @@
-/** What a process does that finds no server to use: it waits for one that may come, and ends where no waiting would help. */
+/** A process that cannot connect to NATS waits if the server may still come up, and exits if waiting cannot help. */
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Fiber, Latch, Layer, Logger } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -11,7 +11,7 @@ import { NatsServer, randomPort } from "../../fixture/nats/NatsServer.ts"
 
 type Environment = Readonly<Record<string, string>>
 
-/** Builds it, and keeps what it says. */
+/** Builds the layer, and keeps its log. */
 const building = (environment: Environment, layer: typeof Nats.layerPatient = Nats.layerPatient) => {
   const told: Array<string> = []
   const nats = Layer.build(Layer.fresh(layer)).pipe(
@@ -24,7 +24,7 @@ const building = (environment: Environment, layer: typeof Nats.layerPatient = Na
   return { nats, told }
 }
 
-/** Listens where no NATS server is. Returns how to stop. */
+/** Listens as something other than a NATS server. Returns how to stop. */
 const listen = (port: number, accept: (socket: Socket) => void) =>
   Effect.acquireRelease(
     Effect.callback<() => void>((resume) => {
@@ -42,8 +42,8 @@ const certificates = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
 )
 
-describe("a service whose server is not there yet", { timeout: 30_000 }, () => {
-  it.live("says so once, without credentials, tries again, and goes on when it comes", () =>
+describe("a service whose server is not up yet", { timeout: 30_000 }, () => {
+  it.live("logs it once, without credentials, retries, and continues once the server is up", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const { port } = new URL(server.url)
@@ -68,7 +68,7 @@ describe("a service whose server is not there yet", { timeout: 30_000 }, () => {
       assert.include(told[0], `NATS at nats://127.0.0.1:${port} cannot be used`)
     }))
 
-  it.live("ends when NATS_WAIT_MS are over", () =>
+  it.live("exits after NATS_WAIT_MS", () =>
     Effect.gen(function*() {
       const url = `nats://127.0.0.1:${randomPort()}`
       const { nats } = building({ NATS_URL: url, NATS_WAIT_MS: "300" })
@@ -79,7 +79,7 @@ describe("a service whose server is not there yet", { timeout: 30_000 }, () => {
       )
     }))
 
-  it.live("does not wait where NATS_WAIT_MS is 0, nor where it is a command", () =>
+  it.live("does not wait if NATS_WAIT_MS is 0, or in a command", () =>
     Effect.gen(function*() {
       const url = `nats://127.0.0.1:${randomPort()}`
       const says =
@@ -95,7 +95,7 @@ describe("a service whose server is not there yet", { timeout: 30_000 }, () => {
       }
     }))
 
-  it.live("ends at once when it is told to, though a server has taken its connection and says nothing", () =>
+  it.live("exits at once on request, even if a silent server has accepted its connection", () =>
     Effect.gen(function*() {
       const port = randomPort()
       const accepted = yield* Latch.make()
@@ -108,14 +108,14 @@ describe("a service whose server is not there yet", { timeout: 30_000 }, () => {
     }))
 })
 
-describe("a service that no waiting would help", { timeout: 30_000 }, () => {
+describe("a service that waiting cannot help", { timeout: 30_000 }, () => {
   const ends = Effect.fnUntraced(function*(environment: Environment, says: RegExp) {
     const { nats, told } = building(environment)
     assert.match((yield* Effect.flip(nats)).message, says)
     assert.deepStrictEqual(told, [])
   })
 
-  it.live("ends at once: what NATS_URL says is no address", () =>
+  it.live("exits at once if NATS_URL is not an address", () =>
     Effect.forEach(
       ["nats://a server:4222", "nats://127.0.0.1:99999"],
       (url) =>
@@ -125,7 +125,7 @@ describe("a service that no waiting would help", { timeout: 30_000 }, () => {
         )
     ))
 
-  it.live("ends at once: another program listens there", () =>
+  it.live("exits at once if another program listens there", () =>
     Effect.gen(function*() {
       const port = randomPort()
       yield* listen(port, (socket) => socket.end("220 mail ready\r\n"))
@@ -135,7 +135,7 @@ describe("a service that no waiting would help", { timeout: 30_000 }, () => {
       )
     }))
 
-  it.live("ends at once: its credentials are refused", () =>
+  it.live("exits at once if its credentials are rejected", () =>
     Effect.gen(function*() {
       const { url } = yield* NatsServer.make({ config: "authorization { user: someone, password: secret }" })
       const says =
@@ -144,7 +144,7 @@ describe("a service that no waiting would help", { timeout: 30_000 }, () => {
       yield* ends({ NATS_URL: url, NATS_USER: "someone", NATS_PASSWORD: "else" }, says)
     }))
 
-  it.live("ends at once: TLS cannot work", () =>
+  it.live("exits at once if TLS cannot work", () =>
     Effect.gen(function*() {
       const folder = yield* certificates
       const tls = `tls { cert_file: "${join(folder, "server.pem")}", key_file: "${join(folder, "server.key")}" }`

@@ -1,4 +1,4 @@
-/** Events get into their stream, each once, whatever becomes of NATS meanwhile. */
+/** Events reach their stream once each, whatever happens to NATS meanwhile. */
 import { jetstreamManager } from "@nats-io/jetstream"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Layer, Logger } from "effect"
@@ -18,13 +18,13 @@ const stream: EventStreamSpec & { readonly account: "data" } = {
   duplicatesMs: 60_000
 }
 
-/** A writer on a server, whose stream is not there until it is opened. */
+/** A writer on a server, without a stream until it is opened. */
 const make = Effect.gen(function*() {
   const server = yield* NatsServer.make()
   const context = yield* Layer.build(Layer.fresh(Nats.layer)).pipe(
     Effect.provide([
       ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: server.url })),
-      // losing the server is what some of these tests are about
+      // some of these tests lose the server on purpose
       Logger.layer([])
     ])
   )
@@ -39,7 +39,7 @@ const make = Effect.gen(function*() {
     nats,
     writer,
     one,
-    /** Resolves when each is stored. */
+    /** Resolves once each is stored. */
     many: (from: number, until: number) =>
       Promise.all(Array.from({ length: until - from }, (_, index) => one(`${from + index}`))),
     lost: () => lost,
@@ -52,7 +52,7 @@ const make = Effect.gen(function*() {
 })
 
 describe("events", { timeout: 30_000 }, () => {
-  it.live("are stored once each, also where they are written twice", () =>
+  it.live("are stored once each, even if they are written twice", () =>
     Effect.gen(function*() {
       const { many, open, stored } = yield* make
       yield* open
@@ -60,7 +60,7 @@ describe("events", { timeout: 30_000 }, () => {
       assert.strictEqual(yield* Effect.promise(stored), 300)
     }))
 
-  it.live("are kept until there is a stream for them", () =>
+  it.live("are kept until their stream exists", () =>
     Effect.gen(function*() {
       const { many, open, stored } = yield* make
       const written = many(0, 50)
@@ -69,7 +69,7 @@ describe("events", { timeout: 30_000 }, () => {
       assert.strictEqual(yield* Effect.promise(stored), 50)
     }))
 
-  it.live("outlast a server that is killed while they are written", () =>
+  it.live("survive a server that is killed while they are written", () =>
     Effect.gen(function*() {
       const { many, nats, open, server, stored } = yield* make
       yield* open
@@ -83,7 +83,7 @@ describe("events", { timeout: 30_000 }, () => {
       assert.strictEqual(yield* Effect.promise(stored), 650)
     }))
 
-  it.live("are waited for by who ends, but not for ever", () =>
+  it.live("delay the end of their writer, but not for ever", () =>
     Effect.gen(function*() {
       const { many, open, stored, writer } = yield* make
       void many(0, 20)
@@ -96,7 +96,7 @@ describe("events", { timeout: 30_000 }, () => {
       assert.strictEqual(yield* Effect.promise(() => other.writer.close(50)), 20)
     }))
 
-  it.live("that there is no room for are lost, and nobody waits for them", () =>
+  it.live("are dropped without delay if there is no room for them", () =>
     Effect.gen(function*() {
       const { lost, one } = yield* make
       const megabytes = Array.from({ length: 40 }, (_, index) => `${index}`)

@@ -1,14 +1,14 @@
-/** A tenant with few jobs beside one that has dumped nine hundred. */
+/** A tenant with few jobs beside one with nine hundred. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { fairness } from "../../figures/Fairness.ts"
 
-it.live("quiet tenants wait a moment beside a noisy one, and no slot but the reserve stays idle for it", () =>
+it.live("quiet tenants barely wait beside a noisy one, and no slot except the reserve is idle meanwhile", () =>
   Effect.gen(function*() {
     const report = yield* fairness
     yield* Effect.logInfo(report)
     assert.isAbove(report.quietJobs, 50)
     assert.isAtMost(report.p95, 200)
-    // 95 % and more where nothing else is on the machine, as with any order
+    // 0.95 and more on an otherwise idle machine, as with any order
     assert.isAtLeast(report.busy, 0.85)
   }))

@@ -1,4 +1,4 @@
-/** What the two sides say to each other arrives as it was said, and what is not theirs is refused. */
+/** Messages between ingress and worker arrive unchanged, and foreign ones are rejected. */
 import { assert, describe, it } from "@effect/vitest"
 import { connect } from "@nats-io/transport-node"
 import { Deferred, Effect, Queue } from "effect"
@@ -17,7 +17,7 @@ import * as JobError from "../../../shared/contract/JobError.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { head, ingress, worker } from "../../fixture/bus/Sides.ts"
 
-/** Someone on the bus who is neither side: hears what is sent to its control subjects. */
+/** A third party on the bus: receives the messages to its control subjects. */
 const stranger = Effect.fnUntraced(function*(server: NatsServer, id = "stranger") {
   const connection = yield* Effect.acquireRelease(
     Effect.promise(() => connect({ servers: server.url })),
@@ -97,7 +97,7 @@ describe("a message", () => {
     { type: "credit", bytes: 123_456_789_012 }
   ]
 
-  it.live("arrives as it was said", () =>
+  it.live("arrives unchanged", () =>
     Effect.gen(function*() {
       const { connection, outbox } = yield* stranger(yield* NatsServer.make())
       const subscription = connection.subscribe("said", { max: frames.length + controls.length })
@@ -111,7 +111,7 @@ describe("a message", () => {
       assert.deepStrictEqual(messages.slice(frames.length).map(decodeControl), [...controls])
     }))
 
-  it.live("to nobody is answered by the server itself", () =>
+  it.live("without a subscriber is answered by the server itself", () =>
     Effect.gen(function*() {
       const { connection, outbox } = yield* stranger(yield* NatsServer.make())
       const subscription = connection.subscribe("answers", { max: 1 })
@@ -122,7 +122,7 @@ describe("a message", () => {
     }))
 })
 
-/** A job at a worker that has sent a first piece, and what the test needs to speak for either. */
+/** A job whose worker has sent a first piece, with the means to forge messages of either side. */
 const streaming = Effect.gen(function*() {
   const server = yield* NatsServer.make()
   const face = yield* ingress(server.url)
@@ -153,7 +153,7 @@ const streaming = Effect.gen(function*() {
 })
 
 describe("a frame", () => {
-  it.live("that belongs to no job, another attempt or another worker is refused, and the answer has nothing of it", () =>
+  it.live("of an unknown job, another attempt or another worker is rejected and left out of the answer", () =>
     Effect.gen(function*() {
       const { answer, end, face, server, subject } = yield* streaming
       const { heard, send } = yield* stranger(server)
@@ -174,7 +174,7 @@ describe("a frame", () => {
       for (const [about, subject, frame] of stale) send(subject, frame, about, payload)
       assert.deepStrictEqual(
         yield* Queue.takeN(heard, stale.length),
-        // whoever asks first is told that somebody else has it, as the job lives
+        // the sender of a claim learns that another worker holds it, because the job is active
         stale.map(([about]) => `${about === "otherClaim" ? "cancel" : "no"} ${about}`)
       )
       const claims = {
@@ -192,17 +192,17 @@ describe("a frame", () => {
       yield* answer.usage
       assert.strictEqual(answer.bytes.toString(), "one, two")
       assert.strictEqual(answer.claims, 1)
-      // it is over now, and its own worker would be refused too; but whose last word it was has nothing to stop
+      // the job is over, so that its own worker would be rejected too; but a worker's last frame needs no cancellation
       send(subject(1), data(2, true), "lateEnd")
       send(subject(1), { type: "error", sequence: 2, error: new JobError.InternalError() }, "lateError")
       send(subject(1), data(2), "lateData")
       assert.strictEqual(yield* Queue.take(heard), "no lateData")
     }))
 
-  it.live("that is missing makes the answer an error at once, and its worker is told to stop", () =>
+  it.live("that is missing fails the answer at once and cancels its worker", () =>
     Effect.gen(function*() {
       const { answer, interrupted, server, side, subject } = yield* streaming
-      // speaks for the worker, and says the number after the next
+      // forges a frame of the worker that skips a number
       const { outbox } = yield* stranger(server)
       const control = controlSubject("chat", side.nats.id, answer.job.id, 1)
       outbox.publish(subject(1), Buffer.from("three"), encodeFrame(data(2)), replyOf(control, data(2)))
@@ -211,7 +211,7 @@ describe("a frame", () => {
       assert.strictEqual(answer.bytes.toString(), "one, ")
     }))
 
-  it.live("never leaves before the claim to its job, however fast the answer is", () =>
+  it.live("is never sent before the claim to its job, however fast the answer is", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -221,7 +221,7 @@ describe("a frame", () => {
       yield* worker(server.url, {
         run: (job) =>
           Effect.gen(function*() {
-            // in no hurry, where the job may be done again
+            // claims of jobs that may be repeated may wait in the outbox
             yield* Effect.orDie(job.claim("idempotent"))
             job.reply.start(head)
             job.reply.end(undefined)
@@ -232,7 +232,7 @@ describe("a frame", () => {
       assert.deepStrictEqual(messages.map((message) => decodeFrame(message)?.type), ["claims", "data"])
     }))
 
-  it.live("that is no frame troubles nobody, and so does a word that is none", () =>
+  it.live("that is malformed has no effect, and neither has a malformed control message", () =>
     Effect.gen(function*() {
       const { answer, end, face, server, side, subject } = yield* streaming
       const { connection, outbox } = yield* stranger(server)

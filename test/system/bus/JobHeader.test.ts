@@ -1,4 +1,4 @@
-/** What the header of a job says arrives as it was meant, whatever is in it. */
+/** A job's header arrives unchanged, whatever it contains. */
 import { assert, describe, it } from "@effect/vitest"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
@@ -21,7 +21,7 @@ afterAll(async () => {
   await server.remove()
 })
 
-/** Sends one message for each of these header lines through the server and back. */
+/** Sends one message per header through the server and back. */
 const received = async (all: ReadonlyArray<string>) => {
   const subscription = connection.subscribe("headers", { max: all.length })
   for (const headers of all) outbox.publish("headers", undefined, headers)
@@ -56,8 +56,8 @@ const hostile = [
   "naïve 漢字 🙂"
 ]
 
-describe("the header of a job", () => {
-  it("arrives as it was written, whatever is in it", async () => {
+describe("a job's header", () => {
+  it("arrives unchanged, whatever it contains", async () => {
     const all = hostile.map((value) => ({
       ...job,
       operation: value,
@@ -69,18 +69,18 @@ describe("the header of a job", () => {
     assert.deepStrictEqual(await received(all.map((job) => encodeJob(job, "id"))), all)
   })
 
-  it("says what is not known of a job by saying nothing", async () => {
+  it("omits unknown values", async () => {
     const bare = { ...job, reply: "", contentType: "", headers: undefined, traceparent: undefined, bodySize: 0 }
     assert.deepStrictEqual(await received([encodeJob(bare, "id")]), [bare])
   })
 
-  it.prop("never leaves its line", [Schema.String], ([value]) => {
+  it.prop("never breaks its line", [Schema.String], ([value]) => {
     const lines = encodeJob({ ...job, model: value, contentType: value, headers: { value } }, "id").split("\r\n")
     assert.deepStrictEqual(lines.with(1, ""), ["NATS/1.0", "", "Nats-Msg-Id: id", "", ""])
     assert.match(lines[1]!, /^Gw-Job: [\x20-\x7e]*$/)
   }, { arbitrary: { runs: 1_000 } })
 
-  it("of another version, or with a number that is none, is not read", async () => {
+  it("of another version, or with a malformed number, is rejected", async () => {
     const good = encodeJob(job, "id")
     const bad = [
       good.replace("Gw-Job: 2 ", "Gw-Job: 3 "),

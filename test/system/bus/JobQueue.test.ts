@@ -1,4 +1,4 @@
-/** What waits for a worker over a real server: slots, turns, bounds, deadlines, and what JetStream knows of it. */
+/** The queue over a real server: slots, fairness, bounds, deadlines, and JetStream's view of it. */
 import { DiscardPolicy, jetstreamManager, RetentionPolicy, StorageType } from "@nats-io/jetstream"
 import { assert, describe, it } from "@effect/vitest"
 import type { Msg } from "@nats-io/nats-core"
@@ -12,7 +12,7 @@ import { untilJobs, untilNoJobs } from "../../fixture/nats/JobStream.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { head, ingress, reply, worker } from "../../fixture/bus/Sides.ts"
 
-/** How to ask JetStream what it holds for the default pool. */
+/** Asks JetStream how many messages the default pool has. */
 const consumerOf = Effect.fnUntraced(function*(server: NatsServer) {
   const { nats } = yield* ingress(server.url)
   const manager = yield* Effect.promise(() => jetstreamManager(nats.connection))
@@ -24,7 +24,7 @@ const consumerOf = Effect.fnUntraced(function*(server: NatsServer) {
 })
 
 describe("slots", () => {
-  it.live("bound how many jobs run at once, and nothing is pulled without a free one", () =>
+  it.live("limit the number of running jobs, and only free ones pull", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -49,7 +49,7 @@ describe("slots", () => {
       const answers = Array.from({ length: jobs }, () => face.submit())
       yield* Queue.takeN(started, 3)
       for (let begun = 3; begun < jobs; begun++) {
-        // all are published by now: what is not with the worker lies in the queue, for whoever has a free slot
+        // all are published by now: jobs that the worker does not have are in the queue, for any free slot
         if (begun > 3) assert.deepStrictEqual(yield* consumer.ask, { waiting: jobs - begun, unacknowledged: 3 })
         else yield* Effect.promise(() => untilJobs(server, ({ stored }) => stored === jobs))
         yield* Queue.offer(gate, undefined)
@@ -85,7 +85,7 @@ describe("slots", () => {
       assert.deepStrictEqual(counts, { stuck: 2, free: 50 })
     }))
 
-  it.live("are not lost by a job that another version of the gateway published", () =>
+  it.live("survive a job from another version of the gateway", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -103,7 +103,7 @@ describe("slots", () => {
 })
 
 describe("a job that is delivered twice", () => {
-  it.live("runs once, whichever worker gets it again", () =>
+  it.live("runs once, whichever worker receives it again", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -130,11 +130,11 @@ describe("a job that is delivered twice", () => {
       const answer = face.submit()
       yield* answer.receivedBytes("first".length)
       const message = yield* Fiber.join(copy)
-      // without its message id, so that JetStream takes it for another
+      // without the message id, so that JetStream takes it for another message
       const headers = encodeHeaders({ "Gw-Job": message.headers?.get("Gw-Job") })
       const manager = yield* Effect.promise(() => jetstreamManager(face.nats.connection))
       let published = 1
-      /** Returns when it was published once more and a worker has settled that. */
+      /** Publishes the job again, and returns once a worker has acknowledged the copy. */
       const again = Effect.suspend(() => {
         published++
         face.nats.outbox.publish("jobs.chat.default", message.data, headers)
@@ -144,7 +144,7 @@ describe("a job that is delivered twice", () => {
       })
       yield* again
       assert.deepStrictEqual(ran, ["first"])
-      // another worker may begin, but is stopped at its first word
+      // another worker may start it, but is stopped at its first frame
       yield* worker(server.url, { slots: 20, run: work("second") })
       while (!ran.includes("second")) yield* again
       yield* Deferred.await(refused)
@@ -158,7 +158,7 @@ describe("a job that is delivered twice", () => {
 })
 
 describe("the queue", () => {
-  it.live("holds a job until its work has ended, so that what waits and what runs is the demand", () =>
+  it.live("holds a job until its work has ended, so that its length is the demand", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -187,7 +187,7 @@ describe("the queue", () => {
       assert.deepStrictEqual(face.depth(), { waiting: 0, unclaimed: 0, running: 0 })
     }))
 
-  it.live("of one pool is not that of another", () =>
+  it.live("of one pool is separate from that of another", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url, { GATEWAY_WINDOW: "2" })
@@ -208,7 +208,7 @@ describe("the queue", () => {
       yield* Effect.forEach(slow, (answer) => answer.usage)
     }))
 
-  it.live("lets a quiet tenant pass a noisy one", () =>
+  it.live("lets a quiet tenant overtake a noisy one", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url, { GATEWAY_WINDOW: "2" })
@@ -227,17 +227,17 @@ describe("the queue", () => {
       yield* Deferred.succeed(gate, undefined)
       yield* Effect.forEach([...noisy, ...quiet], (answer) => answer.usage, { concurrency: "unbounded" })
       for (const tenant of ["one", "two", "three"]) {
-        // behind the two in the window and one turn of everyone
+        // behind the two in the window and one turn of each tenant
         assert.isAtMost(order.indexOf(tenant), 2 + 4, order.join(" "))
       }
     }))
 
-  it.live("takes a job that was published before there was a queue", () =>
+  it.live("delivers a job that was published before the queue existed", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
       const answer = face.submit()
-      // in the server, and nobody there to hear it
+      // the server has it, but no subscriber
       yield* Effect.promise(() => new Promise<void>((resolve) => face.nats.outbox.afterFlush(resolve)))
       yield* Effect.promise(() => face.nats.connection.flush())
       yield* worker(server.url, { run: reply })
@@ -248,7 +248,7 @@ describe("the queue", () => {
 })
 
 describe("a full queue", () => {
-  it.live("at ingress refuses a job at once, and takes jobs again as soon as one has left", () =>
+  it.live("at ingress rejects jobs at once, and accepts them again once one has left", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url, {
@@ -262,7 +262,7 @@ describe("a full queue", () => {
         const error = yield* answer.error
         assert.instanceOf(error, QueueFull)
         assert.isAbove(error.retryAfterMs, 0)
-        // a refused job may be cancelled like any other
+        // a rejected job can be cancelled like any other
         answer.job.cancel()
       }
       assert.deepStrictEqual(face.depth(), { waiting: 2, unclaimed: 1, running: 0 })
@@ -272,7 +272,7 @@ describe("a full queue", () => {
       yield* Effect.forEach([accepted[0]!, accepted[2]!, next], (answer) => answer.usage)
     }))
 
-  it.live("in JetStream refuses the jobs that do not fit, and only those", () =>
+  it.live("in JetStream rejects only the jobs that do not fit", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -295,7 +295,7 @@ describe("a full queue", () => {
 })
 
 describe("an ingress that shuts down", () => {
-  it.live("fails what waits and what runs, tells its workers, and publishes nothing more", () =>
+  it.live("fails waiting and running jobs, notifies its workers, and publishes nothing more", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url, { GATEWAY_WINDOW: "1" })
@@ -328,7 +328,7 @@ describe("an ingress that shuts down", () => {
 describe("a job's deadline", () => {
   const inMs = (ms: number) => Effect.sync(() => performance.timeOrigin + performance.now() + ms)
 
-  it.live("ends it where no worker takes it, whether it has left ingress or not, and no worker begins it later", () =>
+  it.live("ends it if no worker takes it, before or after it left ingress, and no worker starts it later", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url, { GATEWAY_WINDOW: "1" })
@@ -358,7 +358,7 @@ describe("a job's deadline", () => {
       assert.strictEqual(ran, 0)
     }))
 
-  it.live("ends it where there is no queue for it at all", () =>
+  it.live("ends it if its queue does not exist", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -366,7 +366,7 @@ describe("a job's deadline", () => {
       assert.instanceOf(yield* answer.error, QueueTimeout)
     }))
 
-  it.live("does not end it once a worker has it", () =>
+  it.live("does not end it once a worker has claimed it", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)

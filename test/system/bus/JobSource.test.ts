@@ -1,4 +1,4 @@
-/** The source asks for as many jobs as it has free slots, and says of each job what became of it. The test plays the queue. */
+/** The source pulls as many jobs as there are free slots, and acknowledges each. The test plays the queue. */
 import { assert, describe, it } from "@effect/vitest"
 import { headers as makeHeaders } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
@@ -9,7 +9,7 @@ import { protocolVersion } from "../../../shared/bus/protocol/Subjects.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { ingress } from "../../fixture/bus/Sides.ts"
 
-/** A source, and all that it says to a queue that is not there. */
+/** A source, and all that it sends to the queue that the test plays. */
 const sourceOf = Effect.fnUntraced(function*(
   slots: number,
   now: () => number = () => performance.timeOrigin + performance.now()
@@ -28,7 +28,7 @@ const sourceOf = Effect.fnUntraced(function*(
       Queue.offerUnsafe(pulls, { batch, inbox: message.reply ?? "" })
     }
   })
-  // in the form of JetStream's own, which servers let nobody else use
+  // like JetStream's own subjects, which the server reserves
   queue.subscribe("played.ACK.>", {
     callback: (_, message) => void Queue.offerUnsafe(words, `${message.string()} ${message.subject.split(".")[5]}`)
   })
@@ -78,7 +78,7 @@ describe("a pull request", () => {
       for (let count = 0; count < 3; count++) deliver(first.inbox)
       const [one, two, three] = yield* Queue.takeN(jobs, 3)
       assert.strictEqual(source.inFlight(), 3)
-      // two slots are free and asked for already
+      // two slots are free and already requested
       yield* nothingElse(pulls)
       one!.acknowledge()
       two!.giveBack()
@@ -88,7 +88,7 @@ describe("a pull request", () => {
       yield* nothingElse(pulls)
     }))
 
-  it.live("is made anew for what the server did not serve", () =>
+  it.live("is repeated for the jobs that the server did not deliver", () =>
     Effect.gen(function*() {
       const { deliver, jobs, pulls, source, status } = yield* sourceOf(4)
       source.start()
@@ -103,7 +103,7 @@ describe("a pull request", () => {
 })
 
 describe("a job", () => {
-  it.live("is what its headers say, and is settled once", () =>
+  it.live("has its headers' values, and is acknowledged once", () =>
     Effect.gen(function*() {
       const { deliver, jobs, pulls, source, words } = yield* sourceOf(2)
       source.start()
@@ -121,18 +121,18 @@ describe("a job", () => {
       assert.strictEqual(source.inFlight(), 0)
       deliver(inbox)
       ;(yield* Queue.take(jobs)).giveBack()
-      // nothing has come between
+      // nothing arrived in between
       assert.strictEqual(yield* Queue.take(words), "-NAK 2")
     }))
 
-  it.live("that is on its way when the source stops is given back", () =>
+  it.live("in flight when the source stops is returned to the queue", () =>
     Effect.gen(function*() {
       const { deliver, jobs, nats, pulls, source, words } = yield* sourceOf(2)
       source.start()
       const { inbox } = yield* Queue.take(pulls)
       deliver(inbox)
       const running = yield* Queue.take(jobs)
-      // what is sent over the source's own connection is there before the end of its subscription
+      // a message on the source's own connection arrives before its subscription ends
       deliver(inbox, { connection: nats.connection })
       yield* source.stop
       assert.strictEqual(yield* Queue.take(words), "-NAK 2")
@@ -153,8 +153,8 @@ describe("a job", () => {
     }))
 })
 
-describe("a server that has forgotten the requests", () => {
-  it.live("is asked anew once it has said nothing for longer than its heartbeats take, and not before", () =>
+describe("a server that lost the pull requests", () => {
+  it.live("gets new ones after it has missed its heartbeats, and not before", () =>
     Effect.gen(function*() {
       let time = 0
       const { deliver, jobs, nats, pulls, source } = yield* sourceOf(2, () => time)
@@ -163,7 +163,7 @@ describe("a server that has forgotten the requests", () => {
       deliver(inbox)
       deliver(inbox)
       const [one] = yield* Queue.takeN(jobs, 2)
-      // it is not asked for anything, and has nothing to say
+      // without pull requests, it has nothing to send
       time += 60_000
       one!.acknowledge()
       assert.deepStrictEqual(yield* Queue.take(pulls), { batch: 1, inbox })

@@ -1,4 +1,4 @@
-/** Jobs over a real server while nothing fails: answers, bodies, the client's pace, cancellation. */
+/** Jobs over a real server without failures: answers, bodies, flow control, cancellation. */
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Queue } from "effect"
 import { hash, randomFillSync } from "node:crypto"
@@ -24,7 +24,7 @@ const cut = (bytes: Uint8Array, largest: number): ReadonlyArray<Uint8Array> => {
 }
 
 describe("an answer", () => {
-  it.live("arrives whole and in order, whatever its size and its pieces", () =>
+  it.live("arrives complete and in order, whatever its size and pieces", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -48,7 +48,7 @@ describe("an answer", () => {
         }), { concurrency: "unbounded" })
     }))
 
-  it.live("brings its head, and the worker what the client sent", () =>
+  it.live("has its head, and its worker has the client's request", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -78,7 +78,7 @@ describe("an answer", () => {
       assert.deepInclude(yield* Deferred.await(pulled), expected)
     }))
 
-  it.live("may be an error, also after it has begun", () =>
+  it.live("may be an error, even after it has started", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -105,7 +105,7 @@ describe("an answer", () => {
       yield* Effect.promise(() => untilNoJobs(server))
     }))
 
-  it.live("that a worker does not end is an error at once", () =>
+  it.live("that its worker does not end becomes an error at once", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -124,7 +124,7 @@ describe("an answer", () => {
 })
 
 describe("the client's pace", () => {
-  it.live("stops the worker at the window, and lets it go on where the client goes on", () =>
+  it.live("stops the worker at the window, and lets it continue when the client does", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -150,7 +150,7 @@ describe("the client's pace", () => {
       })
       while (answer.outcome === undefined) {
         const next = yield* Effect.raceFirst(Queue.take(paused), Effect.as(answer.usage, 0))
-        // whatever was written arrives, and the worker waits for nothing but the client
+        // all that was written arrives, and the worker waits only for the client
         if (next > 0) yield* answer.receivedBytes(next)
         assert.strictEqual(written, Math.max(next, answer.received))
         answer.take()
@@ -162,7 +162,7 @@ describe("the client's pace", () => {
 })
 
 describe("a request's body", () => {
-  it.live("waits where a worker has no room for it, unclaimed, so that another may have it", () =>
+  it.live("waits unclaimed if a worker has no room for it, so that another can take it", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -182,12 +182,12 @@ describe("a request's body", () => {
       const large = 2 * 1024 * 1024
       const answers = [...[1, 2, 3].map(() => face.submit({ body: random(large) })), face.submit()]
       const ids = answers.map(({ job }) => job.id)
-      // the third has to wait, and what came behind it has not
+      // the third has to wait, but the jobs behind it do not
       const first = yield* Effect.all([Queue.take(begun), Queue.take(begun), Queue.take(begun)])
       assert.sameMembers(first, [ids[0], ids[1], ids[3]])
       yield* Effect.forEach(answers.filter(({ job }) => job.id !== ids[2]), ({ claimed }) => claimed)
       assert.deepInclude(face.depth(), { unclaimed: 1, running: 3 })
-      // it is more than the whole room of another worker, which takes it all the same
+      // it exceeds all of another worker's room, which accepts it nevertheless
       yield* worker(server.url, { slots: 4, run, settings: { WORKER_BODY_BYTES: "1" } })
       assert.strictEqual(yield* Queue.take(begun), ids[2])
       yield* Deferred.succeed(goOn, undefined)
@@ -196,7 +196,7 @@ describe("a request's body", () => {
       yield* Effect.promise(() => untilNoJobs(server))
     }))
 
-  it.live("reaches the worker whole; a large one is fetched by it and does not lie in the queue", () =>
+  it.live("reaches the worker complete; the worker fetches a large one, which is not in the queue", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -227,8 +227,8 @@ describe("a request's body", () => {
     }))
 })
 
-describe("a client that goes away", () => {
-  it.live("while its job runs has it interrupted, and its slot is free again", () =>
+describe("a client that disconnects", () => {
+  it.live("while its job runs interrupts it and frees its slot", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
@@ -252,7 +252,7 @@ describe("a client that goes away", () => {
       yield* silent.claimed
       silent.job.cancel()
       assert.strictEqual(yield* Queue.take(ends), "silent interrupted")
-      // at the end of its window, waiting for a client that takes nothing
+      // at the end of its window, waiting for a client that reads nothing
       const writing = face.submit({ model: "writing" }, { takes: false })
       yield* writing.receivedBytes(windowBytes)
       writing.job.cancel()
@@ -280,11 +280,11 @@ describe("a client that goes away", () => {
       assert.isUndefined(second!.outcome)
     }))
 
-  it.live("while its job lies in the queue has it refused: at once where it is fresh, before its work where it is old", () =>
+  it.live("while its job is queued has it rejected: a fresh one at once, an old one before its work", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
-      // a first worker makes the queue and goes
+      // a first worker creates the queue and closes
       const maker = yield* worker(server.url, { run: reply })
       yield* face.submit().usage
       yield* maker.close

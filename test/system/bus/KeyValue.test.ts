@@ -1,4 +1,4 @@
-/** A bucket keeps what it is given, and a watch of it misses nothing, also where the server goes away meanwhile. */
+/** A bucket keeps its records, and a watch misses no change, even if the server is away meanwhile. */
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Deferred, Effect, Layer, Logger, Option, Queue, Schedule, Stream } from "effect"
 import { type Bucket, openBucket, type WatchEvent } from "../../../shared/nats/KeyValue.ts"
@@ -6,7 +6,7 @@ import { Nats } from "../../../shared/nats/Nats.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { ingress } from "../../fixture/bus/Sides.ts"
 
-/** A connection and nothing more: an ingress would send messages of its own. */
+/** Only a connection: an ingress would send messages of its own. */
 const natsAt = (url: string) =>
   Layer.provide(Nats.layer, ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: url })))
 
@@ -21,7 +21,7 @@ const bucketOf = Effect.fnUntraced(function*(server: NatsServer) {
 const text = (event: WatchEvent): string =>
   typeof event === "string" ? event : `${event.key}: ${Option.getOrElse(event.value, () => "deleted")}`
 
-/** What a watch tells, one event after another. */
+/** A watch's events, in order. */
 const watching = Effect.fnUntraced(function*(bucket: Bucket) {
   const events = yield* Queue.unbounded<string>()
   yield* bucket.watch.pipe(
@@ -45,7 +45,7 @@ describe("a bucket", () => {
       assert.isTrue(Option.isNone(yield* bucket.get("a")))
     }))
 
-  it.live("that only others may make is waited for by its watch, which says so", () =>
+  it.live("that the process may not create is awaited by its watch, which logs it", () =>
     Effect.gen(function*() {
       const { nats } = yield* ingress((yield* NatsServer.make()).url)
       const told = yield* Deferred.make<unknown>()
@@ -63,7 +63,7 @@ describe("a bucket", () => {
       yield* Effect.repeat(watch.next(1), { until: ([event]) => event === "loaded" })
     }))
 
-  it.live("creates a record once, and again when it was deleted", () =>
+  it.live("creates a record once, and again after it was deleted", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const buckets = yield* Effect.forEach([1, 2, 3], () => Effect.map(bucketOf(server), ({ bucket }) => bucket))
@@ -79,7 +79,7 @@ describe("a bucket", () => {
       }
     }))
 
-  it.live("writes over the revision that it is told, or not at all", () =>
+  it.live("updates a record only at the given revision", () =>
     Effect.gen(function*() {
       const { bucket } = yield* bucketOf(yield* NatsServer.make())
       yield* bucket.create("a", "1")
@@ -89,7 +89,7 @@ describe("a bucket", () => {
       assert.lengthOf(written.filter(Option.isSome), 1)
       const now = Option.getOrThrow(yield* bucket.getRevision("a"))
       assert.deepStrictEqual(written.filter(Option.isSome), [Option.some(now.revision)])
-      // asked once more because its answer was lost
+      // repeated because the first answer was lost
       assert.deepStrictEqual(yield* bucket.update("a", now.value, revision), Option.some(now.revision))
       assert.isTrue(Option.isNone(yield* bucket.update("a", "5", revision)))
       assert.isTrue(Option.isSome(yield* bucket.update("a", "5", now.revision)))
@@ -98,7 +98,7 @@ describe("a bucket", () => {
       assert.isTrue(Option.isNone(yield* bucket.update("a", "6", now.revision)))
     }))
 
-  it.live("lists what is in it, and not what was", () =>
+  it.live("lists its current records only", () =>
     Effect.gen(function*() {
       const { bucket } = yield* bucketOf(yield* NatsServer.make())
       assert.deepStrictEqual(yield* bucket.entries, [])
@@ -110,7 +110,7 @@ describe("a bucket", () => {
       assert.deepStrictEqual(yield* bucket.entries, [])
     }))
 
-  it.live("of five thousand records is listed by as many requests as one of two, and finds those that are asked for", () =>
+  it.live("of five thousand records is listed with as many requests as one of two, and finds those asked for", () =>
     Effect.gen(function*() {
       const { bucket, nats } = yield* bucketOf(yield* NatsServer.make())
       const sentFor = Effect.fnUntraced(function*(filter: string) {
@@ -131,12 +131,12 @@ describe("a bucket", () => {
       assert.sameMembers(many.found, expected.filter((entry) => entry !== "many.8: many.8"))
     }))
 
-  it.live("that was being listed when the connection was lost says so, and is listed whole afterwards", () =>
+  it.live("fails a listing if the connection is lost, and lists everything afterwards", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const { bucket } = yield* bucketOf(server)
       const keys = Array.from({ length: 200 }, (_, index) => `${index}`)
-      // more than is on its way at once
+      // more than is in flight at once
       yield* Effect.forEach(keys, (key) => bucket.put(key, "x".repeat(64_000)), { concurrency: 10, discard: true })
       let isFirst = true
       const lost = yield* Stream.runForEach(bucket.matching(">"), () =>
@@ -153,7 +153,7 @@ describe("a bucket", () => {
 })
 
 describe("a watch", () => {
-  it.live("lists what is in it while others write", () =>
+  it.live("lists its records while others write", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const [{ bucket }, { bucket: other }] = yield* Effect.all([bucketOf(server), bucketOf(server)])
@@ -166,7 +166,7 @@ describe("a watch", () => {
       assert.deepStrictEqual(yield* bucket.entries, [{ key: "a", value: Option.some("1999") }])
     }))
 
-  it.live("is watched from a moment on at which others write, and nothing is missed", () =>
+  it.live("that starts while others write misses nothing", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const [{ bucket }, { bucket: other }] = yield* Effect.all([bucketOf(server), bucketOf(server)])
@@ -180,7 +180,7 @@ describe("a watch", () => {
       }
     }))
 
-  it.live("tells what is there, that this was all, and then every change", () =>
+  it.live("reports the records, their end, and then every change", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const { bucket } = yield* bucketOf(server)
@@ -199,7 +199,7 @@ describe("a watch", () => {
       assert.deepStrictEqual(yield* next(4), ["c: 1", "a: 3", "c: deleted", "c: 2"])
     }))
 
-  it.live("of an empty bucket has loaded at once", () =>
+  it.live("of an empty bucket is loaded at once", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const { bucket } = yield* bucketOf(server)
@@ -209,7 +209,7 @@ describe("a watch", () => {
       assert.deepStrictEqual(yield* next(1), ["a: 1"])
     }))
 
-  it.live("of many records has them all before it says so", () =>
+  it.live("of many records reports its end after all of them", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const { bucket } = yield* bucketOf(server)
@@ -222,7 +222,7 @@ describe("a watch", () => {
       assert.sameMembers(events.slice(1, -1), keys.map((key) => `${key}: x`))
     }))
 
-  it.live("begins anew when the server was away, with what happened meanwhile", () =>
+  it.live("restarts after the server was away, with the changes made meanwhile", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const { bucket } = yield* bucketOf(server)
@@ -233,11 +233,11 @@ describe("a watch", () => {
       for (let round = 2; round < 5; round++) {
         yield* Effect.promise(() => server.kill())
         yield* Effect.promise(() => server.restart())
-        // someone who was there before the watch was back
+        // another client, reconnected before the watch
         const other = (yield* bucketOf(server)).bucket
         yield* other.put("a", `${round}`)
         yield* other.delete("b")
-        // it may have been back for the first of these, or for both
+        // the watch may be back for the first of these, or for both
         let seen: ReadonlyArray<string> = []
         while (!(seen.includes("loaded") && seen.includes(`a: ${round}`) && seen.includes("b: deleted"))) {
           seen = [...seen, ...yield* next(1)]

@@ -1,4 +1,4 @@
-/** What the outbox sends arrives as it was meant, and one turn of the event loop costs one write. */
+/** Messages of the outbox arrive unchanged, and one turn of the event loop costs one write. */
 import { assert, describe, it } from "@effect/vitest"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
@@ -22,7 +22,7 @@ afterAll(async () => {
   await server.remove()
 })
 
-/** Sends one message for each set of headers through the server and back. */
+/** Sends one message per set of headers through the server and back. */
 const roundTrip = async (all: ReadonlyArray<Record<string, string>>) => {
   const subscription = connection.subscribe("headers", { max: all.length })
   for (const headers of all) outbox.publish("headers", undefined, encodeHeaders(headers))
@@ -55,13 +55,13 @@ const hostile = [
 ]
 
 describe("headers", () => {
-  it("arrive as they were written, whatever is in them", async () => {
+  it("arrive unchanged, whatever they contain", async () => {
     const all = hostile.map((value) => ({ "Gw-Before": "1", "Gw-Value": value, "Gw-After": "2" }))
     const wellFormed = all.map((headers) => ({ ...headers, "Gw-Value": headers["Gw-Value"].toWellFormed() }))
     assert.deepStrictEqual(await roundTrip(all), wellFormed)
   })
 
-  it.prop("never leave their line, and are read back", [Schema.String], ([value]) => {
+  it.prop("never break their line, and are read back", [Schema.String], ([value]) => {
     const [status, line, ...rest] = encodeHeaders({ "Gw-Value": value }).split("\r\n")
     assert.strictEqual(status, "NATS/1.0")
     assert.deepStrictEqual(rest, ["", ""])
@@ -69,22 +69,22 @@ describe("headers", () => {
     assert.strictEqual(decodeHeader(line!.slice("Gw-Value:".length).trim()), value.toWellFormed())
   }, { arbitrary: { runs: 2_000 } })
 
-  it("leave out what is not given", () => {
+  it("omit absent values", () => {
     assert.strictEqual(encodeHeaders({ one: 1, two: undefined, three: "x" }), "NATS/1.0\r\none: 1\r\nthree: x\r\n\r\n")
   })
 
-  it("of another make are read as they are", () => {
+  it("of another client are read unchanged", () => {
     assert.deepStrictEqual(["50% off", "%e4", "plain"].map(decodeHeader), ["50% off", "%e4", "plain"])
   })
 })
 
-/** Settles after the microtasks that are queued now and those that they queue. */
+/** Settles after the microtasks queued now and those that they queue. */
 const microtasks = async () => {
   for (let turn = 0; turn < 20; turn++) await Promise.resolve()
 }
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
-/** How long each write to the server is, from here on. */
+/** Records the length of each write to the server from here on. */
 const watchWrites = () => {
   const port = Number(new URL(server.url).port)
   const writes: Array<number> = []
@@ -99,7 +99,7 @@ const watchWrites = () => {
 }
 
 describe("one turn of the event loop", () => {
-  it("costs one write, whoever publishes in it", async () => {
+  it("costs one write, whichever code publishes in it", async () => {
     const { restore, writes } = watchWrites()
     try {
       const publisher = async () => {
@@ -119,7 +119,7 @@ describe("one turn of the event loop", () => {
     }
   })
 
-  it("ends with what was produced for it, and then tells that all is written", async () => {
+  it("ends after its producers ran, and then reports that everything is written", async () => {
     const subscription = connection.subscribe("order", { max: 3 })
     const order: Array<string> = []
     const before = connection.stats().outMsgs
@@ -136,7 +136,7 @@ describe("one turn of the event loop", () => {
     assert.deepStrictEqual(order, ["produced", "written: 3"])
   })
 
-  it("does not lose what is published while it ends", async () => {
+  it("loses nothing that is published while it ends", async () => {
     const subscription = connection.subscribe("chain", { max: 3 })
     outbox.beforeFlush(() => outbox.beforeFlush(() => outbox.publish("chain", Buffer.from("second"))))
     outbox.publish("chain", Buffer.from("first"))
@@ -145,7 +145,7 @@ describe("one turn of the event loop", () => {
     assert.deepStrictEqual(received.toSorted(), ["first", "second", "third"])
   })
 
-  it("goes on where the client refuses a message", async () => {
+  it("continues after the client rejects a message", async () => {
     const subscription = connection.subscribe("kept", { max: 2 })
     outbox.publish("kept", Buffer.from("before"))
     outbox.publish("too.large", Buffer.alloc(2 * 1024 * 1024))
@@ -156,8 +156,8 @@ describe("one turn of the event loop", () => {
   })
 })
 
-describe("what is in no hurry", () => {
-  /** What arrives, and how long the first write was. */
+describe("a message that may wait", () => {
+  /** The messages that arrive, and the length of the first write. */
   const said = async (subject: string, count: number, say: () => void) => {
     const subscription = connection.subscribe(subject, { max: count })
     await connection.flush()
@@ -170,7 +170,7 @@ describe("what is in no hurry", () => {
     }
   }
 
-  it("leaves with what comes next, in its write", async () => {
+  it("leaves with the next one, in its write", async () => {
     const { received, written } = await said("together", 3, () => {
       outbox.linger(() => outbox.publish("together", Buffer.from("one")))
       outbox.linger(() => outbox.publish("together", Buffer.from("two")))
@@ -180,7 +180,7 @@ describe("what is in no hurry", () => {
     assert.strictEqual(written, 3 * "PUB together 3\r\nnow\r\n".length)
   })
 
-  it("leaves by itself where nothing comes, once for all that wait", async () => {
+  it("leaves by itself if no other follows, in one write with all that wait", async () => {
     const { received, written } = await said("alone", 2, () => {
       outbox.linger(() => outbox.publish("alone", Buffer.from("one")))
       outbox.linger(() => outbox.publish("alone", Buffer.from("two")))
@@ -189,7 +189,7 @@ describe("what is in no hurry", () => {
     assert.strictEqual(written, 2 * "PUB alone 3\r\none\r\n".length)
   })
 
-  it("is kept while nothing may be sent", async () => {
+  it("is kept while sending is suspended", async () => {
     const subscription = connection.subscribe("away", { max: 2 })
     outbox.linger(() => outbox.publish("away", Buffer.from("before")))
     outbox.hold()

@@ -1,4 +1,4 @@
-/** The admin API for keys: what it does is what a running ingress then does. */
+/** The admin API for keys, and its effect on a running ingress. */
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import OpenAI from "openai"
@@ -35,7 +35,7 @@ const create = async (settings: object) => {
 const listed = async (id: string) =>
   (await client.send<ReadonlyArray<Key>>("GET", "/api/keys")).body.find((key) => key.id === id)
 
-/** What becomes of a request with this key. */
+/** The status of a request with this key. */
 const use = async (apiKey: string): Promise<number> => {
   const openai = new OpenAI({ baseURL: `${gateway().url}/v1`, apiKey, maxRetries: 0 })
   try {
@@ -48,7 +48,7 @@ const use = async (apiKey: string): Promise<number> => {
 }
 
 describe("the admin API", () => {
-  it("makes a key that works, shows its secret this once, and lists it without", async () => {
+  it("creates a key that works, shows its secret once, and lists it without", async () => {
     const { key, secret } = await create({ name: "search team", requestsPerMinute: 600 })
     assert.match(secret, /^sk-gw-[0-9A-Za-z]{32}$/)
     await eventually(() => use(secret), (status) => status === 200, 1_000)
@@ -57,7 +57,7 @@ describe("the admin API", () => {
     assert.notInclude(await response.text(), secret.slice("sk-gw-".length))
   })
 
-  it("revokes a key within a second for every request to come", async () => {
+  it("revokes a key within a second for all further requests", async () => {
     const { key, secret } = await create({ name: "short-lived" })
     await eventually(() => use(secret), (status) => status === 200, 1_000)
     assert.strictEqual((await client.send("DELETE", `/api/keys/${key.id}`)).status, 204)
@@ -66,7 +66,7 @@ describe("the admin API", () => {
     assert.strictEqual((await client.send("DELETE", `/api/keys/${key.id}`)).status, 404)
   })
 
-  it("switches a key off and on again, and edits what is given of it", async () => {
+  it("disables and enables a key, and edits only the given fields", async () => {
     const { key, secret } = await create({ name: "sometimes", tokensPerMinute: 1_000 })
     await eventually(() => use(secret), (status) => status === 200, 1_000)
     await client.send("PATCH", `/api/keys/${key.id}`, { disabled: true })
@@ -78,7 +78,7 @@ describe("the admin API", () => {
     assert.deepInclude(body, { name: "often", requestsPerMinute: 5, tokensPerMinute: 1_000, disabled: false })
   })
 
-  it("names the field that is wrong", async () => {
+  it("names the wrong field", async () => {
     const wrong: ReadonlyArray<readonly [object, field: string, says: string]> = [
       [{}, "name", "name: is required"],
       [{ name: "" }, "name", "name: must be a string of 1 to 200 characters"],
@@ -90,13 +90,13 @@ describe("the admin API", () => {
       ],
       [{ name: "a", expiresAt: "soon" }, "expiresAt", "expiresAt: must be a date such as 2027-01-31"],
       [{ name: "a", allowedModels: ["g*t"] }, "allowedModels", "allowedModels[0]: must be a model's name"],
-      // a limit that is misspelt would be a key without one
+      // a misspelt limit would make a key without one
       [
         { name: "a", requestPerMinute: 5 },
         "requestPerMinute",
         "requestPerMinute: is unknown: the known fields are name, "
       ],
-      // what the platform would read as the first of December 2001, and as the third of March
+      // JavaScript would read these as 1 December 2001 and 3 March
       [{ name: "a", expiresAt: "12" }, "expiresAt", "expiresAt: must be a date such as 2027-01-31"],
       [{ name: "a", expiresAt: "2027-02-31" }, "expiresAt", "expiresAt: must be a date such as 2027-01-31"]
     ]
@@ -111,7 +111,7 @@ describe("the admin API", () => {
     }
   })
 
-  it("takes no edit of which it does not understand a part", async () => {
+  it("rejects an edit with an unknown field", async () => {
     const { key } = await create({ name: "as it was", requestsPerMinute: 10 })
     const answer = await client.send<{ readonly detail: string }>("PATCH", `/api/keys/${key.id}`, {
       name: "other",
@@ -122,7 +122,7 @@ describe("the admin API", () => {
     assert.deepInclude(await listed(key.id), { name: "as it was", requestsPerMinute: 10 })
   })
 
-  it("writes down who changed what, newest first, and never a secret", async () => {
+  it("logs the author of each change, newest first, and never a secret", async () => {
     const { key, secret } = await create({ name: "watched" })
     await client.send("PATCH", `/api/keys/${key.id}`, { requestsPerMinute: 7 })
     await client.send("PATCH", `/api/keys/${key.id}`, { disabled: true })
@@ -139,7 +139,7 @@ describe("the admin API", () => {
     assert.notInclude(gateway().log, secret.slice("sk-gw-".length))
   })
 
-  it("writes down what the command line does, too", async () => {
+  it("logs changes made on the command line too", async () => {
     const printed = await gateway().admin("keys", "create", "--name", "by hand")
     const id = /key_[0-9A-Za-z]{12}/.exec(printed)?.[0] ?? assert.fail(printed)
     await gateway().admin("keys", "disable", id)
@@ -155,7 +155,7 @@ describe("the admin API", () => {
     for (const { by } of changes) assert.match(by, / at the command line$/)
   })
 
-  it("describes itself", async () => {
+  it("serves its own description", async () => {
     const { body } = await client.send<{ readonly paths: Record<string, Record<string, object>> }>(
       "GET",
       "/api/openapi.json"
@@ -163,7 +163,7 @@ describe("the admin API", () => {
     assert.containsAllKeys(body.paths, ["/api/session", "/api/keys", "/api/keys/{id}", "/api/key-changes"])
   })
 
-  it("describes the patterns that it checks, and answers as its description says, where nothing is found, too", async () => {
+  it("describes the patterns that it checks, and answers as described, also with 404", async () => {
     interface Operation {
       readonly parameters?: ReadonlyArray<{ readonly name: string; readonly schema: { readonly pattern?: string } }>
       readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, object>> }>>
@@ -210,8 +210,8 @@ describe("the admin API", () => {
   })
 })
 
-describe("while NATS does not answer, the admin API", { timeout: 60_000 }, () => {
-  it.live("says so to whoever is signed in, instead of sending them to sign in again", () =>
+describe("the admin API without NATS", { timeout: 60_000 }, () => {
+  it.live("reports the outage to a signed-in client instead of asking it to sign in again", () =>
     Gateway.run({ workers: 0 }, async (gateway) => {
       const { port } = await gateway.startConsole()
       const client = await ConsoleClient.signedIn(port, "Ada")

@@ -1,4 +1,4 @@
-/** What an attacker would try on the console, over plain HTTP. Everything is refused, and says nothing. */
+/** Attacks on the console over plain HTTP: each is rejected and reveals nothing. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { createHmac, hash, hkdfSync } from "node:crypto"
 import { cookieName } from "../../../services/console/api/Admin.ts"
@@ -20,7 +20,7 @@ beforeAll(async () => {
   client = await ConsoleClient.signedIn(port)
 })
 
-/** Every endpoint but the one that signs in, with something in the place of an id. */
+/** Every endpoint except sign-in, with some value for each id. */
 const endpoints = async (): Promise<ReadonlyArray<readonly [method: string, path: string]>> => {
   const { body } = await client.send<Document>("GET", "/api/openapi.json")
   const all = Object.entries(body.paths).flatMap(([path, methods]) =>
@@ -36,15 +36,15 @@ const stranger = (cookie?: string) => {
   return stranger
 }
 
-/** One raw request, with these header lines, to the console itself unless told otherwise. */
+/** Sends one raw request with these header lines, to the console by default. */
 const raw = async (method: string, path: string, lines: ReadonlyArray<string> = [], to = port): Promise<RawAnswer> => {
   const head = [`${method} ${path} HTTP/1.1`, `host: 127.0.0.1:${to}`, "connection: close", ...lines]
   const [answer] = await sendRaw(to, [`${head.join("\r\n")}\r\n\r\n`])
   return answer ?? assert.fail(`no answer to ${method} ${path}`)
 }
 
-describe("the admin API refuses", () => {
-  it("whoever has no session, at every endpoint", async () => {
+describe("the admin API rejects", () => {
+  it("requests without a session, at every endpoint", async () => {
     for (const [method, path] of await endpoints()) {
       const { body, status } = await stranger().send<object>(method, path, method === "GET" ? undefined : {})
       assert.strictEqual(status, 401, `${method} ${path}`)
@@ -52,10 +52,10 @@ describe("the admin API refuses", () => {
     }
   })
 
-  it("a cookie that was made up, is not whole, has expired, or was signed with another key", async () => {
+  it("a cookie that is forged, truncated, expired, or signed with another key", async () => {
     const cookie = client.cookie ?? assert.fail("not signed in")
     const [secret = "", expires = ""] = cookie.split(".")
-    /** As the console signs it, which knows the gateway's secret and the admin token. */
+    /** Signs as the console does, with the gateway's secret and the admin token. */
     const signed = (text: string, gatewaySecret = testSecret, token = testAdminToken) => {
       const key = new Uint8Array(hkdfSync("sha256", gatewaySecret, "model-gateway", "console-session", 32))
       const signature = createHmac("sha256", key).update(hash("sha256", token, "buffer")).update(text).digest(
@@ -63,7 +63,7 @@ describe("the admin API refuses", () => {
       )
       return `${text}.${signature}`
     }
-    // that this is how it signs
+    // proves that this is the console's way to sign
     assert.strictEqual(signed(`${secret}.${expires}`), cookie)
     const forgeries = [
       cookie.slice(0, -1),
@@ -84,17 +84,17 @@ describe("the admin API refuses", () => {
     assert.strictEqual((await stranger(cookie).send("GET", "/api/keys")).status, 200)
   })
 
-  it("the cookie of a session that was ended, from wherever it is replayed", async () => {
+  it("the replayed cookie of an ended session", async () => {
     const other = await ConsoleClient.signedIn(port)
     const cookie = other.cookie
     assert.strictEqual((await other.send("GET", "/api/keys")).status, 200)
     assert.strictEqual((await other.send("DELETE", "/api/session")).status, 204)
     assert.strictEqual((await stranger(cookie).send("GET", "/api/keys")).status, 401)
-    // whoever else is signed in stays so
+    // other sessions remain
     assert.strictEqual((await client.send("GET", "/api/keys")).status, 200)
   })
 
-  it("API keys, as the ingress refuses the admin token", async () => {
+  it("API keys, as the ingress rejects the admin token", async () => {
     const asBearer = await stranger().fetch("/api/keys", { headers: { authorization: `Bearer ${testKey}` } })
     assert.strictEqual(asBearer.status, 401)
     const atIngress = await fetch(`${gateway().url}/v1/models`, {
@@ -105,7 +105,7 @@ describe("the admin API refuses", () => {
     assert.strictEqual(asToken.status, 200)
   })
 
-  it("to tell a key that exists from one that does not, to whoever may not know", async () => {
+  it("requests that probe whether a key exists", async () => {
     const { body } = await client.send<{ readonly key: { readonly id: string } }>("POST", "/api/keys", {
       name: "secret"
     })
@@ -114,7 +114,7 @@ describe("the admin API refuses", () => {
       return [response.status, await response.text()]
     }))
     assert.deepStrictEqual(answers[0], answers[1])
-    // nor does the ingress tell a key that was from one that never was
+    // nor does the ingress distinguish a revoked key from one that never existed
     const { secret } =
       (await client.send<{ readonly secret: string }>("POST", "/api/keys", { name: "revoked", disabled: false })).body
     const { body: keys } = await client.send<ReadonlyArray<{ readonly id: string; readonly name: string }>>(
@@ -129,7 +129,7 @@ describe("the admin API refuses", () => {
     assert.deepStrictEqual(atIngress[0], atIngress[1])
   })
 
-  it("what another site makes a browser send", async () => {
+  it("requests that another site makes a browser send", async () => {
     const cookie = `cookie: ${cookieName}=${client.cookie}`
     const body = ["content-type: application/json", "content-length: 2"]
     const ours = [cookie, "x-gateway-console: 1"]
@@ -159,7 +159,7 @@ describe("the admin API refuses", () => {
     assert.notProperty(preflight.headers, "access-control-allow-origin")
   })
 
-  it("a name that is not its own, which an attacker's page could have bent to this machine", async () => {
+  it("a host name other than its own, as in DNS rebinding", async () => {
     const head = (host: string) => `GET /api/keys HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`
     for (const host of ["evil.example", `evil.example:${port}`, "127.0.0.1.evil.example", `localhost.evil.example`]) {
       assert.deepStrictEqual((await sendRaw(port, [head(host)])).map(({ status }) => status), [403], host)
@@ -169,7 +169,7 @@ describe("the admin API refuses", () => {
     }
   })
 
-  it("its cookie to connections that are not encrypted, where it is known by https", async () => {
+  it("its cookie over plain HTTP if its public address is https", async () => {
     const { port } = await gateway().startConsole({ CONSOLE_PUBLIC_URL: "https://console.example" })
     const body = JSON.stringify({ token: testAdminToken })
     const head = [
@@ -189,7 +189,7 @@ describe("the admin API refuses", () => {
     assert.match(cookie, /; SameSite=Strict/)
   })
 
-  it("more than a request may hold", async () => {
+  it("a body above its limit", async () => {
     const { status } = await client.send("POST", "/api/keys", { name: "a", allowedModels: ["x".repeat(1_000_000)] })
     assert.isAtLeast(status, 400)
     assert.isBelow(status, 500)
@@ -197,7 +197,7 @@ describe("the admin API refuses", () => {
 })
 
 describe("guessing the admin token", () => {
-  it("is throttled after five wrong ones, however they come; the right one and sessions pass at any time", async () => {
+  it("is throttled after five wrong tokens by any route; the right token and sessions pass at any time", async () => {
     const { port } = await gateway().startConsole()
     const inside = await ConsoleClient.signedIn(port)
     const outside = new ConsoleClient(port)
@@ -219,7 +219,7 @@ describe("guessing the admin token", () => {
     assert.strictEqual((await inside.send("GET", "/api/keys")).status, 200)
   })
 
-  it("in a flood from the administrator's own address does not keep the administrator out", async () => {
+  it("does not lock the administrator out, even in a flood from the administrator's address", async () => {
     const { port } = await gateway().startConsole()
     const outside = new ConsoleClient(port)
     const guess = async (_: unknown, number: number) => {
@@ -242,7 +242,7 @@ describe("guessing the admin token", () => {
   })
 })
 
-describe("no path leads out", () => {
+describe("path traversal", () => {
   const paths = [
     "/../../../../etc/passwd",
     "/assets/../../../main.ts",
@@ -261,17 +261,17 @@ describe("no path leads out", () => {
     `/${"a/".repeat(2_000)}`
   ]
 
-  it("of the web app's folder", async () => {
+  it("does not leave the web app's folder", async () => {
     for (const path of paths) {
       const answer = await raw("GET", path)
       assert.notMatch(answer.body, /root:|import \*|^[0-9a-f]{64}$/m, path)
       assert.oneOf(answer.status, [200, 400, 404], path)
-      // the page itself is all there is to see
+      // every path serves the same page
       if (answer.status === 200) assert.include(answer.body, "<title>Model Gateway</title>", path)
     }
   })
 
-  it("of the gateway's API, by way of the playground", async () => {
+  it("does not leave the gateway's API through the playground", async () => {
     const ours = [`cookie: ${cookieName}=${client.cookie}`, "x-gateway-console: 1", `x-gateway-key: ${testKey}`]
     const models = await client.fetch("/gateway/v1/models", { headers: { "x-gateway-key": testKey } })
     assert.strictEqual(models.status, 200)
@@ -301,13 +301,13 @@ describe("no path leads out", () => {
       [...ours, "sec-fetch-site: cross-site"]
     ]
     for (const lines of refused) assert.oneOf((await raw("GET", "/gateway/v1/models", lines)).status, [401, 403])
-    // the session is the console's own: without a key the ingress knows nobody
+    // the session is the console's own: without a key the ingress rejects the request
     assert.strictEqual((await raw("GET", "/gateway/v1/models", ours.slice(0, 2))).status, 401)
   })
 })
 
 describe("health and metrics", () => {
-  it("are not at the port that browsers reach, and pages are not at the other", async () => {
+  it("are not at the public port, and pages are not at the health port", async () => {
     const { healthUrl, url } = gateway().processes.find(({ name, port: own }) => name === "console" && own === port)
       ?? assert.fail("no console")
     for (const path of ["/healthz", "/readyz", "/metrics"]) {
@@ -324,8 +324,8 @@ describe("health and metrics", () => {
   })
 })
 
-describe("every answer", () => {
-  it("tells browsers to run nothing else, frame nothing, guess nothing and keep nothing", async () => {
+describe("every response", () => {
+  it("forbids browsers to run other scripts, be framed, sniff types or cache", async () => {
     const answers = await Promise.all([
       raw("GET", "/"),
       raw("GET", "/api/keys"),
@@ -354,7 +354,7 @@ describe("every answer", () => {
     assert.notStrictEqual(nonces[0], nonces[1])
   })
 
-  it("and every log keeps tokens, cookies and keys to itself", () => {
+  it("and every log contain no token, cookie or key", () => {
     const secrets = [
       testAdminToken,
       testKey,

@@ -1,4 +1,4 @@
-/** The rules of signing in that are about time. */
+/** The time limits of sign-in. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, ConfigProvider, Context, Effect, Fiber, Layer, Option, Redacted, Result } from "effect"
 import { HttpServerRequest } from "effect/http"
@@ -10,7 +10,7 @@ import { ControlNats } from "../../../shared/nats/Nats.ts"
 import { testAdminToken, testSecret } from "../../fixture/gateway/Gateway.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 
-/** What a console with these settings knows of sessions. */
+/** The session service of a console with these settings. */
 const sessionsOf = (server: NatsServer, settings: Record<string, string> = {}) =>
   Layer.build(Layer.fresh(Sessions.layer.pipe(Layer.provide([AdminToken.layer, ControlNats.layer])))).pipe(
     Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({
@@ -23,7 +23,7 @@ const sessionsOf = (server: NatsServer, settings: Record<string, string> = {}) =
   )
 
 describe("a session", () => {
-  it.effect("is known by its cookie at every console, until it ends", () =>
+  it.effect("is valid by its cookie at every console, until it ends", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const sessions = yield* sessionsOf(server)
@@ -33,11 +33,11 @@ describe("a session", () => {
       const other = yield* sessionsOf(server)
       assert.deepStrictEqual(yield* other.find(cookie), Option.some(session))
       yield* other.end(session)
-      // whoever kept the cookie has nothing
+      // a kept cookie is worthless
       assert.isTrue(Option.isNone(yield* sessions.find(cookie)))
     }))
 
-  it.effect("ends by age, whatever becomes of its record", () =>
+  it.effect("expires, whatever happens to its record", () =>
     Effect.gen(function*() {
       const sessions = yield* sessionsOf(yield* NatsServer.make())
       const { cookie } = yield* sessions.begin("Ada")
@@ -47,7 +47,7 @@ describe("a session", () => {
       assert.isTrue(Option.isNone(yield* sessions.find(cookie)))
     }))
 
-  it.effect("cannot be made up, stretched, or kept over a change of the token or the secret", () =>
+  it.effect("cannot be forged, prolonged, or kept after a change of the token or the secret", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const sessions = yield* sessionsOf(server)
@@ -78,7 +78,7 @@ describe("a session", () => {
     }))
 })
 
-/** A comparison on behalf of an address. */
+/** Runs a comparison for an address. */
 const from = (address: string) =>
   Effect.provideService(
     HttpServerRequest.HttpServerRequest,
@@ -91,7 +91,7 @@ describe("guessing", () => {
     (context) => Context.get(context, TokenThrottle)
   )
 
-  /** Compares a wrong token. Resolves with the answer and the time that it took, in milliseconds of the test's clock. */
+  /** Compares a wrong token. Resolves with the answer and the time it took, in milliseconds of the test's clock. */
   const guess = (judge: TokenThrottle["Service"]["check"], address: string) =>
     Effect.gen(function*() {
       const began = yield* Clock.currentTimeMillis
@@ -103,7 +103,7 @@ describe("guessing", () => {
       return [said, (yield* Clock.currentTimeMillis) - began] as const
     })
 
-  it.effect("is throttled for an address after five wrong tokens in a minute, and the right one still passes", () =>
+  it.effect("is throttled for an address after five wrong tokens in a minute, but the right one passes", () =>
     Effect.gen(function*() {
       const { check: judge } = yield* fresh
       for (let wrong = 0; wrong < 5; wrong++) assert.deepStrictEqual(yield* guess(judge, "10.0.0.1"), ["false", 0])
@@ -118,7 +118,7 @@ describe("guessing", () => {
       assert.deepStrictEqual(yield* guess(judge, "10.0.0.1"), ["false", 0])
     }))
 
-  it.effect("counts the addresses of one IPv6 network as one", () =>
+  it.effect("counts the addresses of one IPv6 network together", () =>
     Effect.gen(function*() {
       const { check: judge } = yield* fresh
       for (let wrong = 0; wrong < 5; wrong++) yield* guess(judge, `2001:db8::${wrong}`)
@@ -136,7 +136,7 @@ describe("guessing", () => {
       assert.strictEqual((yield* guess(judge, "10.1.0.1"))[0], "false")
     }))
 
-  it.effect("holds back ten answers of an address and a hundred of all at one time, however many ask", () =>
+  it.effect("delays at most ten answers per address and a hundred in all at once", () =>
     Effect.gen(function*() {
       const { check: judge } = yield* fresh
       const flood = (addresses: number, each: number) =>
@@ -153,7 +153,7 @@ describe("guessing", () => {
       yield* TestClock.adjust(0)
       assert.strictEqual(waiting(own) + waiting(others), 100)
       assert.isTrue(yield* from("10.2.0.1")(judge(() => true)))
-      // a client that leaves makes room
+      // a client that disconnects makes room
       yield* Effect.forEach(own, Fiber.interrupt)
       const next = yield* flood(1, 20)
       yield* TestClock.adjust(0)
@@ -162,7 +162,7 @@ describe("guessing", () => {
       assert.strictEqual(waiting([...others, ...next]), 0)
     }))
 
-  it.effect("by right tokens is no guessing", () =>
+  it.effect("does not count right tokens", () =>
     Effect.gen(function*() {
       const { check: judge } = yield* fresh
       for (let right = 0; right < 200; right++) assert.isTrue(yield* from("10.0.0.1")(judge(() => true)))

@@ -1,4 +1,4 @@
-/** The traces that the console keeps: who may send them, and what is made of what is none. */
+/** The traces that the console stores: which senders it accepts, and what it does with malformed ones. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
 import { testAdminToken, testKey } from "../../fixture/gateway/Gateway.ts"
@@ -36,7 +36,7 @@ const traces = (traceId: string) => ({
 
 const path = "/otlp/v1/traces"
 
-/** As a service sends them, but for what is said otherwise. */
+/** Sends them as a service does, with these headers changed. */
 const send = async (client: ConsoleClient, body: string, headers: Readonly<Record<string, string>> = {}) => {
   const response = await fetch(`${client.url}${path}`, {
     method: "POST",
@@ -49,7 +49,7 @@ const send = async (client: ConsoleClient, body: string, headers: Readonly<Recor
 const find = (client: ConsoleClient, id: string) =>
   client.send<ReadonlyArray<{ readonly name: string }>>("GET", `/api/traces/${id}`)
 
-/** One raw request, with the right token unless the lines say otherwise. */
+/** Sends one raw request, with the right token unless the lines replace it. */
 const raw = async (lines: ReadonlyArray<string>): Promise<RawAnswer> => {
   const { host, port } = new URL(keeping.url)
   const body = JSON.stringify(traces("raw"))
@@ -66,7 +66,7 @@ const raw = async (lines: ReadonlyArray<string>): Promise<RawAnswer> => {
 }
 
 describe("the console's traces", () => {
-  it("are found by the request's id and by their own, by whoever is signed in", async () => {
+  it("are found by the request's id and by their own, in a session", async () => {
     assert.strictEqual((await send(keeping, JSON.stringify(traces("known")))).status, 200)
     for (const id of ["known", "req_known"]) {
       const { body, status } = await find(keeping, id)
@@ -82,7 +82,7 @@ describe("the console's traces", () => {
     assert.strictEqual((await find(new ConsoleClient(Number(new URL(keeping.url).port)), "known")).status, 401)
   })
 
-  it("are taken from nobody without their token", async () => {
+  it("are accepted only with their token", async () => {
     for (const authorization of ["", "Bearer", "Bearer ", `Bearer ${token}x`, `Basic ${token}`]) {
       const { body, status } = await send(keeping, JSON.stringify(traces("strange")), { authorization })
       assert.oneOf(status, [401, 403], authorization)
@@ -91,12 +91,12 @@ describe("the console's traces", () => {
     for (const word of [testAdminToken, testKey]) {
       assert.strictEqual((await send(keeping, "{}", { authorization: `Bearer ${word}` })).status, 401)
     }
-    // a session is not what they come with
+    // a session is not the services' token
     assert.strictEqual((await keeping.send("POST", path, traces("strange"))).status, 401)
     assert.strictEqual((await find(keeping, "strange")).status, 404)
   })
 
-  it("are taken neither from other sites nor under other names", async () => {
+  it("are accepted neither from other sites nor under other host names", async () => {
     const json = "content-type: application/json"
     assert.strictEqual((await raw([json])).status, 200)
     assert.strictEqual((await raw([json, "host: evil.example"])).status, 403)
@@ -104,7 +104,7 @@ describe("the console's traces", () => {
     assert.strictEqual((await raw([json, "sec-fetch-site: cross-site"])).status, 403)
   })
 
-  it("are refused where they are none, with what is wrong", async () => {
+  it("are rejected with the reason if malformed", async () => {
     const whole = JSON.stringify(traces("broken"))
     const wrong: ReadonlyArray<readonly [number, RegExp, string, Record<string, string>?]> = [
       [400, /Invalid OTLP trace/, ""],
@@ -127,7 +127,7 @@ describe("the console's traces", () => {
     assert.strictEqual((await send(keeping, whole)).status, 200)
   })
 
-  it("are not taken at all where the services send them to a collector", async () => {
+  it("are not accepted if the services send them to a collector", async () => {
     const { body, status } = await send(other, JSON.stringify(traces("elsewhere")))
     assert.oneOf(status, [404, 405], JSON.stringify(body))
     assert.deepStrictEqual(await other.send<unknown>("GET", "/api/traces/elsewhere"), {

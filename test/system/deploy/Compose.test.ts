@@ -1,4 +1,4 @@
-/** The compose file keeps to the schema of the specification, and has a service for each of the gateway's. */
+/** The compose file conforms to the specification, and has each of the gateway's services. */
 import { assert, describe, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -21,19 +21,19 @@ interface Service {
 }
 const { services } = parse(text, { merge: true }) as { readonly services: Readonly<Record<string, Service>> }
 
-/** The image's own, in which the first word behind it is `$0`. */
+/** The image's entry point, in which the first argument after it is `$0`. */
 const imageEntrypoint = JSON.parse(
   /^ENTRYPOINT (.*)$/m.exec(readFileSync(join(project, "deploy/Dockerfile"), "utf8"))?.[1] ?? "[]"
 ) as ReadonlyArray<string>
 
-/** Runs what a container of the service would with this command, and returns its exit code and what it said. */
+/** Runs a service's command as in its container; returns exit code and output. */
 const runAs = (name: string, command: ReadonlyArray<string>) => {
   const [program = "", ...words] = [...services[name]?.entrypoint ?? imageEntrypoint, ...command]
   const PATH = [dirname(process.execPath), process.env["PATH"]].join(delimiter)
   return spawnSync(program, words, { encoding: "utf8", cwd: project, env: { PATH } })
 }
 
-/** What the linter calls an error: what is not of the specification, or says two things at once. */
+/** The linter's errors: violations of the specification, and contradictions. */
 const errors = (source: string): string => {
   const folder = mkdtempSync(join(tmpdir(), "compose-"))
   try {
@@ -47,18 +47,18 @@ const errors = (source: string): string => {
 }
 
 describe("the compose file", () => {
-  it("is as the specification wants it", () => {
+  it("conforms to the specification", () => {
     assert.strictEqual(errors(text), "")
   })
 
   it.each([
     ["a field that does not exist", "read_only: true", "readonly: true"],
     ["a value of the wrong type", "read_only: true", "read_only: [1]"]
-  ])("would be refused with %s", (_, from, to) => {
+  ])("would fail with %s", (_, from, to) => {
     assert.notStrictEqual(errors(text.replace(from, to)), "")
   })
 
-  it("runs each service of the gateway, named as its folder, on a root that cannot be written", () => {
+  it("runs each service of the gateway, named after its folder, on a read-only root", () => {
     for (const name of readdirSync(join(project, "services"))) {
       const service = services[name] ?? assert.fail(`${name} is missing`)
       if (name === "admin") assert.deepStrictEqual(service.entrypoint, ["node", "services/admin/main.ts"])
@@ -71,14 +71,14 @@ describe("the compose file", () => {
     }
   })
 
-  it("runs the administrator's command that its head shows", () => {
+  it("runs the administrator's command in its first comment", () => {
     const [, name = "", words = ""] = /^# .* run --rm (\S+) (.+)$/m.exec(text) ?? assert.fail("there is none")
     const { status, stderr, stdout } = runAs(name, [...words.split(" "), "--help"])
     assert.strictEqual(status, 0, stderr)
     assert.include(stdout, `admin ${words.split(" --")[0]}`)
   })
 
-  it("tells each container what it needs: no key of a provider, and the secret to those that sign or seal with it", () => {
+  it("gives each container its variables: no provider key, and the secret only where services sign or seal with it", () => {
     const having = (variable: string) =>
       Object.keys(services).filter((name) => services[name]?.environment?.[variable] !== undefined).toSorted()
     assert.deepStrictEqual(having("GATEWAY_SECRET"), ["chat", "console", "images", "ingress"])
@@ -90,7 +90,7 @@ describe("the compose file", () => {
     }
   })
 
-  it("opens ports on this machine alone, and NATS to nobody outside", () => {
+  it("publishes ports on this machine only, and NATS not at all", () => {
     for (const { ports = [] } of Object.values(services)) {
       for (const port of ports) assert.match(port, /^127\.0\.0\.1:/)
     }
@@ -98,7 +98,7 @@ describe("the compose file", () => {
     assert.isUndefined(services["nats"]?.ports)
   })
 
-  it("pins every image that is not its own by version and digest", () => {
+  it("pins every third-party image by version and digest", () => {
     for (const { build, image } of Object.values(services)) {
       if (build === undefined) assert.match(image, /:v?\d+\.\d+\.\d+(-\w+)?@sha256:[0-9a-f]{64}$/)
     }

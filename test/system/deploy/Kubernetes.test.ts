@@ -1,4 +1,4 @@
-/** The cluster's manifests: every document is what its schema says, and all of them keep the rules of the house. */
+/** The cluster's manifests conform to their schemas and to the project's rules. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFile } from "node:child_process"
@@ -25,7 +25,7 @@ import * as Pods from "../../fixture/deploy/Pods.ts"
 
 const services = readdirSync(join(project, "services")).filter((name) => name !== "admin")
 
-/** The text of everything that runs in a pod, to find in it what its environment is read for. */
+/** The source of everything that runs in a pod, to search for the variables it reads. */
 const sources = ["shared", "services"].flatMap((folder) =>
   readdirSync(join(project, folder), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts"))
@@ -47,11 +47,11 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
     assert.deepStrictEqual(await wrongValues(documents), [])
   })
 
-  it("has no field that does not exist", () => {
+  it("has no unknown field", () => {
     assert.deepStrictEqual(unknownFields(documents), [])
   })
 
-  it("has a Deployment for each service, named as its folder", () => {
+  it("has a Deployment for each service, named after its folder", () => {
     assert.deepStrictEqual(ofKind("Deployment").map(({ metadata }) => metadata.name).toSorted(), services.toSorted())
     for (const { name, container } of pods) {
       const [service = ""] = container.args
@@ -60,7 +60,7 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
     }
   })
 
-  it.each(workloads)("scales, protects and shuts off the workers of %s", (workload) => {
+  it.each(workloads)("scales, protects and isolates the workers of %s", (workload) => {
     const scaled = named<Pods.ScaledObject>("ScaledObject", workload)
     const [trigger] = scaled?.spec.triggers ?? []
     assert.strictEqual(scaled?.spec.scaleTargetRef.name, workload)
@@ -79,7 +79,7 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
     assert.isDefined(named("ServiceAccount", workload))
   })
 
-  it("selects by each selector the pods of its own service alone", () => {
+  it("has selectors that match only their own service's pods", () => {
     for (const kind of ["Deployment", "PodDisruptionBudget", "NetworkPolicy", "Service"]) {
       for (const { metadata, spec } of ofKind<Pods.Selecting>(kind)) {
         if (["default-deny", "common", "scrape"].includes(metadata.name)) continue
@@ -92,7 +92,7 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
     }
   })
 
-  it("denies by default, and lets clients in to ingress alone", () => {
+  it("denies traffic by default, and lets clients reach only ingress", () => {
     const denied = named<Pods.NetworkPolicy>("NetworkPolicy", "default-deny")
     assert.deepStrictEqual(denied?.spec, { podSelector: {}, policyTypes: ["Ingress", "Egress"] })
     const open = ofKind<Pods.NetworkPolicy>("NetworkPolicy")
@@ -100,7 +100,7 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
     assert.deepStrictEqual(open.map(({ metadata }) => metadata.name), ["ingress"])
   })
 
-  it("lets ingress out to nobody but NATS and the collector, and workers to providers but not into private networks", () => {
+  it("lets ingress reach only NATS and the collector, and workers providers but no private network", () => {
     const ways = new Map(
       ofKind<Pods.NetworkPolicy>("NetworkPolicy").map(({ metadata, spec }) => [
         metadata.name,
@@ -115,7 +115,7 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
     }
   })
 
-  it("runs every container restricted, with limits, on a root that it cannot write", () => {
+  it("runs every container restricted, with limits, on a read-only root", () => {
     assert.isAbove(pods.length, services.length)
     for (const { container, name, spec } of pods) {
       assert.deepInclude(spec.securityContext, { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } }, name)
@@ -133,7 +133,7 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
     }
   })
 
-  it("asks every service whether it is alive without regard to NATS, and whether it is ready with it", () => {
+  it("checks that each service is alive without NATS, and ready with it", () => {
     for (const { container, environment, name } of pods.filter(({ name }) => name !== "provision")) {
       assert.strictEqual(container.livenessProbe?.httpGet.path, "/healthz", name)
       assert.strictEqual(container.startupProbe?.httpGet.path, "/healthz", name)
@@ -146,7 +146,7 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
     }
   })
 
-  it("leads clients to no port of health and metrics", () => {
+  it("leads clients to no health or metrics port", () => {
     for (const { metadata, spec } of ofKind<Pods.Selecting>("Service")) {
       assert.deepStrictEqual(spec.ports?.map(({ targetPort }) => targetPort), ["http"], metadata.name)
     }
@@ -168,17 +168,17 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
     }
   })
 
-  it("sets no variable that nobody reads", () => {
+  it("sets no variable that the code does not read", () => {
     for (const { environment, name } of pods) {
       for (const variable of environment.keys()) {
-        // those of OpenTelemetry are read by effect
+        // effect reads those of OpenTelemetry
         if (variable.startsWith("OTEL_")) continue
         assert.include(sources, `"${variable}"`, `${name}: ${variable}`)
       }
     }
   })
 
-  it("hands each pod its own secrets alone, and none by a ConfigMap", () => {
+  it("gives each pod only its own secrets, and none in a ConfigMap", () => {
     for (const { name, secrets } of pods) {
       const own = name === "provision" ? "nats-admin" : `nats-${name}`
       const allowed = [
@@ -198,13 +198,13 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
     }
   })
 
-  it("has a catalogue that the services take, in which keys are named and not written", async () => {
+  it("has a catalogue that the services accept, which names keys and contains none", async () => {
     const data = named<Pods.ConfigMap>("ConfigMap", "catalogue")?.data ?? {}
     const { providers } = await Effect.runPromise(Catalogue.parse("gateway.yaml", data["gateway.yaml"] ?? ""))
     for (const { apiKey } of providers.values()) if (apiKey !== undefined) assert.match(apiKey, /^\$\{\w+\}$/)
   })
 
-  it("gives ingress the models of that catalogue and nothing of its providers", async () => {
+  it("gives ingress only the models of that catalogue, and nothing about providers", async () => {
     const text = (name: string) => Object.values(named<Pods.ConfigMap>("ConfigMap", name)?.data ?? {})[0] ?? ""
     const models = await Effect.runPromise(Models.parse("models.yaml", text("models")))
     assert.deepStrictEqual(models, await Effect.runPromise(Models.parse("gateway.yaml", text("catalogue"))))
@@ -223,43 +223,43 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
   it("names ConfigMaps that exist", () => {
     const names = ofKind("ConfigMap").map(({ metadata }) => metadata.name)
     for (const { configMaps, name } of pods) {
-      // the authority of NATS's certificate is made with it, outside of these manifests
+      // the authority of NATS's certificate is created with it, outside these manifests
       const wanted = configMaps.filter((one) => one !== "nats-ca")
       assert.includeMembers(names, wanted, name)
     }
   })
 })
 
-stage("what the overlays differ in", () => {
+stage("the overlays", () => {
   const minimumOf = (overlay: string, name: string) => {
     const scaled = render(overlay).find(({ kind, metadata }) => kind === "ScaledObject" && metadata.name === name)
     return (scaled as Pods.ScaledObject | undefined)?.spec.minReplicaCount
   }
-  it("the minimal one scales pictures and videos to none", () => {
+  it("minimal scales pictures and videos to zero", () => {
     assert.deepStrictEqual(["images", "video", "chat"].map((name) => minimumOf("overlays/minimal", name)), [0, 0, 1])
   })
-  it("the one for production keeps two workers of what people wait for, and three copies of everything", () => {
+  it("production keeps two workers of interactive workloads, and three copies of everything", () => {
     assert.strictEqual(minimumOf("overlays/production", "chat"), 2)
     for (const { environment } of Pods.of(render("overlays/production"))) {
       assert.strictEqual(environment.get("NATS_REPLICAS"), "3")
       assert.strictEqual(environment.get("NATS_CA"), "/etc/nats-ca/ca.crt")
     }
   })
-  it("the one for production deploys every image by digest", () => {
+  it("production deploys every image by digest", () => {
     const pods = Pods.of(render("overlays/production"))
     assert.isAbove(pods.length, services.length)
     for (const { container, name } of pods) {
       assert.match(container.image, /^registry\.example\.com\/model-gateway(-media)?@sha256:[0-9a-f]{64}$/, name)
     }
   })
-  it("and NATS's certificate there is good for the address that the guide gives for a forwarded port", () => {
+  it("production has a NATS certificate that is valid for the guide's forwarded port", () => {
     const [, host] = /NATS_URL=nats:\/\/([\w.-]+):4222 NATS_CA=/.exec(
       readFileSync(join(project, "deploy/README.md"), "utf8")
     ) ?? []
     const certificate = readFileSync(join(project, "deploy/kubernetes/components/nats-tls/certificate.yaml"), "utf8")
     assert.include(parse(certificate).spec.dnsNames, host)
   })
-  it("and a component that neither has keeps to its schema too", async () => {
+  it("their optional components conform to the schemas", async () => {
     const documents = renderWith("ingress-controller")
     assert.isTrue(documents.some(({ kind }) => kind === "Ingress"))
     assert.deepStrictEqual([...await wrongValues(documents), ...unknownFields(documents)], [])
@@ -276,29 +276,29 @@ describe("the values of NATS's chart", () => {
   })
 })
 
-stage("the checks of schemas", () => {
+stage("the schema checks", () => {
   const broken = (
     change: (text: string) => string
   ): ReadonlyArray<Document> => (JSON.parse(change(JSON.stringify(render("overlays/production")))) as Array<Document>)
   it.each([
     ["a misspelt probe", "\"readinessProbe\"", "\"readynessProbe\""],
-    ["a misspelt field of KEDA's", "\"pollingInterval\"", "\"poolingInterval\""],
-    ["a misspelt field of the monitor's", "\"podMetricsEndpoints\"", "\"podMetricEndpoints\""],
-    ["a misspelt field of the route's", "\"backendRequest\"", "\"backendRequests\""]
+    ["a misspelt field of KEDA", "\"pollingInterval\"", "\"poolingInterval\""],
+    ["a misspelt field of a pod monitor", "\"podMetricsEndpoints\"", "\"podMetricEndpoints\""],
+    ["a misspelt field of a route", "\"backendRequest\"", "\"backendRequests\""]
   ])("find %s", (_, from, to) => {
     assert.isAbove(unknownFields(broken((text) => text.replaceAll(from, to))).length, 0)
   })
   it.each([
     ["text for a number", "\"minReadySeconds\":5", "\"minReadySeconds\":\"5\""],
-    ["a number for text, in KEDA's", "\"stream\":\"JOBS_CHAT\"", "\"stream\":5"]
+    ["a number for text, in KEDA's metadata", "\"stream\":\"JOBS_CHAT\"", "\"stream\":5"]
   ])("find %s", async (_, from, to) => {
     const documents = broken((text) => text.replace(from, to))
     assert.strictEqual((await wrongValues(documents)).length, 1)
   })
 })
 
-stage("a pool of its own, as one more folder", () => {
-  it("has pods of its own, with what its workload's have", () => {
+stage("an additional pool in a folder of its own", () => {
+  it("has its own pods, with the settings of its workload's", () => {
     const place = mkdtempSync(join(tmpdir(), "pool-"))
     try {
       cpSync(join(project, "deploy/kubernetes"), place, { recursive: true })
@@ -333,7 +333,7 @@ stage("a pool of its own, as one more folder", () => {
   })
 })
 
-it("the values for NATS's chart mount what they include, and say what nats.conf says", () => {
+it("the values for NATS's chart mount the files they include, and agree with nats.conf", () => {
   for (const file of ["values.yaml", "values-minimal.yaml"]) {
     const values = parse(readFileSync(join(project, "deploy/nats", file), "utf8")) as {
       readonly config: { readonly merge: Readonly<Record<string, string>> }
@@ -352,7 +352,7 @@ it("the values for NATS's chart mount what they include, and say what nats.conf 
   }
 })
 
-it("what the admin's command makes of keys is what the manifests refer to", async () => {
+it("the admin's key command makes what the manifests refer to", async () => {
   const folder = mkdtempSync(join(tmpdir(), "nats-keys-"))
   try {
     const words = [join(project, "services/admin/main.ts"), "nats", "keys", folder]
@@ -384,7 +384,7 @@ it("what the admin's command makes of keys is what the manifests refer to", asyn
     await promisify(execFile)(process.execPath, [...words, "--rotate"])
     assert.includeMembers([...users()], [...first])
     assert.strictEqual(users().length, 2 * first.length)
-    // the first keys are in use until they are retired, however often it is rotated
+    // the first keys are in use until they are retired, however often keys are rotated
     const both = [...users()]
     await promisify(execFile)(process.execPath, [...words, "--rotate"])
     assert.deepStrictEqual([...users()], both)
@@ -397,7 +397,7 @@ it("what the admin's command makes of keys is what the manifests refer to", asyn
   }
 })
 
-it("seeds of the version with one account keep what their processes need until it is retired, and cannot change keys", async () => {
+it("seeds of the version with one account work until they are retired, but cannot change keys", async () => {
   const folder = mkdtempSync(join(tmpdir(), "nats-keys-"))
   try {
     const words = [join(project, "services/admin/main.ts"), "nats", "keys", folder]
@@ -415,7 +415,7 @@ it("seeds of the version with one account keep what their processes need until i
     for (const file of readdirSync(folder)) if (file.endsWith("-control.nk")) rmSync(join(folder, file))
     const seeds = readdirSync(folder).filter((file) => file.endsWith(".nk"))
     assert.isAbove(seeds.length, 0)
-    // said twice, as by whoever is not sure
+    // retiring twice is harmless
     for (const { control, data } of [await run(), await run()]) {
       assert.include(data, reads)
       assert.notInclude(data, writes)

@@ -1,4 +1,4 @@
-/** What a key may do: its limits hold over all ingress processes together and use up what they allow; its models, its budget. */
+/** A key's limits hold and are used up over all ingress processes; its models and its budget. */
 import Anthropic from "@anthropic-ai/sdk"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -11,7 +11,7 @@ import { echo } from "../../fixture/provider/answers/Answer.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 import { usageProcess } from "../../fixture/nats/UsageEvents.ts"
 
-/** What a minute is in these tests, in milliseconds: a real one in `npm run limits-check`. */
+/** The length of a minute in these tests, in milliseconds: a real one in `npm run limits-check`. */
 const windowMs = Number(process.env["LIMITS_WINDOW_MS"] ?? 6_000)
 
 const shared = sharedGateway({
@@ -36,7 +36,7 @@ interface Served {
   readonly answered: number
 }
 
-/** Asks again and again, and comes back when it is told to. */
+/** Repeats a request, waiting as long as each answer says. */
 const keepAsking = async (key: string, ingress: number, untilMs: number, served: Array<Served>): Promise<void> => {
   while (performance.now() < untilMs) {
     const asked = performance.now()
@@ -54,7 +54,7 @@ const keepAsking = async (key: string, ingress: number, untilMs: number, served:
 }
 
 describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
-  it("of requests per minute holds in every window, over four ingress processes that are hammered", async () => {
+  it("of requests per minute holds in every window, over four ingress processes under load", async () => {
     const limit = 100
     const { key } = await shared().createKeyWith({ requestsPerMinute: limit })
     const served: Array<Served> = []
@@ -62,7 +62,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
     const until = performance.now() + windows * windowMs
     await Promise.all(Array.from({ length: 16 }, (_, client) => keepAsking(key, client % 4, until, served)))
 
-    // what was both asked and answered within a window was surely let through in it
+    // a request both sent and answered within a window was admitted in it
     const within = (from: number) =>
       served.filter(({ answered, asked }) => asked >= from && answered <= from + windowMs).length
     const most = Math.max(...served.map(({ asked }) => within(asked)))
@@ -71,7 +71,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
     assert.isAtLeast(served.length, 0.95 * limit * windows)
   })
 
-  it("of requests at one time holds over four ingress processes, and is free again when they end or are given up", async () => {
+  it("of concurrent requests holds over four ingress processes, and is freed at their end or a disconnect", async () => {
     const { key } = await shared().createKeyWith({ concurrentRequests: 3 })
     const { provider } = shared()
     const before = provider.requests.length
@@ -115,9 +115,9 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
     }
   })
 
-  it("of tokens per minute counts what was consumed, not what was set aside, once that is known", async () => {
+  it("of tokens per minute counts the tokens used instead of those reserved, once they are known", async () => {
     const { key } = await shared().createKeyWith({ tokensPerMinute: 1000 })
-    // more than 500 are set aside for each of them, and 10 are used
+    // each reserves more than 500 tokens and uses 10
     for (let times = 0; times < 10; times++) {
       const response = await ask(key)
       assert.strictEqual(response.status, 200)
@@ -125,7 +125,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
     }
     const big = chat("free-chat", { max_tokens: 900 })
     assert.deepInclude(await outcomeOf(ask(key, 0, big)), { kind: "refused", code: "rate_limit_exceeded" })
-    // what was set aside at one ingress and not used is soon to be had at another
+    // tokens reserved at one ingress and not used are soon available at another
     await eventually(() => outcomeOf(ask(key, 1)), ({ kind }) => kind === "whole", windowMs / 2)
   })
 
@@ -143,7 +143,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
     ["/v1/embeddings", { model: "free-embedding", input: Array.from({ length: 1_000 }, () => "ten bytes.") }]
   ] as const
 
-  it.each(stated)("of tokens per minute sets aside what a request states: %s %j", async (path, body) => {
+  it.each(stated)("of tokens per minute reserves what a request states: %s %j", async (path, body) => {
     const { provider } = shared()
     const { key } = await shared().createKeyWith({ tokensPerMinute: 3000 })
     const leaving = new AbortController()
@@ -169,7 +169,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
     }
   })
 
-  it("of tokens per minute refuses what states more than it has at once, and says which field does", async () => {
+  it("of tokens per minute rejects a request that states more than the limit, and names its field", async () => {
     const { provider } = shared()
     const { key } = await shared().createKeyWith({ tokensPerMinute: 3000 })
     const before = provider.requests.length
@@ -188,11 +188,11 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
     const long = anthropic.messages.create({ model: "free-chat", max_tokens: 3_001, messages })
     assert.include((await failureOf(long, Anthropic.BadRequestError)).message, "'max_tokens' allows 3001 tokens")
     assert.strictEqual(provider.requests.length, before)
-    // it has used nothing, and what is just an estimate refuses nothing
+    // the key is unused, and an estimate alone rejects nothing
     assert.strictEqual((await ask(key, 0, chat("free-chat", { n: 100 }))).status, 200)
   })
 
-  it("of tokens per minute holds where many ask for several answers at the same time", async () => {
+  it("of tokens per minute holds for many concurrent requests with several answers each", async () => {
     const [limit, words, n] = [3_000, 290, 3]
     const { provider } = shared()
     const { key } = await shared().createKeyWith({ tokensPerMinute: limit })
@@ -259,7 +259,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
     assert.isAbove(resetAt, now)
     assert.isAtMost(resetAt, now + windowMs + 2_000)
 
-    // a request that is refused for another reason has used nothing
+    // a request rejected for another reason uses nothing
     const mistaken = await ask(key, 0, { model: "free-chat" })
     assert.strictEqual(mistaken.status, 400)
     assert.strictEqual(of(mistaken.headers, "x-ratelimit-remaining-requests"), "1")
@@ -277,11 +277,11 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
     assert.isAbove(retryMs, 0)
     assert.isAtMost(retryMs, windowMs + 1_000)
     assert.strictEqual(of(refused.headers, "retry-after"), String(Math.ceil(retryMs / 1_000)))
-    // the client obeys what it was told, and is served
+    // the client waits as told and is served
     const patient = new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: key, maxRetries: 3 })
     await patient.chat.completions.create({ model: "free-chat", messages })
 
-    // a limit that is lifted is lifted at once
+    // a limit that is removed stops applying at once
     await shared().admin("keys", "edit", id, "--requests-per-minute", "none", "--tokens-per-minute", "none")
     const free = await eventually(
       () => ask(key),
@@ -293,7 +293,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
 })
 
 describe("a key", { timeout: 60_000 }, () => {
-  it("may ask for its models only, and sees no others", async () => {
+  it("may use only its models, and sees no others", async () => {
     const { key } = await shared().createKeyWith({ allowedModels: ["free-chat", "local-*"] })
     const client = new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: key, maxRetries: 0 })
     const { data } = await client.models.list()

@@ -1,4 +1,4 @@
-/** API keys from their making to their end, in a real bucket and as ingress sees them. */
+/** API keys from creation to revocation, in a real bucket and at ingress. */
 import { assert, describe, it } from "@effect/vitest"
 import {
   ConfigProvider,
@@ -23,16 +23,16 @@ import { KeyRefused, KeyRing } from "../../../shared/keys/KeyRing.ts"
 import { KeyNotFound, KeyStore } from "../../../shared/keys/KeyStore.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 
-/** What an administrator's process has: a connection of its own and the store. */
+/** An administrator's process: a connection of its own and the store. */
 const administrator = (server: NatsServer) => build(server, KeyStore.layer.pipe(Layer.provideMerge(ControlNats.layer)))
-/** What an ingress process has. */
+/** An ingress process. */
 const ingress = (server: NatsServer) => build(server, KeyRing.layer.pipe(Layer.provideMerge(ControlNats.layer)))
 
 const build = <A, E>(server: NatsServer, layer: Layer.Layer<A, E>) =>
   Layer.build(Layer.fresh(layer)).pipe(
     Effect.provide([
       ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: server.url })),
-      // losing the server is what some of these tests are about
+      // some of these tests lose the server on purpose
       Logger.layer([])
     ])
   )
@@ -50,11 +50,11 @@ const both = Effect.gen(function*() {
   }
 })
 
-/** What ingress says of a key, once it says what is expected. Never returns where it does not come to that. */
+/** Waits until ingress gives the expected result for a key. */
 const eventually = (ring: KeyRing["Service"], secret: string, expected: string) =>
   Effect.result(Effect.suspend(() => ring.authenticate(secret))).pipe(
     Effect.map((result) => Result.isSuccess(result) ? result.success.name : result.failure.reason),
-    // the watch is on the real clock, whatever the test's
+    // the watch runs on the real clock
     Effect.tap(() => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 2)))),
     Effect.repeat({ until: (word) => word === expected })
   )
@@ -63,7 +63,7 @@ const options = (name: string, expiresAt: DateTime.Utc | null = null) => ({ name
 const unknown = `sk-gw-${"0".repeat(32)}`
 
 describe("a key", () => {
-  it.live("is shown once, kept as a fingerprint, and recognised by its secret alone", () =>
+  it.live("is shown once, stored as a fingerprint, and recognised by its secret only", () =>
     Effect.gen(function*() {
       const { bucket, ring, store } = yield* both
       const { key, secret } = yield* store.create(options("first"))
@@ -82,16 +82,16 @@ describe("a key", () => {
       }
     }))
 
-  it.live("is like no other", () =>
+  it.live("is unique", () =>
     Effect.gen(function*() {
       const secrets = yield* Effect.all(Array.from({ length: 500 }, () => ApiKey.generateSecret))
       const texts = secrets.map((secret) => Redacted.value(secret))
       assert.strictEqual(new Set(texts).size, 500)
-      // every character of the alphabet turns up: 16,000 draws of 62
+      // every character of the alphabet appears in 16,000 draws of 62
       assert.strictEqual(new Set(texts.flatMap((text) => [...text.slice("sk-gw-".length)])).size, 62)
     }))
 
-  it.live("can be listed and revoked by its id, and is refused from then on", () =>
+  it.live("can be listed and revoked by its id, and is rejected afterwards", () =>
     Effect.gen(function*() {
       const { ring, store } = yield* both
       const made = yield* Effect.forEach(["one", "two", "three"], (name) => store.create(options(name)))
@@ -112,7 +112,7 @@ describe("a key", () => {
       }
     }))
 
-  it.live("of a given secret is made once, however often and from wherever it is asked for", () =>
+  it.live("of a given secret is created once, however often and from however many processes it is requested", () =>
     Effect.gen(function*() {
       const { ring, server, store } = yield* both
       const other = Context.get(yield* administrator(server), KeyStore)
@@ -126,14 +126,14 @@ describe("a key", () => {
       assert.deepStrictEqual(more, [])
       yield* eventually(ring, unknown, key!.name)
       assert.strictEqual((yield* ring.authenticate(unknown)).id, key!.id)
-      // once revoked it may be made anew
+      // a revoked one may be created again
       yield* store.revoke(key!.id)
       yield* eventually(ring, unknown, "unknown")
       yield* store.ensure({ name: "again", secret })
       yield* eventually(ring, unknown, "again")
     }))
 
-  it.live("that is disabled is refused, and accepted again when it is enabled", () =>
+  it.live("is rejected while disabled, and accepted again once enabled", () =>
     Effect.gen(function*() {
       const { ring, store } = yield* both
       const { key, secret } = yield* store.create(options("sometimes"))
@@ -143,7 +143,7 @@ describe("a key", () => {
       yield* eventually(ring, Redacted.value(secret), "sometimes")
     }))
 
-  it.live("from before there were limits is one without limits", () =>
+  it.live("from before limits existed has no limits", () =>
     Effect.gen(function*() {
       const { bucket, ring, store } = yield* both
       yield* bucket.put(
@@ -163,7 +163,7 @@ describe("a key", () => {
       })
     }))
 
-  it.live("is edited field by field, by several at once, and says when", () =>
+  it.live("is edited field by field, by several at once, and records the time", () =>
     Effect.gen(function*() {
       const { ring, server, store } = yield* both
       const other = Context.get(yield* administrator(server), KeyStore)
@@ -195,7 +195,7 @@ describe("a key", () => {
       )
     }))
 
-  it("allows models by their name or its beginning", () => {
+  it("allows models by name or prefix", () => {
     const allowed = (allowedModels: KeySettings["allowedModels"]) =>
       ["gpt", "gpt-5", "org/gpt-5", "*"].filter((model) => ApiKey.allows({ allowedModels }, model))
     assert.deepStrictEqual(allowed(["*"]), ["gpt", "gpt-5", "org/gpt-5", "*"])
@@ -205,7 +205,7 @@ describe("a key", () => {
     assert.deepStrictEqual(allowed(["other"]), [])
   })
 
-  it("expires at a moment that there is, and at nothing else that can be taken for one", () => {
+  it("expires at a valid moment only", () => {
     const decode = Schema.decodeUnknownOption(KeyChanges)
     const read = (expiresAt: unknown) =>
       Option.match(decode({ expiresAt }), {
@@ -219,7 +219,7 @@ describe("a key", () => {
       ["2027-01-31T12:00", "2027-01-31T12:00:00.000Z"],
       ["2027-01-31T12:00:30.5Z", "2027-01-31T12:00:30.500Z"],
       ["2027-01-31T23:00:00-02:00", "2027-02-01T01:00:00.000Z"],
-      // as what was stored before says it
+      // as stored before
       ["+010000-01-01T00:00:00.000Z", "+010000-01-01T00:00:00.000Z"]
     ]
     for (const [text, moment] of moments) assert.strictEqual(read(text), moment)
@@ -229,7 +229,7 @@ describe("a key", () => {
     }
   })
 
-  it.effect("is refused from the moment at which it expires", () =>
+  it.effect("is rejected from the moment it expires", () =>
     Effect.gen(function*() {
       const { ring, store } = yield* both
       const { secret } = yield* store.create(options("brief", DateTime.makeUnsafe(3_600_000)))
@@ -241,7 +241,7 @@ describe("a key", () => {
       assert.deepStrictEqual(yield* Effect.flip(ring.authenticate(text)), new KeyRefused({ reason: "expired" }))
     }))
 
-  it.live("whose record is not understood is no key, and troubles no other", () =>
+  it.live("with an unreadable record is invalid and affects no other", () =>
     Effect.gen(function*() {
       const { bucket, ring, server, store } = yield* both
       yield* bucket.put(ApiKey.fingerprint(unknown), `{"id":"key_from_the_future","roles":["admin"]}`)
@@ -256,7 +256,7 @@ describe("a key", () => {
 })
 
 describe("ingress", () => {
-  it.live("knows every key when it is there", () =>
+  it.live("knows every key once it is ready", () =>
     Effect.gen(function*() {
       const { server, store } = yield* both
       const made = yield* Effect.forEach(Array.from({ length: 200 }, (_, index) => `${index}`), (name) =>
@@ -274,7 +274,7 @@ describe("ingress", () => {
       assert.strictEqual((yield* Effect.flip(late.authenticate(Redacted.value(made[7]!.secret)))).reason, "unknown")
     }))
 
-  it.live("keeps its keys over a kill of the server, and learns what changed meanwhile", () =>
+  it.live("keeps its keys while the server is killed, and learns the changes made meanwhile", () =>
     Effect.gen(function*() {
       const { nats, ring, server, store } = yield* both
       const [kept, revoked] = yield* Effect.forEach(["kept", "revoked"], (name) => store.create(options(name)))
@@ -298,7 +298,7 @@ describe("ingress", () => {
       assert.strictEqual((yield* ring.authenticate(keptText)).id, kept!.key.id)
     }))
 
-  it.effect("trusts no key that it has not been able to verify for ten minutes", () =>
+  it.effect("rejects a key that it could not verify for ten minutes", () =>
     Effect.gen(function*() {
       const { nats, ring, server, store } = yield* both
       const { secret } = yield* store.create(options("old"))

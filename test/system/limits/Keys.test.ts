@@ -1,11 +1,11 @@
-/** The administrator's commands for keys, as a running ingress sees what they do. */
+/** The administrator's commands for keys, and their effect on a running ingress. */
 import { assert, describe, it } from "@effect/vitest"
 import { chat, type Outcome, outcomeOf } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 
 describe("keys", { timeout: 90_000 }, () => {
-  it.live("work as soon as they are made, are refused within a second of being revoked, and are told once only", () =>
+  it.live("work once created, are rejected within a second of revocation, and are shown only once", () =>
     Gateway.run({}, async (gateway) => {
       const use = (key: string): Promise<Outcome> =>
         outcomeOf(gateway.request(chat("free-chat"), {
@@ -14,7 +14,7 @@ describe("keys", { timeout: 90_000 }, () => {
       const created = await gateway.admin("keys", "create", "--name", "short-lived")
       const [secret] = /sk-gw-[0-9A-Za-z]{32}/.exec(created) ?? assert.fail(created)
       const [id] = /key_[0-9A-Za-z]{12}/.exec(created) ?? assert.fail(created)
-      // the command has just ended: the change needs milliseconds to be seen
+      // the command has just ended: the change takes milliseconds to arrive
       await eventually(() => use(secret), ({ kind }) => kind === "whole", 1_000)
 
       const listed = await gateway.admin("keys", "list")
@@ -44,7 +44,7 @@ describe("keys", { timeout: 90_000 }, () => {
       assert.isTrue(calls.every((call) => !call.includes(secret) && !call.includes(gateway.key)))
     }))
 
-  it.live("are edited, disabled and enabled while they are used, and a mistake is named", () =>
+  it.live("are edited, disabled and enabled while in use, and a mistake is named", () =>
     Gateway.run({}, async (gateway) => {
       const created = await gateway.admin("keys", "create", "--name", "edited", "--requests-per-minute", "600")
       const [secret] = /sk-gw-[0-9A-Za-z]{32}/.exec(created) ?? assert.fail(created)

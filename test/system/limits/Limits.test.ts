@@ -1,7 +1,7 @@
 /**
  * A provider's limits over several worker processes, as the provider sees them.
  *
- * The minute of the limits is shortened here; `npm run limits-check` takes whole ones.
+ * The limits' minute is shortened here; `npm run limits-check` uses a real one.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
@@ -10,7 +10,7 @@ import { Gateway, plain } from "../../fixture/gateway/Gateway.ts"
 const windowMs = Number(process.env["LIMITS_WINDOW_MS"] ?? 10_000)
 const windows = 3
 
-/** What the way from a worker to the provider may take on a busy machine. */
+/** The time from a worker to the provider on a busy machine, at most. */
 const journeyMs = 500
 
 const withLimits = (limits: string) => ({
@@ -21,7 +21,7 @@ const withLimits = (limits: string) => ({
   models: `  limited-chat: { workload: chat, targets: [{ provider: limited }] }`
 })
 
-/** The most and the least that fell into any window that begins with one of these moments. */
+/** The most and the fewest moments in any window that starts at one of them. */
 const inWindows = (moments: ReadonlyArray<number>, windowMs: number) => {
   const sorted = moments.toSorted((a, b) => a - b)
   const last = sorted.at(-1) ?? 0
@@ -33,10 +33,10 @@ const inWindows = (moments: ReadonlyArray<number>, windowMs: number) => {
 }
 
 describe("a provider's limits over four worker processes", { timeout: 60_000 + (windows + 1) * windowMs }, () => {
-  it.live("60 requests per minute: as many reach it in any minute while clients ask for more, and no more", () =>
+  it.live("60 requests per minute: exactly that many reach it in any minute while clients ask for more", () =>
     Gateway.run(withLimits("{ requestsPerMinute: 60 }"), async (gateway) => {
       const until = performance.now() + windows * windowMs
-      // never waits beyond the end: there is nothing more to be seen then
+      // never waits beyond the end: nothing more is measured then
       const patience = () => String((until - performance.now()) / 1_000)
       const asking = Array.from({ length: 100 }, async () => {
         while (performance.now() < until) {
@@ -66,7 +66,7 @@ describe("a provider's limits over four worker processes", { timeout: 60_000 + (
     Gateway.run(withLimits("{ concurrency: 5 }"), async (gateway) => {
       gateway.provider.behave({ kind: "paced", chunks: 2, everyMs: 50 })
       let most = 0
-      // looks whenever a call comes in or ends, and never has enough
+      // looks whenever a call starts or ends, for ever
       void gateway.provider.until(() => {
         most = Math.max(most, gateway.provider.open)
         return false

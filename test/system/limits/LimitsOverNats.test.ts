@@ -1,4 +1,4 @@
-/** Limits over a real NATS, each replica with a connection of its own. Windows are short here, so that nobody waits for minutes. */
+/** Limits over a real NATS, each replica with a connection of its own. Windows are short to keep the test fast. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, ConfigProvider, Context, Effect, Exit, Fiber, Layer, Logger, Schedule } from "effect"
 import { Nats } from "../../../shared/nats/Nats.ts"
@@ -12,7 +12,7 @@ const replica = (server: NatsServer) =>
   Layer.build(Layer.fresh(Limits.layerProviders.pipe(Layer.provideMerge(Nats.layer)))).pipe(
     Effect.provide([
       ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: server.url })),
-      // a lost connection is what one of these tests is about
+      // one of these tests loses its connection on purpose
       Logger.layer([])
     ]),
     Effect.map((built) => ({ limits: Context.get(built, Limits), nats: Context.get(built, Nats) })),
@@ -25,7 +25,7 @@ const replicas = (server: NatsServer, count: number) =>
 const take = (limits: Limits["Service"], limit: Limit, withinMs: number, units = 1) =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => limits.take(limit, units, now + withinMs))
 
-/** So many ask again and again until a time. */
+/** This many askers repeat their requests until a time. */
 const ask = (log: Log, limits: Limits["Service"], limit: Limit, askers: number, until: number) => {
   const once: Effect.Effect<boolean> = Effect.flatMap(
     Clock.currentTimeMillis,
@@ -68,7 +68,7 @@ describe.concurrent("over NATS", () => {
       })
   )
 
-  it.live("a limit of calls at once holds over three replicas", () =>
+  it.live("a limit of concurrent calls holds over three replicas", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const all = yield* replicas(server, 3)
@@ -100,7 +100,7 @@ describe.concurrent("over NATS", () => {
       assert.deepStrictEqual(done, [100, 100, 100])
     }))
 
-  it.live("the server's absence lets nothing more through and makes nobody hang; with it back all goes on", () =>
+  it.live("without the server, nothing more is admitted and nothing hangs; all resumes with it", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const all = yield* replicas(server, 2)

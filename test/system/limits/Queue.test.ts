@@ -1,4 +1,4 @@
-/** What waits has a deadline, and what queues has a bound. */
+/** A queue without workers has a deadline and a bound. */
 import { assert, describe, it } from "@effect/vitest"
 import { chat, type Outcome, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
@@ -12,8 +12,8 @@ const timed = async (outcome: Promise<Outcome>) => {
 
 const full = { GATEWAY_WINDOW: "2", GATEWAY_QUEUE_LIMIT: "3", GATEWAY_TENANT_QUEUE_LIMIT: "3" }
 
-describe("no worker is running", { timeout: 90_000 }, () => {
-  it.live("a request is told to come again once its time in the queue is over, and is never worked on", () =>
+describe("without a worker", { timeout: 90_000 }, () => {
+  it.live("a request is rejected with a time to retry at its deadline in the queue, and never runs", () =>
     Gateway.run({ workers: 0, environment: { GATEWAY_QUEUE_TIMEOUT_MS: "1000" } }, async (gateway) => {
       for (const stream of [false, true]) {
         const { outcome, tookMs } = await timed(outcomeOf(gateway.request(chat("free-chat", { stream }))))
@@ -28,7 +28,7 @@ describe("no worker is running", { timeout: 90_000 }, () => {
       assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"))), { kind: "whole" })
     }))
 
-  it.live("a full queue turns further requests away at once; those in it are served when a worker comes", () =>
+  it.live("a full queue rejects further requests at once, and serves its own once a worker starts", () =>
     Gateway.run({ workers: 0, environment: full }, async (gateway) => {
       // there is room for two in the window and three in the queue
       const outcomes: Array<Outcome> = []

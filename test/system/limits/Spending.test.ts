@@ -1,4 +1,4 @@
-/** What keys have spent this month, as ingress sees it. */
+/** Keys' spending of this month at ingress. */
 import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -8,11 +8,11 @@ import { Spending } from "../../../shared/usage/Spending.ts"
 import { monthlyTally } from "../../../shared/usage/Tally.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 
-/** Until the copy has followed. The watch is on the real clock, whatever the test's. */
+/** Waits until the copy has followed. The watch runs on the real clock. */
 const until = (holds: () => boolean) =>
   Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 2))).pipe(Effect.repeat({ until: holds }))
 
-it.effect("what was spent is known at once and as it changes, and counts until the month ends", () =>
+it.effect("spending is known at once and as it changes, and counts until the month ends", () =>
   Effect.gen(function*() {
     const server = yield* NatsServer.make()
     const process = Layer.build(Layer.fresh(Spending.layer.pipe(Layer.provideMerge(layerBoth)))).pipe(

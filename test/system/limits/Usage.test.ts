@@ -1,4 +1,4 @@
-/** What is counted is what the provider served, whoever dies between its answer and the counter. */
+/** Usage is counted for every answer of the provider, whatever dies between the answer and the counter. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, DateTime, Effect } from "effect"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
@@ -21,7 +21,7 @@ const options: GatewayOptions = {
 
 const version = { "anthropic-version": "2023-06-01" }
 
-/** A test over a gateway with prices, and a look at its counters: by model, once so many requests have been counted. */
+/** Runs a test on a gateway with prices. `counted` reads its counters by model once they hold that many requests. */
 const run = (
   test: (gateway: Gateway, counted: (requests: number) => Promise<ReadonlyArray<UsageRow>>) => Promise<void>,
   more: GatewayOptions = {}
@@ -38,14 +38,14 @@ const run = (
     )
   }))
 
-/** The fake provider counts words: five of each request, and as many of its answer. */
+/** The fake provider counts words: five per request, and as many per answer. */
 const words = 5
 
-/** What a worker says when the provider has answered: the answer, what it consumed, and that the job is done. */
+/** A worker's messages after the provider's answer: the answer, its usage, and the acknowledgement. */
 const steps = [/PUB r\.[^]*three four five/, /PUB usage\.chat/, /PUB \$JS\.ACK\.JOBS_CHAT\.[^]*\+ACK/]
 
 describe("usage", { timeout: 120_000 }, () => {
-  it.live("is what was asked, consumed and paid, of whatever ended how", () =>
+  it.live("is the requests, tokens and cost, however a request ends", () =>
     run(async (gateway, counted) => {
       const stream = { stream: true, stream_options: { include_usage: true } }
       await outcomeOf(gateway.request(chat("priced-chat")))
@@ -79,7 +79,7 @@ describe("usage", { timeout: 120_000 }, () => {
       assert.match(event ?? "", /^free-chat,key_\w+,2,1,1,0,0,/)
     }))
 
-  it.live("is what the provider had said of it until then, of a stream that was cancelled or cut", () =>
+  it.live("of a stream that was cancelled or cut is what the provider had reported so far", () =>
     run(async (gateway, counted) => {
       const stream = chat("priced-message", { stream: true, max_tokens: 100 })
       const hangingUp = new AbortController()
@@ -104,7 +104,7 @@ describe("usage", { timeout: 120_000 }, () => {
       assert.isAbove(Number(usd), 0)
     }))
 
-  it.live("is in the metrics by what it has cost, of answers and of videos", () =>
+  it.live("is in the metrics by its cost, for answers and videos", () =>
     run(async (gateway, counted) => {
       await outcomeOf(gateway.request(chat("priced-chat")))
       const videos = new VideoClient(gateway)
@@ -124,7 +124,7 @@ describe("usage", { timeout: 120_000 }, () => {
       assert.deepInclude(costs, { model: "priced-video", costUsd: 0.5 })
     }, { services: ["video"] }))
 
-  it.live("is counted of every answer, however soon after it its worker is killed", () =>
+  it.live("is counted for every answer, however soon its worker is killed", () =>
     run(async (gateway, counted) => {
       const rounds = 6
       const atOnce = 4
@@ -143,7 +143,7 @@ describe("usage", { timeout: 120_000 }, () => {
       assert.strictEqual(total(rows, ({ requests }) => requests), served)
       assert.strictEqual(total(rows, ({ usage }) => usage.inputTokens), served * words)
       assert.strictEqual(total(rows, ({ usage }) => usage.outputTokens), served * words)
-      // nor is it by those who are given what the dead had not acknowledged
+      // nor by the workers that receive the unacknowledged jobs
       await untilNoJobs(gateway.nats)
       assert.strictEqual(await storedEvents(gateway.nats), served)
     }))
@@ -152,7 +152,7 @@ describe("usage", { timeout: 120_000 }, () => {
     run(async (gateway, counted) => {
       const startWorkers = () => Promise.all(steps.map(() => gateway.startWorker({ WORKER_SLOTS: "1" })))
       let workers = await startWorkers()
-      /** Asks once for each step, at which a worker stops with what it is about to say. */
+      /** Asks once per step, and stops a worker at each. */
       const stopAtEach = async (model: string) => {
         const stopped = steps.map((step, index) =>
           workers[index]!.holdAt((command) => step.test(command) ? "before" : undefined)
@@ -182,7 +182,7 @@ describe("usage", { timeout: 120_000 }, () => {
         await untilNoJobs(gateway.nats)
       }
       const [free, priced] = await counted(3 * steps.length)
-      // another worker makes the call again of which nothing had come
+      // another worker repeats the call that brought nothing
       assert.deepInclude(free, { requests: steps.length, errors: { WorkerLost: 1 } })
       assert.strictEqual(free?.usage.outputTokens, 2 * words)
       assert.deepInclude(priced, { requests: served + steps.length, errors: { WorkerLost: 2 } })
@@ -190,7 +190,7 @@ describe("usage", { timeout: 120_000 }, () => {
       assert.strictEqual(await storedEvents(gateway.nats), 3 * steps.length)
     }, { wired: true, workers: 0 }))
 
-  it.live("is counted, as far as it is known, of a paid call that its worker did not survive", () =>
+  it.live("of a paid call that its worker did not survive is counted as far as known", () =>
     run(async (gateway, counted) => {
       gateway.provider.behaveOnce({ kind: "silent" })
       const answer = outcomeOf(gateway.request(chat("priced-chat")))
@@ -198,9 +198,9 @@ describe("usage", { timeout: 120_000 }, () => {
       await gateway.startWorker()
       await gateway.workers[0]!.kill()
       assert.deepInclude(await answer, { kind: "refused", code: "worker_lost" })
-      // the stream gives the job out again when its worker has not been heard of for six seconds
+      // the stream redelivers the job six seconds after its worker's last message
       assert.deepInclude((await counted(1))[0], { model: "priced-chat", requests: 1, errors: { WorkerLost: 1 } })
-      // where the call costs nothing another worker makes it again, and only that one is counted
+      // another worker repeats a free call, and only that one is counted
       gateway.provider.behaveOnce({ kind: "silent" })
       const again = outcomeOf(gateway.request(chat("free-chat")))
       await gateway.provider.nextRequest()
@@ -212,7 +212,7 @@ describe("usage", { timeout: 120_000 }, () => {
       assert.strictEqual(total(await counted(2), ({ requests }) => requests), 2)
     }))
 
-  it.live("waits in the workers while NATS is away, and a worker that has to end waits for it", () =>
+  it.live("waits in the workers while NATS is away, and a worker waits for it before it exits", () =>
     run(async (gateway, counted) => {
       await outcomeOf(gateway.request(chat("priced-chat")))
       gateway.provider.behave({ kind: "hold", after: 2 })

@@ -1,4 +1,4 @@
-/** Usage events are counted exactly once, and the counters can be asked by anything that they are about. */
+/** Usage events are counted exactly once, and the counters can be queried by all their dimensions. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Option, Schedule } from "effect"
 import { PrometheusMetrics } from "effect/observability"
@@ -18,7 +18,7 @@ const byKey = { ...november, by: "key" } as const
 const counting = (server: NatsServer) => usageProcess(server, UsageCounters.layer)
 
 describe("counters", () => {
-  it.live("hold what each key, model and operation used on each day", () =>
+  it.live("hold the usage of each key, model and operation by day", () =>
     Effect.gen(function*() {
       const context = yield* counting(yield* NatsServer.make())
       const counters = Context.get(context, UsageCounters)
@@ -76,7 +76,7 @@ describe("counters", () => {
       ])
     }))
 
-  it.live("count an event once, however often it is sent and by however many it is read", () =>
+  it.live("count an event once, however often it is sent and however many processes read it", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const [context] = yield* Effect.all([counting(server), counting(server), counting(server)])
@@ -92,7 +92,7 @@ describe("counters", () => {
       )
     }))
 
-  it.live("pass over what is no event, and count what comes after it", () =>
+  it.live("skip a malformed event and count those after it", () =>
     Effect.gen(function*() {
       const context = yield* counting(yield* NatsServer.make())
       const [good] = manyEvents(0, 1)
@@ -102,7 +102,7 @@ describe("counters", () => {
     }))
 })
 
-/** All that is stored of what was counted. */
+/** All stored records of the counters. */
 const everything = Effect.gen(function*() {
   const buckets = yield* Effect.forEach([dailyTally.bucket, monthlyTally.bucket], (name) => openBucket(name))
   const stored: Array<{ readonly bucket: Bucket; readonly key: string; readonly value: string }> = []
@@ -114,7 +114,7 @@ const everything = Effect.gen(function*() {
   return stored.toSorted((a, b) => a.key < b.key ? -1 : 1)
 })
 
-describe("a crash of who counts", { timeout: 60_000 }, () => {
+describe("a failure while counting", { timeout: 60_000 }, () => {
   it.live("between any two of its writes loses nothing and counts nothing twice", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
@@ -124,7 +124,7 @@ describe("a crash of who counts", { timeout: 60_000 }, () => {
           const context = yield* counting(server)
           yield* store(manyEvents(from, until)).pipe(Effect.provideContext(context))
           yield* rowsAt(Context.get(context, UsageCounters), until, byKey)
-          // the last write: what is read after it is all that was written
+          // the last write: everything written is read after it
           const isLast = ({ key, value }: { readonly key: string; readonly value: string }) =>
             key === "checkpoint" && value.includes(`"sequence":${until}}`)
           return yield* everything.pipe(
@@ -139,7 +139,7 @@ describe("a crash of who counts", { timeout: 60_000 }, () => {
       assert.lengthOf(after, 9)
       assert.deepStrictEqual(after.map(({ key }) => key), before.map(({ key }) => key))
 
-      // the place from where to go on is written last, the records in any order
+      // the position to resume from is written last, the records in any order
       for (const mask of [0b00000000, 0b11111111, 0b01010101, 0b00001111, 0b11110000, 0b01101001]) {
         let record = 0
         for (const [index, { bucket, key, value }] of after.entries()) {
@@ -186,7 +186,7 @@ describe("a crash of who counts", { timeout: 60_000 }, () => {
       assert.strictEqual(total(rows, ({ usage }) => usage.inputTokens), rounds * each * 10)
     }))
 
-  it.live("is not needed for events to remain uncounted: for how long is told, and they are counted afterwards", () =>
+  it.live("over an unreadable record reports its delay, and catches up once the record is gone", () =>
     Effect.gen(function*() {
       const context = yield* counting(yield* NatsServer.make())
       const delay = PrometheusMetrics.format().pipe(
@@ -209,7 +209,7 @@ describe("a crash of who counts", { timeout: 60_000 }, () => {
       assert.deepStrictEqual(rows.map(({ requests }) => requests), [1])
     }))
 
-  it.live("of NATS itself interrupts counting, and nothing else", () =>
+  it.live("of NATS itself interrupts only the counting", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const context = yield* counting(server)
