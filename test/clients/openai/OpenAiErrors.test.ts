@@ -274,23 +274,29 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
   })
 
   describe("a provider that", () => {
-    it.for(failures.filter(({ json }) => json !== undefined))("$what is an error for a request for JSON", async (failure) => {
-      const { completions, gateway } = make()
-      if (failure.model !== "gone-chat") gateway.provider.behaveOnce(failure.behaviour)
-      assertError(await errorOf(completions.create(chat(failure.model))), failure.json!)
-    })
+    it.for(failures.filter(({ json }) => json !== undefined))(
+      "$what is an error for a request for JSON",
+      async (failure) => {
+        const { completions, gateway } = make()
+        if (failure.model !== "gone-chat") gateway.provider.behaveOnce(failure.behaviour)
+        assertError(await errorOf(completions.create(chat(failure.model))), failure.json!)
+      }
+    )
 
-    it.for(failures.filter(({ stream }) => stream !== undefined))("$what is an error for a request for a stream", async (failure) => {
-      const { completions, gateway } = make()
-      if (failure.model !== "gone-chat") gateway.provider.behaveOnce(failure.behaviour)
-      let heard = ""
-      const error = await errorOf((async () => {
-        const stream = await completions.create({ ...chat(failure.model), stream: true })
-        for await (const { choices } of stream) heard += choices[0]?.delta.content ?? ""
-      })())
-      assertError(error, failure.stream!)
-      assert.strictEqual(heard, failure.stream?.status === undefined ? "The quick " : "")
-    })
+    it.for(failures.filter(({ stream }) => stream !== undefined))(
+      "$what is an error for a request for a stream",
+      async (failure) => {
+        const { completions, gateway } = make()
+        if (failure.model !== "gone-chat") gateway.provider.behaveOnce(failure.behaviour)
+        let heard = ""
+        const error = await errorOf((async () => {
+          const stream = await completions.create({ ...chat(failure.model), stream: true })
+          for await (const { choices } of stream) heard += choices[0]?.delta.content ?? ""
+        })())
+        assertError(error, failure.stream!)
+        assert.strictEqual(heard, failure.stream?.status === undefined ? "The quick " : "")
+      }
+    )
 
     it("truncates a stream makes the helper fail, not return half an answer", async () => {
       const { completions, gateway } = make()

@@ -69,16 +69,19 @@ const post = (path: string, body: string) =>
   })
 
 describe("a relayed operation", () => {
-  it.each(cases.map((one) => [one.path, one] as const))("%s is relayed unchanged in both directions", async (_, one) => {
-    const name = `relayed-${one.workload}`
-    shared().provider.behaveOnce({ kind: "raw", pieces: [one.answer.replaceAll("MODEL", "upstream-model")] })
-    const { received, result } = await receivedBy(shared(), () => post(one.path, one.body.replaceAll("MODEL", name)))
-    const answer = await result
-    assert.strictEqual(answer.status, 200)
-    assert.strictEqual(await answer.text(), one.answer.replaceAll("MODEL", name))
-    assert.strictEqual(received.path, one.upstream)
-    assert.strictEqual(received.body.toString(), one.body.replaceAll("MODEL", "upstream-model"))
-  })
+  it.each(cases.map((one) => [one.path, one] as const))(
+    "%s is relayed unchanged in both directions",
+    async (_, one) => {
+      const name = `relayed-${one.workload}`
+      shared().provider.behaveOnce({ kind: "raw", pieces: [one.answer.replaceAll("MODEL", "upstream-model")] })
+      const { received, result } = await receivedBy(shared(), () => post(one.path, one.body.replaceAll("MODEL", name)))
+      const answer = await result
+      assert.strictEqual(answer.status, 200)
+      assert.strictEqual(await answer.text(), one.answer.replaceAll("MODEL", name))
+      assert.strictEqual(received.path, one.upstream)
+      assert.strictEqual(received.body.toString(), one.body.replaceAll("MODEL", "upstream-model"))
+    }
+  )
 
   it("/v1/engines/{model}/embeddings is relayed to the provider's embeddings, with its own model name", async () => {
     shared().provider.behaveOnce({ kind: "raw", pieces: [`{"object":"list","data":[]}`] })

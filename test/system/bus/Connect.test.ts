@@ -13,15 +13,15 @@ type Environment = Readonly<Record<string, string>>
 
 /** Builds the layer, and keeps its log. */
 const building = (environment: Environment, layer: typeof Nats.layerPatient = Nats.layerPatient) => {
-  const told: Array<string> = []
+  const logged: Array<string> = []
   const nats = Layer.build(Layer.fresh(layer)).pipe(
     Effect.map((built) => Context.get(built, Nats)),
     Effect.provide([
       ConfigProvider.layer(ConfigProvider.fromUnknown(environment)),
-      Logger.layer([Logger.make(({ message }) => void told.push(JSON.stringify(message)))])
+      Logger.layer([Logger.make(({ message }) => void logged.push(JSON.stringify(message)))])
     ])
   )
-  return { nats, told }
+  return { nats, logged }
 }
 
 /** Listens as something other than a NATS server. Returns how to stop. */
@@ -48,7 +48,7 @@ describe("a service whose server is not up yet", { timeout: 30_000 }, () => {
       const server = yield* NatsServer.make()
       const { port } = new URL(server.url)
       yield* Effect.promise(() => server.stop())
-      const { nats, told } = building({ NATS_URL: `nats://someone:secret@127.0.0.1:${port}` })
+      const { nats, logged } = building({ NATS_URL: `nats://someone:secret@127.0.0.1:${port}` })
       const waiting = yield* Effect.forkScoped(nats)
       yield* Effect.scoped(Effect.gen(function*() {
         let tries = 0
@@ -61,11 +61,11 @@ describe("a service whose server is not up yet", { timeout: 30_000 }, () => {
       }))
       yield* Effect.promise(() => server.restart())
       assert.isTrue((yield* Fiber.join(waiting)).isConnected())
-      assert.deepStrictEqual(told.map((line) => /waiting for NATS|NATS is available/.exec(line)?.[0]), [
+      assert.deepStrictEqual(logged.map((line) => /waiting for NATS|NATS is available/.exec(line)?.[0]), [
         "waiting for NATS",
         "NATS is available"
       ])
-      assert.include(told[0], `NATS at nats://127.0.0.1:${port} cannot be used`)
+      assert.include(logged[0], `NATS at nats://127.0.0.1:${port} cannot be used`)
     }))
 
   it.live("exits after NATS_WAIT_MS", () =>
@@ -85,13 +85,13 @@ describe("a service whose server is not up yet", { timeout: 30_000 }, () => {
       const says =
         `NATS at ${url} cannot be used (connection refused): start a server there, or set NATS_URL to another`
       for (
-        const { nats, told } of [
+        const { nats, logged } of [
           building({ NATS_URL: url, NATS_WAIT_MS: "0" }),
           building({ NATS_URL: url }, Nats.layer)
         ]
       ) {
         assert.strictEqual((yield* Effect.flip(nats)).message, says)
-        assert.deepStrictEqual(told, [])
+        assert.deepStrictEqual(logged, [])
       }
     }))
 
@@ -102,17 +102,17 @@ describe("a service whose server is not up yet", { timeout: 30_000 }, () => {
       yield* listen(port, () => accepted.openUnsafe())
       const waiting = yield* Effect.forkScoped(building({ NATS_URL: `nats://127.0.0.1:${port}` }).nats)
       yield* accepted.await
-      const told = performance.now()
+      const from = performance.now()
       yield* Fiber.interrupt(waiting)
-      assert.isBelow(performance.now() - told, 1_000)
+      assert.isBelow(performance.now() - from, 1_000)
     }))
 })
 
 describe("a service that waiting cannot help", { timeout: 30_000 }, () => {
   const ends = Effect.fnUntraced(function*(environment: Environment, says: RegExp) {
-    const { nats, told } = building(environment)
+    const { nats, logged } = building(environment)
     assert.match((yield* Effect.flip(nats)).message, says)
-    assert.deepStrictEqual(told, [])
+    assert.deepStrictEqual(logged, [])
   })
 
   it.live("exits at once if NATS_URL is not an address", () =>

@@ -48,17 +48,17 @@ describe("a bucket", () => {
   it.live("that the process may not create is awaited by its watch, which logs it", () =>
     Effect.gen(function*() {
       const { nats } = yield* ingress((yield* NatsServer.make()).url)
-      const told = yield* Deferred.make<unknown>()
+      const logged = yield* Deferred.make<unknown>()
       const open = openBucket({ name: "RECORDS", account: "data" }).pipe(Effect.provideService(Nats, nats))
       const bucket = yield* open.pipe(
         Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ GATEWAY_PROVISION: "false" })))
       )
       const watch = yield* watching(bucket).pipe(
         Effect.provide(Logger.layer([Logger.make(({ message }) => {
-          Deferred.doneUnsafe(told, Effect.succeed(message))
+          Deferred.doneUnsafe(logged, Effect.succeed(message))
         })]))
       )
-      assert.include(JSON.stringify(yield* Deferred.await(told)), "RECORDS")
+      assert.include(JSON.stringify(yield* Deferred.await(logged)), "RECORDS")
       yield* open
       yield* Effect.repeat(watch.next(1), { until: ([event]) => event === "loaded" })
     }))

@@ -193,17 +193,17 @@ describe("a failure while counting", { timeout: 60_000 }, () => {
         Effect.map((text) => Number(/^gateway_usage_delay_seconds (.*)$/m.exec(text)?.[1])),
         Effect.provideContext(context)
       )
-      const told = (holds: (seconds: number) => boolean) =>
+      const untilDelay = (holds: (seconds: number) => boolean) =>
         Effect.repeat(delay, { until: holds, schedule: Schedule.spaced("20 millis") })
-      yield* told((seconds) => seconds === 0)
+      yield* untilDelay((seconds) => seconds === 0)
       const bucket = yield* openBucket(dailyTally.bucket).pipe(Effect.provideContext(context))
       yield* bucket.put("2020-01.01.key_a", "of a newer gateway")
       yield* store([usageEvent({ id: "1", time: Date.UTC(2020, 0, 1) })]).pipe(Effect.provideContext(context))
-      const first = yield* told((seconds) => seconds > 0)
+      const first = yield* untilDelay((seconds) => seconds > 0)
       assert.isAbove(first, 365 * 24 * 3_600)
-      assert.isAbove(yield* told((seconds) => seconds > first), first)
+      assert.isAbove(yield* untilDelay((seconds) => seconds > first), first)
       yield* bucket.delete("2020-01.01.key_a")
-      yield* told((seconds) => seconds === 0)
+      yield* untilDelay((seconds) => seconds === 0)
       const range = { from: "2020-01-01", to: "2020-01-31", by: "key" } as const
       const rows = yield* Context.get(context, UsageCounters).query(range)
       assert.deepStrictEqual(rows.map(({ requests }) => requests), [1])

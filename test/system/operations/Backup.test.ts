@@ -1,4 +1,4 @@
-/** What the guide says of backups: with the rights of `admin` a bucket can be taken away as bytes, and put back where it is lost. */
+/** The guide's backup: the rights of `admin` suffice to save a bucket as bytes and to restore a lost one. */
 import { assert, describe, it } from "@effect/vitest"
 import { type NatsConnection, nkeyAuthenticator } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
@@ -13,7 +13,7 @@ import { inherited } from "../../fixture/general/Inherited.ts"
 import { SecureNats } from "../../fixture/nats/SecureNats.ts"
 
 let nats: SecureNats
-/** The administrator in the account that keys are in, and in that of the jobs. */
+/** The administrator's connections to the accounts of keys and of jobs. */
 let control: NatsConnection
 let data: NatsConnection
 
@@ -39,7 +39,7 @@ afterAll(async () => {
 
 const stream = "KV_API_KEYS"
 
-/** What JetStream answers, as far as it matters here. */
+/** The fields of JetStream's replies that these tests read. */
 const decodeAnswer = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({
   error: Schema.optionalKey(Schema.Struct({ description: Schema.String })),
   config: Schema.optionalKey(Schema.Unknown),
@@ -54,7 +54,7 @@ const ask = async (connection: NatsConnection, word: string, question: object = 
   return decoded
 }
 
-/** As `nats stream backup` does it: every piece is acknowledged, or the server stops after some of them. */
+/** Acknowledges every piece, as `nats stream backup` does: without that the server stops after a few. */
 const backUp = async () => {
   const inbox = `${inboxPrefix("admin")}.backup`
   const pieces: Array<Uint8Array> = []
@@ -72,7 +72,7 @@ const backUp = async () => {
   return { config, state, pieces }
 }
 
-/** As `nats stream restore` does it. */
+/** Restores as `nats stream restore` does. */
 const restore = async (
   connection: NatsConnection,
   { config, pieces, state }: Awaited<ReturnType<typeof backUp>>
@@ -90,7 +90,7 @@ const keys = async (...words: ReadonlyArray<string>) => {
 }
 
 describe("the bucket of keys", { timeout: 30_000 }, () => {
-  it("is backed up, and restored into a NATS that has lost it", async () => {
+  it("is backed up and restored into a NATS that has lost it", async () => {
     await keys("create", "--name", "kept")
     const listed = await keys("list")
     assert.include(listed, "kept")
@@ -101,7 +101,7 @@ describe("the bucket of keys", { timeout: 30_000 }, () => {
     assert.notMatch(nats.server.log, /violation/i)
   })
 
-  it("is moved from the account of the jobs, where a former version kept it, with the rights of `admin`", async () => {
+  it("is moved from the jobs' account, where an earlier version kept it, with the rights of `admin`", async () => {
     const listed = await keys("list")
     const backup = await backUp()
     await ask(control, "DELETE")

@@ -1,6 +1,6 @@
 /**
- * Large bodies, many at once: ingress and worker keep a margin below the limits of their pods, small requests are answered
- * meanwhile, and clients that find no room are told when to come again.
+ * Many large bodies at once: ingress and worker stay below their pods' memory limits, small requests are still answered, and
+ * clients without room get a time to retry.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { readFile } from "node:fs/promises"
@@ -14,7 +14,7 @@ import { peakMb } from "../../fixture/gateway/ProcessStatus.ts"
 const mebibyte = 1024 * 1024
 const base = join(import.meta.dirname, "../../../deploy/kubernetes/base")
 
-/** The memory limit of a pod, in MiB, as it is deployed. */
+/** The memory limit of a deployed pod, in MiB. */
 const limitIn = async (...path: ReadonlyArray<string>): Promise<number> => {
   const [, size, unit] = /limits: \{.*memory: (\d+)(Mi|Gi)/.exec(await readFile(join(base, ...path), "utf8")) ?? []
   return Number(size) * (unit === "Gi" ? 1024 : 1)
@@ -25,12 +25,12 @@ const limits: Readonly<Record<string, number>> = {
   chat: await limitIn("chat", "measure.yaml")
 }
 
-/** The part of its limit that a process may take: garbage is collected earlier or later. */
+/** The share of its limit that a process may use; the rest is slack for garbage collection. */
 const mostOfLimit = 0.8
 
 const parallel = 60
 
-/** In a field that only passes through: the fake provider takes its time over long messages. */
+/** A body with a large field that is only passed on, because the fake provider is slow with long messages. */
 const bodyOf = (first: string): Buffer =>
   Buffer.from(JSON.stringify({ ...chat("free-chat"), padding: first + "x".repeat(20_000_000) }))
 
@@ -39,7 +39,7 @@ interface Outcome {
   readonly retryAfter: string | undefined
 }
 
-/** Sends a body and reads the answer; a client that is answered early stops sending. */
+/** Sends a body and reads the answer; a client that gets an early answer stops sending. */
 const upload = (gateway: Gateway, key: string, body: Buffer, isChunked: boolean): Promise<Outcome> =>
   new Promise((resolve, reject) => {
     const sent = request(`${gateway.url}/v1/chat/completions`, {
@@ -69,8 +69,8 @@ if (!canLimit) console.warn("No user namespaces here: the test of memory under l
 describe.skipIf(!canLimit)("sixty bodies of 20 MB at once", { timeout: 120_000 }, () => {
   it.live.each([
     { script: "ASCII", first: "x", keys: 1 },
-    { script: "not Latin", first: "\u0100", keys: 6 }
-  ])("of $script, by $keys keys", ({ first, keys }) =>
+    { script: "non-Latin text", first: "\u0100", keys: 6 }
+  ])("of $script with $keys keys", ({ first, keys }) =>
     Gateway.run({
       environment: { GATEWAY_REQUEST_LOG: "0" },
       memoryLimitOf: (service) => limits[service] === undefined ? undefined : limits[service] * mebibyte

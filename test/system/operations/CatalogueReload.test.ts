@@ -1,18 +1,21 @@
-/** The catalogue is edited while the gateway runs: streams go on, a good edit is taken, a bad one changes nothing and is told. */
+/**
+ * Edits of the catalogue while the gateway runs: streams continue, a valid edit applies, an invalid one is reported and
+ * ignored.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { readFile, rename, writeFile } from "node:fs/promises"
 import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
 
-/** Puts another file in the place of the catalogue, at once. */
+/** Replaces the catalogue file atomically. */
 const edit = async ({ catalogueFile }: Gateway, change: (text: string) => string) => {
   await writeFile(`${catalogueFile}.new`, change(await readFile(catalogueFile, "utf8")))
   await rename(`${catalogueFile}.new`, catalogueFile)
 }
 
-/** Waits until ingress and worker have each said this so many times. */
-const told = (gateway: Gateway, words: string, times: number) =>
+/** Waits until ingress and worker have each logged these words this many times. */
+const untilLogged = (gateway: Gateway, words: string, times: number) =>
   eventually(
     () =>
       Promise.resolve(
@@ -29,20 +32,20 @@ const models = async (gateway: Gateway): Promise<ReadonlyArray<string>> => {
 }
 
 describe("an edit of the catalogue", { timeout: 90_000 }, () => {
-  it.live("breaks none of fifty streams, whether it is good or bad", () =>
+  it.live("interrupts none of fifty streams, whether it is valid or not", () =>
     Gateway.run({}, async (gateway) => {
       gateway.provider.behave({ kind: "hold", after: 2 })
       const streams = await Promise.all(
         Array.from({ length: 50 }, () => begun(gateway.request(chat("free-chat", { stream: true }))))
       )
 
-      // the provider that they stream from is gone, and so is their model
+      // removes the streams' provider and model
       await edit(gateway, (text) =>
         text
           .replace(/^ {2}free: .*\n/m, "")
           .replace(/^ {2}free-chat: .*\n/m, "  new-chat: { workload: chat, targets: [{ provider: paid }] }\n")
           .replace("provider: free, model: upstream-chat", "provider: paid, model: another-chat"))
-      await told(gateway, "catalogue reloaded", 1)
+      await untilLogged(gateway, "catalogue reloaded", 1)
       assert.include(await models(gateway), "new-chat")
       assert.notInclude(await models(gateway), "free-chat")
       gateway.provider.behave({ kind: "answer" })
@@ -53,7 +56,7 @@ describe("an edit of the catalogue", { timeout: 90_000 }, () => {
 
       const before = await models(gateway)
       await edit(gateway, (text) => text.replace("new-chat: { workload: chat", "newer-chat: { workload: chess"))
-      await told(gateway, "catalogue not reloaded, keeping the old one", 1)
+      await untilLogged(gateway, "catalogue not reloaded, keeping the old one", 1)
       for (const { log } of [gateway.ingress, ...gateway.workers]) {
         assert.match(log, /gateway\.yaml:\d+ models\.newer-chat\.workload: must be/)
       }
@@ -65,7 +68,7 @@ describe("an edit of the catalogue", { timeout: 90_000 }, () => {
       assert.deepStrictEqual(tally(outcomes), { whole: 50 })
 
       await edit(gateway, (text) => text.replace("workload: chess", "workload: chat"))
-      await told(gateway, "catalogue reloaded", 2)
+      await untilLogged(gateway, "catalogue reloaded", 2)
       assert.deepStrictEqual(await outcomeOf(gateway.request(chat("newer-chat"))), { kind: "whole" })
     }))
 })

@@ -1,11 +1,11 @@
-/** `npm run fuzz` in short: spoilt requests for every operation break nothing. */
+/** A short `npm run fuzz`: malformed requests to every operation. */
 import { assert, it } from "@effect/vitest"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 import { environment, fuzz, services } from "../../fuzz/Fuzz.ts"
 
 it.live(
-  "spoilt requests for every operation are served or refused with a clear error",
+  "malformed requests to every operation are served or rejected with a clear error",
   () =>
     Gateway.run({ services, environment }, async (gateway) => {
       const log = (line: string) => console.log(line)

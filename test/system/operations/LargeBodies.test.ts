@@ -1,4 +1,4 @@
-/** The largest bodies that are accepted, of every shape that is hard to read: none holds up ingress or a worker for long. */
+/** The largest accepted bodies, of every shape that is expensive to read, block neither ingress nor a worker for long. */
 import { assert, it } from "@effect/vitest"
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:http"
@@ -10,7 +10,7 @@ import { maxBodyBytes } from "../../../services/ingress/request/IncomingBody.ts"
 import { maxValues } from "../../../shared/bounds/JsonBounds.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 
-/** What no accepted body may take of an event loop at once, in milliseconds. */
+/** The longest time in milliseconds that an accepted body may block an event loop. */
 const promisedMs = 250
 
 const room = maxBodyBytes - 1_000
@@ -19,7 +19,7 @@ const half = "Bees dance in hives. ".repeat(Math.floor(room / 2 / 21))
 const list = (count: number, item: string) => Array.from({ length: Math.floor(count) }, () => item).join()
 const message = (content: string) => `"messages":[{"role":"user","content":${content}}]`
 
-/** What stands in the body beside the model. */
+/** The body's fields beside the model. */
 const chats: Readonly<Record<string, string>> = {
   "ASCII": message(`"${filled("a")}"`),
   "words": message(`"${filled("Bees dance in hives. ")}"`),
@@ -51,7 +51,7 @@ const translated = only("non-Latin", "a picture", "large messages", "parts")
 const folder = await mkdtemp(join(tmpdir(), "loop-watch-"))
 afterAll(() => rm(folder, { recursive: true }))
 const file = join(folder, "held-up")
-/** Takes whatever it is sent, and looks at none of it. */
+/** Accepts every request without reading it. */
 const provider = createServer((request, response) => {
   request.resume().on("end", () => {
     response.writeHead(200, { "content-type": "application/json" })
@@ -78,7 +78,7 @@ const watched = {
 }
 
 it.live(
-  "no event loop is held up by a body of 32 MiB for longer than 250 ms",
+  "a body of 32 MiB blocks no event loop for longer than 250 ms",
   () =>
     Gateway.run(watched, async (gateway) => {
       const paths = {
@@ -106,7 +106,7 @@ it.live(
             headers: { "anthropic-version": "2023-06-01" }
           })
           const text = await answer.text()
-          // refused by what is in it is well; of its size or of its values it is not
+          // rejection of its content is fine, of its size or its number of values is not
           if (answer.status !== 200) console.log(`${target} ${shape}: ${answer.status} ${text.slice(0, 200)}`)
           assert.notMatch(text, /"code":"(?:invalid_json|request_too_large)"/, `${target} ${shape}`)
           assert.isBelow(answer.status, 500, `${target} ${shape}: ${text.slice(0, 300)}`)
@@ -118,7 +118,7 @@ it.live(
       }
       const worst = longest.toSorted(([one], [other]) => other - one).slice(0, 12)
       console.log(worst.map(([milliseconds, what]) => `${milliseconds} ms  ${what}`).join("\n"))
-      // what one of the steps takes that nothing can divide, on this machine at this moment
+      // the time of one indivisible step, on this machine at this moment
       const since = process.threadCpuUsage()
       JSON.parse(`{"model":"m",${chats["escaped quotes"]}}`)
       const { system, user } = process.threadCpuUsage(since)

@@ -1,17 +1,17 @@
-/** Long streams of one tenant, which hold its slots for as long as they last, and the requests of others beside them. */
+/** Long streams that hold one tenant's slots, beside the requests of other tenants. */
 import { assert, describe, it } from "@effect/vitest"
 import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 
-/** Of another tenant than the gateway's own key. */
+/** Headers of another tenant's request. */
 const by = (key: string) => ({ authorization: `Bearer ${key}` })
 
 describe(
-  "ninety streams of one key that do not end, at two ingresses, in a pool of 64 slots",
+  "ninety endless streams of one key, at two ingresses, in a pool of 64 slots",
   { timeout: 120_000 },
   () => {
-    it.live("leave a slot to every newcomer, and hold back no longer than they must", () =>
+    it.live("leave a slot to every newcomer, and use all others", () =>
       Gateway.run({ ingresses: 2, environment: { WORKER_SLOTS: "64" } }, async (gateway) => {
         const { ingresses, provider } = gateway
         const [ingress, other] = [ingresses[0]!, ingresses[1]!]
@@ -21,7 +21,7 @@ describe(
           { length: 90 },
           (_, index) => outcomeOf(gateway.request(held, { ingress: index % 2 === 0 ? ingress : other }))
         )
-        // no more than all but the reserve, and no fewer
+        // exactly all but the reserve
         await eventually(() => Promise.resolve(provider.open), (open) => open >= 56, 10_000)
         for (const [index, { key }] of keys.entries()) {
           const answer = gateway.request(chat("paid-chat"), {
@@ -31,10 +31,10 @@ describe(
           })
           assert.deepStrictEqual(await outcomeOf(answer), { kind: "whole" })
         }
-        // two that take slots at the same moment know of each other's a moment later
+        // two that take slots at the same moment learn of each other a moment later
         assert.isAtMost(provider.open, 58)
 
-        // two newcomers with long streams of their own, and still a slot for the third
+        // two newcomers with long streams of their own leave a slot for the third
         for (const { key } of keys.slice(0, 2)) {
           await begun(gateway.request(held, { headers: by(key), ingress: other, signal: AbortSignal.timeout(10_000) }))
         }

@@ -1,6 +1,6 @@
 /**
- * The rights of each service on NATS, held by a real server with the configuration of production: with its own identity
- * each does its work, and whatever is not its work is refused.
+ * Each service's rights on NATS, on a real server with the production configuration: each does its work with its own identity,
+ * and everything else is rejected.
  */
 import { assert, describe, it } from "@effect/vitest"
 import type { NatsConnection } from "@nats-io/nats-core"
@@ -45,7 +45,7 @@ afterAll(async () => {
   await nats?.remove()
 })
 
-/** How the server, and the services' own logs, tell of a right that was missing. */
+/** The word for a missing right in the logs of server and services. */
 const violation = /violation/i
 
 const post = async (path: string, body: unknown): Promise<Response> => {
@@ -58,21 +58,21 @@ const post = async (path: string, body: unknown): Promise<Response> => {
   return answer
 }
 
-describe("a service with the rights of its own and no others", { timeout: 90_000 }, () => {
+describe("a service with only its own rights", { timeout: 90_000 }, () => {
   const hello = { model: "local-chat", messages: [{ role: "user", content: "The lighthouse is red. Which colour?" }] }
 
-  it("answers a chat, streams one, and takes a body too large for a message", async () => {
+  it("answers a chat, streams one, and accepts a body too large for a message", async () => {
     assert.include(await (await post("/v1/chat/completions", hello)).text(), "lighthouse")
     assert.include(await (await post("/v1/chat/completions", { ...hello, stream: true })).text(), "[DONE]")
     const large = [...hello.messages, { role: "user", content: "word ".repeat(200_000) }]
     await (await post("/v1/chat/completions", { model: "local-chat", messages: large })).text()
   })
 
-  it("keeps to a limit that all replicas share", async () => {
+  it("applies a limit that all replicas share", async () => {
     await (await post("/v1/chat/completions", { ...hello, model: "limited-chat" })).text()
   })
 
-  it("keeps a compaction and finds it again", async () => {
+  it("stores a compaction and finds it again", async () => {
     const first = await (await post("/v1/responses/compact", { model: "local-chat", input: hello.messages })).json()
     const { id } = first as { readonly id: string }
     const more = { model: "local-chat", input: hello.messages, previous_response_id: id }
@@ -85,7 +85,7 @@ describe("a service with the rights of its own and no others", { timeout: 90_000
     await (await post("/v1/audio/speech", { model: "local-speech", input: "Hello", voice: "nova" })).arrayBuffer()
   })
 
-  it("paints a picture and serves it by its address", async () => {
+  it("paints a picture and serves it at its URL", async () => {
     const body = { model: "local-image", prompt: "a boat", size: "64x64", response_format: "url" }
     const { data } = await (await post("/v1/images/generations", body)).json() as { data: Array<{ url: string }> }
     const picture = await fetch(data[0]?.url ?? "")
@@ -101,7 +101,7 @@ describe("a service with the rights of its own and no others", { timeout: 90_000
     assert.isAbove((await content.arrayBuffer()).byteLength, 500)
   })
 
-  it("makes, lists and revokes keys as the administrator", async () => {
+  it("creates, lists and revokes keys as the administrator", async () => {
     const key = await gateway.createKey("2999-01-01")
     const listed = (await gateway.admin("keys", "list")).split("\n").find((line) => line.includes("2999-01-01")) ?? ""
     await gateway.admin("keys", "revoke", listed.split(" ")[0] ?? "")
@@ -109,7 +109,7 @@ describe("a service with the rights of its own and no others", { timeout: 90_000
     await eventually(async () => (await models()).status, (status) => status === 401, 5_000)
   })
 
-  it("counts what is used, and lists keys with their use, as the console", async () => {
+  it("counts usage, and lists keys with their usage, as the console", async () => {
     const { url } = await gateway.startConsole()
     const keys = async () => {
       const answer = await fetch(`${url}/api/keys`, { headers: { authorization: `Bearer ${testAdminToken}` } })
@@ -120,8 +120,8 @@ describe("a service with the rights of its own and no others", { timeout: 90_000
     await eventually(keys, (keys) => keys.some(isCounted), 30_000)
   })
 
-  // the last of these tests: it looks back at all of them
-  it("has asked for nothing that it may not", () => {
+  // the last of these tests: it covers all of them
+  it("has requested nothing beyond its rights", () => {
     assert.notMatch(nats.server.log, violation)
     assert.notMatch(gateway.log, violation)
   })
@@ -135,7 +135,7 @@ describe("provisioning", () => {
   })
 })
 
-/** What each identity must be refused. It is enough to ask: the server checks before anything is done. */
+/** The subjects that each identity must be denied. A publication alone tests it: the server checks rights first. */
 const forbidden = (
   identity: Pick<Identity, "account" | "service">
 ): { publish: ReadonlyArray<string>; subscribe: ReadonlyArray<string> } => {
@@ -183,7 +183,7 @@ const forbidden = (
   return { publish: all.publish.filter(unless(publish)), subscribe: all.subscribe.filter(unless(subscribe)) }
 }
 
-/** Whether every subject of the second pattern is one of the first. */
+/** Whether the first pattern covers every subject of the second. */
 const covers = (pattern: string, subject: string): boolean => {
   const [wide, narrow] = [pattern.split("."), subject.split(".")]
   return wide.every((token, at) =>
@@ -200,7 +200,7 @@ const connectAs = ({ account, service }: Identity): Promise<NatsConnection> =>
     reconnect: false
   })
 
-/** The subjects that the server refuses of these. */
+/** Those of these subjects that the server denies. */
 const refused = async (connection: NatsConnection, { publish, subscribe }: ReturnType<typeof forbidden>) => {
   const subjects = { publish: new Set<string>(), subscription: new Set<string>() }
   const listening = (async () => {
@@ -218,15 +218,15 @@ const refused = async (connection: NatsConnection, { publish, subscribe }: Retur
   return { publish: [...subjects.publish], subscribe: [...subjects.subscription] }
 }
 
-describe("the server refuses", { timeout: 60_000 }, () => {
-  it.each(identities)("what is no work of $name", async (identity) => {
+describe("the server denies", { timeout: 60_000 }, () => {
+  it.each(identities)("$name everything outside its work", async (identity) => {
     const wanted = forbidden(identity)
     assert.isAbove(wanted.subscribe.length, 10)
     assert.deepStrictEqual(await refused(await connectAs(identity), wanted), wanted)
     await eventually(async () => nats.server.log, (log) => violation.test(log), 5_000)
   })
 
-  // the table above leaves out what the table of rights allows: that must not grow unseen
+  // the table above omits what the table of rights allows; these guard against rights that grow unnoticed
   it.each(
     [
       ["chat", "$JS.API.CONSUMER.MSG.NEXT.JOBS_VIDEO.default"],
@@ -241,7 +241,7 @@ describe("the server refuses", { timeout: 60_000 }, () => {
       ["video", "$KV.API_KEYS.any"],
       ["admin", "jobs.chat.default"]
     ] satisfies ReadonlyArray<readonly [NatsService, string]>
-  )("%s to publish %s", (service, subject) => {
+  )("%s a publication to %s", (service, subject) => {
     assert.include(forbidden({ service, account: "data" }).publish, subject)
   })
   it.each(
@@ -252,10 +252,10 @@ describe("the server refuses", { timeout: 60_000 }, () => {
       ["console", "$KV.KEY_LIMITS.any"],
       ["admin", "$KV.USAGE_SPEND.any"]
     ] satisfies ReadonlyArray<readonly [NatsService, string]>
-  )("%s to publish %s in the control account", (service, subject) => {
+  )("%s a publication to %s in the control account", (service, subject) => {
     assert.include(forbidden({ service, account: "control" }).publish, subject)
   })
-  it("any worker an identity in the control account", () => {
+  it("every worker an identity in the control account", () => {
     const services = identities.filter(({ account }) => account === "control").map(({ service }) => service)
     assert.deepStrictEqual(services, ["ingress", "console", "admin"])
   })
@@ -267,11 +267,11 @@ describe("the server refuses", { timeout: 60_000 }, () => {
       ["chat", "ctl.video.>"],
       ["admin", "r.>"]
     ] satisfies ReadonlyArray<readonly [NatsService, string]>
-  )("%s to hear %s", (service, subject) => {
+  )("%s a subscription to %s", (service, subject) => {
     assert.include(forbidden({ service, account: "data" }).subscribe, subject)
   })
 
-  it("an identity that it does not know, and a connection without TLS", async () => {
+  it("an unknown identity, and a connection without TLS", async () => {
     const stranger = nkeys.createUser().getSeed()
     const options = { servers: nats.server.url, reconnect: false, tls: { caFile: join(nats.folder, "ca.pem") } }
     const errorOf = (promise: Promise<unknown>) => promise.then(() => "connected", (error: Error) => error.message)

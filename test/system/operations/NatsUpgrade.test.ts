@@ -1,6 +1,6 @@
 /**
- * A NATS as the version left it that kept everything in one account: provisioning moves keys, their log, spending, counters
- * and sessions to the control account, each once, and what was used is counted once over all of it.
+ * A NATS from the version with a single account: provisioning moves keys, their log, spending, counters and sessions to the
+ * control account once, and usage is counted once across the move.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { jetstreamManager } from "@nats-io/jetstream"
@@ -19,7 +19,7 @@ import { inherited } from "../../fixture/general/Inherited.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { manyEvents, rowsAt, store, total } from "../../fixture/nats/UsageEvents.ts"
 
-/** Two accounts, as `accounts.conf` has them, with one user each. */
+/** Two accounts, as in `accounts.conf`, with one user each. */
 const config = `
 accounts {
   GATEWAY { jetstream: enabled, users: [{ user: data, password: word }] }
@@ -28,7 +28,7 @@ accounts {
 
 type Version = "former" | "present"
 
-/** A process of the former version has what is the control account's where jobs are. */
+/** The earlier version keeps in the jobs' account what is now in the control account. */
 const environmentOf = (server: NatsServer, version: Version) => ({
   NATS_URL: server.url,
   NATS_USER: "data",
@@ -46,7 +46,7 @@ const admin = (server: NatsServer, version: Version, ...words: ReadonlyArray<str
     return { lines: stdout.trim().split("\n"), said: stderr }
   })
 
-/** What a process has, until the scope ends. */
+/** Builds a process's services until the scope ends. */
 const build = <A, E>(server: NatsServer, version: Version, layer: Layer.Layer<A, E, Layer.Success<typeof layerBoth>>) =>
   Layer.build(Layer.fresh(layer.pipe(Layer.provideMerge(layerBoth)))).pipe(
     Effect.provide([
@@ -76,7 +76,7 @@ const movedIn = (lines: ReadonlyArray<string>): ReadonlyArray<string> =>
 
 const query = { from: "2026-11-01", to: "2026-11-30", by: "key" } as const
 
-/** Counts for as long as the effect runs, until so many events are counted; resolves with the rows. */
+/** Counts while the effect runs, until this many events are counted; resolves with the rows. */
 const countedBy = (server: NatsServer, version: Version, events: number) =>
   Effect.scoped(Effect.gen(function*() {
     const context = yield* build(server, version, UsageCounters.layer)
@@ -91,11 +91,11 @@ const storeEvents = (server: NatsServer, from: number, until: number) =>
 
 const sessionCount = 120
 
-/** A server of the former version, with two keys, one of them revoked, and 40 events counted. */
+/** A server of the earlier version, with two keys, one of them revoked, and 40 counted events. */
 const former = Effect.gen(function*() {
   const server = yield* NatsServer.make({ config })
   yield* admin(server, "former", "provision")
-  // which it did not know
+  // the earlier version did not have it
   yield* manage(server, "data", (manager) => manager.streams.delete("KV_KEY_LIMITS"))
   yield* admin(server, "former", "keys", "create", "--name", "kept")
   const { said } = yield* admin(server, "former", "keys", "create", "--name", "revoked")
@@ -104,7 +104,7 @@ const former = Effect.gen(function*() {
   yield* countedBy(server, "former", 40)
   const context = yield* build(server, "former", Layer.empty)
   const sessions = yield* openBucket(buckets.consoleSessions).pipe(Effect.provideContext(context))
-  // more than the server sends before it hears that some was taken
+  // more than the server sends before it gets an acknowledgement
   for (let index = 0; index < sessionCount; index++) {
     yield* sessions.put(`session-${index}`, randomBytes(75_000).toString("base64"))
   }
@@ -121,7 +121,7 @@ const changes = (server: NatsServer, version: Version) =>
   }))
 
 describe("an upgrade from the version with one account", () => {
-  it.live("moves keys, their log and sessions as they are", () =>
+  it.live("moves keys, their log and sessions unchanged", () =>
     Effect.gen(function*() {
       const server = yield* former
       const keys = yield* listed(server, "former")
@@ -136,12 +136,12 @@ describe("an upgrade from the version with one account", () => {
         Effect.provideContext(yield* build(server, "present", Layer.empty))
       )
       assert.strictEqual((yield* sessions.entries).length, sessionCount)
-      // processes that are still to be replaced find theirs
+      // processes not yet replaced still find theirs
       assert.deepStrictEqual(yield* listed(server, "former"), keys)
     }), 180_000)
 
   it.live(
-    "is made once: what was changed since is never overwritten, and what was revoked stays so",
+    "happens once: later changes are never overwritten, and revoked keys stay revoked",
     () =>
       Effect.gen(function*() {
         const server = yield* former
@@ -158,11 +158,11 @@ describe("an upgrade from the version with one account", () => {
     60_000
   )
 
-  it.live("goes on where it was broken off: within a stream, and between two", () =>
+  it.live("resumes after an interruption within a stream, and between two", () =>
     Effect.gen(function*() {
       const server = yield* former
       const keys = yield* listed(server, "former")
-      // a process that dies when it has asked for the restoration and has sent a piece of it
+      // a process that dies after it has requested a restore and sent a piece of it
       const info = yield* manage(server, "data", (manager) => manager.streams.info("KV_API_KEYS"))
       yield* Effect.promise(async () => {
         const connection = await connect({ servers: server.url, user: "control", pass: "word" })
@@ -172,7 +172,7 @@ describe("an upgrade from the version with one account", () => {
         await connection.close()
       })
       assert.deepStrictEqual(movedIn((yield* admin(server, "present", "provision")).lines), moved)
-      // one that died when it had moved the first
+      // another that died after it had moved the first
       const rest = moved.slice(1)
       yield* manage(server, "control", async (manager) => {
         for (const stream of rest) await manager.streams.delete(stream)
@@ -181,11 +181,11 @@ describe("an upgrade from the version with one account", () => {
       assert.deepStrictEqual(yield* listed(server, "present"), keys)
     }), 180_000)
 
-  it.live("counts every event once, though the former version counts on meanwhile", () =>
+  it.live("counts every event once, even while the earlier version goes on counting", () =>
     Effect.gen(function*() {
       const server = yield* former
       const { lines } = yield* admin(server, "present", "provision")
-      // as if it had died between the two that usage is counted into, while the former console went on counting
+      // as if it had died between the two buckets of usage, while the earlier console went on counting
       const [, second = ""] = movedIn(lines).filter((name) => name.startsWith("KV_USAGE_"))
       yield* manage(server, "control", (manager) => manager.streams.delete(second))
       yield* storeEvents(server, 40, 60)
@@ -207,8 +207,8 @@ describe("an upgrade from the version with one account", () => {
     }), 180_000)
 })
 
-describe("a server that knows no accounts", () => {
-  it.live("has both in one, and nothing is moved", () =>
+describe("a server without accounts", () => {
+  it.live("keeps both in one place, and nothing is moved", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const env = { ...inherited, NATS_URL: server.url }

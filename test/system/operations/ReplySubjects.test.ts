@@ -1,7 +1,7 @@
 /**
- * JetStream sends its answers to any reply subject, with rights of its own. With the real credentials of each worker this
- * is tried on everything in the control account: nothing there changes. What it can do in the workers' own account is
- * shown beside it, so that each of the tricks is known to be one.
+ * JetStream sends its replies to any reply subject, with rights of its own. These tests try to abuse that with each worker's
+ * real credentials. Nothing in the control account changes. Each trick is also shown to work in the workers' own account,
+ * which proves that it is a real one.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { jetstreamManager } from "@nats-io/jetstream"
@@ -28,7 +28,7 @@ const connectAs = (service: NatsService, account: Account = "data") =>
     inboxPrefix: `_INBOX.${service}`
   })
 
-/** Everything in the control account, with a subject of each that holds a record. */
+/** Everything in the control account: each stream with a subject that holds a record. */
 const kept = [
   ...Object.values(buckets).filter(({ account }) => account === "control").map((bucket) => ({
     stream: bucketStream(bucket),
@@ -37,7 +37,7 @@ const kept = [
   { stream: events.keyChanges.name, subject: "keychanges.victim" }
 ]
 
-/** What the client of a job can have a worker write, where a reply subject is one of a bucket: a key of its own. */
+/** A key that a job's client could have a worker write if a bucket's subject were the reply subject. */
 const forged = JSON.stringify({ id: "key_forged", name: "forged", createdAt: "2026-01-01T00:00:00Z" })
 
 const usage = (workload: Workload) => events.usage.subjects.replace(">", workload)
@@ -47,28 +47,28 @@ interface Trick {
   readonly play: (worker: NatsConnection, workload: Workload, reply: string) => void
 }
 
-/** A worker's ways to have the server publish to a subject. */
+/** Ways for a worker to make the server publish to a subject. */
 const tricks: ReadonlyArray<Trick> = [
   {
-    name: "the state of a stream",
+    name: "a request for a stream's state",
     play: (worker, _, reply) => worker.publish(`$JS.API.STREAM.INFO.${events.usage.name}`, "{}", { reply })
   },
   {
-    name: "a request that is an error",
+    name: "an invalid request",
     play: (worker, _, reply) => worker.publish(`$JS.API.STREAM.INFO.${events.usage.name}`, "nonsense", { reply })
   },
   {
-    name: "a stored message",
+    name: "a request for a stored message",
     play: (worker, _, reply) =>
       worker.publish(`$JS.API.STREAM.MSG.GET.${bucketStream(buckets.providerLimits)}`, `{"seq":1}`, { reply })
   },
   {
-    name: "the state of a consumer",
+    name: "a request for a consumer's state",
     play: (worker, workload, reply) =>
       worker.publish(`$JS.API.CONSUMER.INFO.${jobStream(workload)}.default`, "", { reply })
   },
   {
-    name: "a job, with what its client has written",
+    name: "a pull request for a job, with its client's text",
     play: (worker, workload, reply) =>
       worker.publish(pullSubject(workload, "default"), `{"batch":1,"no_wait":true}`, { reply })
   },
@@ -78,11 +78,11 @@ const tricks: ReadonlyArray<Trick> = [
       worker.publish(pullSubject(workload, "default"), `{"batch":1,"expires":1000000}`, { reply })
   },
   {
-    name: "that an event was stored",
+    name: "the confirmation of a stored event",
     play: (worker, workload, reply) => worker.publish(usage(workload), "{}", { reply })
   },
   {
-    name: "that a record was not stored",
+    name: "the rejection of a record",
     play: (worker, _, reply) => {
       const expecting = headers()
       expecting.set("Nats-Expected-Last-Sequence", "1000000")
@@ -90,39 +90,39 @@ const tricks: ReadonlyArray<Trick> = [
     }
   },
   {
-    name: "the next job, for an acknowledgement",
+    name: "an acknowledgement that asks for the next job",
     play: (worker, workload, reply) =>
       worker.publish(`$JS.ACK.${jobStream(workload)}.default.1.1.1.1.1`, "+NXT", { reply })
   }
 ]
 
-/** These the server refuses, or answers to none but the asker. */
+/** The server rejects these, or replies to the sender only. */
 const harmless: ReadonlyArray<Trick> = [
   {
-    name: "that nobody listens",
+    name: "a message without a subscriber",
     play: (worker, workload, reply) => worker.publish(`r.${workload}.nobody.job.1`, "", { reply })
   },
   {
-    name: "a record directly",
+    name: "a direct request for a record",
     play: (worker, _, reply) =>
       worker.publish(`$JS.API.DIRECT.GET.${bucketStream(buckets.providerLimits)}.any`, "", { reply })
   },
   {
-    name: "a record of keys",
+    name: "a request for the state of the keys",
     play: (worker, _, reply) => worker.publish("$JS.API.STREAM.INFO.KV_API_KEYS", "", { reply })
   },
   {
-    name: "a consumer that delivers there",
+    name: "a consumer that delivers to the subject",
     play: (worker, _, reply) =>
       worker.publish(
         `$JS.API.CONSUMER.CREATE.${events.usage.name}`,
         JSON.stringify({ stream_name: events.usage.name, config: { deliver_subject: reply, ack_policy: "none" } })
       )
   },
-  { name: "a record itself", play: (worker, _, reply) => worker.publish(reply, forged) }
+  { name: "a direct write", play: (worker, _, reply) => worker.publish(reply, forged) }
 ]
 
-/** As many jobs as tricks are played that take one. */
+/** Submits a job for each trick that takes one. */
 const submitJobs = async (workload: Workload, count: number) => {
   const ingress = await connectAs("ingress")
   for (let index = 0; index < count; index++) ingress.publish(jobSubject(workload, "default"), forged)
@@ -130,7 +130,7 @@ const submitJobs = async (workload: Workload, count: number) => {
   await ingress.close()
 }
 
-/** The place of the last message, and how many there are. */
+/** The last sequence number, and the number of messages. */
 const stateOf = async (account: Account, stream: string) => {
   const manager = await jetstreamManager(admin[account], { checkAPI: false })
   const { state: { last_seq, messages } } = await manager.streams.info(stream)
@@ -141,7 +141,7 @@ beforeAll(async () => {
   nats = await SecureNats.start()
   await nats.provision()
   for (const account of ["data", "control"] as const) admin[account] = await connectAs("admin", account)
-  // those who write there
+  // the services that write there
   for (const service of ["ingress", "console"] as const) {
     const writer = await connectAs(service, "control")
     for (const { subject } of kept) writer.publish(subject, "a record")
@@ -155,9 +155,9 @@ afterAll(async () => {
 })
 
 describe.each(workloads)("a worker of %s", { timeout: 30_000 }, (workload) => {
-  it("changes nothing in the control account by any reply subject", async () => {
+  it("changes nothing in the control account through any reply subject", async () => {
     const before = await Promise.all(kept.map(({ stream }) => stateOf("control", stream)))
-    // each of them has a record, or nothing would be tried
+    // each bucket has a record, or the test would prove nothing
     assert.deepStrictEqual(before.filter(({ messages }) => messages === 0), [])
     const targets = kept.flatMap(({ subject }) => [subject, subject.replace("victim", "forged")])
     await submitJobs(workload, 3 * targets.length)
@@ -166,7 +166,7 @@ describe.each(workloads)("a worker of %s", { timeout: 30_000 }, (workload) => {
       for (const { play } of [...tricks, ...harmless]) play(worker, workload, reply)
     }
     await worker.flush()
-    // behind all of these comes one that does reach what it is aimed at
+    // after all of these, one that does reach its target
     const reachable = bucketStream(buckets.videoTasks)
     const { last_seq } = await stateOf("data", reachable)
     for (const { play } of tricks) play(worker, workload, `$KV.${buckets.videoTasks.name}.last`)
@@ -178,8 +178,8 @@ describe.each(workloads)("a worker of %s", { timeout: 30_000 }, (workload) => {
 })
 
 describe("a worker of chat, in its own account,", { timeout: 30_000 }, () => {
-  // what NATS cannot prevent, see the page about it; and each trick is one
-  it.each(tricks)("overwrites what it has no right to: $name", async ({ play }) => {
+  // NATS cannot prevent these, as its page explains; each proves that its trick works
+  it.each(tricks)("overwrites a record without the right to: $name", async ({ play }) => {
     const stream = bucketStream(buckets.videoTasks)
     const { last_seq } = await stateOf("data", stream)
     await submitJobs("chat", 2)
@@ -190,7 +190,7 @@ describe("a worker of chat, in its own account,", { timeout: 30_000 }, () => {
     await worker.close()
   })
 
-  it.each(harmless)("is refused: $name", async ({ play }) => {
+  it.each(harmless)("cannot by: $name", async ({ play }) => {
     const stream = bucketStream(buckets.videoTasks)
     const before = await stateOf("data", stream)
     const worker = await connectAs("chat")

@@ -1,4 +1,4 @@
-/** `npm run config -- check FILE`: what it prints about a catalogue, line by line, and how it ends. */
+/** `npm run config -- check FILE`: what it prints about a catalogue, line by line, and its exit code. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFile } from "node:child_process"
@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** What the command says of a file, whose name is cut to `FILE`. */
+/** The command's output for a file, with the file's name replaced by `FILE`. */
 const checkFile = (file: string) => run("config", "check", file)
 
 const run = (...words: readonly [string, string, file: string]) =>
@@ -41,7 +41,7 @@ const check = async (text: string) => {
 }
 
 describe("config check", () => {
-  it("finds nothing to say about a catalogue that is as it should be", async () => {
+  it("finds nothing wrong with a good catalogue", async () => {
     assert.deepStrictEqual(
       await check(`
 providers:
@@ -55,7 +55,7 @@ models:
     )
   })
 
-  it("warns of what works, but hardly as it was meant", async () => {
+  it("warns of settings that are valid but probably unintended", async () => {
     const { code, lines } = await check(`
 providers:
   known: { protocol: openai, baseUrl: "http://a/v1", apiKey: "\${KNOWN_KEY}" }
@@ -102,7 +102,7 @@ models:
     assert.strictEqual(code, 0)
   })
 
-  it("tells of packages of the AI SDK that are not there, or not named", async () => {
+  it("reports packages of the AI SDK that are missing or not named", async () => {
     const checked = await check(`
 providers:
   there: { protocol: ai-sdk, options: { package: "@ai-sdk/openai" } }
@@ -130,7 +130,7 @@ models:
     })
   })
 
-  it("prints the models' part, which ingress takes in place of the whole", async () => {
+  it("prints the models' part, which ingress accepts in place of the whole", async () => {
     const file = join(folder, "whole.yaml")
     const whole = `
 providers:
@@ -152,7 +152,7 @@ models:
     assert.deepStrictEqual(models?.models.get("2: two"), { workload: "images", pool: "gpu" })
   })
 
-  it("names every mistake with its line and ends with 1", async () => {
+  it("names every mistake with its line and exits with 1", async () => {
     assert.deepStrictEqual(
       await check(`
 providers:
@@ -171,7 +171,7 @@ models:
     )
   })
 
-  it("refuses a key that is written down, and does not repeat it", async () => {
+  it("rejects a key in plain text, and does not repeat it", async () => {
     const { code, lines } = await check(`
 providers:
   a: { protocol: openai, baseUrl: "http://a/v1", apiKey: sk-1234 }
@@ -184,7 +184,7 @@ models:
     ])
   })
 
-  it("says so where the file is not there", async () => {
+  it("reports a missing file", async () => {
     const { code, lines } = await checkFile(join(folder, "none.yaml"))
     assert.deepStrictEqual([code, ...lines], [
       1,

@@ -1,4 +1,4 @@
-/** What the documents name is there: files, folders, links and commands. */
+/** The documents name existing files, folders, links and commands. */
 import { assert, describe, it } from "@effect/vitest"
 import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
@@ -11,7 +11,7 @@ const documents = execFileSync("git", ["ls-files", "--cached", "--others", "--ex
   encoding: "utf8"
 }).split("\n").filter((path) => path !== "" && !path.startsWith("test/bench/results/"))
 
-/** What is made by a command, and not there before. */
+/** Made by a command. */
 const built = new Set(["services/console/web/dist"])
 
 const matches = (text: string, pattern: RegExp): ReadonlyArray<string> =>
@@ -25,18 +25,18 @@ describe.each(documents)("%s", (path) => {
     assert.deepStrictEqual(named.filter((file) => !built.has(file) && !existsSync(join(repository, file))), [])
   })
 
-  it("links to what exists", () => {
+  it("has no broken links", () => {
     const links = matches(text, /\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g)
     assert.deepStrictEqual(links.filter((link) => !existsSync(join(repository, dirname(path), link))), [])
   })
 
-  it("names commands that package.json has", () => {
+  it("names commands of package.json", () => {
     const commands = matches(text, /npm run ([\w:-]+)/g)
     assert.deepStrictEqual(commands.filter((name) => !Object.hasOwn(packageJson.scripts, name)), [])
   })
 })
 
-/** What is read for others than whoever runs a gateway: the supervisor, npm, tests, and the system. */
+/** Variables not meant for operators, but for the supervisor, npm, tests and the system. */
 const internal = new Set([
   "GATEWAY_PARENT_PIPE",
   "GATEWAY_SERVICES",
@@ -46,7 +46,7 @@ const internal = new Set([
   "ESPEAK_DATA_PATH"
 ])
 
-it("every variable of the environment that the code reads is in a document", () => {
+it("every environment variable that the code reads is in a document", () => {
   const sources = ["services", "shared", "deploy/local"].flatMap((folder) =>
     readdirSync(join(repository, folder), { recursive: true, encoding: "utf8" })
       .filter((file) => file.endsWith(".ts"))
@@ -57,8 +57,8 @@ it("every variable of the environment that the code reads is in a document", () 
     ...matches(sources, /\b(?:text|file)\("([A-Z][A-Z_]+)"/g)
   ].filter((name) => !name.startsWith("OTEL_"))
   assert.isAbove(new Set(read).size, 25)
-  const told = new Set(
+  const documented = new Set(
     documents.flatMap((path) => matches(readFileSync(join(repository, path), "utf8"), /`([A-Z][A-Z_]+)`/g))
   )
-  assert.deepStrictEqual([...new Set(read)].filter((name) => !told.has(name) && !internal.has(name)), [])
+  assert.deepStrictEqual([...new Set(read)].filter((name) => !documented.has(name) && !internal.has(name)), [])
 })

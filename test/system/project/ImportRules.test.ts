@@ -1,6 +1,6 @@
 /**
- * Every lint rule that holds the architecture together reports its violation: one tiny file per case, linted with the
- * repository's own configuration in a folder laid out like the repository.
+ * Every lint rule that protects the architecture reports its violation: one tiny file per case, linted with the repository's
+ * own configuration in a folder laid out like the repository.
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
@@ -10,7 +10,7 @@ import { dirname, join, relative } from "node:path"
 
 const repository = join(import.meta.dirname, "../../..")
 
-/** A room, and a file of the repository or a package that its files may not, or may, import. */
+/** A folder, and a file or package that its files may import, or may not. */
 type Case = readonly [room: string, target: string]
 
 const rooms = (names: ReadonlyArray<string>, target: string): ReadonlyArray<Case> =>
@@ -138,7 +138,7 @@ const write = (path: string, source: string) => {
   writeFileSync(join(sandbox, path), `${source}\n`)
 }
 
-/** A file that imports a target of the repository (a path with a file in it) or a package. */
+/** Writes a file that imports a file of the repository or a package. */
 const writeImport = (path: string, target: string) => {
   const isFile = /^(shared|services|test|deploy)\/|\.json$/.test(target)
   write(path, `export { value } from ${JSON.stringify(isFile ? relative(dirname(path), target) : target)}`)

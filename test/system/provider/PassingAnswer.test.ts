@@ -1,4 +1,4 @@
-/** A client of the provider's own dialect gets what the provider sent, byte for byte, but for the model's alias. */
+/** A client of the provider's own dialect gets the provider's bytes, except for the model's alias. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import { chatCompletions } from "../../../shared/contract/operations/ChatCompletions.ts"
@@ -34,7 +34,7 @@ const textOf = (read: Read): string => isFailure(read) ? assert.fail(read.messag
 const relayed = (answer: PassingAnswer, bytes: Uint8Array, sizes: ReadonlyArray<number>): string => {
   const pieces: Array<Uint8Array> = []
   for (const chunk of cut(bytes, sizes)) {
-    // joined at the end, for a character may lie in two pieces
+    // joined at the end, because a character may span two pieces
     pieces.push(...answer.push(chunk))
     assert.isUndefined(answer.failure())
   }
@@ -51,7 +51,7 @@ const sizes = Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween
 
 // Random streams
 
-/** Text with all that could be taken for something else. */
+/** Text with everything that resembles syntax. */
 const anyText = Arbitrary.schema(Schema.Union([
   Schema.String,
   Schema.Literals([
@@ -65,7 +65,7 @@ const anyText = Arbitrary.schema(Schema.Union([
   ])
 ])).pipe(Arbitrary.map((text) => text.toWellFormed()))
 
-/** How a provider may write the same frame. */
+/** The ways a provider may write the same frame. */
 const anyStyle = Arbitrary.schema(Schema.Struct({
   end: Schema.Literals(["\n", "\r\n"]),
   space: Schema.Literals(["", " "]),
@@ -85,7 +85,7 @@ const frame = (data: unknown, { before, end, indent, space }: Style, name?: stri
 
 const plain: Style = { end: "\n", space: " ", indent: 0, before: "" }
 
-/** A whole stream of the provider that says these texts, with this name of its model wherever it gives one. */
+/** A provider's whole stream of these texts, with this name wherever it names its model. */
 const streamOf: {
   readonly [P in Provider]: (
     deltas: ReadonlyArray<{ readonly text: string; readonly style: Style }>,
@@ -125,15 +125,15 @@ const streamOf: {
     }, plain)
 }
 
-describe.each(providers)("%s: random streams of some thousand frames, cut anywhere,", (provider) => {
+describe.each(providers)("%s: random streams of a few thousand frames, cut anywhere,", (provider) => {
   for (const alias of ["upstream", "my \"alias\" 🙂"]) {
     it.prop(
-      `are the same ${alias === "upstream" ? "to the byte" : "but for the model's name"}`,
+      `are unchanged ${alias === "upstream" ? "to the byte" : "except for the model's name"}`,
       [Arbitrary.array(anyDelta, { minLength: 5, maxLength: 40 }), sizes],
       ([deltas, sizes]) => {
         const answer = open(provider, "upstream", alias)
         const passed = relayed(answer, Buffer.from(streamOf[provider](deltas, "upstream")), sizes)
-        // white space around the name is the provider's
+        // the provider's white space around the name is kept
         assert.strictEqual(passed, streamOf[provider](deltas, alias))
         assert.deepInclude(answer.usage(), { inputTokens: 3, outputTokens: 2 })
       },
@@ -147,7 +147,7 @@ describe.each(providers)("%s: random streams of some thousand frames, cut anywhe
 const named = samples.map((sample) => [`${sample.provider}/${sample.name}`, sample] as const)
 
 describe("a recorded answer", () => {
-  it.each(named)("%s reaches the client as it was sent, and is metered", (_, sample) => {
+  it.each(named)("%s reaches the client unchanged, and is metered", (_, sample) => {
     const stream = open(sample.provider, "m")
     assert.strictEqual(relayed(stream, sample.sse, [61]), sample.sse.toString())
     assert.deepStrictEqual(metered(stream), expected(sample, "sse").usage)
@@ -156,7 +156,7 @@ describe("a recorded answer", () => {
     assert.deepStrictEqual(metered(whole), expected(sample, "json").usage)
   })
 
-  it.each(named)("%s has the alias wherever the provider's name stood", (_, sample) => {
+  it.each(named)("%s has the alias in every place of the provider's name", (_, sample) => {
     const names = [...sample.sse.toString().matchAll(/"model(?:Version)?": ?"([^"]*)"/g)].map(([name]) => name)
     const renamed = relayed(open(sample.provider, "m", "alias"), sample.sse, [61])
     const expected = names.reduce(
@@ -175,8 +175,8 @@ describe("a recorded answer", () => {
   })
 })
 
-describe("an answer that passes as it comes", () => {
-  it.each(named)("%s has the alias where the whole one has it", (_, sample) => {
+describe("an answer that is relayed as it arrives", () => {
+  it.each(named)("%s has the alias in the same places as a whole answer", (_, sample) => {
     const whole = textOf(open(sample.provider, "m", "alias").whole(sample.json))
     for (const size of [1, 7, 64, 1_000]) {
       const answer = open(sample.provider, "m", "alias")
@@ -202,7 +202,7 @@ describe("an error that the provider reports", () => {
     assert.deepInclude(answer.failure(), failure)
   })
 
-  it("in the place of an answer keeps what the client may know of it", () => {
+  it("in place of an answer keeps what the client may see of it", () => {
     const body = (error: object) => Buffer.from(JSON.stringify({ type: "error", error }))
     assert.deepInclude(open("anthropic", "m").whole(body({ type: "rate_limit_error", message: "Slow down" })), {
       _tag: "ProviderRateLimited"

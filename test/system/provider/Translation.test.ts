@@ -1,6 +1,6 @@
 /**
- * What a provider says reaches a client of any dialect: recorded answers, cut anywhere, translated, and read back as that
- * dialect's own provider would have meant it.
+ * Every provider's answer reaches clients of every dialect: recorded answers are cut anywhere, translated, and decoded again
+ * as an answer in the client's dialect.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
@@ -39,7 +39,7 @@ const identity: AnswerIdentity = {
 }
 const user = [{ role: "user" as const, content: "How do bees dance?" }]
 
-/** A client of each dialect, and whose provider's decoder reads what it gets. */
+/** Each dialect's encoder, and the provider whose decoder reads the result. */
 const clients: Readonly<Record<string, { readonly reader: Provider; readonly encoder: () => AnswerEncoder }>> = {
   "chat completions": {
     reader: "openai",
@@ -79,13 +79,13 @@ const pushed = (part: TranslatedPart, chunk: Uint8Array): ReadonlyArray<Uint8Arr
   return pieces
 }
 
-/** What a client gets of a streamed answer whose bytes were cut like this. */
+/** The bytes that a client gets for a streamed answer cut into these sizes. */
 const streamedTo = (sample: Sample, encoder: AnswerEncoder, sizes: ReadonlyArray<number>): Buffer => {
   const part = answered(sample, encoder, true)
   return Buffer.concat([...cut(sample.sse, sizes).flatMap((chunk) => pushed(part, chunk)), bytesOf(part.end())])
 }
 
-/** What a client makes of the frames that it gets. */
+/** Decodes the frames that a client gets. */
 const readStream = (bytes: Uint8Array, provider: Provider): Said => {
   const decoder = decoderOf[provider]()
   const frames = new SseFrames()
@@ -105,7 +105,7 @@ const readWhole = (bytes: Buffer, provider: Provider): Said => {
   return saidBy([...events, ...decoder.last()], decoder.usage())
 }
 
-/** What of an answer has a place in each dialect. */
+/** The parts of an answer that each dialect can express. */
 const placed = (said: Said, client: string): Said => {
   const { cacheWriteTokens: _, ...usage } = said.usage
   return client === "generateContent" ? { ...said, usage } : client === "messages" ? { ...said, media: [] } : said
@@ -113,14 +113,14 @@ const placed = (said: Said, client: string): Said => {
 
 const named = samples.map((sample) => [`${sample.provider}/${sample.name}`, sample] as const)
 
-describe("a recorded answer is decoded to what it says", () => {
+describe("a recorded answer is decoded to its content", () => {
   it.each(named)("%s", (_, sample) => {
     assert.deepStrictEqual(readWhole(sample.json, sample.provider), expected(sample, "json"))
     assert.deepStrictEqual(readStream(sample.sse, sample.provider), expected(sample, "sse"))
   })
 })
 
-describe.each(Object.keys(clients))("%s: a recorded answer comes to the same", (client) => {
+describe.each(Object.keys(clients))("%s: a recorded answer has the same content", (client) => {
   const { encoder, reader } = clients[client]!
 
   it.each(named)("%s, as JSON and as a stream", (_, sample) => {
@@ -128,7 +128,7 @@ describe.each(Object.keys(clients))("%s: a recorded answer comes to the same", (
     assert.deepStrictEqual(readWhole(body, reader), placed(expected(sample, "json"), client))
     const frames = streamedTo(sample, encoder(), [])
     assert.deepStrictEqual(readStream(frames, reader), placed(expected(sample, "sse"), client))
-    // whatever form the provider chose, the client gets the one that it asked for
+    // whichever form the provider chose, the client gets the one it asked for
     const folded = answered(sample, encoder(), false)
     for (const chunk of cut(sample.sse, [50])) pushed(folded, chunk)
     assert.deepStrictEqual(readWhole(bytesOf(folded.end()), reader), placed(expected(sample, "sse"), client))
@@ -137,7 +137,7 @@ describe.each(Object.keys(clients))("%s: a recorded answer comes to the same", (
   })
 
   it.prop(
-    "wherever the provider's bytes were cut",
+    "wherever the provider's bytes are cut",
     [
       Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 90 }))), {
         minLength: 1,
@@ -155,7 +155,7 @@ describe.each(Object.keys(clients))("%s: a recorded answer comes to the same", (
 })
 
 describe("completions", () => {
-  it.each(named)("hold the text of %s", (_, sample) => {
+  it.each(named)("have the text of %s", (_, sample) => {
     const encoder = () => completions.encoder({ model: "alias", prompt: "How?" }, identity)
     const { choices } = JSON.parse(bytesOf(answered(sample, encoder(), false).whole(sample.json)).toString()) as {
       readonly choices: ReadonlyArray<{ readonly text: string; readonly finish_reason: string }>
@@ -167,7 +167,7 @@ describe("completions", () => {
   })
 })
 
-it("a choice keeps its number in a whole chat completion, however the provider numbers them", () => {
+it("a choice keeps its number in a whole chat completion, whatever order the provider uses", () => {
   const sample: Sample = { provider: "openai", name: "numbers", sse: Buffer.of(), json: Buffer.of() }
   const body = bytesOf(
     answered(sample, clients["chat completions"]!.encoder(), false).whole(Buffer.from(JSON.stringify({
@@ -182,14 +182,14 @@ it("a choice keeps its number in a whole chat completion, however the provider n
   assert.deepStrictEqual(choices.map(({ index }) => index), [1, 4_294_967_294])
 })
 
-describe("a stream that is no whole answer", () => {
+describe("an incomplete or odd stream", () => {
   const failureOf = (sample: Sample, bytes: Uint8Array) => {
     const part = answered(sample, clients["messages"]!.encoder(), true)
     part.push(bytes)
     return part.failure() ?? part.end()
   }
 
-  it.each(named)("%s, broken off before its end, is an error", (_, sample) => {
+  it.each(named)("%s, broken off, is an error", (_, sample) => {
     const failure = failureOf(sample, sample.sse.subarray(0, endOf(sample)))
     assert.deepInclude(failure, { _tag: "ProviderFailed", reason: "cut", provider: "p" })
   })
@@ -200,7 +200,7 @@ describe("a stream that is no whole answer", () => {
       ["anthropic", { _tag: "ProviderFailed", reason: "error", status: 529 }],
       ["gemini", { _tag: "ProviderFailed", reason: "error", status: 503 }]
     ] as const
-  )("%s: an error in the middle is told as what it is", (provider, failure) => {
+  )("%s: keeps the kind of an error in the middle", (provider, failure) => {
     const sample = errorSample(provider)
     assert.deepInclude(failureOf(sample, sample.sse), failure)
   })
@@ -218,7 +218,7 @@ describe("a stream that is no whole answer", () => {
         }]
       })]
     ] as const
-  )("%s: is an error where one of two choices has ended and the other was broken off", (provider, piece) => {
+  )("%s: is an error if one of two choices ended and the other broke off", (provider, piece) => {
     const sample = samples.find((sample) => sample.provider === provider)!
     const stream = (...pieces: ReadonlyArray<object>) =>
       Buffer.from(pieces.map((data) => `data: ${JSON.stringify(data)}\n\n`).join(""))
@@ -227,13 +227,13 @@ describe("a stream that is no whole answer", () => {
     assert.isArray(failureOf(sample, stream(...cut, piece(1, "length"))))
   })
 
-  it("is one all the same where data are empty, which is nothing", () => {
+  it("is complete despite frames with empty data", () => {
     const [sample] = samples
     const empty = Buffer.from("data:\n\nevent: ping\ndata: \n\n")
     assert.isArray(failureOf(sample!, Buffer.concat([empty, sample!.sse])))
   })
 
-  it("is malformed where it is too large to be held for a client that wants no stream", () => {
+  it("is malformed if it is too large to buffer for a client that wants no stream", () => {
     const [sample] = samples
     const frame = Buffer.from(
       `data: ${JSON.stringify({ choices: [{ index: 0, delta: { x: "x".repeat(1 << 22) } }] })}\n\n`
@@ -247,13 +247,13 @@ describe("a stream that is no whole answer", () => {
     assert.isUndefined(failed(true))
   })
 
-  it("is malformed where its data make no sense", () => {
+  it("is malformed if its data cannot be parsed", () => {
     const [sample] = samples
     assert.deepInclude(failureOf(sample!, Buffer.from("data: <html>\n\n")), { reason: "malformed" })
     assert.deepInclude(failureOf(sample!, Buffer.from("data: 5\n\n")), { reason: "malformed" })
   })
 
-  it("is malformed where a tool call is gone on with after the next has begun", () => {
+  it("is malformed if a tool call continues after the next has started", () => {
     const call = (index: number, more: object) =>
       `data: ${JSON.stringify({ choices: [{ index: 0, delta: { tool_calls: [{ index, ...more }] } }] })}\n\n`
     const begun = (index: number) => call(index, { id: `c${index}`, function: { name: "f", arguments: "{" } })
@@ -264,9 +264,9 @@ describe("a stream that is no whole answer", () => {
   })
 })
 
-describe("what OpenAI-compatible servers do that OpenAI does not", () => {
+describe("deviations of OpenAI-compatible servers", () => {
   const usage = { prompt_tokens: 9, completion_tokens: 4, total_tokens: 13 }
-  /** What deltas say, and what they say as the message of a whole answer. */
+  /** The content of these deltas, checked to be the same as in one whole message. */
   const streamed = (deltas: ReadonlyArray<object>): Said => {
     const decoder = decoderOf.openai()
     const chunks = [
@@ -281,7 +281,7 @@ describe("what OpenAI-compatible servers do that OpenAI does not", () => {
 
   const calls = [{ name: "f", arguments: { a: 1 } }, { name: "g", arguments: { b: 2 } }]
 
-  it("calls of one number are several where their ids say so", () => {
+  it("calls with one index are several if their ids differ", () => {
     const first = { index: 0, id: "c1", type: "function", function: { name: "f", arguments: "{\"a\":1}" } }
     const second = { index: 0, id: "c2", type: "function", function: { name: "g", arguments: "{\"b\":2}" } }
     assert.deepStrictEqual(streamed([{ tool_calls: [first] }, { tool_calls: [second] }]).calls, calls)
@@ -289,7 +289,7 @@ describe("what OpenAI-compatible servers do that OpenAI does not", () => {
     assert.deepStrictEqual(whole({ tool_calls: [first, second] }).calls, calls)
   })
 
-  it("calls go on with what they have been told of already", () => {
+  it("calls continue after their name and id are repeated", () => {
     const begun = { index: 0, id: "c1", type: "function", function: { name: "f", arguments: "{\"a\"" } }
     const gone = { function: { arguments: ":1}" } }
     const next = { index: 1, id: "c2", type: "function", function: { name: "g", arguments: "{\"b\":2}" } }
@@ -306,7 +306,7 @@ describe("what OpenAI-compatible servers do that OpenAI does not", () => {
     )
   })
 
-  it("calls that are over are named once more, with nothing to add", () => {
+  it("finished calls are named once more, without new content", () => {
     const numbered = calls.map(({ arguments: json, name }, index) => ({
       index,
       id: `c${index}`,
@@ -322,7 +322,7 @@ describe("what OpenAI-compatible servers do that OpenAI does not", () => {
     assert.deepStrictEqual(whole({ content: null, tool_calls }).calls, calls)
   })
 
-  it("content is a list of what was thought and what is said", () => {
+  it("content is a list of reasoning and text", () => {
     const content = [
       { type: "thinking", thinking: [{ type: "text", text: "Hm, " }, { type: "text", text: "bees." }] },
       { type: "text", text: "They " },
@@ -333,7 +333,7 @@ describe("what OpenAI-compatible servers do that OpenAI does not", () => {
     assert.deepInclude(streamed(content.map((part) => ({ content: [part] }))), said)
   })
 
-  it("one name of reasoning is empty, and another is not", () => {
+  it("one field for reasoning is empty, and another is not", () => {
     assert.deepInclude(streamed([{ reasoning_content: "", reasoning: "Hm." }]), { reasoning: "Hm." })
   })
 })

@@ -1,6 +1,6 @@
 /**
- * Requests that two HTTP parsers could understand differently: by their host, their framing, their version or an upgrade.
- * Ingress rejects them with the usual error, or serves them in the one way that RFC 9110 and 9112 allow.
+ * Requests that two HTTP parsers could understand differently, by their host, framing, version or an upgrade. Ingress rejects
+ * them with the usual error, or serves them in the one way that RFC 9110 and 9112 allow.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Buffer } from "node:buffer"
@@ -13,7 +13,7 @@ const body = `{"model": "free-chat", "messages": [{"role": "user", "content": "h
 
 type Case = readonly [what: string, text: string]
 
-/** Sends the text, says that no more will come, and returns all answers. */
+/** Sends the text, ends the connection's sending side, and returns all answers. */
 const send = (text: string): Promise<ReadonlyArray<RawAnswer>> =>
   sendRaw(shared().ingress.port, [Buffer.from(text, "latin1")], { afterwards: "end" })
 
@@ -26,7 +26,9 @@ const withKey = (text: string): string => text.replaceAll("KEY", shared().key)
 
 const valid = post("host: x", `content-length: ${body.length}`) + body
 
-/** The answers to requests of which the last closes the connection. A client that ends it itself before has left. */
+/**
+ * The answers to several requests, the last of which closes the connection. A client that closes it earlier has disconnected.
+ */
 const serve = (text: string): Promise<ReadonlyArray<RawAnswer>> => sendRaw(shared().ingress.port, [withKey(text)])
 
 const validLast = post("host: x", `content-length: ${body.length}`, "connection: close") + body
@@ -34,7 +36,7 @@ const validLast = post("host: x", `content-length: ${body.length}`, "connection:
 const get = (...lines: ReadonlyArray<string>): string =>
   `GET /v1/models HTTP/1.1\r\n${lines.map((line) => `${line}\r\n`).join("")}\r\n`
 
-/** Rejected with 400 `malformed_request`; and a valid request behind it, on the same connection, is not served. */
+/** Each is rejected with 400 `malformed_request`, and a valid request behind it on the connection is not served. */
 const areRejected = (cases: ReadonlyArray<Case>) =>
   it.for(cases)("%s", async ([_, text]) => {
     const { provider } = shared()
@@ -66,29 +68,29 @@ describe("a host is rejected", () => {
   ]
     .concat(["\u00e4", "a\tb", "%61"])
   areRejected([
-    ["that is missing", get("a: b")],
-    ["that is missing, with a body to come", post(`content-length: ${body.length}`) + body],
-    ["that is there twice", get("host: x", "host: x")],
-    ["that is there twice and differs", get("Host: x", "a: b", "HOST: y")],
-    ["that is there twice in HTTP/1.0", get("host: x", "host: y").replace("1.1", "1.0")],
-    ...invalid.map((host): Case => [`that is '${host}'`, get(`host: ${host}`)]),
+    ["if missing", get("a: b")],
+    ["if missing, with a body to come", post(`content-length: ${body.length}`) + body],
+    ["if repeated", get("host: x", "host: x")],
+    ["if repeated with another value", get("Host: x", "a: b", "HOST: y")],
+    ["if repeated in HTTP/1.0", get("host: x", "host: y").replace("1.1", "1.0")],
+    ...invalid.map((host): Case => [`as '${host}'`, get(`host: ${host}`)]),
     ...["http://other.example", "https://x.other", "http://x:80", "http://u@x", "http://", "ftp://x", "x://x"]
-      .map((origin): Case => [`that is not that of ${origin}/`, get("host: x").replace(" /", ` ${origin}/`)])
+      .map((origin): Case => [`if it differs from ${origin}/`, get("host: x").replace(" /", ` ${origin}/`)])
   ])
 })
 
-describe("a host is taken", () => {
+describe("a host is accepted", () => {
   const unauthorized = { status: 401, code: "missing_api_key" }
   it.for(["x", "x:", "x:80", "X.example", "a_b-c.d", "127.0.0.1:8080", "[::1]:8080", " x\t"])(
-    "that is '%s'",
+    "as '%s'",
     async (host) => assertRefused((await send(get(`host: ${host}`)))[0]!, unauthorized)
   )
 
-  it("that the target repeats", async () => {
+  it("repeated by the target", async () => {
     assertRefused((await send(get("host: X:80").replace(" /", " http://x:80/")))[0]!, unauthorized)
   })
 
-  it("that is missing in HTTP/1.0", async () => {
+  it("missing in HTTP/1.0", async () => {
     assertRefused((await send(get("a: b").replace("1.1", "1.0")))[0]!, unauthorized)
   })
 })
@@ -100,18 +102,18 @@ describe("a version is rejected", () => {
 describe("a header is rejected", () => {
   areRejected([
     ["with a space in its name", get("host: x", "a b: c")],
-    ["with a space behind its name", get("host: x", "a : c")],
+    ["with a space after its name", get("host: x", "a : c")],
     ["without a colon", get("host: x", "a")],
     ["without a name", get("host: x", ": a")],
-    ["that is folded", get("host: x", "a: b", " c")],
-    ["that is folded and the first", get(" a: b", "host: x")],
-    ["that ends in a bare line feed", "GET /v1/models HTTP/1.1\r\nhost: x\na: b\r\n\r\n"],
-    ["that ends in a bare carriage return", "GET /v1/models HTTP/1.1\r\nhost: x\ra: b\r\n\r\n"],
-    ["behind a request line that ends in a bare line feed", "GET /v1/models HTTP/1.1\nhost: x\r\n\r\n"],
+    ["if folded", get("host: x", "a: b", " c")],
+    ["if folded and the first", get(" a: b", "host: x")],
+    ["that ends with a bare line feed", "GET /v1/models HTTP/1.1\r\nhost: x\na: b\r\n\r\n"],
+    ["that ends with a bare carriage return", "GET /v1/models HTTP/1.1\r\nhost: x\ra: b\r\n\r\n"],
+    ["after a request line that ends with a bare line feed", "GET /v1/models HTTP/1.1\nhost: x\r\n\r\n"],
     ["with a NUL", get("host: x", "a: \0")]
   ])
 
-  it("when there are 2,000", async () => {
+  it("if there are 2,000", async () => {
     const answers = await send(get("host: x", ...Array.from({ length: 2_000 }, () => "a:b")))
     assertRefused(answers[0]!, { status: 431, code: "headers_too_large" })
   })
@@ -120,12 +122,12 @@ describe("a header is rejected", () => {
 describe("a length is rejected", () => {
   const of = (...lines: ReadonlyArray<string>) => post("host: x", ...lines)
   areRejected([
-    ["with chunks behind it", of("content-length: 5", "transfer-encoding: chunked") + "0\r\n\r\n"],
-    ["with chunks before it", of("transfer-encoding: chunked", "content-length: 5") + "0\r\n\r\n"],
-    ["that is there twice", of("content-length: 1", "content-length: 1") + "a"],
-    ["that is there twice and differs", of("content-length: 1", "content-length: 2") + "a"],
+    ["before chunks", of("content-length: 5", "transfer-encoding: chunked") + "0\r\n\r\n"],
+    ["after chunks", of("transfer-encoding: chunked", "content-length: 5") + "0\r\n\r\n"],
+    ["if repeated", of("content-length: 1", "content-length: 1") + "a"],
+    ["if repeated with another value", of("content-length: 1", "content-length: 2") + "a"],
     ...["1, 1", "-1", "+1", "1 1", "0x1", "1.0", "1e1", "", "\v1", "9".repeat(30)]
-      .map((length): Case => [`that is '${length}'`, of(`content-length: ${length}`) + "a"])
+      .map((length): Case => [`as '${length}'`, of(`content-length: ${length}`) + "a"])
   ])
 })
 
@@ -148,7 +150,7 @@ describe("an encoding is rejected", () => {
       `"chunked"`
     ]
       .concat(["\vchunked", "chunked,", ",chunked", ""])
-      .map((encoding): Case => [`that is '${encoding}'`, of(encoding)])
+      .map((encoding): Case => [`as '${encoding}'`, of(encoding)])
   ])
 })
 
@@ -174,7 +176,7 @@ describe("a chunk is rejected", () => {
     assertRefused((await send(withKey(text)))[0]!, { status: 413, code: "request_too_large" })
   })
 
-  it("but not for a small extension or a trailer", async () => {
+  it("but not with a small extension or a trailer", async () => {
     const chunks = `${body.length.toString(16)};a=b;c\r\n${body}\r\n0\r\na: b\r\n\r\n`
     const text = post("host: x", "Transfer-Encoding: Chunked") + chunks
     const answers = await serve(text + validLast)
@@ -189,13 +191,13 @@ describe("an expectation", () => {
 })
 
 describe("a tunnel", () => {
-  it("is refused", async () => {
+  it("is rejected", async () => {
     const answers = await send("CONNECT x:443 HTTP/1.1\r\nhost: x:443\r\n\r\n")
     assertRefused(answers[0]!, { status: 400, code: "malformed_request" })
   })
 })
 
-/** As recorded from the clients, but for the address and the key. */
+/** As recorded from the clients, with another address and key. */
 const recorded: ReadonlyArray<Case> = [
   [
     "Java 17: HttpClient.newHttpClient()",
@@ -233,7 +235,7 @@ describe("an upgrade is ignored", () => {
   it.for(recorded)("of %s", async ([_, text]) => {
     const { provider } = shared()
     const index = provider.requests.length
-    // Node drops what has arrived behind such a request, so nothing behind it may count as a request of its own
+    // Node drops the bytes behind such a request, so that none of them may count as a request
     const answers = await serve(text + validLast)
     assert.deepStrictEqual(answers.map(({ status }) => status), [200])
     assert.include(answers[0]!.body, `"object":"chat.completion"`)

@@ -1,4 +1,4 @@
-/** What every answer of ingress carries, and the answers that it gives to those who watch over it. */
+/** The headers of every answer of ingress, and its endpoints for operators. */
 import { assert, describe, it } from "@effect/vitest"
 import type { ServiceProcess } from "../../fixture/gateway/Gateway.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
@@ -19,14 +19,14 @@ describe("an answer", () => {
     ["in events", 200, () => shared().request({ ...valid, stream: true })],
     ["of the built-in engine", 200, () => shared().request({ ...valid, model: "local-chat" })],
     ["to a wrong request", 400, () => shared().request({})],
-    ["to no request", 400, garbage],
-    ["to a caller without a key", 401, get("/v1/models")],
-    ["about nothing", 404, get("/nowhere")],
-    ["about a path that cannot be read", 404, get("/%zz")],
-    ["with its description", 200, get("/openapi.json")]
+    ["to garbage", 400, garbage],
+    ["to a client without a key", 401, get("/v1/models")],
+    ["for an unknown path", 404, get("/nowhere")],
+    ["for a malformed path", 404, get("/%zz")],
+    ["with the API's description", 200, get("/openapi.json")]
   ]
 
-  it.for(answers)("%s has the request's id under both names, and another each time", async ([_, status, ask]) => {
+  it.for(answers)("%s has its own request id under both names", async ([_, status, ask]) => {
     const ids = new Set<string | null>()
     for (let time = 0; time < 2; time++) {
       const response = await ask()
@@ -40,7 +40,7 @@ describe("an answer", () => {
     assert.lengthOf(ids, 2)
   })
 
-  it("of a provider brings the gateway's id, not the provider's", async () => {
+  it("of a provider has the gateway's id, not the provider's", async () => {
     const gateway = shared()
     gateway.provider.behaveOnce({
       kind: "raw",
@@ -54,7 +54,7 @@ describe("an answer", () => {
 })
 
 describe("ingress and worker", () => {
-  it("live, are ready, and count what they do", async () => {
+  it("are alive and ready, and count their work", async () => {
     const gateway = shared()
     await (await gateway.request(valid)).text()
     await (await gateway.request({})).text()
@@ -83,27 +83,27 @@ describe("ingress and worker", () => {
     )
   })
 
-  it("show health and metrics at their health port alone", async () => {
+  it("serve health and metrics at their health port only", async () => {
     for (const path of ["/healthz", "/readyz", "/metrics", "/metrics/", "/metrics?a=b"]) {
       const answer = await fetch(`${shared().url}${path}`)
       assert.strictEqual(answer.status, 404, path)
       const { error } = await answer.json() as { readonly error: object }
       assert.deepInclude(error, { type: "not_found_error", code: "route_not_found" })
     }
-    // nor does anything else answer there
+    // and that port serves nothing else
     for (const path of ["/v1/models", "/openapi.json", "/"]) {
       assert.strictEqual((await fetch(`${shared().ingress.healthUrl}${path}`)).status, 404, path)
     }
   })
 
-  it("a client whose base URL lacks its end hears where the path is", async () => {
+  it("a client whose base URL lacks its end gets the right path", async () => {
     const answer = await fetch(`${shared().url}/chat/completions`, { method: "POST" })
     const { error } = await answer.json() as { readonly error: { readonly message: string } }
     assert.strictEqual(answer.status, 404)
     assert.include(error.message, "Did you mean /v1/chat/completions?")
   })
 
-  it("ingress writes one line for each request, and nothing of what was said", async () => {
+  it("ingress logs one line per request, without its content", async () => {
     const gateway = shared()
     const secret = "a word that is nobody's business"
     const answers = [

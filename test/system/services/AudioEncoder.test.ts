@@ -1,4 +1,4 @@
-/** Each audio format is what it says it is, holds the sound that was put in, and comes out while that still goes in. */
+/** Each audio format is valid, contains the input sound, and is emitted while the input continues. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Latch, Stream } from "effect"
 import { encode, sampleRate } from "../../../services/speech/AudioEncoder.ts"
@@ -9,7 +9,7 @@ import { pitch, rms, samplesOf } from "../../fixture/media/Sound.ts"
 
 const slice = 1_200
 
-/** A tone that swells, and that a voice might have. */
+/** A swelling tone in the range of a voice. */
 const tone = Int16Array.from(
   { length: 2.51 * sampleRate },
   (_, index) => 20_000 * (index / (2.51 * sampleRate)) * Math.sin(2 * Math.PI * 200 * index / sampleRate)
@@ -22,7 +22,7 @@ const sound = Stream.fromIterable(slices)
 
 const expected = {
   mp3: ["MP3", "mp3", sampleRate, 0.12],
-  // 48 kHz is how Opus counts; its sound goes up to 12 kHz like that of the others
+  // Opus counts at 48 kHz; its sound goes up to 12 kHz like that of the others
   opus: ["Ogg", "opus", 48_000, 0.000_1],
   aac: ["ADTS", "aac", sampleRate, 0.12],
   flac: ["FLAC", "flac", sampleRate, 0.000_1],
@@ -35,37 +35,37 @@ const encoded = (format: typeof audioFormats[number]) =>
 for (const format of audioFormats) {
   describe(format, () => {
     if (format !== "pcm") {
-      it.effect("is a whole file of its kind, mono and as long as the sound", () =>
+      it.effect("is a valid file of its kind, mono and as long as the sound", () =>
         Effect.gen(function*() {
           const bytes = yield* encoded(format)
           const file = yield* Effect.promise(() => readAudioFile(bytes))
           const [container, codec, rate, tolerance] = expected[format]
           assert.deepInclude(file, { container, codec, sampleRate: rate, channels: 1 })
-          // the frames of some formats have a length of their own, and the last one is filled up
+          // some formats have frames of a fixed length, and pad the last one
           assert.closeTo(file.duration, tone.length / sampleRate, tolerance)
           assert.isAtLeast(file.duration, tone.length / sampleRate - 0.03)
         }))
     }
 
-    it.effect.skipIf(!canDecode(format))("sounds like what was put in", () =>
+    it.effect.skipIf(!canDecode(format))("sounds like the input", () =>
       Effect.gen(function*() {
         const bytes = yield* encoded(format)
         const decoded = yield* Effect.promise(() => decodeAudio(format, bytes))
         assert.closeTo(decoded.length / tone.length, 1, 0.05)
         assert.closeTo(pitch(decoded, sampleRate), 200, 2)
         assert.closeTo(rms(decoded) / rms(tone), 1, 0.1)
-        // it swells: neither turned round nor put together wrongly
+        // the tone swells, so that frames in a wrong order would show
         const quarters = [0, 1, 2, 3].map((quarter) =>
           rms(decoded.slice(quarter * tone.length / 4, (quarter + 1) * tone.length / 4))
         )
         assert.deepStrictEqual(quarters, quarters.toSorted((a, b) => a - b))
       }))
 
-    it.live("sends the beginning before the end has gone in", () =>
+    it.live("sends the beginning before the input has ended", () =>
       Effect.gen(function*() {
         const begun = yield* Latch.make()
         const endless = Stream.concat(sound, Stream.fromEffectDrain(begun.await))
-        // waits for ever unless bytes come before the sound ends
+        // waits for ever unless bytes arrive before the sound ends
         const bytes = yield* Stream.runFold(encode(format, endless), () => 0, (sum, chunk) => {
           begun.openUnsafe()
           return sum + chunk.length
@@ -73,14 +73,14 @@ for (const format of audioFormats) {
         assert.isAbove(bytes, 1_000)
       }))
 
-    it.live("ends with the error of the sound", () =>
+    it.live("fails with the error of the input", () =>
       Effect.gen(function*() {
         const broken = Stream.concat(sound, Stream.fail("broken" as const))
         const exit = yield* Effect.exit(Stream.runDrain(encode(format, broken)))
         assert.deepStrictEqual(exit, Exit.fail("broken" as const))
       }))
 
-    it.live("lets go of everything when nobody listens any more", () =>
+    it.live("releases everything when its reader stops", () =>
       Effect.gen(function*() {
         const begun = yield* Latch.make()
         const ended = yield* Latch.make()
@@ -94,7 +94,7 @@ for (const format of audioFormats) {
         yield* ended.await
       }))
 
-    it.live("lets go of everything when who has stopped to read goes away", () =>
+    it.live("releases everything when a reader that has stalled goes away", () =>
       Effect.gen(function*() {
         let made = 0
         const noise = Stream.fromEffectRepeat(Effect.sync(() => {
@@ -102,7 +102,7 @@ for (const format of audioFormats) {
           return Int16Array.from({ length: slice }, () => (Math.random() - 0.5) * 40_000)
         }))
         const fiber = yield* encode(format, noise).pipe(Stream.runForEach(() => Effect.never), Effect.forkDetach)
-        // nothing more is made where nothing more can be written
+        // encodes nothing more once nothing more can be written
         let [seen, quiet] = [0, 0]
         yield* until(() => {
           quiet = made > 0 && made === seen ? quiet + 1 : 0
@@ -114,8 +114,8 @@ for (const format of audioFormats) {
   })
 }
 
-describe("exactly", () => {
-  it.effect("pcm and wav hold every sample", () =>
+describe("lossless", () => {
+  it.effect("pcm and wav keep every sample", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(samplesOf(yield* encoded("pcm")), tone)
       const wav = yield* encoded("wav")
@@ -123,7 +123,7 @@ describe("exactly", () => {
       assert.deepStrictEqual(samplesOf(wav.subarray(44)), tone)
     }))
 
-  it.effect.skipIf(!hasFfmpeg)("flac holds every sample", () =>
+  it.effect.skipIf(!hasFfmpeg)("flac keeps every sample", () =>
     Effect.gen(function*() {
       const bytes = yield* encoded("flac")
       assert.deepStrictEqual(yield* Effect.promise(() => decodeAudio("flac", bytes)), tone)

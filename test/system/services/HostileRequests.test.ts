@@ -1,6 +1,5 @@
 /**
- * Requests that are wrong, broken or meant to do harm: each is answered with a clear error, none with a 500, and after all
- * of them the same processes still serve.
+ * Invalid, broken and malicious requests: each gets a clear error, none a 500, and the same processes still serve afterwards.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Buffer } from "node:buffer"
@@ -33,14 +32,14 @@ const post = async (
 
 const raw = (pieces: Pieces, options?: RawOptions) => sendRaw(shared().ingress.port, pieces, options)
 
-/** The one answer to what was sent. */
+/** Sends the pieces and returns the only answer. */
 const rawOnce = async (pieces: Pieces, options?: RawOptions): Promise<RawAnswer> => {
   const answers = await raw(pieces, options)
   assert.lengthOf(answers, 1)
   return answers[0]!
 }
 
-/** The head of a valid request, whose body is to follow. */
+/** The head of a valid request with a body of this length. */
 const head = (length: number | string, ...more: ReadonlyArray<string>) =>
   [
     "POST /v1/chat/completions HTTP/1.1",
@@ -51,7 +50,7 @@ const head = (length: number | string, ...more: ReadonlyArray<string>) =>
     ...more
   ].map((line) => `${line}\r\n`).join("") + "\r\n"
 
-/** It takes its time to be refused, so it begins before the tests and is looked at after them. */
+/** A request whose rejection takes long: it starts before the tests and is checked after them. */
 let dawdler: Promise<ReadonlyArray<RawAnswer>>
 let processes: ReadonlyArray<number>
 
@@ -62,13 +61,13 @@ beforeAll(() => {
 })
 
 describe("a field", () => {
-  it("of each name is tried", () => {
+  it("of each name is tested", () => {
     const tried = new Set(wrongFields.map(([param]) => param))
     for (const name of Object.keys(ChatCompletionRequest.fields)) assert.include([...tried], name)
     for (const name of Object.keys(Message.fields)) assert.include([...tried], `messages[0].${name}`)
   })
 
-  it.for(wrongFields)("%s that is wrong is named (%#)", async ([param, fields]) => {
+  it.for(wrongFields)("%s with a wrong value is named (%#)", async ([param, fields]) => {
     const answer = await post(JSON.stringify({ ...valid, ...fields }))
     assertRefused(answer, { status: 400, code: "invalid_value", param })
     assert.include(answer.body, `"message":"${param}: `)
@@ -79,7 +78,7 @@ describe("a field", () => {
     assertRefused(await post(JSON.stringify({ model: "free-chat" })), { status: 400, param: "messages" })
   })
 
-  it("that asks for more answers than the built-in engine makes is refused by it", async () => {
+  it("that asks for more answers than the built-in engine makes is rejected by it", async () => {
     for (const n of [129, 1_000_000_000]) {
       assertRefused(await post(JSON.stringify({ ...valid, model: "local-chat", n })), { status: 400, param: "n" })
     }
@@ -88,10 +87,10 @@ describe("a field", () => {
 
 describe("a body", () => {
   const notJson: ReadonlyArray<readonly [what: string, body: string | Uint8Array<ArrayBuffer>]> = [
-    ["of nothing", ""],
+    ["that is empty", ""],
     ["of white space", " \r\n"],
     ["that is text", "hello"],
-    ["that stops", JSON.stringify(valid).slice(0, -1)],
+    ["that is truncated", JSON.stringify(valid).slice(0, -1)],
     ["with something after it", JSON.stringify(valid) + "x"],
     ["with a comment", `/* hi */${JSON.stringify(valid)}`],
     ["with a comma too many", JSON.stringify(valid).replace("}", ",}")],
@@ -111,7 +110,7 @@ describe("a body", () => {
     ["of 10,000 arrays left open", "[".repeat(10_000)],
     ["of 10,000 objects", `{"a":`.repeat(10_000) + "1" + "}".repeat(10_000)],
     [
-      "with 10,000 arrays in a field nobody knows",
+      "with 10,000 arrays in an unknown field",
       JSON.stringify(valid).replace("{", `{"x":${"[".repeat(10_000)}${"]".repeat(10_000)},`)
     ]
   ]
@@ -120,11 +119,11 @@ describe("a body", () => {
     assertRefused(await post(body), { status: 400, code: "invalid_json", param: null })
   })
 
-  it.for(["[]", "null", "1", `"text"`, "true"])("that is %s is no request", async (body) => {
+  it.for(["[]", "null", "1", `"text"`, "true"])("that is %s is not a request", async (body) => {
     assertRefused(await post(body), { status: 400, code: "invalid_value", param: null })
   })
 
-  it("of 33 MB is too large, however its length is told", async () => {
+  it("of 33 MB is too large, with a length or in chunks", async () => {
     const expected = { status: 413, code: "request_too_large", param: null }
     assertRefused(await post(" ".repeat(tooLarge)), expected)
     let sent = 0
@@ -136,7 +135,7 @@ describe("a body", () => {
       }
     })
     assertRefused(await post(chunked), expected)
-    // refused before it comes
+    // rejected before it arrives
     assertRefused(await rawOnce([head(tooLarge, "connection: close")], { afterwards: "end" }), expected)
   })
 
@@ -149,7 +148,7 @@ describe("a body", () => {
     "json",
     "*/*",
     ""
-  ])("of the type '%s' is not taken", async (type) => {
+  ])("of the type '%s' is rejected", async (type) => {
     assertRefused(await post(JSON.stringify(valid), { "content-type": type }), {
       status: 415,
       code: "unsupported_media_type"
@@ -159,7 +158,7 @@ describe("a body", () => {
 
 describe("a key", () => {
   it.for(["Bearer", "Bearer ", "Basic dTpw", "sk-gw-0123456789abcdefghijABCDEFGHIJ01"])(
-    "sent as '%s' is none",
+    "sent as '%s' counts as missing",
     async (authorization) => {
       assertRefused(await post(JSON.stringify(valid), { authorization }), { status: 401, code: "missing_api_key" })
     }
@@ -168,11 +167,11 @@ describe("a key", () => {
   it.for([
     ["of one letter", "x"],
     ["of the right form", "sk-gw-0123456789abcdefghijABCDEFGHIJ02"],
-    ["that every object has", "__proto__"],
+    ["named like a property of every object", "__proto__"],
     ["in Latin-1", "\u00ff"],
     ["of 8,000 letters", "a".repeat(8_000)]
   ])(
-    "%s that nobody was given is refused",
+    "%s that was never issued is rejected",
     async ([_, key]) => {
       assertRefused(await post(JSON.stringify(valid), { authorization: `Bearer ${key}` }), {
         status: 401,
@@ -208,9 +207,9 @@ describe("a path", () => {
       ["GET", "/v1/models/%E0%A4%A"],
       ["GET", "/v1/models/__proto__"]
     ] as const
-  )("that there is not: %s %s", ([method, path]) => assertNowhere(method, path))
+  )("that does not exist: %s %s", ([method, path]) => assertNowhere(method, path))
 
-  it("that is very long is none, too", async () => {
+  it("that is very long is not found either", async () => {
     await assertNowhere("GET", `/${"a".repeat(8_000)}`)
     await assertNowhere("GET", `/v1/models/${"a/".repeat(4_000)}`)
   })
@@ -218,22 +217,22 @@ describe("a path", () => {
 
 describe("a connection", () => {
   const malformed: ReadonlyArray<readonly [what: string, text: string]> = [
-    ["with no HTTP", "garbage\r\n\r\n"],
+    ["without HTTP", "garbage\r\n\r\n"],
     ["with binary", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
     ["with HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
-    ["with a method of its own", "EAT /v1/models HTTP/1.1\r\nhost: x\r\n\r\n"],
+    ["with an unknown method", "EAT /v1/models HTTP/1.1\r\nhost: x\r\n\r\n"],
     ["with a NUL in a header", "GET / HTTP/1.1\r\nhost: x\r\na: \0\r\n\r\n"],
     ["with a space in a header's name", "GET / HTTP/1.1\r\nhost: x\r\na b: c\r\n\r\n"]
   ]
 
-  it.for(malformed)("%s is told so", async ([_, text]) => {
+  it.for(malformed)("%s gets an error", async ([_, text]) => {
     assertRefused(await rawOnce([Buffer.from(text, "latin1")], { afterwards: "end" }), {
       status: 400,
       code: "malformed_request"
     })
   })
 
-  it("with a megabyte of headers is told so", async () => {
+  it("with a megabyte of headers gets an error", async () => {
     const one = `GET / HTTP/1.1\r\nhost: x\r\na: ${"a".repeat(1024 * 1024)}\r\n\r\n`
     const many = `GET / HTTP/1.1\r\nhost: x\r\n${"a: b\r\n".repeat(175_000)}\r\n`
     for (const text of [one, many]) assertRefused(await rawOnce([text]), { status: 431, code: "headers_too_large" })
@@ -249,19 +248,19 @@ describe("a connection", () => {
         (head: string) => [head.replace(/content-length: \d+/, "transfer-encoding: chunked"), `f\r\n{"mod`]
       ]
     ] as const
-  )("that ends %s is told so, or has left", async ([_, text]) => {
+  )("that ends %s gets an error unless it is closed", async ([_, text]) => {
     const pieces = typeof text === "function" ? text(head(100)) : text
     assertRefused(await rawOnce(pieces, { afterwards: "end" }), { status: 400, code: "malformed_request" })
     assert.deepStrictEqual(await raw(pieces, { afterwards: "leave" }), [])
   })
 
-  it("that sends garbage after a request is told so", async () => {
+  it("that sends garbage after a request gets an error", async () => {
     const body = JSON.stringify(valid)
     const answers = await raw([head(body.length) + body + "garbage\r\n\r\n"], { afterwards: "end" })
     assertRefused(answers.at(-1)!, { status: 400, code: "malformed_request" })
   })
 
-  it("that ends before the answer takes its request along", async () => {
+  it("that closes before the answer ends its request", async () => {
     const { provider } = shared()
     const index = provider.requests.length
     provider.behaveOnce({ kind: "silent" })
@@ -274,7 +273,7 @@ describe("a connection", () => {
     assert.strictEqual(await provider.requests[index]!.closed, "aborted")
   })
 
-  it("that comes byte by byte is served", async () => {
+  it("that sends byte by byte is served", async () => {
     const body = JSON.stringify(valid)
     const answer = await rawOnce([...(head(body.length, "connection: close") + body)])
     assert.strictEqual(answer.status, 200)
@@ -288,7 +287,7 @@ describe("a connection", () => {
     ["content-type", "application/json; charset=\u00e9\u00ff"],
     ["expect", "100-continue"],
     ["upgrade", "h2c"]
-  ])("with the header %s: %s is served all the same", async ([name, value]) => {
+  ])("with the header %s: %s is served nevertheless", async ([name, value]) => {
     const body = JSON.stringify(valid)
     const lines = head(body.length, "connection: close").replace(
       name === "content-type" ? /content-type.*\r\n/ : "",
@@ -301,8 +300,8 @@ describe("a connection", () => {
   })
 })
 
-describe("a spoilt request", () => {
-  it.for(["free-chat", "local-chat"])("for %s is served or refused, but never breaks anything", async (model) => {
+describe("a malformed request", () => {
+  it.for(["free-chat", "local-chat"])("for %s is served or rejected, and breaks nothing", async (model) => {
     const bodies = mutations({ ...everyField, model }, 300, 1)
     const statuses = new Map<number, number>()
     const batch = 12
@@ -322,13 +321,13 @@ describe("a spoilt request", () => {
   })
 })
 
-describe("after all that", () => {
-  it("a request whose head does not come in time is told so", async () => {
+describe("after all of these", () => {
+  it("a request whose head is too slow gets an error", async () => {
     const [answer] = await dawdler
     assertRefused(answer!, { status: 408, code: "request_timeout" })
   })
 
-  it("the same processes serve, and none has made a mistake", async () => {
+  it("the same processes serve, and none had an internal error", async () => {
     const { ingress, log, workers } = shared()
     assert.deepStrictEqual([...workers, ingress].map(({ hasExited, pid }) => hasExited ? 0 : pid), processes)
     for (const model of ["free-chat", "local-chat"]) {

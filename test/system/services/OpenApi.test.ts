@@ -1,4 +1,4 @@
-/** `/openapi.json` and `/docs`: what the ingress says of itself is what it does. */
+/** `/openapi.json` and `/docs` describe what ingress does. */
 import { assert, describe, it } from "@effect/vitest"
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
 import { execFile } from "node:child_process"
@@ -59,7 +59,7 @@ const typeOf = (response: Response): string => response.headers.get("content-typ
 
 const validators = new Map<object, ValidateFunction>()
 
-/** Asserts that an answer is one of those that are described. */
+/** Asserts that an answer is one of those described. */
 const assertDescribed = async ({ operationId, responses }: Described, answer: Response): Promise<void> => {
   const response = responses[answer.status]
   const content = response?.content?.[typeOf(answer)]
@@ -97,12 +97,12 @@ describe("/openapi.json", () => {
     }
   })
 
-  it("has an id for each description that no other has", () => {
+  it("has a unique id for each description", () => {
     const ids = described().map(({ operation }) => operation.operationId)
     assert.lengthOf(new Set(ids), ids.length)
   })
 
-  it("says how a key is sent wherever one is needed, and describes what comes where it is missing", async () => {
+  it("describes the key of each operation that needs one, and the answer if it is missing", async () => {
     const { components: { securitySchemes } } = document
     for (const { method, operation, path } of described()) {
       const schemes = operation.security.flatMap((requirement) => Object.keys(requirement))
@@ -115,7 +115,7 @@ describe("/openapi.json", () => {
     }
   })
 
-  it("answers the request of every example as it says", { timeout: 60_000 }, async () => {
+  it("has examples that the gateway answers as described", { timeout: 60_000 }, async () => {
     for (const { method, operation, path } of described()) {
       for (const [type, { examples = {} }] of Object.entries(operation.requestBody?.content ?? {})) {
         for (const [name, { value }] of Object.entries(examples)) {
@@ -131,7 +131,7 @@ describe("/openapi.json", () => {
     }
   })
 
-  it("describes errors as they are, in every dialect", async () => {
+  it("describes errors in every dialect", async () => {
     for (const { method, operation, path } of described()) {
       if (operation.requestBody === undefined) continue
       const headers = { authorization: `Bearer ${shared().key}` }
@@ -148,7 +148,7 @@ describe("/openapi.json", () => {
     }
   })
 
-  it("refers to nothing that it does not hold, and closes no object, for unknown fields are passed on", () => {
+  it("has no dangling reference, and allows unknown fields in every object, because they are passed on", () => {
     const references = [...objectsIn(document)].flatMap(({ $ref }) => typeof $ref === "string" ? [$ref] : [])
     assert.isNotEmpty(references)
     for (const reference of references) {
@@ -160,7 +160,7 @@ describe("/openapi.json", () => {
   })
 })
 
-/** Sends the request of an example. */
+/** Sends an example's request. */
 const ask = (method: string, path: string, { parameters }: Described, type: string, name: string, value: unknown) => {
   const model = parameters.find((parameter) => parameter.name === "model") as
     | { readonly examples: Record<string, { readonly value: string }> }
@@ -183,21 +183,21 @@ const formOf = (fields: Readonly<Record<string, unknown>>): FormData => {
   return form
 }
 
-/** What kinds of events a stream holds, by the names of their fields. */
+/** The kinds of events in a stream, by their field names. */
 const kindsOf = (stream: string): Array<string> =>
   stream.split("\n").flatMap((line) => {
     if (!line.startsWith("data: {")) return line === "" || line.startsWith("data: ") ? [] : [line]
     return Object.keys(JSON.parse(line.slice(6)) as object)
   })
 
-/** The example of a request, for a model that is not there. */
+/** A request's example, for an unknown model. */
 const wrongModel = (path: string): string => {
   const { examples = {} } = document.paths[path]?.["post"]?.requestBody?.content["application/json"] ?? { schema: {} }
   const [example] = Object.values(examples)
   return JSON.stringify({ ...example?.value as object, model: "nobody" })
 }
 
-describe("a client that was generated from /openapi.json", () => {
+describe("a client generated from /openapi.json", () => {
   it("compiles, and calls the gateway", { timeout: 60_000 }, async () => {
     const folder = await mkdtemp(join(import.meta.dirname, "client-"))
     try {
@@ -225,7 +225,7 @@ const compile = async (folder: string, file: string): Promise<void> => {
     project,
     JSON.stringify({
       extends: "../../../../tsconfig.json",
-      // the generator does not tell what is absent from what is undefined
+      // the generator treats absent and undefined alike
       compilerOptions: { exactOptionalPropertyTypes: false },
       files: [file],
       include: []
@@ -238,7 +238,7 @@ const compile = async (folder: string, file: string): Promise<void> => {
 describe("/docs", () => {
   const page = (headers: Record<string, string> = {}) => fetch(`${shared().url}/docs`, { headers })
 
-  it("is compressed, runs only its own scripts, and is not sent to whoever has it", async () => {
+  it("is compressed, runs only its own scripts, and answers 304 to a client that has it", async () => {
     const first = await page({ "accept-encoding": "gzip" })
     assert.strictEqual(first.headers.get("content-encoding"), "gzip")
     assert.match(first.headers.get("content-type") ?? "", /^text\/html/)

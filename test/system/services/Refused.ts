@@ -1,4 +1,4 @@
-/** What every refusal of a request looks like to a client of the OpenAI kind. */
+/** Checks of a rejection as a client of OpenAI's dialect sees it. */
 import { assert } from "@effect/vitest"
 import type { RawAnswer } from "../../fixture/client/RawHttp.ts"
 
@@ -8,7 +8,7 @@ interface Expected {
   readonly param?: string | null
 }
 
-/** An error of the usual form, with the request's id under both names. */
+/** Asserts an error of the usual form, with the request's id under both names. */
 export const assertRefused = ({ body, headers, status }: RawAnswer, expected: Expected = {}) => {
   const what = `${status}: ${body.slice(0, 500)}`
   assert.isTrue(status >= 400 && status < 500, what)

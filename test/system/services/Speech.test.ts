@@ -1,4 +1,4 @@
-/** The speech engine: six voices, many speeds, spoken while it is listened to. */
+/** The speech engine: six voices, many speeds, synthesised while it is played. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Latch, Layer, Stream } from "effect"
 import { execFileSync } from "node:child_process"
@@ -23,10 +23,10 @@ const collect = Effect.fnUntraced(function*(speech: Partial<Speech>) {
 const samples = (speech: Partial<Speech>) => Effect.map(collect(speech), samplesOf)
 const seconds = (speech: Partial<Speech>) => Effect.map(samples(speech), ({ length }) => length / 24_000)
 
-/** What the synthesiser was asked to say, and how many of it it has said. */
+/** How many utterances the synthesiser was asked for, and how many it has finished. */
 const said = { asked: 0, done: 0 }
 
-/** The engine over this synthesiser, whose work is counted. */
+/** The engine over this synthesiser, which counts its work. */
 const counted = <E, R>(espeak: Layer.Layer<Espeak, E, R>) =>
   LocalSpeech.layerNoDeps.pipe(
     Layer.provide(Layer.effect(
@@ -93,7 +93,7 @@ describe("the engine", () => {
         }
       }))
 
-    it.effect("speaks 4,096 characters, and begins long before it has made them all", () =>
+    it.effect("speaks 4,096 characters, and starts long before all are synthesised", () =>
       Effect.gen(function*() {
         const { speak } = yield* LocalSpeech
         const before = said.done
@@ -111,7 +111,7 @@ describe("the engine", () => {
         assert.isAbove(bytes, 180 * 8_000)
       }), 60_000)
 
-    it.effect("is no faster than its listener, and stops with him", () =>
+    it.effect("is no faster than its client, and stops with it", () =>
       Effect.gen(function*() {
         const { speak } = yield* LocalSpeech
         const begun = yield* Latch.make()
@@ -122,15 +122,15 @@ describe("the engine", () => {
         )
         yield* begun.await
         yield* Fiber.interrupt(fiber)
-        // one that is listened to, one that waits in the buffer, one that waits for the buffer
+        // one utterance being read, one in the buffer, one waiting for the buffer
         const heard = said.asked - before
         assert.isAtMost(heard, 4)
-        // others are served in turn: what had been begun for the first listener is over when this is
+        // clients are served in turn: once this ends, so has the first client's last utterance
         yield* collect({ text: "Next." })
         assert.isAtMost(said.asked - before, heard + 1)
       }))
 
-    it.effect("reads what could be taken for something else as it stands", () =>
+    it.effect("reads phonemes and markup literally", () =>
       Effect.gen(function*() {
         // as phonemes this would be shorter than as letters, as markup it would be silent
         for (
@@ -143,7 +143,7 @@ describe("the engine", () => {
         assert.isAbove(more, hello * 1.5)
       }))
 
-    it.effect("has something to send where there is nothing to say", () =>
+    it.effect("sends sound even if there is nothing to say", () =>
       Effect.gen(function*() {
         for (const text of [" ", "\n", "...", "\u0000"]) {
           for (const format of audioFormats) assert.isAbove((yield* collect({ text, format })).length, 0)
@@ -161,7 +161,7 @@ describe("the engine", () => {
         assert.isAbove((yield* samples({ text })).length, heard.length * 1.2)
       }))
 
-    it.effect("says so where there is no such language", () =>
+    it.effect("reports an unknown language", () =>
       Effect.gen(function*() {
         const exit = yield* Effect.exit(collect({ language: "xx" }))
         assert.isTrue(Exit.isFailure(exit))
@@ -170,7 +170,7 @@ describe("the engine", () => {
   })
 })
 
-/** Child processes of this one around espeak-ng. */
+/** This process's children that run espeak-ng. */
 const children = (): ReadonlyArray<number> =>
   execFileSync("ps", ["-A", "-o", "pid=,ppid=,args="]).toString().split("\n").flatMap((line) => {
     const [pid, parent, ...args] = line.trim().split(/\s+/)
@@ -179,10 +179,10 @@ const children = (): ReadonlyArray<number> =>
 
 const saying: Saying = { text: "Hello.", language: "en-us", variant: "f4", pitch: 50, wordsPerMinute: 175 }
 
-describe("its processes", () => {
+describe("the synthesiser's process", () => {
   const inScope = <A, E>(effect: Effect.Effect<A, E, Espeak>) => Effect.provide(effect, Processes.layer)
 
-  it.live("one that was killed while idle is replaced", () =>
+  it.live("is replaced if it is killed while idle", () =>
     inScope(Effect.gen(function*() {
       const { say } = yield* Espeak
       yield* say(saying)
@@ -193,7 +193,7 @@ describe("its processes", () => {
       assert.notInclude(children(), first)
     })))
 
-  it.live("one that dies in the middle of an utterance loses nothing", () =>
+  it.live("loses nothing if it dies during an utterance", () =>
     inScope(Effect.gen(function*() {
       const { say } = yield* Espeak
       yield* say(saying)
@@ -205,7 +205,7 @@ describe("its processes", () => {
       assert.isAbove((yield* Fiber.join(fiber)).length, 22_050 * 8)
     })))
 
-  it.live("there is one for all, and none when the service ends", () =>
+  it.live("is shared, and ends with the service", () =>
     Effect.gen(function*() {
       yield* inScope(Effect.gen(function*() {
         const { say } = yield* Espeak

@@ -1,4 +1,4 @@
-/** The built-in video engine: what it makes, as a demuxer sees it. */
+/** The built-in video engine's files, read with a demuxer. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { Buffer } from "node:buffer"
@@ -30,7 +30,7 @@ const callOf = (wish: Wish) => ({
   endpoint: { name: "local", provider: { protocol: "local" as const }, model: "local-video" }
 })
 
-/** Whatever is fetched is fetched by this process's own servers. */
+/** Only this process's own servers are fetched from. */
 const fetching = GuardedFetch.layerWith({
   isAllowed: () => true,
   resolve: (_name, done) => done(null, [{ address: "127.0.0.1", family: 4 }])
@@ -50,7 +50,7 @@ const videoOf = (wish: Wish, report: (progress: number) => void = () => {}) =>
 const png = (background: string, width = 40, height = 30): Promise<Buffer> =>
   sharp({ create: { width, height, channels: 3, background } }).png().toBuffer()
 
-/** The frames of a file, which come before its tables: those hold the time of encoding. */
+/** The frames of a file without its tables, which contain the time of encoding. */
 const framesOf = (file: Uint8Array): Buffer => Buffer.from(file).subarray(0, Buffer.from(file).lastIndexOf("moov"))
 
 const same = (one: Uint8Array, other: Uint8Array): boolean => framesOf(one).equals(framesOf(other))
@@ -78,7 +78,7 @@ describe("a video of the local engine", () => {
       }))
   }
 
-  it.live("is the same for the same seed and prompt, and for nothing else", () =>
+  it.live("is the same for the same seed and prompt only", () =>
     Effect.gen(function*() {
       const { bytes } = yield* videoOf({})
       assert.isTrue(same((yield* videoOf({})).bytes, bytes))
@@ -95,7 +95,7 @@ describe("a video of the local engine", () => {
     }), 60_000)
 
   it.live(
-    "has a seed of its own where none is given, and the same video for whoever goes on with the task",
+    "has a seed of its own by default, and is the same if another worker continues the task",
     () =>
       withEngine((engine) =>
         Effect.gen(function*() {
@@ -111,7 +111,7 @@ describe("a video of the local engine", () => {
     60_000
   )
 
-  it.live("is finer the higher its quality", () =>
+  it.live("is sharper at a higher quality", () =>
     Effect.gen(function*() {
       const sizes = yield* Effect.forEach(["low", "standard", "high"], (quality_level) =>
         Effect.map(videoOf({ width: 320, height: 180, metadata: { quality_level } }), ({ bytes }) =>
@@ -127,7 +127,7 @@ describe("a video of the local engine", () => {
       assert.strictEqual((error as InvalidRequest).param, "metadata.quality_level")
     }), 60_000)
 
-  it.live("leaves the process free while it is made, and says how far it is", () =>
+  it.live("leaves the event loop free while it is made, and reports its progress", () =>
     Effect.gen(function*() {
       const seen: Array<number> = []
       const before = performance.eventLoopUtilization()
@@ -138,7 +138,7 @@ describe("a video of the local engine", () => {
       assert.strictEqual(seen.at(-1), 100)
     }))
 
-  it.live("is not made any further once nobody follows it", () =>
+  it.live("stops being made when its reader stops", () =>
     withEngine((engine) =>
       Effect.gen(function*() {
         const call = callOf({ width: 640, height: 360, duration: 20, fps: 24 })
@@ -151,7 +151,7 @@ describe("a video of the local engine", () => {
         yield* Effect.promise(() => begun.promise)
         yield* Fiber.interrupt(fiber)
         const then = reports
-        // whatever the thread had still said would be heard in the next turns
+        // messages that the thread had already sent would arrive in the next turns
         yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 300)))
         assert.strictEqual(reports, then)
       })
@@ -180,7 +180,7 @@ describe("a video of the local engine", () => {
 })
 
 describe("a video of a given picture", () => {
-  it.live("is made from a data URL, from base64 and from an address alike", () =>
+  it.live("is made from a data URL, from base64 and from a URL alike", () =>
     Effect.gen(function*() {
       const picture = yield* Effect.promise(() => png("#c01020"))
       const server = createServer((_request, response) => {
@@ -202,7 +202,7 @@ describe("a video of a given picture", () => {
       assert.strictEqual((yield* Effect.promise(() => inspect(videos[0]!.bytes))).frames, 5)
     }).pipe(Effect.scoped), 60_000)
 
-  it.live("is refused where the picture has too many pixels", () =>
+  it.live("is rejected if the picture has too many pixels", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(videoOf({ image: pictureBomb(16_000, 16_000).toString("base64") }))
       assert.deepInclude(error, {
@@ -212,7 +212,7 @@ describe("a video of a given picture", () => {
       })
     }))
 
-  it.live("is refused where the picture is none", () =>
+  it.live("is rejected if it is not a picture", () =>
     Effect.gen(function*() {
       const svg = Buffer.from("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"9\" height=\"9\"/>").toString("base64")
       for (const image of ["no base64!", "AAAA", svg, `data:image/svg+xml;base64,${svg}`, "http://127.0.0.1:1/a.png"]) {
@@ -231,7 +231,7 @@ describe("a video of a given picture", () => {
     return canvas
   })()
 
-  /** How much of a frame is red, and how much of it is green. */
+  /** The shares of red and of green in a frame. */
   const seen = (prompt: string, seed: number, along: number) => {
     const frame = new Canvas(64, 48)
     Camera.shoot(picture, Camera.moveOf(prompt, seed), along, frame)
@@ -241,14 +241,14 @@ describe("a video of a given picture", () => {
     return { red: share(0), green: share(1) }
   }
 
-  it("moves over it, from its first frame to its last, and never leaves it", () => {
+  it("pans over it from its first frame to its last, and never leaves it", () => {
     for (let seed = 0; seed < 8; seed++) {
       const shares = [0, 0.25, 0.5, 0.75, 1].map((along) => seen("a boat", seed, along).red)
       assert.isAbove(Math.max(...shares) - Math.min(...shares), 0.05, `seed ${seed}: ${shares.join(" ")}`)
     }
   })
 
-  it("moves as the prompt says, whatever the seed", () => {
+  it("pans as the prompt says, whatever the seed", () => {
     const shareOf = (prompt: string, seed: number) => Camera.moveOf(prompt, seed).share
     for (let seed = 0; seed < 8; seed++) {
       for (const prompt of ["zoom in", "Slowly zooming in on the boat", "the camera moves closer", "push in"]) {

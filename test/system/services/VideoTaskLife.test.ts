@@ -1,4 +1,4 @@
-/** The life of a video task at a provider that counts what it is asked, over a real server. */
+/** The life of a video task at a provider that counts its calls, over a real server. */
 import { assert, describe, it } from "@effect/vitest"
 import { Kvm } from "@nats-io/kv"
 import { connect } from "@nats-io/transport-node"
@@ -29,15 +29,15 @@ const video: Video = {
   metadata: { duration: 1, fps: 5, width: 64, height: 64, seed: null }
 }
 
-/** A provider of videos, as it acts and as it was asked. */
+/** A video provider: its behaviour and its record of calls. */
 class Provider {
   started = 0
   readonly cancelled: Array<unknown> = []
   readonly followed: Array<unknown> = []
   timeouts: { readonly totalMs?: number } = {}
-  /** What keeps the next calls from it, by its name. */
+  /** Reasons why its next calls are skipped, by its name. */
   readonly passes = new Map<string, Array<Skipped>>()
-  /** What becomes of a task that it is asked for. */
+  /** The outcome of a submission. */
   start: Effect.Effect<unknown, JobError> = Effect.sync(() => ({ upstream: this.started }))
   follow: Effect.Effect<Video, JobError> = Effect.succeed(video)
 
@@ -61,21 +61,21 @@ const request = { model: "m", prompt: "a boat", duration: 1 }
 interface Bench {
   readonly provider: Provider
   readonly tasks: VideoTasks["Service"]
-  /** A worker that was lost when it had said that it would submit the task. */
+  /** Simulates a worker that was lost just before it submitted the task. */
   readonly lost: Effect.Effect<void>
   /** Starts a worker; `end` is what SIGTERM does. */
   readonly worker: (name: string) => Effect.Effect<{ readonly end: Effect.Effect<void> }>
-  /** Whether the queue was done with the task after a worker had it first. */
+  /** How the first worker's message in the queue was settled. */
   readonly settled: Effect.Effect<Settlement>
-  /** Writes its record as a gateway of another version does. */
+  /** Rewrites the task's record as a gateway of another version. */
   readonly rewrite: (change: (record: object) => object) => Effect.Effect<void>
-  /** What was written of it, and whether that is stored: not before that its queue is done with it. */
+  /** The task's usage events, and whether they are stored: its message may not be settled before. */
   readonly usage: { readonly events: Array<UsageEvent>; isStored: boolean }
-  /** The task once it is such. */
+  /** Resolves once the task's record satisfies the predicate. */
   readonly until: (holds: (task: VideoTask.VideoTask) => boolean) => Effect.Effect<VideoTask.VideoTask>
 }
 
-/** A task that waits in the queue of a server of its own, at a provider whose calls may or may not be repeated. */
+/** A task in the queue of its own server, at a provider whose calls may be repeated, or not. */
 const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A, E>) =>
   Effect.gen(function*() {
     const server = yield* NatsServer.make()
@@ -140,7 +140,7 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
                 Effect.tap((settlement) => Deferred.succeed(settled, settlement))
               )
         }).pipe(Scope.provide(scope))
-        // the queue is there with its first worker, and recognises a task that it has
+        // the first worker creates the queue, which then recognises a duplicate
         yield* Effect.orDie(queue.submit({ ...task, workload: "video", traceparent: undefined }))
         return { end: Scope.close(scope, Exit.void) }
       })
@@ -161,15 +161,15 @@ const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A
     }).pipe(Effect.scoped, Effect.provide(layer))
   }).pipe(Effect.scoped)
 
-/** What a metric has come to in this process. */
-const told = (series: string) =>
+/** A metric's value in this process. */
+const metric = (series: string) =>
   Effect.map(PrometheusMetrics.format(), (text) => {
     const line = text.split("\n").find((line) => line.startsWith(`${series} `))
     return Number(line?.slice(series.length) ?? 0)
   })
 
 describe("a task", () => {
-  it.live("that another worker goes on with is not submitted to its provider again", () =>
+  it.live("that another worker continues is not submitted again", () =>
     bench(false, ({ provider, tasks, until, worker }) =>
       Effect.gen(function*() {
         provider.follow = Effect.never
@@ -216,20 +216,20 @@ describe("a task", () => {
         })))
   }
 
-  it.live("that its provider surely did not take is submitted again", () =>
+  it.live("that its provider surely rejected is submitted again", () =>
     bench(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
         const { start } = provider
         const busy = new ProviderRateLimited({ provider: "upstream", retryAfterMs: null })
         provider.start = Effect.suspend(() => provider.started === 1 ? Effect.fail(busy) : start)
-        const before = yield* told("gateway_provider_retries_total{provider=\"upstream\"}")
+        const before = yield* metric("gateway_provider_retries_total{provider=\"upstream\"}")
         yield* worker("first")
         assert.strictEqual((yield* until(({ status }) => VideoTask.hasEnded(status))).status, "completed")
         assert.strictEqual(provider.started, 2)
-        assert.strictEqual(yield* told("gateway_provider_retries_total{provider=\"upstream\"}"), before + 1)
+        assert.strictEqual(yield* metric("gateway_provider_retries_total{provider=\"upstream\"}"), before + 1)
       })))
 
-  it.live("that its provider refuses for the gateway's key is submitted to another", () =>
+  it.live("whose provider rejects the gateway's key is submitted to another", () =>
     bench(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
         const { start } = provider
@@ -244,13 +244,13 @@ describe("a task", () => {
         const task = yield* until(({ status }) => VideoTask.hasEnded(status))
         assert.deepInclude(task, { status: "completed", error: null })
         assert.strictEqual(task.providerTask?.provider, "another")
-        assert.strictEqual(yield* told("gateway_provider_fallbacks_total{provider=\"another\"}"), 1)
-        // it is begun there, and followed
+        assert.strictEqual(yield* metric("gateway_provider_fallbacks_total{provider=\"another\"}"), 1)
+        // it is started there, and followed
         const timed = "gateway_provider_attempt_duration_seconds_count{provider=\"another\",model=\"m\"}"
-        assert.strictEqual(yield* told(timed), 2)
+        assert.strictEqual(yield* metric(timed), 2)
       })))
 
-  it.live("whose provider is busy or rests is submitted to another", () =>
+  it.live("whose provider is busy or has an open circuit is submitted to another", () =>
     Effect.forEach(
       ["busy", "resting"] as const,
       (reason) =>
@@ -264,7 +264,7 @@ describe("a task", () => {
           }))
     ))
 
-  it.live("whose providers all rest waits for them, and says nothing of having asked", () =>
+  it.live("whose providers all have open circuits waits for them, and records no submission", () =>
     bench(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
         const rest = () => new Skipped("resting", 150)
@@ -285,7 +285,7 @@ describe("a task", () => {
         assert.strictEqual((yield* until(({ status }) => VideoTask.hasEnded(status))).status, "completed")
       })))
 
-  it.live("that takes its provider too long is stopped there", () =>
+  it.live("that takes its provider too long is cancelled there", () =>
     bench(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
         provider.timeouts = { totalMs: 50 }
@@ -296,7 +296,7 @@ describe("a task", () => {
         assert.deepStrictEqual(provider.cancelled, [{ upstream: 1 }])
       })))
 
-  it.live("whose worker is told to end while it is submitted keeps its name, and is gone on with", () =>
+  it.live("whose worker closes while it is submitted keeps the provider's id and is continued", () =>
     bench(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
         const confirmed = yield* Deferred.make<void>()
@@ -314,7 +314,7 @@ describe("a task", () => {
         assert.strictEqual(provider.started, 1)
       })))
 
-  it.live("that is cancelled while it is submitted is stopped at its provider all the same", () =>
+  it.live("that is cancelled while it is submitted is still cancelled at its provider", () =>
     bench(false, ({ provider, tasks, until, worker }) =>
       Effect.gen(function*() {
         const confirmed = yield* Deferred.make<void>()
@@ -332,7 +332,7 @@ describe("a task", () => {
         assert.deepInclude(yield* until(() => true), { status: "cancelled", error: null })
       })))
 
-  it.live("that is cancelled is stopped at its provider within a second", () =>
+  it.live("that is cancelled is cancelled at its provider within a second", () =>
     bench(false, ({ provider, tasks, until, worker }) =>
       Effect.gen(function*() {
         provider.follow = Effect.never
@@ -348,7 +348,7 @@ describe("a task", () => {
         assert.strictEqual((yield* until(() => true)).status, "cancelled")
       })))
 
-  it.live("that its provider refuses fails with the provider's words", () =>
+  it.live("that its provider rejects fails with the provider's message", () =>
     bench(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
         const error = new ProviderRejected({
@@ -384,7 +384,7 @@ describe("a task", () => {
     firstByteMs: null
   }
 
-  it.live("is metered when it has ended, again by who is given it because its worker died before that was stored", () =>
+  it.live("is metered at its end, and again by the next worker if that was not stored", () =>
     bench(false, ({ until, usage, worker }) =>
       Effect.gen(function*() {
         usage.isStored = false
@@ -406,7 +406,7 @@ describe("a task", () => {
         assert.deepStrictEqual(yield* written(usage, 2), [expected, expected])
       })))
 
-  it.live("is metered as cancelled or failed where that is how it ended", () =>
+  it.live("is metered as cancelled or failed if it ended so", () =>
     Effect.gen(function*() {
       yield* bench(false, ({ provider, tasks, until, usage, worker }) =>
         Effect.gen(function*() {

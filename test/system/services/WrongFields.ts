@@ -1,6 +1,6 @@
-/** Every field of a chat request: one request that has them all, and wrong values for each. */
+/** Every field of a chat request: one request with all of them, and wrong values for each. */
 
-/** All is well in it. */
+/** A valid request. */
 export const everyField = {
   model: "free-chat",
   messages: [
@@ -65,7 +65,7 @@ const message = "messages[0]"
 const part = "messages[0].content[0]"
 const call = "messages[0].tool_calls[0]"
 
-/** The path of a field, and a request's members of which that field is the one that is wrong. */
+/** The path of a field, and fields of a request in which only that one is wrong. */
 export const wrongFields: ReadonlyArray<readonly [param: string, fields: object]> = [
   ["model", { model: 1 }],
   ["model", { model: "" }],

@@ -1,6 +1,6 @@
 /**
- * `npm start` from its own point of view: real processes and a real nats-server, with stand-ins for the services, so that
- * one can be told to die, to hang or to refuse to stop.
+ * `npm start` with real processes and a real nats-server, but with stand-ins for the services, which can be made to die, to
+ * hang or to refuse to stop.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
@@ -42,7 +42,7 @@ const hold = (port: number) =>
   )
 
 describe("npm start", () => {
-  it.live("starts nats-server and each service as a process of its own and says how to use the gateway", () =>
+  it.live("starts nats-server and each service as its own process, and prints how to use the gateway", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
       const started = yield* gateway(place.environment)
@@ -81,7 +81,7 @@ describe("npm start", () => {
       })
       assert.include(keys, `"name":"local"`)
 
-      // its trace is there to be looked at, from ingress and worker alike
+      // its trace is in the console, from ingress and worker
       const ask = async (path: string) => (await fetch(`${address}${path}`, { headers: { authorization } })).text()
       const traced = async () => {
         const [id = "none"] = /(?<="id":")[^"]+/.exec(await ask("/api/requests")) ?? []
@@ -106,7 +106,7 @@ describe("npm start", () => {
       assert.deepStrictEqual(children.filter(isAlive), [])
     }))
 
-  it.live("stops on Ctrl-C what it started, the ingress first, and nothing else", () =>
+  it.live("stops all that it started on Ctrl-C, the ingress first, and nothing else", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
       const bystander = yield* program("nats-server", ["-a", "127.0.0.1", "-p", "-1"])
@@ -123,7 +123,7 @@ describe("npm start", () => {
       assert.strictEqual(started.lines.at(-1), "stopped")
     }))
 
-  it.live("ends at once on a second Ctrl-C though a service refuses to stop", () =>
+  it.live("ends at once on a second Ctrl-C even if a service refuses to stop", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
       const started = yield* gateway({ ...place.environment, GATEWAY_STUBBORN: "1" })
@@ -136,7 +136,7 @@ describe("npm start", () => {
       yield* Effect.forEach(children, ended)
     }))
 
-  it.live("reports a service that dies, with its last words, and starts it again", () =>
+  it.live("reports a service that dies, with the end of its log, and restarts it", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
       const started = yield* gateway(place.environment)
@@ -168,7 +168,7 @@ describe("npm start", () => {
       yield* (yield* gateway(place.environment)).line(/^ready/)
     }))
 
-  it.live("ends a nats-server that a killed start left behind on its store, and no other", () =>
+  it.live("ends only the nats-server that a killed start left behind on its store", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
       const store = join(place.data, "nats")
@@ -189,7 +189,7 @@ describe("npm start", () => {
       assert.isTrue(isAlive(other.pid))
     }))
 
-  it.live("keeps its key, and takes the one that the environment gives", () =>
+  it.live("keeps its key, and prefers one from the environment", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
       const key = (environment: Record<string, string>) =>
@@ -210,29 +210,32 @@ describe("npm start", () => {
       )
     }))
 
-  it.live("gives every service one secret, which it keeps, or the one of the environment", () =>
+  it.live("gives every service one secret, its own or one from the environment", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
-      const told = (more: Record<string, string> = {}) =>
+      const ingressSettings = (more: Record<string, string> = {}) =>
         Effect.scoped(Effect.gen(function*() {
           const started = yield* gateway({ ...place.environment, ...more })
           yield* started.line(/^stop/)
           const answer = execFileSync("curl", ["-sS", `http://127.0.0.1:${place.port}/`], { encoding: "utf8" })
           return JSON.parse(answer) as { readonly secret: string; readonly publicUrl: string }
         }))
-      const { publicUrl, secret } = yield* told()
+      const { publicUrl, secret } = yield* ingressSettings()
       assert.match(secret, /^[\w-]{43}$/)
       assert.strictEqual(publicUrl, `http://127.0.0.1:${place.port}`)
       assert.strictEqual(read(place.data, "gateway-secret"), `${secret}\n`)
       assert.strictEqual(statSync(join(place.data, "gateway-secret")).mode & 0o777, 0o600)
-      assert.strictEqual((yield* told()).secret, secret)
+      assert.strictEqual((yield* ingressSettings()).secret, secret)
       const given = { GATEWAY_SECRET: "s".repeat(32), GATEWAY_PUBLIC_URL: "https://models.example/gw" }
-      assert.deepInclude(yield* told(given), { secret: given.GATEWAY_SECRET, publicUrl: given.GATEWAY_PUBLIC_URL })
-      // what signs in to the console is for the console alone
-      assert.notProperty(yield* told({ CONSOLE_ADMIN_TOKEN: "t".repeat(24) }), "token")
+      assert.deepInclude(yield* ingressSettings(given), {
+        secret: given.GATEWAY_SECRET,
+        publicUrl: given.GATEWAY_PUBLIC_URL
+      })
+      // only the console gets the token for its sign-in
+      assert.notProperty(yield* ingressSettings({ CONSOLE_ADMIN_TOKEN: "t".repeat(24) }), "token")
     }))
 
-  it.live("gives the keys of providers to the workers that call them, and to nobody else", () =>
+  it.live("gives providers' keys only to the workers that call them", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
       const file = join(place.folder, "gateway.yaml")
@@ -287,13 +290,13 @@ describe("npm start", () => {
     readonly says: RegExp
   }> = [
     {
-      title: "a catalogue that is not there",
+      title: "a missing catalogue",
       change: () => ({ GATEWAY_CONFIG: "/nowhere/gateway.yaml" }),
       says:
         /^error: The catalogue \/nowhere\/gateway.yaml \(GATEWAY_CONFIG\) cannot be used: cannot be read: check that it is a file and that this user may read it$/
     },
     {
-      title: "a catalogue that is not valid",
+      title: "an invalid catalogue",
       change: ({ folder }) => {
         writeFileSync(join(folder, "gateway.yaml"), "providers: {}\nmodels:\n  x: { workload: tea, targets: [] }\n")
         return { GATEWAY_CONFIG: join(folder, "gateway.yaml") }
@@ -302,7 +305,7 @@ describe("npm start", () => {
         /^error: The catalogue .*gateway.yaml \(GATEWAY_CONFIG\) cannot be used: line 3: models.x.workload: .*; line 3: models.x.targets/
     },
     {
-      title: "a key that is none",
+      title: "an invalid key",
       change: () => ({ GATEWAY_BOOTSTRAP_KEY: "secret" }),
       says: /^error: GATEWAY_BOOTSTRAP_KEY must be sk-gw- followed by 32 letters or digits$/
     },
@@ -317,7 +320,7 @@ describe("npm start", () => {
       says: /^error: CONSOLE_ADMIN_TOKEN must be at least 24 characters$/
     },
     {
-      title: "a port that is none",
+      title: "an invalid port",
       change: () => ({ GATEWAY_PORT: "http" }),
       says: /^error: GATEWAY_PORT must be a whole number from 1 to 65535$/
     },
@@ -328,7 +331,7 @@ describe("npm start", () => {
     }
   ]
   for (const { change, says, title } of refusals) {
-    it.live(`refuses ${title} in one line`, () =>
+    it.live(`rejects ${title} in one line`, () =>
       Effect.gen(function*() {
         const place = yield* makePlace
         const started = yield* gateway({ ...place.environment, ...change(place) })
@@ -338,7 +341,7 @@ describe("npm start", () => {
       }))
   }
 
-  it.live("refuses a taken port in one line before it starts anything", () =>
+  it.live("rejects a port in use in one line before it starts anything", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
       yield* hold(place.port)
@@ -351,7 +354,7 @@ describe("npm start", () => {
       assert.isFalse(existsSync(join(place.data, "supervisor.pid")))
     }))
 
-  it.live("refuses a state folder that another start uses, and leaves that one alone", () =>
+  it.live("rejects a state folder in use by another start, and leaves that one alone", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
       const first = yield* gateway(place.environment)
@@ -363,7 +366,7 @@ describe("npm start", () => {
       assert.strictEqual(childrenOf(first.pid).size, 4)
     }))
 
-  it.effect("names the service that is not ready in time, with the end of its log", () =>
+  it.effect("names a service that is not ready in time, with the end of its log", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
       const log = join(place.data, "logs", "slow.log")

@@ -1,4 +1,4 @@
-/** `deploy/local/run.js` in a project of its own, with a stand-in for npm that says what it was asked to do. */
+/** `deploy/local/run.js` in a project of its own, with a stand-in for npm that records its arguments. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import {
@@ -25,7 +25,7 @@ case "$*" in *--omit=dev*) list=lock-without-dev.json ;; *) list=package-lock.js
 cp $list node_modules/.package-lock.json
 `
 
-/** The lockfile, and the list of what npm installs with `--omit=dev`, of a project with one package of each kind. */
+/** The lockfile, and the list that npm writes with `--omit=dev`, of a project with one package of each kind. */
 const lockfiles = (version: string): Readonly<Record<string, string>> => {
   const product = { "": {}, "node_modules/a": { version }, "node_modules/b": { version, optional: true } }
   const all = { ...product, "web": { dependencies: {} }, "node_modules/web": { resolved: "web", link: true } }
@@ -71,7 +71,7 @@ const makeProject = Effect.gen(function*() {
 })
 
 describe("run.js", () => {
-  it.live("installs what the lockfile asks for once, and again when the lockfile has changed", () =>
+  it.live("installs the lockfile's packages once, and again after the lockfile changes", () =>
     Effect.gen(function*() {
       const { calls, lock, run } = yield* makeProject
       const first = yield* run(["-e", "console.log('it runs')"])
@@ -87,7 +87,7 @@ describe("run.js", () => {
       assert.lengthOf(calls(), 2)
     }))
 
-  it.live("installs no development packages for the product, and the rest for any other script", () =>
+  it.live("installs no development packages for the product, but does for every other script", () =>
     Effect.gen(function*() {
       const { calls, folder, run, write } = yield* makeProject
       const installsFor = (script: string) =>
@@ -135,7 +135,7 @@ describe("run.js", () => {
     }
   ]
   for (const { npm, says, title } of failures) {
-    it.live(`says in one line ${title}`, () =>
+    it.live(`reports in one line ${title}`, () =>
       Effect.gen(function*() {
         const { run } = yield* makeProject
         const failed = yield* run(["-e", "console.log('it runs')"], {
@@ -147,7 +147,7 @@ describe("run.js", () => {
       }))
   }
 
-  it.live("ends as the script ends", () =>
+  it.live("has the exit code and signal of the script", () =>
     Effect.gen(function*() {
       const { run } = yield* makeProject
       assert.strictEqual(yield* (yield* run(["-e", "process.exit(7)"])).exited, 7)
@@ -155,7 +155,7 @@ describe("run.js", () => {
     }))
 
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    it.live(`asks the script to stop when ${signal} is sent to it alone`, () =>
+    it.live(`passes a ${signal} sent only to itself on to the script`, () =>
       Effect.gen(function*() {
         const { run } = yield* makeProject
         const waits =
@@ -168,7 +168,7 @@ describe("run.js", () => {
   }
 })
 
-/** Installs by making a program that can be run, and notes what it was told. */
+/** Installs by creating an executable, and records its arguments. */
 const aptGet = `#!/bin/sh
 echo "apt-get $@" >> system.log
 for word; do name=$word; done
@@ -184,7 +184,7 @@ while [ "\${1#-}" != "$1" ]; do shift; done
 exec "$@"
 `
 
-/** Nothing of the machine's own is found in such a project, and this process is or is not root. */
+/** A project that sees none of the machine's own programs, with this process as root or not. */
 const makeMachine = (user: "root" | "ordinary") =>
   Effect.gen(function*() {
     const { folder, run, write } = yield* makeProject
@@ -211,22 +211,22 @@ const makeMachine = (user: "root" | "ordinary") =>
     return {
       folder,
       run: (args: ReadonlyArray<string>, more: Record<string, string> = {}) => run(args, { ...environment, ...more }),
-      /** On a terminal on which this is typed. */
+      /** Runs on a terminal, on which this text is typed. */
       onTerminal: (typed: string, args: ReadonlyArray<string>) =>
         program("/bin/sh", [
           "-c",
           `cd ${folder}; printf '${typed}' | script -qec "node deploy/local/run.js ${args.join(" ")}" /dev/null`
         ], { ...environment, PATH: `${standins}:/usr/bin:/bin` }),
-      /** What was asked of the system, in order. */
+      /** The commands run on the system, in order. */
       system: () => existsSync(join(folder, "system.log")) ? readFileSync(join(folder, "system.log"), "utf8") : ""
     }
   })
 
-describe("run.js, where programs of the system are missing,", () => {
+describe("run.js without the system's programs", () => {
   const start = ["-e", "console.log('it runs')"]
   const installs = (name: string) => new RegExp(`^apt-get .*install -y --no-install-recommends ${name}$`, "m")
 
-  it.live("says how to install them and touches nothing, without a terminal, root or consent", () =>
+  it.live("prints how to install them and changes nothing, without a terminal, root or consent", () =>
     Effect.gen(function*() {
       const { run, system } = yield* makeMachine("ordinary")
       for (const more of [{}, { GATEWAY_INSTALL: "0" }]) {
@@ -241,7 +241,7 @@ describe("run.js, where programs of the system are missing,", () => {
       }
     }))
 
-  it.live("installs them with GATEWAY_INSTALL=1, and never asks for a password that nobody could type", () =>
+  it.live("installs them with GATEWAY_INSTALL=1, and never asks for a password without a terminal", () =>
     Effect.gen(function*() {
       const { run, system } = yield* makeMachine("ordinary")
       const allowed = yield* run(start, { GATEWAY_INSTALL: "1" })
@@ -251,7 +251,7 @@ describe("run.js, where programs of the system are missing,", () => {
       assert.match(system(), installs("nats-server"))
     }))
 
-  it.live("installs them as root without a terminal, which is how CI and containers run, unless that is refused", () =>
+  it.live("installs them as root without a terminal, as in CI and containers, unless forbidden", () =>
     Effect.gen(function*() {
       const { run, system } = yield* makeMachine("root")
       const refused = yield* run(start, { GATEWAY_INSTALL: "0" })
@@ -263,7 +263,7 @@ describe("run.js, where programs of the system are missing,", () => {
       assert.notInclude(system(), "sudo")
     }))
 
-  it.live("asks for the programs of tests too, and runs the tests without those that it may not install", () =>
+  it.live("asks for the tests' programs too, and runs the tests without those it may not install", () =>
     Effect.gen(function*() {
       const { folder, run, system } = yield* makeMachine("ordinary")
       const test = [join(folder, "node_modules/vitest/vitest.mjs"), "run"]
@@ -284,7 +284,7 @@ describe("run.js, where programs of the system are missing,", () => {
 
   for (const user of ["root", "ordinary"] as const) {
     for (const typed of ["n\\n", "\\n", "what\\n"]) {
-      it.live(`takes ${typed} on a terminal for a no (${user})`, () =>
+      it.live(`takes ${typed} on a terminal as a no (${user})`, () =>
         Effect.gen(function*() {
           const { onTerminal, system } = yield* makeMachine(user)
           const refused = yield* onTerminal(typed, ["-p", "6*7"])
@@ -293,7 +293,7 @@ describe("run.js, where programs of the system are missing,", () => {
           assert.strictEqual(system(), "")
         }))
     }
-    it.live(`takes y on a terminal for a yes (${user})`, () =>
+    it.live(`takes y on a terminal as a yes (${user})`, () =>
       Effect.gen(function*() {
         const { onTerminal, system } = yield* makeMachine(user)
         const allowed = yield* onTerminal("y\\n", ["-p", "6*7"])

@@ -1,4 +1,4 @@
-/** Dashboards, alerts and the collector's configuration: that they are right, and name nothing that does not exist. */
+/** Dashboards, alerts and the collector's configuration are correct and name nothing that does not exist. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readdirSync, readFileSync } from "node:fs"
@@ -18,7 +18,7 @@ const guide = readFileSync(join(folder, "..", "README.md"), "utf8")
 const dashboards = readdirSync(join(folder, "grafana"))
 const rulesFile = join(folder, "prometheus", "rules.yaml")
 
-/** Every metric that a text names, by its name in the table. */
+/** Every metric in a text, by its name in the table. */
 const metricsIn = (text: string): ReadonlyArray<string> => [
   ...new Set(
     [...text.matchAll(/gateway_[a-z_]+/g)].map(([name]) => name.replace(/_(bucket|count|sum)$/, ""))
@@ -50,7 +50,7 @@ interface CollectorConfig {
 }
 
 describe("dashboards and alerts", () => {
-  it("name only metrics of the table, and every metric of the table is in one of them", () => {
+  it("name only metrics of the table, and together all of them", () => {
     assert.deepStrictEqual([...named].toSorted(), Metrics.table.map(({ name }) => name).toSorted())
   })
 
@@ -69,7 +69,7 @@ describe("dashboards and alerts", () => {
     assert.lengthOf(new Set(panels.map(({ title }) => title)), panels.length)
   })
 
-  it("the guide says of every alert what its rule says", () => {
+  it("the guide agrees with the rule of every alert", () => {
     for (const { alert, annotations: { runbook = "", summary = "" } } of alerts) {
       assert.include(guide, `| \`${alert}\` | ${summary} | ${runbook.trim()} |`)
     }
@@ -82,7 +82,7 @@ describe("dashboards and alerts", () => {
     assert.sameMembers(scraped, services.filter((name) => name !== "admin"))
   })
 
-  it("no pod that takes all the time it has to drain is taken for one that is down", () => {
+  it("a pod that uses its whole drain time does not count as down", () => {
     const base = join(folder, "..", "kubernetes", "base")
     const graces = readdirSync(base, { recursive: true, encoding: "utf8" })
       .filter((file) => file.endsWith(".yaml"))
@@ -92,7 +92,7 @@ describe("dashboards and alerts", () => {
     assert.isAbove(Number(/^(\d+)m$/.exec(down?.for ?? "")?.[1]) * 60, Math.max(...graces))
   })
 
-  it("every alert says what to do, and is tested", () => {
+  it("every alert has an action and a test", () => {
     const tests = read("prometheus", "rules.test.yaml")
     for (const { alert, annotations } of alerts) {
       assert.isAbove(annotations["summary"]?.length ?? 0, 20, alert)
@@ -103,7 +103,7 @@ describe("dashboards and alerts", () => {
 })
 
 describe("the collector's configuration", () => {
-  it("uses what it defines, and keeps errors, slow traces and a share of the rest", () => {
+  it("uses all its definitions, and keeps errors, slow traces and a sample of the rest", () => {
     const { service, ...defined } = parse(read("otel-collector.yaml")) as CollectorConfig
     for (const pipeline of Object.values(service.pipelines)) {
       for (const kind of ["receivers", "processors", "exporters"] as const) {
@@ -117,13 +117,13 @@ describe("the collector's configuration", () => {
 })
 
 describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometheus", { timeout: 90_000 }, () => {
-  it("takes the rules and the configuration, and the rules do what their tests say", async () => {
+  it("accepts the rules and the configuration, and the rules pass their tests", async () => {
     assert.include(await Prometheus.promtool("check", "rules", rulesFile), `${alerts.length} rules found`)
     await Prometheus.promtool("check", "config", join(folder, "prometheus", "prometheus.yaml"))
     await Prometheus.promtool("test", "rules", join(folder, "prometheus", "rules.test.yaml"))
   })
 
-  it.live("finds every metric that dashboards and alerts name in the running services", () =>
+  it.live("finds every metric of dashboards and alerts in the running services", () =>
     Gateway.run(detours, (gateway) =>
       Effect.runPromise(Effect.scoped(Effect.gen(function*() {
         const console = yield* Effect.promise(() => gateway.startConsole())
@@ -136,7 +136,7 @@ describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometh
           await waited(gateway)
           const ask = async (path: string): Promise<unknown> => {
             const answer = await fetch(`${api}/${path}`).catch(() => undefined)
-            // while it starts it is unavailable
+            // it is unavailable while it starts
             return answer?.ok === true ? (await answer.json() as { readonly data: unknown }).data : undefined
           }
           const missing = async () => {

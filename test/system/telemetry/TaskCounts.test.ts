@@ -1,4 +1,4 @@
-/** How many video tasks wait and run, as the metrics tell it: what their workers are watched and scaled by. */
+/** The metrics of waiting and running video tasks, by which their workers are monitored and scaled. */
 import { describe, it } from "@effect/vitest"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
@@ -7,8 +7,8 @@ import { long, VideoClient } from "../../fixture/client/VideoClient.ts"
 /** A task that still runs when ingress next reads the queues, which is every five seconds. */
 const veryLong = { ...long, width: 1280, height: 720, duration: 20, fps: 30 }
 
-/** What an ingress tells of the tasks. */
-const told = async ({ healthUrl }: ServiceProcess): Promise<string> =>
+/** An ingress's metrics of the tasks. */
+const taskMetrics = async ({ healthUrl }: ServiceProcess): Promise<string> =>
   [...(await (await fetch(`${healthUrl}/metrics`)).text()).matchAll(/^gateway_queue_tasks\{(.*)\} (\d+)$/gm)]
     .map(([, labels, count]) => `${labels} ${count}`).toSorted().join("\n")
 
@@ -17,12 +17,14 @@ const counts = (running: number, waiting: number): string =>
 
 describe("the number of tasks", () => {
   it.live(
-    "is told by every ingress, also where no worker is there, and not while the queue cannot be read",
+    "is reported by every ingress, even without a worker, but not while the queue cannot be read",
     () =>
       Gateway.run({ ingresses: 2, workers: 0 }, async (gateway) => {
         const tells = (expected: string) =>
           Promise.all(
-            gateway.ingresses.map((ingress) => eventually(() => told(ingress), (text) => text === expected, 20_000))
+            gateway.ingresses.map((ingress) =>
+              eventually(() => taskMetrics(ingress), (text) => text === expected, 20_000)
+            )
           )
         const client = new VideoClient(gateway)
         const tasks = [await client.create(veryLong), await client.create(veryLong), await client.create(veryLong)]

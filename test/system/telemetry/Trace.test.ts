@@ -1,4 +1,4 @@
-/** What a collector hears about requests, what it must not hear, and that nobody waits for it. */
+/** What a collector receives about requests, what it must not receive, and that nothing waits for it. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { once } from "node:events"
@@ -24,7 +24,7 @@ const traceOf = (response: Response): string => {
   return traceparent.split("-")[1] ?? assert.fail(traceparent)
 }
 
-/** A trace, once ingress and worker have both told of it. */
+/** A trace, once ingress and worker have both exported their spans. */
 const wholeTrace = async (collector: Collector, traceId: string): Promise<ReadonlyArray<Span>> => {
   await collector.until(() => {
     const spans = collector.spansOf(traceId)
@@ -48,7 +48,7 @@ const askWith = (gateway: Gateway, body: object, headers: Record<string, string>
   })
 
 describe("telemetry", { timeout: 90_000 }, () => {
-  it.live("joins ingress, worker and provider in one trace, which is the client's own where it has one", () =>
+  it.live("joins ingress, worker and provider in one trace, which continues the client's if it has one", () =>
     withCollector(async (collector, gateway) => {
       const own = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331" }
       const traceparent = `00-${own.traceId}-${own.spanId}-01`
@@ -75,12 +75,12 @@ describe("telemetry", { timeout: 90_000 }, () => {
       }
     }))
 
-  it.live("holds no prompt and no key, whatever goes wrong", () =>
+  it.live("contains no prompt and no key, whatever fails", () =>
     withCollector(async (collector, gateway) => {
       const ask = (body: object, headers: Record<string, string> = {}) =>
         askWith(gateway, body, headers).then((response) => response.text()).catch(String)
       const stray = "sk-gw-ThisKeyIsNotKnownToAnyoneAtAll00"
-      // providers like to quote
+      // providers often quote it
       gateway.provider.behaveOnce(
         { kind: "status", status: 500, error: { message: `cannot do ${prompt}` } },
         { kind: "status", status: 400, error: { message: `cannot do ${prompt}` } },
@@ -95,15 +95,15 @@ describe("telemetry", { timeout: 90_000 }, () => {
 
       await wholeTrace(collector, traceOf(await askWith(gateway, { model: "free-chat", messages })))
       await collector.until(() => ["/v1/logs", "/v1/metrics"].every((path) => collector.payloads.has(path)))
-      const told = [...collector.payloads.values()].flat().join("\n") + gateway.log
-      // the failures are told, and every kind of signal
+      const exported = [...collector.payloads.values()].flat().join("\n") + gateway.log
+      // the failures are reported, in every kind of signal
       for (const word of ["ProviderRejected", "ProviderFailed", "gateway_requests_total", "worker started"]) {
-        assert.isTrue(told.includes(word), `nothing was told of ${word}`)
+        assert.isTrue(exported.includes(word), `${word} was not exported`)
       }
       for (const secret of [prompt, gateway.key, "provider-secret", stray]) {
-        assert.isFalse(told.includes(secret), `this was told: ${secret}`)
+        assert.isFalse(exported.includes(secret), `exported a secret: ${secret}`)
       }
-      assert.isFalse(told.includes("/readyz"), "probes are told as if they were requests")
+      assert.isFalse(exported.includes("/readyz"), "probes are traced like requests")
     }))
 
   const deaf = [
@@ -121,7 +121,7 @@ describe("telemetry", { timeout: 90_000 }, () => {
     ]
   ] as const
   it.live.each(deaf)(
-    "slows neither requests nor the end down where the collector %s",
+    "delays neither requests nor exit if the collector %s",
     ([, begin]) =>
       Effect.scoped(Effect.gen(function*() {
         const server = yield* Effect.acquireRelease(
@@ -148,7 +148,7 @@ describe("telemetry", { timeout: 90_000 }, () => {
             assert.deepStrictEqual(tally(outcomes), { whole: 20 })
           }
           console.log(`slowest of 200 answers ${Math.max(...tookMs).toFixed(0)} ms`)
-          // whoever waited for the exporter would wait for its four tries, a second apart
+          // a request that waited for the exporter would wait for its four attempts, a second apart
           assert.isBelow(Math.max(...tookMs), 2_500)
 
           const warnings = async ({ log }: { readonly log: string }) =>
@@ -156,12 +156,12 @@ describe("telemetry", { timeout: 90_000 }, () => {
           const services = [gateway.ingress, ...gateway.workers]
           for (const service of services) await eventually(() => warnings(service), (count) => count === 1, 10_000)
 
-          const told = performance.now()
+          const from = performance.now()
           const exits = await Promise.all(services.map((service) => service.terminate()))
           assert.deepStrictEqual(exits, [0, 0])
-          console.log(`both services gone ${(performance.now() - told).toFixed(0)} ms after being told`)
-          // its last words have three seconds
-          assert.isBelow(performance.now() - told, 8_000)
+          console.log(`both services ended ${(performance.now() - from).toFixed(0)} ms after SIGTERM`)
+          // its last export may take three seconds
+          assert.isBelow(performance.now() - from, 8_000)
           for (const service of services) assert.strictEqual(await warnings(service), 1)
         })
       }))

@@ -1,6 +1,6 @@
 /**
- * The trace of every operation, and of what can happen to a request on its way: a retry, a fallback, a wait, a lost
- * worker, none at all, a client that leaves. Ingress tells of itself in JSON, the workers in protobuf.
+ * The trace of every operation, and of all that can happen to a request: a retry, a fallback, a wait, a lost worker, no
+ * worker, a client that disconnects. Ingress exports JSON, the workers protobuf.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
@@ -37,7 +37,7 @@ const protobuf = { OTEL_EXPORTER_OTLP_PROTOCOL: "http/protobuf" }
 beforeAll(async () => {
   collector = await Effect.runPromise(Scope.provide(Collector.make, scope))
   gateway = await Effect.runPromise(Scope.provide(Gateway.make(options(collector.url)), scope))
-  // one after the other: a busy machine that starts them all at once has none of them ready in time
+  // one after the other, because a busy machine that starts all at once has none ready in time
   for (const service of ["chat", "embeddings", "images", "rerank", "speech", "video"]) {
     await gateway.startWorker(protobuf, service)
   }
@@ -71,7 +71,7 @@ const only = (spans: ReadonlyArray<Span>, kind: SpanKind): Span => {
 
 type Counts = Partial<Record<SpanKind, number>>
 
-/** A trace once it has a server's span and so many of the others, as far as they are selected. */
+/** A trace, once it has a server span and this many of the other selected ones. */
 const wholeTrace = async (
   traceId: string,
   counts: Counts = {},
@@ -88,8 +88,8 @@ const wholeTrace = async (
 }
 
 /**
- * The same without the attempts that came to nothing: ingress may take a worker for lost that a busy machine only held up.
- * One job's publications have one span, but for such attempts, which have numbers and links.
+ * The same without failed attempts, because ingress may take a worker for lost that a busy machine only delayed. One job's
+ * publications share a span, except for such attempts, which have numbers and links.
  */
 const trace = (traceId: string, counts: Counts = {}) => wholeTrace(traceId, counts, lastAttempt)
 
@@ -104,10 +104,10 @@ const lastAttempt = (spans: ReadonlyArray<Span>): ReadonlyArray<Span> => {
   return spans.filter((span) => !isStale(span))
 }
 
-/** Clocks of two processes need not agree to the microsecond. */
+/** The clocks of two processes may differ. */
 const skewMs = 5
 
-/** One root, no orphans, one span for each attempt, and nobody begins before whoever called it. */
+/** One root, no orphans, one span for each attempt, and none starts before its parent. */
 const assertWhole = (spans: ReadonlyArray<Span>) => {
   const attempts = ofKind(spans, "producer").toSorted((a, b) => numberOf(a) - numberOf(b))
   for (const [index, { attributes, links, name }] of attempts.entries()) {
@@ -145,7 +145,7 @@ const content = async () => {
   return [{ image: `data:image/png;base64,${image.toString("base64")}` }, { text: "invert" }]
 }
 
-/** How each operation is asked for, by its name. */
+/** Each operation's request, by the operation's name. */
 const requests: Record<string, () => Promise<readonly [path: string, body: object]>> = {
   "audio.speech": async () => ["/v1/audio/speech", { model: "local-speech", input: prompt, voice: "nova" }],
   "chat.completions": async () => ["/v1/chat/completions", { model: "local-chat", messages, stream: true }],
@@ -223,7 +223,7 @@ describe("a trace", { timeout: 90_000 }, () => {
       "messaging.message.id": producer.attributes["messaging.message.id"],
       "gateway.queue.duration_ms": /^\d+$/
     })
-    // the worker begins when the wait in the queue is over
+    // the worker starts once the wait in the queue is over
     assert.isAtLeast(consumer.start, producer.start - skewMs)
     for (const client of ofKind(spans, "client")) {
       assert.strictEqual(client.service, consumer.service)
@@ -239,7 +239,7 @@ describe("a trace", { timeout: 90_000 }, () => {
 
   const modelSuffix = ({ attributes }: Span) => String(attributes["gen_ai.request.model"]).replace(/^local-/, "")
 
-  it("of a stream tells when its first bytes came and what it consumed, and lasts as long as it", async () => {
+  it("of a stream has its first byte's time and its usage, and ends with it", async () => {
     const everyMs = 30
     gateway.provider.behaveOnce({ kind: "paced", chunks: 10, everyMs })
     const response = await send("/v1/chat/completions", chat("free-chat", { stream: true }))
@@ -263,7 +263,7 @@ describe("a trace", { timeout: 90_000 }, () => {
     assert.isBelow(firstSeconds * 1_000, client.end - client.start - 5 * everyMs)
   })
 
-  it("of a request that was sent once more shows both calls", async () => {
+  it("of a request with a retry shows both calls", async () => {
     const response = await retried(gateway)
     const spans = await trace(traceIdOf(response), { client: 2 })
     const [first, second] = ofKind(spans, "client").toSorted((a, b) => a.start - b.start)
@@ -292,7 +292,7 @@ describe("a trace", { timeout: 90_000 }, () => {
     })
   })
 
-  it("of a request that failed says why, in ingress and worker alike", async () => {
+  it("of a request that failed says why, in ingress and worker", async () => {
     gateway.provider.behaveOnce({ kind: "status", status: 500, error: { message: prompt } })
     const response = await send("/v1/chat/completions", chat("free-chat"))
     assert.strictEqual(response.status, 502)
@@ -305,7 +305,7 @@ describe("a trace", { timeout: 90_000 }, () => {
     assertAttributes(only(spans, "server"), { "http.response.status_code": 502 })
   })
 
-  it("of a stream that broke off is an error, whatever its status was", async () => {
+  it("of a stream that broke off is an error, whatever its status", async () => {
     gateway.provider.behaveOnce({ kind: "cut", after: 3 })
     const response = await send("/v1/chat/completions", chat("free-chat", { stream: true }))
     assert.strictEqual(response.status, 200)
@@ -315,7 +315,7 @@ describe("a trace", { timeout: 90_000 }, () => {
     assertAttributes(server, { "error.type": "ProviderFailed", "gateway.answer.broken": true })
   })
 
-  it("of a wrong request is no error of the server's", async () => {
+  it("of an invalid request is not a server error", async () => {
     const response = await send("/v1/chat/completions", { model: "free-chat", messages: prompt })
     assert.strictEqual(response.status, 400)
     await response.text()
@@ -332,7 +332,7 @@ describe("a trace", { timeout: 90_000 }, () => {
     assert.isAtMost(only(spans, "internal").end, only(spans, "client").start + 1)
   })
 
-  it("of a request whose client left is cancelled everywhere, and no error", async () => {
+  it("of a request whose client disconnected is cancelled everywhere, and not an error", async () => {
     gateway.provider.behaveOnce({ kind: "hold", after: 2 })
     const hangUp = new AbortController()
     const answer = send("/v1/chat/completions", chat("free-chat", { stream: true }), { signal: hangUp.signal })
@@ -346,7 +346,7 @@ describe("a trace", { timeout: 90_000 }, () => {
     }
   })
 
-  it("of a request whose worker died goes on at the next one", async () => {
+  it("of a request whose worker died continues at the next one", async () => {
     gateway.provider.behaveOnce({ kind: "silent" })
     const calls = gateway.provider.requests.length
     const answer = send("/v1/chat/completions", chat("free-chat"))
@@ -361,13 +361,13 @@ describe("a trace", { timeout: 90_000 }, () => {
     const [first, second] = ofKind(spans, "producer").toSorted((a, b) => a.start - b.start)
     assertAttributes(second!, { "gateway.job.attempt": 2 })
     assert.deepStrictEqual(second!.links, [{ traceId: first!.traceId, spanId: first!.spanId }])
-    // whatever the first worker had begun to tell died with it
+    // the first worker's spans were lost with it
     assertAttributes(only(spans, "consumer"), { "gateway.job.attempt": 2 })
     assert.strictEqual(only(spans, "consumer").parentSpanId, second!.spanId)
   })
 
-  it("of a request that no worker takes shows how long it waited and how often it was sent, in one span", async () => {
-    // its client waits for a second, of which it may wait for its turn for the most
+  it("of a request that no worker takes shows its wait and its deliveries, in one span", async () => {
+    // its client waits for a second, most of which is its time in the queue
     const response = await gateway.request(chat("unserved-chat"), { headers: { "x-stainless-timeout": "1" } })
     assert.strictEqual(response.status, 503)
     await response.text()
@@ -378,7 +378,7 @@ describe("a trace", { timeout: 90_000 }, () => {
     assertAttributes(producer, { "gateway.job.attempt": 1, "error.type": "QueueTimeout" })
   })
 
-  it("of a look at a video task leads to that of the task, which goes on in its worker", async () => {
+  it("of a request about a video task links to that of the task, which continues in its worker", async () => {
     const client = new VideoClient(gateway)
     const created = await client.post({ ...small, prompt })
     const { task_id: id } = await created.json() as { readonly task_id: string }
@@ -395,7 +395,7 @@ describe("a trace", { timeout: 90_000 }, () => {
     const looked = only(await trace(traceIdOf(look), { producer: 0, consumer: 0, client: 0 }), "server")
     assert.strictEqual(looked.name, "GET /v1/video/generations/{task_id}")
     assert.deepStrictEqual(looked.links.map(({ traceId }) => traceId), [traceIdOf(created)])
-    // a signed address: what makes it good for anything is in none of its spans
+    // a signed URL: its signature is in none of its spans
     const fetched = await fetch(url)
     await fetched.arrayBuffer()
     const content = only(await trace(traceIdOf(fetched), { producer: 0, consumer: 0, client: 0 }), "server")
@@ -405,17 +405,17 @@ describe("a trace", { timeout: 90_000 }, () => {
 
   const signatures: Array<string> = []
 
-  it("is of a request: what services do of themselves is none", () => {
+  it("belongs to a request: the services' own activity has none", () => {
     const begun = collector.spans.filter(({ parentSpanId }) => parentSpanId === undefined)
     assert.deepStrictEqual([...new Set(begun.map(({ kind }) => kind))], ["server"])
   })
 
-  it("holds no prompt, no key and no signature", () => {
-    const told = [...collector.payloads.values()].flat().join("\n") + gateway.log
+  it("contains no prompt, key or signature", () => {
+    const exported = [...collector.payloads.values()].flat().join("\n") + gateway.log
     assert.isAbove(collector.spans.length, 60)
     assert.lengthOf(signatures, 1)
     for (const secret of [prompt, gateway.key, "provider-secret", secretQuery, ...signatures]) {
-      assert.isFalse(told.includes(secret), `this was told: ${secret}`)
+      assert.isFalse(exported.includes(secret), `exported a secret: ${secret}`)
     }
   })
 })

@@ -1,4 +1,4 @@
-/** Video tasks through real processes: made, asked for, fetched in parts, cancelled, kept from others. */
+/** Video tasks through real processes: created, polled, downloaded in parts, cancelled, isolated. */
 import { assert, describe, it } from "@effect/vitest"
 import { Buffer } from "node:buffer"
 import OpenAI from "openai"
@@ -17,7 +17,7 @@ const refusal = async (answer: Response) => ({
 })
 
 describe("a video task", () => {
-  it("is made at once, progresses, and ends with the video that was asked for", async () => {
+  it("is created at once, progresses, and ends with the requested video", async () => {
     const before = Math.floor((performance.timeOrigin + performance.now()) / 1_000)
     const answer = await client().post({ ...small, duration: 3, width: 320, height: 180, fps: 24, seed: 7 })
     assert.strictEqual(answer.status, 200)
@@ -49,7 +49,7 @@ describe("a video task", () => {
     assert.deepStrictEqual({ frames, height, width }, { frames: 72, height: 180, width: 320 })
   }, 60_000)
 
-  it("gives the whole video in parts, to whoever has the key or the signed address", async () => {
+  it("serves its video in parts, with the key or through the signed URL", async () => {
     const id = await client().create({ ...small, width: 320, height: 320 })
     const { url } = await client().ended(id)
     const { answer, bytes } = await client().content(id)
@@ -82,7 +82,7 @@ describe("a video task", () => {
     assert.deepInclude(await refusal(bare), { status: 401, code: "missing_api_key" })
   }, 60_000)
 
-  it("is made once under one idempotency key", async () => {
+  it("is created once per idempotency key", async () => {
     const key = { "idempotency-key": "one of a kind" }
     const ids = await Promise.all(Array.from({ length: 5 }, () => client().create(small, key)))
     assert.lengthOf(new Set(ids), 1)
@@ -119,7 +119,7 @@ describe("a video task", () => {
     for (const id of [queued, ...running]) assert.strictEqual((await client().show(id)).status, "cancelled")
   }, 60_000)
 
-  it("that has ended is not changed by a cancellation", async () => {
+  it("is not changed by a cancellation after its end", async () => {
     const id = await client().create(small)
     await client().ended(id)
     const answer = await client().request(`/${id}`, { method: "DELETE" })
@@ -127,7 +127,7 @@ describe("a video task", () => {
     assert.strictEqual((await client().content(id)).answer.status, 200)
   }, 60_000)
 
-  it("is not there for another tenant, nor where there never was one", async () => {
+  it("is not found for another tenant, and neither is an unknown one", async () => {
     const id = await client().create(small)
     const other = new VideoClient(shared(), await shared().createKey("2100-01-01"))
     for (const [who, what] of [[other, id], [client(), `task_${"0".repeat(32)}`], [client(), "nonsense"]] as const) {
@@ -141,7 +141,7 @@ describe("a video task", () => {
     assert.strictEqual((await client().ended(id)).status, "completed")
   }, 60_000)
 
-  it("fails with what is wrong in its request, where only the worker can tell", async () => {
+  it("fails with its request's mistake if only the worker can detect it", async () => {
     for (
       const [more, param] of [
         [{ image: "data:image/png;base64,AAAA" }, "image"],

@@ -1,4 +1,4 @@
-/** Video tasks that a provider makes: one task there for each here, whatever dies while they run. */
+/** Video tasks of a provider: exactly one task at the provider for each of the gateway's, whatever dies. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Gateway, providerKey } from "../../fixture/gateway/Gateway.ts"
@@ -11,7 +11,7 @@ import { untilRecord } from "../../fixture/nats/VideoRecord.ts"
 
 const wish = { model: "paid-video", prompt: "a boat", duration: 2, width: 832, height: 480 }
 
-/** JetStream gives a task out again six seconds after its worker's last word; the rest is for a busy machine. */
+/** JetStream redelivers a task six seconds after its worker's last message; the rest is for a busy machine. */
 const resumedWithinMs = 20_000
 
 const submissions = ({ provider }: Gateway): number =>
@@ -39,7 +39,7 @@ describe("a video task at a provider", () => {
     }), 60_000)
 
   it.live(
-    "is one task there when its worker is killed between the submission and the end",
+    "is submitted once when its worker is killed between submission and end",
     () =>
       Gateway.run(options, async (gateway) => {
         const client = new VideoClient(gateway)
@@ -56,7 +56,7 @@ describe("a video task at a provider", () => {
         await gateway.startWorker({}, "video")
         const second = await untilRecord(gateway.nats, id, ({ claims }) => claims === 2, resumedWithinMs)
         assert.deepStrictEqual(second.providerTask, providerTask)
-        // the other worker looks at the very same task
+        // the other worker polls the same task
         await gateway.provider.until(() => looks(gateway) > looked)
         assert.strictEqual(submissions(gateway), 1)
         await client.request(`/${id}`, { method: "DELETE" })
@@ -67,7 +67,7 @@ describe("a video task at a provider", () => {
   )
 
   it.live(
-    "through a package of the AI SDK is one operation there, whoever looks at it",
+    "through a package of the AI SDK is one operation, whichever worker polls it",
     () =>
       Effect.gen(function*() {
         const provider = yield* veo
@@ -98,7 +98,7 @@ describe("a video task at a provider", () => {
 
   for (const [provider, outcome] of [["free", "submitted again"], ["paid", "given up"]] as const) {
     it.live(
-      `is ${outcome} when its worker is killed while it is submitted, by a provider that is ${provider}`,
+      `is ${outcome} when its worker is killed during submission to a ${provider} provider`,
       () =>
         Gateway.run(options, async (gateway) => {
           const client = new VideoClient(gateway)
@@ -128,7 +128,7 @@ describe("a video task at a provider", () => {
   }
 
   it.live(
-    "is stopped there when it is cancelled here",
+    "is cancelled at the provider when the client cancels it",
     () =>
       Gateway.run({ ...options, services: ["video"] }, async (gateway) => {
         const client = new VideoClient(gateway)

@@ -1,4 +1,4 @@
-/** The states of a video task, and that over a real server one worker at a time can change it. */
+/** The states of a video task, and their exclusive changes by one worker at a time over a real server. */
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Option, Result, Stream } from "effect"
 import { TestClock } from "effect/testing"
@@ -36,28 +36,28 @@ const events = {
   cancelled: { event: "cancelled" }
 } as const satisfies Record<string, VideoTask.TaskEvent>
 
-/** What becomes of a task by an event at a moment: its new status, or why not. */
+/** The outcome of an event at a moment: the new status, or the reason for a rejection. */
 const outcome = (task: VideoTask.VideoTask, event: VideoTask.TaskEvent, now: number): string =>
   Result.match(VideoTask.transition(task, event, now), { onSuccess: ({ status }) => status, onFailure: (why) => why })
 
-/** A task that these events have happened to, all at the epoch. */
+/** A task after these events, all at the epoch. */
 const after = (...happened: ReadonlyArray<VideoTask.TaskEvent>): VideoTask.VideoTask =>
   happened.reduce((task, event) => Result.getOrThrow(VideoTask.transition(task, event, 0)), named("task_1"))
 
 const claimedByA = { event: "claimed", worker: "a" } as const
 
-describe("workers that are lost over a task", () => {
+describe("a task's lost workers", () => {
   const claim = (task: VideoTask.VideoTask, worker: string, now: number) =>
     Result.getOrThrow(VideoTask.transition(task, { event: "claimed", worker }, now))
 
-  it("are counted where their claim ran out, and not where they let go of it", () => {
+  it("are counted if their lease expired, but not if they released the task", () => {
     const lost = claim(after(claimedByA), "b", VideoTask.leaseMs)
     assert.deepInclude(lost, { claims: 2, losses: 1 })
     assert.deepInclude(claim(lost, "c", 2 * VideoTask.leaseMs), { claims: 3, losses: 2 })
     assert.deepInclude(claim(after(claimedByA, events.released), "b", 0), { claims: 2, losses: 0 })
   })
 
-  it("are none in the record of an older gateway", () => {
+  it("are zero in the record of an older gateway", () => {
     const { losses: _losses, ...older } = named("task_1")
     assert.deepStrictEqual(Option.getOrThrow(VideoTask.decode(JSON.stringify(older))), named("task_1"))
   })
@@ -91,20 +91,20 @@ describe("the states of a task", () => {
   }
 
   for (const [state, task] of Object.entries(states)) {
-    it(`${state}: what each event does`, () => {
+    it(`${state}: the effect of each event`, () => {
       assert.strictEqual(task.status, state)
       const seen = Object.fromEntries(Object.entries(events).map(([name, event]) => [name, outcome(task, event, 0)]))
       assert.deepStrictEqual(seen, { ...expected[state as keyof typeof states] })
     })
   }
 
-  it("another worker takes it when the lease is over, or was given up", () => {
+  it("another worker can claim it once the lease expired or was released", () => {
     assert.strictEqual(outcome(states.in_progress, events.claimed, VideoTask.leaseMs - 1), "fenced")
     assert.strictEqual(outcome(states.in_progress, events.claimed, VideoTask.leaseMs), "in_progress")
     assert.strictEqual(outcome(after(claimedByA, events.released), events.claimed, 0), "in_progress")
   })
 
-  it("the one that had it before can do nothing to it any more, even under the same name", () => {
+  it("its former worker cannot change it any more, even under the same name", () => {
     const taken = Result.getOrThrow(VideoTask.transition(states.in_progress, claimedByA, VideoTask.leaseMs))
     assert.deepStrictEqual(taken.owner, { worker: "a", claim: 2 })
     for (const name of ["starting", "started", "renewed", "released", "completed", "failed"] as const) {
@@ -112,7 +112,7 @@ describe("the states of a task", () => {
     }
   })
 
-  it("the provider's name for it and its progress outlive the worker", () => {
+  it("the provider's id for it and its progress outlive the worker", () => {
     const released = after(claimedByA, events.starting, events.started, events.renewed, events.released)
     const taken = Result.getOrThrow(VideoTask.transition(released, events.claimed, 1))
     assert.deepStrictEqual(taken.providerTask, { provider: "local", model: "local-video", task: { seed: 7 } })
@@ -120,7 +120,7 @@ describe("the states of a task", () => {
     assert.strictEqual(Result.getOrThrow(VideoTask.transition(taken, begun, 2)).progress, 50)
   })
 
-  it("survives being written down", () => {
+  it("a record is decoded to the same task", () => {
     for (const task of Object.values(states)) {
       assert.deepStrictEqual(VideoTask.decode(VideoTask.encode(task)), Option.some(task))
     }
@@ -128,7 +128,7 @@ describe("the states of a task", () => {
   })
 })
 
-/** The store as one process has it, over a server of its own. Time is the test's. */
+/** Runs a test with one process's store on its own server. The test controls the time. */
 const withStore = <A, E>(
   test: (tasks: VideoTasks["Service"], server: NatsServer) => Effect.Effect<A, E>
 ) =>
@@ -142,7 +142,7 @@ const withStore = <A, E>(
   }).pipe(Effect.scoped)
 
 describe("a stored task", () => {
-  it.effect("is made once, whoever asks first", () =>
+  it.effect("is created once, whichever request comes first", () =>
     withStore((tasks) =>
       Effect.gen(function*() {
         const made = yield* Effect.forEach(
@@ -151,7 +151,7 @@ describe("a stored task", () => {
           { concurrency: "unbounded" }
         )
         assert.lengthOf(new Set(made.map(({ bodyHash }) => bodyHash)), 1)
-        // the bodies of those that came too late have not replaced the first one's
+        // the bodies of the later ones have not replaced the first one's
         const body = yield* tasks.readBody(made[0]!)
         assert.strictEqual(Buffer.from(body).toString(), made[0]!.bodyHash)
         assert.isTrue(Option.isNone(yield* tasks.find("task_2")))
@@ -172,7 +172,7 @@ describe("a stored task", () => {
       })
     ))
 
-  it.effect("is lost to a worker that slept, which then can write nothing", () =>
+  it.effect("is lost to a worker that slept, which then cannot write to it", () =>
     withStore((tasks) =>
       Effect.gen(function*() {
         yield* tasks.create(named("task_1"), new Uint8Array(0))
@@ -189,7 +189,7 @@ describe("a stored task", () => {
       })
     ))
 
-  it.effect("that is cancelled is not its worker's any more", () =>
+  it.effect("cannot be changed by its worker after a cancellation", () =>
     withStore((tasks) =>
       Effect.gen(function*() {
         yield* tasks.create(named("task_1"), new Uint8Array(0))
@@ -208,19 +208,22 @@ describe("a stored task", () => {
       })
     ))
 
-  it.effect("takes what happens at the same moment one after the other", () =>
+  it.effect("applies concurrent changes one after the other", () =>
     withStore((tasks) =>
       Effect.gen(function*() {
         yield* tasks.create(named("task_1"), new Uint8Array(0))
         const owned = yield* tasks.claim("task_1", "a")
-        yield* Effect.forEach(Array.from({ length: 20 }, (_, index) => index), (progress) =>
-          owned.record({ event: "renewed", progress }), { concurrency: "unbounded", discard: true })
+        yield* Effect.forEach(
+          Array.from({ length: 20 }, (_, index) => index),
+          (progress) => owned.record({ event: "renewed", progress }),
+          { concurrency: "unbounded", discard: true }
+        )
         assert.strictEqual(owned.current().progress, 19)
         assert.deepStrictEqual(Option.getOrThrow(yield* tasks.find("task_1")), owned.current())
       })
     ))
 
-  it.effect("has its video in parts, of which any range can be read", () =>
+  it.effect("has its video in parts, from which any range can be read", () =>
     withStore((tasks) =>
       Effect.gen(function*() {
         const bytes = Buffer.alloc(2_500_000)
