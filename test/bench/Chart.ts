@@ -1,4 +1,4 @@
-/** Draws the rounds of a benchmark as an SVG: throughput beside the floor's, and what an answer costs which process. */
+/** Draws the rounds of a benchmark as SVG: throughput relative to the floor, and CPU time per answer by process. */
 import { BarChart, type BarSeriesOption } from "echarts/charts"
 import { GridComponent, LegendComponent, TitleComponent } from "echarts/components"
 import { init, use } from "echarts/core"
@@ -11,7 +11,7 @@ import { stackNames } from "./Rows.ts"
 
 use([BarChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer])
 
-/** What text and lines are drawn with, and what they are in dark. The bars are readable on both grounds. */
+/** Colours of text and lines, in light and dark. The bars are readable on both backgrounds. */
 const text = { light: "#24292f", dark: "#e6edf3" }
 const line = { light: "#d0d7de", dark: "#3d444d" }
 const dark = `<style>@media (prefers-color-scheme: dark) { ${
@@ -90,7 +90,7 @@ const cpu = (rows: ReadonlyArray<Row>, rounds: ReadonlyArray<Round>, stacks: Rea
   }
 }
 
-/** Pictures cost so much more than anything else that no other bar would be seen beside theirs. */
+/** Pictures cost so much more that the other bars would vanish beside theirs. */
 const isSmall = ({ workload }: Row) => workload === "chat"
 
 export const chart = (rows: ReadonlyArray<Row>, rounds: ReadonlyArray<Round>): string => {

@@ -1,4 +1,4 @@
-/** A collector that takes whatever telemetry it is sent and keeps nothing of it. */
+/** A collector that accepts all telemetry and discards it. */
 import { createServer } from "node:http"
 
 createServer((request, response) => {

@@ -1,8 +1,7 @@
 /**
- * The load generator for machines without wrk: each connection posts the same body again as soon as its answer is
- * complete. Takes a URL, a number of connections and seconds, headers of the stack's own in LOAD_HEADERS and the requests in
- * LOAD_FILE; prints the same line as load.lua. Its own CPU weighs more than wrk's, so its figures compare only with figures
- * of its own.
+ * The load generator for machines without wrk: each connection repeats its request as soon as the answer is complete. Its
+ * arguments are a URL, connections and seconds; LOAD_HEADERS has the stack's own headers, LOAD_FILE the requests. Prints the
+ * same line as load.lua. It uses more CPU than wrk, so compare its figures only with its own.
  */
 import { readFileSync } from "node:fs"
 import { Pool } from "undici"

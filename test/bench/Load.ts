@@ -1,4 +1,4 @@
-/** One round of load against one stack: how many answers it gave, how fast, and what CPU each process spent on them. */
+/** One round of load on one stack: the rate and times of its answers, and the CPU time of each process. */
 import { Effect, FileSystem, Path, Schema } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { BenchFailed, cpuMicros } from "./Processes.ts"
@@ -25,7 +25,7 @@ export interface Round extends Readonly<Record<Figure, number>> {
 
 export type Generator = "wrk" | "own"
 
-/** The load generator of this machine: wrk where it is installed, our own otherwise. */
+/** The load generator: wrk if it is installed, otherwise `Generator.ts`. */
 export const findGenerator: Effect.Effect<Generator, never, ChildProcessSpawner.ChildProcessSpawner> = Effect.gen(
   function*() {
     const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
@@ -56,7 +56,7 @@ export interface Load {
   readonly row: Row
   /** Whole seconds. */
   readonly seconds: number
-  /** Sent in turn. Default: the row's own, with the stack's key. */
+  /** Sent in turn. Default: the row's request, with the stack's key. */
   readonly requests?: ReadonlyArray<Request>
 }
 
@@ -91,7 +91,7 @@ export const runRound = Effect.fn("Load.runRound")(function*(load: Load) {
   )
   if (failures > 0 || answers === 0) {
     return yield* new BenchFailed({
-      reason: `${stack.name}, ${row.name}: ${failures} failures beside ${answers} answers, logs in ${ground.logs}`
+      reason: `${stack.name}, ${row.name}: ${failures} failures and ${answers} answers; logs in ${ground.logs}`
     })
   }
   const cpuOf = byRole((role) => (after[role] - before[role]) / answers)

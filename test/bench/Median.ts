@@ -1,4 +1,4 @@
-/** The middle of some figures. */
+/** The median. */
 export const median = (values: ReadonlyArray<number>): number => {
   const sorted = values.toSorted((left, right) => left - right)
   const middle = sorted.length >> 1

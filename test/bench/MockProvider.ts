@@ -1,7 +1,7 @@
 /**
- * A provider that costs next to nothing, so that what is measured is the gateway. The model decides what is answered:
- * `vectors-<n>` so many embeddings, `picture` a picture of 4 MB, any other a completion of about 2 KB, or 50 streamed
- * chunks of about 200 bytes, with no pause between them or, for `paced`, one every 5 ms.
+ * A provider that uses almost no CPU, so that the benchmark measures the gateway. The model selects the answer: `vectors-<n>`
+ * returns that many embeddings, `picture` a picture of 4 MB, any other a completion of about 2 KB, or 50 streamed chunks of
+ * about 200 bytes, at once or, for `paced`, one every 5 ms.
  */
 import type { ServerResponse } from "node:http"
 import { createServer } from "node:http"
@@ -18,7 +18,7 @@ const completion = json({
   usage
 })
 
-/** So many vectors of 1,536 numbers each, as the official clients ask for them. */
+/** This many vectors of 1,536 numbers each, encoded as the official clients request. */
 const vectors = (count: number): Buffer =>
   json({
     object: "list",
@@ -75,7 +75,7 @@ createServer((request, response) => {
   const parts: Array<Buffer> = []
   request.on("data", (part: Buffer) => parts.push(part))
   request.on("end", () => {
-    // What matters is looked for as text: parsing is not what is measured here.
+    // Searches the text for the fields it needs, because parsing would cost CPU.
     const body = Buffer.concat(parts).toString("latin1")
     const model = /"model":\s*"([^"]*)"/.exec(body)?.[1] ?? ""
     if (/"stream":\s*true/.test(body)) {

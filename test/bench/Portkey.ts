@@ -1,6 +1,6 @@
 /**
- * Portkey's gateway as npm has it, a peer to be compared with. It is installed into the folder of the run and is no
- * dependency of this project.
+ * Portkey's gateway from npm, a peer for comparison. It is installed into the run's folder and is no dependency of this
+ * project.
  */
 import { Effect, FileSystem, Path, Schema } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -10,7 +10,7 @@ import { answersChat } from "./Stacks.ts"
 
 const version = "1.15.2"
 
-/** It cannot be had here, for instance without a network. */
+/** Portkey cannot be installed, for instance without a network. */
 export class PortkeyMissing extends Schema.TaggedError<PortkeyMissing>()("PortkeyMissing", { reason: Schema.String }) {
   override get message() {
     return `Portkey ${version} could not be installed: ${this.reason}`
@@ -18,8 +18,8 @@ export class PortkeyMissing extends Schema.TaggedError<PortkeyMissing>()("Portke
 }
 
 /**
- * It adds headers to answers that it passes on as they came, streams and embeddings, which no Node since 20 allows: it
- * would answer 500. A copy of such an answer lets it.
+ * Portkey adds headers to responses that it relays, streams and embeddings. Node forbids this since version 20, so that it
+ * would answer 500; copies of these responses accept headers.
  */
 const preload = `
 const { fetch } = globalThis
@@ -44,7 +44,7 @@ const install = Effect.fn("Portkey.install")(function*(folder: string) {
     Effect.timeout("3 minutes"),
     Effect.mapError(({ message }) => new PortkeyMissing({ reason: message }))
   )
-  if (code !== 0) return yield* new PortkeyMissing({ reason: `npm install ended with ${code}` })
+  if (code !== 0) return yield* new PortkeyMissing({ reason: `npm install exited with ${code}` })
 })
 
 export const startPortkey = Effect.fn("Portkey.start")(function*(ground: Ground) {

@@ -1,6 +1,6 @@
 /**
- * The processes of a benchmark: each listens on a port of its own, writes its log into a file, is stopped when the
- * scope closes, and can be asked for the CPU time it has used.
+ * The processes of a benchmark: each listens on its own port, logs to a file, stops when the scope closes, and reports its CPU
+ * time.
  */
 import { nodeFlags } from "../../shared/process/NodeFlags.ts"
 import type { Duration, PlatformError } from "effect"
@@ -19,11 +19,11 @@ export class BenchFailed extends Schema.TaggedError<BenchFailed>()("BenchFailed"
 export interface Running {
   readonly pid: number
   readonly exitCode: Effect.Effect<number, PlatformError.PlatformError>
-  /** Where its output goes. */
+  /** The path of its log. */
   readonly log: string
 }
 
-/** A TCP port of 127.0.0.1 that nobody listens on. */
+/** A free TCP port of 127.0.0.1. */
 export const freePort = Effect.callback<number>((resume) => {
   const server = createServer()
   server.listen(0, "127.0.0.1", () => {
@@ -41,9 +41,9 @@ export const start = Effect.fn("Processes.start")(function*(
 ) {
   const path = yield* Path.Path
   const log = path.join(logs, `${name.replaceAll(" ", "-")}.log`)
-  // there from now on, and without what a program of that name has written before
+  // creates the file at once, and empties one of an earlier program of that name
   yield* (yield* FileSystem.FileSystem).writeFileString(log, "")
-  // The shell only points the output at the file and then becomes the program, so the pid is the program's.
+  // The shell only redirects the output and then becomes the program, so that the pid is the program's.
   const script = yield* Effect.fromResult(CommandLine.join(["exec", ...words]))
   const quotedLog = yield* Effect.fromResult(CommandLine.quote(log))
   const handle = yield* ChildProcess.make(`${script} >${quotedLog} 2>&1`, {
@@ -58,7 +58,7 @@ export const start = Effect.fn("Processes.start")(function*(
   return { pid: handle.pid, exitCode: handle.exitCode, log } satisfies Running
 })
 
-/** Starts a file on the Node of this process. */
+/** Runs a file on this process's Node. */
 export const startNode = (
   logs: string,
   name: string,
@@ -67,11 +67,11 @@ export const startNode = (
   words: ReadonlyArray<string> = []
 ) => start(logs, name, [process.execPath, file, ...words], { NODE_ENV: "production", ...env })
 
-/** Starts a service of the gateway the way production does. */
+/** Starts a service of the gateway as production does. */
 export const startService = (logs: string, name: string, service: string, env: Record<string, string>) =>
   start(logs, name, [process.execPath, ...nodeFlags, `services/${service}/main.ts`], { NODE_ENV: "production", ...env })
 
-/** Waits, 30 s at most, until the request is answered with 200; fails at once where the program ends. */
+/** Waits up to 30 s until the request is answered with 200; fails at once if the program ends. */
 export const answers = Effect.fn("Processes.answers")(function*(
   program: Running,
   request: HttpClientRequest.HttpClientRequest,
@@ -87,21 +87,21 @@ export const answers = Effect.fn("Processes.answers")(function*(
       return new BenchFailed({ reason: last })
     }),
     Effect.retry(Schedule.spaced(every).pipe(Schedule.upTo({ duration: "30 seconds" }))),
-    Effect.mapError(() => new BenchFailed({ reason: `no 200 within 30 s but ${last}, see ${program.log}` }))
+    Effect.mapError(() => new BenchFailed({ reason: `not ready within 30 s: ${last}. See ${program.log}` }))
   )
   const ended = program.exitCode.pipe(
-    Effect.flatMap((code) => new BenchFailed({ reason: `ended with exit code ${code}, see ${program.log}` }))
+    Effect.flatMap((code) => new BenchFailed({ reason: `exited with code ${code}. See ${program.log}` }))
   )
   yield* Effect.raceFirst(asked, ended)
 })
 
-/** CPU time that processes have used so far, user and system, in microseconds. */
+/** The processes' CPU time so far, user and system, in microseconds. */
 export const cpuMicros = (pids: ReadonlyArray<number>) =>
   Effect.map(Effect.forEach(pids, cpuMicrosOf), (micros) => micros.reduce((sum, one) => sum + one, 0))
 
 const cpuMicrosOf = Effect.fn("Processes.cpuMicros")(function*(pid: number) {
   const stat = yield* (yield* FileSystem.FileSystem).readFileString(`/proc/${pid}/stat`)
-  // The program's name stands in parentheses and may hold spaces; utime and stime are fields 14 and 15.
+  // The program's name is in parentheses and may contain spaces; utime and stime are fields 14 and 15.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
   const ticks = Number(fields[11]) + Number(fields[12])
   const ticksPerSecond = 100

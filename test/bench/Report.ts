@@ -1,4 +1,4 @@
-/** Turns the rounds of a benchmark into its report, as Markdown. */
+/** Renders the rounds of a benchmark as Markdown. */
 import type { Round } from "./Load.ts"
 import { median } from "./Median.ts"
 import { table } from "./Results.ts"
@@ -6,18 +6,18 @@ import type { Figure, Row, StackName, Target } from "./Rows.ts"
 import { chunkCount, stackNames, targets } from "./Rows.ts"
 
 export interface Measured {
-  /** On what machine and under which settings the rounds ran. */
+  /** The machine and the settings of the run. */
   readonly about: string
   readonly rows: ReadonlyArray<Row>
   readonly rounds: ReadonlyArray<Round>
-  /** Why a stack that was asked for is not there, or a row is not whole. */
+  /** Reasons for missing stacks and incomplete rows. */
   readonly notes: ReadonlyArray<string>
 }
 
 export const roundsOf = (rounds: ReadonlyArray<Round>, row: string, stack: StackName) =>
   rounds.filter((round) => round.row === row && round.stack === stack)
 
-/** One stack to another, of neighbouring rounds: only these ran under the same conditions. */
+/** Ratios of one stack to another in neighbouring rounds: only these ran under the same conditions. */
 const ratios = (rounds: ReadonlyArray<Round>, row: string, figure: Figure, of: StackName, to: StackName) => {
   const beside = roundsOf(rounds, row, to)
   return roundsOf(rounds, row, of).flatMap((round, index) => {
@@ -36,7 +36,7 @@ const figureNames: Readonly<Record<Figure, string>> = {
   cpuMicros: "CPU time per answer, without provider and collector"
 }
 
-/** What a ratio is of. A rate is a share of the rate of what costs less, and a multiple of a peer's. */
+/** The subject of a ratio. Rates are percentages of a cheaper stack's, and multiples of a peer's. */
 type Compared = Pick<Target, "figure" | "to">
 
 const ratio = ({ figure, to }: Compared, value: number) =>
@@ -90,24 +90,24 @@ export const report = ({ about, notes, rounds, rows }: Measured): string => {
   const stacks = stacksOf(rounds)
   const others = stacks.filter((name) => name !== "gateway")
   return [
-    "# The gateway beside its floor, and beside a peer",
+    "# The gateway compared with its floor and a peer",
     "",
     about,
     ...notes.flatMap((note) => ["", note]),
     "",
-    "Medians. Compare the ratios, which are of neighbouring rounds; absolute figures belong to one machine and one hour.",
-    "How each comes about: test/bench/README.md. ![chart](latest.svg)",
+    "Medians. Compare the ratios of neighbouring rounds: absolute figures are valid for one machine and one hour only.",
+    "Method: test/bench/README.md. ![chart](latest.svg)",
     "",
     "## Targets",
     "",
     ...table(
-      ["what", "of", "target", "measured", "range", "met"],
+      ["figure", "of", "target", "measured", "range", "met"],
       targets.filter(({ row }) => rows.some(({ name }) => name === row)).map((target) => targetRow(rounds, target))
     ),
     "",
-    "Open streams and their memory, clients that leave all at once, and workers of uneven speed: `npm run figures`.",
+    "`npm run figures` measures the memory of open streams, clients that disconnect at once and workers of uneven speed.",
     "",
-    "## Answers per second, median time, time of 99 %",
+    "## Answers per second, median time, 99th percentile",
     "",
     ...table(
       ["load", ...stacks, ...others.map((name) => `gateway / ${name}`)],
@@ -121,7 +121,7 @@ export const report = ({ about, notes, rounds, rows }: Measured): string => {
     `## CPU time per answer, in microseconds (a stream is one answer of ${chunkCount} chunks)`,
     "",
     ...table(
-      ["load", "stack", "ingress", "worker", "nats", "together", "collector", "mock provider"],
+      ["load", "stack", "ingress", "worker", "nats", "total", "collector", "mock provider"],
       rows.flatMap(({ name }) =>
         stacks.flatMap((stack) => {
           const own = roundsOf(rounds, name, stack)

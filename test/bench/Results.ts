@@ -1,4 +1,4 @@
-/** Where reports go, and how they say on what machine they were made. */
+/** Writes reports, and describes the machine for them. */
 import { Console, DateTime, Effect, FileSystem, Path } from "effect"
 import { availableParallelism, cpus } from "node:os"
 
@@ -17,7 +17,7 @@ export const table = (heads: ReadonlyArray<string>, lines: ReadonlyArray<Readonl
   ...lines.map((cells) => `| ${cells.join(" | ")} |`)
 ]
 
-/** Prints a report and keeps it, with whatever belongs to it, by the names of the files. */
+/** Prints a report and writes it to the folder, with the files that belong to it, by their names. */
 export const publish = Effect.fn("Results.publish")(function*(
   folder: string,
   name: string,

@@ -1,10 +1,10 @@
-/** What is measured: a row for each kind of load, and what the figures of one stack should be beside those of another. */
+/** The rows: a kind of load each, and the targets for one stack's figures relative to another's. */
 import type { Workload } from "../../shared/contract/Operation.ts"
 
 export const stackNames = ["floor", "gateway", "portkey", "untraced"] as const
 /**
- * `gateway` is ours in full, `untraced` the same without telemetry, `floor` what the distributed shape costs at the least,
- * `portkey` a gateway in one process that does less.
+ * `gateway` is the full gateway, `untraced` the same without telemetry, `floor` the minimum cost of this architecture,
+ * `portkey` a simpler gateway in one process.
  */
 export type StackName = typeof stackNames[number]
 
@@ -14,11 +14,11 @@ export interface Row {
   readonly path: string
   readonly body: { readonly model: string; readonly [field: string]: unknown }
   readonly connections: number
-  /** Stacks that are left out. */
+  /** Stacks to skip. */
   readonly without?: ReadonlyArray<StackName>
 }
 
-/** Of a paced stream and of one that is not. */
+/** The chunks of every stream. */
 export const chunkCount = 50
 export const chunkMillis = 5
 
@@ -49,7 +49,7 @@ const embeddings = (count: number) => ({
 
 const without = ["untraced"] as const
 
-/** The first one warms the processes up for all that follow. */
+/** The first row warms the processes up for all others. */
 export const rows: ReadonlyArray<Row> = [
   { name: "JSON at 64 connections", ...chat("bench", false), connections: 64 },
   { name: "JSON at 1 connection", ...chat("bench", false), connections: 1, without },
@@ -72,7 +72,7 @@ export const rows: ReadonlyArray<Row> = [
 /** Answers per second, the median time of an answer in milliseconds, or the CPU time of an answer in microseconds. */
 export type Figure = "rate" | "p50Millis" | "cpuMicros"
 
-/** The ratio of a stack's figure to that of another, in the same row and in neighbouring rounds. */
+/** The ratio of a stack's figure to another's, in the same row and in neighbouring rounds. */
 export interface Target {
   readonly row: string
   readonly figure: Figure

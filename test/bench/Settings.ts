@@ -1,4 +1,4 @@
-/** What can be set about a benchmark, whichever it is. */
+/** The settings of all benchmarks. */
 import { Config } from "effect"
 
 const words = (name: string, byDefault: string) =>
@@ -10,7 +10,7 @@ const words = (name: string, byDefault: string) =>
 export const settings = (options: { readonly rounds: number; readonly stacks: ReadonlyArray<string> }) =>
   Config.all({
     stacks: words("BENCH_STACKS", options.stacks.join(",")),
-    /** Whether a row is wanted, by the beginning of its name. */
+    /** Selects rows by prefixes of their names. */
     isWanted: Config.map(words("BENCH_ROWS", ""), (wanted) => (row: { readonly name: string }) =>
       wanted.some((beginning) => row.name.startsWith(beginning))),
     rounds: Config.Int("BENCH_ROUNDS").pipe(Config.withDefault(options.rounds)),
@@ -20,5 +20,5 @@ export const settings = (options: { readonly rounds: number; readonly stacks: Re
     natsServer: Config.String("NATS_SERVER").pipe(Config.withDefault("nats-server"))
   })
 
-/** After the first load a process needs less to be warm for another one. */
+/** The warm-up of a row after the first. */
 export const again = (warmUp: number): number => Math.ceil(warmUp / 5)

@@ -1,6 +1,6 @@
 /**
- * What is compared. Every stack has a NATS server of its own where it needs one, all call the same provider, and each is
- * ready when its scope hands it over.
+ * The stacks to compare. Each has its own NATS server if it needs one, all call the same provider, and each is ready when it
+ * is returned.
  */
 import { ConfigProvider, Effect, Exit, FileSystem, Layer, Path, Redacted } from "effect"
 import { HttpClientRequest } from "effect/http"
@@ -12,13 +12,13 @@ import { answers, freePort, start, startNode, startService } from "./Processes.t
 import type { Row, StackName } from "./Rows.ts"
 import { rows } from "./Rows.ts"
 
-/** The processes whose CPU time is counted, each apart from the others. */
+/** The processes whose CPU time is counted separately. */
 export type Role = "ingress" | "worker" | "nats" | "collector" | "provider"
 
 export interface Stack {
   readonly name: StackName
   readonly url: string
-  /** That every request has, beside the key. */
+  /** Headers of every request, besides the key. */
   readonly headers: Readonly<Record<string, string>>
   readonly key: string
   readonly pids: (workload: Workload) => Readonly<Partial<Record<Role, ReadonlyArray<number>>>>
@@ -32,7 +32,7 @@ export interface Ground {
   readonly provider: number
 }
 
-/** What asks a stack whether it is there, and what growth is measured with. */
+/** The load for readiness checks and for growth. */
 export const firstRow: Row = rows[0]!
 
 /** Waits until a stack answers such a request. */
@@ -53,7 +53,7 @@ export const answersChat = (
 const isReady = (program: Running, port: number) =>
   answers(program, HttpClientRequest.get(`http://127.0.0.1:${port}/readyz`))
 
-/** A folder that outlives a run that failed. */
+/** A temporary folder, which remains if the run fails. */
 export const makeLogs = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
   return yield* Effect.acquireRelease(
@@ -103,10 +103,10 @@ export const startFloor = Effect.fn("Stacks.startFloor")(function*(ground: Groun
   return stack
 })
 
-/** No request is refused for these limits, but each is held against them. */
+/** No request exceeds these limits, but each is checked against them. */
 const limits = { requestsPerMinute: 1_000_000_000, tokensPerMinute: 1_000_000_000_000, concurrentRequests: 100_000 }
 
-/** So many new keys, each with limits. */
+/** This many new keys, each with limits. */
 const createKeys = Effect.fn("Stacks.createKeys")(function*(natsUrl: string, count: number) {
   const store = KeyStore.layer.pipe(
     Layer.provide(ControlNats.layer),
@@ -120,7 +120,7 @@ const createKeys = Effect.fn("Stacks.createKeys")(function*(natsUrl: string, cou
     )).pipe(Effect.provide(store))
 })
 
-/** A model of a catalogue, and how many targets it has. */
+/** A model of a catalogue, and its number of targets. */
 export interface Model {
   readonly name: string
   readonly workload: Workload
@@ -144,7 +144,7 @@ export const catalogueOf = ({ providerUrl }: Ground, models: ReadonlyArray<Model
   ].join("\n")
 }
 
-/** The models that the rows ask for. */
+/** The models of the rows. */
 const modelsOfRows = [
   ...new Map(rows.map(({ body: { model: name }, workload }) => [name, { name, workload }])).values()
 ]
@@ -154,14 +154,14 @@ interface GatewayOptions {
   readonly workloads: ReadonlyArray<Workload>
 }
 
-/** A gateway with hands on what it can be made to grow by. */
+/** A gateway that can grow. */
 export interface Gateway {
   readonly stack: Stack
-  /** Puts these models in the place of those it has, and waits until it serves the last of them. */
+  /** Replaces the gateway's models, and waits until it serves the last of them. */
   readonly serve: (models: ReadonlyArray<Model>) => ReturnType<typeof serveModels>
-  /** Started and ready. */
+  /** Starts a worker and waits until it is ready. */
   readonly addWorker: (workload: Workload) => ReturnType<typeof startWorker>
-  /** Made and known to the ingress. */
+  /** Creates keys and waits until ingress knows them. */
   readonly addKeys: (count: number) => ReturnType<typeof addKeysTo>
 }
 

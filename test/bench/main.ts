@@ -1,11 +1,11 @@
 /**
- * `npm run bench`: the gateway in full beside its floor and a peer, in alternating rounds of one run. Writes the report and
- * a chart of it. Fails where something failed, at the end and without that row's rest, never for a figure.
+ * `npm run bench`: measures the full gateway, its floor and a peer in alternating rounds of one run. Writes the report and a
+ * chart. A failed answer ends its row, and the command exits with an error after the other rows; a missed target is no error.
  *
- * BENCH_STACKS (default "floor,gateway,portkey,untraced"), BENCH_ROWS (default all; the beginnings of their names, with
- * commas between: "JSON at 64,SSE"), BENCH_ROUNDS (5), BENCH_SECONDS (4, whole seconds per round), BENCH_WARM_UP (25, whole
- * seconds for the first row of each stack and workload, discarded; a fifth of it before each further one), BENCH_RESULTS
- * (the folder, test/bench/results), NATS_SERVER (the nats-server program).
+ * BENCH_STACKS (default "floor,gateway,portkey,untraced"), BENCH_ROWS (default all; prefixes of their names, separated by
+ * commas: "JSON at 64,SSE"), BENCH_ROUNDS (5), BENCH_SECONDS (4, whole seconds per round), BENCH_WARM_UP (25, discarded whole
+ * seconds before the first row of each stack and workload; a fifth of it before each further row), BENCH_RESULTS (the folder,
+ * test/bench/results), NATS_SERVER (the nats-server program).
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -24,7 +24,7 @@ import { again, settings } from "./Settings.ts"
 import type { Ground, Stack } from "./Stacks.ts"
 import { startFloor, startGateway, startGround } from "./Stacks.ts"
 
-/** The workloads of the rows that each of the two is measured in. */
+/** The workloads to start for each of the two. */
 const workloads = { gateway: ["chat", "embeddings", "images"], untraced: ["chat"] } as const
 
 const start = Effect.fn("bench.start")(function*(ground: Ground, name: StackName) {
@@ -44,7 +44,7 @@ const bench = Effect.gen(function*() {
   const missing = new Set<string>()
   const failures: Array<string> = []
 
-  /** Starts the stacks in this order, and measures every row in so many rounds. */
+  /** Starts the stacks in this order, and measures every row in this many rounds. */
   const pass = Effect.fn("bench.pass")(function*(names: ReadonlyArray<StackName>, count: number) {
     const ground = yield* startGround(natsServer)
     const stacks: Array<Stack> = []
@@ -54,7 +54,7 @@ const bench = Effect.gen(function*() {
         Effect.catchTag("PortkeyMissing", ({ message }) => Effect.sync(() => missing.add(message)))
       )
     }
-    /** Stacks and their workloads: each has processes of its own. */
+    /** The stacks and workloads that are warm: each has its own processes. */
     const warm = new Set<string>()
     const measure = Effect.fn("bench.measure")(function*(row: Row) {
       const able = stacks.filter(({ name }) => row.without?.includes(name) !== true)
@@ -83,7 +83,7 @@ const bench = Effect.gen(function*() {
   }, Effect.scoped)
 
   const names = stackNames.filter((name) => wanted.includes(name))
-  // of two stacks that are alike the one that was started first is slower by some hundredths
+  // of two equal stacks, the one started first is a few per cent slower
   yield* pass(names, Math.ceil(count / 2))
   if (count > 1) yield* pass(names.toReversed(), Math.floor(count / 2))
 

@@ -1,8 +1,8 @@
 /**
- * A gateway under load to which things happen, in an order that a seed decides, and a report of what came of it.
+ * Injects random faults into a gateway under load, in an order that a seed determines, and reports the outcome.
  *
- * What happens is what a machine room knows: processes die and freeze, wires are cut or go silent, NATS goes away. One
- * worker and one ingress are always left alone, for a gateway of which nothing is left promises nothing.
+ * Processes die and freeze, connections break or stall, NATS goes away. One worker and one ingress are always spared, because
+ * a gateway needs at least one of each to answer anything.
  */
 import { isHonest, tally } from "../fixture/client/ChatClient.ts"
 import { eventually } from "../fixture/general/Eventually.ts"
@@ -14,14 +14,14 @@ import { type FaultName, faultNames, faults, type Ground, type Victim } from "./
 
 export interface ChaosOptions {
   readonly seed: number
-  /** How long things happen, in milliseconds, and to how many requests at the least. */
+  /** How long to inject faults, in milliseconds, and the minimum number of requests meanwhile. */
   readonly forMs: number
   readonly requests?: number
-  /** How many clients ask at the same time. */
+  /** The number of concurrent requests. */
   readonly clients: number
-  /** Of what can happen, what does. Default: all of it. */
+  /** The faults to choose from. Default: all. */
   readonly among?: ReadonlyArray<FaultName>
-  /** The time between two things that happen, in milliseconds, at the most. */
+  /** The longest time between two faults, in milliseconds. */
   readonly everyMs: number
   readonly log: (line: string) => void
 }
@@ -29,30 +29,30 @@ export interface ChaosOptions {
 export interface ChaosReport {
   readonly requests: number
   readonly answers: number
-  /** What clients were told instead of an answer. */
+  /** The errors that clients received. */
   readonly errors: Readonly<Record<string, number>>
-  /** How often each thing happened. */
+  /** How often each fault was injected. */
   readonly faults: Readonly<Record<string, number>>
   /**
-   * Those that were told nothing, or something untrue: that hung, broke off though their ingress lived, or seemed whole and
+   * Requests without an answer or a valid error: they hung, broke off although their ingress lived, or seemed complete and
    * were not.
    */
   readonly lost: ReadonlyArray<Entry>
-  /** Those that failed with their worker, though the provider had never been asked. */
+  /** Requests that failed with their worker before the provider was called. */
   readonly unsent: ReadonlyArray<Entry>
-  /** Those that were paid twice. */
+  /** Requests whose paid call was made twice. */
   readonly doubled: ReadonlyArray<Entry>
-  /** Jobs that are over, and that the cluster still keeps. */
+  /** Finished jobs that the cluster still stores. */
   readonly orphans: number
   readonly longestOutageMs: number
-  /** Processes that ended by themselves. */
+  /** Processes that exited by themselves. */
   readonly ended: ReadonlyArray<ServiceProcess>
 }
 
-/** Longer than anything that happens, and what follows from it. */
+/** Longer than any fault and its consequences. */
 const patienceMs = 60_000
 
-/** After the last thing has been made good everything has to be as before within so many milliseconds. */
+/** The time in which everything must recover after the last fault has ended, in milliseconds. */
 const healedWithinMs = 30_000
 
 const models = ["free-chat", "paid-chat"]
@@ -72,30 +72,30 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
   })
   const start = performance.now()
   const since = () => `${((performance.now() - start) / 1_000).toFixed(1).padStart(6)} s`
-  const happened: Array<FaultName> = []
-  const struck = new Set<Victim>()
-  /** Those that were killed, or told to end. */
-  const told = new Set<ServiceProcess>()
+  const injected: Array<FaultName> = []
+  const affected = new Set<Victim>()
+  /** Processes that chaos killed or stopped. */
+  const stopped = new Set<ServiceProcess>()
   const healing: Array<Promise<unknown>> = []
 
   const strike = (name: FaultName) => {
     const { ends, mostMs, targets } = faults[name]
-    const free = targets(ground).filter(({ victim }) => !struck.has(victim))
+    const free = targets(ground).filter(({ victim }) => !affected.has(victim))
     const target = free[below(free.length)]
     const lastsMs = 100 + below(mostMs)
-    // a server has something happen to it only where nothing else happens
-    const spared = target === undefined || (isService(target.victim) ? free.length === 1 : struck.size > 0)
+    // a server fails only while nothing else does
+    const spared = target === undefined || (isService(target.victim) ? free.length === 1 : affected.size > 0)
     if (spared) return
     const { victim } = target
-    struck.add(victim)
-    happened.push(name)
-    if (ends && isService(victim)) told.add(victim)
+    affected.add(victim)
+    injected.push(name)
+    if (ends && isService(victim)) stopped.add(victim)
     log(`${since()}  ${name} (${victim.pid}) for ${lastsMs} ms`)
     healing.push((async () => {
       const heal = await target.strike()
       await new Promise((resolve) => setTimeout(resolve, lastsMs))
       await heal()
-      struck.delete(victim)
+      affected.delete(victim)
     })())
   }
 
@@ -107,10 +107,10 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
   await Promise.all(healing)
   const healed = performance.now()
   await load.untilWhole(2 * clients, healed, healedWithinMs)
-  log(`${since()}  as before ${(performance.now() - healed).toFixed(0)} ms after all was made good`)
+  log(`${since()}  recovered ${(performance.now() - healed).toFixed(0)} ms after the last fault ended`)
   await load.stop()
-  // not until nothing is stored: after a leader was frozen a cluster may keep jobs that were acknowledged until they are too
-  // old, which nobody is given (https://github.com/nats-io/nats-server/issues/5542)
+  // does not wait for an empty stream: after its leader was frozen, a cluster may keep acknowledged jobs until they expire,
+  // although it delivers them no more (https://github.com/nats-io/nats-server/issues/5542)
   const { stored: orphans } = await untilJobs(
     gateway.nats,
     ({ pending, unacknowledged }) => pending === 0 && unacknowledged === 0,
@@ -125,7 +125,7 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
     requests: load.entries.length,
     answers: load.entries.length - failed.length,
     errors: tally(failed.map(({ outcome }) => outcome)),
-    faults: Object.fromEntries(faultNames.map((name) => [name, happened.filter((one) => one === name).length])),
+    faults: Object.fromEntries(faultNames.map((name) => [name, injected.filter((one) => one === name).length])),
     lost: failed.filter(isLost),
     unsent: failed.filter(({ id, outcome }) =>
       "code" in outcome && ["worker_lost", "answer_lost"].includes(outcome.code) && !load.calls.has(id)
@@ -133,6 +133,6 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
     doubled: load.doubled("paid-chat"),
     orphans,
     longestOutageMs: load.longestOutageMs,
-    ended: [...gateway.ingresses, ...gateway.workers].filter((one) => one.hasExited && !told.has(one))
+    ended: [...gateway.ingresses, ...gateway.workers].filter((one) => one.hasExited && !stopped.has(one))
   }
 }

@@ -1,10 +1,10 @@
-/** What can happen to a gateway: to one of its processes, for a while, and what makes it good again. */
+/** The faults: each affects one process of a gateway for a while, and is then undone. */
 import type { Gateway, ServiceProcess } from "../fixture/gateway/Gateway.ts"
 import type { NatsAddress, NatsServer } from "../fixture/nats/NatsServer.ts"
 
 export interface Ground {
   readonly gateway: Gateway<NatsAddress>
-  /** One, or those of a cluster. */
+  /** A single server, or those of a cluster. */
   readonly servers: ReadonlyArray<NatsServer>
 }
 
@@ -12,16 +12,16 @@ export type Victim = ServiceProcess | NatsServer
 
 interface Target {
   readonly victim: Victim
-  /** Lets it happen; returns how to make it good again. */
+  /** Injects the fault; returns how to undo it. */
   readonly strike: () => Promise<() => Promise<unknown>>
 }
 
 interface Fault {
-  /** How long it lasts at the most, in milliseconds. */
+  /** The longest duration, in milliseconds. */
   readonly mostMs: number
-  /** Whether its victim ends, and another takes its place. */
+  /** Whether the process ends and another replaces it. */
   readonly ends: boolean
-  /** To whom it can happen now. */
+  /** The processes that the fault can affect now. */
   readonly targets: (ground: Ground) => ReadonlyArray<Target>
 }
 
@@ -38,7 +38,7 @@ const roles = {
 
 type Role = keyof typeof roles
 
-/** Something that is done to a service, and undone unless it ends by it. */
+/** A fault of a service, which `end` undoes; without `end` the process ends, and another replaces it. */
 const toService = (
   role: Role,
   mostMs: number,
@@ -76,15 +76,15 @@ const held = [(victim: ServiceProcess) => victim.hold(), (victim: ServiceProcess
 
 export const faults = {
   "kill -9 a worker": toService("worker", 1_000, (victim) => victim.kill()),
-  "end a worker": toService("worker", 1_000, (victim) => victim.terminate()),
+  "stop a worker": toService("worker", 1_000, (victim) => victim.terminate()),
   "freeze a worker": toService("worker", 6_000, ...frozen),
-  "cut a worker off": toService("worker", 4_000, ...cut),
-  "hold a worker's wire": toService("worker", 6_000, ...held),
+  "disconnect a worker": toService("worker", 4_000, ...cut),
+  "stall a worker's connection": toService("worker", 6_000, ...held),
   "kill -9 an ingress": toService("ingress", 1_000, (victim) => victim.kill()),
-  "end an ingress": toService("ingress", 1_000, (victim) => victim.terminate()),
+  "stop an ingress": toService("ingress", 1_000, (victim) => victim.terminate()),
   "freeze an ingress": toService("ingress", 4_000, ...frozen),
-  "cut an ingress off": toService("ingress", 4_000, ...cut),
-  "hold an ingress's wire": toService("ingress", 4_000, ...held),
+  "disconnect an ingress": toService("ingress", 4_000, ...cut),
+  "stall an ingress's connection": toService("ingress", 4_000, ...held),
   "kill -9 a NATS server": toServer((victim) => victim.kill(), (victim) => victim.restart()),
   "freeze a NATS server": toServer((victim) => victim.freeze(), (victim) => victim.thaw())
 } satisfies Record<string, Fault>

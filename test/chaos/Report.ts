@@ -1,4 +1,4 @@
-/** What chaos has come to, in words, and whether that is bearable. */
+/** The report of a chaos run, and whether it passed. */
 import type { Entry } from "../fixture/client/Load.ts"
 import type { ChaosReport } from "./Chaos.ts"
 
@@ -12,26 +12,26 @@ const entries = (list: ReadonlyArray<Entry>): string =>
 
 export const text = (report: ChaosReport): string =>
   [
-    `happened         ${counts(report.faults)}`,
-    `requests         ${report.requests}`,
-    `answers          ${report.answers}`,
-    `errors           ${counts(report.errors)}`,
-    `longest outage   ${(report.longestOutageMs / 1_000).toFixed(1)} s`,
-    `orphans          ${report.orphans}`,
-    `lost             ${entries(report.lost)}`,
-    `failed unsent    ${entries(report.unsent)}`,
-    `paid twice       ${entries(report.doubled)}`,
-    `ended by itself  ${
+    `faults               ${counts(report.faults)}`,
+    `requests             ${report.requests}`,
+    `answers              ${report.answers}`,
+    `errors               ${counts(report.errors)}`,
+    `longest outage       ${(report.longestOutageMs / 1_000).toFixed(1)} s`,
+    `jobs left over       ${report.orphans}`,
+    `lost                 ${entries(report.lost)}`,
+    `failed before call   ${entries(report.unsent)}`,
+    `paid twice           ${entries(report.doubled)}`,
+    `exited by itself     ${
       report.ended.map(({ log, name, pid }) => `${name} ${pid}:\n${log.slice(-2_000)}`).join("\n") || "none"
     }`
   ].join("\n")
 
-/** What of it must not be; `undefined` where all is well. */
+/** The violated guarantees; `undefined` if there are none. */
 export const broken = ({ doubled, ended, lost }: ChaosReport): string | undefined => {
   const what = [
     ...(lost.length > 0 ? [`${lost.length} requests were lost`] : []),
     ...(doubled.length > 0 ? [`${doubled.length} requests were paid twice`] : []),
-    ...(ended.length > 0 ? [`${ended.length} processes ended by themselves`] : [])
+    ...(ended.length > 0 ? [`${ended.length} processes exited by themselves`] : [])
   ]
   return what.length === 0 ? undefined : what.join(", ")
 }

@@ -1,9 +1,9 @@
 /**
- * `npm run chaos`: things happen to a gateway on a cluster of three NATS servers, under load, and nothing may be lost, paid
- * twice, or hang. The exit code says whether that was so.
+ * `npm run chaos`: injects random faults into a gateway on a cluster of three NATS servers, under load. Exits with an error if
+ * a request was lost or paid twice, or a process exited by itself.
  *
- * CHAOS_MINUTES (default 2), CHAOS_SEED (default: another one each time), CHAOS_CLIENTS (16), CHAOS_FAULTS (some of what can
- * happen, by its names, separated by commas; default: all).
+ * CHAOS_MINUTES (default 2), CHAOS_SEED (default: random), CHAOS_CLIENTS (16), CHAOS_FAULTS (names of faults, separated by
+ * commas; default: all).
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Config, Console, Effect, Random, Schema } from "effect"
@@ -34,7 +34,7 @@ const run = Effect.gen(function*() {
   const names = among.split(",").map((name) => name.trim())
   const unknown = names.find((name) => !isFault(name))
   if (unknown !== undefined) {
-    return yield* new Broken({ what: `CHAOS_FAULTS: there is no "${unknown}", only ${faultNames.join(", ")}` })
+    return yield* new Broken({ what: `CHAOS_FAULTS: unknown fault "${unknown}". Choose from ${faultNames.join(", ")}` })
   }
   yield* Console.log(`seed ${seed}, ${minutes} minutes`)
   const cluster = yield* NatsCluster.make({ words: ["--no_advertise"] })

@@ -1,4 +1,4 @@
-/** What tenants with few jobs wait beside one that has dumped nine hundred, and what it costs in throughput. */
+/** How long tenants with few jobs wait beside one with nine hundred, and what fairness costs in throughput. */
 import { Effect } from "effect"
 import { reserveOf } from "../../shared/bus/fairness/FairShare.ts"
 import { head, ingress, worker } from "../fixture/bus/Sides.ts"
@@ -15,7 +15,7 @@ const quietEveryMs = 200
 export const fairness = Effect.gen(function*() {
   const server = yield* NatsServer.make()
   const face = yield* ingress(server.url)
-  /** When each job was begun. */
+  /** The start of each job's work. */
   const begun = new Map<string, number>()
   let busyMs = 0
   yield* worker(server.url, {
@@ -25,14 +25,14 @@ export const fairness = Effect.gen(function*() {
         const from = performance.now()
         begun.set(job.pulled.id, from)
         yield* Effect.orDie(job.claim("mayHaveBeenSent"))
-        // this is how long the work takes
+        // the duration of the work
         yield* Effect.sleep(jobMs)
         job.reply.start(head)
         job.reply.end(undefined)
         busyMs += performance.now() - from
       })
   })
-  const waited = (tenant: string) =>
+  const measureWait = (tenant: string) =>
     Effect.gen(function*() {
       const from = performance.now()
       const answer = face.submit({ tenant })
@@ -44,7 +44,7 @@ export const fairness = Effect.gen(function*() {
   const waits: Array<number> = []
   const quiet = Effect.forEach(quietTenants, (tenant) =>
     Effect.forever(
-      waited(tenant).pipe(
+      measureWait(tenant).pipe(
         Effect.andThen((ms) => Effect.sync(() => waits.push(ms))),
         Effect.andThen(Effect.sleep(quietEveryMs))
       )
@@ -60,7 +60,7 @@ export const fairness = Effect.gen(function*() {
     p95: percentile(waits, 0.95),
     most: Math.max(...waits),
     tookMs,
-    /** For which share of the time slots were busy, but for the reserve. */
+    /** The share of the time in which the slots outside the reserve were busy. */
     busy
   }
 })

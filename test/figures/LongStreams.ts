@@ -1,4 +1,4 @@
-/** What a tenant with few requests waits beside one that has hundreds of long streams open or waiting. */
+/** How long a tenant with few requests waits beside one with hundreds of long streams, open or queued. */
 import { chat } from "../fixture/client/ChatClient.ts"
 import { eventually } from "../fixture/general/Eventually.ts"
 import type { Gateway } from "../fixture/gateway/Gateway.ts"
@@ -9,20 +9,20 @@ const slots = 64
 const streams = 500
 const quietEveryMs = 200
 
-/** What its gateway needs: no stream gives up waiting. */
+/** The gateway's settings: no stream times out in the queue. */
 export const environment = { WORKER_SLOTS: String(slots), GATEWAY_QUEUE_TIMEOUT_MS: "600000" }
 
 export interface LongStreamsReport {
   readonly asked: number
-  /** Requests of the quiet tenant that were not answered. */
+  /** Failed requests of the quiet tenant. */
   readonly failed: number
   readonly p95: number
   readonly most: number
-  /** How many slots the streams had at the end. */
+  /** The slots that the streams held at the end. */
   readonly open: number
 }
 
-/** Measures for so many milliseconds, from the moment at which the streams begin. */
+/** Measures for this many milliseconds from the start of the streams. */
 export const longStreams = async (gateway: Gateway<NatsAddress>, forMs: number): Promise<LongStreamsReport> => {
   const { ingresses, provider } = gateway
   const { key } = await gateway.createKeyWith({ priorityClass: "standard" })

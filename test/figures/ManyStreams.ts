@@ -1,11 +1,14 @@
-/** Thousands of clients with an open stream each: that all are served, what one costs, and that all can leave at once. */
+/**
+ * Thousands of open streams: whether all complete, the memory of each, and the time until a mass disconnect reaches the
+ * provider.
+ */
 import { eventually } from "../fixture/general/Eventually.ts"
 import type { Gateway } from "../fixture/gateway/Gateway.ts"
 import type { NatsAddress } from "../fixture/nats/NatsServer.ts"
 import { residentMb } from "../fixture/gateway/ProcessStatus.ts"
 import { openStream, type RawStream } from "../fixture/client/RawStream.ts"
 
-/** What a gateway needs to have that many open. */
+/** The gateway's settings for this many streams. */
 export const environment = (streams: number) => ({
   WORKER_SLOTS: String(streams),
   GATEWAY_QUEUE_LIMIT: String(2 * streams),
@@ -16,7 +19,7 @@ export const environment = (streams: number) => ({
 /** How many connect at the same time. */
 const atOnce = 100
 
-/** Opens that many streams, whose rest the provider holds back. */
+/** Opens this many streams, which the provider holds after their second chunk. */
 const openMany = async (gateway: Gateway<NatsAddress>, count: number): Promise<ReadonlyArray<RawStream>> => {
   gateway.provider.behave({ kind: "hold", after: 2 })
   const open: Array<RawStream> = []
@@ -27,7 +30,7 @@ const openMany = async (gateway: Gateway<NatsAddress>, count: number): Promise<R
   return open
 }
 
-/** How long it takes until no call to the provider is open, in milliseconds, once so many clients have left at once. */
+/** The time until no provider call is open after this many clients disconnect at once, in milliseconds. */
 export const abortAll = async (gateway: Gateway<NatsAddress>, count: number): Promise<number> => {
   const streams = await openMany(gateway, count)
   const left = performance.now()
@@ -38,12 +41,12 @@ export const abortAll = async (gateway: Gateway<NatsAddress>, count: number): Pr
 
 export interface OpenStreamsReport {
   readonly whole: number
-  /** By how much the memory of each process has grown with each stream, in KB. */
+  /** The memory growth of each process per stream, in KB. */
   readonly workerKb: number
   readonly ingressKb: number
 }
 
-/** Opens that many streams after some for practice, and lets them end. */
+/** Opens this many streams, after a smaller number as warm-up, and completes them. */
 export const openStreams = async (gateway: Gateway<NatsAddress>, count: number): Promise<OpenStreamsReport> => {
   const { ingress, provider, workers: [worker] } = gateway
   const complete = async (streams: ReadonlyArray<RawStream>) => {

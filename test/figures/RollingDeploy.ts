@@ -1,17 +1,17 @@
 /**
- * A deploy of services, one after another, under load: the new process is ready before the old one is told to end, as a
- * cluster does it, and the next service comes when the old process is gone.
+ * A rolling deploy of all services under load: a new process is ready before the old one gets SIGTERM, as in Kubernetes, and
+ * the next service follows once the old process has ended.
  */
 import type { Gateway } from "../fixture/gateway/Gateway.ts"
 import { type Ask, askChat, type Entry, Load } from "../fixture/client/Load.ts"
 import type { NatsAddress } from "../fixture/nats/NatsServer.ts"
 import { sampleRequests } from "../fixture/client/Requests.ts"
 
-/** Load balancers are given this long to notice that an ingress is not ready any more. */
+/** The time for load balancers to notice that an ingress is not ready any more. */
 export const environment = { DRAIN_DELAY_MS: "500" }
 
 export interface RollingDeployOptions {
-  /** Besides ingresses and chat workers, of which all are replaced. */
+  /** Services to replace besides ingresses and chat workers. */
   readonly services: ReadonlyArray<string>
   readonly perSecond: number
   readonly clients: number
@@ -29,7 +29,7 @@ export const rollingDeploy = async (
   { clients, log, perSecond, services }: RollingDeployOptions
 ): Promise<RollingDeployReport> => {
   gateway.provider.behave({ kind: "paced", chunks: 5, everyMs: 20 })
-  // mostly chat, as in life, and now and then something for the other services
+  // mostly chat, with some requests for the other services
   const others = sampleRequests.filter(({ model }) => services.some((service) => model.startsWith(prefixOf(service))))
   const ask = (index: number, id: string): Ask => {
     const other = index % 10 === 9 ? others[Math.floor(index / 10) % others.length] : undefined
@@ -56,5 +56,5 @@ export const rollingDeploy = async (
   }
 }
 
-/** How the built-in models of a service are named. */
+/** The prefix of a service's built-in models. */
 const prefixOf = (service: string): string => `local-${service.replace(/s$/, "")}`

@@ -1,6 +1,6 @@
 /**
- * How long requests wait before somebody works on them, at four fifths of what the workers can do: where all four are alike,
- * and where one is four times slower than the others.
+ * How long requests wait for a worker at 80 % of the workers' capacity: with four equal workers, and with one four times
+ * slower than the others.
  */
 import { Effect } from "effect"
 import { FakeProvider } from "../fixture/provider/FakeProvider.ts"
@@ -14,17 +14,17 @@ const workers = 4
 const slots = 4
 const slower = 4
 
-/** Of a hundred calls, so many are long. */
-const longOnes = 15
+/** The percentage of long calls. */
+const longPercent = 15
 const callMs = { "short-chat": 40, "long-chat": 400 }
-const meanMs = (callMs["short-chat"] * (100 - longOnes) + callMs["long-chat"] * longOnes) / 100
+const meanMs = (callMs["short-chat"] * (100 - longPercent) + callMs["long-chat"] * longPercent) / 100
 
 const models = Object.keys(callMs).map((model) => `  ${model}: { workload: chat, targets: [{ provider: free }] }`).join(
   "\n"
 )
 
 /** The 95th percentile of the wait, in milliseconds. */
-const waitOf = (slowOne: boolean, requests: number): Effect.Effect<number> =>
+const measureWait = (slowOne: boolean, requests: number): Effect.Effect<number> =>
   Effect.scoped(Effect.gen(function*() {
     const slow = yield* FakeProvider.make()
     const gateway = yield* Gateway.make({
@@ -48,7 +48,7 @@ const waitOf = (slowOne: boolean, requests: number): Effect.Effect<number> =>
         perSecond: 0.8 * 1_000 * speed / meanMs,
         ask: (_, id) => {
           sent.set(id, performance.now())
-          return askChat(random() * 100 < longOnes ? "long-chat" : "short-chat", id)
+          return askChat(random() * 100 < longPercent ? "long-chat" : "short-chat", id)
         }
       })
       for (const provider of [gateway.provider, slow]) {
@@ -57,7 +57,7 @@ const waitOf = (slowOne: boolean, requests: number): Effect.Effect<number> =>
           return echo(question)
         })
       }
-      // the first ones meet processes that have just been started
+      // warm-up of the new processes
       await load.untilWhole(requests / 10, 0, 60_000)
       asked.clear()
       await load.untilWhole(requests, performance.now(), 120_000)
@@ -67,4 +67,4 @@ const waitOf = (slowOne: boolean, requests: number): Effect.Effect<number> =>
   }))
 
 export const slowWorker = (requests: number) =>
-  Effect.all({ even: waitOf(false, requests), oneSlower: waitOf(true, requests) })
+  Effect.all({ even: measureWait(false, requests), oneSlower: measureWait(true, requests) })

@@ -1,10 +1,10 @@
-/** How soon it is noticed that a worker is dead or frozen: until another one has called the provider. */
+/** The time until a dead or frozen worker is replaced: until another one has called the provider. */
 import { chat, outcomeOf } from "../fixture/client/ChatClient.ts"
 import type { Gateway, ServiceProcess } from "../fixture/gateway/Gateway.ts"
 import type { NatsAddress } from "../fixture/nats/NatsServer.ts"
 
-/** In milliseconds. The worker is another one each time. */
-export const noticed = async (
+/** The time in milliseconds. Each call fails another worker. */
+export const timeToReplace = async (
   gateway: Gateway<NatsAddress>,
   end: (worker: ServiceProcess) => unknown
 ): Promise<number> => {

@@ -1,8 +1,8 @@
 /**
- * `npm run figures`: what the gateway promises under failure and under load, measured, each beside what it has to be. Takes
- * some minutes; the figures mean something only where nothing else is on the machine. The exit code says whether all hold.
+ * `npm run figures`: measures behaviour under failure and load against its targets. Takes some minutes; run it only on an
+ * otherwise idle machine. Exits with an error if a target is missed.
  *
- * FIGURES (some of them, by the beginnings of their names, separated by commas; default: all).
+ * FIGURES (prefixes of the figures' names, separated by commas; default: all).
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Config, Console, Effect, Logger, Schema } from "effect"
@@ -17,14 +17,14 @@ import * as ManyStreams from "./ManyStreams.ts"
 import * as Overload from "./Overload.ts"
 import * as RollingDeploy from "./RollingDeploy.ts"
 import { slowWorker } from "./SlowWorker.ts"
-import { noticed } from "./WorkerLoss.ts"
+import { timeToReplace } from "./WorkerLoss.ts"
 
-/** What was measured, what it has to be, and whether it is. */
-type Row = readonly [name: string, measured: string, wanted: string, holds: boolean]
+/** A figure, its value, its target, and whether it is met. */
+type Row = readonly [name: string, measured: string, target: string, holds: boolean]
 
 class Missed extends Schema.TaggedError<Missed>()("Missed", { names: Schema.Array(Schema.String) }) {
   override get message() {
-    return `not as promised: ${this.names.join("; ")}`
+    return `targets missed: ${this.names.join("; ")}`
   }
 }
 
@@ -42,10 +42,10 @@ const on = <A>(options: GatewayOptions, use: (gateway: Gateway) => Promise<A>): 
 
 const log = () => undefined
 
-// with one slot, so that the frozen worker is not given the job once more
+// with one slot, the frozen worker has no open pull request that would receive the job again
 const workerLoss = on({ environment: { WORKER_SLOTS: "1" } }, async (gateway) => [
-  atMost("worker kill -9 noticed", await noticed(gateway, (worker) => worker.kill()), 1_000),
-  atMost("worker freeze noticed", await noticed(gateway, (worker) => worker.freeze()), 3_000)
+  atMost("killed worker replaced after", await timeToReplace(gateway, (worker) => worker.kill()), 1_000),
+  atMost("frozen worker replaced after", await timeToReplace(gateway, (worker) => worker.freeze()), 3_000)
 ])
 
 const randomDeaths = on(
@@ -55,11 +55,11 @@ const randomDeaths = on(
     const playing = { seed: 7, clients: 32, forMs: 0, requests: 2_000, everyMs: 1_500, among, log }
     const { doubled, faults, lost, requests, unsent } = await chaos({ gateway, servers: [gateway.nats] }, playing)
     const deaths = faults["kill -9 a worker"] ?? 0
-    const during = `${deaths} deaths of workers during ${requests} jobs`
+    const during = `${requests} jobs, ${deaths} workers killed`
     return [
       atMost(`${during}: jobs lost`, lost.length, 0, count),
-      // whether a call that ingress has agreed to was still made nobody can know
-      atMost(`${during}: failed between agreement and call`, unsent.length, deaths, count),
+      // it is unknown whether the dead worker made a call that ingress had agreed to
+      atMost(`${during}: failed between consent and call`, unsent.length, deaths, count),
       atMost(`${during}: paid calls made twice`, doubled.length, 0, count)
     ]
   }
@@ -72,7 +72,7 @@ const deploy = on(
   async (gateway): Promise<ReadonlyArray<Row>> => {
     const options = { services, clients: 64, perSecond: 200, log }
     const { failed, perSecond, requests } = await RollingDeploy.rollingDeploy(gateway, options)
-    const name = `deploy of every process at ${perSecond.toFixed(0)} of 200 requests/s: failed of ${requests}`
+    const name = `deploy of every process at ${perSecond.toFixed(0)} of 200 requests/s: failed, of ${requests}`
     return [atMost(name, failed.length, 0, count)]
   }
 )
@@ -80,7 +80,7 @@ const deploy = on(
 const quietTenants = Effect.map(fairness, ({ busy, p95 }): ReadonlyArray<Row> => [
   atMost("p95 wait of quiet tenants beside 900 queued jobs", p95, 200),
   [
-    "share of the time in which slots but the reserve were busy meanwhile",
+    "busy share of the slots outside the reserve meanwhile",
     `${(100 * busy).toFixed(1)} %`,
     "≥ 95 %",
     busy >= 0.95
@@ -93,9 +93,9 @@ const longStreams = on(
     const { asked, failed, most, open, p95 } = await LongStreams.longStreams(gateway, 45_000)
     return [
       atMost("p95 wait of a quiet tenant beside 500 streams of 30 s, 64 slots", p95, 500),
-      ["the longest of them", ms(most), "", true],
-      atMost(`requests of the quiet tenant that failed, of ${asked}`, failed, 0, count),
-      ["slots that the streams had at the end", `${open}`, "≥ 56", open >= 56]
+      ["its longest wait", ms(most), "", true],
+      atMost(`its failed requests, of ${asked}`, failed, 0, count),
+      ["slots held by the streams at the end", `${open}`, "≥ 56", open >= 56]
     ]
   }
 )
@@ -103,7 +103,7 @@ const longStreams = on(
 const oneSlower = Effect.map(slowWorker(6_000), ({ even, oneSlower }): ReadonlyArray<Row> => [
   ["p95 wait at 80 % load, four even workers", ms(even), "", true],
   [
-    "the same with one of them four times slower",
+    "the same with one worker four times slower",
     ms(oneSlower),
     `≤ ${ms(1.5 * even)} (1.5 times)`,
     oneSlower <= 1.5 * even
@@ -126,8 +126,8 @@ const leader = Effect.scoped(Effect.gen(function*() {
     const failed = load.entries.filter(({ outcome }) => outcome.kind !== "whole").length
     const lost = load.entries.filter(({ outcome }) => !isHonest(outcome)).length
     return [
-      atMost("leader of the stream lost, of three nodes: normal again after", tookMs, 10_000),
-      atMost(`requests that were told nothing or no time to come again, of ${load.entries.length}`, lost, 0, count),
+      atMost("leader of the stream killed, of three servers: recovered after", tookMs, 10_000),
+      atMost(`requests without an answer or a time to retry, of ${load.entries.length}`, lost, 0, count),
       ["requests that failed", `${failed}`, "", true]
     ]
   })
@@ -136,7 +136,7 @@ const leader = Effect.scoped(Effect.gen(function*() {
 const abort = on(
   { environment: ManyStreams.environment(4_096) },
   async (gateway) => [
-    atMost("4,096 clients leave: no call to the provider open after", await ManyStreams.abortAll(gateway, 4_096), 2_000)
+    atMost("4,096 clients disconnect: last provider call closed after", await ManyStreams.abortAll(gateway, 4_096), 2_000)
   ]
 )
 
@@ -146,8 +146,8 @@ const streams = on(
     const { ingressKb, whole, workerKb } = await ManyStreams.openStreams(gateway, 5_000)
     return [
       ["5,000 open streams: complete", `${whole}`, "5000", whole === 5_000],
-      atMost("each in the worker", workerKb, 50, (kb) => `${kb.toFixed(1)} KB`),
-      ["each in the ingress", `${ingressKb.toFixed(1)} KB`, "", true]
+      atMost("memory of each in the worker", workerKb, 50, (kb) => `${kb.toFixed(1)} KB`),
+      ["memory of each in the ingress", `${ingressKb.toFixed(1)} KB`, "", true]
     ]
   }
 )
@@ -155,12 +155,12 @@ const streams = on(
 const overload = on(
   { environment: Overload.environment },
   async (gateway): Promise<ReadonlyArray<Row>> => {
-    const { best, grownMb, overloaded, toldWithinMs } = await Overload.overload(gateway, 10_000)
+    const { best, grownMb, overloaded, rejectedWithinMs } = await Overload.overload(gateway, 10_000)
     const share = overloaded / best
     return [
-      ["answers at three times the capacity, of the best", `${(100 * share).toFixed(0)} %`, "≥ 90 %", share >= 0.9],
-      atMost("most of those turned away told within", toldWithinMs, 100),
-      ["growth of the ingress meanwhile", `${grownMb.toFixed(0)} MB`, "", true]
+      ["throughput at three times the load, of the best", `${(100 * share).toFixed(0)} %`, "≥ 90 %", share >= 0.9],
+      atMost("p95 time of a rejection", rejectedWithinMs, 100),
+      ["memory growth of the ingress meanwhile", `${grownMb.toFixed(0)} MB`, "", true]
     ]
   }
 )
@@ -183,8 +183,8 @@ const run = Effect.gen(function*() {
   const missed: Array<string> = []
   for (const [key, measure] of Object.entries(figures)) {
     if (!wanted.some((name) => key.startsWith(name))) continue
-    for (const [name, measured, promised, holds] of yield* measure) {
-      yield* Console.log(`${holds ? "  " : "✗ "}${name.padEnd(76)} ${measured.padStart(10)}   ${promised}`)
+    for (const [name, measured, target, holds] of yield* measure) {
+      yield* Console.log(`${holds ? "  " : "✗ "}${name.padEnd(76)} ${measured.padStart(10)}   ${target}`)
       if (!holds) missed.push(name)
     }
   }

@@ -1,7 +1,7 @@
 /**
- * `npm run fuzz`: FUZZ_REQUESTS (default 100,000) spoilt requests over all operations, the same for the same FUZZ_SEED
- * (default 1), FUZZ_CLIENTS (16) at the same time; then bodies of 2 MB that hold very many of something, one by one, of which
- * the slowest are reported. The exit code says whether each was answered as it should be, a large one within a second.
+ * `npm run fuzz`: sends FUZZ_REQUESTS (default 100,000) malformed requests over all operations, the same for the same
+ * FUZZ_SEED (default 1), FUZZ_CLIENTS (16) at a time; then bodies of 2 MB in many shapes, one by one, and reports the slowest.
+ * Exits with an error if one was not served or rejected properly, or a large one took longer than a second.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Config, Console, Effect, Schema } from "effect"
@@ -29,7 +29,7 @@ const run = Effect.gen(function*() {
   )
   const what = [...findings.map((finding) => JSON.stringify(finding)), ...broken]
   if (what.length > 0) return yield* new Found({ what: what.slice(0, 50) })
-  yield* Console.log("each was served or refused with a clear error")
+  yield* Console.log("every request was served or rejected with a clear error")
 }).pipe(Effect.scoped)
 
 NodeRuntime.runMain(run)

@@ -1,6 +1,6 @@
 /**
- * A gateway under load for as long as one likes, and what it holds before and after: memory, sockets and timers of every
- * process, connections, subscriptions, streams and consumers at NATS. All of it has to come back to where it was.
+ * A gateway under load, and its resources before and after: memory, sockets and timers of every process, and connections,
+ * subscriptions, streams and consumers of NATS. All of them must return to their level before.
  */
 import { openHandles, residentMb } from "../fixture/gateway/ProcessStatus.ts"
 import { eventually } from "../fixture/general/Eventually.ts"
@@ -15,20 +15,20 @@ import { workloads } from "../../shared/contract/Operation.ts"
 export interface SoakOptions {
   readonly forMs: number
   readonly clients: number
-  /** Where NATS tells what it holds. */
+  /** The address of NATS's monitoring. */
   readonly monitor: string
   readonly log: (line: string) => void
 }
 
-/** What a process holds. */
-interface Held extends Insight {
+/** A process's resources. */
+interface ProcessResources extends Insight {
   readonly name: string
   readonly handles: number
   readonly residentMb: number
 }
 
-/** What NATS holds. */
-interface Kept {
+/** The resources of NATS. */
+interface NatsResources {
   readonly connections: number
   readonly subscriptions: number
   readonly streams: number
@@ -38,43 +38,43 @@ interface Kept {
 export interface SoakReport {
   readonly requests: number
   readonly tally: Readonly<Record<string, number>>
-  readonly before: { readonly processes: ReadonlyArray<Held>; readonly nats: Kept }
-  readonly after: { readonly processes: ReadonlyArray<Held>; readonly nats: Kept }
-  /** What has not come back to where it was. */
+  readonly before: { readonly processes: ReadonlyArray<ProcessResources>; readonly nats: NatsResources }
+  readonly after: { readonly processes: ReadonlyArray<ProcessResources>; readonly nats: NatsResources }
+  /** The resources that have not returned to their level before. */
   readonly grown: ReadonlyArray<string>
 }
 
-/** How the services of the gateway have to be started. */
+/** The settings of the gateway's services. */
 export const environment = inspectable
 export const services = ["images", "video", "embeddings", "rerank", "speech"]
 
-/** How much more heap is no growth, in MB: code that was compiled meanwhile, and caches that have a bound. */
+/** Tolerated heap growth in MB, for code compiled meanwhile and bounded caches. */
 const heapSlackMb = 12
 
-/** How many more sockets are none: one may be on its way to be closed. */
+/** Tolerated growth of handles: a socket may be about to close. */
 const handleSlack = 4
 
-/** Connections that clients and providers keep open for further use are closed within this many milliseconds. */
+/** Clients and providers close idle connections within this many milliseconds. */
 const idleMs = 90_000
 
-const look = async (gateway: Gateway, monitor: string) => {
-  const processes = await Promise.all(gateway.processes.map(async (process): Promise<Held> => ({
+const takeSnapshot = async (gateway: Gateway, monitor: string) => {
+  const processes = await Promise.all(gateway.processes.map(async (process): Promise<ProcessResources> => ({
     name: process.name,
     ...await inspect(process),
     handles: await openHandles(process.pid),
     residentMb: await residentMb(process.pid)
   })))
   const [varz, jsz] = await Promise.all(
-    ["varz", "jsz"].map(async (page) => (await fetch(`${monitor}/${page}`)).json() as Promise<Kept>)
+    ["varz", "jsz"].map(async (page) => (await fetch(`${monitor}/${page}`)).json() as Promise<NatsResources>)
   )
   const { connections = 0, subscriptions = 0 } = varz ?? {}
   const { consumers = 0, streams = 0 } = jsz ?? {}
   return { processes, nats: { connections, subscriptions, streams, consumers } }
 }
 
-type Sight = Awaited<ReturnType<typeof look>>
+type Snapshot = Awaited<ReturnType<typeof takeSnapshot>>
 
-const grownSince = (before: Sight, after: Sight): ReadonlyArray<string> => [
+const grownSince = (before: Snapshot, after: Snapshot): ReadonlyArray<string> => [
   ...after.processes.flatMap(({ handles, heapMb, name, resources }, index) => {
     const then = before.processes[index]
     if (then === undefined) return []
@@ -92,7 +92,7 @@ const grownSince = (before: Sight, after: Sight): ReadonlyArray<string> => [
   )
 ]
 
-/** Chat of every kind, now and then an operation of another workload. */
+/** Chat of every kind, and some requests of other workloads. */
 const ask = (index: number, id: string): Ask => {
   const sample = index % 8 === 7 ? sampleRequests[Math.floor(index / 8) % sampleRequests.length] : undefined
   return sample ?? askChat(index % 2 === 0 ? "free-chat" : "paid-chat", id, { stream: index % 4 < 2 })
@@ -101,16 +101,16 @@ const ask = (index: number, id: string): Ask => {
 export const soak = async (gateway: Gateway, options: SoakOptions): Promise<SoakReport> => {
   const { clients, forMs, log, monitor } = options
   const { provider } = gateway
-  const settled = async () => {
+  const settle = async () => {
     for (const workload of workloads) await untilNoJobs(gateway.nats, 120_000, workload)
     await eventually(() => Promise.resolve(provider.open), (open) => open === 0, 30_000)
   }
-  const loaded = async (ms: number) => {
+  const runLoad = async (ms: number) => {
     const until = performance.now() + ms
     const load = new Load(gateway, { clients, patienceMs: 60_000, ask })
     await load.untilWhole(2 * sampleRequests.length * 8, 0, 300_000)
     while (performance.now() < until) {
-      // clients that leave in the middle
+      // clients that disconnect in the middle
       const streams = await Promise.all(Array.from({ length: 4 }, () => openStream(gateway, "paid-chat")))
       await new Promise((resolve) => setTimeout(resolve, 1_000))
       for (const { leave } of streams) leave()
@@ -118,18 +118,18 @@ export const soak = async (gateway: Gateway, options: SoakOptions): Promise<Soak
       load.calls.clear()
     }
     await load.stop()
-    await settled()
+    await settle()
     return load
   }
   provider.behave({ kind: "paced", chunks: 5, everyMs: 10 })
-  await loaded(0)
-  const before = await look(gateway, monitor)
+  await runLoad(0)
+  const before = await takeSnapshot(gateway, monitor)
   log(`before: ${JSON.stringify(before.nats)}`)
-  const load = await loaded(forMs)
+  const load = await runLoad(forMs)
   const after = await eventually(
-    () => look(gateway, monitor),
-    (sight) => grownSince(before, sight).length === 0,
+    () => takeSnapshot(gateway, monitor),
+    (snapshot) => grownSince(before, snapshot).length === 0,
     idleMs
-  ).catch(() => look(gateway, monitor))
+  ).catch(() => takeSnapshot(gateway, monitor))
   return { requests: load.entries.length, tally: load.tally, before, after, grown: grownSince(before, after) }
 }

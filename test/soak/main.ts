@@ -1,6 +1,6 @@
 /**
- * `npm run soak`: the gateway under load for SOAK_MINUTES (default 10), with SOAK_CLIENTS (8) at the same time. Whatever its
- * processes and NATS hold has to come back to where it was; the exit code says whether it did.
+ * `npm run soak`: runs the gateway under load for SOAK_MINUTES (default 10) with SOAK_CLIENTS (8) concurrent requests. Exits
+ * with an error if its processes or NATS hold more resources than before.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Config, Console, Effect, Schema } from "effect"

@@ -1,12 +1,12 @@
 /**
- * The floor's reply frames: one byte of flags, then, where the frame opens the answer, its status and media type, then
- * bytes of the body. An answer that is read in one turn travels as one frame.
+ * The floor's reply frames: one byte of flags; in the first frame, the status and the media type; then bytes of the body. An
+ * answer that is read in one turn is one frame.
  */
 
 export const opens = 1
 export const ends = 2
 
-/** What a frame holds that opens an answer: two bytes of status, one of the media type's length, the media type. */
+/** The head of a first frame: two bytes of status, one of the media type's length, the media type. */
 export const openingOf = (status: number, contentType: string): Buffer => {
   const opening = Buffer.alloc(3 + contentType.length)
   opening.writeUInt16BE(status, 0)

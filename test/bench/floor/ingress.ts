@@ -1,6 +1,6 @@
 /**
- * The front half of the floor that the gateway is measured against: a bare HTTP server that sends each body as a core
- * NATS request and pipes the reply frames out. No authentication, validation, tracing, limits or retries.
+ * The ingress of the floor: a bare HTTP server that sends each body as a core NATS request and relays the reply frames. No
+ * authentication, validation, tracing, limits or retries.
  */
 import { nuid } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
@@ -13,7 +13,7 @@ const inbox = `floor.reply.${nuid.next()}`
 const waiting = new Map<string, ServerResponse>()
 let lastId = 0
 
-/** What this turn of the event loop publishes: request id, path and body. The path is a token of the subject. */
+/** The messages to publish at the end of this turn: request id, path and body. The path is a token of the subject. */
 let outbox: Array<readonly [id: string, path: string, body: Buffer]> = []
 const flush = () => {
   const requests = outbox
@@ -27,7 +27,7 @@ connection.subscribe(`${inbox}.*`, {
     const response = waiting.get(id)
     if (response === undefined) return
     const frame = message.data
-    // The server's own answer where no worker listens is an empty message.
+    // The server's own reply without a worker is an empty message.
     if (frame.length === 0) {
       waiting.delete(id)
       response.writeHead(503).end()

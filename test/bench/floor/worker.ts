@@ -1,6 +1,6 @@
 /**
- * The back half of the floor that the gateway is measured against: takes requests from a queue group, hands the body to
- * the provider and sends back what it reads, what one turn of the event loop brought in one frame.
+ * The worker of the floor: takes requests from a queue group, posts the body to the provider and returns the bytes it reads,
+ * one frame per turn of the event loop.
  */
 import { connect } from "@nats-io/transport-node"
 import { Pool } from "undici"
@@ -9,10 +9,10 @@ import { ends, openingOf, opens } from "./Frame.ts"
 const provider = new Pool(process.env["PROVIDER_URL"] ?? "http://127.0.0.1:8080", { pipelining: 1 })
 const connection = await connect({ servers: process.env["NATS_URL"] ?? "nats://127.0.0.1:4222" })
 
-/** How long a frame may get before it is sent without waiting for the turn to end: half of what NATS takes in one message. */
+/** A longer frame is sent before the turn ends. This is half of the largest NATS message. */
 const longFrame = 512 * 1024
 
-/** One answer on its way back; holds what was read since the last flush. */
+/** An answer on its way back, with the bytes read since the last flush. */
 class Answer {
   readonly #reply: string
   #flags = 0

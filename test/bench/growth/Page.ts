@@ -1,4 +1,4 @@
-/** Turns the rounds of a growing gateway into a page that says whether the cost of a request is flat or linear. */
+/** Renders the rounds of a growing gateway, and whether the cost of a request is flat or linear. */
 import type { Round } from "../Load.ts"
 import { median } from "../Median.ts"
 import { table } from "../Results.ts"
@@ -12,16 +12,16 @@ export interface Point {
 
 const cost = ({ rounds }: Point) => median(rounds.map(({ cpuMicros }) => cpuMicros))
 
-/** The power of the size with which the cost grows between two points: 0 is flat, 1 linear, 2 with the square. */
+/** The exponent of the cost's growth with the size between two points: 0 is flat, 1 linear, 2 quadratic. */
 const power = (from: Point, to: Point) => Math.log(cost(to) / cost(from)) / Math.log(to.size / from.size)
 
-/** What costs up to so much more is taken for no more: rounds differ by a tenth or so. */
+/** The largest ratio of costs that counts as flat: rounds differ by a tenth or so. */
 const flatUpTo = 1.3
 
-/** From the best. */
+/** From best to worst. */
 const verdicts = ["flat", "less than linear", "linear", "more than linear"] as const
 
-/** The last step tells how it goes on, where at first fixed costs hide it. */
+/** Judges by the last step, because fixed costs hide the growth at first. */
 const verdictOf = (points: ReadonlyArray<Point>): typeof verdicts[number] | undefined => {
   const [first, before, last] = [points[0], points.at(-2), points.at(-1)]
   if (first === undefined || last === undefined || before === undefined) return undefined
@@ -46,16 +46,16 @@ export const page = (
   points: ReadonlyArray<Point>
 ): string =>
   [
-    "# What a request costs as the gateway grows",
+    "# The cost of a request as the gateway grows",
     "",
     about,
     "",
-    "One gateway in full with one worker grows by one thing after another. CPU time per request in microseconds, medians,",
-    `without provider and collector. Flat: no more than ${flatUpTo} times as much at the largest size as at the smallest;`,
-    "linear: in the last step it grows as the size does.",
+    "A full gateway with one worker grows in one dimension after another. Median CPU time per request in microseconds,",
+    `without provider and collector. Flat: the largest size costs at most ${flatUpTo} times as much as the smallest;`,
+    "linear: in the last step the cost grows in proportion to the size.",
     "",
     ...table(
-      ["grown by", "from, to", "cost from, to", "found", "expected", "as it should be"],
+      ["dimension", "from, to", "cost from, to", "found", "expected", "met"],
       series.map(({ expected, name }) => {
         const own = points.filter((point) => point.series === name)
         const [first, last] = [own[0], own.at(-1)]
@@ -72,7 +72,7 @@ export const page = (
     ),
     "",
     ...table(
-      ["grown by", "size", "ingress", "worker", "nats", "together"],
+      ["dimension", "size", "ingress", "worker", "nats", "total"],
       points.map((point) => [point.series, point.size, ...cells(point)])
     ),
     ""

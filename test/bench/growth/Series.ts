@@ -1,4 +1,4 @@
-/** What a gateway is made to grow by, and what a request should cost at each size. */
+/** The dimensions in which a gateway grows, and the expected cost of a request at each size. */
 import { Effect } from "effect"
 import type { Request } from "../Load.ts"
 import type { Gateway, Model } from "../Stacks.ts"
@@ -6,12 +6,12 @@ import { firstRow } from "../Stacks.ts"
 
 export interface Series<E, R> {
   readonly name: string
-  /** How the cost of a request should grow: not at all, or with the size. */
+  /** The expected growth of the cost: none, or with the size. */
   readonly expected: "flat" | "linear"
   readonly sizes: ReadonlyArray<number>
   /**
-   * Makes the gateway of that size and returns what to send. `before` is the size that it had, 0 at first, and `sent` what
-   * was sent then.
+   * Grows the gateway to this size and returns the requests to send. `before` is the previous size, 0 at first, and `sent` the
+   * previous requests.
    */
   readonly grow: (
     gateway: Gateway,
@@ -20,8 +20,8 @@ export interface Series<E, R> {
     sent: ReadonlyArray<Request>
   ) => Effect.Effect<ReadonlyArray<Request>, E, R>
   /**
-   * Whether growing starts processes, which have yet to get warm, and which there would not be without as many times the
-   * connections: what each does in one turn of its event loop decides what it costs.
+   * Whether growth starts processes. New processes need a warm-up and proportionally more connections: the cost of each
+   * depends on its work per turn of the event loop.
    */
   readonly startsProcesses?: boolean
 }
@@ -52,7 +52,7 @@ const messages = define({
     })])
 })
 
-// a model of a name of its own at each size tells an edit of the catalogue from the one before
+// each size has its own names of models, so that an edit of the catalogue differs from the one before
 const models = define({
   name: "models, all in use",
   expected: "flat",
@@ -92,7 +92,7 @@ const workers = define({
   expected: "flat",
   sizes: [1, 2, 4, 8],
   grow: Effect.fn("Series.workers")(function*({ addWorker, stack }, size, before) {
-    // there is one from the start
+    // the gateway has one from the start
     yield* Effect.forEach(numbered(size - Math.max(before, 1), () => "chat" as const), addWorker)
     return [ask(stack.key)]
   }),

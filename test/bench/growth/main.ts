@@ -1,9 +1,9 @@
 /**
- * `npm run bench:growth`: what CPU time a request costs as the gateway grows by keys, models, targets, messages and workers,
- * one after another, and whether that is flat or linear. Writes growth.md; takes about eight minutes.
+ * `npm run bench:growth`: measures the CPU time of a request as the gateway grows in keys, models, targets, messages and
+ * workers, one after another, and whether it is flat or linear. Writes growth.md; takes about eight minutes.
  *
- * BENCH_ROWS (default all), BENCH_ROUNDS (3), BENCH_SECONDS, BENCH_WARM_UP, BENCH_RESULTS and NATS_SERVER as for
- * `npm run bench`.
+ * BENCH_ROWS (default all), BENCH_ROUNDS (3), BENCH_SECONDS, BENCH_WARM_UP, BENCH_RESULTS and NATS_SERVER as for `npm run
+ * bench`.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"

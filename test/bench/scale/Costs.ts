@@ -1,6 +1,6 @@
 /**
- * What a job costs each process, measured: by the page that `npm run bench` wrote, and for NATS split into its messages by
- * measuring those one kind at a time, here and now, on a server of its own.
+ * The measured cost of a job in each process: from the page that `npm run bench` wrote, and for NATS split by kind of message,
+ * each measured now in bulk on its own server.
  */
 import { AckPolicy, jetstreamManager, RetentionPolicy, StorageType } from "@nats-io/jetstream"
 import { createInbox } from "@nats-io/nats-core"
@@ -13,22 +13,24 @@ import { firstRow } from "../Stacks.ts"
 
 /** Microseconds of CPU time. */
 export interface Costs {
-  /** Of one job, in ingress and in its worker. */
+  /** A job, in ingress and in its worker. */
   readonly ingress: number
   readonly worker: number
-  /** Of one message, in NATS: a job stored, given out, acknowledged; a frame passed on. */
+  /** A message in NATS: a job stored, delivered, acknowledged; a frame relayed. */
   readonly store: number
   readonly deliver: number
   readonly acknowledge: number
   readonly frame: number
-  /** How much more a message costs among others, as they come, than in bulk. Contained in the four above. */
+  /** The ratio of a message's cost in mixed traffic to its cost in bulk. The four above include it. */
   readonly amongOthers: number
 }
 
-/** What else NATS carries of a job: its claim, and its answer. */
+/** A job's other messages: its claim and its answer. */
 const framesOfJob = 2
 
-/** How many of each kind are measured: the kernel counts CPU time in hundredths of a second, and a frame takes little. */
+/**
+ * How many messages of each kind to measure: the kernel counts CPU time in hundredths of a second, and a frame takes little.
+ */
 const count = 20_000
 const frames = 10 * count
 const body = new Uint8Array(2_048)
@@ -53,7 +55,7 @@ const measureInBulk = async () => {
     })
     await manager.consumers.add("JOBS", { durable_name: "pool", ack_policy: AckPolicy.Explicit, max_ack_pending: -1 })
     const consumer = () => manager.consumers.info("JOBS", "pool")
-    /** CPU time of the server per message, while `act` runs. */
+    /** The server's CPU time per message while `act` runs. */
     const cost = async (act: () => Promise<unknown>, messages = count): Promise<number> => {
       const before = cpuOf(server.pid ?? 0)
       await act()
@@ -72,7 +74,7 @@ const measureInBulk = async () => {
           callback: (_, { reply }) => {
             replies.push(reply ?? "")
             if (replies.length === count) resolve()
-            // sixteen workers' requests of four each, as slots become free
+            // like sixteen workers that request four jobs each as slots become free
             else if (replies.length % 4 === 0) pull()
           }
         })
@@ -94,7 +96,7 @@ const measureInBulk = async () => {
           void ingress.flush().then(async () => {
             for (let sent = 0; sent < frames; sent++) {
               worker.publish("r.chat.ingress.job.1", body.subarray(0, 512))
-              // no more on its way than a server takes in from one client
+              // no more in flight than a server reads from one client
               if (sent % 5_000 === 0) await worker.flush()
             }
           })
@@ -108,7 +110,7 @@ const measureInBulk = async () => {
   }
 }
 
-/** The row of the benchmark's page about the gateway's CPU time under load: ingress, worker, NATS. */
+/** The row of the gateway's CPU time under load in the benchmark's page: ingress, worker, NATS. */
 const rowPattern = new RegExp(String.raw`^\| ${firstRow.name} \| gateway \| (\d+) \| (\d+) \| (\d+) \|`, "m")
 
 export const measure = async (): Promise<Costs> => {

@@ -1,4 +1,6 @@
-/** Turns measured costs into the page about scale: simulated runs, where each part is full, and how to go on from there. */
+/**
+ * Renders the page about scale from the measured costs: simulated runs, the capacity of each part, and how to grow beyond it.
+ */
 import type { Costs } from "./Costs.ts"
 import { type Load, simulate, type Topology } from "./Simulation.ts"
 
@@ -8,10 +10,10 @@ interface Run {
   readonly load: Load
 }
 
-/** Half a second is a short answer; a thousand workers of 64 slots are busy with 100,000 of them a second at 78 %. */
+/** Half a second is a short answer; 100,000 of them a second use a thousand workers of 64 slots to 78 %. */
 const load = (rate: number): Load => ({ rate, serviceMs: 500 })
 
-/** Processes with a quarter of their time to spare. */
+/** The number of processes that leaves a quarter of their time free. */
 const enough = (rate: number, micros: number): number => Math.ceil((rate * micros) / 1_000_000 / 0.75)
 
 const round = (value: number): string => value >= 100 ? Math.round(value).toLocaleString("en") : value.toPrecision(2)
@@ -53,28 +55,28 @@ export const page = (costs: Costs): string => {
     large("the same, a fifth fewer workers", { workers: 780 })
   ]
   const openStreams = 50_000
-  return `# What a thousand workers and 100,000 requests a second would take
+  return `# A thousand workers and 100,000 requests a second
 
 Simulated by \`npm run bench:scale\` with the rules of \`shared/bus\`: fair queues and a window of 64 unclaimed jobs at each
-ingress, pull by free slot, acknowledgement at the end; answers of 0.5 s from providers, 64 slots to a worker. The costs are
-measured on the machine that wrote this page, so they are as good as it is: compare the shares, not the figures.
+ingress, pull by free slot, acknowledgement at the end; providers answer in 0.5 s, workers have 64 slots. The costs were measured
+on the machine that wrote this page: compare the shares, not the figures.
 
 ## Costs
 
-| of one | CPU time, µs |
+| one | CPU time, µs |
 |---|---|
 | job, in ingress | ${round(costs.ingress)} |
 | job, in its worker | ${round(costs.worker)} |
 | job stored by NATS | ${round(costs.store)} |
-| job given out by NATS | ${round(costs.deliver)} |
-| acknowledgement, or word that a job is being worked on | ${round(costs.acknowledge)} |
-| frame of 512 bytes passed on by NATS | ${round(costs.frame)} |
+| job delivered by NATS | ${round(costs.deliver)} |
+| acknowledgement or progress report of a job | ${round(costs.acknowledge)} |
+| frame of 512 bytes relayed by NATS | ${round(costs.frame)} |
 
 Ingress, worker and the sum of NATS's messages are from \`latest.md\`. The messages were measured in bulk and multiplied by
 ${
     round(costs.amongOthers)
-  }, which is how much more they cost there, among others and as they come. A stream with three replicas
-is taken to cost its leader twice as much to write to.
+  }, the ratio of that sum to the sum in bulk. Writing to a stream with three replicas is assumed to cost its
+leader twice as much.
 
 ## Runs
 
@@ -82,42 +84,42 @@ is taken to cost its leader twice as much to write to.
 |---|---|---|---|---|---|---|---|---|---|---|
 ${runs.map((run) => row(costs, run)).join("\n")}
 
-The wait is from a request's arrival to the start of its work.
+The wait is the time from a request's arrival to the start of its work.
 
-## Where each part is full, and what then
+## The capacity of each part, and how to grow beyond it
 
-* **A stream** is led by one server and does one thing at a time: ${round(streamLimit(3))} jobs/s with three replicas,
+* **A stream** has one leading server, which does one thing at a time: ${round(streamLimit(3))} jobs/s with three replicas,
   ${
     round(streamLimit(1))
-  } with one. This is the first bound that a growing workload meets, and each workload has one stream.
-  Pools do not help, for they are consumers of it. Beyond, the workload is split over gateways with a NATS account each, among
-  which keys or models are shared out: those are the streams of the runs above.
+  } with one. A growing workload reaches this limit first, because each workload has one stream. Pools do
+  not help, because they are consumers of it. Beyond the limit, split the workload over gateways with a NATS account each, and
+  divide keys or models among them: these are the streams of the runs above.
 * **An ingress** is one Node process: ${
     round(1_000_000 / costs.ingress)
-  } requests/s. Ingresses share nothing, so more of them is
-  all there is to do: ${ingresses} for 100,000/s with a quarter to spare. Together they leave up to ${
+  } requests/s. Ingresses share nothing, so add
+  more: ${ingresses} for 100,000/s with a quarter to spare. Together they leave up to ${
     round(ingresses * 64)
   } jobs
-  unclaimed in a stream: lower \`GATEWAY_WINDOW\` as they grow in number, or the fairness between tenants, which holds before
-  the window, no longer shows.
+  unclaimed in a stream. Lower \`GATEWAY_WINDOW\` as their number grows, because fairness between tenants applies only to
+  jobs outside the window.
 * **NATS as a whole** spends ${round(perJob(3) + 2 * costs.frame)} µs on a job with two frames, which is ${
     Math.ceil((perJob(3) + 2 * costs.frame) * 0.1)
-  } cores for 100,000/s. Leaders of streams
-  are spread over the servers of a cluster; accounts can be put on clusters of their own, and leaf nodes bring the clients of
-  a region to them.
-* **Answers that stream** cost their frames: at 50 frames a second, ${
+  } cores for 100,000/s. A cluster
+  spreads the leaders of streams over its servers; accounts can have their own clusters, and leaf nodes connect the clients of a
+  region to them.
+* **Streamed answers** cost their frames: at 50 frames a second, ${
     round(1_000_000 / costs.frame / 50)
-  } open streams fill one core of NATS. Frames pass through the
-  servers to which the two sides are connected, not through a leader, so more servers carry more of them.
-* **Jobs that run long** cost even when nothing is sent: every running job is reported each two seconds. ${
+  } open streams use one core of NATS. Frames pass through the
+  servers of the two sides' connections, not through a leader, so more servers relay more of them.
+* **Long jobs** cost even when they send nothing: a worker reports every running job each two seconds. ${
     round(openStreams)
   } of them are
-  ${round(openStreams / 2)} words a second, ${
+  ${round(openStreams / 2)} reports a second, ${
     percent(openStreams / 2 * costs.acknowledge / 1_000_000)
-  } of what one stream's leader can do, before any job comes or goes.
-* **Workers** are bound by slots, not by CPU: a job takes ${
+  } of the capacity of a stream's leader, before any job starts or ends.
+* **Workers** are limited by slots, not by CPU: a job takes ${
     round(costs.worker)
-  } µs of one, and holds its slot for as long as its
-  provider takes. Of the consumer's 4,096 standing pull requests a thousand workers use a thousand.
+  } µs of CPU, and holds its slot until its provider
+  has answered. A thousand workers use a thousand of the consumer's 4,096 pull requests.
 `
 }

@@ -1,9 +1,9 @@
 /**
- * The dispatch of jobs, simulated event by event: ingress processes with their windows, streams led by one server each,
- * and workers that pull by free slot. The rules are those of `shared/bus`, the costs are measured.
+ * Simulates the dispatch of jobs event by event: ingress processes with their windows, streams led by one server each, and
+ * workers that pull by free slot. The rules are those of `shared/bus`, the costs are measured.
  *
- * Every process and every stream's leader is a server with one queue: what it is asked takes its cost, one after the
- * other. That is what a Node process is, and nearly what the leader of a stream is, which holds a lock.
+ * Every process and every stream leader is a server with one queue, whose work takes its cost, one item after the other. This
+ * is exact for a Node process, and nearly for the leader of a stream, which holds a lock.
  */
 import type { Costs } from "./Costs.ts"
 
@@ -11,7 +11,7 @@ export interface Topology {
   readonly ingresses: number
   /** Shards of the workload: pools or accounts with a stream each. */
   readonly streams: number
-  /** Servers that keep each stream. */
+  /** Servers that store each stream. */
   readonly replicas: 1 | 3
   readonly workers: number
   readonly slots: number
@@ -20,39 +20,39 @@ export interface Topology {
 export interface Load {
   /** Requests per second. */
   readonly rate: number
-  /** How long a provider takes, in milliseconds: exponentially distributed around this. */
+  /** The provider's mean time in milliseconds, exponentially distributed. */
   readonly serviceMs: number
 }
 
 export interface Outcome {
-  /** Answers per second, once it runs. */
+  /** Answers per second in the steady state. */
   readonly rate: number
   /** From a request's arrival to the start of its work, in milliseconds. */
   readonly waitP50: number
   readonly waitP99: number
-  /** Shares of the time in which each is busy, the busiest of its kind. */
+  /** The busy share of the busiest of each kind. */
   readonly ingressBusy: number
   readonly streamBusy: number
   readonly workerBusy: number
   readonly slotsBusy: number
 }
 
-/** Jobs that one ingress leaves unclaimed in a pool's stream: `GATEWAY_WINDOW`. */
+/** The most unclaimed jobs of one ingress in a pool's stream: `GATEWAY_WINDOW`. */
 const window = 64
-/** A running job is reported to its stream this often, in milliseconds. */
+/** The interval of a running job's progress reports to its stream, in milliseconds. */
 const workingEveryMs = 2_000
-/** Between two processes of a data centre, one way, in milliseconds. */
+/** One way between two processes in a data centre, in milliseconds. */
 const hopMs = 0.15
-/** A leader waits for one follower, and sends to both: seen as half the throughput of a stream on one server. */
+/** A leader waits for one follower and sends to both: measured as half the throughput of a stream on one server. */
 const replicationFactor = 2
 
-/** How long a run is, and what of its beginning does not count, in milliseconds. */
+/** The length of a run, and of the warm-up not counted, in milliseconds. */
 const lengthMs = 4_000
 const warmUpMs = 3_000
 
 type Act = () => void
 
-/** First in, first out, however long it grows. */
+/** An unbounded queue. */
 class Line<A> {
   #items: Array<A> = []
   #head = 0
@@ -75,7 +75,7 @@ class Line<A> {
   }
 }
 
-/** What happens next, by time: a binary heap. */
+/** The future events by time: a binary heap. */
 class Agenda {
   readonly #times: Array<number> = []
   readonly #acts: Array<Act> = []
@@ -94,7 +94,7 @@ class Agenda {
     this.#acts[index] = act
   }
 
-  /** Lives until the time; what would be later is left. */
+  /** Runs until this time, and leaves later events. */
   run(until: number): void {
     while (this.#times.length > 0 && this.#times[0]! <= until) {
       this.now = this.#times[0]!
@@ -136,7 +136,7 @@ class Server {
     this.#agenda = agenda
   }
 
-  /** Takes so many microseconds, then acts. */
+  /** Works for this many microseconds, then acts. */
   work(micros: number, act?: Act): void {
     const begin = Math.max(this.#agenda.now, this.#freeAt)
     this.#freeAt = begin + micros / 1_000
@@ -158,7 +158,7 @@ interface Job {
 
 interface Ingress {
   readonly server: Server
-  /** Per stream: what waits here, and how many lie there unclaimed. */
+  /** Per stream: jobs waiting here, and the number unclaimed there. */
   readonly waiting: Map<Stream, Line<Job>>
   readonly unclaimed: Map<Stream, number>
 }
@@ -166,7 +166,7 @@ interface Ingress {
 interface Stream {
   readonly server: Server
   readonly jobs: Line<Job>
-  /** Pull requests that stand, each for so many jobs. */
+  /** Open pull requests, each for a number of jobs. */
   readonly pulls: Line<{ readonly worker: Worker; batch: number }>
 }
 
@@ -174,14 +174,14 @@ interface Worker {
   readonly server: Server
   readonly stream: Stream
   free: number
-  /** Freed within this turn, and not yet asked for. */
+  /** Whether slots freed in this turn are about to be requested. */
   asked: boolean
 }
 
 const percentile = (sorted: ReadonlyArray<number>, share: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 
-/** The same numbers at every run: a linear congruential generator. */
+/** The same numbers in every run: a linear congruential generator. */
 const randomFrom = (seed: number) => {
   let state = seed
   return () => {
@@ -221,7 +221,7 @@ export const simulate = (costs: Costs, topology: Topology, load: Load): Outcome 
   const pull = (worker: Worker) => {
     if (worker.asked || worker.free === 0) return
     worker.asked = true
-    // what becomes free within a turn is asked for at once
+    // slots freed within a turn are requested together
     agenda.at(agenda.now + hopMs, () => {
       worker.asked = false
       const batch = worker.free
@@ -231,7 +231,7 @@ export const simulate = (costs: Costs, topology: Topology, load: Load): Outcome 
       give(worker.stream)
     })
   }
-  /** Gives jobs to those who asked, by turns. */
+  /** Delivers jobs to the pull requests, in turns. */
   const give = (stream: Stream) => {
     while (stream.jobs.length > 0 && stream.pulls.length > 0) {
       const job = stream.jobs.take()

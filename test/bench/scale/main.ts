@@ -1,5 +1,5 @@
 /**
- * `npm run bench:scale`: what 1,000 workers and 100,000 requests a second would take, simulated with measured costs. Writes
+ * `npm run bench:scale`: simulates 1,000 workers and 100,000 requests a second with measured costs. Writes
  * test/bench/results/scale.md.
  */
 import { writeFileSync } from "node:fs"

@@ -1,9 +1,9 @@
 /**
- * `npm run bench:start`: how long `npm start`, installed, takes until it says that it is ready, and each service until it
- * is. Writes start.md. One start of each goes before, which builds the web app and fills the cache of compiled modules.
+ * `npm run bench:start`: measures the time from the start of an installed `npm start`, and of each service, until it is ready.
+ * Writes start.md. Starts each once before that, to build the web app and fill the cache of compiled modules.
  *
- * BENCH_ROWS (default all; the beginnings of "npm start" and of the names of services), BENCH_ROUNDS (5), BENCH_RESULTS and
- * NATS_SERVER as for `npm run bench`.
+ * BENCH_ROWS (default all; prefixes of "npm start" and of services' names), BENCH_ROUNDS (5), BENCH_RESULTS and NATS_SERVER as
+ * for `npm run bench`.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -17,25 +17,25 @@ import { machine, publish, table } from "../Results.ts"
 import { settings } from "../Settings.ts"
 import { makeLogs, startNats } from "../Stacks.ts"
 
-/** How often it is asked whether something is ready: the precision of the figures. */
-const every = Duration.millis(10)
+/** The interval between two checks for readiness: the precision of the figures. */
+const checkInterval = Duration.millis(10)
 
-/** How long may pass until then, in milliseconds. */
-const atMost = { service: 1_000, npmStart: 5_000 }
+/** The targets, in milliseconds. */
+const targets = { service: 1_000, npmStart: 5_000 }
 
-/** Waits, a minute at most, until it has written such a line. */
-const says = Effect.fn("startup.says")(function*(program: Running, line: RegExp) {
+/** Waits up to a minute for such a line in the log. */
+const untilLogged = Effect.fn("startup.untilLogged")(function*(program: Running, line: RegExp) {
   const fs = yield* FileSystem.FileSystem
   yield* fs.readFileString(program.log).pipe(
-    Effect.repeat({ until: (log) => line.test(log), schedule: Schedule.spaced(every) }),
+    Effect.repeat({ until: (log) => line.test(log), schedule: Schedule.spaced(checkInterval) }),
     Effect.timeoutOrElse({
       duration: "1 minute",
-      orElse: () => new BenchFailed({ reason: `not ready within a minute, see ${program.log}` })
+      orElse: () => new BenchFailed({ reason: `not ready within a minute. See ${program.log}` })
     })
   )
 })
 
-/** The whole gateway, in a folder of its own. */
+/** Starts the whole gateway in its own folder. */
 const npmStart = Effect.fn("startup.npmStart")(function*(logs: string) {
   const path = yield* Path.Path
   const program = yield* start(logs, "npm-start", ["npm", "start"], {
@@ -43,7 +43,7 @@ const npmStart = Effect.fn("startup.npmStart")(function*(logs: string) {
     GATEWAY_PORT: `${yield* freePort}`,
     CONSOLE_PORT: `${yield* freePort}`
   })
-  yield* says(program, /^ready /m)
+  yield* untilLogged(program, /^ready /m)
   return undefined
 })
 
@@ -59,11 +59,11 @@ const service = Effect.fn("startup.service")(function*(logs: string, natsUrl: st
     PORT: port,
     HEALTH_PORT: healthPort
   })
-  yield* answers(program, HttpClientRequest.get(`http://127.0.0.1:${healthPort}/readyz`), every)
+  yield* answers(program, HttpClientRequest.get(`http://127.0.0.1:${healthPort}/readyz`), checkInterval)
   return program.pid
 })
 
-/** Those of `services` that stay; `admin` holds commands. */
+/** The long-running services; `admin` holds commands. */
 const serviceNames = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
   const names = (yield* fs.readDirectory("services")).toSorted().filter((name) => name !== "admin")
@@ -72,11 +72,11 @@ const serviceNames = Effect.gen(function*() {
 
 interface Start {
   readonly millis: number
-  /** CPU time until then, in milliseconds. Nothing else on the machine changes it much. */
+  /** CPU time until ready, in milliseconds. The machine's other load hardly changes it. */
   readonly cpuMillis: number | undefined
 }
 
-/** A few starts of the process that `starting` returns, each stopped before the next. */
+/** Starts a process several times, stopped after each, without the first time; `starting` returns its pid. */
 const starts = <E, R>(starting: Effect.Effect<number | undefined, E, R>, rounds: number) =>
   Effect.timed(starting).pipe(
     Effect.flatMap(([took, pid]) =>
@@ -110,11 +110,11 @@ const startup = Effect.gen(function*() {
   const logs = yield* makeLogs
   const nats = yield* startNats({ logs, natsServer }, "startup")
   const measured = [
-    { name: "npm start", starts: starts(npmStart(logs), rounds), limit: atMost.npmStart },
+    { name: "npm start", starts: starts(npmStart(logs), rounds), limit: targets.npmStart },
     ...(yield* serviceNames).map((name) => ({
       name,
       starts: starts(service(logs, nats.url, name), rounds),
-      limit: atMost.service
+      limit: targets.service
     }))
   ]
   const lines: Array<ReadonlyArray<string>> = []
@@ -127,11 +127,11 @@ const startup = Effect.gen(function*() {
     results,
     "start.md",
     [
-      "# From the start until ready",
+      "# Time from start to ready",
       "",
-      `${yield* machine}; ${rounds} starts of each after one, one after another; medians.`,
+      `${yield* machine}; ${rounds} starts of each, one after another, after a first one that does not count; medians.`,
       "",
-      ...table(["what", "ready after", "range", "target", "met", "CPU time until then"], lines),
+      ...table(["process", "ready after", "range", "target", "met", "CPU time until ready"], lines),
       ""
     ].join("\n")
   )

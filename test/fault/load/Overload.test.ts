@@ -8,8 +8,8 @@ const play = Gateway.run({ environment }, async (gateway) => {
   console.log(report)
   // 0.9 and 100 ms on an otherwise idle machine
   assert.isAtLeast(report.overloaded, 0.7 * report.best)
-  assert.isAbove(report.refused, 20)
-  assert.isAtMost(report.toldWithinMs, 500)
+  assert.isAbove(report.rejected, 20)
+  assert.isAtMost(report.rejectedWithinMs, 500)
   assert.isAtMost(report.grownMb, 150)
 })
 
