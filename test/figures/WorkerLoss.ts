@@ -12,7 +12,7 @@ export const timeToReplace = async (
   const answer = outcomeOf(gateway.request(chat("free-chat")))
   await gateway.provider.nextRequest()
   const victim = gateway.workers.at(-1)
-  if (victim === undefined) throw new Error("there is no worker")
+  if (victim === undefined) throw new Error("no worker is running")
   await gateway.startWorker()
   const from = performance.now()
   await end(victim)

@@ -136,7 +136,11 @@ const leader = Effect.scoped(Effect.gen(function*() {
 const abort = on(
   { environment: ManyStreams.environment(4_096) },
   async (gateway) => [
-    atMost("4,096 clients disconnect: last provider call closed after", await ManyStreams.abortAll(gateway, 4_096), 2_000)
+    atMost(
+      "4,096 clients disconnect: last provider call closed after",
+      await ManyStreams.abortAll(gateway, 4_096),
+      2_000
+    )
   ]
 )
 

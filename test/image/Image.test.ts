@@ -35,8 +35,8 @@ describe.runIf(process.env["GATEWAY_IMAGE_TEST"] === "1")("the image (npm run im
       GATEWAY_SECRET: "a secret of more than thirty-two characters",
       GATEWAY_BOOTSTRAP_KEY: testKey
     }
-    await ended(containers.core.start(["admin", "provision"], environment, catalogue))
-    await ended(containers.core.start(["admin", "keys", "ensure", "--name", "image"], environment, catalogue))
+    await outputOf(containers.core.start(["admin", "provision"], environment, catalogue))
+    await outputOf(containers.core.start(["admin", "keys", "ensure", "--name", "image"], environment, catalogue))
   }, 600_000)
   afterAll(async () => {
     for (const child of running) child.kill("SIGKILL")
@@ -46,7 +46,7 @@ describe.runIf(process.env["GATEWAY_IMAGE_TEST"] === "1")("the image (npm run im
   })
 
   /** A command's output; fails unless it exits with 0. */
-  const ended = async (child: ChildProcess): Promise<string> => {
+  const outputOf = async (child: ChildProcess): Promise<string> => {
     let output = ""
     child.stdout?.on("data", (text: Buffer) => output += text.toString())
     child.stderr?.on("data", (text: Buffer) => output += text.toString())
@@ -94,7 +94,7 @@ describe.runIf(process.env["GATEWAY_IMAGE_TEST"] === "1")("the image (npm run im
     const { Healthcheck } = containers.core.config
     const [kind, ...check] = Healthcheck?.Test ?? []
     assert.strictEqual(kind, "CMD")
-    await ended(containers.core.exec(check, ingress.own, catalogue))
+    await outputOf(containers.core.exec(check, ingress.own, catalogue))
 
     ingress.child.kill("SIGTERM")
     const [code] = await once(ingress.child, "exit") as [number | null]

@@ -88,18 +88,16 @@ The wait is the time from a request's arrival to the start of its work.
 
 ## The capacity of each part, and how to grow beyond it
 
-* **A stream** has one leading server, which does one thing at a time: ${round(streamLimit(3))} jobs/s with three replicas,
+* **A stream** has one leading server, which does one thing at a time: ${
+    round(streamLimit(3))
+  } jobs/s with three replicas,
   ${
     round(streamLimit(1))
   } with one. A growing workload reaches this limit first, because each workload has one stream. Pools do
   not help, because they are consumers of it. Beyond the limit, split the workload over gateways with a NATS account each, and
   divide keys or models among them: these are the streams of the runs above.
-* **An ingress** is one Node process: ${
-    round(1_000_000 / costs.ingress)
-  } requests/s. Ingresses share nothing, so add
-  more: ${ingresses} for 100,000/s with a quarter to spare. Together they leave up to ${
-    round(ingresses * 64)
-  } jobs
+* **An ingress** is one Node process: ${round(1_000_000 / costs.ingress)} requests/s. Ingresses share nothing, so add
+  more: ${ingresses} for 100,000/s with a quarter to spare. Together they leave up to ${round(ingresses * 64)} jobs
   unclaimed in a stream. Lower \`GATEWAY_WINDOW\` as their number grows, because fairness between tenants applies only to
   jobs outside the window.
 * **NATS as a whole** spends ${round(perJob(3) + 2 * costs.frame)} µs on a job with two frames, which is ${

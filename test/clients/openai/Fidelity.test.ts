@@ -12,7 +12,7 @@ const jsonHeaders = { "content-type": "application/json" }
 const sseHeaders = { "content-type": "text/event-stream; charset=utf-8" }
 
 /** Sends this body; returns the body that the provider received. */
-const sent = async (body: string) => {
+const receivedFrom = async (body: string) => {
   const { received, result } = await receivedBy(shared(), () => shared().request(body))
   const response = await result
   assert.strictEqual(response.status, 200, await response.text())
@@ -20,7 +20,7 @@ const sent = async (body: string) => {
 }
 
 /** What a client receives if the provider answers in these pieces. */
-const relayed = async (
+const relay = async (
   pieces: ReadonlyArray<string | Uint8Array>,
   { model = "free-chat", headers = jsonHeaders, status = 200, ...more }: {
     readonly model?: string
@@ -51,30 +51,30 @@ const oddRequest = (model: string, more = "") =>
 
 describe("a request", () => {
   it("reaches the provider unchanged", async () => {
-    const received = await sent(oddRequest("free-chat"))
+    const received = await receivedFrom(oddRequest("free-chat"))
     assert.strictEqual(received.body.toString(), oddRequest("free-chat"))
   })
 
   it("of several megabytes reaches it unchanged", async () => {
     const long = "löng \u{1F600} ".repeat(300_000)
-    const received = await sent(oddRequest("free-chat", `,"long":"${long}"`))
+    const received = await receivedFrom(oddRequest("free-chat", `,"long":"${long}"`))
     assert.isTrue(received.body.equals(Buffer.from(oddRequest("free-chat", `,"long":"${long}"`))))
   })
 
   it("has only the alias replaced by the provider's model", async () => {
-    const received = await sent(oddRequest("alias-chat"))
+    const received = await receivedFrom(oddRequest("alias-chat"))
     assert.strictEqual(received.body.toString(), oddRequest("upstream-chat"))
   })
 
   it("has every alias replaced if the model is named twice or with escapes", async () => {
     const body = (model: string, last: string) =>
       `{"model":"${model}","messages":[{"role":"user","content":"alias-chat"}],"mod\\u0065l" : "${last}"}`
-    const received = await sent(body("free-chat", "alias\\u002dchat"))
+    const received = await receivedFrom(body("free-chat", "alias\\u002dchat"))
     assert.strictEqual(received.body.toString(), body("upstream-chat", "upstream-chat"))
   })
 
   it("for a stream has only a request for usage added", async () => {
-    const received = await sent(oddRequest("free-chat", `,"stream" : true`))
+    const received = await receivedFrom(oddRequest("free-chat", `,"stream" : true`))
     assert.strictEqual(
       received.body.toString(),
       oddRequest("free-chat", `,"stream" : true`).replace("{", `{"stream_options":{"include_usage":true},`)
@@ -83,17 +83,17 @@ describe("a request", () => {
 
   it("for a stream keeps its own options beside the usage", async () => {
     const body = (options: string) => oddRequest("free-chat", `,"stream":true,"stream_options" : ${options} `)
-    const received = await sent(body(`{ "vendor" : 1, "include_usage":false }`))
+    const received = await receivedFrom(body(`{ "vendor" : 1, "include_usage":false }`))
     assert.strictEqual(received.body.toString(), body(`{"vendor":1,"include_usage":true}`))
   })
 
   it("for a stream that asks for usage is unchanged", async () => {
     const body = oddRequest("free-chat", `,"stream":true,"stream_options" : { "include_usage" : true }`)
-    assert.strictEqual((await sent(body)).body.toString(), body)
+    assert.strictEqual((await receivedFrom(body)).body.toString(), body)
   })
 
   it("has the provider's key, never the client's", async () => {
-    const { headers } = await sent(oddRequest("free-chat"))
+    const { headers } = await receivedFrom(oddRequest("free-chat"))
     assert.strictEqual(headers.authorization, "Bearer provider-secret")
     assert.strictEqual(headers["content-type"], "application/json")
     assert.notInclude(JSON.stringify(headers), shared().key)
@@ -107,27 +107,27 @@ describe("an answer in JSON", () => {
     "usage":{"prompt_tokens":1,"completion_tokens":1.0,"total_tokens":2e0,"cost":0.10},"id":"b","error":null }\n\n`
 
   it("reaches the client unchanged", async () => {
-    const { response, text } = await relayed(crumbs(odd("any-name")))
+    const { response, text } = await relay(crumbs(odd("any-name")))
     assert.strictEqual(text, odd("any-name"))
     assert.strictEqual(response.headers.get("content-type"), "application/json")
   })
 
   it("keeps its status and its JSON content type", async () => {
     const headers = { "content-type": "application/vnd.api+json; charset=utf-8" }
-    const { response, text } = await relayed([odd("any-name")], { headers, status: 201 })
+    const { response, text } = await relay([odd("any-name")], { headers, status: 201 })
     assert.strictEqual(text, odd("any-name"))
     assert.strictEqual(response.status, 201)
     assert.strictEqual(response.headers.get("content-type"), headers["content-type"])
   })
 
   it("has only the provider's model replaced by the alias", async () => {
-    const { text } = await relayed(crumbs(odd("upstream-chat")), { model: "alias-chat" })
+    const { text } = await relay(crumbs(odd("upstream-chat")), { model: "alias-chat" })
     assert.strictEqual(text, odd("alias-chat"))
   })
 
   it("of several megabytes reaches the client unchanged", async () => {
     const long = odd("any-name").replace("\\u0061", "\\u0061 löng ".repeat(300_000))
-    assert.isTrue((await relayed([long])).text === long)
+    assert.isTrue((await relay([long])).text === long)
   })
 })
 
@@ -147,20 +147,20 @@ describe("a stream", () => {
 
   it.for([1, 7, 100_000])("reaches the client unchanged, in pieces of %d bytes", async (size) => {
     const all = role + odd + finish + usage + done
-    const { response, text } = await relayed(crumbs(all, size), { headers: sseHeaders, ...metered })
+    const { response, text } = await relay(crumbs(all, size), { headers: sseHeaders, ...metered })
     assert.strictEqual(text, all)
     assert.strictEqual(response.headers.get("content-type"), sseHeaders["content-type"])
   })
 
   it("hides only the usage from a client that did not ask for it", async () => {
     const pieces = crumbs(role + odd + finish + usage + done)
-    const { text } = await relayed(pieces, { headers: sseHeaders, stream: true })
+    const { text } = await relay(pieces, { headers: sseHeaders, stream: true })
     assert.strictEqual(text, role + odd + finish + done)
   })
 
   it("has only the provider's model replaced by the alias", async () => {
     const all = role + odd + finish + usage + done
-    const { text } = await relayed(crumbs(all), { headers: sseHeaders, model: "alias-chat", ...metered })
+    const { text } = await relay(crumbs(all), { headers: sseHeaders, model: "alias-chat", ...metered })
     assert.strictEqual(text, renamed(all))
     assert.lengthOf(text.match(/alias-chat/g) ?? [], 5)
     assert.lengthOf(text.match(/upstream-chat/g) ?? [], 1)
@@ -176,13 +176,13 @@ describe("a stream", () => {
     ]
   ])("that ends %s reaches the client unchanged", async ([_, end]) => {
     assert.strictEqual(
-      (await relayed([role + odd + end], { headers: sseHeaders, stream: true })).text,
+      (await relay([role + odd + end], { headers: sseHeaders, stream: true })).text,
       role + odd + end
     )
   })
 
   it("with an event of several megabytes reaches the client unchanged", async () => {
     const all = role + odd.replace("\u00e9", "\u00e9 ".repeat(2_000_000)) + finish + done
-    assert.isTrue((await relayed([all], { headers: sseHeaders, stream: true })).text === all)
+    assert.isTrue((await relay([all], { headers: sseHeaders, stream: true })).text === all)
   })
 })

@@ -96,7 +96,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
       assert.isAbove(chunks.length, 9)
       assert.strictEqual(chunks[0]?.choices[0]?.delta.role, "assistant")
       assert.strictEqual(chunks.at(-1)?.choices[0]?.finish_reason, "stop")
-      assert.isTrue(chunks.every(({ usage }) => usage === undefined || usage === null), "usage that nobody asked for")
+      assert.isTrue(chunks.every(({ usage }) => usage === undefined || usage === null), "usage that was not requested")
     })
 
     it("ends with the usage if requested", async () => {

@@ -256,7 +256,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
       const { client, gateway } = make()
       const before = gateway.provider.requests.length
       assertError(await errorOf(send(client)), expected)
-      assert.lengthOf(gateway.provider.requests, before, "the provider got it all the same")
+      assert.lengthOf(gateway.provider.requests, before, "the provider received the request")
     })
 
     it("with an expired key, but not with one that expires later", async () => {

@@ -31,7 +31,7 @@ const untilClosed = ({ url }: ServiceProcess) =>
   )
 
 /** Checks that the health port reports alive but not ready, and still serves metrics. */
-const isDraining = async ({ healthUrl }: ServiceProcess) => {
+const assertDraining = async ({ healthUrl }: ServiceProcess) => {
   const statuses = await Promise.all(
     ["/healthz", "/readyz", "/metrics"].map(async (path) => {
       const { body, status } = await fetch(`${healthUrl}${path}`)
@@ -49,7 +49,7 @@ describe("a worker on SIGTERM", { timeout: 90_000 }, () => {
       const streams = await beginStreams(gateway, 100)
       const exit = worker!.terminate()
       await untilNotReady(worker!)
-      await isDraining(worker!)
+      await assertDraining(worker!)
       const late = outcomeOf(gateway.request(chat("free-chat")))
       await gateway.startWorker()
       gateway.provider.behave({ kind: "answer" })
@@ -57,7 +57,7 @@ describe("a worker on SIGTERM", { timeout: 90_000 }, () => {
       gateway.provider.release()
       assert.deepStrictEqual(await outcomesOf(streams), { whole: 100 })
       assert.strictEqual(await exit, 0)
-      console.log(`worker gone ${(performance.now() - released).toFixed(0)} ms after its streams could end`)
+      console.log(`worker ended ${(performance.now() - released).toFixed(0)} ms after its streams were released`)
       await gateway.provider.until(() => gateway.provider.requests.length === 101)
       gateway.provider.release()
       assert.deepStrictEqual(await late, { kind: "whole" })
@@ -87,13 +87,13 @@ describe("an ingress on SIGTERM", { timeout: 90_000 }, () => {
       await gateway.provider.until(() => gateway.provider.requests.length === 60)
       const exit = gateway.ingress.terminate()
       await untilClosed(gateway.ingress)
-      await isDraining(gateway.ingress)
+      await assertDraining(gateway.ingress)
       gateway.provider.release()
       assert.deepStrictEqual(await outcomesOf(streams), { whole: 50 })
       assert.deepStrictEqual(tally(await Promise.all(whole)), { whole: 10 })
       const finished = performance.now()
       assert.strictEqual(await exit, 0)
-      console.log(`ingress gone ${(performance.now() - finished).toFixed(0)} ms after its last answer`)
+      console.log(`ingress ended ${(performance.now() - finished).toFixed(0)} ms after its last answer`)
       // clients may keep their connections open for 65 s
       assert.isBelow(performance.now() - finished, 5_000)
       idle.destroy()

@@ -18,22 +18,22 @@ const failed = { status: 502, code: "upstream_error", retryAfter: null }
 const badDays: ReadonlyArray<BadDay> = [
   { what: "fails", behaviour: { kind: "status", status: 500 }, seen: failed },
   {
-    what: "is overloaded and says for how long",
+    what: "is overloaded, with a time to retry",
     behaviour: { kind: "status", status: 503, headers: { "retry-after": "40" } },
     seen: { ...failed, retryAfter: "40" }
   },
   {
-    what: "is at its limit and says for how long",
+    what: "is at its rate limit, with a time to retry",
     behaviour: { kind: "status", status: 429, headers: { "retry-after": "40" } },
     seen: { status: 429, code: "rate_limit_exceeded", retryAfter: "40" }
   },
-  { what: "says nothing", behaviour: { kind: "silent" }, seen: { status: 504, code: "upstream_timeout" } },
-  { what: "breaks off before it has begun", behaviour: { kind: "cut", after: 0 }, seen: failed },
-  { what: "stops in good order before it has begun", behaviour: { kind: "truncate", after: 0 }, seen: failed },
-  { what: "says 200 and means an error", behaviour: { kind: "error", after: 0 }, seen: failed },
-  { what: "talks nonsense", behaviour: { kind: "raw", pieces: ["<html>"] }, seen: failed },
-  { what: "refuses the gateway's key", behaviour: { kind: "status", status: 401 }, seen: failed },
-  { what: "is not there", behaviour: undefined, seen: failed }
+  { what: "sends nothing", behaviour: { kind: "silent" }, seen: { status: 504, code: "upstream_timeout" } },
+  { what: "breaks off before its first byte", behaviour: { kind: "cut", after: 0 }, seen: failed },
+  { what: "ends cleanly before its first byte", behaviour: { kind: "truncate", after: 0 }, seen: failed },
+  { what: "sends an error with status 200", behaviour: { kind: "error", after: 0 }, seen: failed },
+  { what: "sends garbage", behaviour: { kind: "raw", pieces: ["<html>"] }, seen: failed },
+  { what: "rejects the gateway's key", behaviour: { kind: "status", status: 401 }, seen: failed },
+  { what: "cannot be reached", behaviour: undefined, seen: failed }
 ]
 
 const lines = (make: (index: number) => string) => badDays.map((_, index) => make(index)).join("\n")

@@ -57,7 +57,7 @@ describe("an ingress whose budget for bodies is used up", { timeout: 60_000 }, (
     }))
 
   /** Sends more bodies than fit, each of which pauses in the middle; returns once one was rejected. */
-  const slowly = async (gateway: Gateway) => {
+  const sendSlowly = async (gateway: Gateway) => {
     const goOn = Promise.withResolvers<void>()
     const leaving = new AbortController()
     const upload = () =>
@@ -83,7 +83,7 @@ describe("an ingress whose budget for bodies is used up", { timeout: 60_000 }, (
   it.live("reads no more from slow senders than it has room for", () =>
     Gateway.run({ environment }, async (gateway) => {
       gateway.provider.say("done")
-      const { goOn, outcomes } = await slowly(gateway)
+      const { goOn, outcomes } = await sendSlowly(gateway)
       // a client that sends `expect: 100-continue` is rejected before it sends the body
       const asking = `POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${gateway.key}\r\n` +
         `content-type: application/json\r\ncontent-length: ${body.length}\r\nexpect: 100-continue\r\n\r\n`
@@ -100,7 +100,7 @@ describe("an ingress whose budget for bodies is used up", { timeout: 60_000 }, (
   it.live("regains the room of clients that disconnect in the middle of a body", () =>
     Gateway.run({ environment }, async (gateway) => {
       gateway.provider.say("done")
-      const { leave } = await slowly(gateway)
+      const { leave } = await sendSlowly(gateway)
       leave()
       const again = () => outcomeOf(gateway.request(body.toString()))
       await eventually(again, ({ kind }) => kind === "whole", 5_000)

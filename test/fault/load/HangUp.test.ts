@@ -33,10 +33,10 @@ const ask = (gateway: Gateway, more: object = {}) => {
 }
 
 /** Every call is closed although the provider would have gone on, the queue is empty, and the gateway serves. */
-const assertNobodyWorks = async (gateway: Gateway) => {
+const assertAllWorkStopped = async (gateway: Gateway) => {
   const { nats, provider } = gateway
-  const hungUp = performance.now()
-  const since = () => `${(performance.now() - hungUp).toFixed(0)} ms`
+  const disconnectedAt = performance.now()
+  const since = () => `${(performance.now() - disconnectedAt).toFixed(0)} ms`
   await provider.until(() => provider.open === 0)
   console.log(`every call closed within ${since()}`)
   assert.deepStrictEqual([...new Set(provider.requests.map(({ outcome }) => outcome))], ["aborted"])
@@ -60,7 +60,7 @@ describe("two hundred clients that disconnect", { timeout: 90_000 }, () => {
           signal: hangUp.signal
         }))))
       hangUp.abort()
-      await assertNobodyWorks(gateway)
+      await assertAllWorkStopped(gateway)
     }))
 
   it.live("before the first byte", () =>
@@ -70,7 +70,7 @@ describe("two hundred clients that disconnect", { timeout: 90_000 }, () => {
       await gateway.provider.until(() => gateway.provider.requests.length === crowd)
       hangUp()
       assert.isTrue((await outcomes).every(({ kind }) => kind === "broken"))
-      await assertNobodyWorks(gateway)
+      await assertAllWorkStopped(gateway)
     }))
 
   it.live("while they wait for a slot, at the same moment as those that hold one", () =>
@@ -85,7 +85,7 @@ describe("two hundred clients that disconnect", { timeout: 90_000 }, () => {
       for (const outcome of [...await running.outcomes, ...await waiting.outcomes]) {
         assert.strictEqual(outcome.kind, "broken")
       }
-      await assertNobodyWorks(gateway)
+      await assertAllWorkStopped(gateway)
     }))
 
   it.live("while they wait for a slot that others keep", () =>

@@ -37,7 +37,7 @@ const balance = (deployment: Deployment) => {
 }
 
 const stage = missing === undefined ? describe : describe.skip
-if (missing !== undefined) console.warn(`no rehearsal: ${missing}`)
+if (missing !== undefined) console.warn(`skipped the rehearsal: ${missing}`)
 
 stage("a rolling update of every service under traffic", { timeout: 120_000 }, () => {
   const documents = missing === undefined ? render("overlays/production") : []

@@ -17,7 +17,7 @@ const clients = 8
 const kernelBytes = 16 * 1024 * 1024
 
 /** Counts the bytes of each answer on the bus. */
-const hearAnswers = async (nats: NatsAddress) => {
+const countAnswerBytes = async (nats: NatsAddress) => {
   const connection = await connectNats({ servers: nats.url, reconnect: false })
   const bytes = new Map<string, number>()
   connection.subscribe("r.>", {
@@ -51,7 +51,7 @@ it.live(
         const held = await Promise.all(processes.map(inspect))
         return held.reduce((sum, { heapMb }) => sum + heapMb, 0)
       }
-      const answers = await hearAnswers(nats)
+      const answers = await countAnswerBytes(nats)
       assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"))), { kind: "whole" })
       const before = await memory()
       provider.behave({ kind: "endless" }, { model: "paid-chat" })

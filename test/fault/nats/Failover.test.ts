@@ -19,7 +19,7 @@ import {
 } from "../../fixture/bus/Sides.ts"
 
 /** Waits until a side has published on a matching subject, and has received the server's reply to it. */
-const said = (side: Side, subject: RegExp) => {
+const untilSaid = (side: Side, subject: RegExp) => {
   const publish = vi.spyOn(side.nats.outbox, "publish")
   return Effect.sync(() => publish.mock.calls.some(([to]) => subject.test(to))).pipe(
     Effect.repeat({ until: (found) => found, schedule: Schedule.spaced("2 millis") }),
@@ -30,7 +30,7 @@ const said = (side: Side, subject: RegExp) => {
 }
 
 /** A worker that answers in two pieces, the second on demand. */
-const halting = Effect.fnUntraced(function*(url: string) {
+const startHaltingWorker = Effect.fnUntraced(function*(url: string) {
   const rest = yield* Deferred.make<void>()
   const interrupted = yield* Deferred.make<void>()
   const { clock, stop } = yield* stoppableClock
@@ -49,19 +49,19 @@ const halting = Effect.fnUntraced(function*(url: string) {
   return { side, rest, interrupted, stop }
 })
 
-describe.concurrent("a connection that moves to another server", () => {
-  it.live("loses none of a worker's answers", () =>
+describe.concurrent("a move to another server", () => {
+  it.live("of a worker loses none of its answers", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
       const { clock, stop } = yield* stoppableClock
       const face = yield* ingress(server.url, {}, clock)
-      const { rest, side } = yield* halting(cable.url)
+      const { rest, side } = yield* startHaltingWorker(cable.url)
       const answer = face.submit()
       yield* answer.receivedBytes("one, ".length)
       cable.cut()
       yield* disconnected(side)
-      yield* said(face, /^ctl\.chat\.\w+\.-\.0$/)
+      yield* untilSaid(face, /^ctl\.chat\.\w+\.-\.0$/)
       stop()
       cable.mend()
       yield* connected(side)
@@ -70,17 +70,17 @@ describe.concurrent("a connection that moves to another server", () => {
       assert.strictEqual(answer.bytes.toString(), "one, two")
     }))
 
-  it.live("loses none of the answers that send an ingress nothing meanwhile", () =>
+  it.live("of an ingress loses no answer that sends nothing meanwhile", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
       const face = yield* ingress(cable.url)
-      const { rest, side, stop } = yield* halting(server.url)
+      const { rest, side, stop } = yield* startHaltingWorker(server.url)
       const answer = face.submit()
       yield* answer.receivedBytes("one, ".length)
       cable.cut()
       yield* disconnected(face)
-      yield* said(side, /^r\.chat\./)
+      yield* untilSaid(side, /^r\.chat\./)
       stop()
       cable.mend()
       yield* connected(face)
@@ -89,7 +89,7 @@ describe.concurrent("a connection that moves to another server", () => {
       assert.strictEqual(answer.bytes.toString(), "one, two")
     }))
 
-  it.live("loses a paid answer for an ingress, and the call is not made again", () =>
+  it.live("of an ingress that misses a whole paid answer causes no second call", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -122,7 +122,7 @@ describe.concurrent("a connection that moves to another server", () => {
       assert.strictEqual(sent, 1)
     }))
 
-  it.live("delays an ingress's consent to a paid call, which is then made once", () =>
+  it.live("of an ingress delays its consent to a paid call, which is then made once", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -145,7 +145,7 @@ describe.concurrent("a connection that moves to another server", () => {
       yield* answer.claimed
       cable.cut()
       yield* disconnected(face)
-      const asked = said(side, /^r\.chat\./)
+      const asked = untilSaid(side, /^r\.chat\./)
       yield* Deferred.succeed(isCut, undefined)
       yield* asked
       assert.strictEqual(sent, 0)
@@ -154,12 +154,12 @@ describe.concurrent("a connection that moves to another server", () => {
       assert.deepStrictEqual([sent, answer.claims], [1, 1])
     }))
 
-  it.live("ends the work if it is away for longer", () =>
+  it.live("that takes too long ends the work", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
       const face = yield* ingress(cable.url)
-      const { interrupted } = yield* halting(server.url)
+      const { interrupted } = yield* startHaltingWorker(server.url)
       const answer = face.submit()
       yield* answer.receivedBytes("one, ".length)
       cable.cut()

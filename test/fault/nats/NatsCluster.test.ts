@@ -60,7 +60,7 @@ it.live(
         await load.untilWhole(50, back, 60_000)
         console.log(`50 whole answers ${(performance.now() - back).toFixed(0)} ms after the cluster was back`)
         await load.stop()
-        console.log(load.tally, `longest without an answer ${load.longestOutageMs.toFixed(0)} ms`)
+        console.log(load.tally, `longest outage ${load.longestOutageMs.toFixed(0)} ms`)
         assert.deepStrictEqual(load.entries.filter(({ outcome }) => !isHonest(outcome)), [])
         assert.deepStrictEqual(load.doubled("paid-chat"), [])
         assert.isFalse([...gateway.ingresses, ...gateway.workers].some(({ hasExited }) => hasExited))

@@ -41,10 +41,10 @@ const start = async (gateway: Gateway, name: typeof services[number]): Promise<S
   return started
 }
 
-const waits = ({ log }: ServiceProcess) => log.includes("waiting for NATS")
+const isWaiting = ({ log }: ServiceProcess) => log.includes("waiting for NATS")
 
 /** Checks that a waiting service reports so at its health port, beside its metrics. */
-const isAlive = async ({ healthUrl }: ServiceProcess) => {
+const assertAlive = async ({ healthUrl }: ServiceProcess) => {
   const ask = async (path: string) => {
     const answer = await fetch(`${healthUrl}${path}`)
     return [answer.status, await answer.text()] as const
@@ -57,7 +57,7 @@ const isAlive = async ({ healthUrl }: ServiceProcess) => {
 }
 
 /** Checks that a waiting service rejects clients with 503 and its own kind of error. */
-const refuses = async ({ url }: ServiceProcess, path: string, expected: object) => {
+const assertRejects = async ({ url }: ServiceProcess, path: string, expected: object) => {
   const answer = await fetch(`${url}${path}`)
   assert.strictEqual(answer.status, 503, path)
   assert.strictEqual(answer.headers.get("retry-after"), "1")
@@ -78,17 +78,17 @@ describe("a service that starts before NATS", { timeout: 60_000 }, () => {
         ] as const
       )
       for (const service of started) {
-        await eventually(() => Promise.resolve(waits(service)), Boolean, 20_000)
-        await isAlive(service)
+        await eventually(() => Promise.resolve(isWaiting(service)), Boolean, 20_000)
+        await assertAlive(service)
       }
       const [ingress, , console] = started
       const error = { type: "overloaded_error", code: "unavailable" }
       for (const path of ["/v1/chat/completions", "/v1/models", "/healthz", "/metrics", "/"]) {
-        await refuses(ingress, path, { error })
+        await assertRejects(ingress, path, { error })
       }
-      await refuses(ingress, "/v1/messages", { type: "error", error })
-      await refuses(ingress, "/v1beta/models/local-chat:generateContent", { error: { status: "UNAVAILABLE" } })
-      for (const path of ["/", "/api/keys", "/healthz"]) await refuses(console, path, { _tag: "Unavailable" })
+      await assertRejects(ingress, "/v1/messages", { type: "error", error })
+      await assertRejects(ingress, "/v1beta/models/local-chat:generateContent", { error: { status: "UNAVAILABLE" } })
+      for (const path of ["/", "/api/keys", "/healthz"]) await assertRejects(console, path, { _tag: "Unavailable" })
       await gateway.nats.restart()
       await Promise.all(started.map((service) => service.ready()))
       assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"), { ingress })), { kind: "whole" })
@@ -100,7 +100,7 @@ describe("a service that starts before NATS", { timeout: 60_000 }, () => {
       await gateway.nats.stop()
       for (const name of services) {
         const service = await start(gateway, name)
-        await eventually(() => Promise.resolve(waits(service)), Boolean, 20_000)
+        await eventually(() => Promise.resolve(isWaiting(service)), Boolean, 20_000)
         const told = performance.now()
         assert.strictEqual(await service.terminate(), 0, name)
         assert.isBelow(performance.now() - told, 2_000, name)

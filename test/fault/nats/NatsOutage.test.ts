@@ -20,8 +20,8 @@ const ends = [
   ["killed", (gateway: Gateway) => gateway.nats.kill()]
 ] as const
 
-describe.each(ends)("nats-server is %s for five seconds", { timeout: 90_000 }, (_, end) => {
-  it.live("no request hangs, no process exits, and everything recovers", () =>
+describe.each(ends)("a nats-server that is %s for five seconds", { timeout: 90_000 }, (_, end) => {
+  it.live("leaves no request hanging and no process dead, and everything recovers", () =>
     Gateway.run(
       { workers: 2, environment: { GATEWAY_QUEUE_TIMEOUT_MS: String(queueTimeoutMs) } },
       async (gateway) => {
@@ -38,7 +38,7 @@ describe.each(ends)("nats-server is %s for five seconds", { timeout: 90_000 }, (
         console.log(`40 whole answers ${(performance.now() - back).toFixed(0)} ms after NATS was back`)
         await load.stop()
         console.log(load.tally)
-        console.log(`longest ${Math.max(...load.entries.map(({ tookMs }) => tookMs)).toFixed(0)} ms`)
+        console.log(`slowest request ${Math.max(...load.entries.map(({ tookMs }) => tookMs)).toFixed(0)} ms`)
         assert.deepStrictEqual(load.entries.filter(({ outcome }) => !isHonest(outcome)), [])
         // their deadline passed during the outage; the time to retry depends on how fast the queue was served before
         for (const outcome of await Promise.all(during)) {

@@ -13,7 +13,7 @@ import { type NatsAddress, NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { small, VideoClient } from "../../fixture/client/VideoClient.ts"
 
 /** Makes the streams of events smaller than the gateway does, because they reserve their space on disk. */
-const keepLittle = async ({ url }: NatsAddress): Promise<void> => {
+const shrinkEventStreams = async ({ url }: NatsAddress): Promise<void> => {
   const connection = await connect({ servers: url.split(",") })
   const manager = await jetstreamManager(connection)
   for (const kept of Object.values(events)) {
@@ -23,7 +23,7 @@ const keepLittle = async ({ url }: NatsAddress): Promise<void> => {
 }
 
 /** Fills the disk up to the server's limit; returns how to free it. */
-const fill = async ({ url }: NatsAddress): Promise<() => Promise<void>> => {
+const fillDisk = async ({ url }: NatsAddress): Promise<() => Promise<void>> => {
   const connection = await connect({ servers: url.split(",") })
   const manager = await jetstreamManager(connection)
   await manager.streams.add({ name: "JUNK", subjects: ["junk"], storage: StorageType.File })
@@ -45,12 +45,12 @@ describe("a full disk", { timeout: 120_000 }, () => {
   it.live("rejects new tasks with a time to retry, keeps the stored ones and does not affect chat", () =>
     Effect.scoped(Effect.gen(function*() {
       const nats = yield* NatsServer.make({ config: "jetstream { max_file: 100MB }" })
-      yield* Effect.promise(() => keepLittle(nats))
+      yield* Effect.promise(() => shrinkEventStreams(nats))
       yield* Gateway.runOn(nats, { services: ["video"] }, async (gateway) => {
         const client = new VideoClient(gateway)
         const first = await client.create(small)
         await client.ended(first)
-        const makeRoom = await fill(nats)
+        const makeRoom = await fillDisk(nats)
         const refused = await client.post(small)
         assert.strictEqual(refused.status, 503)
         assert.isAtLeast(Number(refused.headers.get("retry-after")), 1)

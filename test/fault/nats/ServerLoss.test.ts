@@ -9,7 +9,7 @@ import { Cable } from "../../fixture/nats/Cable.ts"
 import { connected, disconnected, head, ingress, piece, reply, worker } from "../../fixture/bus/Sides.ts"
 
 /** Answers in two pieces, the second once `goOn` is done. */
-const inTwo = (goOn: Deferred.Deferred<void>) => (job: ServedJob) =>
+const answerInTwo = (goOn: Deferred.Deferred<void>) => (job: ServedJob) =>
   Effect.gen(function*() {
     yield* Effect.orDie(job.claim("mayHaveBeenSent"))
     job.reply.start(head)
@@ -198,7 +198,7 @@ describe.concurrent("a server that is killed and restarts empty", () => {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
       const back = yield* Deferred.make<void>()
-      const side = yield* worker(server.url, { run: inTwo(back) })
+      const side = yield* worker(server.url, { run: answerInTwo(back) })
       const answer = face.submit()
       yield* answer.receivedBytes("one, ".length)
       yield* Effect.promise(() => server.kill())
@@ -261,7 +261,7 @@ describe("a server that freezes", () => {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
       const goOn = yield* Deferred.make<void>()
-      yield* worker(server.url, { run: inTwo(goOn) })
+      yield* worker(server.url, { run: answerInTwo(goOn) })
       const answer = face.submit()
       yield* answer.receivedBytes("one, ".length)
       server.freeze()

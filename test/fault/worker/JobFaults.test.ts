@@ -10,7 +10,11 @@ import { Cable } from "../../fixture/nats/Cable.ts"
 import { connected, disconnected, head, ingress, piece, reply, worker, write } from "../../fixture/bus/Sides.ts"
 
 /** Work that claims its job, then waits until it is interrupted, and reports that. */
-const stuck = (job: ServedJob, redispatch: "idempotent" | "mayHaveBeenSent", interrupted: Deferred.Deferred<void>) =>
+const claimAndHang = (
+  job: ServedJob,
+  redispatch: "idempotent" | "mayHaveBeenSent",
+  interrupted: Deferred.Deferred<void>
+) =>
   Effect.orDie(job.claim(redispatch)).pipe(
     Effect.andThen(Effect.never),
     Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined))
@@ -206,7 +210,7 @@ describe.concurrent("an ingress that dies", () => {
       const ends = { silent: yield* Deferred.make<void>(), writing: yield* Deferred.make<void>() }
       yield* worker(server.url, {
         run: (job) =>
-          job.pulled.model === "silent" ? stuck(job, "mayHaveBeenSent", ends.silent) : Effect.gen(function*() {
+          job.pulled.model === "silent" ? claimAndHang(job, "mayHaveBeenSent", ends.silent) : Effect.gen(function*() {
             yield* Effect.orDie(job.claim("mayHaveBeenSent"))
             job.reply.start(head)
             yield* Deferred.await(gone)
@@ -252,7 +256,7 @@ describe.concurrent("an ingress that dies", () => {
 })
 
 /** Claims its job, waits, asks to send, and answers with the result. */
-const committing = (job: ServedJob, ready: Deferred.Deferred<void>, send: Deferred.Deferred<void>) =>
+const claimAndAskToSend = (job: ServedJob, ready: Deferred.Deferred<void>, send: Deferred.Deferred<void>) =>
   Effect.gen(function*() {
     yield* Effect.orDie(job.claim("unsent"))
     yield* Deferred.succeed(ready, undefined)
@@ -272,10 +276,10 @@ describe.concurrent("a paid job", () => {
       const face = yield* ingress(server.url)
       const ready = yield* Deferred.make<void>()
       const send = yield* Deferred.make<void>()
-      yield* worker(cable.url, { run: (job) => committing(job, ready, send) })
+      yield* worker(cable.url, { run: (job) => claimAndAskToSend(job, ready, send) })
       const answer = face.submit()
       yield* answer.claimed
-      yield* worker(server.url, { run: (job) => committing(job, ready, send) })
+      yield* worker(server.url, { run: (job) => claimAndAskToSend(job, ready, send) })
       cable.cut()
       yield* answer.usage
       assert.strictEqual(answer.bytes.toString(), "sent at attempt 2")
@@ -291,7 +295,7 @@ describe.concurrent("a paid job", () => {
       const interrupted = yield* Deferred.make<void>()
       let sent = 0
       const run = (job: ServedJob) =>
-        committing(job, ready, send).pipe(
+        claimAndAskToSend(job, ready, send).pipe(
           Effect.andThen(Effect.sync(() => sent++)),
           Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined))
         )
@@ -319,7 +323,7 @@ describe.concurrent("a paid job", () => {
       const send = yield* Deferred.make<void>()
       const sent: Array<number> = []
       const run = (job: ServedJob) =>
-        Effect.andThen(committing(job, ready, send), Effect.sync(() => sent.push(job.pulled.attempt)))
+        Effect.andThen(claimAndAskToSend(job, ready, send), Effect.sync(() => sent.push(job.pulled.attempt)))
       yield* worker(cable.url, { run, slots: 1 })
       const answer = face.submit()
       yield* answer.claimed

@@ -17,15 +17,15 @@ const started = record(`"task":[^n]`)
 
 /** What a worker sends to NATS for a task, in order, and whether the worker stops before or after it. */
 const steps = {
-  "it is not claimed": ["before", record(`"status":"in_progress"`)],
-  "it is claimed": ["before", starting],
-  "it is about to be given to the provider": ["after", starting],
-  "the provider has it, which is not written down": ["before", started],
-  "the provider's name for it is written down": ["after", started],
-  "the video is here": ["before", /PUB \$O\.VIDEO_CONTENT\.C\./],
-  "the video is stored": ["before", record(`"status":"completed"`)],
-  "it is completed": ["before", /PUB usage\.video/],
-  "it is metered": ["before", /PUB \$JS\.ACK\.JOBS_VIDEO\.[^]*\+ACK/]
+  "before its claim": ["before", record(`"status":"in_progress"`)],
+  "claimed": ["before", starting],
+  "about to be submitted": ["after", starting],
+  "submitted, but not recorded": ["before", started],
+  "submitted and recorded": ["after", started],
+  "video received": ["before", /PUB \$O\.VIDEO_CONTENT\.C\./],
+  "video stored": ["before", record(`"status":"completed"`)],
+  "completed": ["before", /PUB usage\.video/],
+  "metered": ["before", /PUB \$JS\.ACK\.JOBS_VIDEO\.[^]*\+ACK/]
 } as const
 type Step = keyof typeof steps
 
@@ -66,7 +66,7 @@ const stopAtEach = async (
 const completed = { status: "completed", progress: 100, error: null }
 
 /** NATS dies and restarts: every worker continues. Returns the number of tasks submitted to the provider, once each. */
-const serverDies = async (gateway: Gateway, client: VideoClient, stopped: ReadonlyArray<Stopped>) => {
+const killServer = async (gateway: Gateway, client: VideoClient, stopped: ReadonlyArray<Stopped>) => {
   await gateway.nats.kill()
   for (const { worker } of stopped) worker.mend()
   await gateway.nats.restart()
@@ -76,12 +76,12 @@ const serverDies = async (gateway: Gateway, client: VideoClient, stopped: Readon
 
 /** At these steps the record does not say whether the provider was called. */
 const unknown: ReadonlyArray<Step> = [
-  "it is about to be given to the provider",
-  "the provider has it, which is not written down"
+  "about to be submitted",
+  "submitted, but not recorded"
 ]
 
 /** All workers die: another one finishes every task. Returns the number of tasks submitted to the provider. */
-const workersDie = async (gateway: Gateway, client: VideoClient, stopped: ReadonlyArray<Stopped>) => {
+const killWorkers = async (gateway: Gateway, client: VideoClient, stopped: ReadonlyArray<Stopped>) => {
   await Promise.all(stopped.map(({ worker }) => worker.kill()))
   await gateway.startWorker({ WORKER_SLOTS: String(stopped.length) }, "video")
   for (const { id, step } of stopped) {
@@ -106,7 +106,7 @@ it.live(
       const workers = await Promise.all(names.map(() => gateway.startWorker({ WORKER_SLOTS: "1" }, "video")))
       let asked = 0
       let tasks = 0
-      for (const die of [serverDies, workersDie]) {
+      for (const die of [killServer, killWorkers]) {
         asked += await die(gateway, client, await stopAtEach(client, workers))
         tasks += names.length
         assert.strictEqual(submissions(gateway), asked)

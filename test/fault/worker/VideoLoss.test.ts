@@ -33,7 +33,7 @@ describe("a video task", () => {
         await dying.kill()
         await gateway.startWorker({}, "video")
         const second = await untilRecord(gateway.nats, id, ({ claims }) => claims === 2, resumedWithinMs)
-        console.log(`another worker went on ${(performance.now() - killed).toFixed(0)} ms after kill -9`)
+        console.log(`another worker continued ${(performance.now() - killed).toFixed(0)} ms after kill -9`)
         // the provider's own task is kept, and its progress does not go back
         assert.deepStrictEqual(second.providerTask, providerTask)
         assert.isAtLeast(second.progress, progress)

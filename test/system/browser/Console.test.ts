@@ -86,7 +86,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
   }
 
   /** The serious violations that axe finds, one per line. */
-  const barriers = async (): Promise<ReadonlyArray<string>> => {
+  const violations = async (): Promise<ReadonlyArray<string>> => {
     await page.evaluate(axe.source)
     const { violations } = await page.evaluate<AxeResults>("axe.run({ resultTypes: ['violations'] })")
     return violations
@@ -95,7 +95,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
   }
 
   /** Takes screenshots of the page, light and wide, dark and narrow: each colour and each width once. Returns its problems. */
-  const inEveryLook = async (name: string): Promise<ReadonlyArray<string>> => {
+  const checkAppearance = async (name: string): Promise<ReadonlyArray<string>> => {
     const found: Array<string> = []
     for (const [colorScheme, width] of [["light", 1280], ["dark", 380]] as const) {
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
@@ -105,7 +105,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
         colorScheme
       )
       await shoot(`${name}-${colorScheme}-${width}`)
-      found.push(...(await barriers()).map((barrier) => `${colorScheme} ${width}: ${barrier}`))
+      found.push(...(await violations()).map((violation) => `${colorScheme} ${width}: ${violation}`))
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
       if (overflow > 0) found.push(`${colorScheme} ${width}: ${overflow} pixels too wide`)
     }
@@ -128,7 +128,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
   it("requires the admin token before it shows anything", async () => {
     await page.goto(`${url}/usage`)
     await page.getByRole("heading", { name: "Sign in to the console" }).waitFor()
-    assert.deepStrictEqual(await barriers(), [])
+    assert.deepStrictEqual(await violations(), [])
     await shoot("sign-in")
     await page.getByLabel("Admin token").fill("not the admin token at all")
     await page.getByRole("button", { name: "Sign in" }).click()
@@ -346,7 +346,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
         await table.getByRole("rowheader").allInnerTexts(),
         ["Ingress", "Queue", "Worker", "Attempt 1", "Attempt 2, retry"]
       )
-      assert.deepStrictEqual(await barriers(), [])
+      assert.deepStrictEqual(await violations(), [])
       await page.getByText("Waterfall", { exact: true }).click()
     })
 
@@ -363,7 +363,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     it("has no serious accessibility violation and fits its window", async () => {
       await page.goto(`${url}/requests?id=${requestId}`)
       await rows().nth(4).waitFor()
-      assert.deepStrictEqual(await inEveryLook("request"), [])
+      assert.deepStrictEqual(await checkAppearance("request"), [])
     })
 
     it("is replaced by a notice if the services send theirs to a collector", async () => {
@@ -624,7 +624,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       await page.setViewportSize({ width: 1280, height: 860 })
       await goTo(path, title)
       await page.locator("[aria-busy=true]:visible").first().waitFor({ state: "detached" })
-      assert.deepStrictEqual(await inEveryLook(path.slice(1)), [])
+      assert.deepStrictEqual(await checkAppearance(path.slice(1)), [])
     })
   })
 

@@ -12,7 +12,7 @@ import { NatsServer, randomPort } from "../../fixture/nats/NatsServer.ts"
 type Environment = Readonly<Record<string, string>>
 
 /** Builds the layer, and keeps its log. */
-const building = (environment: Environment, layer: typeof Nats.layerPatient = Nats.layerPatient) => {
+const buildNats = (environment: Environment, layer: typeof Nats.layerPatient = Nats.layerPatient) => {
   const logged: Array<string> = []
   const nats = Layer.build(Layer.fresh(layer)).pipe(
     Effect.map((built) => Context.get(built, Nats)),
@@ -48,7 +48,7 @@ describe("a service whose server is not up yet", { timeout: 30_000 }, () => {
       const server = yield* NatsServer.make()
       const { port } = new URL(server.url)
       yield* Effect.promise(() => server.stop())
-      const { nats, logged } = building({ NATS_URL: `nats://someone:secret@127.0.0.1:${port}` })
+      const { nats, logged } = buildNats({ NATS_URL: `nats://someone:secret@127.0.0.1:${port}` })
       const waiting = yield* Effect.forkScoped(nats)
       yield* Effect.scoped(Effect.gen(function*() {
         let tries = 0
@@ -71,7 +71,7 @@ describe("a service whose server is not up yet", { timeout: 30_000 }, () => {
   it.live("exits after NATS_WAIT_MS", () =>
     Effect.gen(function*() {
       const url = `nats://127.0.0.1:${randomPort()}`
-      const { nats } = building({ NATS_URL: url, NATS_WAIT_MS: "300" })
+      const { nats } = buildNats({ NATS_URL: url, NATS_WAIT_MS: "300" })
       assert.strictEqual(
         (yield* Effect.flip(nats)).message,
         `NATS at ${url} cannot be used (connection refused, for the 0.3 s of NATS_WAIT_MS): start a server there, or set ` +
@@ -86,8 +86,8 @@ describe("a service whose server is not up yet", { timeout: 30_000 }, () => {
         `NATS at ${url} cannot be used (connection refused): start a server there, or set NATS_URL to another`
       for (
         const { nats, logged } of [
-          building({ NATS_URL: url, NATS_WAIT_MS: "0" }),
-          building({ NATS_URL: url }, Nats.layer)
+          buildNats({ NATS_URL: url, NATS_WAIT_MS: "0" }),
+          buildNats({ NATS_URL: url }, Nats.layer)
         ]
       ) {
         assert.strictEqual((yield* Effect.flip(nats)).message, says)
@@ -100,7 +100,7 @@ describe("a service whose server is not up yet", { timeout: 30_000 }, () => {
       const port = randomPort()
       const accepted = yield* Latch.make()
       yield* listen(port, () => accepted.openUnsafe())
-      const waiting = yield* Effect.forkScoped(building({ NATS_URL: `nats://127.0.0.1:${port}` }).nats)
+      const waiting = yield* Effect.forkScoped(buildNats({ NATS_URL: `nats://127.0.0.1:${port}` }).nats)
       yield* accepted.await
       const from = performance.now()
       yield* Fiber.interrupt(waiting)
@@ -110,7 +110,7 @@ describe("a service whose server is not up yet", { timeout: 30_000 }, () => {
 
 describe("a service that waiting cannot help", { timeout: 30_000 }, () => {
   const ends = Effect.fnUntraced(function*(environment: Environment, says: RegExp) {
-    const { nats, logged } = building(environment)
+    const { nats, logged } = buildNats(environment)
     assert.match((yield* Effect.flip(nats)).message, says)
     assert.deepStrictEqual(logged, [])
   })
@@ -160,6 +160,6 @@ describe("a service that waiting cannot help", { timeout: 30_000 }, () => {
         { NATS_URL: secure.url, ...trusting, ...own },
         /no start line\): check NATS_CA, NATS_CERT and NATS_KEY$/
       )
-      assert.isTrue((yield* building({ NATS_URL: secure.url, ...trusting }).nats).isConnected())
+      assert.isTrue((yield* buildNats({ NATS_URL: secure.url, ...trusting }).nats).isConnected())
     }))
 })

@@ -123,7 +123,7 @@ describe("a message", () => {
 })
 
 /** A job whose worker has sent a first piece, with the means to forge messages of either side. */
-const streaming = Effect.gen(function*() {
+const startStreamingJob = Effect.gen(function*() {
   const server = yield* NatsServer.make()
   const face = yield* ingress(server.url)
   const end = yield* Deferred.make<void>()
@@ -155,7 +155,7 @@ const streaming = Effect.gen(function*() {
 describe("a frame", () => {
   it.live("of an unknown job, another attempt or another worker is rejected and left out of the answer", () =>
     Effect.gen(function*() {
-      const { answer, end, face, server, subject } = yield* streaming
+      const { answer, end, face, server, subject } = yield* startStreamingJob
       const { heard, send } = yield* stranger(server)
       const claim: Frame = { type: "claim", redispatch: "idempotent" }
       const payload = Buffer.from("not of this answer")
@@ -201,7 +201,7 @@ describe("a frame", () => {
 
   it.live("that is missing fails the answer at once and cancels its worker", () =>
     Effect.gen(function*() {
-      const { answer, interrupted, server, side, subject } = yield* streaming
+      const { answer, interrupted, server, side, subject } = yield* startStreamingJob
       // forges a frame of the worker that skips a number
       const { outbox } = yield* stranger(server)
       const control = controlSubject("chat", side.nats.id, answer.job.id, 1)
@@ -234,7 +234,7 @@ describe("a frame", () => {
 
   it.live("that is malformed has no effect, and neither has a malformed control message", () =>
     Effect.gen(function*() {
-      const { answer, end, face, server, side, subject } = yield* streaming
+      const { answer, end, face, server, side, subject } = yield* startStreamingJob
       const { connection, outbox } = yield* stranger(server)
       const noise = [
         undefined,

@@ -22,7 +22,7 @@ afterAll(async () => {
 })
 
 /** Sends one message per header through the server and back. */
-const received = async (all: ReadonlyArray<string>) => {
+const roundTrip = async (all: ReadonlyArray<string>) => {
   const subscription = connection.subscribe("headers", { max: all.length })
   for (const headers of all) outbox.publish("headers", undefined, headers)
   const jobs: Array<JobHeader | undefined> = []
@@ -66,12 +66,12 @@ describe("a job's header", () => {
       contentType: value,
       headers: { value }
     }))
-    assert.deepStrictEqual(await received(all.map((job) => encodeJob(job, "id"))), all)
+    assert.deepStrictEqual(await roundTrip(all.map((job) => encodeJob(job, "id"))), all)
   })
 
   it("omits unknown values", async () => {
     const bare = { ...job, reply: "", contentType: "", headers: undefined, traceparent: undefined, bodySize: 0 }
-    assert.deepStrictEqual(await received([encodeJob(bare, "id")]), [bare])
+    assert.deepStrictEqual(await roundTrip([encodeJob(bare, "id")]), [bare])
   })
 
   it.prop("never breaks its line", [Schema.String], ([value]) => {
@@ -90,6 +90,6 @@ describe("a job's header", () => {
       "NATS/1.0\r\nGw-V: 1\r\n\r\n",
       "NATS/1.0\r\n\r\n"
     ]
-    assert.deepStrictEqual(await received([good, ...bad]), [job, ...bad.map(() => undefined)])
+    assert.deepStrictEqual(await roundTrip([good, ...bad]), [job, ...bad.map(() => undefined)])
   })
 })

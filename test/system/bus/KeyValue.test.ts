@@ -22,7 +22,7 @@ const text = (event: WatchEvent): string =>
   typeof event === "string" ? event : `${event.key}: ${Option.getOrElse(event.value, () => "deleted")}`
 
 /** A watch's events, in order. */
-const watching = Effect.fnUntraced(function*(bucket: Bucket) {
+const collectEvents = Effect.fnUntraced(function*(bucket: Bucket) {
   const events = yield* Queue.unbounded<string>()
   yield* bucket.watch.pipe(
     Stream.runForEach((event) => Queue.offer(events, text(event))),
@@ -53,7 +53,7 @@ describe("a bucket", () => {
       const bucket = yield* open.pipe(
         Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ GATEWAY_PROVISION: "false" })))
       )
-      const watch = yield* watching(bucket).pipe(
+      const watch = yield* collectEvents(bucket).pipe(
         Effect.provide(Logger.layer([Logger.make(({ message }) => {
           Deferred.doneUnsafe(logged, Effect.succeed(message))
         })]))
@@ -188,7 +188,7 @@ describe("a watch", () => {
       yield* bucket.put("b", "1")
       yield* bucket.put("a", "2")
       yield* bucket.delete("b")
-      const { next } = yield* watching((yield* bucketOf(server)).bucket)
+      const { next } = yield* collectEvents((yield* bucketOf(server)).bucket)
       const [loading, ...initial] = yield* next(4)
       assert.strictEqual(loading, "loading")
       assert.deepStrictEqual(initial, ["a: 2", "b: deleted", "loaded"])
@@ -203,7 +203,7 @@ describe("a watch", () => {
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const { bucket } = yield* bucketOf(server)
-      const { next } = yield* watching(bucket)
+      const { next } = yield* collectEvents(bucket)
       assert.deepStrictEqual(yield* next(2), ["loading", "loaded"])
       yield* bucket.put("a", "1")
       assert.deepStrictEqual(yield* next(1), ["a: 1"])
@@ -215,7 +215,7 @@ describe("a watch", () => {
       const { bucket } = yield* bucketOf(server)
       const keys = Array.from({ length: 1_000 }, (_, index) => `key${index}`)
       yield* Effect.forEach(keys, (key) => bucket.put(key, "x"), { concurrency: 50 })
-      const { next } = yield* watching(bucket)
+      const { next } = yield* collectEvents(bucket)
       const events = yield* next(1_002)
       assert.strictEqual(events.at(0), "loading")
       assert.strictEqual(events.at(-1), "loaded")
@@ -228,7 +228,7 @@ describe("a watch", () => {
       const { bucket } = yield* bucketOf(server)
       yield* bucket.put("a", "1")
       yield* bucket.put("b", "1")
-      const { next, rest } = yield* watching((yield* bucketOf(server)).bucket)
+      const { next, rest } = yield* collectEvents((yield* bucketOf(server)).bucket)
       yield* next(4)
       for (let round = 2; round < 5; round++) {
         yield* Effect.promise(() => server.kill())

@@ -32,7 +32,7 @@ const create = async (settings: object) => {
   return body
 }
 
-const listed = async (id: string) =>
+const findKey = async (id: string) =>
   (await client.send<ReadonlyArray<Key>>("GET", "/api/keys")).body.find((key) => key.id === id)
 
 /** The status of a request with this key. */
@@ -52,7 +52,7 @@ describe("the admin API", () => {
     const { key, secret } = await create({ name: "search team", requestsPerMinute: 600 })
     assert.match(secret, /^sk-gw-[0-9A-Za-z]{32}$/)
     await eventually(() => use(secret), (status) => status === 200, 1_000)
-    assert.deepInclude(await listed(key.id), { name: "search team", requestsPerMinute: 600, disabled: false })
+    assert.deepInclude(await findKey(key.id), { name: "search team", requestsPerMinute: 600, disabled: false })
     const response = await client.fetch("/api/keys")
     assert.notInclude(await response.text(), secret.slice("sk-gw-".length))
   })
@@ -62,7 +62,7 @@ describe("the admin API", () => {
     await eventually(() => use(secret), (status) => status === 200, 1_000)
     assert.strictEqual((await client.send("DELETE", `/api/keys/${key.id}`)).status, 204)
     await eventually(() => use(secret), (status) => status === 401, 1_000)
-    assert.isUndefined(await listed(key.id))
+    assert.isUndefined(await findKey(key.id))
     assert.strictEqual((await client.send("DELETE", `/api/keys/${key.id}`)).status, 404)
   })
 
@@ -119,7 +119,7 @@ describe("the admin API", () => {
     })
     assert.strictEqual(answer.status, 400)
     assert.match(answer.body.detail, /^requestPerMinute: is unknown/)
-    assert.deepInclude(await listed(key.id), { name: "as it was", requestsPerMinute: 10 })
+    assert.deepInclude(await findKey(key.id), { name: "as it was", requestsPerMinute: 10 })
   })
 
   it("logs the author of each change, newest first, and never a secret", async () => {

@@ -33,7 +33,7 @@ const sources = ["shared", "services"].flatMap((folder) =>
 ).join("\n")
 
 const stage = missing === undefined ? describe : describe.skip
-if (missing !== undefined) console.warn(`the manifests are not tested: ${missing}`)
+if (missing !== undefined) console.warn(`skipped the tests of the manifests: ${missing}`)
 
 stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
   const documents = missing === undefined ? render(overlay) : []

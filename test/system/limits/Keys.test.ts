@@ -29,7 +29,7 @@ describe("keys", { timeout: 90_000 }, () => {
       const printed = await revoked
       const revokedAt = performance.now()
       assert.deepInclude(await watching, { status: 401, code: "invalid_api_key" })
-      console.log(`refused ${(refusedAt - revokedAt).toFixed(0)} ms after the command to revoke had ended`)
+      console.log(`rejected ${(refusedAt - revokedAt).toFixed(0)} ms after the revocation`)
       assert.isBelow(refusedAt - revokedAt, 1_000)
       assert.strictEqual((await use(gateway.key)).kind, "whole")
 

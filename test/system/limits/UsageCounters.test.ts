@@ -15,12 +15,12 @@ import { manyEvents, rowsAt, store, total, usageEvent, usageProcess } from "../.
 const november = { from: "2026-11-01", to: "2026-11-30" }
 const byKey = { ...november, by: "key" } as const
 
-const counting = (server: NatsServer) => usageProcess(server, UsageCounters.layer)
+const startCounters = (server: NatsServer) => usageProcess(server, UsageCounters.layer)
 
 describe("counters", () => {
   it.live("hold the usage of each key, model and operation by day", () =>
     Effect.gen(function*() {
-      const context = yield* counting(yield* NatsServer.make())
+      const context = yield* startCounters(yield* NatsServer.make())
       const counters = Context.get(context, UsageCounters)
       const events = [
         usageEvent({ id: "1" }),
@@ -79,7 +79,7 @@ describe("counters", () => {
   it.live("count an event once, however often it is sent and however many processes read it", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
-      const [context] = yield* Effect.all([counting(server), counting(server), counting(server)])
+      const [context] = yield* Effect.all([startCounters(server), startCounters(server), startCounters(server)])
       const events = manyEvents(0, 400)
       const sent = yield* Effect.all([store(events), store(events.toReversed()), store(events)], {
         concurrency: "unbounded"
@@ -94,7 +94,7 @@ describe("counters", () => {
 
   it.live("skip a malformed event and count those after it", () =>
     Effect.gen(function*() {
-      const context = yield* counting(yield* NatsServer.make())
+      const context = yield* startCounters(yield* NatsServer.make())
       const [good] = manyEvents(0, 1)
       yield* store([{ ...usageEvent({ id: "bad" }), key: "no token.*" }, good!]).pipe(Effect.provideContext(context))
       const rows = yield* rowsAt(Context.get(context, UsageCounters), 1, byKey)
@@ -121,7 +121,7 @@ describe("a failure while counting", { timeout: 60_000 }, () => {
       const onlooker = yield* usageProcess(server, UsageCounters.layerQuery)
       const stateAfter = (from: number, until: number) =>
         Effect.scoped(Effect.gen(function*() {
-          const context = yield* counting(server)
+          const context = yield* startCounters(server)
           yield* store(manyEvents(from, until)).pipe(Effect.provideContext(context))
           yield* rowsAt(Context.get(context, UsageCounters), until, byKey)
           // the last write: everything written is read after it
@@ -147,7 +147,7 @@ describe("a failure while counting", { timeout: 60_000 }, () => {
           yield* bucket.put(key, isWritten ? value : before[index]!.value)
         }
         yield* Effect.scoped(Effect.gen(function*() {
-          yield* counting(server)
+          yield* startCounters(server)
           const state = yield* everything.pipe(
             Effect.repeat({
               until: (state) => texts(state).join() === texts(after).join(),
@@ -180,7 +180,7 @@ describe("a failure while counting", { timeout: 60_000 }, () => {
         child.kill("SIGKILL")
         yield* Effect.promise(() => once(child, "exit"))
       }
-      const last = yield* counting(server)
+      const last = yield* startCounters(server)
       const rows = yield* rowsAt(Context.get(last, UsageCounters), rounds * each, byKey)
       assert.strictEqual(total(rows, ({ requests }) => requests), rounds * each)
       assert.strictEqual(total(rows, ({ usage }) => usage.inputTokens), rounds * each * 10)
@@ -188,7 +188,7 @@ describe("a failure while counting", { timeout: 60_000 }, () => {
 
   it.live("over an unreadable record reports its delay, and catches up once the record is gone", () =>
     Effect.gen(function*() {
-      const context = yield* counting(yield* NatsServer.make())
+      const context = yield* startCounters(yield* NatsServer.make())
       const delay = PrometheusMetrics.format().pipe(
         Effect.map((text) => Number(/^gateway_usage_delay_seconds (.*)$/m.exec(text)?.[1])),
         Effect.provideContext(context)
@@ -212,12 +212,12 @@ describe("a failure while counting", { timeout: 60_000 }, () => {
   it.live("of NATS itself interrupts only the counting", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
-      const context = yield* counting(server)
+      const context = yield* startCounters(server)
       const counters = Context.get(context, UsageCounters)
       yield* store(manyEvents(0, 200)).pipe(Effect.provideContext(context))
       yield* Effect.promise(() => server.kill())
       yield* Effect.promise(() => server.restart())
-      const other = yield* counting(server)
+      const other = yield* startCounters(server)
       yield* store(manyEvents(100, 300)).pipe(Effect.provideContext(other))
       const retried = counters.query(byKey).pipe(Effect.retry(Schedule.spaced("50 millis")))
       const rows = yield* retried.pipe(

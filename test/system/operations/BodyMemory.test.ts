@@ -64,7 +64,7 @@ const upload = (gateway: Gateway, key: string, body: Buffer, isChunked: boolean)
   })
 
 const canLimit = await canLimitMemory()
-if (!canLimit) console.warn("No user namespaces here: the test of memory under large bodies is left out")
+if (!canLimit) console.warn("skipped the test of memory under large bodies: no user namespaces here")
 
 describe.skipIf(!canLimit)("sixty bodies of 20 MB at once", { timeout: 120_000 }, () => {
   it.live.each([

@@ -77,7 +77,7 @@ const movedIn = (lines: ReadonlyArray<string>): ReadonlyArray<string> =>
 const query = { from: "2026-11-01", to: "2026-11-30", by: "key" } as const
 
 /** Counts while the effect runs, until this many events are counted; resolves with the rows. */
-const countedBy = (server: NatsServer, version: Version, events: number) =>
+const countWith = (server: NatsServer, version: Version, events: number) =>
   Effect.scoped(Effect.gen(function*() {
     const context = yield* build(server, version, UsageCounters.layer)
     return yield* rowsAt(Context.get(context, UsageCounters), events, query)
@@ -92,7 +92,7 @@ const storeEvents = (server: NatsServer, from: number, until: number) =>
 const sessionCount = 120
 
 /** A server of the earlier version, with two keys, one of them revoked, and 40 counted events. */
-const former = Effect.gen(function*() {
+const startEarlierServer = Effect.gen(function*() {
   const server = yield* NatsServer.make({ config })
   yield* admin(server, "former", "provision")
   // the earlier version did not have it
@@ -101,7 +101,7 @@ const former = Effect.gen(function*() {
   const { said } = yield* admin(server, "former", "keys", "create", "--name", "revoked")
   yield* admin(server, "former", "keys", "revoke", /key_\w+/.exec(said)?.[0] ?? "")
   yield* storeEvents(server, 0, 40)
-  yield* countedBy(server, "former", 40)
+  yield* countWith(server, "former", 40)
   const context = yield* build(server, "former", Layer.empty)
   const sessions = yield* openBucket(buckets.consoleSessions).pipe(Effect.provideContext(context))
   // more than the server sends before it gets an acknowledgement
@@ -111,7 +111,7 @@ const former = Effect.gen(function*() {
   return server
 })
 
-const listed = (server: NatsServer, version: Version) =>
+const listKeys = (server: NatsServer, version: Version) =>
   Effect.map(admin(server, version, "keys", "list"), ({ lines }) => lines)
 
 const changes = (server: NatsServer, version: Version) =>
@@ -123,36 +123,36 @@ const changes = (server: NatsServer, version: Version) =>
 describe("an upgrade from the version with one account", () => {
   it.live("moves keys, their log and sessions unchanged", () =>
     Effect.gen(function*() {
-      const server = yield* former
-      const keys = yield* listed(server, "former")
+      const server = yield* startEarlierServer
+      const keys = yield* listKeys(server, "former")
       const log = yield* changes(server, "former")
       assert.deepStrictEqual(keys.map((line) => line.split("  ").at(-1)), ["kept"])
       assert.deepStrictEqual(log.map(({ action }) => action), ["revoked", "created", "created"])
       const { lines } = yield* admin(server, "present", "provision")
       assert.deepStrictEqual(movedIn(lines), moved)
-      assert.deepStrictEqual(yield* listed(server, "present"), keys)
+      assert.deepStrictEqual(yield* listKeys(server, "present"), keys)
       assert.deepStrictEqual(yield* changes(server, "present"), log)
       const sessions = yield* openBucket(buckets.consoleSessions).pipe(
         Effect.provideContext(yield* build(server, "present", Layer.empty))
       )
       assert.strictEqual((yield* sessions.entries).length, sessionCount)
       // processes not yet replaced still find theirs
-      assert.deepStrictEqual(yield* listed(server, "former"), keys)
+      assert.deepStrictEqual(yield* listKeys(server, "former"), keys)
     }), 180_000)
 
   it.live(
     "happens once: later changes are never overwritten, and revoked keys stay revoked",
     () =>
       Effect.gen(function*() {
-        const server = yield* former
+        const server = yield* startEarlierServer
         yield* admin(server, "present", "provision")
-        const id = (yield* listed(server, "present"))[0]?.split("  ")[0] ?? ""
+        const id = (yield* listKeys(server, "present"))[0]?.split("  ")[0] ?? ""
         yield* admin(server, "present", "keys", "revoke", id)
         yield* admin(server, "present", "keys", "create", "--name", "new")
-        const keys = yield* listed(server, "present")
+        const keys = yield* listKeys(server, "present")
         const { lines } = yield* admin(server, "present", "provision")
         assert.deepStrictEqual(lines.filter((line) => !line.endsWith(": unchanged")), [])
-        assert.deepStrictEqual(yield* listed(server, "present"), keys)
+        assert.deepStrictEqual(yield* listKeys(server, "present"), keys)
         assert.deepStrictEqual(keys.map((line) => line.split("  ").at(-1)), ["new"])
       }),
     60_000
@@ -160,8 +160,8 @@ describe("an upgrade from the version with one account", () => {
 
   it.live("resumes after an interruption within a stream, and between two", () =>
     Effect.gen(function*() {
-      const server = yield* former
-      const keys = yield* listed(server, "former")
+      const server = yield* startEarlierServer
+      const keys = yield* listKeys(server, "former")
       // a process that dies after it has requested a restore and sent a piece of it
       const info = yield* manage(server, "data", (manager) => manager.streams.info("KV_API_KEYS"))
       yield* Effect.promise(async () => {
@@ -178,21 +178,21 @@ describe("an upgrade from the version with one account", () => {
         for (const stream of rest) await manager.streams.delete(stream)
       })
       assert.deepStrictEqual(movedIn((yield* admin(server, "present", "provision")).lines), rest)
-      assert.deepStrictEqual(yield* listed(server, "present"), keys)
+      assert.deepStrictEqual(yield* listKeys(server, "present"), keys)
     }), 180_000)
 
   it.live("counts every event once, even while the earlier version goes on counting", () =>
     Effect.gen(function*() {
-      const server = yield* former
+      const server = yield* startEarlierServer
       const { lines } = yield* admin(server, "present", "provision")
       // as if it had died between the two buckets of usage, while the earlier console went on counting
       const [, second = ""] = movedIn(lines).filter((name) => name.startsWith("KV_USAGE_"))
       yield* manage(server, "control", (manager) => manager.streams.delete(second))
       yield* storeEvents(server, 40, 60)
-      yield* countedBy(server, "former", 60)
+      yield* countWith(server, "former", 60)
       yield* admin(server, "present", "provision")
       yield* storeEvents(server, 60, 80)
-      const rows = yield* countedBy(server, "present", 80)
+      const rows = yield* countWith(server, "present", 80)
       assert.strictEqual(total(rows, ({ requests }) => requests), 80)
       assert.strictEqual(total(rows, ({ costUsd }) => costUsd), 80 * 0.25)
       const spent = yield* openBucket(buckets.usageSpend).pipe(

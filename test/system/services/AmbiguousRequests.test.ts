@@ -37,7 +37,7 @@ const get = (...lines: ReadonlyArray<string>): string =>
   `GET /v1/models HTTP/1.1\r\n${lines.map((line) => `${line}\r\n`).join("")}\r\n`
 
 /** Each is rejected with 400 `malformed_request`, and a valid request behind it on the connection is not served. */
-const areRejected = (cases: ReadonlyArray<Case>) =>
+const testRejections = (cases: ReadonlyArray<Case>) =>
   it.for(cases)("%s", async ([_, text]) => {
     const { provider } = shared()
     const index = provider.requests.length
@@ -67,7 +67,7 @@ describe("a host is rejected", () => {
     "a#b"
   ]
     .concat(["\u00e4", "a\tb", "%61"])
-  areRejected([
+  testRejections([
     ["if missing", get("a: b")],
     ["if missing, with a body to come", post(`content-length: ${body.length}`) + body],
     ["if repeated", get("host: x", "host: x")],
@@ -96,11 +96,11 @@ describe("a host is accepted", () => {
 })
 
 describe("a version is rejected", () => {
-  areRejected(["0.9", "1.2", "2.0", "3.0"].map((version) => [version, get("host: x").replace("1.1", version)]))
+  testRejections(["0.9", "1.2", "2.0", "3.0"].map((version) => [version, get("host: x").replace("1.1", version)]))
 })
 
 describe("a header is rejected", () => {
-  areRejected([
+  testRejections([
     ["with a space in its name", get("host: x", "a b: c")],
     ["with a space after its name", get("host: x", "a : c")],
     ["without a colon", get("host: x", "a")],
@@ -121,7 +121,7 @@ describe("a header is rejected", () => {
 
 describe("a length is rejected", () => {
   const of = (...lines: ReadonlyArray<string>) => post("host: x", ...lines)
-  areRejected([
+  testRejections([
     ["before chunks", of("content-length: 5", "transfer-encoding: chunked") + "0\r\n\r\n"],
     ["after chunks", of("transfer-encoding: chunked", "content-length: 5") + "0\r\n\r\n"],
     ["if repeated", of("content-length: 1", "content-length: 1") + "a"],
@@ -134,7 +134,7 @@ describe("a length is rejected", () => {
 describe("an encoding is rejected", () => {
   const of = (...encodings: ReadonlyArray<string>) =>
     post("host: x", ...encodings.map((encoding) => `transfer-encoding: ${encoding}`)) + "0\r\n\r\n"
-  areRejected([
+  testRejections([
     ["in two headers", of("chunked", "chunked")],
     ["in two headers that differ", of("gzip", "chunked")],
     ["in HTTP/1.0", of("chunked").replace("1.1", "1.0")],
@@ -156,7 +156,7 @@ describe("an encoding is rejected", () => {
 
 describe("a chunk is rejected", () => {
   const of = (chunks: string) => post("host: x", "transfer-encoding: chunked") + chunks
-  areRejected([
+  testRejections([
     ["of a negative size", of("-1\r\n\r\n")],
     ["of a size with a sign", of("+1\r\na\r\n0\r\n\r\n")],
     ["of a size with 0x", of("0x1\r\na\r\n0\r\n\r\n")],

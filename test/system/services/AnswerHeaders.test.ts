@@ -16,8 +16,8 @@ const garbage = async () => {
 describe("an answer", () => {
   const answers: ReadonlyArray<readonly [what: string, status: number, ask: () => Promise<Response>]> = [
     ["in JSON", 200, () => shared().request(valid)],
-    ["in events", 200, () => shared().request({ ...valid, stream: true })],
-    ["of the built-in engine", 200, () => shared().request({ ...valid, model: "local-chat" })],
+    ["as a stream", 200, () => shared().request({ ...valid, stream: true })],
+    ["from the built-in engine", 200, () => shared().request({ ...valid, model: "local-chat" })],
     ["to a wrong request", 400, () => shared().request({})],
     ["to garbage", 400, garbage],
     ["to a client without a key", 401, get("/v1/models")],

@@ -76,7 +76,7 @@ interface Bench {
 }
 
 /** A task in the queue of its own server, at a provider whose calls may be repeated, or not. */
-const bench = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A, E>) =>
+const withTask = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effect<A, E>) =>
   Effect.gen(function*() {
     const server = yield* NatsServer.make()
     const provider = new Provider()
@@ -170,7 +170,7 @@ const metric = (series: string) =>
 
 describe("a task", () => {
   it.live("that another worker continues is not submitted again", () =>
-    bench(false, ({ provider, tasks, until, worker }) =>
+    withTask(false, ({ provider, tasks, until, worker }) =>
       Effect.gen(function*() {
         provider.follow = Effect.never
         const first = yield* worker("first")
@@ -196,7 +196,7 @@ describe("a task", () => {
     }
 
     it.live(`that may have been submitted when its worker was lost ${again}`, () =>
-      bench(mayRepeat, ({ lost, provider, until, worker }) =>
+      withTask(mayRepeat, ({ lost, provider, until, worker }) =>
         Effect.gen(function*() {
           yield* lost
           yield* worker("first")
@@ -205,7 +205,7 @@ describe("a task", () => {
         })))
 
     it.live(`that its provider did not confirm ${again}`, () =>
-      bench(mayRepeat, ({ provider, until, worker }) =>
+      withTask(mayRepeat, ({ provider, until, worker }) =>
         Effect.gen(function*() {
           const { start } = provider
           const silence = new ProviderTimeout({ provider: "upstream", phase: "first byte" })
@@ -217,7 +217,7 @@ describe("a task", () => {
   }
 
   it.live("that its provider surely rejected is submitted again", () =>
-    bench(false, ({ provider, until, worker }) =>
+    withTask(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
         const { start } = provider
         const busy = new ProviderRateLimited({ provider: "upstream", retryAfterMs: null })
@@ -230,7 +230,7 @@ describe("a task", () => {
       })))
 
   it.live("whose provider rejects the gateway's key is submitted to another", () =>
-    bench(false, ({ provider, until, worker }) =>
+    withTask(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
         const { start } = provider
         const refused = new ProviderFailed({
@@ -254,7 +254,7 @@ describe("a task", () => {
     Effect.forEach(
       ["busy", "resting"] as const,
       (reason) =>
-        bench(false, ({ provider, until, worker }) =>
+        withTask(false, ({ provider, until, worker }) =>
           Effect.gen(function*() {
             provider.passes.set("upstream", [new Skipped(reason, 60_000)])
             yield* worker("first")
@@ -265,7 +265,7 @@ describe("a task", () => {
     ))
 
   it.live("whose providers all have open circuits waits for them, and records no submission", () =>
-    bench(false, ({ provider, until, worker }) =>
+    withTask(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
         const rest = () => new Skipped("resting", 150)
         provider.passes.set("upstream", [rest(), rest()]).set("another", [rest()])
@@ -276,7 +276,7 @@ describe("a task", () => {
       })))
 
   it.live("whose record a newer gateway has written is left to a newer worker", () =>
-    bench(false, ({ rewrite, settled, until, worker }) =>
+    withTask(false, ({ rewrite, settled, until, worker }) =>
       Effect.gen(function*() {
         yield* rewrite((record) => ({ ...record, status: "paused" }))
         yield* worker("old")
@@ -286,7 +286,7 @@ describe("a task", () => {
       })))
 
   it.live("that takes its provider too long is cancelled there", () =>
-    bench(false, ({ provider, until, worker }) =>
+    withTask(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
         provider.timeouts = { totalMs: 50 }
         provider.follow = Effect.never
@@ -297,7 +297,7 @@ describe("a task", () => {
       })))
 
   it.live("whose worker closes while it is submitted keeps the provider's id and is continued", () =>
-    bench(false, ({ provider, until, worker }) =>
+    withTask(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
         const confirmed = yield* Deferred.make<void>()
         const { start } = provider
@@ -315,7 +315,7 @@ describe("a task", () => {
       })))
 
   it.live("that is cancelled while it is submitted is still cancelled at its provider", () =>
-    bench(false, ({ provider, tasks, until, worker }) =>
+    withTask(false, ({ provider, tasks, until, worker }) =>
       Effect.gen(function*() {
         const confirmed = yield* Deferred.make<void>()
         const { start } = provider
@@ -333,7 +333,7 @@ describe("a task", () => {
       })))
 
   it.live("that is cancelled is cancelled at its provider within a second", () =>
-    bench(false, ({ provider, tasks, until, worker }) =>
+    withTask(false, ({ provider, tasks, until, worker }) =>
       Effect.gen(function*() {
         provider.follow = Effect.never
         yield* worker("first")
@@ -349,7 +349,7 @@ describe("a task", () => {
       })))
 
   it.live("that its provider rejects fails with the provider's message", () =>
-    bench(false, ({ provider, until, worker }) =>
+    withTask(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
         const error = new ProviderRejected({
           provider: "upstream",
@@ -385,7 +385,7 @@ describe("a task", () => {
   }
 
   it.live("is metered at its end, and again by the next worker if that was not stored", () =>
-    bench(false, ({ until, usage, worker }) =>
+    withTask(false, ({ until, usage, worker }) =>
       Effect.gen(function*() {
         usage.isStored = false
         const first = yield* worker("first")
@@ -408,7 +408,7 @@ describe("a task", () => {
 
   it.live("is metered as cancelled or failed if it ended so", () =>
     Effect.gen(function*() {
-      yield* bench(false, ({ provider, tasks, until, usage, worker }) =>
+      yield* withTask(false, ({ provider, tasks, until, usage, worker }) =>
         Effect.gen(function*() {
           provider.follow = Effect.never
           yield* worker("first")
@@ -417,7 +417,7 @@ describe("a task", () => {
           const [event] = yield* written(usage)
           assert.deepInclude(event, { ...common, outcome: "cancelled", usage: null, costUsd: null, error: null })
         }))
-      yield* bench(false, ({ provider, usage, worker }) =>
+      yield* withTask(false, ({ provider, usage, worker }) =>
         Effect.gen(function*() {
           provider.follow = Effect.fail(new ProviderTimeout({ provider: "upstream", phase: "idle" }))
           yield* worker("first")

@@ -108,7 +108,7 @@ describe("telemetry", { timeout: 90_000 }, () => {
 
   const deaf = [
     ["refuses connections", (server: Server) => void server.close()],
-    ["takes everything and never answers", () => undefined],
+    ["accepts everything and never answers", () => undefined],
     [
       "answers 500",
       (server: Server) =>
