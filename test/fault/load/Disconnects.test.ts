@@ -5,31 +5,36 @@ import { Gateway } from "../../fixture/gateway/Gateway.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 
-const crowd = 200
+const clients = 200
 
 /** One tenant may hold as many slots as there are clients: an eighth is reserved for newcomers. */
 const slots = 228
 
 /** Resolves once every client's request waits at ingress for a slot. */
-const untilCrowdWaits = ({ ingress }: Gateway) =>
+const untilAllWait = ({ ingress }: Gateway) =>
   eventually(
     async () => (await fetch(`${ingress.healthUrl}/metrics`)).text(),
     (metrics) =>
       [...metrics.matchAll(
         /^gateway_queue_jobs\{[^}]*workload="chat"[^}]*state="(?:waiting|unclaimed)"[^}]*\} (\d+)$/gm
       )]
-        .reduce((sum, [, count]) => sum + Number(count), 0) >= crowd,
+        .reduce((sum, [, count]) => sum + Number(count), 0) >= clients,
     20_000
   )
 
 /** Sends the requests, half of them for a model with paid calls; returns how to disconnect. */
 const ask = (gateway: Gateway, more: object = {}) => {
-  const hangUp = new AbortController()
+  const controller = new AbortController()
   const answers = Array.from(
-    { length: crowd },
-    (_, index) => gateway.request(chat(index % 2 === 0 ? "free-chat" : "paid-chat", more), { signal: hangUp.signal })
+    { length: clients },
+    (_, index) =>
+      gateway.request(chat(index % 2 === 0 ? "free-chat" : "paid-chat", more), { signal: controller.signal })
   )
-  return { answers, outcomes: Promise.all(answers.map((answer) => outcomeOf(answer))), hangUp: () => hangUp.abort() }
+  return {
+    answers,
+    outcomes: Promise.all(answers.map((answer) => outcomeOf(answer))),
+    disconnect: () => controller.abort()
+  }
 }
 
 /** Every call is closed although the provider would have gone on, the queue is empty, and the gateway serves. */
@@ -44,7 +49,7 @@ const assertAllWorkStopped = async (gateway: Gateway) => {
   console.log(`no job left within ${since()}`)
   provider.behave({ kind: "answer" })
   for (const stream of [false, true]) {
-    assert.deepStrictEqual(tally(await ask(gateway, { stream }).outcomes), { whole: crowd })
+    assert.deepStrictEqual(tally(await ask(gateway, { stream }).outcomes), { whole: clients })
   }
 }
 
@@ -54,21 +59,21 @@ describe("two hundred clients that disconnect", { timeout: 90_000 }, () => {
   it.live("in the middle of their streams", () =>
     Gateway.run(options, async (gateway) => {
       gateway.provider.behave({ kind: "hold", after: 2 })
-      const hangUp = new AbortController()
-      await Promise.all(Array.from({ length: crowd }, (_, index) =>
+      const controller = new AbortController()
+      await Promise.all(Array.from({ length: clients }, (_, index) =>
         begun(gateway.request(chat(index % 2 === 0 ? "free-chat" : "paid-chat", { stream: true }), {
-          signal: hangUp.signal
+          signal: controller.signal
         }))))
-      hangUp.abort()
+      controller.abort()
       await assertAllWorkStopped(gateway)
     }))
 
   it.live("before the first byte", () =>
     Gateway.run(options, async (gateway) => {
       gateway.provider.behave({ kind: "silent" })
-      const { hangUp, outcomes } = ask(gateway)
-      await gateway.provider.until(() => gateway.provider.requests.length === crowd)
-      hangUp()
+      const { disconnect, outcomes } = ask(gateway)
+      await gateway.provider.until(() => gateway.provider.requests.length === clients)
+      disconnect()
       assert.isTrue((await outcomes).every(({ kind }) => kind === "broken"))
       await assertAllWorkStopped(gateway)
     }))
@@ -77,11 +82,11 @@ describe("two hundred clients that disconnect", { timeout: 90_000 }, () => {
     Gateway.run(options, async (gateway) => {
       gateway.provider.behave({ kind: "silent" })
       const running = ask(gateway)
-      await gateway.provider.until(() => gateway.provider.requests.length === crowd)
+      await gateway.provider.until(() => gateway.provider.requests.length === clients)
       const waiting = ask(gateway, { stream: true })
-      await untilCrowdWaits(gateway)
-      waiting.hangUp()
-      running.hangUp()
+      await untilAllWait(gateway)
+      waiting.disconnect()
+      running.disconnect()
       for (const outcome of [...await running.outcomes, ...await waiting.outcomes]) {
         assert.strictEqual(outcome.kind, "broken")
       }
@@ -92,16 +97,16 @@ describe("two hundred clients that disconnect", { timeout: 90_000 }, () => {
     Gateway.run(options, async (gateway) => {
       gateway.provider.behave({ kind: "silent" })
       const running = ask(gateway)
-      await gateway.provider.until(() => gateway.provider.requests.length === crowd)
+      await gateway.provider.until(() => gateway.provider.requests.length === clients)
       const waiting = ask(gateway)
-      await untilCrowdWaits(gateway)
-      waiting.hangUp()
+      await untilAllWait(gateway)
+      waiting.disconnect()
       await waiting.outcomes
       gateway.provider.behave({ kind: "answer" })
       const late = ask(gateway)
       gateway.provider.release()
-      assert.deepStrictEqual(tally(await running.outcomes), { whole: crowd })
-      assert.deepStrictEqual(tally(await late.outcomes), { whole: crowd })
+      assert.deepStrictEqual(tally(await running.outcomes), { whole: clients })
+      assert.deepStrictEqual(tally(await late.outcomes), { whole: clients })
       await untilNoJobs(gateway.nats)
     }))
 })

@@ -5,7 +5,7 @@ import { eventually } from "../../fixture/general/Eventually.ts"
 import type { Behaviour } from "../../fixture/provider/FakeProvider.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
-interface BadDay {
+interface ProviderFailure {
   readonly what: string
   /** `undefined` if nothing listens at the provider's address. */
   readonly behaviour: Behaviour | undefined
@@ -15,7 +15,7 @@ interface BadDay {
 
 const failed = { status: 502, code: "upstream_error", retryAfter: null }
 
-const badDays: ReadonlyArray<BadDay> = [
+const failures: ReadonlyArray<ProviderFailure> = [
   { what: "fails", behaviour: { kind: "status", status: 500 }, seen: failed },
   {
     what: "is overloaded, with a time to retry",
@@ -36,7 +36,7 @@ const badDays: ReadonlyArray<BadDay> = [
   { what: "cannot be reached", behaviour: undefined, seen: failed }
 ]
 
-const lines = (make: (index: number) => string) => badDays.map((_, index) => make(index)).join("\n")
+const lines = (make: (index: number) => string) => failures.map((_, index) => make(index)).join("\n")
 
 const shared = sharedGateway({
   providers: (baseUrl) => `
@@ -47,7 +47,7 @@ const shared = sharedGateway({
   models: `
 ${
     lines((index) => {
-      const provider = badDays[index]?.behaviour === undefined ? "gone" : "sick"
+      const provider = failures[index]?.behaviour === undefined ? "gone" : "sick"
       return `  pair-${index}:
     workload: chat
     targets: [{ provider: ${provider}, model: sick-${index} }, { provider: well, model: well, priority: 1 }]
@@ -71,12 +71,14 @@ const many = <A>(count: number, make: (index: number) => Promise<A>) =>
   Promise.all(Array.from({ length: count }, (_, index) => make(index)))
 
 describe("a provider that", { timeout: 60_000 }, () => {
-  const cases = badDays.map((day, index) => [day.what, { ...day, index }] as const)
+  const cases = failures.map((failure, index) => [failure.what, { ...failure, index }] as const)
 
-  it.each(cases)("%s: another target or a fallback model answers", async (_, day) => {
+  it.each(cases)("%s: another target or a fallback model answers", async (_, failure) => {
     for (const [model, name] of [["pair", "sick"], ["falling", "fallen"]] as const) {
-      if (day.behaviour !== undefined) shared().provider.behave(day.behaviour, { model: `${name}-${day.index}` })
-      const answers = await many(20, (index) => ask(`${model}-${day.index}`, index % 2 === 0))
+      if (failure.behaviour !== undefined) {
+        shared().provider.behave(failure.behaviour, { model: `${name}-${failure.index}` })
+      }
+      const answers = await many(20, (index) => ask(`${model}-${failure.index}`, index % 2 === 0))
       for (const { headers } of answers) {
         assert.strictEqual(headers.get("x-gateway-provider"), "well")
         assert.match(headers.get("x-gateway-attempts") ?? "", /^[12]$/)
@@ -86,10 +88,12 @@ describe("a provider that", { timeout: 60_000 }, () => {
     }
   })
 
-  it.each(cases)("%s: the client gets the right error if there is no other target", async (_, day) => {
-    if (day.behaviour !== undefined) shared().provider.behave(day.behaviour, { model: `alone-${day.index}` })
+  it.each(cases)("%s: the client gets the right error if there is no other target", async (_, failure) => {
+    if (failure.behaviour !== undefined) {
+      shared().provider.behave(failure.behaviour, { model: `alone-${failure.index}` })
+    }
     for (const stream of [false, true]) {
-      assert.deepInclude(await outcomeOf(ask(`alone-${day.index}`, stream)), { kind: "refused", ...day.seen })
+      assert.deepInclude(await outcomeOf(ask(`alone-${failure.index}`, stream)), { kind: "refused", ...failure.seen })
     }
   })
 

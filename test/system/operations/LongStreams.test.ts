@@ -21,7 +21,7 @@ describe(
           { length: 90 },
           (_, index) => outcomeOf(gateway.request(held, { ingress: index % 2 === 0 ? ingress : other }))
         )
-        // exactly all but the reserve
+        // all slots but the reserve
         await eventually(() => Promise.resolve(provider.open), (open) => open >= 56, 10_000)
         for (const [index, { key }] of keys.entries()) {
           const answer = gateway.request(chat("paid-chat"), {
