@@ -74,7 +74,7 @@ describe("pictures", () => {
     })
   }
 
-  it("rejected by a provider are rejected with its status and message", async () => {
+  it("rejected by a provider keep its status and message", async () => {
     for (const model of ["qwen-image", "sdk-image"]) {
       shared().provider.behaveOnce({ kind: "status", status: 400, error: { message: "no boats today" } })
       const error = await openai().images.generate({ model, prompt: "a boat" }).catch((error: unknown) => error)

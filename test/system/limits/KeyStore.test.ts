@@ -37,7 +37,7 @@ const build = <A, E>(server: NatsServer, layer: Layer.Layer<A, E>) =>
     ])
   )
 
-const both = Effect.gen(function*() {
+const startBoth = Effect.gen(function*() {
   const server = yield* NatsServer.make()
   const admin = yield* administrator(server)
   const face = yield* ingress(server)
@@ -51,7 +51,7 @@ const both = Effect.gen(function*() {
 })
 
 /** Waits until ingress gives the expected result for a key. */
-const eventually = (ring: KeyRing["Service"], secret: string, expected: string) =>
+const untilResult = (ring: KeyRing["Service"], secret: string, expected: string) =>
   Effect.result(Effect.suspend(() => ring.authenticate(secret))).pipe(
     Effect.map((result) => Result.isSuccess(result) ? result.success.name : result.failure.reason),
     // the watch runs on the real clock
@@ -65,7 +65,7 @@ const unknown = `sk-gw-${"0".repeat(32)}`
 describe("a key", () => {
   it.live("is shown once, stored as a fingerprint, and recognised by its secret only", () =>
     Effect.gen(function*() {
-      const { bucket, ring, store } = yield* both
+      const { bucket, ring, store } = yield* startBoth
       const { key, secret } = yield* store.create(options("first"))
       const text = Redacted.value(secret)
       assert.match(text, ApiKey.secretPattern)
@@ -75,7 +75,7 @@ describe("a key", () => {
       assert.deepStrictEqual(stored.map(({ key }) => key), [ApiKey.fingerprint(text)])
       for (const { value } of stored) assert.notInclude(Option.getOrThrow(value), text.slice("sk-gw-".length))
 
-      yield* eventually(ring, text, "first")
+      yield* untilResult(ring, text, "first")
       assert.strictEqual((yield* ring.authenticate(text)).id, key.id)
       for (const other of [unknown, text.slice(0, -1), `${text}0`, text.toLowerCase(), key.id, "", "\0"]) {
         assert.deepStrictEqual(yield* Effect.flip(ring.authenticate(other)), new KeyRefused({ reason: "unknown" }))
@@ -93,16 +93,16 @@ describe("a key", () => {
 
   it.live("can be listed and revoked by its id, and is rejected afterwards", () =>
     Effect.gen(function*() {
-      const { ring, store } = yield* both
+      const { ring, store } = yield* startBoth
       const made = yield* Effect.forEach(["one", "two", "three"], (name) => store.create(options(name)))
       const names = Effect.map(store.list, (keys) => keys.map(({ name }) => name).toSorted())
       assert.deepStrictEqual(yield* names, ["one", "three", "two"])
-      for (const { key, secret } of made) yield* eventually(ring, Redacted.value(secret), key.name)
+      for (const { key, secret } of made) yield* untilResult(ring, Redacted.value(secret), key.name)
 
       const [one, two, three] = made
       const revoked = yield* store.revoke(two!.key.id)
       assert.strictEqual(revoked.name, "two")
-      yield* eventually(ring, Redacted.value(two!.secret), "unknown")
+      yield* untilResult(ring, Redacted.value(two!.secret), "unknown")
       assert.deepStrictEqual(yield* names, ["one", "three"])
       for (const { key, secret } of [one!, three!]) {
         assert.strictEqual((yield* ring.authenticate(Redacted.value(secret))).id, key.id)
@@ -114,7 +114,7 @@ describe("a key", () => {
 
   it.live("of a given secret is created once, however often and from however many processes it is requested", () =>
     Effect.gen(function*() {
-      const { ring, server, store } = yield* both
+      const { ring, server, store } = yield* startBoth
       const other = Context.get(yield* administrator(server), KeyStore)
       const secret = Redacted.make(unknown)
       yield* Effect.forEach(
@@ -124,33 +124,33 @@ describe("a key", () => {
       )
       const [key, ...more] = yield* store.list
       assert.deepStrictEqual(more, [])
-      yield* eventually(ring, unknown, key!.name)
+      yield* untilResult(ring, unknown, key!.name)
       assert.strictEqual((yield* ring.authenticate(unknown)).id, key!.id)
       // a revoked one may be created again
       yield* store.revoke(key!.id)
-      yield* eventually(ring, unknown, "unknown")
+      yield* untilResult(ring, unknown, "unknown")
       yield* store.ensure({ name: "again", secret })
-      yield* eventually(ring, unknown, "again")
+      yield* untilResult(ring, unknown, "again")
     }))
 
   it.live("is rejected while disabled, and accepted again once enabled", () =>
     Effect.gen(function*() {
-      const { ring, store } = yield* both
+      const { ring, store } = yield* startBoth
       const { key, secret } = yield* store.create(options("sometimes"))
       yield* store.edit(key.id, { disabled: true })
-      yield* eventually(ring, Redacted.value(secret), "disabled")
+      yield* untilResult(ring, Redacted.value(secret), "disabled")
       yield* store.edit(key.id, { disabled: false })
-      yield* eventually(ring, Redacted.value(secret), "sometimes")
+      yield* untilResult(ring, Redacted.value(secret), "sometimes")
     }))
 
   it.live("from before limits existed has no limits", () =>
     Effect.gen(function*() {
-      const { bucket, ring, store } = yield* both
+      const { bucket, ring, store } = yield* startBoth
       yield* bucket.put(
         ApiKey.fingerprint(unknown),
         `{"id":"key_0123456789ab","name":"old","createdAt":"2026-01-01T00:00:00.000Z","expiresAt":null,"disabled":false}`
       )
-      yield* eventually(ring, unknown, "old")
+      yield* untilResult(ring, unknown, "old")
       const key = yield* ring.authenticate(unknown)
       const fresh = yield* ApiKey.make({ name: "old" })
       assert.deepStrictEqual(key, { ...fresh, id: key.id, createdAt: key.createdAt })
@@ -165,7 +165,7 @@ describe("a key", () => {
 
   it.live("is edited field by field, by several at once, and records the time", () =>
     Effect.gen(function*() {
-      const { ring, server, store } = yield* both
+      const { ring, server, store } = yield* startBoth
       const other = Context.get(yield* administrator(server), KeyStore)
       const { key, secret } = yield* store.create({ name: "edited", requestsPerMinute: 10 })
       assert.isNull(key.editedAt)
@@ -174,7 +174,7 @@ describe("a key", () => {
         other.edit(key.id, { allowedModels: ["a", "b*"], monthlyBudgetUsd: 2.5 }),
         other.edit(key.id, { priorityClass: "batch", requestsPerMinute: null })
       ], { concurrency: "unbounded" })
-      yield* eventually(ring, Redacted.value(secret), "renamed")
+      yield* untilResult(ring, Redacted.value(secret), "renamed")
       const [edited, ...more] = yield* store.list
       assert.deepStrictEqual(more, [])
       assert.deepInclude(edited, {
@@ -231,10 +231,10 @@ describe("a key", () => {
 
   it.effect("is rejected from the moment it expires", () =>
     Effect.gen(function*() {
-      const { ring, store } = yield* both
+      const { ring, store } = yield* startBoth
       const { secret } = yield* store.create(options("brief", DateTime.makeUnsafe(3_600_000)))
       const text = Redacted.value(secret)
-      yield* eventually(ring, text, "brief")
+      yield* untilResult(ring, text, "brief")
       yield* TestClock.adjust(3_599_999)
       assert.strictEqual((yield* ring.authenticate(text)).name, "brief")
       yield* TestClock.adjust(1)
@@ -243,11 +243,11 @@ describe("a key", () => {
 
   it.live("with an unreadable record is invalid and affects no other", () =>
     Effect.gen(function*() {
-      const { bucket, ring, server, store } = yield* both
+      const { bucket, ring, server, store } = yield* startBoth
       yield* bucket.put(ApiKey.fingerprint(unknown), `{"id":"key_from_the_future","roles":["admin"]}`)
       yield* bucket.put(ApiKey.fingerprint("other"), "no JSON")
       const { secret } = yield* store.create(options("known"))
-      yield* eventually(ring, Redacted.value(secret), "known")
+      yield* untilResult(ring, Redacted.value(secret), "known")
       assert.deepStrictEqual((yield* store.list).map(({ name }) => name), ["known"])
       const late = Context.get(yield* ingress(server), KeyRing)
       assert.strictEqual((yield* late.authenticate(Redacted.value(secret))).name, "known")
@@ -258,7 +258,7 @@ describe("a key", () => {
 describe("ingress", () => {
   it.live("knows every key once it is ready", () =>
     Effect.gen(function*() {
-      const { server, store } = yield* both
+      const { server, store } = yield* startBoth
       const made = yield* Effect.forEach(Array.from({ length: 200 }, (_, index) => `${index}`), (name) =>
         store.create(options(name)), { concurrency: 20 })
       yield* store.revoke(made[7]!.key.id)
@@ -276,11 +276,11 @@ describe("ingress", () => {
 
   it.live("keeps its keys while the server is killed, and learns the changes made meanwhile", () =>
     Effect.gen(function*() {
-      const { nats, ring, server, store } = yield* both
+      const { nats, ring, server, store } = yield* startBoth
       const [kept, revoked] = yield* Effect.forEach(["kept", "revoked"], (name) => store.create(options(name)))
       const [keptText, revokedText] = [Redacted.value(kept!.secret), Redacted.value(revoked!.secret)]
-      yield* eventually(ring, keptText, "kept")
-      yield* eventually(ring, revokedText, "revoked")
+      yield* untilResult(ring, keptText, "kept")
+      yield* untilResult(ring, revokedText, "revoked")
       yield* Effect.promise(() => server.kill())
       yield* Effect.sync(() => nats.isConnected()).pipe(
         Effect.repeat({ until: (connected) => !connected, schedule: Schedule.spaced("2 millis") })
@@ -293,17 +293,17 @@ describe("ingress", () => {
       assert.deepStrictEqual((yield* admin.list).map(({ name }) => name).toSorted(), ["kept", "revoked"])
       yield* admin.revoke(revoked!.key.id)
       const added = yield* admin.create(options("added"))
-      yield* eventually(ring, revokedText, "unknown")
-      yield* eventually(ring, Redacted.value(added.secret), "added")
+      yield* untilResult(ring, revokedText, "unknown")
+      yield* untilResult(ring, Redacted.value(added.secret), "added")
       assert.strictEqual((yield* ring.authenticate(keptText)).id, kept!.key.id)
     }))
 
   it.effect("rejects a key that it could not verify for ten minutes", () =>
     Effect.gen(function*() {
-      const { nats, ring, server, store } = yield* both
+      const { nats, ring, server, store } = yield* startBoth
       const { secret } = yield* store.create(options("old"))
       const text = Redacted.value(secret)
-      yield* eventually(ring, text, "old")
+      yield* untilResult(ring, text, "old")
       yield* Effect.promise(() => server.kill())
       yield* Effect.promise(() => new Promise(setImmediate)).pipe(Effect.repeat({ until: () => !nats.isConnected() }))
       yield* TestClock.adjust("10 minutes")

@@ -24,18 +24,18 @@ const samples = (speech: Partial<Speech>) => Effect.map(collect(speech), samples
 const seconds = (speech: Partial<Speech>) => Effect.map(samples(speech), ({ length }) => length / 24_000)
 
 /** How many utterances the synthesiser was asked for, and how many it has finished. */
-const said = { asked: 0, done: 0 }
+const synthesis = { asked: 0, done: 0 }
 
 /** The engine over this synthesiser, which counts its work. */
-const counted = <E, R>(espeak: Layer.Layer<Espeak, E, R>) =>
+const layerCounting = <E, R>(espeak: Layer.Layer<Espeak, E, R>) =>
   LocalSpeech.layerNoDeps.pipe(
     Layer.provide(Layer.effect(
       Espeak,
       Effect.map(Espeak, ({ say }) =>
         Espeak.of({
           say: (saying) => {
-            said.asked++
-            return Effect.tap(say(saying), () => Effect.sync(() => said.done++))
+            synthesis.asked++
+            return Effect.tap(say(saying), () => Effect.sync(() => synthesis.done++))
           }
         }))
     )),
@@ -43,7 +43,7 @@ const counted = <E, R>(espeak: Layer.Layer<Espeak, E, R>) =>
   )
 
 describe("the engine", () => {
-  layer(counted(Processes.layer), { excludeTestServices: true, timeout: "60 seconds" })((it) => {
+  layer(layerCounting(Processes.layer), { excludeTestServices: true, timeout: "60 seconds" })((it) => {
     it.effect("six voices sound like six speakers", () =>
       Effect.gen(function*() {
         const speakers = yield* Effect.forEach(voices, (voice) =>
@@ -96,15 +96,15 @@ describe("the engine", () => {
     it.effect("speaks 4,096 characters, and starts long before all are synthesised", () =>
       Effect.gen(function*() {
         const { speak } = yield* LocalSpeech
-        const before = said.done
+        const before = synthesis.done
         let atFirst: number | undefined
         const bytes = yield* speak({ text: story, voice: "echo", format: "mp3", speed: 1, language: "en" }).pipe(
           Stream.runFold(() => 0, (sum, chunk) => {
-            atFirst ??= said.done - before
+            atFirst ??= synthesis.done - before
             return sum + chunk.length
           })
         )
-        const utterances = said.done - before
+        const utterances = synthesis.done - before
         assert.isAbove(utterances, 10)
         assert.isBelow(atFirst ?? utterances, utterances / 2)
         // 64 kbit/s: at least three minutes
@@ -115,7 +115,7 @@ describe("the engine", () => {
       Effect.gen(function*() {
         const { speak } = yield* LocalSpeech
         const begun = yield* Latch.make()
-        const before = said.asked
+        const before = synthesis.asked
         const fiber = yield* speak({ text: story, voice: "echo", format: "pcm", speed: 1, language: "en" }).pipe(
           Stream.runForEach(() => Effect.andThen(begun.open, Effect.never)),
           Effect.forkChild
@@ -123,11 +123,11 @@ describe("the engine", () => {
         yield* begun.await
         yield* Fiber.interrupt(fiber)
         // one utterance being read, one in the buffer, one waiting for the buffer
-        const heard = said.asked - before
+        const heard = synthesis.asked - before
         assert.isAtMost(heard, 4)
         // clients are served in turn: once this ends, so has the first client's last utterance
         yield* collect({ text: "Next." })
-        assert.isAtMost(said.asked - before, heard + 1)
+        assert.isAtMost(synthesis.asked - before, heard + 1)
       }))
 
     it.effect("reads phonemes and markup literally", () =>

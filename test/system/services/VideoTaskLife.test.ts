@@ -62,14 +62,14 @@ interface Bench {
   readonly provider: Provider
   readonly tasks: VideoTasks["Service"]
   /** Simulates a worker that was lost just before it submitted the task. */
-  readonly lost: Effect.Effect<void>
+  readonly loseWorker: Effect.Effect<void>
   /** Starts a worker; `end` is what SIGTERM does. */
   readonly worker: (name: string) => Effect.Effect<{ readonly end: Effect.Effect<void> }>
   /** How the first worker's message in the queue was settled. */
   readonly settled: Effect.Effect<Settlement>
   /** Rewrites the task's record as a gateway of another version. */
   readonly rewrite: (change: (record: object) => object) => Effect.Effect<void>
-  /** The task's usage events, and whether they are stored: its message may not be settled before. */
+  /** The task's usage events, and whether they are stored: its message must not be settled before that. */
   readonly usage: { readonly events: Array<UsageEvent>; isStored: boolean }
   /** Resolves once the task's record satisfies the predicate. */
   readonly until: (holds: (task: VideoTask.VideoTask) => boolean) => Effect.Effect<VideoTask.VideoTask>
@@ -145,7 +145,7 @@ const withTask = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effec
         return { end: Scope.close(scope, Exit.void) }
       })
       yield* tasks.create(task, Buffer.from(JSON.stringify(request)))
-      const lost = Effect.gen(function*() {
+      const loseWorker = Effect.gen(function*() {
         const owned = yield* tasks.claim("task_1", "lost")
         yield* owned.record({ event: "starting", provider: "upstream", model: "m" })
         yield* owned.record({ event: "released" })
@@ -157,7 +157,16 @@ const withTask = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effec
           Effect.timeout("20 seconds"),
           Effect.orDie
         )
-      return yield* test({ provider, tasks, usage, until, lost, worker, rewrite, settled: Deferred.await(settled) })
+      return yield* test({
+        provider,
+        tasks,
+        usage,
+        until,
+        loseWorker,
+        worker,
+        rewrite,
+        settled: Deferred.await(settled)
+      })
     }).pipe(Effect.scoped, Effect.provide(layer))
   }).pipe(Effect.scoped)
 
@@ -196,9 +205,9 @@ describe("a task", () => {
     }
 
     it.live(`that may have been submitted when its worker was lost ${again}`, () =>
-      withTask(mayRepeat, ({ lost, provider, until, worker }) =>
+      withTask(mayRepeat, ({ loseWorker, provider, until, worker }) =>
         Effect.gen(function*() {
-          yield* lost
+          yield* loseWorker
           yield* worker("first")
           expect(yield* until(({ status }) => VideoTask.hasEnded(status)))
           assert.strictEqual(provider.started, mayRepeat ? 1 : 0)

@@ -20,7 +20,7 @@ describe("the number of tasks", () => {
     "is reported by every ingress, even without a worker, but not while the queue cannot be read",
     () =>
       Gateway.run({ ingresses: 2, workers: 0 }, async (gateway) => {
-        const tells = (expected: string) =>
+        const untilAllReport = (expected: string) =>
           Promise.all(
             gateway.ingresses.map((ingress) =>
               eventually(() => taskMetrics(ingress), (text) => text === expected, 20_000)
@@ -28,17 +28,17 @@ describe("the number of tasks", () => {
           )
         const client = new VideoClient(gateway)
         const tasks = [await client.create(veryLong), await client.create(veryLong), await client.create(veryLong)]
-        await tells(counts(0, 3))
+        await untilAllReport(counts(0, 3))
 
         await gateway.startWorker({ WORKER_SLOTS: "2" }, "video")
-        await tells(counts(2, 1))
+        await untilAllReport(counts(2, 1))
         for (const id of tasks) await client.request(`/${id}`, { method: "DELETE" })
-        await tells(counts(0, 0))
+        await untilAllReport(counts(0, 0))
 
         await gateway.nats.kill()
-        await tells("")
+        await untilAllReport("")
         await gateway.nats.restart()
-        await tells(counts(0, 0))
+        await untilAllReport(counts(0, 0))
       }),
     90_000
   )
