@@ -19,7 +19,7 @@ export const environment = (streams: number) => ({
 /** How many connect at the same time. */
 const atOnce = 100
 
-/** Opens this many streams, which the provider holds after their second chunk. */
+/** Opens this many streams, which the provider holds after two events. */
 const openMany = async (gateway: Gateway<NatsAddress>, count: number): Promise<ReadonlyArray<RawStream>> => {
   gateway.provider.behave({ kind: "hold", after: 2 })
   const open: Array<RawStream> = []

@@ -117,7 +117,7 @@ export const measure = async (): Promise<Costs> => {
   const page = readFileSync(join(import.meta.dirname, "../results/latest.md"), "utf8")
   const [ingress, worker, nats] = (rowPattern.exec(page) ?? []).slice(1).map(Number)
   if (ingress === undefined || worker === undefined || nats === undefined) {
-    throw new Error("the page of npm run bench has no row to read")
+    throw new Error("latest.md has no row of the gateway's CPU time: run npm run bench first")
   }
   const bulk = await measureInBulk()
   const amongOthers = nats / (bulk.store + bulk.deliver + bulk.acknowledge + framesOfJob * bulk.frame)

@@ -8,7 +8,7 @@ import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 
-/** Starts streams, which the provider holds after their first chunk. */
+/** Starts streams, which the provider holds after two events. */
 const beginStreams = (gateway: Gateway, count: number) => {
   gateway.provider.behave({ kind: "hold", after: 2 })
   return Promise.all(

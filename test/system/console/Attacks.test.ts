@@ -43,8 +43,8 @@ const raw = async (method: string, path: string, lines: ReadonlyArray<string> = 
   return answer ?? assert.fail(`no answer to ${method} ${path}`)
 }
 
-describe("the admin API rejects", () => {
-  it("requests without a session, at every endpoint", async () => {
+describe("the admin API", () => {
+  it("rejects requests without a session, at every endpoint", async () => {
     for (const [method, path] of await endpoints()) {
       const { body, status } = await stranger().send<object>(method, path, method === "GET" ? undefined : {})
       assert.strictEqual(status, 401, `${method} ${path}`)
@@ -52,7 +52,7 @@ describe("the admin API rejects", () => {
     }
   })
 
-  it("a cookie that is forged, truncated, expired, or signed with another key", async () => {
+  it("rejects a cookie that is forged, truncated, expired, or signed with another key", async () => {
     const cookie = client.cookie ?? assert.fail("not signed in")
     const [secret = "", expires = ""] = cookie.split(".")
     /** Signs as the console does, with the gateway's secret and the admin token. */
@@ -84,7 +84,7 @@ describe("the admin API rejects", () => {
     assert.strictEqual((await stranger(cookie).send("GET", "/api/keys")).status, 200)
   })
 
-  it("the replayed cookie of an ended session", async () => {
+  it("rejects the replayed cookie of an ended session", async () => {
     const other = await ConsoleClient.signedIn(port)
     const cookie = other.cookie
     assert.strictEqual((await other.send("GET", "/api/keys")).status, 200)
@@ -94,7 +94,7 @@ describe("the admin API rejects", () => {
     assert.strictEqual((await client.send("GET", "/api/keys")).status, 200)
   })
 
-  it("API keys, as the ingress rejects the admin token", async () => {
+  it("rejects API keys, as the ingress rejects the admin token", async () => {
     const asBearer = await stranger().fetch("/api/keys", { headers: { authorization: `Bearer ${testKey}` } })
     assert.strictEqual(asBearer.status, 401)
     const atIngress = await fetch(`${gateway().url}/v1/models`, {
@@ -105,7 +105,7 @@ describe("the admin API rejects", () => {
     assert.strictEqual(asToken.status, 200)
   })
 
-  it("requests that probe whether a key exists", async () => {
+  it("does not reveal whether a key exists", async () => {
     const { body } = await client.send<{ readonly key: { readonly id: string } }>("POST", "/api/keys", {
       name: "secret"
     })
@@ -129,7 +129,7 @@ describe("the admin API rejects", () => {
     assert.deepStrictEqual(atIngress[0], atIngress[1])
   })
 
-  it("requests that another site makes a browser send", async () => {
+  it("rejects requests that another site makes a browser send", async () => {
     const cookie = `cookie: ${cookieName}=${client.cookie}`
     const body = ["content-type: application/json", "content-length: 2"]
     const ours = [cookie, "x-gateway-console: 1"]
@@ -159,7 +159,7 @@ describe("the admin API rejects", () => {
     assert.notProperty(preflight.headers, "access-control-allow-origin")
   })
 
-  it("a host name other than its own, as in DNS rebinding", async () => {
+  it("rejects a host name other than its own, as in DNS rebinding", async () => {
     const head = (host: string) => `GET /api/keys HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`
     for (const host of ["evil.example", `evil.example:${port}`, "127.0.0.1.evil.example", `localhost.evil.example`]) {
       assert.deepStrictEqual((await sendRaw(port, [head(host)])).map(({ status }) => status), [403], host)
@@ -169,7 +169,7 @@ describe("the admin API rejects", () => {
     }
   })
 
-  it("its cookie over plain HTTP if its public address is https", async () => {
+  it("restricts its cookie to https if its public address is https", async () => {
     const { port } = await gateway().startConsole({ CONSOLE_PUBLIC_URL: "https://console.example" })
     const body = JSON.stringify({ token: testAdminToken })
     const head = [
@@ -189,7 +189,7 @@ describe("the admin API rejects", () => {
     assert.match(cookie, /; SameSite=Strict/)
   })
 
-  it("a body above its limit", async () => {
+  it("rejects a body above its limit", async () => {
     const { status } = await client.send("POST", "/api/keys", { name: "a", allowedModels: ["x".repeat(1_000_000)] })
     assert.isAtLeast(status, 400)
     assert.isBelow(status, 500)

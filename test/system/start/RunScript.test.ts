@@ -147,7 +147,7 @@ describe("run.js", () => {
       }))
   }
 
-  it.live("has the exit code and signal of the script", () =>
+  it.live("exits with the script's exit code, or 128 plus its signal", () =>
     Effect.gen(function*() {
       const { run } = yield* makeProject
       assert.strictEqual(yield* (yield* run(["-e", "process.exit(7)"])).exited, 7)
@@ -155,7 +155,7 @@ describe("run.js", () => {
     }))
 
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    it.live(`passes a ${signal} sent only to itself on to the script`, () =>
+    it.live(`asks the script to stop if it alone gets a ${signal}`, () =>
       Effect.gen(function*() {
         const { run } = yield* makeProject
         const waits =
