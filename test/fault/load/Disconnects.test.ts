@@ -56,19 +56,24 @@ const assertAllWorkStopped = async (gateway: Gateway) => {
 describe("two hundred clients that disconnect", { timeout: 90_000 }, () => {
   const options = { environment: { WORKER_SLOTS: String(slots) } }
 
-  it.live("in the middle of their streams", () =>
+  it.live("in the middle of their streams close every call and leave no job", () =>
     Gateway.run(options, async (gateway) => {
       gateway.provider.behave({ kind: "hold", after: 2 })
       const controller = new AbortController()
-      await Promise.all(Array.from({ length: clients }, (_, index) =>
-        begun(gateway.request(chat(index % 2 === 0 ? "free-chat" : "paid-chat", { stream: true }), {
-          signal: controller.signal
-        }))))
+      await Promise.all(
+        Array.from(
+          { length: clients },
+          (_, index) =>
+            begun(gateway.request(chat(index % 2 === 0 ? "free-chat" : "paid-chat", { stream: true }), {
+              signal: controller.signal
+            }))
+        )
+      )
       controller.abort()
       await assertAllWorkStopped(gateway)
     }))
 
-  it.live("before the first byte", () =>
+  it.live("before the first byte close every call and leave no job", () =>
     Gateway.run(options, async (gateway) => {
       gateway.provider.behave({ kind: "silent" })
       const { disconnect, outcomes } = ask(gateway)
@@ -78,7 +83,7 @@ describe("two hundred clients that disconnect", { timeout: 90_000 }, () => {
       await assertAllWorkStopped(gateway)
     }))
 
-  it.live("while they wait for a slot, at the same moment as those that hold one", () =>
+  it.live("while as many wait for a slot and disconnect too leave no call and no job", () =>
     Gateway.run(options, async (gateway) => {
       gateway.provider.behave({ kind: "silent" })
       const running = ask(gateway)
@@ -93,7 +98,7 @@ describe("two hundred clients that disconnect", { timeout: 90_000 }, () => {
       await assertAllWorkStopped(gateway)
     }))
 
-  it.live("while they wait for a slot that others keep", () =>
+  it.live("while they wait for a slot cost the others nothing", () =>
     Gateway.run(options, async (gateway) => {
       gateway.provider.behave({ kind: "silent" })
       const running = ask(gateway)

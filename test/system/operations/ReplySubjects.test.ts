@@ -179,7 +179,7 @@ describe.each(workloads)("a worker of %s", { timeout: 30_000 }, (workload) => {
 
 describe("a worker of chat, in its own account,", { timeout: 30_000 }, () => {
   // NATS cannot prevent these, as its page explains; each proves that its trick works
-  it.each(tricks)("overwrites a record without the right to: $name", async ({ play }) => {
+  it.each(tricks)("overwrites a record without the right to, by: $name", async ({ play }) => {
     const stream = bucketStream(buckets.videoTasks)
     const { last_seq } = await stateOf("data", stream)
     await submitJobs("chat", 2)
@@ -190,7 +190,7 @@ describe("a worker of chat, in its own account,", { timeout: 30_000 }, () => {
     await worker.close()
   })
 
-  it.each(harmless)("cannot by: $name", async ({ play }) => {
+  it.each(harmless)("changes nothing by: $name", async ({ play }) => {
     const stream = bucketStream(buckets.videoTasks)
     const before = await stateOf("data", stream)
     const worker = await connectAs("chat")

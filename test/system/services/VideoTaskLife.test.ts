@@ -225,7 +225,7 @@ describe("a task", () => {
         })))
   }
 
-  it.live("that its provider surely rejected is submitted again", () =>
+  it.live("that its provider certainly did not accept is submitted again", () =>
     withTask(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
         const { start } = provider
