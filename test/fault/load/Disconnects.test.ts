@@ -1,7 +1,8 @@
 /** Hundreds of clients that disconnect at once, in every state of a request: all work for them stops. */
 import { assert, describe, it } from "@effect/vitest"
 import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
-import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import type { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 
@@ -54,64 +55,70 @@ const assertAllWorkStopped = async (gateway: Gateway) => {
 }
 
 describe("two hundred clients that disconnect", { timeout: 90_000 }, () => {
-  const options = { environment: { WORKER_SLOTS: String(slots) } }
+  const shared = sharedGateway({ environment: { WORKER_SLOTS: String(slots) } })
+  /** The gateway, whose provider forgets the requests of earlier tests. */
+  const next = () => {
+    const gateway = shared()
+    gateway.provider.requests.length = 0
+    return gateway
+  }
 
-  it.live("in the middle of their streams close every call and leave no job", () =>
-    Gateway.run(options, async (gateway) => {
-      gateway.provider.behave({ kind: "hold", after: 2 })
-      const controller = new AbortController()
-      await Promise.all(
-        Array.from(
-          { length: clients },
-          (_, index) =>
-            begun(gateway.request(chat(index % 2 === 0 ? "free-chat" : "paid-chat", { stream: true }), {
-              signal: controller.signal
-            }))
-        )
+  it("in the middle of their streams close every call and leave no job", async () => {
+    const gateway = next()
+    gateway.provider.behave({ kind: "hold", after: 2 })
+    const controller = new AbortController()
+    await Promise.all(
+      Array.from(
+        { length: clients },
+        (_, index) =>
+          begun(gateway.request(chat(index % 2 === 0 ? "free-chat" : "paid-chat", { stream: true }), {
+            signal: controller.signal
+          }))
       )
-      controller.abort()
-      await assertAllWorkStopped(gateway)
-    }))
+    )
+    controller.abort()
+    await assertAllWorkStopped(gateway)
+  })
 
-  it.live("before the first byte close every call and leave no job", () =>
-    Gateway.run(options, async (gateway) => {
-      gateway.provider.behave({ kind: "silent" })
-      const { disconnect, outcomes } = ask(gateway)
-      await gateway.provider.until(() => gateway.provider.requests.length === clients)
-      disconnect()
-      assert.isTrue((await outcomes).every(({ kind }) => kind === "broken"))
-      await assertAllWorkStopped(gateway)
-    }))
+  it("before the first byte close every call and leave no job", async () => {
+    const gateway = next()
+    gateway.provider.behave({ kind: "silent" })
+    const { disconnect, outcomes } = ask(gateway)
+    await gateway.provider.until(() => gateway.provider.requests.length === clients)
+    disconnect()
+    assert.isTrue((await outcomes).every(({ kind }) => kind === "broken"))
+    await assertAllWorkStopped(gateway)
+  })
 
-  it.live("while as many wait for a slot and disconnect too leave no call and no job", () =>
-    Gateway.run(options, async (gateway) => {
-      gateway.provider.behave({ kind: "silent" })
-      const running = ask(gateway)
-      await gateway.provider.until(() => gateway.provider.requests.length === clients)
-      const waiting = ask(gateway, { stream: true })
-      await untilAllWait(gateway)
-      waiting.disconnect()
-      running.disconnect()
-      for (const outcome of [...await running.outcomes, ...await waiting.outcomes]) {
-        assert.strictEqual(outcome.kind, "broken")
-      }
-      await assertAllWorkStopped(gateway)
-    }))
+  it("while as many wait for a slot and disconnect too leave no call and no job", async () => {
+    const gateway = next()
+    gateway.provider.behave({ kind: "silent" })
+    const running = ask(gateway)
+    await gateway.provider.until(() => gateway.provider.requests.length === clients)
+    const waiting = ask(gateway, { stream: true })
+    await untilAllWait(gateway)
+    waiting.disconnect()
+    running.disconnect()
+    for (const outcome of [...await running.outcomes, ...await waiting.outcomes]) {
+      assert.strictEqual(outcome.kind, "broken")
+    }
+    await assertAllWorkStopped(gateway)
+  })
 
-  it.live("while they wait for a slot cost the others nothing", () =>
-    Gateway.run(options, async (gateway) => {
-      gateway.provider.behave({ kind: "silent" })
-      const running = ask(gateway)
-      await gateway.provider.until(() => gateway.provider.requests.length === clients)
-      const waiting = ask(gateway)
-      await untilAllWait(gateway)
-      waiting.disconnect()
-      await waiting.outcomes
-      gateway.provider.behave({ kind: "answer" })
-      const late = ask(gateway)
-      gateway.provider.release()
-      assert.deepStrictEqual(tally(await running.outcomes), { whole: clients })
-      assert.deepStrictEqual(tally(await late.outcomes), { whole: clients })
-      await untilNoJobs(gateway.nats)
-    }))
+  it("while they wait for a slot cost the others nothing", async () => {
+    const gateway = next()
+    gateway.provider.behave({ kind: "silent" })
+    const running = ask(gateway)
+    await gateway.provider.until(() => gateway.provider.requests.length === clients)
+    const waiting = ask(gateway)
+    await untilAllWait(gateway)
+    waiting.disconnect()
+    await waiting.outcomes
+    gateway.provider.behave({ kind: "answer" })
+    const late = ask(gateway)
+    gateway.provider.release()
+    assert.deepStrictEqual(tally(await running.outcomes), { whole: clients })
+    assert.deepStrictEqual(tally(await late.outcomes), { whole: clients })
+    await untilNoJobs(gateway.nats)
+  })
 })
