@@ -2,7 +2,6 @@
 import { Effect, Layer, Stream } from "effect"
 import { compaction } from "../../shared/contract/operations/Compaction.ts"
 import { chatCompletions } from "../../shared/provider/dialects/openai/ChatCompletions.ts"
-import type { ChatEngine } from "../../shared/provider/dialects/conversation/ChatEngine.ts"
 import * as ChatOverEngine from "../../shared/provider/dialects/conversation/ChatOverEngine.ts"
 import { completions } from "../../shared/provider/dialects/openai/Completions.ts"
 import { generateContent, streamGenerateContent } from "../../shared/provider/dialects/gemini/GenerateContent.ts"
@@ -22,10 +21,8 @@ export const layer = Layer.effect(
   Effect.gen(function*() {
     const { answer } = yield* LocalChat
     const compactions = yield* Compactions
-    const engine: ChatEngine = {
-      answer: ({ call, conversation }) =>
-        Stream.unwrap(Effect.map(decodeOptions(call.endpoint), (options) => answer(conversation, options)))
-    }
+    const engine: ChatOverEngine.ChatEngine = ({ call, conversation }) =>
+      Stream.unwrap(Effect.map(decodeOptions(call.endpoint), (options) => answer(conversation, options)))
     return LocalEngines.of({
       warmUp: Effect.asVoid(loadTokenizer),
       performs: new Map([

@@ -2,7 +2,10 @@
 import { Schema } from "effect"
 
 /** An optional field. Some clients send `null` instead of leaving it out. */
-export const optional = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+export const optional = <S extends Schema.Constraint>(schema: S, description?: string) => {
+  const field = Schema.optionalKey(Schema.NullOr(schema))
+  return description === undefined ? field : field.annotateKey({ description })
+}
 
 /** A finite number; both bounds are included. */
 export const between = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
@@ -16,6 +19,14 @@ export const atLeast = (minimum: number) => Schema.Int.check(Schema.isGreaterTha
 /** An object that only the provider interprets. */
 export const JsonObject = Schema.Record(Schema.String, Schema.Unknown)
 
+/** One text or several, in one request. */
+export const Texts = Schema.Union([
+  Schema.NonEmptyString,
+  Schema.Array(Schema.NonEmptyString).check(Schema.isBetweenLength(1, 2_048))
+]).annotateKey({
+  description: "One text or several, none of them empty. Token arrays are not supported: tokens depend on the model."
+})
+
 /** In JSON Schema: the field is present and not `null`. */
 export const isPresent = (name: string) => ({ required: [name], properties: { [name]: { not: { type: "null" } } } })
 
@@ -28,7 +39,7 @@ export const ModelName = Schema.NonEmptyString.annotateKey({
 })
 
 export const endUserDescription = "End-user identifier supplied by the client."
-export const EndUser = optional(Schema.String).annotateKey({ description: endUserDescription })
+export const EndUser = optional(Schema.String, endUserDescription)
 
 export const Stream = optional(Schema.Boolean).annotateKey({
   description: "Send the answer as server-sent events while it is generated. Default false."

@@ -4,10 +4,14 @@
  * An error holds only what the client may know: no payloads, keys or addresses. The cause stays in the process where it
  * happened. Ingress chooses the HTTP status and the error's shape.
  */
-import { Predicate, Schema } from "effect"
+import { Effect, Predicate, Schema } from "effect"
 
 /** Advice for a client whose request was rejected for now. */
 export const tryAgain = (afterMs: number): string => `try again in ${Math.max(1, Math.ceil(afterMs / 1_000))} s`
+
+/** `null` unless the constructor gets a value. */
+const nullByDefault = <S extends Schema.Constraint>(schema: S) =>
+  Schema.NullOr(schema).pipe(Schema.withConstructorDefault(Effect.succeed(null)))
 
 /** The request is invalid. `param` is the path of the field, as in `messages[0].content`. */
 export class InvalidRequest extends Schema.TaggedError<InvalidRequest>()("InvalidRequest", {
@@ -44,9 +48,9 @@ export class ProviderRejected extends Schema.TaggedError<ProviderRejected>()("Pr
   provider: Schema.String,
   status: Schema.Int,
   message: Schema.String,
-  type: Schema.NullOr(Schema.String),
-  param: Schema.NullOr(Schema.String),
-  code: Schema.NullOr(Schema.String)
+  type: nullByDefault(Schema.String),
+  param: nullByDefault(Schema.String),
+  code: nullByDefault(Schema.String)
 }) {}
 
 /**
@@ -89,19 +93,13 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
     "result",
     "resting"
   ]),
-  status: Schema.NullOr(Schema.Int),
-  retryAfterMs: Schema.NullOr(Schema.Finite),
+  status: nullByDefault(Schema.Int),
+  retryAfterMs: nullByDefault(Schema.Finite),
   /** What is wrong with a `malformed` answer. */
   detail: Schema.optionalKey(Schema.String)
 }) {
   static readonly malformed = (provider: string, detail?: string) =>
-    new ProviderFailed({
-      provider,
-      reason: "malformed",
-      status: null,
-      retryAfterMs: null,
-      ...(detail === undefined ? {} : { detail })
-    })
+    new ProviderFailed({ provider, reason: "malformed", ...(detail === undefined ? {} : { detail }) })
 
   override get message() {
     switch (this.reason) {

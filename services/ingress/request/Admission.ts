@@ -4,7 +4,7 @@
  */
 import { Cause, Clock, Config, Context, Effect, Exit, Layer, Predicate } from "effect"
 import { atLeast } from "../../../shared/contract/Fields.ts"
-import { type Limit, limitWindowMs, type Taken } from "../../../shared/contract/Limit.ts"
+import { Holding, type Limit, limitWindowMs } from "../../../shared/contract/Limit.ts"
 import type { Dialect, Operation, RequestBody } from "../../../shared/contract/Operation.ts"
 import { type TokenDemand, tokenDemand } from "../../../shared/contract/TokenEstimate.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
@@ -58,29 +58,14 @@ export class Admission extends Context.Service<Admission, {
       const windowMs = yield* limitWindowMs
       const waitMs = yield* Config.schema(atLeast(0), "GATEWAY_LIMIT_WAIT_MS").pipe(Config.withDefault(1_000))
 
-      /** Takes units from the limits in order, as far as possible without waiting. */
-      const takeAvailable = (reservation: Reservation): void => {
-        for (let limit = reservation.next; limit !== undefined; limit = reservation.next) {
-          const taken = limits.tryTake(limit, reservation.unitsOf(limit))
-          if (taken === undefined) return
-          reservation.add(taken)
-        }
-      }
-
       /** Waits for the missing units. */
-      const takeRest = (reservation: Reservation): Effect.Effect<void, KeyLimitReached> => {
-        const limit = reservation.next
-        if (limit === undefined) return Effect.void
-        return limits.take(limit, reservation.unitsOf(limit), now() + waitMs).pipe(
-          Effect.mapError(({ retryAfterMs }) =>
-            new KeyLimitReached({ limit: limit.kind, max: limit.limit, retryAfterMs })
-          ),
-          Effect.flatMap((taken) => {
-            reservation.add(taken)
-            return takeRest(reservation)
-          })
+      const takeRest = (holding: Holding): Effect.Effect<void, KeyLimitReached> =>
+        holding.takeRest(({ kind, limit, units }) =>
+          Effect.mapError(
+            limits.take(limit, units, now() + waitMs),
+            ({ retryAfterMs }) => new KeyLimitReached({ limit: kind, max: limit.limit, retryAfterMs })
+          )
         )
-      }
 
       const admitWithin = <A, E, R>(
         keyLimits: KeyLimits,
@@ -90,18 +75,20 @@ export class Admission extends Context.Service<Admission, {
         const demand = tokenDemand(operation, bytes, fieldOf(decoded))
         const excess = excessOf(keyLimits, demand)
         if (excess !== undefined) return Effect.fail(excess)
-        const reservation = new Reservation(keyLimits, demand.tokens)
-        const settle: Settle = (consumed) => reservation.settle(consumed)
+        const holding = new Holding(
+          keyLimits.map((limit) => ({ kind: limit.kind, limit, units: limit.kind === "tokens" ? demand.tokens : 1 }))
+        )
+        const settle: Settle = (consumed) =>
+          holding.settle(consumed === "nothing" ? 0 : consumed && consumed.inputTokens + consumed.outputTokens)
         // units are returned even if the client disconnects; the wait for a limit stays interruptible
         return Effect.onExitPrimitive(
-          Effect.suspend((): Effect.Effect<A, E | KeyLimitReached, R> => {
-            takeAvailable(reservation)
-            return reservation.next === undefined
+          Effect.suspend((): Effect.Effect<A, E | KeyLimitReached, R> =>
+            holding.takeAvailable(({ limit, units }) => limits.tryTake(limit, units))
               ? serve(settle)
-              : Effect.flatMap(Effect.uninterruptible(takeRest(reservation)), () => serve(settle))
-          }),
+              : Effect.flatMap(Effect.uninterruptible(takeRest(holding)), () => serve(settle))
+          ),
           (exit) => {
-            if (reservation.next !== undefined) reservation.returnAll()
+            if (!holding.isComplete) holding.returnAll()
             else if (Exit.isFailure(exit)) settle(Cause.hasInterruptsOnly(exit.cause) ? undefined : "nothing")
             else if (operation.kind === "task") settle("nothing")
             return undefined
@@ -163,48 +150,6 @@ const kinds = [
   { kind: "requests", field: "requestsPerMinute" },
   { kind: "tokens", field: "tokensPerMinute" }
 ] as const
-
-/** The units that a request has taken from its key's limits. */
-class Reservation {
-  readonly #limits: KeyLimits
-  readonly #tokens: number
-  readonly #taken: Array<Taken> = []
-  #isSettled = false
-
-  constructor(limits: KeyLimits, tokens: number) {
-    this.#limits = limits
-    this.#tokens = tokens
-  }
-
-  /** The next limit to take units from; `undefined` when none is left. */
-  get next(): KeyLimit | undefined {
-    return this.#limits[this.#taken.length]
-  }
-
-  unitsOf({ kind }: KeyLimit): number {
-    return kind === "tokens" ? this.#tokens : 1
-  }
-
-  add(taken: Taken): void {
-    this.#taken.push(taken)
-  }
-
-  /** For a request that is not served. */
-  returnAll(): void {
-    for (const taken of this.#taken) taken.settle(0)
-  }
-
-  settle(consumed: Parameters<Settle>[0]): void {
-    if (this.#isSettled) return
-    this.#isSettled = true
-    for (const [index, { kind }] of this.#limits.entries()) {
-      if (kind === "concurrent") this.#taken[index]?.settle(0)
-      else if (kind === "tokens" && consumed !== undefined) {
-        this.#taken[index]?.settle(consumed === "nothing" ? 0 : consumed.inputTokens + consumed.outputTokens)
-      }
-    }
-  }
-}
 
 /**
  * The error of a request that states more tokens than its key's limit. Estimates may be too high, so a request whose

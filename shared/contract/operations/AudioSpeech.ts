@@ -30,14 +30,11 @@ export const countCharacters = (text: string): number => {
 export const AudioSpeechRequest = Schema.Struct({
   model: ModelName,
   input: Schema.NonEmptyString.check(
-    Schema.makeFilter(
-      (text) => text.length <= 2 * maxCharacters && countCharacters(text) <= maxCharacters,
-      {
-        expected: `a string of 1 to ${maxCharacters} characters`,
-        // JSON Schema counts code points, too
-        toJsonSchema: () => ({ maxLength: maxCharacters })
-      }
-    )
+    Schema.makeFilter((text) => text.length <= 2 * maxCharacters && countCharacters(text) <= maxCharacters, {
+      expected: `a string of 1 to ${maxCharacters} characters`,
+      // JSON Schema counts code points, too
+      toJsonSchema: () => ({ maxLength: maxCharacters })
+    })
   ).annotateKey({ description: "Text to speak: 1 to 4,096 characters." }),
   voice: Schema.Literals(voices).annotateKey({ description: "Voice." }),
   response_format: optional(Schema.Literals(audioFormats)).annotateKey({

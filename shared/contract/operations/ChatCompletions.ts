@@ -23,12 +23,9 @@ const fileFields = {
   file_id: optional(Schema.String)
 }
 
-export const TextPart = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String })
-export const ImagePart = Schema.Struct({
-  type: Schema.Literal("image_url"),
-  image_url: Schema.Struct({ url, detail })
-})
-export const AudioPart = Schema.Struct({
+const TextPart = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String })
+const ImagePart = Schema.Struct({ type: Schema.Literal("image_url"), image_url: Schema.Struct({ url, detail }) })
+const AudioPart = Schema.Struct({
   type: Schema.Literal("input_audio"),
   input_audio: Schema.Struct({
     data: Schema.NonEmptyString.annotateKey({ description: "Base64." }),
@@ -36,7 +33,7 @@ export const AudioPart = Schema.Struct({
   })
 })
 export const FilePart = Schema.Struct({ type: Schema.Literal("file"), file: Schema.Struct(fileFields) })
-export const VideoPart = Schema.Struct({
+const VideoPart = Schema.Struct({
   type: Schema.Literal("video_url"),
   video_url: Schema.Struct({ url: Schema.NonEmptyString })
 })
@@ -67,16 +64,12 @@ export const hasContent = Schema.makeFilter(
 export const Message = Schema.Struct({
   role: Schema.Literals(["system", "user", "assistant", "tool", "developer"]),
   content: optional(Schema.Union([Schema.String, Schema.Array(ContentPart)])),
-  name: optional(Schema.String).annotateKey({ description: "Name of the author, if several share the role." }),
-  tool_calls: optional(Schema.Array(ToolCall)).annotateKey({ description: "Functions that the assistant called." }),
-  tool_call_id: optional(Schema.String).annotateKey({
-    description: "The call that a message of the role `tool` answers."
-  }),
-  reasoning_content: optional(Schema.String).annotateKey({ description: "The assistant's reasoning." }),
-  reasoning_details: optional(Schema.Array(JsonObject)).annotateKey({
-    description: "Reasoning with its signatures, as this gateway returned it."
-  }),
-  refusal: optional(Schema.String).annotateKey({ description: "The assistant's refusal." })
+  name: optional(Schema.String, "Name of the author, if several share the role."),
+  tool_calls: optional(Schema.Array(ToolCall), "Functions that the assistant called."),
+  tool_call_id: optional(Schema.String, "The call that a message of the role `tool` answers."),
+  reasoning_content: optional(Schema.String, "The assistant's reasoning."),
+  reasoning_details: optional(Schema.Array(JsonObject), "Reasoning with its signatures, as this gateway returned it."),
+  refusal: optional(Schema.String, "The assistant's refusal.")
 }).check(
   hasContent,
   Schema.makeFilter((message) =>
@@ -106,29 +99,25 @@ export const Tool = Schema.Struct({
   function: Schema.Struct({
     name: Schema.NonEmptyString,
     description: optional(Schema.String),
-    parameters: optional(JsonObject).annotateKey({ description: "JSON Schema." }),
-    strict: optional(Schema.Boolean).annotateKey({ description: "Follow the schema exactly." })
+    parameters: optional(JsonObject, "JSON Schema."),
+    strict: optional(Schema.Boolean, "Follow the schema exactly.")
   })
 })
 
 /** Fields of both chat completions and completions. */
 export const generationFields = {
-  temperature: optional(between(0, 2)).annotateKey({
-    description: "Randomness: at 0 the model always picks the most likely token. Default 1."
-  }),
+  temperature: optional(between(0, 2), "Randomness: at 0 the model always picks the most likely token. Default 1."),
   top_p: optional(between(0, 1)).annotateKey({
     description: "Sample only from the most likely tokens whose probabilities add up to this. Default 1."
   }),
   stream: Stream,
   stream_options: optional(Schema.Struct({
-    include_usage: optional(Schema.Boolean).annotateKey({ description: "Send the usage as the last event." })
+    include_usage: optional(Schema.Boolean, "Send the usage as the last event.")
   })),
   stop: optional(Schema.Union([Schema.String, Schema.Array(Schema.String)])).annotateKey({
     description: "Stop sequences: the answer ends before any of these."
   }),
-  seed: optional(Schema.Int).annotateKey({
-    description: "The same seed and request give the same answer, if the model supports it."
-  }),
+  seed: optional(Schema.Int, "The same seed and request give the same answer, if the model supports it."),
   presence_penalty: optional(between(-2, 2)).annotateKey({
     description: "Above 0: makes tokens that have already occurred less likely. Default 0."
   }),
@@ -144,34 +133,29 @@ export const ChatCompletionRequest = Schema.Struct({
     { description: "The conversation. The output of a compaction can replace its beginning." }
   ),
   ...generationFields,
-  n: optional(atLeast(1)).annotateKey({ description: "Number of answers. Default 1." }),
-  max_tokens: optional(atLeast(1)).annotateKey({ description: "Older name of `max_completion_tokens`." }),
-  max_completion_tokens: optional(atLeast(1)).annotateKey({
-    description: "Most tokens of the answer, including reasoning."
-  }),
-  logit_bias: optional(JsonObject).annotateKey({ description: "By token: from -100 (never) to 100 (always)." }),
-  tools: optional(Schema.Array(Tool)).annotateKey({ description: "Functions that the model may call." }),
-  tool_choice: optional(Schema.Union([
-    Schema.Literals(["none", "auto", "required"]),
-    Schema.Struct({
-      type: Schema.Literal("function"),
-      function: Schema.Struct({ name: Schema.NonEmptyString })
-    })
-  ])).annotateKey({ description: "Whether to call a function, or which one. Default `auto` if there are tools." }),
-  parallel_tool_calls: optional(Schema.Boolean).annotateKey({
-    description: "Whether one answer may contain several calls."
-  }),
-  response_format: optional(Schema.Union([
-    Schema.Struct({ type: Schema.Literal("text") }),
-    Schema.Struct({ type: Schema.Literal("json_object") }),
-    Schema.Struct({ type: Schema.Literal("json_schema"), json_schema: JsonObject })
-  ])).annotateKey({ description: "Format of the answer: plain text, any JSON, or JSON that follows a schema." }),
-  reasoning_effort: optional(Schema.Literals(["low", "medium", "high"])).annotateKey({
-    description: "How much a reasoning model thinks."
-  }),
-  modalities: optional(Schema.Array(Schema.String)).annotateKey({
-    description: "Kinds of output: `text`, `image` or `audio`."
-  }),
+  n: optional(atLeast(1), "Number of answers. Default 1."),
+  max_tokens: optional(atLeast(1), "Older name of `max_completion_tokens`."),
+  max_completion_tokens: optional(atLeast(1), "Most tokens of the answer, including reasoning."),
+  logit_bias: optional(JsonObject, "By token: from -100 (never) to 100 (always)."),
+  tools: optional(Schema.Array(Tool), "Functions that the model may call."),
+  tool_choice: optional(
+    Schema.Union([
+      Schema.Literals(["none", "auto", "required"]),
+      Schema.Struct({ type: Schema.Literal("function"), function: Schema.Struct({ name: Schema.NonEmptyString }) })
+    ]),
+    "Whether to call a function, or which one. Default `auto` if there are tools."
+  ),
+  parallel_tool_calls: optional(Schema.Boolean, "Whether one answer may contain several calls."),
+  response_format: optional(
+    Schema.Union([
+      Schema.Struct({ type: Schema.Literal("text") }),
+      Schema.Struct({ type: Schema.Literal("json_object") }),
+      Schema.Struct({ type: Schema.Literal("json_schema"), json_schema: JsonObject })
+    ]),
+    "Format of the answer: plain text, any JSON, or JSON that follows a schema."
+  ),
+  reasoning_effort: optional(Schema.Literals(["low", "medium", "high"]), "How much a reasoning model thinks."),
+  modalities: optional(Schema.Array(Schema.String), "Kinds of output: `text`, `image` or `audio`."),
   audio: optional(Schema.Struct({ voice: optional(Schema.String), format: optional(Schema.String) })).annotateKey({
     description: "Voice and format of audio output."
   })

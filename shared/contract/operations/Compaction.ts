@@ -53,13 +53,9 @@ export type InputItem = typeof InputItem.Type
 
 export const CompactionRequest = Schema.Struct({
   model: ModelName,
-  input: optional(Schema.Union([Schema.String, Schema.Array(InputItem)])).annotateKey({
-    description: "A string is a single user message."
-  }),
-  instructions: optional(Schema.String).annotateKey({ description: "What the summary should focus on." }),
-  previous_response_id: optional(Schema.String).annotateKey({
-    description: "An earlier compaction, whose output precedes the input."
-  })
+  input: optional(Schema.Union([Schema.String, Schema.Array(InputItem)]), "A string is a single user message."),
+  instructions: optional(Schema.String, "What the summary should focus on."),
+  previous_response_id: optional(Schema.String, "An earlier compaction, whose output precedes the input.")
 })
 export type CompactionRequest = typeof CompactionRequest.Type
 

@@ -1,12 +1,10 @@
 /** POST /v1/completions: continues prompts. */
 import { Schema } from "effect"
-import { atLeast, EpochSeconds, integer, ModelName, optional } from "../Fields.ts"
+import { atLeast, EpochSeconds, integer, ModelName, optional, Texts } from "../Fields.ts"
 import { generationFields, TokenUsage } from "./ChatCompletions.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
 import { translationHeader } from "../Translation.ts"
 
-/** Prompts in one request. */
-const maxPrompts = 2_048
 /** Texts for one prompt. */
 const maxTexts = 128
 /** Texts in one answer. */
@@ -14,28 +12,15 @@ const maxChoices = 2_048
 
 export const CompletionRequest = Schema.Struct({
   model: ModelName,
-  prompt: Schema.Union([
-    Schema.NonEmptyString,
-    Schema.Array(Schema.NonEmptyString).check(Schema.isBetweenLength(1, maxPrompts))
-  ]).annotateKey({
-    description: "One text or several, none of them empty. Token arrays are not supported: tokens depend on the model."
-  }),
-  max_tokens: optional(atLeast(0)).annotateKey({
-    description: "Most tokens of each text. 0 is useful with `echo`."
-  }),
+  prompt: Texts,
+  max_tokens: optional(atLeast(0), "Most tokens of each text. 0 is useful with `echo`."),
   ...generationFields,
   n: optional(integer(1, maxTexts)).annotateKey({
     description: `Texts for each prompt. Default 1. At most ${maxChoices} texts for all prompts together.`
   }),
-  best_of: optional(integer(1, maxTexts)).annotateKey({
-    description: "Texts generated for each prompt; the best `n` are returned. Default `n`."
-  }),
-  suffix: optional(Schema.String).annotateKey({
-    description: "Text that follows the generated text, which fits between the prompt and this."
-  }),
-  echo: optional(Schema.Boolean).annotateKey({
-    description: "Return the prompt before the text that continues it. Default false."
-  })
+  best_of: optional(integer(1, maxTexts), "Texts generated for each prompt; the best `n` are returned. Default `n`."),
+  suffix: optional(Schema.String, "Text that follows the generated text, which fits between the prompt and this."),
+  echo: optional(Schema.Boolean, "Return the prompt before the text that continues it. Default false.")
 }).check(Schema.makeFilter(({ n, prompt }) => {
   const prompts = typeof prompt === "string" ? 1 : prompt.length
   return (n ?? 1) * prompts <= maxChoices

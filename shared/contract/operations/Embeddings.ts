@@ -4,33 +4,24 @@
  * The second path is older: the model in the path overrides the one in the body.
  */
 import { Schema } from "effect"
-import { integer, ModelName, optional } from "../Fields.ts"
+import { integer, ModelName, optional, Texts } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 
-/** Texts in one request. */
-const maxInputs = 2_048
 const maxDimensions = 4_096
 
 const common = {
-  input: Schema.Union([
-    Schema.NonEmptyString,
-    Schema.Array(Schema.NonEmptyString).check(Schema.isBetweenLength(1, maxInputs))
-  ]).annotateKey({
-    description: "One text or several, none of them empty. Token arrays are not supported: tokens depend on the model."
-  }),
+  input: Texts,
   encoding_format: optional(Schema.Literals(["float", "base64"])).annotateKey({
     description: "`base64` encodes little-endian 32-bit floats. Default `float`."
   }),
-  dimensions: optional(integer(1, maxDimensions)).annotateKey({
-    description: "Length of the vectors. Default: the model's own."
-  })
+  dimensions: optional(integer(1, maxDimensions), "Length of the vectors. Default: the model's own.")
 }
 
 export const EmbeddingsRequest = Schema.Struct({ model: ModelName, ...common })
 export type EmbeddingsRequest = typeof EmbeddingsRequest.Type
 
 export const EngineEmbeddingsRequest = Schema.Struct({
-  model: optional(Schema.String).annotateKey({ description: "Ignored: the path names the model." }),
+  model: optional(Schema.String, "Ignored: the path names the model."),
   ...common
 })
 export type EngineEmbeddingsRequest = typeof EngineEmbeddingsRequest.Type

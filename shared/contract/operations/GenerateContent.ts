@@ -4,21 +4,15 @@ import { atLeast, between, JsonObject, optional } from "../Fields.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
 import { translationHeader } from "../Translation.ts"
 
+const functionFields = { id: optional(Schema.String), name: Schema.NonEmptyString }
+
 /** A part has one of these fields. Only the provider interprets others. */
 export const Part = Schema.Struct({
   text: optional(Schema.String),
   inlineData: optional(Schema.Struct({ mimeType: Schema.NonEmptyString, data: Schema.NonEmptyString })),
   fileData: optional(Schema.Struct({ mimeType: optional(Schema.String), fileUri: Schema.NonEmptyString })),
-  functionCall: optional(Schema.Struct({
-    id: optional(Schema.String),
-    name: Schema.NonEmptyString,
-    args: optional(JsonObject)
-  })),
-  functionResponse: optional(Schema.Struct({
-    id: optional(Schema.String),
-    name: Schema.NonEmptyString,
-    response: optional(JsonObject)
-  })),
+  functionCall: optional(Schema.Struct({ ...functionFields, args: optional(JsonObject) })),
+  functionResponse: optional(Schema.Struct({ ...functionFields, response: optional(JsonObject) })),
   thought: optional(Schema.Boolean),
   thoughtSignature: optional(Schema.String)
 })
@@ -41,49 +35,36 @@ export const imageSizes = ["512", "1K", "2K", "4K"] as const
 
 const GenerationConfig = Schema.Struct({
   temperature: optional(between(0, 2)),
-  topP: optional(Schema.Finite).annotateKey({
-    description: "Sample only from the most likely tokens whose probabilities add up to this."
-  }),
-  topK: optional(Schema.Finite).annotateKey({ description: "Sample only from this many of the most likely tokens." }),
-  candidateCount: optional(atLeast(1)).annotateKey({ description: "Number of answers." }),
-  maxOutputTokens: optional(atLeast(1)).annotateKey({ description: "Most tokens of the answer." }),
-  stopSequences: optional(Schema.Array(Schema.String)).annotateKey({
-    description: "The answer ends before any of these."
-  }),
+  topP: optional(Schema.Finite, "Sample only from the most likely tokens whose probabilities add up to this."),
+  topK: optional(Schema.Finite, "Sample only from this many of the most likely tokens."),
+  candidateCount: optional(atLeast(1), "Number of answers."),
+  maxOutputTokens: optional(atLeast(1), "Most tokens of the answer."),
+  stopSequences: optional(Schema.Array(Schema.String), "The answer ends before any of these."),
   seed: optional(Schema.Int),
   presencePenalty: optional(Schema.Finite),
   frequencyPenalty: optional(Schema.Finite),
   thinkingConfig: optional(Schema.Struct({
     includeThoughts: optional(Schema.Boolean),
-    thinkingBudget: optional(Schema.Int).annotateKey({
-      description: "In tokens. 0 disables thinking; with -1 the model decides."
-    }),
+    thinkingBudget: optional(Schema.Int, "In tokens. 0 disables thinking; with -1 the model decides."),
     thinkingLevel: optional(Schema.String)
   })),
-  responseMimeType: optional(Schema.String).annotateKey({ description: "`application/json` for an answer in JSON." }),
-  responseSchema: optional(JsonObject).annotateKey({ description: "The schema of an answer in JSON." }),
+  responseMimeType: optional(Schema.String, "`application/json` for an answer in JSON."),
+  responseSchema: optional(JsonObject, "The schema of an answer in JSON."),
   responseJsonSchema: Schema.optionalKey(Schema.Unknown),
-  responseModalities: optional(Schema.Array(Schema.Literals(["TEXT", "IMAGE", "AUDIO"]))).annotateKey({
-    description: "Kinds of output."
-  }),
+  responseModalities: optional(Schema.Array(Schema.Literals(["TEXT", "IMAGE", "AUDIO"])), "Kinds of output."),
   imageConfig: optional(Schema.Struct({
     aspectRatio: optional(
-      Schema.String.check(Schema.isPattern(/^[1-9]\d?:[1-9]\d?$/u, { expected: "an aspect ratio such as 16:9" }))
-    ).annotateKey({ description: "`<w>:<h>`, whole numbers from 1 to 99." }),
-    imageSize: optional(Schema.Literals(imageSizes)).annotateKey({
-      description: "The longer side of a picture: 512, 1,024, 2,048 or 4,096 pixels."
-    })
+      Schema.String.check(Schema.isPattern(/^[1-9]\d?:[1-9]\d?$/u, { expected: "an aspect ratio such as 16:9" })),
+      "`<w>:<h>`, whole numbers from 1 to 99."
+    ),
+    imageSize: optional(Schema.Literals(imageSizes), "The longer side of a picture: 512, 1,024, 2,048 or 4,096 pixels.")
   }))
 })
 
 export const GenerateContentRequest = Schema.Struct({
-  model: optional(Schema.String).annotateKey({
-    description: "Ignored: the path names the model."
-  }),
+  model: optional(Schema.String, "Ignored: the path names the model."),
   contents: Schema.Array(Content).check(Schema.isMinLength(1)).annotateKey({ description: "The conversation." }),
-  systemInstruction: optional(Schema.Struct({ parts: Schema.Array(Part) })).annotateKey({
-    description: "Instructions for the whole conversation."
-  }),
+  systemInstruction: optional(Schema.Struct({ parts: Schema.Array(Part) }), "Instructions for the whole conversation."),
   tools: optional(Schema.Array(Schema.Struct({ functionDeclarations: optional(Schema.Array(FunctionDeclaration)) }))),
   toolConfig: optional(Schema.Struct({
     functionCallingConfig: optional(Schema.Struct({
@@ -91,9 +72,7 @@ export const GenerateContentRequest = Schema.Struct({
       allowedFunctionNames: optional(Schema.Array(Schema.String))
     }))
   })),
-  safetySettings: optional(Schema.Array(JsonObject)).annotateKey({
-    description: "Categories that the provider should block."
-  }),
+  safetySettings: optional(Schema.Array(JsonObject), "Categories that the provider should block."),
   generationConfig: optional(GenerationConfig)
 })
 export type GenerateContentRequest = typeof GenerateContentRequest.Type
@@ -117,6 +96,14 @@ export const GenerateContentAnswer = Schema.Struct({
 })
 export type GenerateContentAnswer = typeof GenerateContentAnswer.Type
 
+/** For examples. */
+const candidate = (text: string, finishReason?: string) => ({
+  content: { role: "model", parts: [{ text }] },
+  finishReason,
+  index: 0,
+  safetyRatings: []
+})
+
 export const generateContent = {
   name: "generateContent",
   summary: "Generate text or pictures from parts",
@@ -137,12 +124,7 @@ export const generateContent = {
         generationConfig: { maxOutputTokens: 100 }
       },
       answer: {
-        candidates: [{
-          content: { role: "model", parts: [{ text: "The lighthouse was built in 1871." }] },
-          finishReason: "STOP",
-          index: 0,
-          safetyRatings: []
-        }],
+        candidates: [candidate("The lighthouse was built in 1871.", "STOP")],
         usageMetadata: { promptTokenCount: 14, candidatesTokenCount: 9, totalTokenCount: 23 },
         modelVersion: "local-chat",
         responseId: "a2c967d74f0f47a1bb9eec8599794475"
@@ -176,22 +158,9 @@ export const streamGenerateContent = {
       model: "local-chat",
       body: generateContent.examples.text.body,
       answer: eventsOf(
+        { candidates: [candidate("The lighthouse")], modelVersion: "local-chat", responseId: "7d22" },
         {
-          candidates: [{
-            content: { role: "model", parts: [{ text: "The lighthouse" }] },
-            index: 0,
-            safetyRatings: []
-          }],
-          modelVersion: "local-chat",
-          responseId: "7d22"
-        },
-        {
-          candidates: [{
-            content: { role: "model", parts: [{ text: "" }] },
-            finishReason: "STOP",
-            index: 0,
-            safetyRatings: []
-          }],
+          candidates: [candidate("", "STOP")],
           usageMetadata: { promptTokenCount: 14, candidatesTokenCount: 9, totalTokenCount: 23 },
           modelVersion: "local-chat",
           responseId: "7d22"

@@ -4,7 +4,7 @@
  * A request has one of the two JSON forms of generations, with the pictures in the messages or in `image`, or is
  * `multipart/form-data` with the pictures as files named `image` or `image[]`.
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { hasPrompt, imageRequestFields, ImageResult, imageSettings, type Input, Prompt } from "./ImageGenerations.ts"
 import { isPresent, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
@@ -48,15 +48,17 @@ const hasImage = Schema.makeFilter(({ image, input }: Pictures) => {
 
 export const ImageEditRequest = Schema.Struct({
   ...imageRequestFields,
-  image: optional(severalOf(ImageText)).annotateKey({
-    description: "Pictures beside `prompt`: http(s) URLs, data URLs, or base64."
-  }),
-  mask: optional(ImageText).annotateKey({ description: maskDescription })
+  image: optional(severalOf(ImageText), "Pictures beside `prompt`: http(s) URLs, data URLs, or base64."),
+  mask: optional(ImageText, maskDescription)
 }).check(hasPrompt, hasImage)
 export type ImageEditRequest = typeof ImageEditRequest.Type
 
-/** An optional form field: a string, unless it is a file. */
-const text = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.toCodecStringTree(schema))
+interface ToField extends Struct.Lambda {
+  <S extends Schema.Constraint>(schema: S): Schema.optionalKey<Schema.toCodecStringTree<S>>
+  readonly "~lambda.out": Schema.optionalKey<Schema.toCodecStringTree<Extract<this["~lambda.in"], Schema.Constraint>>>
+}
+/** An optional form field, whose value is a string. */
+const toField = Struct.lambda<ToField>((schema) => Schema.optionalKey(Schema.toCodecStringTree(schema)))
 
 const ImageFile = Schema.instanceOf(File, { expected: "a file" })
 
@@ -68,18 +70,7 @@ export const ImageEditForm = Schema.fromFormData(
       description: "Files, or texts as in JSON. Several can be named `image[]`."
     }),
     mask: Schema.optionalKey(Schema.Union([ImageFile, ImageText])).annotateKey({ description: maskDescription }),
-    n: text(imageSettings.n),
-    size: text(imageSettings.size),
-    seed: text(imageSettings.seed),
-    negative_prompt: text(imageSettings.negative_prompt),
-    prompt_extend: text(imageSettings.prompt_extend),
-    watermark: text(imageSettings.watermark),
-    response_format: text(imageSettings.response_format),
-    output_format: text(imageSettings.output_format),
-    output_compression: text(imageSettings.output_compression),
-    stream: text(imageSettings.stream),
-    partial_images: text(imageSettings.partial_images),
-    user: text(imageSettings.user)
+    ...Struct.map(imageSettings, toField)
   }).check(hasImage)
 )
 export type ImageEditForm = typeof ImageEditForm.Type

@@ -39,13 +39,10 @@ const parameters = {
   size: Schema.String.annotate({
     description: "`1024x1024`, `1024*1024`, or `auto` for the model's default. " +
       `Each side has ${minimumSide} to ${maximumSide} pixels.`
-  })
-    .check(
-      Schema.makeFilter(isSize, {
-        expected: `<width>x<height> or <width>*<height>, each side from ${minimumSide} to ${maximumSide}, or auto`,
-        toJsonSchema: () => ({ pattern: `^auto$|${sizePattern.source}` })
-      })
-    ),
+  }).check(Schema.makeFilter(isSize, {
+    expected: `<width>x<height> or <width>*<height>, each side from ${minimumSide} to ${maximumSide}, or auto`,
+    toJsonSchema: () => ({ pattern: `^auto$|${sizePattern.source}` })
+  })),
   seed: integer(0, Number.MAX_SAFE_INTEGER).annotate({
     description: "The same seed and prompt give the same picture."
   }),
@@ -70,15 +67,10 @@ export const imageSettings = {
 export const Prompt = Schema.NonEmptyString.check(Schema.isMaxLength(32_000))
 
 /** A picture is an http(s) URL, a data URL, or base64. */
-const Content = Schema.Struct({
-  text: optional(Prompt),
-  image: optional(Schema.NonEmptyString)
-}).check(
+const Content = Schema.Struct({ text: optional(Prompt), image: optional(Schema.NonEmptyString) }).check(
   Schema.makeFilter(
     ({ image, text }) => (typeof text === "string") !== (typeof image === "string") || "must hold either text or image",
-    {
-      toJsonSchema: () => ({ oneOf: ["text", "image"].map(isPresent) })
-    }
+    { toJsonSchema: () => ({ oneOf: ["text", "image"].map(isPresent) }) }
   )
 )
 
@@ -92,19 +84,15 @@ export const Input = Schema.Struct({
 /** The JSON fields of both operations. */
 export const imageRequestFields = {
   model: ModelName,
-  input: optional(Input).annotateKey({
-    description: "The prompt as messages, with the pictures of an edit."
-  }),
+  input: optional(Input, "The prompt as messages, with the pictures of an edit."),
   parameters: optional(Schema.Struct(Struct.map(Struct.map(parameters, Schema.NullOr), Schema.optionalKey)))
     .annotateKey({ description: "Settings; can also be beside `prompt`." }),
-  prompt: optional(Prompt).annotateKey({ description: "The prompt as text, instead of `input`." }),
+  prompt: optional(Prompt, "The prompt as text, instead of `input`."),
   ...Struct.map(Struct.map(imageSettings, Schema.NullOr), Schema.optionalKey)
 }
 
-type Messages = typeof Input.Type["messages"]
-
 /** The texts of the user's messages, in order. */
-export const textsOf = (messages: Messages): ReadonlyArray<string> =>
+export const textsOf = (messages: typeof Input.Type["messages"]): ReadonlyArray<string> =>
   messages.flatMap(({ content, role }) => role === "user" ? content.flatMap(({ text }) => text ?? []) : [])
 
 /** The request has exactly one form, with a prompt. */

@@ -11,11 +11,7 @@ const TextBlock = Schema.Struct({ type: Schema.Literal("text"), text: Schema.Str
 const ImageBlock = Schema.Struct({
   type: Schema.Literal("image"),
   source: Schema.Union([
-    Schema.Struct({
-      type: Schema.Literal("base64"),
-      media_type: Schema.NonEmptyString,
-      data: Schema.NonEmptyString
-    }),
+    Schema.Struct({ type: Schema.Literal("base64"), media_type: Schema.NonEmptyString, data: Schema.NonEmptyString }),
     Schema.Struct({ type: Schema.Literal("url"), url: Schema.NonEmptyString })
   ]),
   ...cacheControl
@@ -94,37 +90,25 @@ const Tool = Schema.Struct({
   name: Schema.NonEmptyString,
   description: optional(Schema.String),
   input_schema: Schema.optionalKey(JsonObject),
-  strict: optional(Schema.Boolean).annotateKey({ description: "Follow the schema exactly." }),
+  strict: optional(Schema.Boolean, "Follow the schema exactly."),
   ...cacheControl
 })
 
-const oneAtATime = {
-  disable_parallel_tool_use: optional(Schema.Boolean).annotateKey({
-    description: "At most one tool call in an answer."
-  })
-}
+const oneAtATime = { disable_parallel_tool_use: optional(Schema.Boolean, "At most one tool call in an answer.") }
 
 export const MessagesRequest = Schema.Struct({
   model: ModelName,
   messages: Schema.Array(Message).check(Schema.isMinLength(1)).annotateKey({ description: "The conversation." }),
-  system: optional(Schema.Union([Schema.String, Schema.Array(TextBlock)])).annotateKey({
-    description: "Instructions for the whole conversation."
-  }),
-  cache_control: optional(JsonObject).annotateKey({ description: "What the provider may cache." }),
-  inference_geo: optional(Schema.String).annotateKey({ description: "Where the model may run." }),
+  system: optional(Schema.Union([Schema.String, Schema.Array(TextBlock)]), "Instructions for the whole conversation."),
+  cache_control: optional(JsonObject, "What the provider may cache."),
+  inference_geo: optional(Schema.String, "Where the model may run."),
   max_tokens: atLeast(1).annotateKey({ description: "Most tokens of the answer." }),
-  temperature: optional(between(0, 1)).annotateKey({
-    description: "Randomness: at 0 the model always picks the most likely token."
-  }),
-  top_p: optional(Schema.Finite).annotateKey({
-    description: "Sample only from the most likely tokens whose probabilities add up to this."
-  }),
-  top_k: optional(Schema.Int).annotateKey({ description: "Sample only from this many of the most likely tokens." }),
+  temperature: optional(between(0, 1), "Randomness: at 0 the model always picks the most likely token."),
+  top_p: optional(Schema.Finite, "Sample only from the most likely tokens whose probabilities add up to this."),
+  top_k: optional(Schema.Int, "Sample only from this many of the most likely tokens."),
   stream: Stream,
-  stop_sequences: optional(Schema.Array(Schema.String)).annotateKey({
-    description: "The answer ends before any of these."
-  }),
-  tools: optional(Schema.Array(Tool)).annotateKey({ description: "Tools that the model may use." }),
+  stop_sequences: optional(Schema.Array(Schema.String), "The answer ends before any of these."),
+  tools: optional(Schema.Array(Tool), "Tools that the model may use."),
   tool_choice: optional(Schema.Union([
     Schema.Struct({ type: Schema.Literal("auto"), ...oneAtATime }),
     Schema.Struct({ type: Schema.Literal("any"), ...oneAtATime }),
@@ -139,24 +123,16 @@ export const MessagesRequest = Schema.Struct({
     Schema.Struct({ type: Schema.Literal("disabled") }),
     Schema.Struct({ type: Schema.Literals(["adaptive", "between_tools"]) })
   ])),
-  context_management: optional(JsonObject).annotateKey({
-    description: "What the provider may drop from a long conversation."
-  }),
+  context_management: optional(JsonObject, "What the provider may drop from a long conversation."),
   output_config: optional(Schema.Struct({
     output_format: optional(JsonObject),
     format: optional(JsonObject),
     effort: optional(Schema.Literals(["low", "medium", "high", "xhigh", "max"]))
   })),
-  container: optional(Schema.Union([Schema.String, JsonObject])).annotateKey({
-    description: "Container in which the provider runs its own tools."
-  }),
-  mcp_servers: optional(Schema.Array(JsonObject)).annotateKey({
-    description: "MCP servers whose tools the provider may call."
-  }),
+  container: optional(Schema.Union([Schema.String, JsonObject]), "Container in which the provider runs its own tools."),
+  mcp_servers: optional(Schema.Array(JsonObject), "MCP servers whose tools the provider may call."),
   metadata: optional(Schema.Struct({ user_id: EndUser })),
-  speed: optional(Schema.Literals(["standard", "fast"])).annotateKey({
-    description: "`fast` if the provider offers it."
-  }),
+  speed: optional(Schema.Literals(["standard", "fast"]), "`fast` if the provider offers it."),
   service_tier: optional(Schema.Literals(["auto", "standard_only"])).annotateKey({
     description: "Whether to use capacity reserved for the account."
   })
@@ -180,11 +156,7 @@ const AnswerBlock = Schema.Union([
   Schema.Struct({ type: Schema.Literal("redacted_thinking"), data: Schema.String }),
   Schema.Struct({
     type: Schema.Literal("image"),
-    source: Schema.Struct({
-      type: Schema.Literal("base64"),
-      media_type: Schema.String,
-      data: Schema.String
-    })
+    source: Schema.Struct({ type: Schema.Literal("base64"), media_type: Schema.String, data: Schema.String })
   }),
   Schema.Struct({ type: Schema.Literal("tool_use"), id: Schema.String, name: Schema.String, input: JsonObject })
 ])

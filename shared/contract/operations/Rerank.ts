@@ -16,10 +16,8 @@ export const RerankRequest = Schema.Struct({
     Schema.NonEmptyString,
     Schema.Array(RerankDocument).check(Schema.isBetweenLength(1, maxDocuments))
   ]).annotateKey({ description: "A single string is one document." }),
-  top_n: optional(atLeast(1)).annotateKey({ description: "Number of results. Default: all documents." }),
-  return_documents: optional(Schema.Boolean).annotateKey({
-    description: "Whether to return each document with its result. Default false."
-  })
+  top_n: optional(atLeast(1), "Number of results. Default: all documents."),
+  return_documents: optional(Schema.Boolean, "Whether to return each document with its result. Default false.")
 })
 export type RerankRequest = typeof RerankRequest.Type
 

@@ -23,13 +23,9 @@ const Side = Schema.Int.check(
 
 const Metadata = Schema.StructWithRest(
   Schema.Struct({
-    negative_prompt: optional(Schema.String.check(Schema.isMaxLength(4_000))).annotateKey({
-      description: "What the video must not show."
-    }),
+    negative_prompt: optional(Schema.String.check(Schema.isMaxLength(4_000)), "What the video must not show."),
     style: optional(Schema.String.check(Schema.isMaxLength(200))),
-    quality_level: optional(Schema.String.check(Schema.isMaxLength(200))).annotateKey({
-      description: "A level that the model defines."
-    })
+    quality_level: optional(Schema.String.check(Schema.isMaxLength(200)), "A level that the model defines.")
   }),
   [Schema.Record(Schema.String, Schema.Unknown)]
 )
@@ -57,12 +53,11 @@ export const extentOf = (request: Extent) => {
 const isBounded = Schema.makeFilter((request: Extent) => {
   const { fps, frames, height, width } = extentOf(request)
   const most = Math.floor(maximumPixels / (width * height) / fps * 10) / 10
-  return frames * width * height <= maximumPixels
-    ? undefined
-    : {
-      path: ["duration"],
-      issue: `must be at most ${most} seconds at ${width}x${height} and ${fps} frames per second`
-    }
+  if (frames * width * height <= maximumPixels) return undefined
+  return {
+    path: ["duration"],
+    issue: `must be at most ${most} seconds at ${width}x${height} and ${fps} frames per second`
+  }
 })
 
 export const VideoGenerationRequest = Schema.Struct({
@@ -70,25 +65,17 @@ export const VideoGenerationRequest = Schema.Struct({
   prompt: Schema.NonEmptyString.check(Schema.isMaxLength(32_000)).annotateKey({
     description: "What the video should show."
   }),
-  image: optional(Schema.NonEmptyString).annotateKey({
-    description: "First picture of the video: an http(s) URL, a data URL, or base64."
-  }),
+  image: optional(Schema.NonEmptyString, "First picture of the video: an http(s) URL, a data URL, or base64."),
   duration: optional(between(1, 20)).annotateKey({
     description: `Seconds. Default ${videoDefaults.duration}. At most ` +
       `${maximumPixels.toLocaleString("en")} pixels in all frames together: duration × fps × width × height.`
   }),
-  width: optional(Side).annotateKey({ description: "Pixels, an even number. Default 640." }),
-  height: optional(Side).annotateKey({ description: "Pixels, an even number. Default 360." }),
-  fps: optional(integer(1, 60)).annotateKey({ description: "Frames per second. Default 24." }),
-  seed: optional(integer(0, Number.MAX_SAFE_INTEGER)).annotateKey({
-    description: "The same seed and prompt give the same video."
-  }),
-  n: optional(Schema.Literal(1)).annotateKey({
-    description: "A task generates one video. Send several requests for several videos."
-  }),
-  response_format: optional(Schema.Literals(["url", "mp4"])).annotateKey({
-    description: "The answer is always a URL to an MP4 file."
-  }),
+  width: optional(Side, "Pixels, an even number. Default 640."),
+  height: optional(Side, "Pixels, an even number. Default 360."),
+  fps: optional(integer(1, 60), "Frames per second. Default 24."),
+  seed: optional(integer(0, Number.MAX_SAFE_INTEGER), "The same seed and prompt give the same video."),
+  n: optional(Schema.Literal(1), "A task generates one video. Send several requests for several videos."),
+  response_format: optional(Schema.Literals(["url", "mp4"]), "The answer is always a URL to an MP4 file."),
   user: EndUser,
   metadata: optional(Metadata)
 }).check(isBounded)

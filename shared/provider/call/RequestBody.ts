@@ -33,10 +33,7 @@ export const reader = <Request>(
   SchemaJITCompiler.enable(schema.ast)
   const decode = Schema.decodeUnknownEffect(schema)
   const decoded = (json: unknown) =>
-    Effect.mapBoth(decode(json), {
-      onSuccess: (request) => ({ json, request }),
-      onFailure: unreadable
-    })
+    Effect.mapBoth(decode(json), { onSuccess: (request) => ({ json, request }), onFailure: unreadable })
   return (call) => {
     if (call.body.length <= smallBytes) return Effect.suspend(() => decoded(Json.parse(text.decode(call.body))))
     const turn = turnFor(call)

@@ -3,18 +3,12 @@ import { Effect } from "effect"
 import { BufferSource, Input, MP4 } from "mediabunny"
 import { ProviderFailed } from "../../contract/JobError.ts"
 import type { VideoMetadata } from "../../contract/operations/VideoGenerations.ts"
-import type { Endpoint } from "../transport/Endpoint.ts"
-import type { Video } from "./VideoEngine.ts"
+import type { GuardedFetch } from "../transport/GuardedFetch.ts"
+import * as ProviderResult from "../transport/ProviderResult.ts"
+import type { Video, VideoCall } from "./VideoEngine.ts"
 
 /** A video may be large and slow to fetch, and no client waits on a socket: the retries bridge two minutes of an outage. */
 export const bounds = { maximumBytes: 128 * 1024 * 1024, withinMs: 5 * 60_000, tries: 8 }
-
-interface Details {
-  /** `null` if unknown. */
-  readonly seed: number | null
-  /** Paths of the request's fields that were lost. */
-  readonly warnings: ReadonlyArray<string>
-}
 
 const inspect = async (bytes: Uint8Array): Promise<Omit<VideoMetadata, "seed" | "warnings">> => {
   using input = new Input({ source: new BufferSource(bytes), formats: [MP4] })
@@ -31,11 +25,11 @@ const inspect = async (bytes: Uint8Array): Promise<Omit<VideoMetadata, "seed" | 
 
 const thousandths = (value: number): number => Math.round(value * 1_000) / 1_000
 
-/** Reads a provider's video. Fails if the file is no MP4 with a video track. */
+/** Reads a provider's video. Fails if the file is no MP4 with a video track. `warnings` are the paths of lost fields. */
 export const read = (
-  endpoint: Endpoint,
+  { endpoint, request: { seed = null } }: VideoCall,
   bytes: Uint8Array,
-  { seed, warnings }: Details
+  warnings: ReadonlyArray<string>
 ): Effect.Effect<Video, ProviderFailed> =>
   Effect.tryPromise(() => inspect(bytes)).pipe(
     Effect.map((facts): Video => ({
@@ -48,3 +42,15 @@ export const read = (
     ),
     Effect.mapError(() => ProviderFailed.malformed(endpoint.name))
   )
+
+/** Fetches a provider's video from its URL, and reads it. */
+export const fetch = Effect.fnUntraced(function*(
+  guard: GuardedFetch["Service"],
+  call: VideoCall,
+  address: string | null | undefined,
+  warnings: ReadonlyArray<string>
+) {
+  const url = URL.parse(address ?? "")
+  if (url === null) return yield* ProviderFailed.malformed(call.endpoint.name)
+  return yield* read(call, yield* ProviderResult.fetch(guard, call.endpoint, url, bounds), warnings)
+})

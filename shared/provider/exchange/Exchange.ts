@@ -9,6 +9,7 @@ import type { Usage } from "../../contract/Usage.ts"
 import * as TraceParent from "../../telemetry/TraceParent.ts"
 import * as Endpoint from "../transport/Endpoint.ts"
 import type { Call } from "../call/Protocol.ts"
+import type { GuardedFetch } from "../transport/GuardedFetch.ts"
 import type { Sink } from "../transport/Sink.ts"
 import type { Secrets } from "../transport/Secrets.ts"
 import type { ExchangeControl, Receiver, Upstream } from "../transport/Upstream.ts"
@@ -23,6 +24,11 @@ export interface ExchangeTools {
   readonly secrets: Secrets["Service"]
 }
 
+/** With the guard for URLs in requests and answers. */
+export interface GuardedTools extends ExchangeTools {
+  readonly guard: GuardedFetch["Service"]
+}
+
 export interface ExchangeOptions extends ExchangeTools {
   readonly authorize: HttpProtocol<never>["authorize"]
   readonly call: Pick<Call, "endpoint" | "onCut">
@@ -31,6 +37,9 @@ export interface ExchangeOptions extends ExchangeTools {
   /** Gets the texts that no error may reveal. */
   readonly reader: (secrets: ReadonlyArray<string>) => AnswerReader
 }
+
+/** The usual way to send a key. */
+export const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
 /** Without a generator: every call to a provider runs through here. */
 export const exchange = (options: ExchangeOptions): Effect.Effect<Usage | undefined, JobError> =>

@@ -9,12 +9,12 @@ import { completions } from "../dialects/openai/Completions.ts"
 import { generateContent, streamGenerateContent } from "../dialects/gemini/GenerateContent.ts"
 import { messages } from "../dialects/anthropic/Messages.ts"
 import { notSupported, type Perform } from "../call/Protocol.ts"
-import { exchange } from "./Exchange.ts"
+import { exchange, type GuardedTools } from "./Exchange.ts"
 import type { HttpProtocol } from "./HttpProtocol.ts"
 import { PassingAnswer } from "./PassingAnswer.ts"
-import { type Tools, translate } from "./Translation.ts"
+import { translate } from "./Translation.ts"
 
-export const make = <Options>(protocol: HttpProtocol<Options>, tools: Tools): Perform => {
+export const make = <Options>(protocol: HttpProtocol<Options>, tools: GuardedTools): Perform => {
   const translations = new Map<string, Perform>([
     translate(chatCompletions, protocol, tools),
     translate(completions, protocol, tools),

@@ -8,7 +8,6 @@ import type { ProviderDialect } from "../dialects/conversation/Dialect.ts"
 import type { Call } from "../call/Protocol.ts"
 import type { AnswerGrammar } from "./AnswerGrammar.ts"
 
-/** A request to a provider. */
 export interface Outgoing {
   /** Below `baseUrl`. */
   readonly path: string
@@ -21,10 +20,9 @@ export interface Outgoing {
   readonly withinMs?: number
 }
 
-/** The relayed request of a client. */
 export interface Relayed extends Outgoing {
-  /** The client asked for usage in the stream. */
-  readonly showUsage: boolean
+  /** The client asked for usage in the stream. Only for grammars with pieces that hold nothing but usage. */
+  readonly showUsage?: boolean
   /** The grammar of this operation's answers, if it differs from the protocol's. */
   readonly grammar?: AnswerGrammar
   /** Usage that the answer does not report. */

@@ -5,14 +5,12 @@ import * as Json from "../json/Json.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 import type { Sink } from "../transport/Sink.ts"
 import type { AnswerReader } from "./AnswerReader.ts"
-import { exchange, type ExchangeTools } from "./Exchange.ts"
+import { bearer, exchange, type ExchangeTools } from "./Exchange.ts"
 import * as ProviderError from "./ProviderError.ts"
 
 export interface JsonRequest {
   /** Below the provider's `baseUrl`. */
   readonly path: string
-  /** The headers that authenticate, from the provider's key. */
-  readonly authorize: (key: string) => Readonly<Record<string, string>>
   readonly headers?: Readonly<Record<string, string>>
   /** Posted as JSON, or as a form; without either the request is a GET. */
   readonly body?: unknown
@@ -20,9 +18,6 @@ export interface JsonRequest {
   /** Replaces the catalogue's timeouts if it is shorter. Milliseconds. */
   readonly withinMs?: number
 }
-
-/** The usual way to send a key. */
-export const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
 /** The largest answer: several hundred vectors or ten images. */
 const maxAnswerBytes = 64 * 1024 * 1024
@@ -51,7 +46,7 @@ export const make = <Answer>(tools: ExchangeTools, schema: Schema.Codec<Answer, 
   const decode = Schema.decodeUnknownOption(Schema.fromJsonString(schema))
   return Effect.fnUntraced(function*(
     endpoint: Endpoint,
-    { authorize, body, form, ...request }: JsonRequest
+    { body, form, ...request }: JsonRequest
   ): Effect.fn.Return<Answer, JobError> {
     let answer: Option.Option<Answer> = Option.none()
     const reader = (secrets: ReadonlyArray<string>): AnswerReader => ({
@@ -73,7 +68,7 @@ export const make = <Answer>(tools: ExchangeTools, schema: Schema.Codec<Answer, 
     const encoded = yield* encode(body, form)
     yield* exchange({
       ...tools,
-      authorize,
+      authorize: bearer,
       call: { endpoint },
       sink: noSink,
       request: { ...request, ...encoded, streams: false },

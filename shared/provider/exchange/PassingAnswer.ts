@@ -14,7 +14,7 @@ import * as ProviderError from "./ProviderError.ts"
 export interface PassingAnswerOptions {
   readonly call: Call
   readonly grammar: AnswerGrammar
-  readonly showUsage: boolean
+  readonly showUsage?: boolean | undefined
   /** The usage if the answer reports none. */
   readonly usage?: Usage | undefined
   /** Another edit of an answer that is no stream. */
@@ -40,7 +40,7 @@ export class PassingAnswer implements AnswerReader {
   #whole: Json.Fields | undefined
 
   constructor(options: PassingAnswerOptions) {
-    const { grammar, showUsage, usage } = options
+    const { grammar, showUsage = false, usage } = options
     this.#options = options
     this.#usage = usage
     this.#stream = new PassingStream({ grammar, showUsage, alias: this.#alias })
@@ -142,7 +142,7 @@ export class PassingAnswer implements AnswerReader {
     const { errorData } = this.#stream
     return reason === "error" && errorData !== undefined
       ? this.#reported(Json.parse(Buffer.from(errorData).toString()))
-      : new ProviderFailed({ provider: this.#options.call.endpoint.name, reason, status: null, retryAfterMs: null })
+      : new ProviderFailed({ provider: this.#options.call.endpoint.name, reason })
   }
 
   #reported(answer: unknown): JobError {

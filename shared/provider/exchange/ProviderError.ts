@@ -116,8 +116,7 @@ const describe = (
   retryAfterMs: number | null,
   secrets: ReadonlyArray<string>
 ): JobError | undefined => {
-  const refused = (reason: "credentials" | "credit") =>
-    new ProviderFailed({ provider, reason, status, retryAfterMs: null })
+  const refused = (reason: "credentials" | "credit") => new ProviderFailed({ provider, reason, status })
   if (isWithoutCredit(status, said)) return refused("credit")
   if (status === 429) return new ProviderRateLimited({ provider, retryAfterMs })
   if (areCredentialsRefused(status, said)) return refused("credentials")

@@ -85,7 +85,6 @@ export interface TranslatedPartOptions {
   readonly secrets: ReadonlyArray<string>
 }
 
-/** One exchange of a translated answer. */
 export class TranslatedPart implements AnswerReader {
   readonly #options: TranslatedPartOptions
   readonly #frames = new SseFrames()
@@ -130,8 +129,8 @@ export class TranslatedPart implements AnswerReader {
     const failure = rest.length === 0 ? undefined : this.#read(rest, events)
     const isCut = failure?._tag === "ProviderFailed" && failure.reason === "malformed"
     if (failure !== undefined && !isCut) return failure
-    if (!this.#terminated && !decoder.isComplete()) return this.#failed("cut")
-    return answer.end([...events, ...this.#numbered(decoder.last())], decoder.usage())
+    if (!this.#terminated && !decoder.isComplete) return this.#failed("cut")
+    return answer.end([...events, ...this.#numbered(decoder.last())], decoder.usage)
   }
 
   whole(body: Uint8Array): Read {
@@ -140,12 +139,12 @@ export class TranslatedPart implements AnswerReader {
     this.#pieces.pass(json)
     if (isError(json)) return ProviderError.inAnswer(provider, json, secrets)
     const events = decoder.whole(json)
-    if (events === undefined || !decoder.isComplete()) return this.#failed("malformed")
-    return answer.end(this.#numbered([...events, ...decoder.last()]), decoder.usage())
+    if (events === undefined || !decoder.isComplete) return this.#failed("malformed")
+    return answer.end(this.#numbered([...events, ...decoder.last()]), decoder.usage)
   }
 
   usage(): Usage | undefined {
-    return this.#options.decoder.usage()
+    return this.#options.decoder.usage
   }
 
   ends(): ReadonlyArray<unknown> {
@@ -177,7 +176,7 @@ export class TranslatedPart implements AnswerReader {
   }
 
   #failed(reason: "cut" | "malformed"): JobError {
-    return new ProviderFailed({ provider: this.#options.provider, reason, status: null, retryAfterMs: null })
+    return new ProviderFailed({ provider: this.#options.provider, reason })
   }
 }
 

@@ -1,5 +1,5 @@
 /** One call to one candidate, if its limits, its circuit breaker and its retry budget allow it. */
-import { Effect, Exit, Predicate } from "effect"
+import { Effect, Exit } from "effect"
 import { isIdempotent } from "../../catalogue/Provider.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
@@ -97,11 +97,7 @@ export const make = Effect.gen(function*() {
     error: JobError
   ) =>
     health.recordFailure(candidate, admission, error).pipe(
-      Effect.andThen(
-        Predicate.isTagged(error, "ProviderRateLimited")
-          ? gate.slowDown(candidate, permit, error.retryAfterMs)
-          : Effect.void
-      ),
+      Effect.andThen(gate.recordFailure(candidate, permit, error)),
       Effect.andThen(Effect.fail(error))
     )
 
@@ -142,7 +138,7 @@ export const make = Effect.gen(function*() {
             call(candidate, request, answer, permit, true),
             (miss) => miss._tag === "Skipped" ? Effect.sync(() => budget.deposit(1)) : Effect.void
           )
-          : Effect.fail(new Skipped("retries", 0)))
+          : Effect.fail(new Skipped({ reason: "retries", retryAfterMs: 0 })))
     }
   }
   return attempt

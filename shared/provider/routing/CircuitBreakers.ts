@@ -42,7 +42,10 @@ const outcomeOf = (error: JobError): CircuitBreaker.Outcome["_tag"] => {
 const hintOf = (error: JobError): number => "retryAfterMs" in error ? Math.min(error.retryAfterMs ?? 0, maxHintMs) : 0
 
 const skippedBy = ({ reason }: CircuitBreaker.CircuitBreakerError): Skipped =>
-  new Skipped("resting", reason._tag === "CircuitOpen" ? Math.ceil(Duration.toMillis(reason.retryAfter)) : probingMs)
+  new Skipped({
+    reason: "resting",
+    retryAfterMs: reason._tag === "CircuitOpen" ? Math.ceil(Duration.toMillis(reason.retryAfter)) : probingMs
+  })
 
 const settingsOf = ({ endpoint }: Candidate): Breaker => endpoint.provider.breaker ?? defaultBreaker
 
@@ -52,18 +55,12 @@ const level = { Closed: 0, HalfOpen: 1, Open: 2 } as const
 const report = ({ endpoint }: Candidate, transition: CircuitBreaker.Transition | undefined): Effect.Effect<void> => {
   if (transition === undefined) return Effect.void
   const { model, name: provider } = endpoint
+  const text = transition.to === "Closed" ? "circuit closed" : "circuit half-open: probing the provider"
   return Effect.andThen(
     Metric.update(Metrics.breakerState(provider, model), level[transition.to]),
     transition.to === "Open"
-      ? Effect.logWarning("circuit opened", {
-        provider,
-        model,
-        restMs: Duration.toMillis(transition.retryAfter)
-      })
-      : Effect.logInfo(transition.to === "Closed" ? "circuit closed" : "circuit half-open: probing the provider", {
-        provider,
-        model
-      })
+      ? Effect.logWarning("circuit opened", { provider, model, restMs: Duration.toMillis(transition.retryAfter) })
+      : Effect.logInfo(text, { provider, model })
   )
 }
 

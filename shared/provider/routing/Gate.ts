@@ -2,8 +2,9 @@
  * Admits calls to a provider within the catalogue's limits, which all workers share, and at the pace learned from its 429s. A
  * wait has its own span.
  */
-import { Cause, Clock, Effect, Exit, Metric, Option } from "effect"
-import { type Limit, limitWindowMs, type Taken } from "../../contract/Limit.ts"
+import { Cause, Clock, Effect, Exit, Metric, Option, Predicate } from "effect"
+import { type Demand, Holding, limitWindowMs } from "../../contract/Limit.ts"
+import type { JobError } from "../../contract/JobError.ts"
 import type { Operation } from "../../contract/Operation.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as Attributes from "../../telemetry/Attributes.ts"
@@ -17,7 +18,7 @@ import * as TokenEstimate from "../call/TokenEstimate.ts"
 
 /** Permission for one call. */
 export interface Permit {
-  /** For `slowDown`, if the provider answers 429. */
+  /** For `recordFailure`. */
   readonly epoch: number
   /** How long the call has waited for it, in milliseconds. */
   readonly waitedMs: number
@@ -34,14 +35,8 @@ export interface Gate {
     until: number,
     call: (permit: Permit) => Effect.Effect<Usage | undefined, E>
   ) => Effect.Effect<Usage | undefined, E | Skipped>
-  /** The provider has answered 429. */
-  readonly slowDown: (candidate: Candidate, permit: Permit, retryAfterMs: number | null) => Effect.Effect<void>
-}
-
-interface Demand {
-  readonly kind: "calls" | "requests" | "tokens"
-  readonly limit: Limit
-  readonly units: number
+  /** Slows down the calls to the provider if it has answered 429. */
+  readonly recordFailure: (candidate: Candidate, permit: Permit, error: JobError) => Effect.Effect<void>
 }
 
 const immediate: Permit = { epoch: 0, waitedMs: 0 }
@@ -60,7 +55,7 @@ export const make = Effect.gen(function*() {
     const demands: Array<Demand> = []
     if (concurrency !== undefined) {
       const limit = { key: `${keyOf(name)}.calls`, limit: concurrency, windowMs: 0 }
-      demands.push({ kind: "calls", limit, units: 1 })
+      demands.push({ kind: "concurrent", limit, units: 1 })
     }
     if (tokensPerMinute !== undefined) {
       const limit = { key: `${keyOf(name)}.tokens`, limit: tokensPerMinute, windowMs }
@@ -73,52 +68,28 @@ export const make = Effect.gen(function*() {
     return demands
   }
 
-  const release = (taken: Array<Taken>): void => {
-    for (const { settle } of taken.splice(0)) settle(0)
-  }
-
-  /** Settles what was taken for a call. A failed call may have used its tokens: they stay taken. */
-  const settle = (demands: ReadonlyArray<Demand>, taken: Array<Taken>, exit: Exit.Exit<Usage | undefined, unknown>) => {
-    if (Exit.isFailure(exit) && Option.getOrUndefined(Cause.findErrorOption(exit.cause)) instanceof Skipped) {
-      return release(taken)
-    }
+  /** A failed call may have used its tokens: they stay taken. A skipped one has used nothing. */
+  const settle = (holding: Holding, exit: Exit.Exit<Usage | undefined, unknown>): void => {
     const usage = Exit.isSuccess(exit) ? exit.value : undefined
-    for (const [index, { settle }] of taken.entries()) {
-      const kind = demands[index]?.kind
-      if (kind === "calls") settle(0)
-      else if (kind === "tokens" && usage !== undefined) settle(usage.inputTokens + usage.outputTokens)
-    }
-  }
-
-  const tryTakeAll = (demands: ReadonlyArray<Demand>, taken: Array<Taken>): boolean => {
-    for (const { limit, units } of demands) {
-      const entry = shared.tryTake(limit, units)
-      if (entry === undefined) {
-        release(taken)
-        return false
-      }
-      taken.push(entry)
-    }
-    return true
+    const isSkipped = Exit.isFailure(exit) &&
+      Option.getOrUndefined(Cause.findErrorOption(exit.cause)) instanceof Skipped
+    if (isSkipped || !holding.isComplete) holding.returnAll()
+    else holding.settle(usage && usage.inputTokens + usage.outputTokens)
   }
 
   const wait = Effect.fnUntraced(function*(
     candidate: Candidate,
-    demands: ReadonlyArray<Demand>,
-    taken: Array<Taken>,
+    holding: Holding,
     until: number,
     restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
   ): Effect.fn.Return<Permit, Skipped> {
     const { name } = candidate.endpoint
     const startedAt = yield* Clock.currentTimeMillis
     const epoch = pace.isHeld(candidate) ? yield* restore(pace.wait(candidate, until)) : 0
-    for (const { limit, units } of demands) {
-      taken.push(
-        yield* shared.take(limit, units, until).pipe(
-          Effect.mapError(({ retryAfterMs }) => new Skipped("busy", retryAfterMs))
-        )
-      )
-    }
+    yield* Effect.mapError(
+      holding.takeRest(({ limit, units }) => shared.take(limit, units, until)),
+      ({ retryAfterMs }) => new Skipped({ reason: "busy", retryAfterMs })
+    )
     const waitedMs = (yield* Clock.currentTimeMillis) - startedAt
     yield* Metric.update(Metrics.providerWait(name), waitedMs / 1_000)
     return { epoch, waitedMs }
@@ -129,20 +100,19 @@ export const make = Effect.gen(function*() {
     if (candidate.endpoint.provider.limits === undefined && !pace.isHeld(candidate)) return call(immediate)
     return Effect.uninterruptibleMask((restore) =>
       Effect.suspend(() => {
-        const demands = demandsOf(candidate, request)
-        const taken: Array<Taken> = []
-        let called = false
-        const permit = !pace.isHeld(candidate) && tryTakeAll(demands, taken)
+        const holding = new Holding(demandsOf(candidate, request))
+        const isFree = !pace.isHeld(candidate) &&
+          holding.takeAvailable(({ limit, units }) => shared.tryTake(limit, units))
+        // while it waits, other calls may take the units
+        if (!isFree) holding.returnAll()
+        const permit = isFree
           ? Effect.succeed(immediate)
           : Span.around(`wait for ${candidate.endpoint.name}`, {}, Attributes.provider(candidate.endpoint))(
-            wait(candidate, demands, taken, until, restore)
+            wait(candidate, holding, until, restore)
           )
         return permit.pipe(
-          Effect.flatMap((permit) => {
-            called = true
-            return restore(call(permit))
-          }),
-          Effect.onExit((exit) => Effect.sync(() => called ? settle(demands, taken, exit) : release(taken)))
+          Effect.flatMap((permit) => restore(call(permit))),
+          Effect.onExit((exit) => Effect.sync(() => settle(holding, exit)))
         )
       })
     )
@@ -150,10 +120,10 @@ export const make = Effect.gen(function*() {
 
   const gate: Gate = {
     run,
-    slowDown: (candidate, { epoch }, retryAfterMs) =>
-      candidate.endpoint.provider.limits?.adaptive === false
-        ? Effect.void
-        : pace.slowDown(candidate, epoch, retryAfterMs ?? Pace.defaultRetryMs)
+    recordFailure: (candidate, { epoch }, error) =>
+      Predicate.isTagged(error, "ProviderRateLimited") && candidate.endpoint.provider.limits?.adaptive !== false
+        ? pace.slowDown(candidate, epoch, error.retryAfterMs ?? Pace.defaultRetryMs)
+        : Effect.void
   }
   return gate
 })

@@ -38,7 +38,7 @@ export const make: Effect.Effect<Pace, never, RateLimiter.RateLimiterStore> = Ef
       const delayMs = Duration.toMillis(delay)
       if (delayMs <= 0) return epoch
       if ((yield* Clock.currentTimeMillis) + delayMs > until) {
-        return yield* Effect.fail(new Skipped("busy", Math.ceil(delayMs)))
+        return yield* Effect.fail(new Skipped({ reason: "busy", retryAfterMs: Math.ceil(delayMs) }))
       }
       yield* Effect.sleep(phase === "cooldown" ? delayMs + (yield* Random.next) * spreadMs(delayMs) : delayMs)
       // after a cooldown it must ask again; otherwise this is its turn

@@ -2,7 +2,7 @@
  * Answers a request for a model: tries the model's candidates in turn until one starts an answer, then after a pause retries
  * those with transient failures.
  */
-import { Clock, Context, Duration, Effect, Layer, Result, Schedule } from "effect"
+import { Array, Clock, Context, Duration, Effect, Layer, Result, Schedule } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { Catalogue } from "../../catalogue/Catalogue.ts"
 import type { Retry } from "../../catalogue/Provider.ts"
@@ -28,14 +28,14 @@ export interface ProviderRequest extends Attempt.Request {
 const momentMs = 100
 
 /** The pauses before retries: the time that the providers ask for, plus exponential back-off with jitter. */
-const backOff = ({ baseMs, maxMs, times }: Retry, course: AttemptHistory, deadline: number) =>
+const backOff = ({ baseMs, maxMs, times }: Retry, history: AttemptHistory, deadline: number) =>
   Schedule.min([Schedule.exponential(baseMs), Schedule.spaced(maxMs)]).pipe(
     Schedule.jittered,
     Schedule.upTo({ times }),
     Schedule.setInputType<JobError>(),
-    Schedule.addDelay(({ now }) => Effect.succeed(course.waitMs(now) ?? 0)),
+    Schedule.addDelay(({ now }) => Effect.succeed(history.waitMs(now) ?? 0)),
     Schedule.while(({ duration, now }) =>
-      course.waitMs(now) !== undefined && now + Duration.toMillis(duration) <= deadline
+      history.waitMs(now) !== undefined && now + Duration.toMillis(duration) <= deadline
     )
   )
 
@@ -52,91 +52,75 @@ export class Providers extends Context.Service<Providers, {
       const attempt = yield* Attempt.make
       const clock = yield* Clock.Clock
 
-      const record = (
-        course: AttemptHistory,
-        answer: AnnotatedSink,
-        candidate: Candidate,
-        miss: JobError | Skipped
-      ) => {
-        course.record(candidate, miss, clock.currentTimeMillisUnsafe())
-        if (answer.hasStarted) course.end()
-      }
-
       const soon = () => clock.currentTimeMillisUnsafe() + momentMs
       /** After its deadline, too, a request may check whether there is room for it. */
       const late = ({ deadline }: ProviderRequest) => Math.max(deadline, soon())
 
-      /** Tries one candidate after another, and waits for each until `until` (epoch milliseconds). */
-      const tryEach = Effect.fnUntraced(function*(
+      /** Tries the candidates until one answers, after the first has failed or was skipped. */
+      const failOver = (
         request: ProviderRequest,
         answer: AnnotatedSink,
-        course: AttemptHistory,
-        candidates: ReadonlyArray<Candidate>,
-        until: number
-      ): Effect.fn.Return<Usage | undefined, JobError> {
-        for (const candidate of candidates) {
-          if (course.isEnded) break
-          if (!course.isEligible(candidate, clock.currentTimeMillisUnsafe())) continue
-          const isRetry = course.isRetry(candidate)
-          const result = yield* Effect.result(attempt.make(candidate, request, answer, { isRetry, until }))
-          if (Result.isSuccess(result)) return result.success
-          record(course, answer, candidate, result.failure)
+        candidates: readonly [Candidate, ...ReadonlyArray<Candidate>],
+        firstMiss: JobError | Skipped
+      ): Effect.Effect<Usage | undefined, JobError> => {
+        const [first, ...others] = candidates
+        const history = new AttemptHistory(candidates)
+        const record = (candidate: Candidate, miss: JobError | Skipped) => {
+          history.record(candidate, miss, clock.currentTimeMillisUnsafe())
+          if (answer.hasStarted) history.end()
         }
-        return yield* course.error
-      })
 
-      /** Tries each candidate once. Waits for a busy one only if no other answers. */
-      const tryRound = (
-        request: ProviderRequest,
-        answer: AnnotatedSink,
-        course: AttemptHistory,
-        candidates: ReadonlyArray<Candidate>
-      ) =>
-        course.candidates.length === 1
-          ? tryEach(request, answer, course, candidates, late(request))
-          : Effect.catch(
-            tryEach(request, answer, course, candidates, soon()),
-            (error) =>
-              course.busy.length === 0
-                ? Effect.fail(error)
-                : tryEach(request, answer, course, course.busy, late(request))
-          )
-
-      /** After a pause, retries the candidates with transient failures. */
-      const retryRounds = (
-        error: JobError,
-        request: ProviderRequest,
-        answer: AnnotatedSink,
-        course: AttemptHistory
-      ) => {
-        const policy = course.retryPolicy
-        if (policy === undefined) return Effect.fail(error)
-        // the first run only fails with the error, so that the schedule delays the first round
-        let next: Effect.Effect<Usage | undefined, JobError> = Effect.fail(error)
-        const rounds = Effect.suspend(() => {
-          const now = next
-          next = Effect.suspend(() => {
-            course.nextRound()
-            return tryRound(request, answer, course, course.candidates)
-          })
-          return now
+        /** Tries one candidate after another, and waits for each until `until` (epoch milliseconds). */
+        const tryEach = Effect.fnUntraced(function*(candidates: ReadonlyArray<Candidate>, until: number) {
+          for (const candidate of candidates) {
+            if (history.isEnded) break
+            if (!history.isEligible(candidate, clock.currentTimeMillisUnsafe())) continue
+            const isRetry = history.isRetry(candidate)
+            const result = yield* Effect.result(attempt.make(candidate, request, answer, { isRetry, until }))
+            if (Result.isSuccess(result)) return result.success
+            record(candidate, result.failure)
+          }
+          return yield* history.error
         })
-        return Effect.retry(rounds, backOff(policy, course, request.deadline))
+
+        /** Tries each candidate once. Waits for a busy one only if no other answers. */
+        const tryRound = (round: ReadonlyArray<Candidate>) =>
+          candidates.length === 1
+            ? tryEach(round, late(request))
+            : Effect.catch(
+              tryEach(round, soon()),
+              (error) => history.busy.length === 0 ? Effect.fail(error) : tryEach(history.busy, late(request))
+            )
+
+        /** After a pause, retries the candidates with transient failures. */
+        const retryRounds = (error: JobError) => {
+          const policy = history.retryPolicy
+          if (policy === undefined) return Effect.fail(error)
+          // the first run only fails with the error, so that the schedule delays the first round
+          let next: Effect.Effect<Usage | undefined, JobError> = Effect.fail(error)
+          const rounds = Effect.suspend(() => {
+            const now = next
+            next = Effect.suspend(() => {
+              history.nextRound()
+              return tryRound(candidates)
+            })
+            return now
+          })
+          return Effect.retry(rounds, backOff(policy, history, request.deadline))
+        }
+
+        record(first, firstMiss)
+        return Effect.catch(tryRound(others), retryRounds)
       }
 
       const respond = (request: ProviderRequest, answer: AnnotatedSink, candidates: ReadonlyArray<Candidate>) => {
-        const [first, ...others] = candidates
-        if (first === undefined) return Effect.fail(new ModelNotFound({ model: request.model }))
-        const until = others.length === 0 ? late(request) : soon()
+        if (!Array.isReadonlyArrayNonEmpty(candidates)) return Effect.fail(new ModelNotFound({ model: request.model }))
+        const until = candidates.length === 1 ? late(request) : soon()
         // most requests end here and need no history
-        return Effect.catch(attempt.make(first, request, answer, { isRetry: false, until }), (miss) => {
-          const course = new AttemptHistory(candidates)
-          record(course, answer, first, miss)
-          return Effect.catch(
-            tryRound(request, answer, course, others),
-            (error) => retryRounds(error, request, answer, course)
-          )
-        })
+        return Effect.catch(
+          attempt.make(candidates[0], request, answer, { isRetry: false, until }),
+          (miss) => failOver(request, answer, candidates, miss)
+        )
       }
 
       return Providers.of({

@@ -1,5 +1,5 @@
 /** The providers of a video model, each with its protocol's engine, and with limits and circuit breakers as for all requests. */
-import { Cause, Context, Effect, Exit, Layer, Option, Predicate } from "effect"
+import { Cause, Context, Effect, Exit, Layer, Option } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { Catalogue } from "../../catalogue/Catalogue.ts"
 import { isIdempotent, type Provider } from "../../catalogue/Provider.ts"
@@ -34,7 +34,7 @@ export interface VideoProvider {
   readonly engine: VideoEngine
   /** Whether a task that may have been submitted may be submitted again; see the catalogue's `idempotent`. */
   readonly mayRepeat: boolean
-  /** Submits a task once limits and circuit breaker allow it, and follows it. Returns the exit of `goOn`. */
+  /** Submits a task once limits and circuit breaker allow it, and follows it. Returns the exit of `follow`. */
   readonly begin: <Started, Done, Failure, Late>(
     task: VideoSubmission<Started, Done, Failure, Late>
   ) => Effect.Effect<Exit.Exit<Done, Late>, Failure | Skipped>
@@ -68,17 +68,17 @@ export class VideoProviders extends Context.Service<VideoProviders, {
         admission: CircuitBreakers.Admission,
         permit: Gate.Permit,
         error: JobError | undefined
-      ): Effect.Effect<void> => {
-        if (error === undefined) return health.recordAbandoned(candidate, admission)
-        const record = health.recordFailure(candidate, admission, error)
-        return Predicate.isTagged(error, "ProviderRateLimited")
-          ? Effect.andThen(record, gate.slowDown(candidate, permit, error.retryAfterMs))
-          : record
-      }
+      ): Effect.Effect<void> =>
+        error === undefined
+          ? health.recordAbandoned(candidate, admission)
+          : Effect.andThen(
+            health.recordFailure(candidate, admission, error),
+            gate.recordFailure(candidate, permit, error)
+          )
 
       const begin = (candidate: Candidate) =>
       <Started, Done, Failure, Late>(
-        { failureOf, follow: goOn, submit, until }: VideoSubmission<Started, Done, Failure, Late>
+        { failureOf, follow, submit, until }: VideoSubmission<Started, Done, Failure, Late>
       ): Effect.Effect<Exit.Exit<Done, Late>, Failure | Skipped> =>
         Effect.suspend(() => {
           let ended: Exit.Exit<Done, Late> = Exit.interrupt()
@@ -95,7 +95,7 @@ export class VideoProviders extends Context.Service<VideoProviders, {
                       Option.getOrUndefined(Option.map(Cause.findErrorOption(exit.cause), failureOf))
                     )
                 ),
-                Effect.flatMap((started) => Effect.exit(goOn(started))),
+                Effect.flatMap((started) => Effect.exit(follow(started))),
                 Effect.map((exit) => {
                   ended = exit
                   return noTokens

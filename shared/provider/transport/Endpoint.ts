@@ -22,7 +22,7 @@ export const keyOf = (
   return Effect.filterOrFail(
     secrets.resolve(apiKey),
     Option.isSome,
-    () => new ProviderFailed({ provider: endpoint.name, reason: "credentials", status: null, retryAfterMs: null })
+    () => new ProviderFailed({ provider: endpoint.name, reason: "credentials" })
   )
 }
 

@@ -72,15 +72,7 @@ for (
     ["198.51.100.0", 24],
     ["203.0.113.0", 24],
     ["224.0.0.0", 4],
-    ["240.0.0.0", 4]
-  ] as const
-) special.addSubnet(network, prefix, "ipv4")
-
-/** Global unicast: no other IPv6 address is public. The special networks below lie within it. */
-const globalUnicast = new BlockList()
-globalUnicast.addSubnet("2000::", 3, "ipv6")
-for (
-  const [network, prefix] of [
+    ["240.0.0.0", 4],
     // protocol assignments, with Teredo, which embeds IPv4 addresses
     ["2001::", 23],
     ["2001:db8::", 32],
@@ -88,7 +80,11 @@ for (
     ["2002::", 16],
     ["3fff::", 20]
   ] as const
-) special.addSubnet(network, prefix, "ipv6")
+) special.addSubnet(network, prefix, isIPv4(network) ? "ipv4" : "ipv6")
+
+/** Global unicast: no other IPv6 address is public. The special IPv6 networks lie within it. */
+const globalUnicast = new BlockList()
+globalUnicast.addSubnet("2000::", 3, "ipv6")
 
 export const isPublic = (address: string): boolean =>
   isIPv4(address)

@@ -34,7 +34,5 @@ export const fetch = (
     Effect.tapError(({ reason }) =>
       Effect.logWarning("cannot fetch a result", { provider: endpoint.name, host: url.host, reason })
     ),
-    Effect.mapError(() =>
-      new ProviderFailed({ provider: endpoint.name, reason: "result", status: null, retryAfterMs: null })
-    )
+    Effect.mapError(() => new ProviderFailed({ provider: endpoint.name, reason: "result" }))
   )

@@ -1,7 +1,6 @@
 /** Takes a provider's answer: the head once, then bytes, with back-pressure from the client. */
 import { Effect, Stream } from "effect"
 
-/** The head of an HTTP answer. */
 export interface Head {
   readonly status: number
   readonly contentType: string

@@ -208,11 +208,6 @@ export const networkFailure = (provider: string, code: string | undefined, sent:
     case "UND_ERR_BODY_TIMEOUT":
       return new ProviderTimeout({ provider, phase: "idle" })
     default:
-      return new ProviderFailed({
-        provider,
-        reason: sent ? "cut" : "unreachable",
-        status: null,
-        retryAfterMs: null
-      })
+      return new ProviderFailed({ provider, reason: sent ? "cut" : "unreachable" })
   }
 }

@@ -95,14 +95,14 @@ const readStream = (bytes: Uint8Array, provider: Provider): Said => {
     if (data !== "" && data !== "[DONE]") events.push(...decoder.frame(JSON.parse(data)) ?? assert.fail(data))
   }
   assert.strictEqual(frames.restBytes, 0)
-  assert.isTrue(decoder.isComplete())
-  return saidBy([...events, ...decoder.last()], decoder.usage())
+  assert.isTrue(decoder.isComplete)
+  return saidBy([...events, ...decoder.last()], decoder.usage)
 }
 
 const readWhole = (bytes: Buffer, provider: Provider): Said => {
   const decoder = decoderOf[provider]()
   const events = decoder.whole(JSON.parse(bytes.toString())) ?? assert.fail(bytes.toString())
-  return saidBy([...events, ...decoder.last()], decoder.usage())
+  return saidBy([...events, ...decoder.last()], decoder.usage)
 }
 
 /** The parts of an answer that each dialect can express. */
@@ -274,7 +274,7 @@ describe("deviations of OpenAI-compatible servers", () => {
       { choices: [{ index: 0, delta: {}, finish_reason: "stop" }], usage }
     ]
     const events = chunks.flatMap((chunk) => decoder.frame(chunk) ?? assert.fail(JSON.stringify(chunk)))
-    return saidBy([...events, ...decoder.last()], decoder.usage())
+    return saidBy([...events, ...decoder.last()], decoder.usage)
   }
   const whole = (message: object): Said =>
     readWhole(Buffer.from(JSON.stringify({ choices: [{ index: 0, message, finish_reason: "stop" }], usage })), "openai")

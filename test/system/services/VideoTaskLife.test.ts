@@ -265,7 +265,7 @@ describe("a task", () => {
       (reason) =>
         withTask(false, ({ provider, until, worker }) =>
           Effect.gen(function*() {
-            provider.passes.set("upstream", [new Skipped(reason, 60_000)])
+            provider.passes.set("upstream", [new Skipped({ reason, retryAfterMs: 60_000 })])
             yield* worker("first")
             const task = yield* until(({ status }) => VideoTask.hasEnded(status))
             assert.deepInclude(task, { status: "completed", error: null })
@@ -276,7 +276,7 @@ describe("a task", () => {
   it.live("whose providers all have open circuits waits for them, and records no submission", () =>
     withTask(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
-        const rest = () => new Skipped("resting", 150)
+        const rest = () => new Skipped({ reason: "resting", retryAfterMs: 150 })
         provider.passes.set("upstream", [rest(), rest()]).set("another", [rest()])
         yield* worker("first")
         assert.isNull((yield* until(({ owner }) => owner !== null)).providerTask)

@@ -200,7 +200,7 @@ describe("a built-in engine answers", { timeout: 300_000 }, () => {
   const chatEngine = Layer.effect(
     LocalEngines,
     Effect.map(ChatEngine.LocalChat, (engine) => {
-      const answer = { answer: (request: { readonly conversation: never }) => engine.answer(request.conversation, {}) }
+      const answer = (request: { readonly conversation: never }) => engine.answer(request.conversation, {})
       const options = { fingerprint: undefined, isLenient: true }
       return LocalEngines.of({
         performs: new Map(

@@ -5,8 +5,7 @@ import type { AnswerEncoder, AnswerIdentity } from "../conversation/Dialect.ts"
 import type { ModelEvent } from "../conversation/ModelEvent.ts"
 import * as Signature from "../conversation/Signature.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
-
-const noUsage: Usage = { inputTokens: 0, outputTokens: 0 }
+import * as UsageSum from "../conversation/UsageSum.ts"
 
 /** `input_tokens` excludes tokens read from or written to the cache. */
 const toMessageUsage = (usage: Usage): typeof Contract.MessageUsage.Type => {
@@ -47,18 +46,8 @@ const toImage = (mediaType: string, data: string): Contract.AnswerBlock => ({
   source: { type: "base64", media_type: mediaType, data }
 })
 
-interface Thinking {
-  readonly kind: "thinking"
-  text: string
-  signature: string | undefined
-}
-
-interface ToolBlock {
-  readonly kind: "tool"
-  readonly id: string
-  readonly name: string
-  text: string
-}
+type Thinking = { readonly kind: "thinking"; text: string; signature: string | undefined }
+type ToolBlock = { readonly kind: "tool"; readonly id: string; readonly name: string; text: string }
 
 type OpenBlock =
   | Thinking
@@ -124,19 +113,6 @@ const toBlocks = (events: ReadonlyArray<ModelEvent>): ReadonlyArray<Contract.Ans
   })
 }
 
-const toBody = (identity: AnswerIdentity, events: ReadonlyArray<ModelEvent>): Contract.MessageAnswer => {
-  const usage = events.find((event) => event.type === "usage")?.usage ?? noUsage
-  return {
-    id: `msg_${identity.id}`,
-    type: "message",
-    role: "assistant",
-    model: identity.model,
-    content: toBlocks(events),
-    ...toStop(events.find((event) => event.type === "finish")),
-    usage: toMessageUsage(usage)
-  }
-}
-
 /**
  * Encodes events as named frames. Blocks follow one another; the finish waits for usage, since one frame holds both.
  */
@@ -147,7 +123,7 @@ export class Encoder implements AnswerEncoder {
   /** The open block; a number is a tool call. */
   #open: "text" | "thinking" | number | undefined
   #finish: Finish | undefined
-  #usage: Usage = noUsage
+  #usage = UsageSum.none
 
   constructor(identity: AnswerIdentity) {
     this.#identity = identity
@@ -192,7 +168,16 @@ export class Encoder implements AnswerEncoder {
   }
 
   body(events: ReadonlyArray<ModelEvent>): Contract.MessageAnswer {
-    return toBody(this.#identity, events)
+    return {
+      ...this.#head(),
+      content: toBlocks(events),
+      ...toStop(events.find((event) => event.type === "finish")),
+      usage: toMessageUsage(events.find((event) => event.type === "usage")?.usage ?? UsageSum.none)
+    }
+  }
+
+  #head() {
+    return { id: `msg_${this.#identity.id}`, type: "message", role: "assistant", model: this.#identity.model } as const
   }
 
   #begin(): string {
@@ -200,14 +185,11 @@ export class Encoder implements AnswerEncoder {
     this.#begun = true
     return frame("message_start", {
       message: {
-        id: `msg_${this.#identity.id}`,
-        type: "message",
-        role: "assistant",
-        model: this.#identity.model,
+        ...this.#head(),
         content: [],
         stop_reason: null,
         stop_sequence: null,
-        usage: toMessageUsage(noUsage)
+        usage: toMessageUsage(UsageSum.none)
       }
     })
   }

@@ -17,15 +17,15 @@ export class Decoder implements AnswerDecoder {
   readonly #calls = new Map<unknown, CallBlock>()
   #finish: FinishReason = "stop"
   #stopSequence: string | undefined
-  #complete = false
-  #usage: Usage | undefined
+  isComplete = false
+  usage: Usage | undefined
 
   frame(data: unknown): ReadonlyArray<ModelEvent> | undefined {
     if (!Predicate.isReadonlyObject(data)) return undefined
     const index = data["index"]
     switch (data["type"]) {
       case "message_start":
-        this.#usage = usageOf(Json.fields(data["message"])["usage"], this.#usage)
+        this.usage = usageOf(Json.fields(data["message"])["usage"], this.usage)
         return []
       case "content_block_start":
         return this.#start(index, Json.fields(data["content_block"]))
@@ -34,10 +34,10 @@ export class Decoder implements AnswerDecoder {
       case "content_block_stop":
         return this.#end(index)
       case "message_delta":
-        this.#usage = usageOf(data["usage"], this.#usage)
+        this.usage = usageOf(data["usage"], this.usage)
         return this.#stop(Json.fields(data["delta"]))
       case "message_stop":
-        this.#complete = true
+        this.isComplete = true
         return []
       default:
         return []
@@ -46,8 +46,8 @@ export class Decoder implements AnswerDecoder {
 
   whole(answer: unknown): ReadonlyArray<ModelEvent> | undefined {
     if (!Predicate.isReadonlyObject(answer)) return undefined
-    this.#usage = usageOf(answer["usage"])
-    this.#complete = typeof answer["stop_reason"] === "string"
+    this.usage = usageOf(answer["usage"])
+    this.isComplete = typeof answer["stop_reason"] === "string"
     return [
       ...Json.list(answer["content"]).flatMap((block, index) => [
         ...this.#start(index, Json.fields(block)),
@@ -57,43 +57,25 @@ export class Decoder implements AnswerDecoder {
     ]
   }
 
-  isComplete(): boolean {
-    return this.#complete
-  }
-
   last(): ReadonlyArray<ModelEvent> {
-    return [{
-      type: "finish",
-      choice: 0,
-      reason: this.#finish,
-      ...(this.#stopSequence === undefined ? {} : { stopSequence: this.#stopSequence })
-    }]
-  }
-
-  usage(): Usage | undefined {
-    return this.#usage
+    return [{ type: "finish", choice: 0, reason: this.#finish, stopSequence: this.#stopSequence }]
   }
 
   /** A block starts, or is complete. Ignores blocks of the provider's own tools, which no client can have enabled. */
   #start(index: unknown, block: Json.Fields): ReadonlyArray<ModelEvent> {
     switch (block["type"]) {
       case "text":
-        return toText(block["text"])
+        return toDelta("text", block["text"])
       case "thinking":
-        return [...toReasoning(block["thinking"]), ...toSignature(block["signature"])]
+        return [...toDelta("reasoning", block["thinking"]), ...toSignature(block["signature"])]
       case "redacted_thinking":
         return toSignature(block["data"], true)
       case "tool_use": {
         const call = this.#calls.size
+        const name = Json.string(block["name"]) ?? ""
         this.#calls.set(index, { call, begun: false })
         return [
-          {
-            type: "toolCall",
-            choice: 0,
-            call,
-            id: Json.string(block["id"]) ?? ToolCalls.newId(),
-            name: Json.string(block["name"]) ?? ""
-          },
+          { type: "toolCall", choice: 0, call, id: Json.string(block["id"]) ?? ToolCalls.newId(), name },
           ...this.#arguments(index, isEmpty(block["input"]) ? "" : JSON.stringify(block["input"]))
         ]
       }
@@ -105,9 +87,9 @@ export class Decoder implements AnswerDecoder {
   #delta(index: unknown, delta: Json.Fields): ReadonlyArray<ModelEvent> {
     switch (delta["type"]) {
       case "text_delta":
-        return toText(delta["text"])
+        return toDelta("text", delta["text"])
       case "thinking_delta":
-        return toReasoning(delta["thinking"])
+        return toDelta("reasoning", delta["thinking"])
       case "signature_delta":
         return toSignature(delta["signature"])
       case "input_json_delta":
@@ -133,18 +115,14 @@ export class Decoder implements AnswerDecoder {
     const reason = message["stop_reason"]
     if (typeof reason === "string") this.#finish = toFinish(reason)
     if (reason === "stop_sequence") this.#stopSequence = Json.string(message["stop_sequence"])
-    const why = Json.string(Json.fields(message["stop_details"])["explanation"]) ?? ""
-    return why === "" ? [] : [{ type: "refusal", choice: 0, delta: why }]
+    return toDelta("refusal", Json.fields(message["stop_details"])["explanation"])
   }
 }
 
 const isEmpty = (input: unknown): boolean => Object.keys(Json.fields(input)).length === 0
 
-const toText = (text: unknown): ReadonlyArray<ModelEvent> =>
-  typeof text === "string" && text !== "" ? [{ type: "text", choice: 0, delta: text }] : []
-
-const toReasoning = (text: unknown): ReadonlyArray<ModelEvent> =>
-  typeof text === "string" && text !== "" ? [{ type: "reasoning", choice: 0, delta: text }] : []
+const toDelta = (type: "text" | "reasoning" | "refusal", text: unknown): ReadonlyArray<ModelEvent> =>
+  typeof text === "string" && text !== "" ? [{ type, choice: 0, delta: text }] : []
 
 const toSignature = (value: unknown, redacted = false): ReadonlyArray<ModelEvent> =>
   typeof value === "string" && value !== ""

@@ -10,7 +10,7 @@ import type {
   ToolDefinition,
   Turn
 } from "../conversation/Conversation.ts"
-import { systemTexts } from "../conversation/Conversation.ts"
+import { isMedia, joinAdjacent, systemTexts } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { registeredMediaType, textOf, warnOfDetail } from "../conversation/Media.ts"
@@ -69,43 +69,30 @@ const toSystem = ({ format, turns }: Conversation, losses: Losses): ReadonlyArra
   return [...texts, ...(isJson ? [inJson] : [])].filter((text) => text !== "").map((text) => ({ type: "text", text }))
 }
 
-interface Message {
-  readonly role: "user" | "assistant"
-  readonly content: Array<object>
-}
-
-/** Merges adjacent turns of the same role. Tool results belong to the user here and must come first, in one message. */
-const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<Message> => {
-  const messages: Array<Message> = []
-  const add = (role: Message["role"], content: ReadonlyArray<object>) => {
-    const last = messages.at(-1)
-    if (content.length === 0) return
-    if (last?.role === role) { for (const block of content) last.content.push(block) }
-    else messages.push({ role, content: [...content] })
-  }
+/** Tool results belong to the user here and must come first, in one message. */
+const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<object> => {
+  const messages: Array<readonly ["user" | "assistant", ReadonlyArray<object>]> = []
   /** Pictures and files, which only user messages can hold, until all tool results are written. */
   let loose: Array<object> = []
   for (const turn of turns) {
     if (turn.role === "tool") {
-      add("user", [toResult(turn, losses)])
+      messages.push(["user", [toResult(turn, losses)]])
       continue
     }
-    add("user", loose)
+    messages.push(["user", loose])
     loose = []
-    if (turn.role === "user") add("user", turn.content.flatMap((part) => toBlocks(part, losses)))
+    if (turn.role === "user") messages.push(["user", turn.content.flatMap((part) => toBlocks(part, losses))])
     if (turn.role === "assistant") {
-      const pictures = turn.content.filter((part) => part.type === "image" || part.type === "file")
-      add("assistant", [
-        ...turn.content.flatMap((part) => part.type === "image" || part.type === "file" ? [] : toBlocks(part, losses)),
-        ...turn.toolCalls.map(toToolUse)
-      ])
+      const pictures = turn.content.filter(isMedia)
+      const blocks = turn.content.filter((part) => !isMedia(part)).flatMap((part) => toBlocks(part, losses))
+      messages.push(["assistant", [...blocks, ...turn.toolCalls.map(toToolUse)]])
       if (pictures.length > 0) {
         loose = [{ type: "text", text: "From your answer:" }, ...pictures.flatMap((part) => toBlocks(part, losses))]
       }
     }
   }
-  add("user", loose)
-  return messages
+  messages.push(["user", loose])
+  return joinAdjacent(messages).map(([role, content]) => ({ role, content }))
 }
 
 /** Ids of other dialects may contain characters that this one rejects. */

@@ -12,7 +12,7 @@ import type {
   Turn
 } from "../conversation/Conversation.ts"
 import { textTurn } from "../conversation/Conversation.ts"
-import { carried, type Fate, type Losses, noSuchTool } from "../conversation/Losses.ts"
+import { carried, type Fate, type Losses, meaning, noSuchTool } from "../conversation/Losses.ts"
 import * as Signature from "../conversation/Signature.ts"
 
 export const settings: SettingNames = {
@@ -52,9 +52,7 @@ export const fates: Fate = {
   thinking: carried("type", "budget_tokens"),
   output_config: carried("output_format", "format", "effort"),
   metadata: carried("user_id"),
-  container: "meaning",
-  inference_geo: "meaning",
-  mcp_servers: "meaning"
+  ...meaning("container", "inference_geo", "mcp_servers")
 }
 
 export const toConversation = (request: Contract.MessagesRequest, losses: Losses): Conversation => ({
@@ -82,13 +80,10 @@ export const toConversation = (request: Contract.MessagesRequest, losses: Losses
   stop: request.stop_sequences ?? [],
   maxTokens: request.max_tokens,
   choices: 1,
-  seed: undefined,
   sampling: {
     temperature: request.temperature ?? undefined,
     topP: request.top_p ?? undefined,
-    topK: request.top_k ?? undefined,
-    presencePenalty: undefined,
-    frequencyPenalty: undefined
+    topK: request.top_k ?? undefined
   },
   reasoning: toReasoning(request, losses),
   user: request.metadata?.user_id ?? undefined
@@ -139,12 +134,7 @@ const toParts = (
       return [
         block.source.type === "url"
           ? { type: "image", mediaType: "", media: block.source, path }
-          : {
-            type: "image",
-            mediaType: block.source.media_type,
-            media: { type: "base64", data: block.source.data },
-            path
-          }
+          : { type: "image", mediaType: block.source.media_type, media: block.source, path }
       ]
     case "document":
       return [toFile(block, path)]
@@ -176,13 +166,8 @@ const toFile = (
   path: string
 ): ContentPart => {
   const data = string(source["data"]) ?? ""
-  const file = (mediaType: string, media: Media): ContentPart => ({
-    type: "file",
-    mediaType,
-    name: title ?? undefined,
-    media,
-    path
-  })
+  const name = title ?? undefined
+  const file = (mediaType: string, media: Media): ContentPart => ({ type: "file", mediaType, name, media, path })
   switch (source["type"]) {
     case "base64":
       return file(string(source["media_type"]) ?? "", { type: "base64", data })
@@ -228,11 +213,8 @@ const toFormat = (config: Contract.MessagesRequest["output_config"]): AnswerForm
   return format?.["type"] === "json_schema" ? { type: "jsonSchema", schema: format["schema"] ?? {} } : { type: "text" }
 }
 
-const toReasoning = (
-  { output_config: config, thinking }: Contract.MessagesRequest,
-  losses: Losses
-): Reasoning | undefined => {
-  const effort = config?.effort ?? undefined
+const toReasoning = ({ output_config, thinking }: Contract.MessagesRequest, losses: Losses): Reasoning | undefined => {
+  const effort = output_config?.effort ?? undefined
   if (thinking?.type === "enabled") {
     if (effort !== undefined) losses.warn("output_config.effort", "gives way to thinking.budget_tokens")
     return { type: "budget", tokens: thinking.budget_tokens }

@@ -1,18 +1,28 @@
 /** Serves a chat dialect with a `ChatEngine`. */
-import { Clock, Effect, Stream } from "effect"
-import { randomUUID } from "node:crypto"
+import { Effect, Stream } from "effect"
 import { InternalError, type JobError } from "../../../contract/JobError.ts"
 import type { Usage } from "../../../contract/Usage.ts"
-import type { ChatEngine, ChatRequest } from "./ChatEngine.ts"
-import type { Perform } from "../../call/Protocol.ts"
+import type { Call, Perform } from "../../call/Protocol.ts"
 import { writeAll } from "../../transport/Sink.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
 import * as ClientRequest from "./ClientRequest.ts"
-import type { AnswerIdentity, ClientDialect } from "./Dialect.ts"
+import type { Conversation } from "./Conversation.ts"
+import { type ClientDialect, newIdentity } from "./Dialect.ts"
+import type { Losses } from "./Losses.ts"
 import type { ModelEvent } from "./ModelEvent.ts"
 import * as UsageSum from "./UsageSum.ts"
 
 const utf8 = new TextEncoder()
+
+export interface ChatRequest {
+  readonly conversation: Conversation
+  readonly call: Call
+  /** The engine records here, before its first event, what it cannot carry out. */
+  readonly losses: Losses
+}
+
+/** Answers conversations, independent of the client's dialect. */
+export type ChatEngine = (request: ChatRequest) => Stream.Stream<ModelEvent, JobError>
 
 export interface EngineOptions {
   /** `system_fingerprint` of the answer. */
@@ -30,13 +40,7 @@ export const make = <Request>(
   const decode = ClientRequest.decoder(dialect, isLenient ? "lenient" : "ordinary")
   const perform: Perform = Effect.fnUntraced(function*(call, sink) {
     const { conversations, losses, request } = yield* decode(call)
-    const identity: AnswerIdentity = {
-      id: randomUUID().replaceAll("-", ""),
-      created: Math.floor((yield* Clock.currentTimeMillis) / 1_000),
-      model: call.model,
-      fingerprint
-    }
-    const encoder = dialect.encoder(request, identity)
+    const encoder = dialect.encoder(request, yield* newIdentity(call.model, fingerprint))
     yield* losses.failIfRefused
     const events = answerAll(engine, conversations.map((conversation) => ({ conversation, call, losses })))
     const start = (contentType: string) =>
@@ -67,18 +71,15 @@ export const make = <Request>(
 }
 
 /** Answers the conversations one after the other, as one answer: numbers the choices consecutively and adds up usage. */
-const answerAll = (
-  engine: ChatEngine,
-  requests: ReadonlyArray<ChatRequest>
-): Stream.Stream<ModelEvent, JobError> => {
+const answerAll = (engine: ChatEngine, requests: ReadonlyArray<ChatRequest>): ReturnType<ChatEngine> => {
   const [first] = requests
-  if (first !== undefined && requests.length === 1) return engine.answer(first)
+  if (first !== undefined && requests.length === 1) return engine(first)
   let choicesBefore = 0
   let usage = UsageSum.none
   const answers = Stream.flatMap(Stream.fromIterable(requests), (request) => {
     const offset = choicesBefore
     choicesBefore += request.conversation.choices
-    return engine.answer(request).pipe(
+    return engine(request).pipe(
       Stream.map((event) => {
         if (event.type !== "usage") return { ...event, choice: offset + event.choice }
         usage = UsageSum.sum(usage, event.usage)

@@ -45,6 +45,8 @@ export type ContentPart =
 
 export type MediaPart = Extract<ContentPart, { readonly type: "image" | "file" }>
 
+export const isMedia = (part: ContentPart): part is MediaPart => part.type === "image" || part.type === "file"
+
 export interface ToolCall {
   readonly id: string
   readonly name: string
@@ -70,6 +72,20 @@ export const textTurn = (role: Turn["role"], text: string, path?: string): Turn 
   toolCalls: [],
   ...(path === undefined ? {} : { path })
 })
+
+/** Joins adjacent contents of the same role, as some dialects require, and drops empty ones. */
+export const joinAdjacent = <Role>(
+  contents: ReadonlyArray<readonly [Role, ReadonlyArray<object>]>
+): ReadonlyArray<readonly [Role, ReadonlyArray<object>]> => {
+  const joined: Array<readonly [Role, Array<object>]> = []
+  for (const [role, parts] of contents) {
+    if (parts.length === 0) continue
+    const last = joined.at(-1)
+    if (last?.[0] === role) { for (const part of parts) last[1].push(part) }
+    else joined.push([role, [...parts]])
+  }
+  return joined
+}
 
 /** System turns go to the front in some dialects, and hold only text. */
 export const systemTexts = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<string> => {
@@ -110,13 +126,8 @@ export type AnswerFormat =
     readonly strict?: boolean
   }
 
-export interface Sampling {
-  readonly temperature: number | undefined
-  readonly topP: number | undefined
-  readonly topK: number | undefined
-  readonly presencePenalty: number | undefined
-  readonly frequencyPenalty: number | undefined
-}
+export type SamplingSetting = "temperature" | "topP" | "topK" | "presencePenalty" | "frequencyPenalty"
+export type Sampling = { readonly [S in SamplingSetting]?: number | undefined }
 
 /** How much the model should think before it answers. */
 export type Reasoning =
@@ -133,11 +144,7 @@ export type Modality = "text" | "image" | "audio"
 
 /** A setting in a single field, which each dialect names differently. */
 export type Setting =
-  | "temperature"
-  | "topP"
-  | "topK"
-  | "presencePenalty"
-  | "frequencyPenalty"
+  | SamplingSetting
   | "seed"
   | "stop"
   | "maxTokens"
@@ -165,7 +172,7 @@ export interface Conversation {
   readonly maxTokens: number | undefined
   /** Number of answers, at least 1. */
   readonly choices: number
-  readonly seed: number | undefined
+  readonly seed?: number | undefined
   readonly sampling?: Sampling
   readonly reasoning?: Reasoning | undefined
   /** Kinds of output; `undefined`: the engine decides. */

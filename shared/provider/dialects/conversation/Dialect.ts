@@ -2,7 +2,8 @@
  * Chat dialects. A client's dialect decodes its request to the canonical conversation and encodes canonical events as its
  * answer; a provider's does the reverse. So any engine and any provider can serve any client.
  */
-import type { Schema } from "effect"
+import { Clock, Effect, type Schema } from "effect"
+import { randomUUID } from "node:crypto"
 import type { Usage } from "../../../contract/Usage.ts"
 import type { Conversation, MediaPart, SettingNames } from "./Conversation.ts"
 import type { Fate, Losses } from "./Losses.ts"
@@ -20,6 +21,14 @@ export interface AnswerIdentity {
   /** Identifies the engine, if known. */
   readonly fingerprint: string | undefined
 }
+
+export const newIdentity = (model: string, fingerprint?: string): Effect.Effect<AnswerIdentity> =>
+  Effect.map(Clock.currentTimeMillis, (now) => ({
+    id: randomUUID().replaceAll("-", ""),
+    created: Math.floor(now / 1_000),
+    model,
+    fingerprint
+  }))
 
 /** Encodes one answer. Events must be in the order of `ModelEvent`. */
 export interface AnswerEncoder {
@@ -58,10 +67,10 @@ export interface AnswerDecoder {
   readonly frame: (data: unknown) => ReadonlyArray<ModelEvent> | undefined
   readonly whole: (answer: unknown) => ReadonlyArray<ModelEvent> | undefined
   /** Whether every started choice has a finish reason. */
-  readonly isComplete: () => boolean
+  readonly isComplete: boolean
   /** The `finish` event of each choice. */
   readonly last: () => ReadonlyArray<ModelEvent>
-  readonly usage: () => Usage | undefined
+  readonly usage: Usage | undefined
 }
 
 export interface ProviderDialect<Options> {

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import type { Fetched, GuardedFetch } from "../../transport/GuardedFetch.ts"
 import { mediaTypeOf, pictureKind } from "../../call/PictureKind.ts"
-import type { ContentPart, Conversation, MediaPart } from "./Conversation.ts"
+import { type ContentPart, type Conversation, isMedia, type MediaPart } from "./Conversation.ts"
 import type { ProviderDialect } from "./Dialect.ts"
 import { typeOfName } from "./Media.ts"
 
@@ -19,7 +19,7 @@ const neededOf = (
   part: ContentPart,
   needsInline: NeedsInline
 ): { readonly part: MediaPart; readonly url: string } | undefined =>
-  (part.type === "image" || part.type === "file") && part.media.type === "url" && needsInline(part.media.url, part)
+  isMedia(part) && part.media.type === "url" && needsInline(part.media.url, part)
     ? { part, url: part.media.url }
     : undefined
 

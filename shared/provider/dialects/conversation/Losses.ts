@@ -12,8 +12,12 @@ import type { Setting, SettingNames } from "./Conversation.ts"
  */
 export type Fate = "carried" | "hint" | "meaning" | "tool" | readonly [Fate] | { readonly [field: string]: Fate }
 
-export const carried = (...names: ReadonlyArray<string>): { readonly [field: string]: Fate } =>
-  Object.fromEntries(names.map((name) => [name, "carried"]))
+const fateOf = (fate: Fate) => (...names: ReadonlyArray<string>): { readonly [field: string]: Fate } =>
+  Object.fromEntries(names.map((name) => [name, fate]))
+
+export const carried = fateOf("carried")
+export const meaning = fateOf("meaning")
+export const tools = fateOf("tool")
 
 export const noSuchTool = "is a tool that the provider of this model does not have"
 export const foreignReasoning = "comes from another provider"

@@ -32,6 +32,6 @@ export type ModelEvent =
     readonly choice: number
     readonly reason: FinishReason
     /** The stop sequence that ended the answer. */
-    readonly stopSequence?: string
+    readonly stopSequence?: string | undefined
   }
   | { readonly type: "usage"; readonly usage: Usage }

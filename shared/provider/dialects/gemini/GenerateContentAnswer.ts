@@ -1,10 +1,12 @@
 /** Encodes answers for clients of the Gemini dialect. */
 import type * as Contract from "../../../contract/operations/GenerateContent.ts"
 import type { Usage } from "../../../contract/Usage.ts"
+import { Choices } from "../conversation/Choices.ts"
 import type { AnswerEncoder, AnswerIdentity } from "../conversation/Dialect.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as Signature from "../conversation/Signature.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
+import * as UsageSum from "../conversation/UsageSum.ts"
 
 const toFinishReason = (reason: FinishReason | undefined): string => {
   switch (reason) {
@@ -35,8 +37,8 @@ interface Candidate {
 /** A function call is a single part in this dialect, so the encoder collects its arguments first. */
 export class Encoder implements AnswerEncoder {
   readonly #identity: AnswerIdentity
-  readonly #candidates = new Map<number, Candidate>()
-  #usage: Usage = { inputTokens: 0, outputTokens: 0 }
+  readonly #candidates = new Choices<Candidate>(() => ({ parts: [], calls: new Map(), finish: undefined }))
+  #usage = UsageSum.none
 
   constructor(identity: AnswerIdentity) {
     this.#identity = identity
@@ -58,7 +60,7 @@ export class Encoder implements AnswerEncoder {
   body(events: ReadonlyArray<ModelEvent>): Contract.GenerateContentAnswer {
     for (const event of events) {
       const part = this.#take(event)
-      if (part !== undefined && event.type !== "usage") append(this.#of(event.choice).parts, part)
+      if (part !== undefined && event.type !== "usage") append(this.#candidates.of(event.choice).parts, part)
     }
     const candidates = [...this.#candidates].map(([index, candidate]) =>
       this.#candidate(index, [...candidate.parts, ...callParts(candidate)], candidate.finish)
@@ -68,44 +70,33 @@ export class Encoder implements AnswerEncoder {
 
   /** Records the event. Returns the part that it adds immediately, if any. */
   #take(event: ModelEvent): Record<string, unknown> | undefined {
+    if (event.type === "usage") {
+      this.#usage = event.usage
+      return undefined
+    }
+    const candidate = this.#candidates.of(event.choice)
     switch (event.type) {
       case "text":
       case "refusal":
-        this.#of(event.choice)
         return { text: event.delta }
       case "reasoning":
-        this.#of(event.choice)
         return { text: event.delta, thought: true }
       case "signature":
-        this.#of(event.choice)
         return { text: "", thought: true, thoughtSignature: Signature.toClient(event.signature, "gemini") }
       case "media":
-        this.#of(event.choice)
         return { inlineData: { mimeType: event.mediaType, data: event.data } }
       case "toolCall":
-        this.#of(event.choice).calls.set(event.call, { id: event.id, name: event.name, text: "" })
+        candidate.calls.set(event.call, { id: event.id, name: event.name, text: "" })
         return undefined
       case "toolArguments": {
-        const call = this.#of(event.choice).calls.get(event.call)
+        const call = candidate.calls.get(event.call)
         if (call !== undefined) call.text += event.delta
         return undefined
       }
       case "finish":
-        this.#of(event.choice).finish = event.reason
-        return undefined
-      case "usage":
-        this.#usage = event.usage
+        candidate.finish = event.reason
         return undefined
     }
-  }
-
-  #of(index: number): Candidate {
-    let candidate = this.#candidates.get(index)
-    if (candidate === undefined) {
-      candidate = { parts: [], calls: new Map(), finish: undefined }
-      this.#candidates.set(index, candidate)
-    }
-    return candidate
   }
 
   #candidate(

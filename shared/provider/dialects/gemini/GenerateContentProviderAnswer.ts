@@ -3,6 +3,7 @@ import { Predicate } from "effect"
 import type { Usage } from "../../../contract/Usage.ts"
 import { usageOf } from "./GeminiUsage.ts"
 import * as Json from "../../json/Json.ts"
+import { Choices } from "../conversation/Choices.ts"
 import type { AnswerDecoder } from "../conversation/Dialect.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
@@ -16,19 +17,19 @@ interface Candidate {
 
 /** Each frame is an answer that continues the previous one. */
 export class Decoder implements AnswerDecoder {
-  readonly #candidates = new Map<number, Candidate>()
-  #usage: Usage | undefined
+  readonly #candidates = new Choices<Candidate>(() => ({ calls: 0, thinking: false, finish: undefined }))
+  usage: Usage | undefined
 
   frame(data: unknown): ReadonlyArray<ModelEvent> | undefined {
     if (!Predicate.isReadonlyObject(data)) return undefined
-    this.#usage = usageOf(data["usageMetadata"]) ?? this.#usage
+    this.usage = usageOf(data["usageMetadata"]) ?? this.usage
     const blocked = Json.fields(data["promptFeedback"])["blockReason"]
-    if (typeof blocked === "string") this.#of(0).finish = "content_filter"
+    if (typeof blocked === "string") this.#candidates.of(0).finish = "content_filter"
     const events: Array<ModelEvent> = []
     for (const [position, item] of Json.list(data["candidates"]).entries()) {
       const { content, finishReason: reason, index } = Json.fields(item)
       const number = Json.count(index) ?? position
-      const candidate = this.#of(number)
+      const candidate = this.#candidates.of(number)
       for (const part of Json.list(Json.fields(content)["parts"])) {
         this.#decodePart(number, candidate, Json.fields(part), events)
       }
@@ -43,21 +44,17 @@ export class Decoder implements AnswerDecoder {
     return this.frame(answer)
   }
 
-  isComplete(): boolean {
-    return this.#candidates.size > 0 && [...this.#candidates.values()].every(({ finish }) => finish !== undefined)
+  get isComplete(): boolean {
+    return this.#candidates.areFinished
   }
 
   last(): ReadonlyArray<ModelEvent> {
-    if (this.#candidates.size === 0) this.#of(0)
+    if (this.#candidates.size === 0) this.#candidates.of(0)
     return [...this.#candidates].flatMap(([choice, candidate]): ReadonlyArray<ModelEvent> => {
       const { calls, finish = "stop" } = candidate
       const reason = finish === "stop" && calls > 0 ? "tool_calls" : finish
       return [...endReasoning(choice, candidate), { type: "finish", choice, reason }]
     })
-  }
-
-  usage(): Usage | undefined {
-    return this.#usage
   }
 
   /** Ignores parts of the provider's own tools, which no client can have enabled. */
@@ -84,24 +81,11 @@ export class Decoder implements AnswerDecoder {
     if (Predicate.isReadonlyObject(inlineData) && part["thought"] !== true) {
       const { data, mimeType } = inlineData
       if (typeof data === "string") {
-        events.push(...endReasoning(choice, candidate), {
-          type: "media",
-          choice,
-          mediaType: Json.string(mimeType) ?? "",
-          data
-        })
+        const mediaType = Json.string(mimeType) ?? ""
+        events.push(...endReasoning(choice, candidate), { type: "media", choice, mediaType, data })
       }
     }
     if (signature !== "") events.push(...endReasoning(choice, candidate, signature))
-  }
-
-  #of(index: number): Candidate {
-    let candidate = this.#candidates.get(index)
-    if (candidate === undefined) {
-      candidate = { calls: 0, thinking: false, finish: undefined }
-      this.#candidates.set(index, candidate)
-    }
-    return candidate
   }
 }
 

@@ -10,7 +10,7 @@ import type {
   ToolChoice,
   Turn
 } from "../conversation/Conversation.ts"
-import { systemTexts } from "../conversation/Conversation.ts"
+import { joinAdjacent, systemTexts } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { registeredMediaType, warnOfDetail } from "../conversation/Media.ts"
@@ -41,11 +41,8 @@ export const toRequest = (conversation: Conversation, { losses, model }: Target,
       toolConfig: toToolConfig(conversation.toolChoice)
     }),
     generationConfig: {
-      temperature: sampling?.temperature,
-      topP: sampling?.topP,
-      topK: sampling?.topK,
-      presencePenalty: sampling?.presencePenalty,
-      frequencyPenalty: sampling?.frequencyPenalty,
+      // the names are Gemini's
+      ...sampling,
       seed,
       stopSequences: stop.length === 0 ? undefined : stop,
       maxOutputTokens: maxTokens,
@@ -57,52 +54,37 @@ export const toRequest = (conversation: Conversation, { losses, model }: Target,
   }
 }
 
-interface Content {
-  readonly role: "user" | "model"
-  readonly parts: Array<object>
-}
-
-/** Merges adjacent turns of the same role. Responses refer to calls by the function's name. */
-const toContents = (
-  turns: ReadonlyArray<Turn>,
-  losses: Losses,
-  noSignature: string | undefined
-): ReadonlyArray<Content> => {
-  const contents: Array<Content> = []
+/** Responses refer to calls by the function's name. */
+const toContents = (turns: ReadonlyArray<Turn>, losses: Losses, noSignature?: string): ReadonlyArray<object> => {
+  const contents: Array<readonly ["user" | "model", ReadonlyArray<object>]> = []
   const names = new Map(turns.flatMap(({ toolCalls }) => toolCalls.map(({ id, name }) => [id, name])))
-  const add = (role: Content["role"], parts: ReadonlyArray<object>) => {
-    const last = contents.at(-1)
-    if (parts.length === 0) return
-    if (last?.role === role) { for (const part of parts) last.parts.push(part) }
-    else contents.push({ role, parts: [...parts] })
-  }
   /** Pictures from tools, until all tool responses are written. */
   let loose: Array<object> = []
   for (const turn of turns) {
     if (turn.role !== "tool") {
-      add("user", loose)
+      contents.push(["user", loose])
       loose = []
     }
     switch (turn.role) {
       case "system":
         break
       case "user":
-        add("user", turn.content.flatMap((part) => toParts(part, losses)))
+        contents.push(["user", turn.content.flatMap((part) => toParts(part, losses))])
         break
       case "assistant":
-        add("model", toModelParts(turn, losses, noSignature))
+        contents.push(["model", toModelParts(turn, losses, noSignature)])
         break
       case "tool": {
         const { content, path = "", toolCallId: id = "" } = turn
         const name = names.get(id)
         if (name === undefined) losses.refuse(path, "answers no tool call of the conversation")
-        add("user", [{ functionResponse: { id, name, response: toResponse(turn) } }])
+        contents.push(["user", [{ functionResponse: { id, name, response: toResponse(turn) } }]])
         for (const part of content) if (part.type !== "text") loose.push(...toParts(part, losses))
       }
     }
   }
-  add("user", loose)
-  return contents
+  contents.push(["user", loose])
+  return joinAdjacent(contents).map(([role, parts]) => ({ role, parts }))
 }
 
 /** A response must be an object: the tool's own JSON object, otherwise its text as `output`. */
@@ -121,11 +103,7 @@ const noSignatureOf = (model: string, { thinking = "effort" }: Options): string 
   thinking === "budget" || /\bgemini-[12]\b/.test(model) ? undefined : "skip_thought_signature_validator"
 
 /** The signature goes onto the part after the reasoning, preferably a call. */
-const toModelParts = (
-  { content, toolCalls }: Turn,
-  losses: Losses,
-  noSignature: string | undefined
-): ReadonlyArray<object> => {
+const toModelParts = ({ content, toolCalls }: Turn, losses: Losses, noSignature?: string): ReadonlyArray<object> => {
   const parts: Array<object> = []
   let signature: string | undefined
   for (const part of content) {

@@ -4,6 +4,7 @@ import type {
   AnswerFormat,
   ContentPart,
   Conversation,
+  Media,
   Modality,
   Reasoning,
   SettingNames,
@@ -12,7 +13,7 @@ import type {
   Turn
 } from "../conversation/Conversation.ts"
 import { efforts } from "../conversation/Conversation.ts"
-import { carried, type Fate, type Losses } from "../conversation/Losses.ts"
+import { carried, type Fate, type Losses, meaning, tools } from "../conversation/Losses.ts"
 import * as Signature from "../conversation/Signature.ts"
 
 export const settings: SettingNames = {
@@ -36,10 +37,8 @@ const part: Fate = {
   inlineData: carried("mimeType", "data", "displayName"),
   fileData: carried("mimeType", "fileUri", "displayName"),
   functionCall: carried("id", "name", "args"),
-  functionResponse: { id: "carried", name: "carried", response: "carried", parts: "meaning" },
-  executableCode: "meaning",
-  codeExecutionResult: "meaning",
-  videoMetadata: "meaning"
+  functionResponse: { ...carried("id", "name", "response"), parts: "meaning" },
+  ...meaning("executableCode", "codeExecutionResult", "videoMetadata")
 }
 
 export const fates: Fate = {
@@ -47,46 +46,23 @@ export const fates: Fate = {
   contents: [{ role: "carried", parts: [part] }],
   systemInstruction: { role: "carried", parts: [part] },
   tools: [{
-    functionDeclarations: [{
-      ...carried("name", "description", "parameters", "parametersJsonSchema")
-    }],
-    googleSearch: "tool",
-    googleSearchRetrieval: "tool",
-    googleMaps: "tool",
-    enterpriseWebSearch: "tool",
-    codeExecution: "tool",
-    computerUse: "tool",
-    fileSearch: "tool",
-    mcpServers: "tool",
-    retrieval: "tool",
-    urlContext: "tool"
+    functionDeclarations: [carried("name", "description", "parameters", "parametersJsonSchema")],
+    ...tools("googleSearch", "googleSearchRetrieval", "googleMaps", "enterpriseWebSearch", "urlContext"),
+    ...tools("codeExecution", "computerUse", "fileSearch", "retrieval", "mcpServers")
   }],
   toolConfig: { functionCallingConfig: carried("mode", "allowedFunctionNames") },
   generationConfig: {
-    ...carried(
-      "temperature",
-      "topP",
-      "topK",
-      "candidateCount",
-      "maxOutputTokens",
-      "stopSequences",
-      "seed",
-      "presencePenalty",
-      "frequencyPenalty",
-      "responseMimeType",
-      "responseSchema",
-      "responseJsonSchema",
-      "responseModalities"
-    ),
+    ...carried("temperature", "topP", "topK", "presencePenalty", "frequencyPenalty", "seed"),
+    ...carried("candidateCount", "maxOutputTokens", "stopSequences"),
+    ...carried("responseMimeType", "responseSchema", "responseJsonSchema", "responseModalities"),
     thinkingConfig: carried("includeThoughts", "thinkingBudget", "thinkingLevel"),
-    imageConfig: "meaning",
-    speechConfig: "meaning",
-    responseLogprobs: "meaning",
-    logprobs: "meaning"
+    ...meaning("imageConfig", "speechConfig", "responseLogprobs", "logprobs")
   },
   // earlier input of the model
   cachedContent: "meaning"
 }
+
+type Config = Contract.GenerateContentRequest["generationConfig"]
 
 export const toConversation = (request: Contract.GenerateContentRequest, losses: Losses): Conversation => {
   const config = request.generationConfig
@@ -215,14 +191,8 @@ const toResult = (response: { readonly [key: string]: unknown }) => {
 }
 
 const roleOf = (role: string | null | undefined): Turn["role"] => {
-  switch (role) {
-    case "model":
-      return "assistant"
-    case "system":
-      return "system"
-    default:
-      return "user"
-  }
+  if (role === "model") return "assistant"
+  return role === "system" ? "system" : "user"
 }
 
 /** Any part can have a signature, which belongs to the reasoning before it. */
@@ -246,11 +216,7 @@ const toOwnPart = (part: Contract.Part, path: string): ReadonlyArray<ContentPart
     : []
 }
 
-const toMedia = (
-  mediaType: string,
-  media: { readonly type: "base64"; readonly data: string } | { readonly type: "url"; readonly url: string },
-  path: string
-): ContentPart =>
+const toMedia = (mediaType: string, media: Media, path: string): ContentPart =>
   mediaType.startsWith("image/")
     ? { type: "image", mediaType, media, path }
     : { type: "file", mediaType, name: media.type === "url" ? media.url : undefined, media, path }
@@ -285,7 +251,7 @@ const toToolChoice = (request: Contract.GenerateContentRequest): ToolChoice => {
   }
 }
 
-const toFormat = (config: Contract.GenerateContentRequest["generationConfig"], losses: Losses): AnswerFormat => {
+const toFormat = (config: Config, losses: Losses): AnswerFormat => {
   const schema = config?.responseJsonSchema ??
     (config?.responseSchema ? toJsonSchema(config.responseSchema) : undefined)
   if (schema !== undefined && schema !== null) return { type: "jsonSchema", schema }
@@ -296,14 +262,7 @@ const toFormat = (config: Contract.GenerateContentRequest["generationConfig"], l
 }
 
 /** 64-bit integers, which Google writes as strings. */
-const sizes: ReadonlySet<string> = new Set([
-  "minItems",
-  "maxItems",
-  "minLength",
-  "maxLength",
-  "minProperties",
-  "maxProperties"
-])
+const sizes = ["minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"]
 
 /** This dialect's schemas differ from JSON Schema by upper-case types, numbers as strings, and `nullable`. */
 const toJsonSchema = (schema: unknown): unknown => {
@@ -314,7 +273,7 @@ const toJsonSchema = (schema: unknown): unknown => {
     Object.entries(schema).flatMap(([key, value]) => {
       // a property named `nullable` has a schema, not a boolean
       if (key === "nullable" && typeof value === "boolean") return []
-      if (sizes.has(key) && typeof value === "string") return [[key, Number(value)]]
+      if (sizes.includes(key) && typeof value === "string") return [[key, Number(value)]]
       if (key === "anyOf" && isNullable && Array.isArray(value)) return [[key, [...value.map(toJsonSchema), nothing]]]
       if (key !== "type" || typeof value !== "string") return [[key, toJsonSchema(value)]]
       return [[key, isNullable ? [value.toLowerCase(), "null"] : value.toLowerCase()]]
@@ -324,10 +283,7 @@ const toJsonSchema = (schema: unknown): unknown => {
 
 const nothing = { type: "null" }
 
-const toReasoning = (
-  config: Contract.GenerateContentRequest["generationConfig"],
-  losses: Losses
-): Reasoning | undefined => {
+const toReasoning = (config: Config, losses: Losses): Reasoning | undefined => {
   const { includeThoughts, thinkingBudget: tokens, thinkingLevel } = config?.thinkingConfig ?? {}
   if (tokens !== undefined && tokens !== null) {
     if (tokens === 0) return { type: "off" }

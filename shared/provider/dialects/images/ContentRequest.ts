@@ -8,10 +8,10 @@ import type { Call } from "../../call/Protocol.ts"
 import type { ImageRequest, ImageSetting } from "./ImageRequest.ts"
 import type { ImageSource } from "./ImageSource.ts"
 
-export interface ContentRequest {
-  readonly picture: ImageRequest
-  /** Both kinds of parts unless the client selects some. */
-  readonly wants: { readonly text: boolean; readonly image: boolean }
+/** The kinds of parts in the answer: both unless the client selects some. */
+export interface WantedParts {
+  readonly text: boolean
+  readonly image: boolean
 }
 
 const decode = decoder(GenerateContentRequest)
@@ -33,11 +33,7 @@ const sizeOf = (
   return { width: Math.round(side * width / longer), height: Math.round(side * height / longer) }
 }
 
-const paths: Partial<Record<ImageSetting, string>> = {
-  n: "candidateCount",
-  size: "imageConfig.imageSize",
-  seed: "seed"
-}
+const paths: Partial<Record<ImageSetting, string>> = { n: "candidateCount", size: "imageConfig.imageSize" }
 
 export const readContent = Effect.fnUntraced(function*(call: Call) {
   const request = yield* decode(call)
@@ -52,30 +48,19 @@ export const readContent = Effect.fnUntraced(function*(call: Call) {
     promptParam: "contents",
     prompt: parts.flatMap(({ part }) => typeof part.text === "string" ? [part.text] : []).join("\n"),
     images,
-    mask: undefined,
     n: config?.candidateCount ?? 1,
     size: sizeOf(config?.imageConfig ?? {}, images.length > 0),
     seed: config?.seed ?? undefined,
-    negativePrompt: undefined,
-    extend: undefined,
-    watermark: undefined,
     answerAs: "b64_json",
-    format: undefined,
-    quality: undefined,
-    user: undefined,
-    input: undefined,
     extra: {},
     pathOf: (setting) => `generationConfig.${paths[setting] ?? setting}`
   }
   const modalities = config?.responseModalities ?? []
-  const isLeftOpen = modalities.length === 0
-  const wants = {
-    text: isLeftOpen || modalities.includes("TEXT"),
-    image: isLeftOpen || modalities.includes("IMAGE")
-  }
-  // whoever makes the picture would be paid for nothing
+  const isWanted = (kind: "TEXT" | "IMAGE") => modalities.length === 0 || modalities.includes(kind)
+  const wants: WantedParts = { text: isWanted("TEXT"), image: isWanted("IMAGE") }
+  // otherwise the provider would be paid for a picture that the answer leaves out
   if (!wants.text && !wants.image) {
     return yield* InvalidRequest.at("generationConfig.responseModalities", "must hold TEXT or IMAGE for this model")
   }
-  return { picture, wants } satisfies ContentRequest
+  return { picture, wants }
 })

@@ -1,4 +1,4 @@
-/** The answer with pictures: in base64, behind addresses, or as the parts of generated content. */
+/** The answer with pictures: in base64, as URLs, or as the parts of generated content. */
 import { Clock, Effect, Stream } from "effect"
 import { randomUUID } from "node:crypto"
 import { type GenerateContentAnswer, streamGenerateContent } from "../../../contract/operations/GenerateContent.ts"
@@ -11,7 +11,7 @@ import * as ProviderResult from "../../transport/ProviderResult.ts"
 import type { ResultStore } from "../../call/ResultStore.ts"
 import { type Sink, writeAll } from "../../transport/Sink.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
-import type { ContentRequest } from "./ContentRequest.ts"
+import type { WantedParts } from "./ContentRequest.ts"
 import type { GeneratedPictures, Picture } from "./ImageModel.ts"
 import type { ImageRequest } from "./ImageRequest.ts"
 import { mediaTypeOf, pictureKind } from "../../call/PictureKind.ts"
@@ -79,20 +79,20 @@ const prepare = Effect.fnUntraced(function*(
   answerAs: ImageRequest["answerAs"],
   means: Dependencies
 ): Effect.fn.Return<Ready, JobError> {
-  const said = { revised_prompt: picture.revisedPrompt }
+  const prompt = { revised_prompt: picture.revisedPrompt }
   // clients must not learn the provider's own URLs, and may not reach them
   if (answerAs === "url" && picture.content instanceof URL && picture.content.origin !== originOf(call.endpoint)) {
-    return { ...said, url: picture.content.href }
+    return { ...prompt, url: picture.content.href }
   }
   const { bytes, kind } = yield* fileOf(picture, call, means)
-  return answerAs === "url" ? { ...said, url: yield* means.results.keep(bytes, kind) } : { ...said, bytes }
+  return answerAs === "url" ? { ...prompt, url: yield* means.results.keep(bytes, kind) } : { ...prompt, bytes }
 })
 
 /** Writes the answer of generateContent in one piece, even as a stream. */
 export const writeContent = Effect.fnUntraced(function*(
   { pictures, usage, warnings = [] }: GeneratedPictures,
   call: Call,
-  wants: ContentRequest["wants"],
+  wants: WantedParts,
   means: Dependencies,
   sink: Sink
 ) {

@@ -1,9 +1,5 @@
-/** Decodes all forms of picture requests (messages, prompt, multipart) to one. */
+/** Decodes all forms of picture requests (messages, prompt, multipart) to one type. */
 import { Effect, Predicate, Schema } from "effect"
-import type {
-  ImageEditForm as EditForm,
-  ImageEditRequest as EditRequest
-} from "../../../contract/operations/ImageEdits.ts"
 import { ImageEditForm, ImageEditRequest } from "../../../contract/operations/ImageEdits.ts"
 import {
   ImageGenerationRequest,
@@ -22,35 +18,54 @@ import type { PictureKind } from "../../call/PictureKind.ts"
 
 export type ImageSetting = keyof typeof imageSettings
 
-/** `undefined` settings are left to the provider. */
+/** The names of settings in the API. */
+const apiNames = {
+  size: "size",
+  seed: "seed",
+  negativePrompt: "negative_prompt",
+  extend: "prompt_extend",
+  watermark: "watermark",
+  format: "output_format",
+  quality: "output_compression",
+  user: "user"
+} as const satisfies { readonly [field: string]: ImageSetting }
+
+/** The client's paths of those settings that the request has. */
+export const pathsOf = (
+  request: ImageRequest,
+  settings: ReadonlyArray<keyof typeof apiNames>
+): ReadonlyArray<string> =>
+  settings.filter((setting) => request[setting] !== undefined).map((setting) => request.pathOf(apiNames[setting]))
+
+/** The provider chooses missing settings. */
 export interface ImageRequest {
   readonly prompt: string
   /** The field with the prompt. */
   readonly promptParam: string
   readonly images: ReadonlyArray<ImageSource>
-  readonly mask: ImageSource | undefined
+  readonly mask?: ImageSource | undefined
   /** Number of pictures, at least 1. */
   readonly n: number
-  readonly size: Size | undefined
-  readonly seed: number | undefined
-  readonly negativePrompt: string | undefined
-  readonly extend: boolean | undefined
-  readonly watermark: boolean | undefined
+  readonly size?: Size | undefined
+  readonly seed?: number | undefined
+  readonly negativePrompt?: string | undefined
+  readonly extend?: boolean | undefined
+  readonly watermark?: boolean | undefined
   readonly answerAs: "b64_json" | "url"
-  readonly format: PictureKind | undefined
+  readonly format?: PictureKind | undefined
   /** Percent. */
-  readonly quality: number | undefined
+  readonly quality?: number | undefined
   /** End-user identifier supplied by the client. */
-  readonly user: string | undefined
+  readonly user?: string | undefined
   /** The client's `input`, if the request has messages. */
-  readonly input: unknown
+  readonly input?: unknown
   /** Unknown fields of the body and of `parameters`, for the provider. */
   readonly extra: Readonly<Record<string, unknown>>
   /** The path of a setting in the client's request. */
   readonly pathOf: (setting: ImageSetting) => string
 }
 
-type Settings = Partial<Omit<EditRequest, "input" | "prompt" | "image" | "mask" | "model" | "parameters">>
+type Settings = Partial<Omit<ImageEditRequest, "input" | "prompt" | "image" | "mask" | "model" | "parameters">>
 
 const settingsOf = (top: Settings, nested: Settings | null | undefined) => ({
   n: nested?.n ?? top.n ?? 1,
@@ -79,7 +94,7 @@ const unknownIn = (body: unknown) => ({
   input: Predicate.isObject(body) ? body["input"] : undefined
 })
 
-const fromJson = (body: unknown, request: ImageGenerationRequest | EditRequest): ImageRequest => {
+const fromJson = (body: unknown, request: ImageGenerationRequest | ImageEditRequest): ImageRequest => {
   const messages = request.input?.messages ?? []
   const image = "image" in request ? request.image : undefined
   const mask = "mask" in request ? request.mask : undefined
@@ -100,7 +115,7 @@ const fromJson = (body: unknown, request: ImageGenerationRequest | EditRequest):
   }
 }
 
-const fromForm = (fields: FormData, form: EditForm): ImageRequest => ({
+const fromForm = (fields: FormData, form: ImageEditForm): ImageRequest => ({
   ...settingsOf(form, undefined),
   ...unknownIn(Object.fromEntries([...fields].filter(([, value]) => typeof value === "string"))),
   prompt: form.prompt,

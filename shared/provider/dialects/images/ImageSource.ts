@@ -17,9 +17,7 @@ export const invalidImage = ({ param }: ImageSource, what: string) => InvalidReq
 
 const isUrl = (content: string): boolean => /^https?:/i.test(content)
 
-const given = Effect.fnUntraced(function*(
-  source: ImageSource
-): Effect.fn.Return<Uint8Array, InvalidRequest> {
+const decode = Effect.fnUntraced(function*(source: ImageSource): Effect.fn.Return<Uint8Array, InvalidRequest> {
   const { content } = source
   if (typeof content !== "string") return new Uint8Array(yield* Effect.promise(() => content.arrayBuffer()))
   const encoded = content.replace(dataUrl, "")
@@ -27,21 +25,15 @@ const given = Effect.fnUntraced(function*(
   return Buffer.from(encoded, "base64")
 })
 
-const fetched = (source: ImageSource, url: string, guard: GuardedFetch["Service"]) =>
-  Effect.mapBoth(guard.fetch(url), {
-    onSuccess: ({ bytes }) => bytes,
-    onFailure: ({ message }) => invalidImage(source, message)
-  })
-
-/** The bytes, not empty; fetches URLs. */
+/** The bytes, not empty. Fetches URLs. */
 export const bytesOf = Effect.fnUntraced(function*(
   source: ImageSource,
   guard: GuardedFetch["Service"]
 ): Effect.fn.Return<Uint8Array, InvalidRequest> {
   const { content } = source
-  const bytes = typeof content === "string" && isUrl(content)
-    ? yield* fetched(source, content, guard)
-    : yield* given(source)
+  const { bytes } = typeof content === "string" && isUrl(content)
+    ? yield* Effect.mapError(guard.fetch(content), ({ message }) => invalidImage(source, message))
+    : { bytes: yield* decode(source) }
   return bytes.length > 0 ? bytes : yield* invalidImage(source, "must not be empty")
 })
 
@@ -59,6 +51,6 @@ const withKind = Effect.fnUntraced(function*(source: ImageSource, bytes: Uint8Ar
 export const urlOf = Effect.fnUntraced(function*(source: ImageSource): Effect.fn.Return<string, InvalidRequest> {
   const { content } = source
   if (typeof content === "string" && (isUrl(content) || dataUrl.test(content))) return content
-  const { bytes, kind } = yield* withKind(source, yield* given(source))
+  const { bytes, kind } = yield* withKind(source, yield* decode(source))
   return `data:${mediaTypeOf(kind)};base64,${Buffer.from(bytes).toString("base64")}`
 })

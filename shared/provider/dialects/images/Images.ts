@@ -1,6 +1,4 @@
-/**
- * Serves all picture operations with an `ImageModel`: generations, edits and generateContent.
- */
+/** Serves all picture operations with an `ImageModel`: generations, edits and generateContent. */
 import { Effect } from "effect"
 import { generateContent, streamGenerateContent } from "../../../contract/operations/GenerateContent.ts"
 import { imageEdits } from "../../../contract/operations/ImageEdits.ts"
@@ -15,28 +13,28 @@ import { type ImageRequest, readEdit, readGeneration } from "./ImageRequest.ts"
 
 /** By the operation's name. */
 export const performs = (model: ImageModel, means: ImageAnswer.Dependencies): ReadonlyMap<string, Perform> => {
-  const answering = (read: (call: Call) => Effect.Effect<ImageRequest, JobError>): Perform =>
+  const perform = (read: (call: Call) => Effect.Effect<ImageRequest, JobError>): Perform =>
     Effect.fnUntraced(function*(call, sink) {
       const request = yield* read(call)
       const made = yield* model(call, request)
       yield* ImageAnswer.write(made, call, request, means, sink)
-      return metered(made)
+      return toUsage(made)
     })
   const content: Perform = Effect.fnUntraced(function*(call, sink) {
     const { picture, wants } = yield* readContent(call)
     const made = yield* model(call, picture)
     yield* ImageAnswer.writeContent(made, call, wants, means, sink)
-    return metered(made)
+    return toUsage(made)
   })
   return new Map([
-    [imageGenerations.name, answering(readGeneration)],
-    [imageEdits.name, answering(readEdit)],
+    [imageGenerations.name, perform(readGeneration)],
+    [imageEdits.name, perform(readEdit)],
     [generateContent.name, content],
     [streamGenerateContent.name, content]
   ])
 }
 
-const metered = ({ pictures, usage }: GeneratedPictures): Usage => ({
+const toUsage = ({ pictures, usage }: GeneratedPictures): Usage => ({
   inputTokens: 0,
   outputTokens: 0,
   ...usage,

@@ -6,8 +6,7 @@
  */
 import { Effect } from "effect"
 import { ProviderFailed } from "../../../contract/JobError.ts"
-import { originOf } from "../../transport/Endpoint.ts"
-import type { Endpoint } from "../../transport/Endpoint.ts"
+import { type Endpoint, originOf } from "../../transport/Endpoint.ts"
 import type { Picture } from "./ImageModel.ts"
 
 const dataUrl = /^data:[^,]{0,200};base64,/i
@@ -15,7 +14,7 @@ const dataUrl = /^data:[^,]{0,200};base64,/i
 export const refused = ({ name }: Endpoint): ProviderFailed =>
   ProviderFailed.malformed(
     name,
-    "it gives an address for a picture that is neither a data URL nor https, nor of the provider's own origin"
+    "the URL of a picture is neither a data URL nor https, nor of the provider's own origin"
   )
 
 const acceptable = (address: string, endpoint: Endpoint): URL | undefined => {
@@ -23,7 +22,7 @@ const acceptable = (address: string, endpoint: Endpoint): URL | undefined => {
   return url !== null && (url.protocol === "https:" || url.origin === originOf(endpoint)) ? url : undefined
 }
 
-/** Whether a client may be given this address. */
+/** Whether the gateway may pass this URL on to a client. */
 export const isAcceptable = (address: string, endpoint: Endpoint): boolean =>
   /^data:image\//i.test(address) || acceptable(address, endpoint) !== undefined
 

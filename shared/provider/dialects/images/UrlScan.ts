@@ -1,17 +1,17 @@
 /**
- * Finds the `url` members of a JSON text, or of a stream of JSON events, as it passes in pieces, in linear time and without
- * holding it: an answer with pictures in base64 is too large for that.
+ * Finds the `url` members of a JSON text, or of a stream of JSON events, that passes in pieces. Takes linear time and does not
+ * hold the text: an answer with pictures in base64 is too large.
  */
 import { closingQuote, openEscaped } from "../../../bounds/JsonBytes.ts"
 import * as Json from "../../json/Json.ts"
 
-/** How much of a string is kept in bytes: enough for a name, and for the scheme and the host of an address. */
+/** The most bytes kept of a string: enough for a name, and for the scheme and host of a URL. */
 const keptBytes = 4 * 1024
 
 const quote = 0x22
 const colon = 0x3a
 
-/** What ends a member. Nothing else does: lines of a stream of events may break between a name and its value. */
+/** The bytes that end a member. Line breaks do not: a stream of events may break a line between a name and its value. */
 const ends = new Uint8Array(256)
 for (const byte of Buffer.from("{}[],")) ends[byte] = 1
 
@@ -19,7 +19,7 @@ for (const byte of Buffer.from("{}[],")) ends[byte] = 1
 const cutEscape = /(?<=(?:^|[^\\])(?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?$/
 
 export class AddressScan {
-  readonly #isAcceptable: (address: string) => boolean
+  readonly #isAcceptable: (url: string) => boolean
   #inString = false
   /** The next byte of the string is escaped. */
   #isEscaped = false
@@ -32,11 +32,11 @@ export class AddressScan {
   #name: string | undefined
   #isRefused = false
 
-  constructor(isAcceptable: (address: string) => boolean) {
+  constructor(isAcceptable: (url: string) => boolean) {
     this.#isAcceptable = isAcceptable
   }
 
-  /** Whether an address has been found that is not acceptable. */
+  /** Whether it has found an unacceptable URL. */
   get isRefused(): boolean {
     return this.#isRefused
   }
@@ -59,7 +59,7 @@ export class AddressScan {
     }
   }
 
-  /** Goes on behind the string's closing quote, or behind the piece. */
+  /** Returns the index after the string's closing quote, or after the piece. */
   #throughString(piece: Uint8Array, from: number): number {
     const found = closingQuote(piece, from, this.#isEscaped)
     this.#isEscaped = found === openEscaped
@@ -73,18 +73,18 @@ export class AddressScan {
     const room = keptBytes - this.#keptLength
     if (part.length > room) this.#isCut = true
     if (room === 0 || part.length === 0) return
-    // a copy: the piece may be a part of a buffer that is used again
+    // a copy: the piece may be part of a buffer that is reused
     this.#kept.push(Uint8Array.from(part.subarray(0, room)))
     this.#keptLength += Math.min(room, part.length)
   }
 
   #close(): void {
     const text = Buffer.concat(this.#kept, this.#keptLength).toString()
-    // the text of a picture is nothing to look into
+    // any other long string is a picture in base64
     const value = this.#name === "url" || !this.#isCut
       ? Json.string(Json.parse(`"${this.#isCut ? text.replace(cutEscape, "") : text}"`))
       : undefined
-    // servers that send the picture itself leave the address empty
+    // servers that send the picture itself leave the URL empty
     if (this.#name === "url" && value !== "" && !(value !== undefined && this.#isAcceptable(value))) {
       this.#isRefused = true
     }

@@ -1,12 +1,13 @@
 /** Encodes answers for clients of the chat completions dialect. */
 import type * as Contract from "../../../contract/operations/ChatCompletions.ts"
-import type { Usage } from "../../../contract/Usage.ts"
+import { Choices } from "../conversation/Choices.ts"
 import type { AnswerEncoder, AnswerIdentity } from "../conversation/Dialect.ts"
 import { Chunks } from "./Chunks.ts"
 import { toTokenUsage } from "./OpenAiUsage.ts"
 import { toDataUrl } from "../conversation/Media.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as Signature from "../conversation/Signature.ts"
+import * as UsageSum from "../conversation/UsageSum.ts"
 
 const toDetail = (signature: Signature.Signature, text: string): Contract.ReasoningDetail => {
   const opaque = Signature.toClient(signature, "openai")
@@ -35,15 +36,24 @@ interface Choice {
 /** Collects events into the body of a JSON answer. */
 class AnswerFold {
   /** By the provider's index, which may have gaps. */
-  readonly #choices = new Map<number, Choice>()
-  usage: Usage = { inputTokens: 0, outputTokens: 0 }
+  readonly #choices = new Choices<Choice>(() => ({
+    text: undefined,
+    refusal: undefined,
+    reasoning: undefined,
+    unsigned: "",
+    details: [],
+    images: [],
+    calls: [],
+    finish: "stop"
+  }))
+  #usage = UsageSum.none
 
   push(event: ModelEvent): void {
     if (event.type === "usage") {
-      this.usage = event.usage
+      this.#usage = event.usage
       return
     }
-    const choice = this.#choice(event.choice)
+    const choice = this.#choices.of(event.choice)
     switch (event.type) {
       case "text":
         choice.text = (choice.text ?? "") + event.delta
@@ -91,37 +101,15 @@ class AnswerFold {
           ...(choice.details.length === 0 ? {} : { reasoning_details: choice.details }),
           ...(choice.images.length === 0 ? {} : { images: choice.images }),
           ...(choice.calls.length === 0 ? {} : {
-            tool_calls: choice.calls.map((call) => ({
-              id: call.id,
-              type: "function" as const,
-              function: { name: call.name, arguments: call.arguments }
-            }))
+            tool_calls: choice.calls.map(({ id, ...call }) => ({ id, type: "function" as const, function: call }))
           })
         },
         logprobs: null,
         finish_reason: choice.finish
       })),
-      usage: toTokenUsage(this.usage),
+      usage: toTokenUsage(this.#usage),
       ...(identity.fingerprint === undefined ? {} : { system_fingerprint: identity.fingerprint })
     }
-  }
-
-  #choice(index: number): Choice {
-    let choice = this.#choices.get(index)
-    if (choice === undefined) {
-      choice = {
-        text: undefined,
-        refusal: undefined,
-        reasoning: undefined,
-        unsigned: "",
-        details: [],
-        images: [],
-        calls: [],
-        finish: "stop"
-      }
-      this.#choices.set(index, choice)
-    }
-    return choice
   }
 }
 
@@ -132,11 +120,8 @@ class AnswerFrames {
   readonly #unsigned = new Map<number, string>()
 
   constructor(identity: AnswerIdentity, includeUsage: boolean) {
-    this.#chunks = new Chunks(
-      { id: `chatcmpl-${identity.id}`, object: "chat.completion.chunk" },
-      identity,
-      includeUsage
-    )
+    const head = { id: `chatcmpl-${identity.id}`, object: "chat.completion.chunk" }
+    this.#chunks = new Chunks(head, identity, includeUsage)
   }
 
   encode(event: ModelEvent): string {
@@ -168,9 +153,7 @@ class AnswerFrames {
           }]
         })
       case "toolArguments":
-        return this.#delta(event.choice, {
-          tool_calls: [{ index: event.call, function: { arguments: event.delta } }]
-        })
+        return this.#delta(event.choice, { tool_calls: [{ index: event.call, function: { arguments: event.delta } }] })
       case "media":
         return this.#opening(event.choice, "") +
           this.#delta(event.choice, { images: [toImage(event.mediaType, event.data)] })

@@ -3,6 +3,7 @@ import { Predicate } from "effect"
 import type { Usage } from "../../../contract/Usage.ts"
 import * as Json from "../../json/Json.ts"
 import { usageOf } from "./OpenAiUsage.ts"
+import { Choices } from "../conversation/Choices.ts"
 import type { AnswerDecoder } from "../conversation/Dialect.ts"
 import { fromUrl } from "../conversation/Media.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
@@ -21,8 +22,15 @@ interface Choice {
 }
 
 export class Decoder implements AnswerDecoder {
-  readonly #choices = new Map<number, Choice>()
-  #usage: Usage | undefined
+  readonly #choices = new Choices<Choice>(() => ({
+    calls: [],
+    places: new Map(),
+    thinking: false,
+    refused: false,
+    finish: undefined,
+    stopSequence: undefined
+  }))
+  usage: Usage | undefined
 
   frame(data: unknown): ReadonlyArray<ModelEvent> | undefined {
     return this.#read(data, "delta")
@@ -32,36 +40,27 @@ export class Decoder implements AnswerDecoder {
     return this.#read(answer, "message")
   }
 
-  isComplete(): boolean {
-    return this.#choices.size > 0 && [...this.#choices.values()].every(({ finish }) => finish !== undefined)
+  get isComplete(): boolean {
+    return this.#choices.areFinished
   }
 
   last(): ReadonlyArray<ModelEvent> {
-    if (this.#choices.size === 0) this.#of(0)
+    if (this.#choices.size === 0) this.#choices.of(0)
     return [...this.#choices].flatMap(([index, choice]) => [
       ...this.#endReasoning(index, choice),
-      {
-        type: "finish",
-        choice: index,
-        reason: finishOf(choice),
-        ...(choice.stopSequence === undefined ? {} : { stopSequence: choice.stopSequence })
-      }
+      { type: "finish", choice: index, reason: finishOf(choice), stopSequence: choice.stopSequence }
     ])
-  }
-
-  usage(): Usage | undefined {
-    return this.#usage
   }
 
   #read(data: unknown, member: "delta" | "message"): ReadonlyArray<ModelEvent> | undefined {
     if (!Predicate.isReadonlyObject(data)) return undefined
     const { choices, usage } = data
-    if (Predicate.isReadonlyObject(usage)) this.#usage = usageOf(usage) ?? this.#usage
+    if (Predicate.isReadonlyObject(usage)) this.usage = usageOf(usage) ?? this.usage
     const events: Array<ModelEvent> = []
     for (const [position, item] of Json.list(choices).entries()) {
       const { [member]: said, finish_reason: reason, index, stop_reason: stop } = Json.fields(item)
       const number = Json.count(index) ?? position
-      const choice = this.#of(number)
+      const choice = this.#choices.of(number)
       if (!this.#decodeMessage(number, choice, Json.fields(said), events)) return undefined
       if (typeof reason === "string") choice.finish = toFinish(reason)
       // vLLM's field for the stop sequence
@@ -111,13 +110,8 @@ export class Decoder implements AnswerDecoder {
       if (name === "") return false
       choice.places.set(index, choice.calls.length)
       choice.calls.push(id)
-      events.push({
-        type: "toolCall",
-        choice: number,
-        call: choice.calls.length - 1,
-        id: id || ToolCalls.newId(),
-        name
-      })
+      const call = choice.calls.length - 1
+      events.push({ type: "toolCall", choice: number, call, id: id || ToolCalls.newId(), name })
     } else if (at !== choice.calls.length - 1) return delta === ""
     if (delta !== "") {
       events.push({ type: "toolArguments", choice: number, call: choice.calls.length - 1, delta })
@@ -130,22 +124,6 @@ export class Decoder implements AnswerDecoder {
     if (!choice.thinking) return []
     choice.thinking = false
     return [{ type: "signature", choice: number, signature: { origin: "openai", value: "" } }]
-  }
-
-  #of(index: number): Choice {
-    let choice = this.#choices.get(index)
-    if (choice === undefined) {
-      choice = {
-        calls: [],
-        places: new Map(),
-        thinking: false,
-        refused: false,
-        finish: undefined,
-        stopSequence: undefined
-      }
-      this.#choices.set(index, choice)
-    }
-    return choice
   }
 }
 

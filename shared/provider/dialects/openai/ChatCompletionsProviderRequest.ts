@@ -11,6 +11,7 @@ import type {
   ToolDefinition,
   Turn
 } from "../conversation/Conversation.ts"
+import { isMedia } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { textOf, toDataUrl } from "../conversation/Media.ts"
@@ -64,7 +65,7 @@ const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<o
   }
   for (const turn of turns) {
     if (turn.role !== "tool") settle()
-    const others = turn.content.filter((part) => part.type === "image" || part.type === "file")
+    const others = turn.content.filter(isMedia)
     switch (turn.role) {
       case "system":
         for (const part of others) losses.refuse(part.path ?? "")

@@ -1,5 +1,6 @@
 /** Decodes requests in the chat completions dialect. */
 import type * as Contract from "../../../contract/operations/ChatCompletions.ts"
+import type { CompletionRequest } from "../../../contract/operations/Completions.ts"
 import type { CompactionItem } from "../../../contract/operations/CompactionItem.ts"
 import { string } from "../../json/Json.ts"
 import type {
@@ -12,7 +13,7 @@ import type {
   ToolChoice,
   Turn
 } from "../conversation/Conversation.ts"
-import { carried, type Fate, type Losses } from "../conversation/Losses.ts"
+import { carried, type Fate, type Losses, meaning } from "../conversation/Losses.ts"
 import { fromUrl, typeOfName } from "../conversation/Media.ts"
 import * as Signature from "../conversation/Signature.ts"
 
@@ -47,40 +48,14 @@ export const fates: Fate = {
     }],
     tool_calls: [{ id: "carried", type: "carried", function: carried("name", "arguments") }],
     ...carried("tool_call_id", "reasoning_content", "reasoning_details", "refusal"),
-    audio: "meaning",
-    function_call: "meaning",
+    ...meaning("audio", "function_call"),
     // of a compaction by another service
     ...carried("encrypted_content", "id")
   }],
-  ...carried(
-    "temperature",
-    "top_p",
-    "n",
-    "stop",
-    "max_tokens",
-    "max_completion_tokens",
-    "presence_penalty",
-    "frequency_penalty",
-    "seed",
-    "reasoning_effort",
-    "user"
-  ),
-  tools: [{
-    type: "carried",
-    function: carried("name", "description", "parameters", "strict")
-  }],
-  ...carried("tool_choice", "parallel_tool_calls"),
-  response_format: {
-    type: "carried",
-    json_schema: carried("name", "description", "schema", "strict")
-  },
-  modalities: "carried",
-  logit_bias: "meaning",
-  logprobs: "meaning",
-  top_logprobs: "meaning",
-  functions: "meaning",
-  function_call: "meaning",
-  web_search_options: "meaning"
+  ...carried(...Object.values(settings), "max_completion_tokens"),
+  tools: [{ type: "carried", function: carried("name", "description", "parameters", "strict") }],
+  response_format: { type: "carried", json_schema: carried("name", "description", "schema", "strict") },
+  ...meaning("logit_bias", "logprobs", "top_logprobs", "functions", "function_call", "web_search_options")
 }
 
 export const toConversation = (request: Contract.ChatCompletionRequest, losses: Losses): Conversation => ({
@@ -111,15 +86,9 @@ export const toConversation = (request: Contract.ChatCompletionRequest, losses: 
   user: request.user ?? undefined
 })
 
-export const toSampling = (
-  request: Pick<
-    Contract.ChatCompletionRequest,
-    "frequency_penalty" | "presence_penalty" | "temperature" | "top_p"
-  >
-): Sampling => ({
+export const toSampling = (request: Contract.ChatCompletionRequest | CompletionRequest): Sampling => ({
   temperature: request.temperature ?? undefined,
   topP: request.top_p ?? undefined,
-  topK: undefined,
   presencePenalty: request.presence_penalty ?? undefined,
   frequencyPenalty: request.frequency_penalty ?? undefined
 })
@@ -252,10 +221,7 @@ const toFormat = (format: Contract.ChatCompletionRequest["response_format"]): An
 const knownModalities: ReadonlySet<string> = new Set<Modality>(["text", "image", "audio"])
 const isModality = (name: string): name is Modality => knownModalities.has(name)
 
-const toModalities = (
-  { modalities }: Contract.ChatCompletionRequest,
-  losses: Losses
-): ReadonlyArray<Modality> | undefined => {
+const toModalities = ({ modalities }: Contract.ChatCompletionRequest, losses: Losses): Conversation["modalities"] => {
   if (modalities === undefined || modalities === null) return undefined
   for (const name of modalities) if (!isModality(name)) losses.refuse("modalities")
   return modalities.filter(isModality)

@@ -5,30 +5,18 @@ import { toTokenUsage } from "./OpenAiUsage.ts"
 import { settings, toSampling } from "./ChatCompletionsRequest.ts"
 import { type Conversation, textTurn, type Turn } from "../conversation/Conversation.ts"
 import type { AnswerIdentity, ClientDialect } from "../conversation/Dialect.ts"
-import { carried, type Fate, type Losses } from "../conversation/Losses.ts"
+import { carried, type Fate, type Losses, meaning } from "../conversation/Losses.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
+import * as UsageSum from "../conversation/UsageSum.ts"
 
 // Request
 
 const fates: Fate = {
   ...carried("model", "stream"),
   stream_options: carried("include_usage"),
-  ...carried(
-    "prompt",
-    "suffix",
-    "echo",
-    "max_tokens",
-    "temperature",
-    "top_p",
-    "n",
-    "stop",
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "user"
-  ),
-  logit_bias: "meaning",
-  logprobs: "meaning"
+  ...carried("prompt", "suffix", "echo", "max_tokens", "n", "stop", "seed", "user"),
+  ...carried("temperature", "top_p", "presence_penalty", "frequency_penalty"),
+  ...meaning("logit_bias", "logprobs")
 }
 
 const promptsOf = ({ prompt }: Contract.CompletionRequest): ReadonlyArray<string> =>
@@ -89,7 +77,7 @@ const toBody = (
     logprobs: null,
     finish_reason: toFinish("stop")
   }))
-  let usage = toTokenUsage({ inputTokens: 0, outputTokens: 0 })
+  let usage = toTokenUsage(UsageSum.none)
   for (const event of events) {
     if (event.type === "usage") {
       usage = toTokenUsage(event.usage)
@@ -118,11 +106,8 @@ class AnswerFrames {
   readonly #begun = new Set<number>()
 
   constructor(request: Contract.CompletionRequest, identity: AnswerIdentity) {
-    this.#chunks = new Chunks(
-      { id: `cmpl-${identity.id}`, object: "text_completion" },
-      identity,
-      request.stream_options?.include_usage === true
-    )
+    const head = { id: `cmpl-${identity.id}`, object: "text_completion" }
+    this.#chunks = new Chunks(head, identity, request.stream_options?.include_usage === true)
     this.#echo = echoes(request)
   }
 

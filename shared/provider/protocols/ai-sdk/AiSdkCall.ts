@@ -76,8 +76,7 @@ export const failureOf = Effect.fnUntraced(function*(
   error: unknown,
   secrets: ReadonlyArray<string>
 ): Effect.fn.Return<JobError> {
-  const failed = (reason: ProviderFailed["reason"]) =>
-    new ProviderFailed({ provider, reason, status: null, retryAfterMs: null })
+  const failed = (reason: ProviderFailed["reason"]) => new ProviderFailed({ provider, reason })
   if (!Predicate.isObject(error)) return failed("error")
   const message = ProviderError.redact(textOf(error["message"]), secrets)
   const status = isMarked(error, "AI_APICallError") ? error["statusCode"] : undefined

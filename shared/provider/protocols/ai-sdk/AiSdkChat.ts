@@ -3,10 +3,9 @@
  * Features that the SDK's interface lacks, such as log probabilities, are lost.
  */
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider"
-import { Effect, Stream } from "effect"
-import { type JobError, ProviderFailed, ProviderTimeout } from "../../../contract/JobError.ts"
+import { Cause, Effect, Fiber, Stream } from "effect"
+import { ProviderFailed, ProviderTimeout } from "../../../contract/JobError.ts"
 import * as TraceParent from "../../../telemetry/TraceParent.ts"
-import type { ChatEngine, ChatRequest } from "../../dialects/conversation/ChatEngine.ts"
 import * as ChatOverEngine from "../../dialects/conversation/ChatOverEngine.ts"
 import { chatCompletions } from "../../dialects/openai/ChatCompletions.ts"
 import { completions } from "../../dialects/openai/Completions.ts"
@@ -31,7 +30,7 @@ const options = { fingerprint: undefined, isLenient: false }
 
 /** The chat operations, by name. */
 export const performs = (open: Opener, guard: GuardedFetch["Service"]): ReadonlyMap<string, Perform> => {
-  const engine = make(open, guard)
+  const engine: ChatOverEngine.ChatEngine = (request) => Stream.unwrap(answer(open, guard, request))
   return new Map([
     ChatOverEngine.make(engine, chatCompletions, options),
     ChatOverEngine.make(engine, completions, options),
@@ -41,53 +40,47 @@ export const performs = (open: Opener, guard: GuardedFetch["Service"]): Readonly
   ])
 }
 
-const make = (open: Opener, guard: GuardedFetch["Service"]): ChatEngine => ({
-  answer: (request) => Stream.unwrap(answer(open, guard, request))
-})
-
 /** Makes a concurrent call per choice. Usage follows once all have ended. */
 const answer = Effect.fnUntraced(function*(
   open: Opener,
   guard: GuardedFetch["Service"],
-  { call, conversation, losses }: ChatRequest
+  { call, conversation, losses }: ChatOverEngine.ChatRequest
 ) {
   const { endpoint } = call
   const opened = yield* open(endpoint)
   const model = yield* modelOf("language", opened, endpoint, call)
   const { choices } = conversation
-  if (choices > maxChoices) {
-    losses.refuseOf("choices", `must be at most ${maxChoices} for this model`)
-  }
+  if (choices > maxChoices) losses.refuseOf("choices", `must be at most ${maxChoices} for this model`)
   const version = model.specificationVersion === "v3" ? "v3" : "v4"
   const inlined = yield* InlineMedia.inline(conversation, () => true, guard)
   const prompt = toOptions(inlined, version, losses)
   yield* losses.failIfRefused
   const traceparent = yield* TraceParent.current
 
-  const failed = (reason: "cut" | "error" | "result") =>
-    new ProviderFailed({ provider: endpoint.name, reason, status: null, retryAfterMs: null })
+  const failed = (reason: "cut" | "error" | "result") => new ProviderFailed({ provider: endpoint.name, reason })
   const failWith = (error: unknown) => Effect.flatMap(failureOf(endpoint.name, error, opened.secrets), Effect.fail)
 
   const stream = Effect.fnUntraced(function*(choice: number) {
-    const signal = yield* deadline(endpoint)
-    const start = Effect.tryPromise({
-      try: () =>
-        model.doStream({
-          ...prompt,
-          abortSignal: signal,
-          headers: traceparent === undefined ? {} : { traceparent },
-          providerOptions: providerOptions(opened, model, {})
-        }),
-      catch: (error) => new Thrown(error)
-    })
-    const { stream } = yield* Effect.catch(start, ({ error }) => failWith(error)).pipe(
-      Effect.raceFirst(failAtDeadline(endpoint.name, signal))
+    const abortSignal = yield* Effect.abortSignal
+    const timer = yield* Effect.forkScoped(Effect.sleep(Endpoint.timeoutsOf(endpoint).totalMs))
+    // the package may ignore the signal
+    const failAtDeadline = Effect.andThen(
+      Fiber.join(timer),
+      Effect.fail(new ProviderTimeout({ provider: endpoint.name, phase: "total" }))
+    )
+    const { stream } = yield* Effect.tryPromise(() =>
+      model.doStream({
+        ...prompt,
+        abortSignal,
+        headers: traceparent === undefined ? {} : { traceparent },
+        providerOptions: providerOptions(opened, model, {})
+      })
+    ).pipe(
+      Effect.catch(({ cause }) => failWith(cause)),
+      Effect.raceFirst(failAtDeadline)
     )
     const events = new Events(choice)
-    const take = Effect.fnUntraced(function*(part: LanguageModelV4StreamPart): Effect.fn.Return<
-      ReadonlyArray<ModelEvent>,
-      JobError
-    > {
+    const take = Effect.fnUntraced(function*(part: LanguageModelV4StreamPart) {
       if (part.type === "stream-start") {
         for (const feature of lostFeatures(part.warnings)) {
           const setting = settings[feature]
@@ -100,11 +93,12 @@ const answer = Effect.fnUntraced(function*(
       if ("error" in taken) return yield* taken.error === undefined ? failed("error") : failWith(taken.error)
       return taken.isElsewhere === true ? yield* failed("result") : taken.events
     })
-    const parts = Stream.fromReadableStream({ evaluate: () => stream, onError: (error) => new Thrown(error) }).pipe(
-      Stream.catch(({ error }) => Stream.fromEffect(failWith(error))),
+    const onError = (error: unknown) => new Cause.UnknownError(error)
+    const parts = Stream.fromReadableStream({ evaluate: () => stream, onError }).pipe(
+      Stream.catch(({ cause }) => Stream.fromEffect(failWith(cause))),
       Stream.mapEffect(take),
       Stream.flattenIterable,
-      Stream.interruptWhen(failAtDeadline(endpoint.name, signal))
+      Stream.interruptWhen(failAtDeadline)
     )
     const whole = Stream.suspend(() => events.isComplete ? Stream.empty : Stream.fail(failed("cut")))
     return { events, stream: Stream.concat(parts, whole) }
@@ -120,40 +114,3 @@ const answer = Effect.fnUntraced(function*(
   const all = Stream.mergeAll(answers.map(({ stream }) => stream), { concurrency: "unbounded" })
   return Stream.concat(all, usage)
 })
-
-/** A value of any kind that a package has thrown. */
-class Thrown {
-  readonly _tag = "Thrown"
-  readonly error: unknown
-
-  constructor(error: unknown) {
-    this.error = error
-  }
-}
-
-/** A signal that aborts the call at the end of the scope, or at its deadline. */
-const deadline = (endpoint: Parameters<typeof Endpoint.timeoutsOf>[0]) =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.sync(() => {
-        const controller = new AbortController()
-        const timer = setTimeout(() => controller.abort(), Endpoint.timeoutsOf(endpoint).totalMs)
-        return { controller, timer }
-      }),
-      ({ controller, timer }) =>
-        Effect.sync(() => {
-          clearTimeout(timer)
-          controller.abort()
-        })
-    ),
-    ({ controller }) => controller.signal
-  )
-
-/** Fails at the deadline, even if the package ignores the signal. */
-const failAtDeadline = (provider: string, signal: AbortSignal) =>
-  Effect.callback<never, ProviderTimeout>((resume) => {
-    const fail = () => resume(Effect.fail(new ProviderTimeout({ provider, phase: "total" })))
-    if (signal.aborted) fail()
-    else signal.addEventListener("abort", fail, { once: true })
-    return Effect.sync(() => signal.removeEventListener("abort", fail))
-  })

@@ -4,7 +4,7 @@ import { InvalidRequest, ProviderFailed } from "../../../contract/JobError.ts"
 import type { EmbeddingModel } from "../../dialects/embeddings/EmbeddingModel.ts"
 import * as Json from "../../json/Json.ts"
 import { attempt } from "./AiSdkCall.ts"
-import { lostFields, modelOf, providerOptions } from "./AiSdkModel.ts"
+import { lostFeatures, modelOf, providerOptions } from "./AiSdkModel.ts"
 import type { Opener } from "./AiSdkPackage.ts"
 
 const callsAtOnce = 4
@@ -15,11 +15,8 @@ export const make = (open: Opener): EmbeddingModel =>
     const opened = yield* open(endpoint)
     const model = yield* modelOf("embedding", opened, endpoint, call)
     if (dimensions !== undefined && model.specificationVersion !== "v4") {
-      return yield* InvalidRequest.at(
-        "dimensions",
-        "must be left out: this model has vectors of one length",
-        "not_supported"
-      )
+      const what = "must be left out: this model has vectors of one length"
+      return yield* InvalidRequest.at("dimensions", what, "not_supported")
     }
     const at = { endpoint, secrets: opened.secrets }
     const { most, parallel } = yield* attempt(at, async () => ({
@@ -43,6 +40,6 @@ export const make = (open: Opener): EmbeddingModel =>
     return {
       vectors: Stream.fromIterable(answers.map(({ embeddings }) => embeddings)),
       tokens: answers.reduce((sum, { usage }) => sum + (Json.count(usage?.tokens) ?? 0), 0),
-      warnings: [...new Set(answers.flatMap(({ warnings }) => lostFields(warnings, (feature) => feature)))]
+      warnings: [...new Set(answers.flatMap(({ warnings }) => lostFeatures(warnings)))]
     }
   })

@@ -1,19 +1,17 @@
 /** Pictures by AI SDK packages. */
-import { Effect, Predicate } from "effect"
+import { Effect } from "effect"
 import type { ImageModelV4File } from "@ai-sdk/provider"
 import type { InvalidRequest, JobError } from "../../../contract/JobError.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import type { ImageModel, Picture } from "../../dialects/images/ImageModel.ts"
-import type { ImageRequest, ImageSetting } from "../../dialects/images/ImageRequest.ts"
+import { type ImageSetting, pathsOf } from "../../dialects/images/ImageRequest.ts"
 import { fileOf, type ImageSource } from "../../dialects/images/ImageSource.ts"
 import { mediaTypeOf } from "../../call/PictureKind.ts"
 import * as Json from "../../json/Json.ts"
 import { notSupported } from "../../call/Protocol.ts"
 import { type Attempt, attempt } from "./AiSdkCall.ts"
-import { lostFields, modelOf, providerOptions } from "./AiSdkModel.ts"
+import { lostFeatures, modelOf, providerOptions } from "./AiSdkModel.ts"
 import type { Opener } from "./AiSdkPackage.ts"
-
-// Request
 
 export const toFile = (
   source: ImageSource,
@@ -21,18 +19,11 @@ export const toFile = (
 ): Effect.Effect<Extract<ImageModelV4File, { readonly type: "file" }>, InvalidRequest> =>
   Effect.map(fileOf(source, guard), ({ bytes, kind }) => ({ type: "file", data: bytes, mediaType: mediaTypeOf(kind) }))
 
-/** Fields that the SDK lacks. A client can send them under the package's own names. */
-const lost = (request: ImageRequest): ReadonlyArray<string> =>
-  ([
-    ["negative_prompt", request.negativePrompt],
-    ["prompt_extend", request.extend],
-    ["watermark", request.watermark],
-    ["output_format", request.format],
-    ["output_compression", request.quality],
-    ["user", request.user]
-  ] as const).flatMap(([setting, value]) => value === undefined ? [] : [request.pathOf(setting)])
+/** The SDK lacks these. A client can send them under the package's own names. */
+const unknownSettings = ["negativePrompt", "extend", "watermark", "format", "quality", "user"] as const
 
-const settings: Readonly<Record<string, ImageSetting>> = { n: "n", size: "size", seed: "seed" }
+/** Whether the SDK and the API have the same name for it. */
+const isSetting = (feature: string): feature is ImageSetting => ["n", "size", "seed"].includes(feature)
 
 /** The number of pictures of each call: a model may make fewer per call than the client wants. */
 const sharesOf = (n: number, atOnce: number): ReadonlyArray<number> =>
@@ -40,16 +31,10 @@ const sharesOf = (n: number, atOnce: number): ReadonlyArray<number> =>
 
 const callsAtOnce = 4
 
-// Answer
-
 /** The revised prompt in a package's metadata. */
 const revisedPromptOf = (metadata: unknown, name: string, index: number): string | undefined => {
-  const own = Predicate.hasProperty(metadata, name) ? metadata[name] : undefined
-  const images = Predicate.hasProperty(own, "images") && Array.isArray(own.images) ? own.images : []
-  const image: unknown = images[index]
-  return Predicate.hasProperty(image, "revisedPrompt") && typeof image.revisedPrompt === "string"
-    ? image.revisedPrompt
-    : undefined
+  const images = Json.list(Json.fields(Json.fields(metadata)[name])["images"])
+  return Json.string(Json.fields(images[index])["revisedPrompt"])
 }
 
 const bytesIn = (data: string | Uint8Array): Uint8Array => typeof data === "string" ? Buffer.from(data, "base64") : data
@@ -91,18 +76,20 @@ export const make = (open: Opener, guard: GuardedFetch["Service"]): ImageModel =
         revisedPrompt: revisedPromptOf(providerMetadata, name, index)
       }))
     )
-    const pathOf = (feature: string) =>
-      settings[feature] === undefined ? feature : request.pathOf(settings[feature])
     const unsupported = answers.flatMap(({ warnings }) =>
-      lostFields(warnings, pathOf)
+      lostFeatures(warnings)
+    ).map((feature) =>
+      isSetting(feature) ? request.pathOf(feature) : feature
     )
     return {
       pictures,
       usage: {
-        inputTokens: sumOf(answers.map(({ usage }) => usage?.inputTokens)),
+        inputTokens: sumOf(answers.map(({ usage }) =>
+          usage?.inputTokens
+        )),
         outputTokens: sumOf(answers.map(({ usage }) => usage?.outputTokens))
       },
-      warnings: [...new Set([...lost(request), ...unsupported])]
+      warnings: [...new Set([...pathsOf(request, unknownSettings), ...unsupported])]
     }
   })
 

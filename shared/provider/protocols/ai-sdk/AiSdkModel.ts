@@ -10,6 +10,7 @@ import type {
 } from "@ai-sdk/provider"
 import { Effect, Predicate } from "effect"
 import type { JobError } from "../../../contract/JobError.ts"
+import * as Json from "../../json/Json.ts"
 import type { Endpoint } from "../../transport/Endpoint.ts"
 import { notSupported, type Served } from "../../call/Protocol.ts"
 import { attempt, isMarked } from "./AiSdkCall.ts"
@@ -39,11 +40,7 @@ const kinds: Record<keyof Models, Kind> = {
   // version 2 has other forms of usage and of the finish reason
   language: { makers: ["languageModel", "chat"], versions: ["v3", "v4"], methods: ["doStream"] },
   image: { makers: ["imageModel", "image"], versions: ["v2", "v3", "v4"], methods: ["doGenerate"] },
-  embedding: {
-    makers: ["embeddingModel", "textEmbeddingModel"],
-    versions: ["v2", "v3", "v4"],
-    methods: ["doEmbed"]
-  },
+  embedding: { makers: ["embeddingModel", "textEmbeddingModel"], versions: ["v2", "v3", "v4"], methods: ["doEmbed"] },
   reranking: { makers: ["rerankingModel", "reranking"], versions: ["v3", "v4"], methods: ["doRerank"] },
   speech: { makers: ["speechModel", "speech"], versions: ["v2", "v3", "v4"], methods: ["doGenerate"] },
   // a model that makes a video in one call cannot be resumed after a lost worker, and would be paid for twice
@@ -92,20 +89,11 @@ export const providerOptions = (
   return all as SharedV4ProviderOptions
 }
 
-/** The request's fields that a model does not support, by the package's warnings. */
-export const lostFields = (
-  warnings: ReadonlyArray<unknown> | undefined,
-  pathOf: (feature: string) => string
-): ReadonlyArray<string> => lostFeatures(warnings).map(pathOf)
-
-/** The same, by the SDK's names. */
-export const lostFeatures = (warnings: ReadonlyArray<unknown> | undefined): ReadonlyArray<string> =>
-  (warnings ?? []).flatMap((warning) => {
-    if (!Predicate.hasProperty(warning, "type") || !String(warning.type).startsWith("unsupported")) return []
-    const feature = Predicate.hasProperty(warning, "feature")
-      ? warning.feature
-      : Predicate.hasProperty(warning, "setting")
-      ? warning.setting
-      : undefined
+/** The features that a model does not support, by the package's warnings. */
+export const lostFeatures = (warnings: ReadonlyArray<unknown> = []): ReadonlyArray<string> =>
+  warnings.flatMap((warning) => {
+    const { feature: newer, setting: older, type } = Json.fields(warning)
+    if (!String(type).startsWith("unsupported")) return []
+    const feature = newer ?? older
     return typeof feature === "string" && /^\w[\w .-]{0,60}$/.test(feature) ? [feature] : []
   })

@@ -107,7 +107,7 @@ const resolveSettings = Effect.fnUntraced(function*(
   for (const text of named) {
     const secret = yield* keys.resolve(text)
     if (Option.isNone(secret)) {
-      return yield* new ProviderFailed({ provider, reason: "credentials", status: null, retryAfterMs: null })
+      return yield* new ProviderFailed({ provider, reason: "credentials" })
     }
     values.set(text, Redacted.value(secret.value))
   }

@@ -9,7 +9,7 @@ import type { Perform } from "../../call/Protocol.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
 import { unknownFields } from "../../json/UnknownFields.ts"
 import { attempt } from "./AiSdkCall.ts"
-import { lostFields, modelOf, providerOptions } from "./AiSdkModel.ts"
+import { lostFeatures, modelOf, providerOptions } from "./AiSdkModel.ts"
 import type { Opener } from "./AiSdkPackage.ts"
 
 const read = reader(RerankRequest)
@@ -31,13 +31,15 @@ export const make = (open: Opener): Perform =>
         ...(typeof top_n === "number" ? { topN: top_n } : {}),
         providerOptions: providerOptions(opened, model, unknownFields(json, known))
       }))
-    if (
-      ranking.some(({ index }) =>
-        values[index] === undefined
-      )
-    ) return yield* ProviderFailed.malformed(endpoint.name)
+    const isOutside = ({ index }: { readonly index: number }) =>
+      values[index] === undefined
+    if (ranking.some(isOutside)) {
+      return yield* ProviderFailed.malformed(endpoint.name)
+    }
     // not every provider sorts by relevance
-    const ranked = ranking.toSorted((one, other) => other.relevanceScore - one.relevanceScore)
+    const ranked = ranking.toSorted((one, other) =>
+      other.relevanceScore - one.relevanceScore
+    )
     const usage = usageIn(response?.body)
     const answer = {
       id: response?.id ?? randomUUID(),
@@ -50,11 +52,8 @@ export const make = (open: Opener): Perform =>
         ? response.body.meta
         : { api_version: { version: "1" } }
     }
-    sink.start({
-      status: 200,
-      contentType: "application/json",
-      headers: TranslationWarnings.toHeaders(lostFields(warnings, (feature) => feature))
-    })
+    const headers = TranslationWarnings.toHeaders(lostFeatures(warnings))
+    sink.start({ status: 200, contentType: "application/json", headers })
     sink.write(utf8.encode(JSON.stringify(answer)))
     return usage
   })

@@ -9,10 +9,8 @@ import type { Perform } from "../../call/Protocol.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
 import { unknownFields } from "../../json/UnknownFields.ts"
 import { attempt } from "./AiSdkCall.ts"
-import { lostFields, modelOf, providerOptions } from "./AiSdkModel.ts"
+import { lostFeatures, modelOf, providerOptions } from "./AiSdkModel.ts"
 import type { Opener } from "./AiSdkPackage.ts"
-
-// Request
 
 /** Fields that the API lacks and the SDK has. */
 const Known = Schema.Struct({
@@ -23,8 +21,6 @@ const read = reader(AudioSpeechRequest)
 const readKnown = decoder(Known)
 const known = new Set([...Object.keys(AudioSpeechRequest.fields), ...Object.keys(Known.fields)])
 const settings: Readonly<Record<string, string>> = { outputFormat: "response_format" }
-
-// Answer
 
 const isSound = (mediaType: string | undefined): mediaType is string => mediaType?.startsWith("audio/") === true
 
@@ -59,8 +55,11 @@ export const make = (open: Opener): Perform =>
     sink.start({
       status: 200,
       contentType: isSound(mediaType) ? mediaType : mediaTypes[format],
-      headers: TranslationWarnings.toHeaders(lostFields(warnings, (feature) =>
-        settings[feature] ?? feature))
+      headers: TranslationWarnings.toHeaders(
+        lostFeatures(warnings).map((feature) =>
+          settings[feature] ?? feature
+        )
+      )
     })
     sink.write(sound)
     return { inputTokens: 0, outputTokens: 0, characters: countCharacters(request.input) }

@@ -1,7 +1,7 @@
 /** Videos by AI SDK packages. The task stores the SDK's operation, so that any worker can resume it. */
 import type { Experimental_VideoModelV4VideoData } from "@ai-sdk/provider"
 import { Effect, Option, Schema } from "effect"
-import { InternalError, ProviderFailed, ProviderRejected } from "../../../contract/JobError.ts"
+import { InternalError, ProviderRejected } from "../../../contract/JobError.ts"
 import {
   extentOf,
   type VideoGenerationRequest,
@@ -10,12 +10,11 @@ import {
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import { redact } from "../../exchange/ProviderError.ts"
 import * as Polling from "../../exchange/Polling.ts"
-import * as ProviderResult from "../../transport/ProviderResult.ts"
 import * as VideoFile from "../../call/VideoFile.ts"
 import { createWithinMs, type VideoCall, type VideoEngine } from "../../call/VideoEngine.ts"
 import { type Attempt, attempt } from "./AiSdkCall.ts"
 import { toFile } from "./AiSdkImages.ts"
-import { lostFields, modelOf, providerOptions } from "./AiSdkModel.ts"
+import { lostFeatures, modelOf, providerOptions } from "./AiSdkModel.ts"
 import { opener, type PackageTools } from "./AiSdkPackage.ts"
 
 // Request
@@ -61,10 +60,6 @@ const AiSdkTask = Schema.Struct({
 })
 const decodeTask = Schema.decodeUnknownEffect(AiSdkTask)
 
-/** The SDK does not say whether the request or the provider was at fault. */
-const refusal = (provider: string, message: string) =>
-  new ProviderRejected({ provider, status: 400, message, type: null, param: null, code: null })
-
 export const make = ({ guard, secrets }: PackageTools): VideoEngine => {
   const open = opener({ guard, secrets })
 
@@ -90,33 +85,24 @@ export const make = ({ guard, secrets }: PackageTools): VideoEngine => {
         }))
       return {
         operation,
-        warnings: [...lost(request), ...lostFields(warnings, (feature) => settings[feature] ?? feature)]
+        warnings: [...lost(request), ...lostFeatures(warnings).map((feature) => settings[feature] ?? feature)]
       }
     }),
     follow: Effect.fnUntraced(function*(call, task) {
-      const { endpoint, request } = call
+      const { endpoint, endpoint: { name: provider } } = call
       const { operation, warnings } = yield* Effect.mapError(decodeTask(task), () => new InternalError())
       const { model, opened } = yield* prepare(call)
       const { pollIntervalMs = 5_000 } = opened.options
-      const failed = (reason: "error" | "malformed") =>
-        new ProviderFailed({ provider: endpoint.name, reason, status: null, retryAfterMs: null })
-      const read = (bytes: Uint8Array) => VideoFile.read(endpoint, bytes, { seed: request.seed ?? null, warnings })
-
-      const fetchVideo = Effect.fnUntraced(function*(video: Experimental_VideoModelV4VideoData | undefined) {
+      const fetchVideo = (video: Experimental_VideoModelV4VideoData | undefined) => {
         switch (video?.type) {
-          case "url": {
-            const url = URL.parse(video.url)
-            if (url === null) return yield* failed("malformed")
-            return yield* Effect.flatMap(ProviderResult.fetch(guard, endpoint, url, VideoFile.bounds), read)
-          }
           case "base64":
-            return yield* read(Buffer.from(video.data, "base64"))
+            return VideoFile.read(call, Buffer.from(video.data, "base64"), warnings)
           case "binary":
-            return yield* read(video.data)
+            return VideoFile.read(call, video.data, warnings)
           default:
-            return yield* failed("malformed")
+            return VideoFile.fetch(guard, call, video?.type === "url" ? video.url : undefined, warnings)
         }
-      })
+      }
 
       const poll = attempt(
         { endpoint, secrets: opened.secrets },
@@ -128,7 +114,10 @@ export const make = ({ guard, secrets }: PackageTools): VideoEngine => {
           case "completed":
             return Option.some(fetchVideo(status.videos[0]))
           case "error":
-            return Option.some(Effect.fail(refusal(endpoint.name, redact(status.error, opened.secrets))))
+            // the SDK does not say whether the request or the provider was at fault
+            return Option.some(Effect.fail(
+              new ProviderRejected({ provider, status: 400, message: redact(status.error, opened.secrets) })
+            ))
         }
       }))
       return yield* Polling.untilEnded(poll, pollIntervalMs)

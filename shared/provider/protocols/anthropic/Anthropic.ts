@@ -31,8 +31,7 @@ const relay = (call: Call): Relayed | undefined => {
       "anthropic-version": headers["anthropic-version"] ?? headers["vendor-version"] ?? version,
       ...(betas === undefined ? {} : { "anthropic-beta": betas })
     },
-    streams: JsonText.valueOf(body, members, "stream") === true,
-    showUsage: true
+    streams: JsonText.valueOf(body, members, "stream") === true
   }
 }
 

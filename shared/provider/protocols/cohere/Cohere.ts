@@ -12,10 +12,9 @@ import { rerank } from "../../../contract/operations/Rerank.ts"
 import * as Embeddings from "../../dialects/embeddings/Embeddings.ts"
 import type { AnswerGrammar } from "../../exchange/AnswerGrammar.ts"
 import { isFailure, type Read } from "../../exchange/AnswerReader.ts"
-import { exchange, type ExchangeTools } from "../../exchange/Exchange.ts"
+import { bearer, exchange, type ExchangeTools } from "../../exchange/Exchange.ts"
 import { PassingAnswer } from "../../exchange/PassingAnswer.ts"
 import * as RelayedBody from "../../exchange/RelayedBody.ts"
-import * as JsonExchange from "../../exchange/JsonExchange.ts"
 import * as JsonText from "../../json/JsonText.ts"
 import type { Endpoint } from "../../transport/Endpoint.ts"
 import { type Call, type Perform, performByName } from "../../call/Protocol.ts"
@@ -34,12 +33,8 @@ export const beside = (others: Perform, tools: ExchangeTools, path: string): Per
   return (call, sink) => (call.operation.name === rerank.name ? ranking : others)(call, sink)
 }
 
-// Path
-
-const defaultPath = "/v1/rerank"
-
 const pathOf = (endpoint: Endpoint): Effect.Effect<string, JobError> =>
-  Effect.map(optionsOf(endpoint), ({ rerankPath = defaultPath }) => rerankPath)
+  Effect.map(optionsOf(endpoint), ({ rerankPath = "/v1/rerank" }) => rerankPath)
 
 // Request
 
@@ -88,9 +83,9 @@ const relay = (
   Effect.flatMap(pathOf(call.endpoint), (path) =>
     exchange({
       ...tools,
-      authorize: JsonExchange.bearer,
+      authorize: bearer,
       call,
       sink,
       request: { path, body: toBody(call), contentType: call.contentType, streams: false },
-      reader: (secrets) => new RankedAnswer({ call, grammar, showUsage: true, secrets })
+      reader: (secrets) => new RankedAnswer({ call, grammar, secrets })
     }))

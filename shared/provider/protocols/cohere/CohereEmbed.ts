@@ -7,8 +7,6 @@ import type { ExchangeTools } from "../../exchange/Exchange.ts"
 import * as JsonExchange from "../../exchange/JsonExchange.ts"
 import { optionsOf } from "./CohereOptions.ts"
 
-// Path
-
 const path = "/v2/embed"
 
 // Request
@@ -55,11 +53,7 @@ export const make = (tools: ExchangeTools): EmbeddingModel => {
   return Effect.fnUntraced(function*({ endpoint }, request) {
     const { inputType = "search_document" } = yield* optionsOf(endpoint)
     const vectorsOf = (texts: ReadonlyArray<string>) =>
-      exchange(endpoint, {
-        path,
-        authorize: JsonExchange.bearer,
-        body: toBody(endpoint.model, texts, inputType, request)
-      }).pipe(Effect.filterOrFail(
+      exchange(endpoint, { path, body: toBody(endpoint.model, texts, inputType, request) }).pipe(Effect.filterOrFail(
         ({ embeddings }) => embeddings.float.length === texts.length,
         () => ProviderFailed.malformed(endpoint.name)
       ))

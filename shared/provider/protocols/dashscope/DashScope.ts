@@ -7,25 +7,18 @@
  */
 import { Effect, Schema } from "effect"
 import { InvalidRequest, type JobError } from "../../../contract/JobError.ts"
-import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
+import type { Dependencies } from "../../dialects/images/ImageAnswer.ts"
 import type { GeneratedPictures, ImageModel } from "../../dialects/images/ImageModel.ts"
 import * as Images from "../../dialects/images/Images.ts"
-import type { ImageRequest } from "../../dialects/images/ImageRequest.ts"
+import { type ImageRequest, pathsOf } from "../../dialects/images/ImageRequest.ts"
 import { urlOf } from "../../dialects/images/ImageSource.ts"
 import { contentAt } from "../../dialects/images/PictureUrl.ts"
 import type { ExchangeTools } from "../../exchange/Exchange.ts"
 import * as JsonExchange from "../../exchange/JsonExchange.ts"
 import { type Call, type Perform, performByName } from "../../call/Protocol.ts"
-import type { ResultStore } from "../../call/ResultStore.ts"
 
-export interface Tools extends ExchangeTools {
-  readonly guard: GuardedFetch["Service"]
-  readonly results: ResultStore["Service"]
-}
-
-export const make = (tools: Tools): Perform => performByName(Images.performs(model(tools), tools))
-
-// Paths
+export const make = (tools: Dependencies & ExchangeTools): Perform =>
+  performByName(Images.performs(model(tools), tools))
 
 const path = "/api/v1/services/aigc/multimodal-generation/generation"
 
@@ -33,12 +26,12 @@ const path = "/api/v1/services/aigc/multimodal-generation/generation"
 
 const toParameters = (request: ImageRequest) => ({
   ...request.extra,
-  ...(request.n === 1 ? {} : { n: request.n }),
-  ...(request.size === undefined ? {} : { size: `${request.size.width}*${request.size.height}` }),
-  ...(request.seed === undefined ? {} : { seed: request.seed }),
-  ...(request.negativePrompt === undefined ? {} : { negative_prompt: request.negativePrompt }),
-  ...(request.extend === undefined ? {} : { prompt_extend: request.extend }),
-  ...(request.watermark === undefined ? {} : { watermark: request.watermark })
+  n: request.n === 1 ? undefined : request.n,
+  size: request.size === undefined ? undefined : `${request.size.width}*${request.size.height}`,
+  seed: request.seed,
+  negative_prompt: request.negativePrompt,
+  prompt_extend: request.extend,
+  watermark: request.watermark
 })
 
 /** Replaces pictures by URLs: it takes no bare base64. */
@@ -65,11 +58,8 @@ const toBody = Effect.fnUntraced(function*({ endpoint }: Call, request: ImageReq
 })
 
 /** Its pictures are always PNG files. */
-const lost = ({ format, pathOf, quality, user }: ImageRequest): ReadonlyArray<string> => [
-  ...(format === undefined || format === "png" ? [] : [pathOf("output_format")]),
-  ...(quality === undefined ? [] : [pathOf("output_compression")]),
-  ...(user === undefined ? [] : [pathOf("user")])
-]
+const lost = (request: ImageRequest): ReadonlyArray<string> =>
+  pathsOf(request, request.format === "png" ? ["quality", "user"] : ["format", "quality", "user"])
 
 // Answer
 
@@ -102,7 +92,7 @@ const model = (tools: ExchangeTools): ImageModel => {
   const exchange = JsonExchange.make(tools, Answer)
   return Effect.fnUntraced(function*(call, request) {
     const body = yield* toBody(call, request)
-    const answer = yield* exchange(call.endpoint, { path, authorize: JsonExchange.bearer, body })
+    const answer = yield* exchange(call.endpoint, { path, body })
     return { pictures: yield* fromAnswer(answer, call), warnings: lost(request) }
   })
 }

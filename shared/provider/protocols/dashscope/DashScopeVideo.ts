@@ -2,14 +2,12 @@
 import { Effect, Schema } from "effect"
 import { InternalError, type JobError, ProviderFailed, ProviderRejected } from "../../../contract/JobError.ts"
 import { extentOf, type VideoGenerationRequest } from "../../../contract/operations/VideoGenerations.ts"
-import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import { urlOf } from "../../dialects/images/ImageSource.ts"
-import type { ExchangeTools } from "../../exchange/Exchange.ts"
+import type { GuardedTools } from "../../exchange/Exchange.ts"
 import * as JsonExchange from "../../exchange/JsonExchange.ts"
 import * as Options from "../../call/Options.ts"
 import * as Polling from "../../exchange/Polling.ts"
 import type { Endpoint } from "../../transport/Endpoint.ts"
-import * as ProviderResult from "../../transport/ProviderResult.ts"
 import { unknownFields } from "../../json/UnknownFields.ts"
 import * as VideoFile from "../../call/VideoFile.ts"
 import { createWithinMs, type Video, type VideoCall, type VideoEngine } from "../../call/VideoEngine.ts"
@@ -24,7 +22,6 @@ const optionsOf = Options.reader(Schema.Struct({
 
 const createPath = "/api/v1/services/aigc/video-generation/video-synthesis"
 const taskPath = (id: string): string => `/api/v1/tasks/${encodeURIComponent(id)}`
-const cancelPath = (id: string): string => `${taskPath(id)}/cancel`
 
 // Request
 
@@ -49,13 +46,8 @@ const familyOf = ({ model }: Endpoint): Family => families.find(({ names }) => n
 const tiers = [480, 720, 1080]
 const ratios: ReadonlyArray<readonly [width: number, height: number]> = [[16, 9], [9, 16], [1, 1], [4, 3], [3, 4]]
 
-interface Sized {
-  readonly parameters: object
-  readonly warnings: ReadonlyArray<string>
-}
-
 /** A video from a picture keeps the picture's ratio. */
-const sizeOf = (request: VideoGenerationRequest, { tiered }: Family, hasPicture: boolean): Sized => {
+const sizeOf = (request: VideoGenerationRequest, { tiered }: Family, hasPicture: boolean) => {
   if (typeof request.width !== "number" && typeof request.height !== "number") return { parameters: {}, warnings: [] }
   const { height, width } = extentOf(request)
   if (!tiered && !hasPicture) return { parameters: { size: `${width}*${height}` }, warnings: [] }
@@ -113,55 +105,41 @@ const Polled = Schema.Struct({
   })
 })
 
+type PolledTask = typeof Polled.Type["output"]
+
 const DashScopeTask = Schema.Struct({ id: Schema.NonEmptyString })
 const decodeTask = Schema.decodeUnknownEffect(DashScopeTask)
 const taskIn = (task: unknown) => Effect.mapError(decodeTask(task), () => new InternalError())
 
-const failed = ({ name: provider }: Endpoint, reason: "error" | "malformed") =>
-  new ProviderFailed({ provider, reason, status: null, retryAfterMs: null })
+const failed = ({ name: provider }: Endpoint) => new ProviderFailed({ provider, reason: "error" })
 
 /** The error of a failed task. Only these codes are the provider's fault; all others are the request's. */
-const failureOf = (endpoint: Endpoint, { code, message }: typeof Polled.Type["output"]): JobError =>
+const failureOf = (endpoint: Endpoint, { code, message }: PolledTask): JobError =>
   /^(InternalError|ServiceUnavailable)/.test(code ?? "InternalError")
-    ? failed(endpoint, "error")
+    ? failed(endpoint)
     : new ProviderRejected({
       provider: endpoint.name,
       status: 400,
       message: message ?? `The provider '${endpoint.name}' rejected the request`,
-      type: null,
-      param: null,
       code: code ?? null
     })
 
-export const make = (
-  { guard, ...tools }: ExchangeTools & { readonly guard: GuardedFetch["Service"] }
-): VideoEngine => {
+export const make = ({ guard, ...tools }: GuardedTools): VideoEngine => {
   const create = JsonExchange.make(tools, Created)
   const poll = JsonExchange.make(tools, Polled)
   const cancel = JsonExchange.make(tools, Schema.Unknown)
-  const authorize = JsonExchange.bearer
 
-  const fetchVideo = Effect.fnUntraced(function*(call: VideoCall, address: string | null | undefined) {
-    const url = URL.parse(address ?? "")
-    if (url === null) return yield* failed(call.endpoint, "malformed")
-    const bytes = yield* ProviderResult.fetch(guard, call.endpoint, url, VideoFile.bounds)
-    return yield* VideoFile.read(call.endpoint, bytes, { seed: call.request.seed ?? null, warnings: lost(call) })
-  })
-
-  const endOf = (
-    call: VideoCall,
-    output: typeof Polled.Type["output"]
-  ): Effect.Effect<Polling.Ended<Video>, JobError> => {
+  const endOf = (call: VideoCall, output: PolledTask): Effect.Effect<Polling.Ended<Video>, JobError> => {
     switch (output.task_status) {
       case "SUCCEEDED":
-        return Effect.succeedSome(fetchVideo(call, output.video_url))
+        return Effect.succeedSome(VideoFile.fetch(guard, call, output.video_url, lost(call)))
       case "FAILED":
         return Effect.succeedSome(Effect.fail(failureOf(call.endpoint, output)))
       case "CANCELED":
-        return Effect.succeedSome(Effect.fail(failed(call.endpoint, "error")))
+        return Effect.succeedSome(Effect.fail(failed(call.endpoint)))
       case "UNKNOWN":
         // right after the submission it may not know the task yet; if that lasts, the task is lost
-        return Effect.fail(failed(call.endpoint, "error"))
+        return Effect.fail(failed(call.endpoint))
       default:
         return Effect.succeedNone
     }
@@ -171,7 +149,6 @@ export const make = (
     start: Effect.fnUntraced(function*(call) {
       const { output } = yield* create(call.endpoint, {
         path: createPath,
-        authorize,
         headers: { "x-dashscope-async": "enable" },
         body: yield* toBody(call),
         withinMs: createWithinMs
@@ -181,7 +158,7 @@ export const make = (
     follow: Effect.fnUntraced(function*(call, task) {
       const { id } = yield* taskIn(task)
       const { pollIntervalMs = 5_000 } = yield* optionsOf(call.endpoint)
-      const pollTask = poll(call.endpoint, { path: taskPath(id), authorize }).pipe(
+      const pollTask = poll(call.endpoint, { path: taskPath(id) }).pipe(
         Effect.flatMap(({ output }) => endOf(call, output))
       )
       return yield* Polling.untilEnded(pollTask, pollIntervalMs)
@@ -189,7 +166,7 @@ export const make = (
     // it can only cancel a task that it has not begun, and rejects the rest
     cancel: Effect.fnUntraced(function*({ endpoint }, task) {
       const { id } = yield* taskIn(task)
-      yield* cancel(endpoint, { path: cancelPath(id), authorize, body: {} })
+      yield* cancel(endpoint, { path: `${taskPath(id)}/cancel`, body: {} })
     })
   }
 }

@@ -33,8 +33,7 @@ const relay = (call: Call): Relayed | undefined => {
     path: pathOf(model, streams),
     body: RelayedBody.edit(call, members, changes, "contents"),
     contentType,
-    streams,
-    showUsage: true
+    streams
   }
 }
 

@@ -12,6 +12,7 @@ import { InvalidRequest } from "../../../contract/JobError.ts"
 import type { Operation } from "../../../contract/Operation.ts"
 import { chatCompletionsProvider } from "../../dialects/openai/ChatCompletionsProvider.ts"
 import type { AnswerGrammar } from "../../exchange/AnswerGrammar.ts"
+import { bearer } from "../../exchange/Exchange.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import * as RelayedBody from "../../exchange/RelayedBody.ts"
 import * as Json from "../../json/Json.ts"
@@ -52,7 +53,7 @@ const relayForm = (call: Call, path: string): Relayed | InvalidRequest => {
   const body = model === call.model ? call.body : MultipartText.setField(call.body, contentType, "model", model)
   return body === undefined
     ? InvalidRequest.at("model", "cannot be found in the form", "invalid_form")
-    : { path, body, contentType, streams: false, showUsage: false, ...metering(call.operation, () => undefined) }
+    : { path, body, contentType, streams: false, ...metering(call.operation, () => undefined) }
 }
 
 /** Meters billed units that the dialect's usage does not include: pictures, and characters of speech. */
@@ -137,7 +138,7 @@ const grammars: ReadonlyMap<string, AnswerGrammar> = new Map([
 ])
 
 export const openAi: HttpProtocol<typeof chatCompletionsProvider.options.Type> = {
-  authorize: (key) => ({ authorization: `Bearer ${key}` }),
+  authorize: bearer,
   relay,
   grammar,
   chat: { dialect: chatCompletionsProvider, path: () => chatPath }

@@ -8,7 +8,7 @@ import { type JobError, ProviderFailed } from "../../../contract/JobError.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import type { Dependencies } from "../../dialects/images/ImageAnswer.ts"
 import type { ImageModel, Picture } from "../../dialects/images/ImageModel.ts"
-import { type ImageRequest, isForm } from "../../dialects/images/ImageRequest.ts"
+import { type ImageRequest, isForm, pathsOf } from "../../dialects/images/ImageRequest.ts"
 import * as Images from "../../dialects/images/Images.ts"
 import { fileOf, type ImageSource } from "../../dialects/images/ImageSource.ts"
 import { contentAt } from "../../dialects/images/PictureUrl.ts"
@@ -80,14 +80,6 @@ const toForm = Effect.fnUntraced(function*(
   return form
 })
 
-const lost = (request: ImageRequest): ReadonlyArray<string> =>
-  ([
-    ["negative_prompt", request.negativePrompt],
-    ["prompt_extend", request.extend],
-    ["watermark", request.watermark],
-    ["seed", request.seed]
-  ] as const).flatMap(([setting, value]) => value === undefined ? [] : [request.pathOf(setting)])
-
 // Answer
 
 const Answer = Schema.Struct({
@@ -114,17 +106,13 @@ const toPicture = (
 const model = ({ guard, ...tools }: Tools): ImageModel => {
   const exchange = JsonExchange.make(tools, Answer)
   return Effect.fnUntraced(function*({ endpoint }, request) {
-    const authorize = JsonExchange.bearer
     const { data, usage } = yield* request.images.length === 0
-      ? exchange(endpoint, { path: imagePaths.generations, authorize, body: toFields(endpoint, request) })
-      : Effect.flatMap(
-        toForm(endpoint, request, guard),
-        (form) => exchange(endpoint, { path: imagePaths.edits, authorize, form })
-      )
+      ? exchange(endpoint, { path: imagePaths.generations, body: toFields(endpoint, request) })
+      : exchange(endpoint, { path: imagePaths.edits, form: yield* toForm(endpoint, request, guard) })
     return {
       pictures: yield* Effect.forEach(data, (item) => toPicture(item, endpoint)),
       usage: usageOf(usage),
-      warnings: lost(request)
+      warnings: pathsOf(request, ["negativePrompt", "extend", "watermark", "seed"])
     }
   })
 }

@@ -26,7 +26,7 @@ class HeldAnswer implements Sink {
   #held: Array<Uint8Array> = []
   #heldBytes = 0
 
-  constructor(sink: Sink, isAcceptable: (address: string) => boolean) {
+  constructor(sink: Sink, isAcceptable: (url: string) => boolean) {
     this.#sink = sink
     this.#addresses = new AddressScan(isAcceptable)
   }
@@ -107,7 +107,7 @@ const fetchOwn = Effect.fnUntraced(function*(
 
 export const around = (relay: Perform, means: ImageAnswer.Dependencies): Perform =>
   Effect.fnUntraced(function*(call, sink) {
-    const held = new HeldAnswer(sink, (address) => PictureUrl.isAcceptable(address, call.endpoint))
+    const held = new HeldAnswer(sink, (url) => PictureUrl.isAcceptable(url, call.endpoint))
     const usage = yield* relay(call, held)
     if (held.isRefused) {
       if (sink.hasStarted && usage !== undefined) call.onCut?.(usage)
