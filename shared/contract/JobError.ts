@@ -95,7 +95,7 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
   ]),
   status: nullByDefault(Schema.Int),
   retryAfterMs: nullByDefault(Schema.Finite),
-  /** What is wrong with a `malformed` answer. */
+  /** The defect of a `malformed` answer. */
   detail: Schema.optionalKey(Schema.String)
 }) {
   static readonly malformed = (provider: string, detail?: string) =>

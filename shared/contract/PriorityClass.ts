@@ -1,4 +1,4 @@
-/** How urgent a key's requests are compared with those of other keys. */
+/** The urgency of a key's requests, compared with those of other keys. */
 import { Schema } from "effect"
 
 /** `interactive`: a person reads along. `standard`: a client waits. `batch`: whenever there is capacity. */

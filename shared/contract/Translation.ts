@@ -1,4 +1,4 @@
-/** How a client says what to do with fields that the model's provider cannot serve. */
+/** The header by which a client chooses how to treat fields that the model's provider does not support. */
 
 /** A header of chat requests. Its only value, `strict`, turns every loss of a translation into an error. */
 export const translationHeader = "x-translation"

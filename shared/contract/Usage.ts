@@ -1,4 +1,4 @@
-/** What a request consumed, in the units that providers bill by. */
+/** The consumption of a request, in the units that providers bill by. */
 import { Schema } from "effect"
 import { atLeast } from "./Fields.ts"
 

@@ -13,7 +13,7 @@ const other = (known: ReadonlyArray<string>) =>
   Schema.String.check(Schema.makeFilter((type) => !known.includes(type), { expected: "another type" }))
 
 const TextPart = Schema.Struct({ type: Schema.Literals(["input_text", "output_text", "text"]), text: Schema.String })
-/** A picture or a file, kept as it is. */
+/** A picture or a file, kept unchanged. */
 const OtherPart = Schema.StructWithRest(
   Schema.Struct({ type: other(["input_text", "output_text", "text", "refusal"]) }),
   [Schema.Record(Schema.String, Schema.Unknown)]

@@ -30,7 +30,7 @@ const FunctionDeclaration = Schema.Struct({
   parametersJsonSchema: Schema.optionalKey(Schema.Unknown)
 })
 
-/** Of the longer side of a picture: 512, 1,024, 2,048 and 4,096 pixels. */
+/** The longer side of a picture: 512, 1,024, 2,048 and 4,096 pixels. */
 export const imageSizes = ["512", "1K", "2K", "4K"] as const
 
 const GenerationConfig = Schema.Struct({

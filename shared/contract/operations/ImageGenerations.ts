@@ -8,7 +8,7 @@ import { Schema, Struct } from "effect"
 import { endUserDescription, EpochSeconds, integer, isPresent, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 
-/** Of each side of a picture, in pixels. */
+/** The bounds of each side of a picture, in pixels. */
 const minimumSide = 64
 const maximumSide = 4096
 

@@ -174,7 +174,7 @@ export const MessageAnswer = Schema.Struct({
 })
 export type MessageAnswer = typeof MessageAnswer.Type
 
-/** Of the header with the version of the format. */
+/** The form of the header with the version of the format. */
 export const versionPattern = /^\d{4}-\d{2}-\d{2}$/
 
 const namedEventsOf = (

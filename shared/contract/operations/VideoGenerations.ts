@@ -5,10 +5,10 @@ import type { Operation } from "../Operation.ts"
 
 export const videoDefaults = { duration: 4, width: 640, height: 360, fps: 24 } as const
 
-/** Of all frames of a video together: 12 seconds at 1920x1080 and 24 frames per second. */
+/** The most pixels in all frames together: 12 seconds at 1920x1080 and 24 frames per second. */
 const maximumPixels = 12 * 24 * 1920 * 1080
 
-/** Of each side of the video, in pixels. */
+/** The bounds of each side of the video, in pixels. */
 const minimumSide = 64
 const maximumSide = 1920
 

@@ -1,4 +1,4 @@
-/** What becomes of a provider's answer on its way to the client: it is passed on, translated, or decoded as a whole. */
+/** Reads a provider's answer on its way to the client: passes it on, translates it, or decodes it as a whole. */
 import type { JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import type { Head } from "../transport/Sink.ts"

@@ -23,7 +23,7 @@ const outage = Schedule.min([Schedule.exponential("1 second"), Schedule.spaced("
   Schedule.modifyDelay(({ duration, input }) => Effect.succeed(Duration.max(duration, askedPauseOf(input))))
 )
 
-/** What to do with work that has ended; `None` while it runs. */
+/** The effect to run when the work has ended; `None` while it runs. */
 export type Ended<A> = Option.Option<Effect.Effect<A, JobError>>
 
 /**

@@ -31,7 +31,7 @@ const plain = /^[\w.:/@-]{1,128}$/
 
 const isPlain = (value: unknown): value is string => typeof value === "string" && plain.test(value)
 
-/** Of all dialects. */
+/** Adds the finish reasons of any dialect. */
 const addReasons = (json: unknown, reasons: Array<string>): void => {
   const { candidates, choices, delta, stop_reason } = Json.fields(json)
   const add = (reason: unknown): void => {

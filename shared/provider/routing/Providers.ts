@@ -53,7 +53,7 @@ export class Providers extends Context.Service<Providers, {
       const clock = yield* Clock.Clock
 
       const soon = () => clock.currentTimeMillisUnsafe() + momentMs
-      /** After its deadline, too, a request may check whether there is room for it. */
+      /** A request may check for free capacity even after its deadline. */
       const late = ({ deadline }: ProviderRequest) => Math.max(deadline, soon())
 
       /** Tries the candidates until one answers, after the first has failed or was skipped. */

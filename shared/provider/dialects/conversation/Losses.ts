@@ -7,8 +7,9 @@ import { InvalidRequest } from "../../../contract/JobError.ts"
 import type { Setting, SettingNames } from "./Conversation.ts"
 
 /**
- * What happens to a field: it is `carried`; or is a lost `hint`; or its loss would change the `meaning` of the answer; or it
- * enables a `tool` of the provider. Lists and objects name the fates of their elements and fields. Unnamed fields are hints.
+ * The fate of a field: the translation carries it over (`carried`), loses a `hint`, would change the `meaning` of the answer by
+ * losing it, or loses a `tool` of the provider. Lists and objects name the fates of their elements and fields. Unnamed fields
+ * are hints.
  */
 export type Fate = "carried" | "hint" | "meaning" | "tool" | readonly [Fate] | { readonly [field: string]: Fate }
 

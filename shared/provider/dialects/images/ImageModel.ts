@@ -14,7 +14,7 @@ export interface Picture {
 
 export interface GeneratedPictures {
   readonly pictures: ReadonlyArray<Picture>
-  /** Without the number of pictures, which the caller adds. */
+  /** Excludes the number of pictures, which the caller adds. */
   readonly usage?: Usage | undefined
   /** Paths of lost fields. */
   readonly warnings?: ReadonlyArray<string>

@@ -18,9 +18,8 @@ import type { PictureKind } from "../../call/PictureKind.ts"
 
 export type ImageSetting = keyof typeof imageSettings
 
-/** The names of settings in the API. */
+/** The API's names of settings. */
 const apiNames = {
-  size: "size",
   seed: "seed",
   negativePrompt: "negative_prompt",
   extend: "prompt_extend",

@@ -47,7 +47,7 @@ const withKind = Effect.fnUntraced(function*(source: ImageSource, bytes: Uint8Ar
   return kind === undefined ? yield* invalidImage(source, "must be a PNG, JPEG or WebP image") : { bytes, kind }
 })
 
-/** For providers that fetch URLs: the client's URL, or a data URL. */
+/** The client's URL, or a data URL, for providers that fetch URLs. */
 export const urlOf = Effect.fnUntraced(function*(source: ImageSource): Effect.fn.Return<string, InvalidRequest> {
   const { content } = source
   if (typeof content === "string" && (isUrl(content) || dataUrl.test(content))) return content

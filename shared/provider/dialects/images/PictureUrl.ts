@@ -17,18 +17,18 @@ export const refused = ({ name }: Endpoint): ProviderFailed =>
     "the URL of a picture is neither a data URL nor https, nor of the provider's own origin"
   )
 
-const acceptable = (address: string, endpoint: Endpoint): URL | undefined => {
-  const url = URL.parse(address)
+const parseAcceptable = (text: string, endpoint: Endpoint): URL | undefined => {
+  const url = URL.parse(text)
   return url !== null && (url.protocol === "https:" || url.origin === originOf(endpoint)) ? url : undefined
 }
 
 /** Whether the gateway may pass this URL on to a client. */
-export const isAcceptable = (address: string, endpoint: Endpoint): boolean =>
-  /^data:image\//i.test(address) || acceptable(address, endpoint) !== undefined
+export const isAcceptable = (url: string, endpoint: Endpoint): boolean =>
+  /^data:image\//i.test(url) || parseAcceptable(url, endpoint) !== undefined
 
 /** The bytes of a data URL, or a URL to fetch or to pass on. */
-export const contentAt = (address: string, endpoint: Endpoint): Effect.Effect<Picture["content"], ProviderFailed> => {
-  if (dataUrl.test(address)) return Effect.succeed(Buffer.from(address.replace(dataUrl, ""), "base64"))
-  const url = acceptable(address, endpoint)
+export const contentAt = (text: string, endpoint: Endpoint): Effect.Effect<Picture["content"], ProviderFailed> => {
+  if (dataUrl.test(text)) return Effect.succeed(Buffer.from(text.replace(dataUrl, ""), "base64"))
+  const url = parseAcceptable(text, endpoint)
   return url === undefined ? Effect.fail(refused(endpoint)) : Effect.succeed(url)
 }

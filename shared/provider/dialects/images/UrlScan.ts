@@ -18,7 +18,7 @@ for (const byte of Buffer.from("{}[],")) ends[byte] = 1
 /** An escape that was cut in two; a pair of backslashes is none. */
 const cutEscape = /(?<=(?:^|[^\\])(?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?$/
 
-export class AddressScan {
+export class UrlScan {
   readonly #isAcceptable: (url: string) => boolean
   #inString = false
   /** The next byte of the string is escaped. */

@@ -93,6 +93,7 @@ export const make = ({ guard, secrets }: PackageTools): VideoEngine => {
       const { operation, warnings } = yield* Effect.mapError(decodeTask(task), () => new InternalError())
       const { model, opened } = yield* prepare(call)
       const { pollIntervalMs = 5_000 } = opened.options
+
       const fetchVideo = (video: Experimental_VideoModelV4VideoData | undefined) => {
         switch (video?.type) {
           case "base64":

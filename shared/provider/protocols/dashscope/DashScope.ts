@@ -35,18 +35,18 @@ const toParameters = (request: ImageRequest) => ({
 })
 
 /** Replaces pictures by URLs: it takes no bare base64. */
-const withAddresses = (input: unknown, addresses: ReadonlyMap<unknown, string>): unknown =>
+const withUrls = (input: unknown, urls: ReadonlyMap<unknown, string>): unknown =>
   JSON.parse(
     JSON.stringify(input),
-    (name, value: unknown) => name === "image" ? addresses.get(value) ?? value : value
+    (name, value: unknown) => name === "image" ? urls.get(value) ?? value : value
   )
 
 /** The client's messages, or one message with the pictures before the prompt, as in DashScope's examples. */
 const toInput = Effect.fnUntraced(function*({ images, input, prompt }: ImageRequest) {
-  const addresses = new Map<unknown, string>()
-  for (const image of images) addresses.set(image.content, yield* urlOf(image))
-  if (input !== undefined) return withAddresses(input, addresses)
-  const pictures = [...addresses.values()].map((image) => ({ image }))
+  const urls = new Map<unknown, string>()
+  for (const image of images) urls.set(image.content, yield* urlOf(image))
+  if (input !== undefined) return withUrls(input, urls)
+  const pictures = [...urls.values()].map((image) => ({ image }))
   return { messages: [{ role: "user", content: [...pictures, { text: prompt }] }] }
 })
 

@@ -25,7 +25,7 @@ import * as OwnAddresses from "./OwnAddresses.ts"
 
 export interface Tools extends Dependencies, ExchangeTools {}
 
-/** Serves the requests that the relay cannot, and the relay's pictures at addresses of its own. */
+/** Serves the requests that the relay cannot, and replaces the relay's URLs at the provider's own origin. */
 export const around = (relay: Perform, tools: Tools): Perform => {
   const translations = Images.performs(model(tools), tools)
   const pictures = OwnAddresses.around(relay, tools)

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
 import type { JobError } from "../../../contract/JobError.ts"
 import { originOf } from "../../transport/Endpoint.ts"
-import { AddressScan } from "../../dialects/images/UrlScan.ts"
+import { UrlScan } from "../../dialects/images/UrlScan.ts"
 import * as ImageAnswer from "../../dialects/images/ImageAnswer.ts"
 import { readEdit, readGeneration } from "../../dialects/images/ImageRequest.ts"
 import * as PictureUrl from "../../dialects/images/PictureUrl.ts"
@@ -21,18 +21,18 @@ const holdBytes = 64 * 1024
 /** Holds an answer until it is whole, or too large to have only URLs. Lets nothing pass after a refused URL. */
 class HeldAnswer implements Sink {
   readonly #sink: Sink
-  readonly #addresses: AddressScan
+  readonly #urls: UrlScan
   #head: Head | undefined
   #held: Array<Uint8Array> = []
   #heldBytes = 0
 
   constructor(sink: Sink, isAcceptable: (url: string) => boolean) {
     this.#sink = sink
-    this.#addresses = new AddressScan(isAcceptable)
+    this.#urls = new UrlScan(isAcceptable)
   }
 
   get isRefused(): boolean {
-    return this.#addresses.isRefused
+    return this.#urls.isRefused
   }
 
   get hasStarted(): boolean {
@@ -48,7 +48,7 @@ class HeldAnswer implements Sink {
   }
 
   write(bytes: Uint8Array): boolean {
-    this.#addresses.push(bytes)
+    this.#urls.push(bytes)
     if (this.isRefused) return true
     if (this.#sink.hasStarted) return this.#sink.write(bytes)
     this.#held.push(bytes)

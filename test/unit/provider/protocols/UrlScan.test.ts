@@ -1,11 +1,11 @@
 /** Addresses in answers that pass: found however they are written, and wherever a piece ends. */
 import { assert, describe, it } from "@effect/vitest"
-import { AddressScan } from "../../../../shared/provider/dialects/images/UrlScan.ts"
+import { UrlScan } from "../../../../shared/provider/dialects/images/UrlScan.ts"
 
 const isHttps = (address: string): boolean => address.startsWith("https://")
 
 const isRefused = (...pieces: ReadonlyArray<string>): boolean => {
-  const scan = new AddressScan(isHttps)
+  const scan = new UrlScan(isHttps)
   for (const piece of pieces) scan.push(Buffer.from(piece))
   return scan.isRefused
 }
