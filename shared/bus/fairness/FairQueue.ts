@@ -1,14 +1,13 @@
 /**
- * A bounded queue that is fair between tenants: each tenant has a line of its own, and the lines of a class are served in
- * turn, by their weights. A tenant with a thousand waiting jobs delays another by one job, not by a thousand.
+ * A bounded queue that is fair between tenants. Each tenant has its own line, and the lines of a class take turns by weight:
+ * a tenant with a thousand waiting jobs delays another tenant by one job.
  *
- * An urgent class is served before one that is less so; but where a job of that one has waited for a while, it gets every
- * eighth turn, so that nobody waits for ever. To let such jobs join the urgent ones instead would put all that one tenant
- * has dumped before what others ask for now.
+ * An urgent class goes before less urgent ones. A class whose oldest job has waited for long gets every eighth turn, so that
+ * no job waits for ever. Its old jobs do not join the urgent class: one tenant's backlog would then delay all urgent jobs.
  *
- * Turns are by virtual time, as in start-time fair queueing: a line's next turn comes `1 / weight` after its last one, and
- * the earliest is served. A line that has become empty is kept until its turn has passed, or its tenant would gain by
- * asking for one thing at a time. Which tenants may go at all, `FairShare.ts` decides.
+ * Turns follow virtual time, as in start-time fair queueing: a line's next turn comes `1 / weight` after its last one, and the
+ * earliest turn is served. An empty line is kept until its next turn has passed; otherwise a tenant would gain by sending one
+ * job at a time. `FairShare.ts` decides which tenants may go at all.
  */
 import TinyQueue from "tinyqueue"
 import type { PriorityClass } from "../../contract/PriorityClass.ts"
@@ -17,16 +16,16 @@ export interface QueueLimits {
   /** Items over all tenants. */
   readonly items: number
   readonly itemsPerTenant: number
-  /** A class in which an item has waited for so many milliseconds has a share of the turns, whatever else is waiting. */
+  /** A class whose oldest item has waited for this many milliseconds gets a share of the turns. */
   readonly ageingMs: number
 }
 
 const always = () => true
 
-/** How many turns there are to one of a class that would otherwise have none. */
+/** A class that has waited too long gets one of this many turns. */
 const agedEvery = 8
 
-/** Whose an item is, and how urgent. */
+/** The tenant of an item, and its urgency. */
 export interface Claimant {
   readonly tenant: string
   /** The tenant's share of the turns within its class, at least 1. */
@@ -37,7 +36,7 @@ export interface Claimant {
 interface Entry<A> {
   readonly item: A
   readonly claimant: Claimant
-  /** Since when it has been here, in epoch milliseconds. */
+  /** When it entered the queue, in the milliseconds of `now`. */
   readonly since: number
 }
 
@@ -45,7 +44,7 @@ interface Line<A> {
   readonly tenant: string
   readonly entries: Set<Entry<A>>
   weight: number
-  /** The virtual time of its next turn, and what decides between two of the same time. */
+  /** The virtual time of its next turn; among equal times, the lowest `order` goes first. */
   turn: number
   order: number
 }
@@ -56,7 +55,7 @@ class Rank<A> {
   readonly #turns = new TinyQueue<Line<A>>([], (a, b) => a.turn - b.turn || a.order - b.order)
   /** In order of arrival. */
   readonly #waiting = new Set<Entry<A>>()
-  /** The virtual time of the turn that was served last. */
+  /** The virtual time of the last turn. */
   #time = 0
   #order = 0
 
@@ -86,14 +85,14 @@ class Rank<A> {
     this.#lines.get(entry.claimant.tenant)?.entries.delete(entry)
     this.#waiting.delete(entry)
     if (this.#waiting.size > 0) return
-    // where nobody waits, nobody's past turns matter
+    // past turns matter only while items wait
     this.#lines.clear()
     this.#turns.data.length = 0
     this.#turns.length = 0
     this.#time = 0
   }
 
-  /** The first entry of the first line that `mayGo`. */
+  /** Takes the first entry of the first line that `mayGo`. */
   take(mayGo: (claimant: Claimant) => boolean): Entry<A> | undefined {
     const held: Array<Line<A>> = []
     let taken: Entry<A> | undefined
@@ -116,7 +115,7 @@ class Rank<A> {
       break
     }
     for (const line of held) {
-      // a line that is held back keeps its place, but saves up no turns
+      // a line that may not go keeps its place, but saves no turns
       line.turn = Math.max(line.turn, this.#time)
       this.#turns.push(line)
     }
@@ -124,7 +123,7 @@ class Rank<A> {
     return taken
   }
 
-  /** How many are served before the next item of this tenant would be. */
+  /** How many items would be served before the next item of this tenant. */
   ahead({ tenant, weight }: Claimant): number {
     const own = this.#lines.get(tenant)
     const turn = (own?.turn ?? this.#time) + (own?.entries.size ?? 0) / weight
@@ -148,7 +147,7 @@ export class FairQueue<A> {
   readonly #order = [this.#ranks.interactive, this.#ranks.standard, this.#ranks.batch]
   readonly #entries = new Map<A, Entry<A>>()
   readonly #sizes = new Map<string, number>()
-  /** How many turns others have had while something has waited for too long. */
+  /** How many turns other classes have had while one has waited too long. */
   #passed = 0
 
   constructor(limits: QueueLimits) {
@@ -159,7 +158,7 @@ export class FairQueue<A> {
     return this.#entries.size
   }
 
-  /** `false` where the queue, or what the tenant may have of it, is full. */
+  /** Adds an item; `false` if the queue or the tenant's part of it is full. */
   offer(item: A, claimant: Claimant, now: number): boolean {
     const own = this.#sizes.get(claimant.tenant) ?? 0
     if (this.#entries.size >= this.#limits.items || own >= this.#limits.itemsPerTenant) return false
@@ -170,7 +169,7 @@ export class FairQueue<A> {
     return true
   }
 
-  /** The next item whose tenant `mayGo`; the lines of the others keep their places. */
+  /** Takes the next item whose tenant `mayGo`. The lines of other tenants keep their places. */
   take(now: number, mayGo: (claimant: Claimant) => boolean = always): A | undefined {
     const aged = this.#aged(now)
     const passed = aged === undefined ? this.#passed : (this.#passed + 1) % agedEvery
@@ -182,7 +181,7 @@ export class FairQueue<A> {
     return entry.item
   }
 
-  /** Does nothing where the item is not there. */
+  /** Does nothing if the queue does not have the item. */
   remove(item: A): void {
     const entry = this.#entries.get(item)
     if (entry === undefined) return
@@ -190,15 +189,11 @@ export class FairQueue<A> {
     this.#forget(entry)
   }
 
-  /** How many would be served before another item of this claimant, were it there now and nothing else came. */
+  /** How many items would be served before a new item of this claimant, if no others arrived. */
   ahead(claimant: Claimant): number {
     const rank = this.#ranks[claimant.priority]
-    let ahead = rank.ahead(claimant)
-    for (const above of this.#order) {
-      if (above === rank) break
-      ahead += above.size
-    }
-    return ahead
+    const moreUrgent = this.#order.slice(0, this.#order.indexOf(rank))
+    return moreUrgent.reduce((ahead, { size }) => ahead + size, rank.ahead(claimant))
   }
 
   #mostUrgent(mayGo: (claimant: Claimant) => boolean): Entry<A> | undefined {
@@ -209,7 +204,7 @@ export class FairQueue<A> {
     return undefined
   }
 
-  /** The class with the oldest item of those that have waited for too long behind a more urgent class. */
+  /** Among the classes that have waited too long behind a more urgent one, the class with the oldest item. */
   #aged(now: number): Rank<A> | undefined {
     const urgent = this.#order.find(({ size }) => size > 0)
     let aged: Rank<A> | undefined

@@ -1,6 +1,6 @@
 /**
- * Keeps the occupancy of every pool the same at all ingresses, up to a moment: announces what this ingress has and wants, and
- * hears the other ingresses and the workers. No message belongs to a job, so jobs pay nothing for it.
+ * Shares the occupancy of every pool between all ingresses: announces this ingress's taken slots and waiting jobs, and receives
+ * the announcements of other ingresses and of workers. It sends no message per job.
  */
 import type { Msg } from "@nats-io/nats-core"
 import type { Workload } from "../../contract/Operation.ts"
@@ -21,13 +21,13 @@ interface Announcer {
   lastHeard: number
 }
 
-/** The shortest time between two announcements; each tenant in one makes it a millisecond longer. */
+/** The shortest interval between announcements, in milliseconds; each announced tenant adds a millisecond to the next. */
 export const occupancyTickMs = 50
 
-/** Announcements of bursts between two others. */
+/** The most immediate announcements of bursts between two regular ones. */
 const maxHurried = 4
 
-/** What others announce is kept for so many ingresses, workers and pools. */
+/** The most ingresses, workers and pools whose announcements are kept. */
 const maxPeers = 256
 const maxWorkers = 10_000
 const maxPools = 1_000
@@ -35,14 +35,14 @@ const maxPools = 1_000
 export class OccupancyExchange {
   readonly #nats: Nats["Service"]
   readonly #now: () => number
-  /** Runs when jobs that wait in a pool may go now. */
+  /** Runs when waiting jobs of a pool may now be published. */
   readonly #onChange: (occupancy: PoolOccupancy) => void
   readonly #pools = new Map<string, Pool>()
   readonly #peers = new Map<string, Announcer>()
   readonly #workers = new Map<string, Announcer>()
-  #saidAt = Number.NEGATIVE_INFINITY
+  #announcedAt = Number.NEGATIVE_INFINITY
   #nextAt = 0
-  /** Whether a new ingress has to be told everything. */
+  /** Whether a new ingress needs a complete announcement. */
   #hasNewPeer = false
   #isHurrying = false
   #hurried = 0
@@ -67,14 +67,14 @@ export class OccupancyExchange {
     return pool.occupancy
   }
 
-  /** Forgets who has been silent for too long. Not to be called while NATS is away. */
+  /** Drops ingresses and workers that have been silent for too long. Must not run while NATS is away. */
   expire(): void {
     const before = this.#now() - Timings.announcementMs.expires
     for (const [peer, { lastHeard }] of this.#peers) if (lastHeard < before) this.#peerLost(peer)
     for (const [worker, { lastHeard }] of this.#workers) if (lastHeard < before) this.workerLost(worker)
   }
 
-  /** Starts all clocks of silence anew. */
+  /** Restarts all silences from now. */
   resetSilences(): void {
     const now = this.#now()
     for (const announcer of [...this.#peers.values(), ...this.#workers.values()]) announcer.lastHeard = now
@@ -132,7 +132,7 @@ export class OccupancyExchange {
     return this.#pools.size < maxPools || this.#pools.has(`${workload}.${pool}`) ? this.pool(workload, pool) : undefined
   }
 
-  /** Lets the others learn at once of a burst, before they give out the same slots. */
+  /** Announces a burst at once, before other ingresses take the same slots. */
   #hurry(): void {
     if (this.#isHurrying || this.#hurried >= maxHurried) return
     this.#isHurrying = true
@@ -143,12 +143,12 @@ export class OccupancyExchange {
     })
   }
 
-  /** Announces changes. Runs every `leastMs` milliseconds. */
+  /** Announces changes. Runs every `occupancyTickMs` milliseconds. */
   tick(): void {
     const now = this.#now()
     if (now < this.#nextAt || !this.#nats.isConnected()) return
     this.#hurried = 0
-    this.#announce(this.#hasNewPeer || now - this.#saidAt >= Timings.announcementMs.every)
+    this.#announce(this.#hasNewPeer || now - this.#announcedAt >= Timings.announcementMs.every)
     const ingresses = this.#peers.size + 1
     for (const { occupancy } of this.#pools.values()) {
       occupancy.divide(ingresses)
@@ -156,7 +156,7 @@ export class OccupancyExchange {
     }
   }
 
-  /** Announces all pools, if anything has changed that another ingress would hear, or `anyway`. */
+  /** Announces all pools if one has changed and another ingress exists, or `anyway`. */
   #announce(anyway: boolean): void {
     const hasChanged = this.#peers.size > 0 && [...this.#pools.values()].some(({ occupancy }) => occupancy.hasChanged)
     if (!anyway && !hasChanged) return
@@ -169,7 +169,7 @@ export class OccupancyExchange {
       tenants += own.length
       pools.push({ workload, pool, tenants: own })
     }
-    this.#saidAt = now
+    this.#announcedAt = now
     this.#nextAt = now + occupancyTickMs / 2 + tenants
     this.#hasNewPeer = false
     this.#nats.outbox.publish(Subjects.occupancySubject(this.#nats.id), encodeOccupancy(pools))

@@ -1,15 +1,15 @@
 /**
- * The slots of one pool and the tenants that have or want them, over all ingresses: the state on which `FairShare.ts` decides.
+ * The slots of one pool, and the tenants that use or want them at all ingresses: the state for the decisions of `FairShare.ts`.
  *
- * What this ingress does is known at once. What other ingresses do, and how many slots workers have, is known from their
- * announcements (`OccupancyExchange.ts`), so between two of them an ingress takes only its part of what is free. Where the
- * slots are unknown, every tenant may go: without announcements, or while a worker that makes none takes jobs.
+ * An ingress knows its own jobs at once. It learns the jobs of other ingresses and the slots of workers from announcements
+ * (`OccupancyExchange.ts`), so between two announcements it takes only its part of the free slots. Every tenant may go if the
+ * slots are unknown: without announcements, or while a worker that makes none takes jobs.
  */
 import { DrainRate } from "./DrainRate.ts"
 import { mayTake, reserveOf, roomOf, shareOf, type TenantDemand } from "./FairShare.ts"
 import type { Claimant } from "./FairQueue.ts"
 
-/** What a tenant has and wants at one ingress. */
+/** A tenant's taken slots and waiting jobs at one ingress. */
 export interface TenantOccupancy extends TenantDemand {
   readonly tenant: string
 }
@@ -19,27 +19,27 @@ interface Tenant extends TenantOccupancy {
   priority: Claimant["priority"]
   taken: number
   waiting: number
-  /** Of these, at this ingress. */
+  /** The part of this ingress. */
   ownTaken: number
   ownWaiting: number
-  /** How fast its jobs go here, once it has been held back. */
+  /** How fast its jobs leave this ingress; measured once it has been held back. */
   drain: DrainRate | undefined
 }
 
-/** With so many tenants, shares are computed with every decision; with more, at most every `staleMs` milliseconds. */
+/** Up to this many tenants, every decision computes the shares; with more, they may be `staleMs` milliseconds old. */
 const fewTenants = 64
 const staleMs = 10
 
-/** For how long a worker that has claimed a job, and announces no slots, makes the slots of its pool unknown. */
+/** How long the slots of a pool are unknown after a worker that announces none has claimed a job. */
 const silentWorkerMs = 60_000
 
-/** Workers that announce nothing, of which one is enough. */
+/** The most such workers to remember; one is enough. */
 const maxSilentWorkers = 100
 
-/** The most tenants that one announcement names; the others are announced as one. */
+/** The most tenants in an announcement; `others` is the sum of the rest. */
 const maxAnnounced = 1_000
 
-/** The name under which `maxAnnounced` sums up the tenants that it does not name. No key has it. */
+/** No key has this name. */
 const others = "-"
 
 type Shares = Partial<Record<Claimant["priority"], number>>
@@ -47,10 +47,10 @@ type Shares = Partial<Record<Claimant["priority"], number>>
 export class PoolOccupancy {
   readonly #tenants = new Map<string, Tenant>()
   readonly #workers = new Map<string, number>()
-  /** Workers that have claimed jobs and announce no slots, and when they last did. */
+  /** Workers that announce no slots, and when each last claimed a job. */
   readonly #silentWorkers = new Map<string, number>()
   readonly #peers = new Map<string, ReadonlyArray<TenantOccupancy>>()
-  /** Runs when other ingresses should learn at once what this one has taken. */
+  /** Runs when this ingress has taken so many slots that the others should learn of it at once. */
   readonly #onGrowth: () => void
   #slots = 0
   #taken = 0
@@ -61,17 +61,17 @@ export class PoolOccupancy {
   #isDirty = false
   #hasChanged = false
   #ingresses = 1
-  /** How many more slots this ingress may take until it knows what the others have taken meanwhile. */
+  /** How many more slots this ingress may take before the next announcement of the others. */
   #budget = Number.POSITIVE_INFINITY
-  /** How many slots it has taken since the others were last told, and how many it may before they are told at once. */
-  #untold = 0
-  #mostUntold = Number.POSITIVE_INFINITY
+  /** How many slots it has taken since its last announcement, and how many make it announce at once. */
+  #unannounced = 0
+  #mostUnannounced = Number.POSITIVE_INFINITY
 
   constructor(onGrowth: () => void = () => undefined) {
     this.#onGrowth = onGrowth
   }
 
-  /** `undefined` where they are not known. */
+  /** `undefined` if unknown. */
   get slots(): number | undefined {
     return this.#slots === 0 || this.#silentWorkers.size > 0 ? undefined : this.#slots
   }
@@ -92,7 +92,7 @@ export class PoolOccupancy {
     return slots !== undefined && !this.#isAlone(slots) && this.#taken >= Math.max(slots, roomOf(slots))
   }
 
-  /** A job of the claimant waits from now on. */
+  /** A job starts to wait at this ingress. */
   entered(claimant: Claimant): void {
     const tenant = this.#tenant(claimant)
     tenant.weight = claimant.weight
@@ -100,24 +100,24 @@ export class PoolOccupancy {
     this.#count(tenant, 0, 1)
   }
 
-  /** A job that waited is gone. */
+  /** A waiting job leaves without being published. */
   left(claimant: Claimant): void {
     this.#count(this.#tenant(claimant), 0, -1)
   }
 
-  /** A job that waited has been sent to the workers. */
+  /** A waiting job was published. */
   took(claimant: Claimant): void {
     const tenant = this.#tenant(claimant)
     tenant.drain?.add()
     this.#budget--
     this.#count(tenant, 1, -1)
-    if (++this.#untold >= Math.max(1, this.#mostUntold)) this.#onGrowth()
+    if (++this.#unannounced >= Math.max(1, this.#mostUnannounced)) this.#onGrowth()
   }
 
-  /** A job that was with the workers has ended. */
+  /** A published job has ended. */
   freed(claimant: Claimant): void {
     this.#budget++
-    this.#untold--
+    this.#unannounced--
     this.#count(this.#tenant(claimant), -1, 0)
   }
 
@@ -133,7 +133,7 @@ export class PoolOccupancy {
     return may
   }
 
-  /** To be called now and then, `ms` milliseconds after the last time. */
+  /** Runs periodically, `ms` milliseconds after the last time. */
   tick(now: number, ms: number): void {
     for (const [worker, at] of this.#silentWorkers) {
       if (now - at > silentWorkerMs) this.#silentWorkers.delete(worker)
@@ -142,8 +142,8 @@ export class PoolOccupancy {
   }
 
   /**
-   * For how long one more job of a tenant that is held back would wait, in milliseconds, by how fast its own jobs went of late.
-   * 0 for a tenant that is not held back, `undefined` where it is not known.
+   * How long a new job of a tenant that is held back would wait, in milliseconds, at the recent rate of its own jobs. 0 if the
+   * tenant is not held back; `undefined` if unknown.
    */
   waitMs({ tenant: name }: Claimant): number | undefined {
     const tenant = this.#tenants.get(name)
@@ -152,7 +152,7 @@ export class PoolOccupancy {
     return perSecond === undefined ? undefined : 1_000 * tenant.ownWaiting / perSecond
   }
 
-  /** A worker has announced its slots; none where it takes no more jobs. */
+  /** A worker has announced its slots: 0 if it takes no more jobs. */
   setWorker(worker: string, slots: number): void {
     this.#silentWorkers.delete(worker)
     this.#slots += slots - (this.#workers.get(worker) ?? 0)
@@ -167,7 +167,7 @@ export class PoolOccupancy {
     if (this.#silentWorkers.size < maxSilentWorkers) this.#silentWorkers.set(worker, now)
   }
 
-  /** What another ingress has and wants; nothing where it is gone. */
+  /** Replaces the occupancy of another ingress; empty if that ingress is gone. */
   setPeer(peer: string, occupancy: ReadonlyArray<TenantOccupancy>): void {
     for (const { taken, tenant, waiting } of this.#peers.get(peer) ?? []) {
       const known = this.#tenants.get(tenant)
@@ -178,30 +178,30 @@ export class PoolOccupancy {
     else this.#peers.set(peer, occupancy)
   }
 
-  /** Divides what is free anew among so many ingresses, to be called when it has been announced what this one has. */
+  /** Divides the free slots among the ingresses again. Runs after each announcement. */
   divide(ingresses: number): void {
     this.#ingresses = ingresses
     const { slots } = this
     if (slots === undefined || ingresses === 1) {
-      this.#budget = this.#mostUntold = Number.POSITIVE_INFINITY
+      this.#budget = this.#mostUnannounced = Number.POSITIVE_INFINITY
       return
     }
-    // the others may have taken about as many without having told as this one may
-    const untold = Number.isFinite(this.#mostUntold) ? (ingresses - 1) * this.#mostUntold : 0
-    const free = roomOf(slots) - this.#taken - untold
+    // each other ingress may have taken as many slots without an announcement as this one may
+    const unannounced = Number.isFinite(this.#mostUnannounced) ? (ingresses - 1) * this.#mostUnannounced : 0
+    const free = roomOf(slots) - this.#taken - unannounced
     this.#budget = Math.max(0, Math.ceil(free / ingresses))
-    this.#mostUntold = Math.ceil(this.#budget / 4)
+    this.#mostUnannounced = Math.ceil(this.#budget / 4)
   }
 
-  /** Whether what it has to announce is not as it was last announced. */
+  /** Whether this ingress's occupancy has changed since the last announcement. */
   get hasChanged(): boolean {
     return this.#hasChanged
   }
 
-  /** What tenants have and want at this ingress, to be announced. */
+  /** The occupancy of this ingress for an announcement. */
   announced(): ReadonlyArray<TenantOccupancy> {
     this.#hasChanged = false
-    this.#untold = 0
+    this.#unannounced = 0
     const own: Array<TenantOccupancy> = []
     let rest: Pick<TenantOccupancy, "weight" | "taken" | "waiting"> | undefined
     for (const { ownTaken: taken, ownWaiting: waiting, priority, tenant, weight } of this.#tenants.values()) {
@@ -218,7 +218,7 @@ export class PoolOccupancy {
     return rest === undefined ? own : [...own, { tenant: others, priority: "standard", ...rest }]
   }
 
-  /** A pool without a reserve is all a tenant's, as long as no other has or wants a slot. */
+  /** A tenant may use all slots of a pool without a reserve while no other tenant has or wants one. */
   #isAlone(slots: number): boolean {
     return reserveOf(slots) === 0 && this.#tenants.size <= 1
   }
