@@ -7,27 +7,9 @@
  */
 import { type Workload, workloads } from "../../contract/Operation.ts"
 import { inboxPrefix } from "../../nats/Inbox.ts"
-import {
-  type Account,
-  accounts,
-  buckets,
-  type BucketSpec,
-  bucketStream,
-  events,
-  type EventStreamSpec,
-  stores,
-  type StoreSpec,
-  storeStream
-} from "../../nats/Storage.ts"
-import {
-  jobStream,
-  jobStreamSubjects,
-  occupancyInbox,
-  presenceSubject,
-  pullSubject,
-  slotsInbox,
-  slotsSubjects
-} from "../protocol/Subjects.ts"
+import type { Account, BucketSpec, EventStreamSpec, StoreSpec } from "../../nats/Storage.ts"
+import { accounts, buckets, bucketStream, events, stores, storeStream } from "../../nats/Storage.ts"
+import * as Subjects from "../protocol/Subjects.ts"
 
 /** One activity of a service, and its subjects. */
 export interface Right {
@@ -43,10 +25,10 @@ export interface Right {
 const api = (word: string): string => `$JS.API.${word}`
 
 const submitsJobs: Right = {
-  does: "submits jobs of every workload and hears their answers",
+  does: "submits jobs of every workload and receives their answers",
   publish: [
-    ...workloads.map(jobStreamSubjects),
-    ...workloads.map((workload) => api(`CONSUMER.INFO.${jobStream(workload)}.*`)),
+    ...workloads.map(Subjects.jobStreamSubjects),
+    ...workloads.map((workload) => api(`CONSUMER.INFO.${Subjects.jobStream(workload)}.*`)),
     "ctl.>",
     "in.>"
   ],
@@ -56,25 +38,26 @@ const submitsJobs: Right = {
 const serves = (workload: Workload): Right => ({
   does: `takes and answers jobs of ${workload}`,
   publish: [
-    api(`CONSUMER.INFO.${jobStream(workload)}.*`),
-    pullSubject(workload, "*"),
-    `$JS.ACK.${jobStream(workload)}.>`,
+    api(`CONSUMER.INFO.${Subjects.jobStream(workload)}.*`),
+    Subjects.pullSubject(workload, "*"),
+    `$JS.ACK.${Subjects.jobStream(workload)}.>`,
     // the form of newer servers, with domain and account first
-    `$JS.ACK.*.*.${jobStream(workload)}.>`,
+    `$JS.ACK.*.*.${Subjects.jobStream(workload)}.>`,
     `r.${workload}.>`
   ],
   subscribe: [`ctl.${workload}.>`, `in.${workload}.>`]
 })
 
 const sharesSlots: Right = {
-  does: "tells other ingresses what tenants have and want of the slots, and hears the slots of workers",
-  publish: [occupancyInbox],
-  subscribe: [occupancyInbox, slotsInbox]
+  does:
+    "announces tenants' taken slots and waiting jobs, and receives those of other ingresses and the slots of workers",
+  publish: [Subjects.occupancyInbox],
+  subscribe: [Subjects.occupancyInbox, Subjects.slotsInbox]
 }
 
 const announcesSlots = (workload: Workload): Right => ({
   does: `announces its slots of ${workload}`,
-  publish: [slotsSubjects(workload)]
+  publish: [Subjects.slotsSubjects(workload)]
 })
 
 /** Reads a stream from its start with its own consumer. */
@@ -104,21 +87,21 @@ const writes = (bucket: BucketSpec): Right => ({
 })
 
 const fetches = (store: StoreSpec): Right => ({
-  does: `fetches from ${store.name}`,
+  does: `reads objects of ${store.name}`,
   publish: [api("INFO"), ...looksUp(storeStream(store))]
 })
 
 const keeps = (store: StoreSpec): Right => ({
-  does: `fetches from and keeps in ${store.name}`,
+  does: `reads and writes objects of ${store.name}`,
   publish: [...fetches(store).publish, `$O.${store.name}.>`, api(`STREAM.PURGE.${storeStream(store)}`)]
 })
 
-const reports = ({ name, subjects }: EventStreamSpec, about: string): Right => ({
+const storesEvents = ({ name, subjects }: EventStreamSpec, about: string): Right => ({
   does: `stores events of ${about} in ${name}`,
   publish: [api(`STREAM.INFO.${name}`), subjects.replace(/>$/, about)]
 })
 
-const records = ({ account, name, subjects }: EventStreamSpec): Right => ({
+const storesAndReads = ({ account, name, subjects }: EventStreamSpec): Right => ({
   does: `stores and reads the events of ${name}`,
   account,
   publish: [...looksUp(name), subjects]
@@ -129,15 +112,20 @@ const follows = ({ name }: EventStreamSpec): Right => ({
   publish: [...looksUp(name), ...consumes(name), api(`CONSUMER.MSG.NEXT.${name}.*`)]
 })
 
-const tells: Right = { does: "says what it is doing", publish: [], subscribe: [presenceSubject], answers: true }
+const reportsState: Right = {
+  does: "reports its state",
+  publish: [],
+  subscribe: [Subjects.presenceSubject],
+  answers: true
+}
 
 const oversees: Right = {
-  does: "asks every process what it is doing and looks into every queue",
+  does: "requests the state of every process and reads every queue",
   publish: [
-    presenceSubject,
+    Subjects.presenceSubject,
     ...workloads.flatMap((workload) => [
-      api(`CONSUMER.INFO.${jobStream(workload)}.*`),
-      api(`STREAM.MSG.GET.${jobStream(workload)}`)
+      api(`CONSUMER.INFO.${Subjects.jobStream(workload)}.*`),
+      api(`STREAM.MSG.GET.${Subjects.jobStream(workload)}`)
     ])
   ]
 }
@@ -146,9 +134,9 @@ const oversees: Right = {
 const works = (workload: Workload): ReadonlyArray<Right> => [
   serves(workload),
   announcesSlots(workload),
-  tells,
+  reportsState,
   writes(buckets.providerLimits),
-  reports(events.usage, workload)
+  storesEvents(events.usage, workload)
 ]
 
 /** For administrators only: no service may do this. */
@@ -163,7 +151,7 @@ export const rights = {
   ingress: [
     submitsJobs,
     sharesSlots,
-    tells,
+    reportsState,
     watches(buckets.apiKeys),
     watches(buckets.usageSpend),
     writes(buckets.keyLimits),
@@ -180,7 +168,7 @@ export const rights = {
   console: [
     watches(buckets.apiKeys),
     writes(buckets.apiKeys),
-    records(events.keyChanges),
+    storesAndReads(events.keyChanges),
     writes(buckets.consoleSessions),
     follows(events.usage),
     watches(buckets.usageCounters),
@@ -188,7 +176,7 @@ export const rights = {
     writes(buckets.usageSpend),
     oversees
   ],
-  admin: [provisions, provisionsControl, writes(buckets.apiKeys), records(events.keyChanges)]
+  admin: [provisions, provisionsControl, writes(buckets.apiKeys), storesAndReads(events.keyChanges)]
 } satisfies Record<Workload, ReadonlyArray<Right>> & Record<string, ReadonlyArray<Right>>
 
 /** A service with its own identity on NATS. */

@@ -98,10 +98,7 @@ export class Presence extends Context.Service<Presence, {
         (subscription) => Effect.sync(() => subscription.unsubscribe())
       )
       return Presence.of({
-        answerWith: (tellActivity) =>
-          Effect.sync(() => {
-            activity = tellActivity
-          })
+        answerWith: (readActivity) => Effect.sync(() => void (activity = readActivity))
       })
     })
   )
