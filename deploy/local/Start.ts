@@ -4,7 +4,7 @@
  * Closing the scope stops everything in reverse: ingress, workers, nats-server, state folder. All checks that need no process come
  * first.
  */
-import { Cause, Console, Effect, Option, Schema } from "effect"
+import { Cause, Console, Effect, Option } from "effect"
 import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
 import { startupMessage } from "../../shared/process/StartupMessage.ts"
 import { banner } from "./Banner.ts"
@@ -13,18 +13,9 @@ import { claimDataFolder } from "./data/DataFolder.ts"
 import { startNats } from "./processes/Nats.ts"
 import { requirePort } from "./settings/Ports.ts"
 import { startServices } from "./processes/Services.ts"
-import { Settings } from "./settings/Settings.ts"
+import { Settings, StartFailed } from "./settings/Settings.ts"
 import { readAdminToken, readGatewaySecret } from "./data/SharedSecrets.ts"
 import { buildWebApp, isConsoleThere } from "./processes/WebApp.ts"
-
-class CatalogueUnusable extends Schema.TaggedError<CatalogueUnusable>()("CatalogueUnusable", {
-  file: Schema.String,
-  mistakes: Schema.Array(Schema.String)
-}) {
-  override get message() {
-    return `The catalogue ${this.file} (GATEWAY_CONFIG) cannot be used: ${this.mistakes.join("; ")}`
-  }
-}
 
 const run = Effect.gen(function*() {
   const { catalogue: file, consolePort, port } = yield* Settings
@@ -33,12 +24,10 @@ const run = Effect.gen(function*() {
   yield* requirePort(port, "GATEWAY_PORT", abandoned)
   if (hasConsole) yield* requirePort(consolePort, "CONSOLE_PORT", abandoned)
   const catalogue = yield* Catalogue.load(file).pipe(
-    Effect.mapError(({ mistakes }) =>
-      new CatalogueUnusable({
-        file,
-        mistakes: mistakes.map(({ line, message }) => line === null ? message : `line ${line}: ${message}`)
-      })
-    )
+    Effect.mapError(({ mistakes }) => {
+      const all = mistakes.map(({ line, message }) => line === null ? message : `line ${line}: ${message}`)
+      return new StartFailed({ detail: `The catalogue ${file} (GATEWAY_CONFIG) cannot be used: ${all.join("; ")}` })
+    })
   )
   const key = yield* readBootstrapKey
   const secret = yield* readGatewaySecret

@@ -4,32 +4,17 @@
  * `supervisor.pid` names the owner. If that process no longer exists, its start was killed: its services may still be stopping and
  * its nats-server may still run.
  */
-import { Effect, FileSystem, Path, Schema } from "effect"
+import { Effect, FileSystem, Path } from "effect"
 import type { PlatformError } from "effect/PlatformError"
 import { commandLine } from "../processes/Processes.ts"
-import { Settings } from "../settings/Settings.ts"
+import { Settings, StartFailed } from "../settings/Settings.ts"
 
-export class AlreadyRunning extends Schema.TaggedError<AlreadyRunning>()("AlreadyRunning", {
-  pid: Schema.Int,
-  folder: Schema.String
-}) {
-  override get message() {
-    return `The gateway is already running from ${this.folder} (process ${this.pid}): `
-      + "stop it, or set GATEWAY_DATA and GATEWAY_PORT to run another one"
-  }
+const unusable = (folder: string, { reason }: PlatformError) => {
+  const why = reason._tag === "PermissionDenied" ? "this user may not write to it" : "it cannot be created or written"
+  return new StartFailed({
+    detail: `The state folder ${folder} cannot be used (${why}): set GATEWAY_DATA to another one`
+  })
 }
-
-export class DataFolderUnusable extends Schema.TaggedError<DataFolderUnusable>()("DataFolderUnusable", {
-  folder: Schema.String,
-  reason: Schema.String
-}) {
-  override get message() {
-    return `The state folder ${this.folder} cannot be used (${this.reason}): set GATEWAY_DATA to another one`
-  }
-}
-
-const whyNot = ({ reason }: PlatformError): string =>
-  reason._tag === "PermissionDenied" ? "this user may not write to it" : "it cannot be created or written"
 
 /** Locks the folder until the scope closes. Returns whether an earlier owner was killed. */
 export const claimDataFolder = Effect.gen(function*() {
@@ -43,7 +28,9 @@ export const claimDataFolder = Effect.gen(function*() {
     const pid = Number(yield* fs.readFileString(file))
     const words = pid === process.pid ? [] : yield* commandLine(pid)
     if (words.some((word) => word.endsWith("deploy/local/main.ts"))) {
-      return yield* new AlreadyRunning({ pid, folder: data })
+      const running = `The gateway is already running from ${data} (process ${pid})`
+      const advice = "stop it, or set GATEWAY_DATA and GATEWAY_PORT to run another one"
+      return yield* new StartFailed({ detail: `${running}: ${advice}` })
     }
     yield* fs.remove(file, { force: true })
     yield* take
@@ -55,7 +42,7 @@ export const claimDataFolder = Effect.gen(function*() {
       Effect.andThen(take),
       Effect.as(false),
       Effect.catchIf((error) => error.reason._tag === "AlreadyExists", () => takeOver),
-      Effect.catchTag("PlatformError", (error) => new DataFolderUnusable({ folder: data, reason: whyNot(error) }))
+      Effect.catchTag("PlatformError", (error) => unusable(data, error))
     ),
     () => Effect.ignore(fs.remove(file))
   )

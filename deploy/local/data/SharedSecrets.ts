@@ -2,7 +2,7 @@
 import { Effect, Option } from "effect"
 import { randomBytes } from "node:crypto"
 import { readOrCreateSecret } from "./StoredSecret.ts"
-import { InvalidSetting, Settings } from "../settings/Settings.ts"
+import { Settings, StartFailed } from "../settings/Settings.ts"
 
 /** The variable's value, or the secret in the file; `characters` is the minimum length. */
 const secretOf = Effect.fnUntraced(
@@ -12,7 +12,7 @@ const secretOf = Effect.fnUntraced(
       return yield* readOrCreateSecret(file, pattern, Effect.sync(() => randomBytes(characters).toString("base64url")))
     }
     if (given.value.length >= characters) return given.value
-    return yield* new InvalidSetting({ detail: `${variable} must be at least ${characters} characters` })
+    return yield* new StartFailed({ detail: `${variable} must be at least ${characters} characters` })
   }
 )
 

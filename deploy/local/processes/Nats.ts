@@ -4,18 +4,11 @@ import { connect } from "node:net"
 import { ofProgram } from "./Environment.ts"
 import { freePort } from "../settings/Ports.ts"
 import { commandLine, endProcess } from "./Processes.ts"
-import { InvalidSetting, Settings } from "../settings/Settings.ts"
+import { Settings, StartFailed } from "../settings/Settings.ts"
 import { Supervisor } from "./Supervisor.ts"
-import type { Service } from "./Supervisor.ts"
 
-export class NatsUnusable extends Schema.TaggedError<NatsUnusable>()("NatsUnusable", {
-  server: Schema.String,
-  reason: Schema.String
-}) {
-  override get message() {
-    return `The NATS server at ${this.server} ${this.reason}: start one with JetStream there, or unset NATS_URL`
-  }
-}
+const unusable = (server: string, why: string) =>
+  new StartFailed({ detail: `The NATS server at ${server} ${why}: start one with JetStream there, or unset NATS_URL` })
 
 /** The part of a server's `INFO` that matters here. */
 const decodeInfo = Schema.decodeUnknownEffect(
@@ -52,8 +45,7 @@ const requireJetStream = Effect.fn("Nats.requireJetStream")(
     if (info.jetstream !== true) return yield* Effect.fail("has no JetStream")
     return info.server_name
   },
-  (effect, host, port) =>
-    effect.pipe(Effect.mapError((reason) => new NatsUnusable({ server: `${host}:${port}`, reason })))
+  (effect, host, port) => Effect.mapError(effect, (reason) => unusable(`${host}:${port}`, reason))
 )
 
 /** Host and port of each server, without credentials. */
@@ -67,7 +59,7 @@ const requireOneOf = Effect.fn("Nats.requireOneOf")(function*(urls: string) {
   const servers = yield* Effect.try({
     try: () => addresses(urls),
     catch: () =>
-      new InvalidSetting({
+      new StartFailed({
         detail: "NATS_URL must be an address such as nats://127.0.0.1:4222, or several separated by commas"
       })
   })
@@ -102,25 +94,19 @@ export const startNats = Effect.gen(function*() {
   const isOurs = Effect.filterOrFail(
     requireJetStream("127.0.0.1", port),
     (answering) => answering === name,
-    () => new NatsUnusable({ server: `127.0.0.1:${port}`, reason: "is another one" })
+    () => unusable(`127.0.0.1:${port}`, "is another one")
   )
   const args = [
     ...["--addr", "127.0.0.1", "--port", String(port), "--server_name", name],
     ...["--jetstream", "--store_dir", store, "--pid", pidFile]
   ]
-  const service: Service = {
+  yield* Console.log(`starting nats-server at 127.0.0.1:${port}`)
+  const environment = ofProgram(process.env)
+  const { ready } = yield* supervisor.supervise({
     name: "nats-server",
     stopWithin: "5 seconds",
-    launch: Effect.succeed({
-      command: "nats-server",
-      args,
-      environment: ofProgram(process.env),
-      endsWithInput: false,
-      isReady: isOurs
-    })
-  }
-  yield* Console.log(`starting nats-server at 127.0.0.1:${port}`)
-  const { ready } = yield* supervisor.supervise(service)
+    launch: Effect.succeed({ command: "nats-server", args, environment, endsWithInput: false, isReady: isOurs })
+  })
   yield* ready
   return `nats://127.0.0.1:${port}`
 })

@@ -1,5 +1,39 @@
-/** Inspects and stops processes of an earlier start. */
-import { Effect, FileSystem, Schedule } from "effect"
+/** Runs scripts to their end, and inspects and stops processes of an earlier start. */
+import { type Duration, Effect, FileSystem, Schedule, Stream } from "effect"
+import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { startupMessage } from "../../../shared/process/StartupMessage.ts"
+import { StartFailed } from "../settings/Settings.ts"
+
+const textOf = <E>(output: Stream.Stream<Uint8Array, E>) => output.pipe(Stream.decodeText(), Stream.mkString)
+
+/** Runs a script with Node and returns its output. `failure` and `timeout` say what has failed. */
+export const runScript = (options: {
+  readonly args: ReadonlyArray<string>
+  readonly environment?: Readonly<Record<string, string>>
+  readonly within: Duration.Input
+  readonly failure: string
+  readonly timeout: string
+  /** The line of its errors that says why it failed: the first or the last. */
+  readonly errorLine: 0 | -1
+}) => {
+  const failed = (reason: string) => new StartFailed({ detail: `${options.failure}: ${reason}` })
+  return Effect.gen(function*() {
+    const { spawn } = yield* ChildProcessSpawner.ChildProcessSpawner
+    const { exitCode, stderr, stdout } = yield* spawn(ChildProcess.make(process.execPath, options.args, {
+      env: { ...options.environment },
+      extendEnv: true,
+      stdin: "ignore",
+      forceKillAfter: "1 second"
+    }))
+    const results = [textOf(stdout), textOf(stderr), exitCode] as const
+    const [output, errors, code] = yield* Effect.all(results, { concurrency: "unbounded" })
+    return code === 0 ? output : yield* failed(errors.trim().split("\n").at(options.errorLine) || `exit code ${code}`)
+  }).pipe(
+    Effect.scoped,
+    Effect.catchTag("PlatformError", (error) => failed(startupMessage(error))),
+    Effect.timeoutOrElse({ duration: options.within, orElse: () => failed(options.timeout) })
+  )
+}
 
 /** The words of a process's command line; empty if there is no such process or no /proc. */
 export const commandLine = Effect.fn("Processes.commandLine")(function*(pid: number) {

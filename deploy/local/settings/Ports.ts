@@ -1,31 +1,19 @@
 /** Checks and finds free ports on this machine's loopback address. */
-import { Effect, Schedule, Schema } from "effect"
-import { createServer } from "node:net"
-import type { AddressInfo } from "node:net"
+import { Effect, Schedule } from "effect"
+import { type AddressInfo, createServer } from "node:net"
+import { StartFailed } from "./Settings.ts"
 
-/** `variable` sets the port; `code` is the system's error, such as `EADDRINUSE`. */
-export class PortUnavailable extends Schema.TaggedError<PortUnavailable>()("PortUnavailable", {
-  port: Schema.Int,
-  variable: Schema.String,
-  code: Schema.String
-}) {
-  override get message() {
-    const reason = this.code === "EADDRINUSE" ? "is already in use" : `cannot be used (${this.code})`
-    return `Port ${this.port} of 127.0.0.1 ${reason}: set ${this.variable} to another one`
-  }
-}
-
-/** Listens briefly and returns the port. 0 lets the system choose a free one. */
+/** Listens briefly and returns the port. 0 lets the system choose a free one. `variable` sets the port. */
 const tryPort = (port: number, variable: string) =>
-  Effect.callback<number, PortUnavailable>((resume) => {
+  Effect.callback<number, StartFailed>((resume) => {
     const server = createServer()
-    server.once("error", (error: NodeJS.ErrnoException) =>
-      resume(Effect.fail(new PortUnavailable({ port, variable, code: error.code ?? "unknown" }))))
+    server.once("error", ({ code }: NodeJS.ErrnoException) => {
+      const why = code === "EADDRINUSE" ? "is already in use" : `cannot be used (${code ?? "unknown"})`
+      resume(new StartFailed({ detail: `Port ${port} of 127.0.0.1 ${why}: set ${variable} to another one` }))
+    })
     server.listen({ port, host: "127.0.0.1" }, () => {
       const address = server.address() as AddressInfo
-      server.close(() =>
-        resume(Effect.succeed(address.port))
-      )
+      server.close(() => resume(Effect.succeed(address.port)))
     })
   })
 

@@ -6,9 +6,8 @@
 import { Config, Context, Effect, Layer, Option, Path, Schema } from "effect"
 import { startupMessage } from "../../../shared/process/StartupMessage.ts"
 
-export class InvalidSetting extends Schema.TaggedError<InvalidSetting>()("InvalidSetting", {
-  detail: Schema.String
-}) {
+/** Why the gateway cannot start, and what to do. */
+export class StartFailed extends Schema.TaggedError<StartFailed>()("StartFailed", { detail: Schema.String }) {
   override get message() {
     return this.detail
   }
@@ -68,7 +67,7 @@ export class Settings extends Context.Service<Settings, {
         services: yield* file("GATEWAY_SERVICES", "services"),
         project
       })
-    }).pipe(Effect.mapError((error) => new InvalidSetting({ detail: startupMessage(error) })))
+    }).pipe(Effect.mapError((error) => new StartFailed({ detail: startupMessage(error) })))
   )
 }
 

@@ -10,8 +10,7 @@ import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { dirname, join } from "node:path"
-import { PortUnavailable } from "../../../deploy/local/settings/Ports.ts"
-import { Settings } from "../../../deploy/local/settings/Settings.ts"
+import { Settings, StartFailed } from "../../../deploy/local/settings/Settings.ts"
 import { Supervisor } from "../../../deploy/local/processes/Supervisor.ts"
 import type { StoredSpan } from "../../../shared/telemetry/StoredSpan.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
@@ -392,7 +391,7 @@ describe("npm start", () => {
             args: ["-e", `console.log("waiting for something"); setInterval(() => {}, 1000)`],
             environment: {},
             endsWithInput: true,
-            isReady: new PortUnavailable({ port: place.port, variable: "PORT", code: "not yet" })
+            isReady: new StartFailed({ detail: "not yet" })
           })
         })
         yield* until(() => existsSync(log) && read(log).includes("waiting")).pipe(TestClock.withLive)
