@@ -79,16 +79,17 @@ export const genAiOperation = (operation: string): string => genAiOperations.get
 export type Description = (span: Tracer.Span) => void
 
 /** A model at a provider. */
-export const provider = (endpoint: { readonly name: string; readonly model: string }): Description => (span) => {
+interface Endpoint {
+  readonly name: string
+  readonly model: string
+}
+
+export const provider = (endpoint: Endpoint): Description => (span) => {
   span.attribute(name.provider, endpoint.name)
   span.attribute(name.requestModel, endpoint.model)
 }
 
-const call = (
-  span: Tracer.Span,
-  operation: string,
-  endpoint: { readonly name: string; readonly model: string }
-): void => {
+const call = (span: Tracer.Span, operation: string, endpoint: Endpoint): void => {
   span.attribute(name.operation, genAiOperation(operation))
   span.attribute(name.gatewayOperation, operation)
   provider(endpoint)(span)
@@ -97,7 +98,7 @@ const call = (
 /** A call to a provider. `number` counts the calls for the request, from 1. */
 export const attempt = (
   operation: string,
-  endpoint: { readonly name: string; readonly model: string },
+  endpoint: Endpoint,
   number: number,
   reason: "first" | "retry" | "fallback"
 ): Description =>
@@ -108,11 +109,7 @@ export const attempt = (
 }
 
 /** A step of a video at a provider: submission, or polling to its end, possibly by another worker. */
-export const videoStep = (
-  endpoint: { readonly name: string; readonly model: string },
-  step: "start" | "follow"
-): Description =>
-(span) => {
+export const videoStep = (endpoint: Endpoint, step: "start" | "follow"): Description => (span) => {
   call(span, "video.generations", endpoint)
   span.attribute(name.step, step)
 }
@@ -156,6 +153,10 @@ interface QueuedJob {
   readonly model: string
 }
 
+export interface PublishedJob extends QueuedJob {
+  readonly bodySize: number
+}
+
 /** A message in the queue. */
 const message = (span: Tracer.Span, doing: string, type: "send" | "process", job: QueuedJob): void => {
   span.attribute(name.messagingSystem, "nats")
@@ -168,7 +169,7 @@ const message = (span: Tracer.Span, doing: string, type: "send" | "process", job
 }
 
 /** A job published by ingress. */
-export const published = (job: QueuedJob & { readonly bodySize: number }, attempt: number): Description => (span) => {
+export const published = (job: PublishedJob, attempt: number): Description => (span) => {
   message(span, "publish", "send", job)
   span.attribute(name.bodySize, job.bodySize)
   span.attribute(name.jobAttempt, attempt)

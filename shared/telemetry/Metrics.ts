@@ -70,28 +70,25 @@ const family = <Input, State, const Labels extends ReadonlyArray<string>>(
   return (...values: Values<Labels>): Metric.Metric<Input, State> => find(values)
 }
 
-const counter = <const Labels extends ReadonlyArray<string>>(name: string, labels: Labels, description: string) =>
+const counter = <const Labels extends ReadonlyArray<string>>(name: string, labels: Labels) => (meaning: string) =>
   family(
-    { name, kind: "counter", labels, meaning: description },
-    (attributes) => Metric.counter(name, { description, attributes, incremental: true })
+    { name, kind: "counter", labels, meaning },
+    (attributes) => Metric.counter(name, { description: meaning, attributes, incremental: true })
   )
 
-const gauge = <const Labels extends ReadonlyArray<string>>(name: string, labels: Labels, description: string) =>
+const gauge = <const Labels extends ReadonlyArray<string>>(name: string, labels: Labels) => (meaning: string) =>
   family(
-    { name, kind: "gauge", labels, meaning: description },
-    (attributes) => Metric.gauge(name, { description, attributes })
+    { name, kind: "gauge", labels, meaning },
+    (attributes) => Metric.gauge(name, { description: meaning, attributes })
   )
 
-const histogram = <const Labels extends ReadonlyArray<string>>(
-  name: string,
-  labels: Labels,
-  description: string,
-  boundaries: ReadonlyArray<number> = seconds
-) =>
-  family(
-    { name, kind: "histogram", labels, meaning: description },
-    (attributes) => Metric.histogram(name, { description, attributes, boundaries })
-  )
+const histogram =
+  <const Labels extends ReadonlyArray<string>>(name: string, labels: Labels, boundaries = seconds) =>
+  (meaning: string) =>
+    family(
+      { name, kind: "histogram", labels, meaning },
+      (attributes) => Metric.histogram(name, { description: meaning, attributes, boundaries })
+    )
 
 const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 const perToken = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1]
@@ -121,185 +118,118 @@ export const observeUnsafe = (metric: Metric.Gauge<number>, read: () => number):
 
 // requests at ingress
 
-export const requests = counter(
-  "gateway_requests_total",
-  ["operation", "model", "outcome"],
+export const requests = counter("gateway_requests_total", ["operation", "model", "outcome"])(
   "Requests answered by ingress; outcome is success, the error's tag, or cancelled"
 )
-export const requestDuration = histogram(
-  "gateway_request_duration_seconds",
-  ["operation", "model"],
+export const requestDuration = histogram("gateway_request_duration_seconds", ["operation", "model"])(
   "Time from a request's head to the last byte of its answer, including the queue"
 )
-export const firstByte = histogram(
-  "gateway_request_first_byte_seconds",
-  ["operation", "model"],
+export const firstByte = histogram("gateway_request_first_byte_seconds", ["operation", "model"])(
   "Time from a request's head to the first byte of a worker's answer"
 )
-export const inProgress = gauge("gateway_requests_in_progress", [], "Requests in progress at ingress")
-export const keyRequests = counter(
-  "gateway_key_requests_total",
-  ["key", "outcome"],
+export const inProgress = gauge("gateway_requests_in_progress", [])("Requests in progress at ingress")
+export const keyRequests = counter("gateway_key_requests_total", ["key", "outcome"])(
   "Requests by API key id; outcome as above"
 )
 
 // queues at ingress
 
-export const queueJobs = gauge(
-  "gateway_queue_jobs",
-  ["workload", "pool", "state"],
+export const queueJobs = gauge("gateway_queue_jobs", ["workload", "pool", "state"])(
   "Jobs of this ingress: waiting here, unclaimed in the stream, or running at a worker"
 )
-export const queueTasks = gauge(
-  "gateway_queue_tasks",
-  ["workload", "pool", "state"],
+export const queueTasks = gauge("gateway_queue_tasks", ["workload", "pool", "state"])(
   "Queued and running tasks of the whole gateway, read by each ingress every 5 s"
 )
-export const queueWait = histogram(
-  "gateway_queue_wait_seconds",
-  ["workload", "pool"],
+export const queueWait = histogram("gateway_queue_wait_seconds", ["workload", "pool"])(
   "Time from a job's submission to its claim"
 )
-export const redispatches = counter(
-  "gateway_queue_redispatches_total",
-  ["workload", "pool"],
+export const redispatches = counter("gateway_queue_redispatches_total", ["workload", "pool"])(
   "Jobs dispatched again because their worker was lost"
 )
-export const poisonJobs = counter(
-  "gateway_queue_poison_jobs_total",
-  ["workload", "pool"],
+export const poisonJobs = counter("gateway_queue_poison_jobs_total", ["workload", "pool"])(
   "Jobs failed because two workers in a row were lost while running them"
 )
 
 // workers
 
-export const workerSlots = gauge(
-  "gateway_worker_slots",
-  ["workload", "pool"],
+export const workerSlots = gauge("gateway_worker_slots", ["workload", "pool"])(
   "Concurrent jobs that this worker accepts"
 )
-export const workerJobs = gauge("gateway_worker_jobs", ["workload", "pool"], "Jobs that this worker runs")
-export const jobs = counter(
-  "gateway_jobs_total",
-  ["operation", "outcome"],
+export const workerJobs = gauge("gateway_worker_jobs", ["workload", "pool"])("Jobs that this worker runs")
+export const jobs = counter("gateway_jobs_total", ["operation", "outcome"])(
   "Jobs ended by this worker; outcome is Done, the error's tag, or Cancelled"
 )
 
 // providers at workers
 
-export const attempts = counter(
-  "gateway_provider_attempts_total",
-  ["provider", "outcome"],
+export const attempts = counter("gateway_provider_attempts_total", ["provider", "outcome"])(
   "Calls to a provider; outcome is success, the error's tag, or interrupted if the request was cancelled"
 )
-export const attemptDuration = histogram(
-  "gateway_provider_attempt_duration_seconds",
-  ["provider", "model"],
+export const attemptDuration = histogram("gateway_provider_attempt_duration_seconds", ["provider", "model"])(
   "Duration of calls to a provider, successful or not; model is its name there"
 )
-export const retries = counter(
-  "gateway_provider_retries_total",
-  ["provider"],
+export const retries = counter("gateway_provider_retries_total", ["provider"])(
   "Calls that repeat a failed one to the same model at the same provider"
 )
-export const fallbacks = counter(
-  "gateway_provider_fallbacks_total",
-  ["provider"],
+export const fallbacks = counter("gateway_provider_fallbacks_total", ["provider"])(
   "Calls made because another provider failed the request"
 )
-export const timeToFirstToken = histogram(
-  "gateway_provider_time_to_first_token_seconds",
-  ["provider", "model"],
+export const timeToFirstToken = histogram("gateway_provider_time_to_first_token_seconds", ["provider", "model"])(
   "Time from a streaming call to the first bytes of its answer"
 )
 export const timePerOutputToken = histogram(
   "gateway_provider_time_per_output_token_seconds",
   ["provider", "model"],
-  "Time from a stream's first bytes to its end, divided by the tokens after the first",
   perToken
+)(
+  "Time from a stream's first bytes to its end, divided by the tokens after the first"
 )
-export const breakerState = gauge(
-  "gateway_provider_breaker_state",
-  ["provider", "model"],
+export const breakerState = gauge("gateway_provider_breaker_state", ["provider", "model"])(
   "The circuit of a model at a provider, as this worker sees it: 0 closed, 1 half open, 2 open"
 )
-export const providerWait = histogram(
-  "gateway_provider_wait_seconds",
-  ["provider"],
+export const providerWait = histogram("gateway_provider_wait_seconds", ["provider"])(
   "Time that calls waited for a provider's limits, if they had to"
 )
-export const tokens = counter(
-  "gateway_tokens_total",
-  ["provider", "model", "type"],
+export const tokens = counter("gateway_tokens_total", ["provider", "model", "type"])(
   "Tokens by type: input, output, cached and cache_write (parts of input), reasoning (part of output); model as clients name it"
 )
-export const keyTokens = counter(
-  "gateway_key_tokens_total",
-  ["key", "type"],
-  "Input and output tokens by API key id"
-)
+export const keyTokens = counter("gateway_key_tokens_total", ["key", "type"])("Input and output tokens by API key id")
 
-export const cost = counter(
-  "gateway_cost_usd_total",
-  ["model"],
+export const cost = counter("gateway_cost_usd_total", ["model"])(
   "Cost of requests in US dollars, by the catalogue's prices; model as clients name it"
 )
-export const keyCost = counter("gateway_key_cost_usd_total", ["key"], "The same by API key id")
-export const usageLost = counter(
-  "gateway_usage_events_lost_total",
-  [],
+export const keyCost = counter("gateway_key_cost_usd_total", ["key"])("The same by API key id")
+export const usageLost = counter("gateway_usage_events_lost_total", [])(
   "Usage events of this worker lost because NATS did not accept them for too long"
 )
-export const usageDelay = gauge(
-  "gateway_usage_delay_seconds",
-  [],
+export const usageDelay = gauge("gateway_usage_delay_seconds", [])(
   "Age of the oldest usage event that this process could not count yet; budgets do not include it"
 )
 
 // the bus
 
-export const natsConnected = gauge(
-  "gateway_nats_connected",
-  ["account"],
+export const natsConnected = gauge("gateway_nats_connected", ["account"])(
   "1 while connected to this account of NATS, otherwise 0"
 )
-export const natsReconnects = counter(
-  "gateway_nats_reconnects_total",
-  ["account"],
-  "Reconnects to NATS"
-)
-export const natsErrors = counter(
-  "gateway_nats_errors_total",
-  ["account"],
-  "Errors reported by NATS on the connection"
-)
-export const jetStreamErrors = counter(
-  "gateway_jetstream_errors_total",
-  ["request"],
+export const natsReconnects = counter("gateway_nats_reconnects_total", ["account"])("Reconnects to NATS")
+export const natsErrors = counter("gateway_nats_errors_total", ["account"])("Errors reported by NATS on the connection")
+export const jetStreamErrors = counter("gateway_jetstream_errors_total", ["request"])(
   "Requests that JetStream rejected or did not answer: provision, confirm or submit"
 )
 
 // the process
 
-export const eventLoopDelay = gauge(
-  "gateway_event_loop_delay_seconds",
-  [],
+export const eventLoopDelay = gauge("gateway_event_loop_delay_seconds", [])(
   "Delay of timers in the last ten seconds, 99th percentile"
 )
-export const eventLoopUtilization = gauge(
-  "gateway_event_loop_utilization_ratio",
-  [],
+export const eventLoopUtilization = gauge("gateway_event_loop_utilization_ratio", [])(
   "Busy share of the event loop's time since the last read, 0 to 1"
 )
-export const heapUsed = gauge("gateway_heap_used_bytes", [], "JavaScript heap in use")
-export const residentMemory = gauge("gateway_resident_memory_bytes", [], "Memory of the process")
-export const memoryLimit = gauge(
-  "gateway_memory_limit_bytes",
-  [],
+export const heapUsed = gauge("gateway_heap_used_bytes", [])("JavaScript heap in use")
+export const residentMemory = gauge("gateway_resident_memory_bytes", [])("Memory of the process")
+export const memoryLimit = gauge("gateway_memory_limit_bytes", [])(
   "The process's memory limit: the container's, or the machine's memory"
 )
-export const exportsFailed = counter(
-  "gateway_telemetry_exports_failed_total",
-  ["signal"],
+export const exportsFailed = counter("gateway_telemetry_exports_failed_total", ["signal"])(
   "Failed deliveries of traces, metrics or logs to the collector"
 )

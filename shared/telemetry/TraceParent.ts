@@ -15,20 +15,13 @@ export const format = (span: Tracer.AnySpan): string =>
 /** The header for the current span; `undefined` without one. */
 export const current: Effect.Effect<string | undefined> = Effect.withFiber((fiber) =>
   // `Effect.currentSpan` would build an error with a stack trace if there is none
-  Effect.succeed(formatted(Context.getOrUndefined(fiber.context, Tracer.ParentSpan)))
+  Effect.succeed(Option.getOrUndefined(Option.map(Context.getOption(fiber.context, Tracer.ParentSpan), format)))
 )
 
-const formatted = (span: Tracer.AnySpan | undefined): string | undefined =>
-  span === undefined ? undefined : format(span)
-
-const wellFormed = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/
-
-const accepted = (traceparent: string | undefined): string | undefined =>
-  traceparent !== undefined && wellFormed.test(traceparent) ? traceparent : undefined
+const wellFormed = /^[\da-f]{2}-([\da-f]{32})-[\da-f]{16}-[\da-f]{2}$/
 
 /** The trace id; `undefined` if the header is missing or malformed. */
-export const traceIdOf = (traceparent: string | undefined): string | undefined =>
-  accepted(traceparent)?.slice("00-".length, "00-".length + 32)
+export const traceIdOf = (traceparent = ""): string | undefined => wellFormed.exec(traceparent)?.[1]
 
 /** Links the current span to this one, of any trace. */
 export const link = (traceparent: string | undefined): Effect.Effect<void> =>

@@ -1,6 +1,6 @@
 /** Sums of usage events: number of requests, consumption, outcomes and durations. */
-import { Effect, Schema, Struct } from "effect"
-import type { Usage } from "../contract/Usage.ts"
+import { Effect, Record, Schema, Struct } from "effect"
+import { Usage } from "../contract/Usage.ts"
 import type { UsageEvent } from "./UsageEvent.ts"
 
 /** The upper bounds of a distribution's buckets, in milliseconds. The last bucket has none. */
@@ -17,17 +17,7 @@ type Distribution = typeof Distribution.Type
 /** 0 in counters from before the unit existed. */
 const Total = Schema.Finite.pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed(0)))
 
-const units = {
-  inputTokens: Total,
-  outputTokens: Total,
-  cachedTokens: Total,
-  cacheWriteTokens: Total,
-  reasoningTokens: Total,
-  characters: Total,
-  searchUnits: Total,
-  images: Total,
-  seconds: Total
-} satisfies Record<keyof Usage, typeof Total>
+const units = Record.map(Usage.fields, () => Total)
 
 export const Counters = Schema.Struct({
   /** Including failed and cancelled requests. */
@@ -47,17 +37,7 @@ export type Counters = typeof Counters.Type
 /** The units of consumption, in display order. */
 export const unitNames = Struct.keys(units)
 
-const consumed = (of: (unit: keyof Usage) => number): Readonly<Record<keyof Usage, number>> => ({
-  inputTokens: of("inputTokens"),
-  outputTokens: of("outputTokens"),
-  cachedTokens: of("cachedTokens"),
-  cacheWriteTokens: of("cacheWriteTokens"),
-  reasoningTokens: of("reasoningTokens"),
-  characters: of("characters"),
-  searchUnits: of("searchUnits"),
-  images: of("images"),
-  seconds: of("seconds")
-})
+const consumed = (of: (unit: keyof Usage) => number) => Record.map(units, (_, unit) => of(unit))
 
 const noTimes: Distribution = { count: 0, sumMs: 0, buckets: [...bucketBoundsMs.map(() => 0), 0] }
 
@@ -94,16 +74,10 @@ export const countersOf = ({ costUsd, durationMs, error, firstByteMs, outcome, u
   firstByte: firstByteMs === null ? noTimes : singleTime(firstByteMs)
 })
 
-const addErrors = (a: Counters["errors"], b: Counters["errors"]): Counters["errors"] => {
-  const errors = { ...a }
-  for (const [tag, count] of Object.entries(b)) errors[tag] = (errors[tag] ?? 0) + count
-  return errors
-}
-
 export const addCounters = (a: Counters, b: Counters): Counters => ({
   requests: a.requests + b.requests,
   cancelled: a.cancelled + b.cancelled,
-  errors: addErrors(a.errors, b.errors),
+  errors: Record.union(a.errors, b.errors, (one, other) => one + other),
   usage: consumed((unit) => a.usage[unit] + b.usage[unit]),
   costUsd: a.costUsd + b.costUsd,
   duration: addTimes(a.duration, b.duration),
