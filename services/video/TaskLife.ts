@@ -31,9 +31,9 @@ import * as Attributes from "../../shared/telemetry/Attributes.ts"
 import * as Span from "../../shared/telemetry/Span.ts"
 import * as Metrics from "../../shared/telemetry/Metrics.ts"
 import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
-import { type Metering, writeUsage } from "./TaskUsage.ts"
+import { type TaskMetering, writeUsage } from "./TaskUsage.ts"
 
-export interface Dependencies extends Metering {
+export interface Dependencies extends TaskMetering {
   readonly tasks: VideoTasks["Service"]
   readonly providers: VideoProviders["Service"]
   /** This worker's id on the bus. */

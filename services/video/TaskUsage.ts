@@ -1,18 +1,13 @@
 /** Writes the usage of a video task when it has ended. */
 import { Effect, Option } from "effect"
 import type { JetStreamFailed } from "../../shared/nats/JetStream.ts"
-import type { Usage } from "../../shared/contract/Usage.ts"
 import type { VideoTask } from "../../shared/tasks/VideoTask.ts"
 import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
 import type { VideoTasks } from "../../shared/tasks/VideoTasks.ts"
 import type { UsageEvent } from "../../shared/usage/UsageEvent.ts"
-import type { UsageLog } from "../../shared/usage/UsageLog.ts"
+import type { Metering } from "../../shared/worker/Meter.ts"
 
-export interface Metering {
-  readonly log: UsageLog["Service"]
-  /** In US dollars; `null` if unknown. */
-  readonly cost: (model: string, usage: Usage | undefined) => number | null
-}
+export type TaskMetering = Pick<Metering, "log" | "cost">
 
 const outcomes = { completed: "success", failed: "failure", cancelled: "cancelled" } as const
 
@@ -45,7 +40,7 @@ const eventOf = (cost: Metering["cost"], task: VideoTask): Option.Option<UsageEv
 /** Returns when the event is stored. If the worker dies before, the task is redelivered to another one. */
 export const writeUsage = (
   tasks: VideoTasks["Service"],
-  { cost, log }: Metering,
+  { cost, log }: TaskMetering,
   id: string
 ): Effect.Effect<void, JetStreamFailed> =>
   Effect.flatMap(tasks.find(id), (found) =>

@@ -1,6 +1,7 @@
 /** The worker of the video workload: runs the tasks of its pool. */
 import { Effect, Layer } from "effect"
 import { Nats } from "../../shared/nats/Nats.ts"
+import type { PulledJob } from "../../shared/bus/worker/JobSource.ts"
 import { TaskQueue } from "../../shared/bus/tasks/TaskQueue.ts"
 import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
 import { costOf } from "../../shared/catalogue/Price.ts"
@@ -8,7 +9,7 @@ import type { Usage } from "../../shared/contract/Usage.ts"
 import { VideoProviders } from "../../shared/provider/routing/VideoProviders.ts"
 import { VideoTasks } from "../../shared/tasks/VideoTasks.ts"
 import { UsageLog } from "../../shared/usage/UsageLog.ts"
-import { announcePresence, Worker } from "../../shared/worker/Worker.ts"
+import { start, Worker } from "../../shared/worker/Worker.ts"
 import { workerSettings } from "../../shared/worker/WorkerSettings.ts"
 import * as TaskLife from "./TaskLife.ts"
 
@@ -31,16 +32,8 @@ export const layer = Layer.effect(
     const cost = (model: string, usage: Usage | undefined) =>
       costOf(catalogue.current().models.get(model)?.price, usage)
     const { graceMs, pool, slots } = yield* workerSettings({ slots: 2, graceMs: 5_000 })
-    const serving = yield* queue.serve({
-      workload: "video",
-      pool,
-      slots,
-      graceMs,
-      run: (job) => TaskLife.runTask({ tasks, providers, worker, log, cost }, job)
-    })
-    yield* announcePresence("video", pool, slots, serving)
-    yield* Effect.logInfo("worker started", { workload: "video", pool, slots })
-    return Worker.of({ isReady: serving.isReady })
+    const run = (job: PulledJob) => TaskLife.runTask({ tasks, providers, worker, log, cost }, job)
+    return yield* start("video", pool, slots, yield* queue.serve({ workload: "video", pool, slots, graceMs, run }))
   })
 ).pipe(
   Layer.provide([TaskQueue.layer, VideoTasks.layer({ patienceMs }), VideoProviders.layer, UsageLog.layer])

@@ -8,11 +8,9 @@ import { buckets, type BucketSpec } from "../nats/Storage.ts"
 /** The timeout of each operation, in milliseconds. It is short because requests wait for the limit. */
 const answerMs = 2_000
 
-export class LimitStore extends Context.Service<LimitStore, {
-  readonly getRevision: Bucket["getRevision"]
-  readonly create: Bucket["create"]
-  readonly update: Bucket["update"]
-}>()("shared/limits/LimitStore") {
+export class LimitStore extends Context.Service<LimitStore, Pick<Bucket, "getRevision" | "create" | "update">>()(
+  "shared/limits/LimitStore"
+) {
   /** Limits of keys. Only ingress may access them. */
   static readonly layerKeys = Layer.effect(LimitStore, Effect.suspend(() => make(buckets.keyLimits)))
 

@@ -1,7 +1,8 @@
 /** Reads many records of a bucket with a few requests, no faster than the caller consumes them. */
 import { DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
-import { attempt, JetStreamFailed, jetStreamFailed } from "./JetStream.ts"
+import { openMessages } from "./EventStream.ts"
+import { attempt, JetStreamFailed } from "./JetStream.ts"
 import type { Nats } from "./Nats.ts"
 
 export interface Entry {
@@ -49,33 +50,18 @@ export const entriesOf = (
   Stream.unwrap(Effect.gen(function*() {
     const awaited = new Set(yield* subjectsOf(nats, stream, prefix + filter))
     if (awaited.size === 0) return Stream.empty
-    const { messages } = yield* Effect.acquireRelease(
-      attempt(async () => {
-        const consumer = await jetstream(nats.connection, { timeout: answerWithinMs }).consumers.getPushConsumer(
-          stream,
-          {
-            // a bucket stores one record per key, so these are the latest
-            deliver_policy: DeliverPolicy.All,
-            filter_subjects: prefix + filter
-          }
-        )
-        const messages = await consumer.consume()
-        const forget = nats.onReconnect(() => messages.stop(new Error("the connection was lost")))
-        return { consumer, messages, forget }
-      }),
-      ({ consumer, forget, messages }) =>
-        Effect.sync(() => {
-          forget()
-          messages.stop()
-          // if this does not reach the server, the consumer expires
-          consumer.delete().catch(() => undefined)
-        })
+    const { consumers } = jetstream(nats.connection, { timeout: answerWithinMs })
+    const consumer = yield* Effect.acquireRelease(
+      // a bucket stores one record per key, so these are the latest
+      attempt(() =>
+        consumers.getPushConsumer(stream, { deliver_policy: DeliverPolicy.All, filter_subjects: prefix + filter })
+      ),
+      // if this does not reach the server, the consumer expires
+      (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
     )
+    const messages = yield* openMessages(nats, () => consumer.consume())
     const stopped = new JetStreamFailed({ detail: `the reader of ${stream} has stopped` })
-    return Stream.fromAsyncIterable(
-      messages,
-      jetStreamFailed
-    ).pipe(
+    return messages.pipe(
       Stream.concat(Stream.fail(stopped)),
       Stream.timeoutOrElse({ duration: quietMs, orElse: () => Stream.fail(stopped) }),
       // a record that is written meanwhile comes twice

@@ -1,5 +1,6 @@
 /** Streams of events in JetStream: each event is stored on disk once, for a limited time, and read in order of storage. */
 import {
+  type ConsumerMessages,
   DeliverPolicy,
   DiscardPolicy,
   jetstream,
@@ -62,27 +63,29 @@ const reading = { max_messages: 1_000, expires: 10_000, idle_heartbeat: 2_000 } 
 export const readEvents = (name: string, from: number): Stream.Stream<StoredEvent, JetStreamFailed, Nats> =>
   Stream.unwrap(Effect.gen(function*() {
     const nats = yield* Nats
-    const messages = yield* Effect.acquireRelease(
-      attempt(async () => {
-        const consumer = await jetstream(nats.connection).consumers.get(name, {
-          deliver_policy: DeliverPolicy.StartSequence,
-          opt_start_seq: from
-        })
-        const messages = await consumer.consume(reading)
-        const forget = nats.onReconnect(() => messages.stop(new Error("the connection was lost")))
-        return { messages, forget }
-      }),
-      ({ forget, messages }) =>
-        Effect.sync(() => {
-          forget()
-          messages.stop()
-        })
-    )
-    return Stream.fromAsyncIterable(
-      messages.messages,
-      jetStreamFailed
-    ).pipe(
+    const messages = yield* openMessages(nats, async () => {
+      const consumer = await jetstream(nats.connection).consumers.get(name, {
+        deliver_policy: DeliverPolicy.StartSequence,
+        opt_start_seq: from
+      })
+      return consumer.consume(reading)
+    })
+    return messages.pipe(
       Stream.map((message) => ({ sequence: message.seq, payload: message.string() })),
       Stream.concat(Stream.fail(new JetStreamFailed({ detail: `the reader of ${name} has ended` })))
     )
   }))
+
+/** The messages of a consumer, until the connection is lost or the scope closes. */
+export const openMessages = (nats: Nats["Service"], consume: () => Promise<ConsumerMessages>) =>
+  Effect.acquireRelease(
+    attempt(async () => {
+      const messages = await consume()
+      return { messages, forget: nats.onReconnect(() => messages.stop(new Error("the connection was lost"))) }
+    }),
+    ({ forget, messages }) =>
+      Effect.sync(() => {
+        forget()
+        messages.stop()
+      })
+  ).pipe(Effect.map(({ messages }) => Stream.fromAsyncIterable(messages, jetStreamFailed)))

@@ -18,17 +18,17 @@ export const jetStreamFailed = (cause: unknown): JetStreamFailed =>
 /** Runs a request to JetStream and maps its errors to `JetStreamFailed`. */
 export const attempt = <A>(run: () => Promise<A>) => Effect.tryPromise({ try: run, catch: jetStreamFailed })
 
-/** Whether JetStream reports that the thing does not exist. */
-export const isMissing = (cause: unknown): boolean => cause instanceof JetStreamApiError && cause.status === 404
+/** The answer to a request for information; `undefined` if JetStream answers that the thing does not exist. */
+export const orMissing = <A>(answer: Promise<A>): Promise<A | undefined> =>
+  answer.catch((cause) => {
+    if (cause instanceof JetStreamApiError && cause.status === 404) return undefined
+    throw cause
+  })
 
 export type NamedStream = Partial<StreamConfig> & { readonly name: string }
 
 export const ensureStream = async (manager: JetStreamManager, config: NamedStream) => {
-  const known = await manager.streams.info(config.name).catch((cause) => {
-    if (isMissing(cause)) return undefined
-    throw cause
-  })
-  const made = known ?? await manager.streams.add(config)
+  const made = await orMissing(manager.streams.info(config.name)) ?? await manager.streams.add(config)
   // an old server silently drops options that it does not know
   if (isOtherKind(config, made.config)) throw otherKind(config.name)
 }

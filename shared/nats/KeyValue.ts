@@ -72,12 +72,15 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
   )
   const prefix = `$KV.${kept.name}.`
   const matching = (filter: string) => entriesOf(nats, bucketStream(kept), prefix, filter)
+  const getRevision = (key: string) =>
+    Effect.map(attempt(() => bucket.get(key)), (entry) =>
+      entry?.operation === "PUT"
+        ? Option.some({ value: entry.string(), revision: entry.revision })
+        : Option.none())
 
   return {
-    get: (key) =>
-      attempt(() => bucket.get(key)).pipe(
-        Effect.map((entry) => entry === null ? Option.none() : toEntry(entry).value)
-      ),
+    getRevision,
+    get: (key) => Effect.map(getRevision(key), Option.map(({ value }) => value)),
     create: (key, value) =>
       attempt(async () => {
         try {
@@ -89,14 +92,6 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
           throw cause
         }
       }),
-    getRevision: (key) =>
-      attempt(() => bucket.get(key)).pipe(
-        Effect.map((entry) =>
-          entry === null || entry.operation !== "PUT"
-            ? Option.none()
-            : Option.some({ value: entry.string(), revision: entry.revision })
-        )
-      ),
     put: (key, value) => Effect.asVoid(attempt(() => bucket.put(key, value))),
     update: (key, value, revision) =>
       attempt(async () => {

@@ -1,6 +1,6 @@
 /** A worker service without its workload: pulls the jobs of one pool and runs each. */
 import { Clock, Context, Effect, Layer } from "effect"
-import { JobServer } from "../bus/worker/JobServer.ts"
+import { JobServer, type ServedJob } from "../bus/worker/JobServer.ts"
 import type { Serving } from "../bus/worker/PoolServer.ts"
 import { Presence } from "../bus/provision/Presence.ts"
 import type { Workload } from "../contract/Operation.ts"
@@ -24,27 +24,19 @@ export class Worker extends Context.Service<Worker, {
         const { graceMs, pool, slots } = yield* workerSettings({ slots: defaultSlots, graceMs: 300_000 })
         const now = () => clock.currentTimeMillisUnsafe()
         const means = { performer, cost: performer.cost, log, workload, now }
-        const serving = yield* server.serve({
-          workload,
-          pool,
-          slots,
-          graceMs,
-          run: (job) => JobLife.runJob(means, job)
-        })
-        yield* announcePresence(workload, pool, slots, serving)
-        yield* Effect.logInfo("worker started", { workload, pool, slots })
-        return Worker.of({ isReady: serving.isReady })
+        const run = (job: ServedJob) => JobLife.runJob(means, job)
+        return yield* start(workload, pool, slots, yield* server.serve({ workload, pool, slots, graceMs, run }))
       })
     )
 }
 
-/** Makes the worker answer presence requests. */
-export const announcePresence = Effect.fnUntraced(
-  function*(workload: Workload, pool: string, slots: number, serving: Serving) {
-    yield* (yield* Presence).answerWith(() => ({
-      service: workload,
-      isReady: serving.isReady(),
-      work: { workload, pool, slots, inFlight: serving.inFlight() }
-    }))
-  }
-)
+/** Answers presence requests for a worker that serves its pool. */
+export const start = Effect.fnUntraced(function*(workload: Workload, pool: string, slots: number, serving: Serving) {
+  yield* (yield* Presence).answerWith(() => ({
+    service: workload,
+    isReady: serving.isReady(),
+    work: { workload, pool, slots, inFlight: serving.inFlight() }
+  }))
+  yield* Effect.logInfo("worker started", { workload, pool, slots })
+  return Worker.of({ isReady: serving.isReady })
+})

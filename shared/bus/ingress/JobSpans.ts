@@ -4,15 +4,6 @@
  */
 import { Context, Exit, Option, type Tracer } from "effect"
 import * as Attributes from "../../telemetry/Attributes.ts"
-import * as TraceParent from "../../telemetry/TraceParent.ts"
-
-export interface TracedJob {
-  readonly id: string
-  readonly subject: string
-  readonly operation: string
-  readonly model: string
-  readonly bodySize: number
-}
 
 export class JobSpans {
   readonly #tracer: Tracer.Tracer
@@ -24,7 +15,12 @@ export class JobSpans {
   }
 
   /** `before` is the span of the failed attempt before this one. */
-  begin(job: TracedJob, attempt: number, parent: Tracer.AnySpan, before: Tracer.Span | undefined): Tracer.Span {
+  begin(
+    job: Attributes.PublishedJob,
+    attempt: number,
+    parent: Tracer.AnySpan,
+    before: Tracer.Span | undefined
+  ): Tracer.Span {
     const span = this.#tracer.span({
       name: `publish ${job.subject}`,
       kind: "producer",
@@ -52,10 +48,5 @@ export class JobSpans {
   end(span: Tracer.Span, outcome: "claimed" | "cancelled" | { readonly _tag: string }): void {
     const exit = outcome === "claimed" ? Exit.void : outcome === "cancelled" ? Exit.interrupt() : Exit.fail(outcome)
     span.end(this.#nanos(), exit)
-  }
-
-  /** The trace context for the worker. */
-  static header(span: Tracer.Span): string {
-    return TraceParent.format(span)
   }
 }

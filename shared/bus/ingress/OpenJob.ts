@@ -1,10 +1,10 @@
 /** The state of one open job at this ingress, and its message. */
 import { nuid } from "@nats-io/nats-core"
 import type { Tracer } from "effect"
+import * as TraceParent from "../../telemetry/TraceParent.ts"
 import { encodeJob } from "../protocol/JobHeader.ts"
 import type { JobPool } from "./JobPool.ts"
 import type { AnswerListener, JobRequest } from "./JobRequest.ts"
-import { JobSpans } from "./JobSpans.ts"
 import { initial, type JobState } from "../protocol/JobState.ts"
 import * as Timings from "../protocol/Timings.ts"
 import * as Subjects from "../protocol/Subjects.ts"
@@ -58,7 +58,7 @@ export class OpenJob {
         tenant: request.tenant,
         contentType: request.contentType,
         headers: request.headers,
-        traceparent: span === undefined ? request.traceparent : JobSpans.header(span),
+        traceparent: span === undefined ? request.traceparent : TraceParent.format(span),
         bodySize: request.body.length
       }, `${id}.${attempt}`)
     ]

@@ -79,9 +79,6 @@ export type Control =
 const encodeError = Schema.encodeSync(Schema.fromJsonString(JobError))
 const decodeError = Schema.decodeUnknownOption(Schema.fromJsonString(JobError))
 
-const utf8 = new TextEncoder()
-const text = new TextDecoder()
-
 /** The header lines of a frame, if it has any; `payloadOf` encodes the payloads of `error` and `claims`. */
 export const encodeFrame = (frame: Frame): string | undefined => {
   if (frame.type === "data" && frame.head === undefined && frame.end === undefined) return undefined
@@ -104,11 +101,7 @@ const detailOf = (frame: Frame): string | undefined => {
       return wireWords[frame.redispatch]
     case "pull":
       return `${frame.offset} ${frame.length}`
-    case "claims":
-    case "heartbeat":
-    case "error":
-    case "pong":
-    case "noResponders":
+    default:
       return undefined
   }
 }
@@ -124,7 +117,7 @@ export const replyOf = (control: string, frame: Frame): string =>
   "sequence" in frame ? `${control}.${frame.sequence}` : control
 
 export const payloadOf = (frame: Extract<Frame, { readonly type: "error" | "claims" }>): Uint8Array =>
-  utf8.encode(
+  Buffer.from(
     frame.type === "error"
       ? encodeError(frame.error)
       : frame.claims.map(({ attempt, behind, job, redispatch }) =>
@@ -151,17 +144,13 @@ export const decodeFrame = (message: Msg): Frame | undefined => {
     case "claim":
       return { type, redispatch: redispatchOf(detail) }
     case "claims":
-      return { type, claims: decodeClaims(text.decode(message.data)) }
+      return { type, claims: decodeClaims(message.string()) }
     case "pull": {
       const [offset, length] = detail.split(" ")
       return { type, offset: Number(offset), length: Number(length) }
     }
     case "error":
-      return {
-        type,
-        sequence,
-        error: Option.getOrElse(decodeError(text.decode(message.data)), () => new InternalError())
-      }
+      return { type, sequence, error: Option.getOrElse(decodeError(message.string()), () => new InternalError()) }
     case "pong":
       return { type }
     default:

@@ -16,9 +16,9 @@ import {
   attempt,
   backOff,
   ensureStream,
-  isMissing,
   mayCreate,
   type NamedStream,
+  orMissing,
   replicas
 } from "../../nats/JetStream.ts"
 import { Nats } from "../../nats/Nats.ts"
@@ -88,10 +88,9 @@ export const provision = Effect.fn("JobStreams.provision")(function*(workload: W
   yield* attempt(async () => {
     const manager = await jetstreamManager(nats.connection, { checkAPI: false, timeout: 3_000 })
     if (creates) await ensureStream(manager, config)
-    await manager.consumers.info(jobStream(workload), pool).catch((cause) => {
-      if (!creates || !isMissing(cause)) throw cause
-      return manager.consumers.add(jobStream(workload), consumerConfig(workload, pool))
-    })
+    const info = manager.consumers.info(jobStream(workload), pool)
+    if (await (creates ? orMissing(info) : info) !== undefined) return
+    await manager.consumers.add(jobStream(workload), consumerConfig(workload, pool))
   })
 })
 

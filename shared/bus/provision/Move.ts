@@ -5,10 +5,10 @@
  * sequences, revisions and ages. An interrupted move therefore starts again, a completed one is skipped, and writes to the new
  * stream are never overwritten. The old stream stays unchanged.
  */
-import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream"
+import { jetstreamManager } from "@nats-io/jetstream"
 import type { Msg, NatsConnection } from "@nats-io/nats-core"
 import { Effect, Schema, Stream } from "effect"
-import { attempt, isMissing, JetStreamFailed } from "../../nats/JetStream.ts"
+import { attempt, JetStreamFailed, orMissing } from "../../nats/JetStream.ts"
 import { ControlNats, Nats } from "../../nats/Nats.ts"
 import { buckets, bucketStream, events } from "../../nats/Storage.ts"
 
@@ -45,12 +45,6 @@ const ask = async (connection: NatsConnection, subject: string, question: string
   if (answer.error !== undefined) throw new Error(`${subject}: ${answer.error.description}`)
   return answer
 }
-
-const isThere = (manager: JetStreamManager, stream: string): Promise<boolean> =>
-  manager.streams.info(stream).then(() => true, (cause) => {
-    if (isMissing(cause)) return false
-    throw cause
-  })
 
 /** An empty piece ends the snapshot; a header reports an error. */
 const isLast = ({ data }: Msg): boolean => data.length === 0
@@ -98,11 +92,11 @@ export const moveAll = Effect.gen(function*() {
   )
   const done: Array<string> = []
   for (const stream of moved) {
-    const [inData = false, inControl = false] = yield* Effect.forEach(
+    const [inData, inControl] = yield* Effect.forEach(
       managers,
-      (manager) => attempt(() => isThere(manager, stream))
+      (manager) => attempt(() => orMissing(manager.streams.info(stream)))
     )
-    if (!inData || inControl) continue
+    if (inData === undefined || inControl !== undefined) continue
     yield* move(stream)
     done.push(stream)
   }

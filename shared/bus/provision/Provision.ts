@@ -12,7 +12,7 @@ import { nanos } from "@nats-io/nats-core"
 import { Effect } from "effect"
 import { type Workload, workloads } from "../../contract/Operation.ts"
 import { eventConfig } from "../../nats/EventStream.ts"
-import { attempt, isMissing, isOtherKind, otherKind, replicas } from "../../nats/JetStream.ts"
+import { attempt, isOtherKind, orMissing, otherKind, replicas } from "../../nats/JetStream.ts"
 import { consumerConfig, streamConfig } from "./JobStreams.ts"
 import { createBucket } from "../../nats/KeyValue.ts"
 import { moveAll } from "./Move.ts"
@@ -47,7 +47,7 @@ const stream = async (
   create: () => Promise<unknown>,
   wanted: Partial<StreamConfig>
 ): Promise<Provisioned> => {
-  const known = await infoOf(() => manager.streams.info(name))
+  const known = await orMissing(manager.streams.info(name))
   if (known === undefined) {
     await create()
     return { name, outcome: "created" }
@@ -62,7 +62,7 @@ const consumer = async (manager: JetStreamManager, { pool, workload }: Pool): Pr
   const stream = jobStream(workload)
   const name = `${stream}/${pool}`
   const wanted = consumerConfig(workload, pool)
-  const known = await infoOf(() => manager.consumers.info(stream, pool))
+  const known = await orMissing(manager.consumers.info(stream, pool))
   if (known === undefined) {
     await manager.consumers.add(stream, wanted)
     return { name, outcome: "created" }
@@ -70,15 +70,6 @@ const consumer = async (manager: JetStreamManager, { pool, workload }: Pool): Pr
   if (differences<ConsumerConfig>(wanted, known.config).length === 0) return { name, outcome: "unchanged" }
   await manager.consumers.update(stream, pool, wanted)
   return { name, outcome: "changed" }
-}
-
-const infoOf = async <A>(ask: () => Promise<A>): Promise<A | undefined> => {
-  try {
-    return await ask()
-  } catch (cause) {
-    if (isMissing(cause)) return undefined
-    throw cause
-  }
 }
 
 /**
@@ -90,12 +81,10 @@ export const provisionAll = Effect.fn("Provision.all")(function*(pools: Readonly
   const num_replicas = yield* replicas
   const manager = yield* attempt(() => jetstreamManager(connection))
   /** The connection to the account that stores `kept`. */
-  const placeOf = <K extends InAccount>(kept: K) =>
-    Effect.flatMap(
-      natsOf(kept),
-      ({ connection }) =>
-        Effect.map(attempt(() => jetstreamManager(connection)), (manager) => ({ connection, manager }))
-    )
+  const placeOf = Effect.fnUntraced(function*<K extends InAccount>(kept: K) {
+    const { connection } = yield* natsOf(kept)
+    return { connection, manager: yield* attempt(() => jetstreamManager(connection)) }
+  })
   const done: Array<Provisioned> = (yield* moveAll).map((name) => ({ name, outcome: "moved" }))
   const note = (run: () => Promise<Provisioned>) => Effect.map(attempt(run), (one) => void done.push(one))
 

@@ -15,13 +15,23 @@ import * as Subjects from "../protocol/Subjects.ts"
 
 const empty = new Uint8Array(0)
 
+export interface ReplyOptions {
+  readonly outbox: Outbox
+  readonly claims: Claims
+  readonly workload: Workload
+  readonly worker: string
+  readonly job: string
+  readonly attempt: number
+  readonly behind: number
+  /** The subject for frames. */
+  readonly subject: string
+  readonly now: () => number
+  /** Runs once when ingress cancels or rejects the job. */
+  readonly onCancel: () => void
+}
+
 export class JobReply {
-  readonly #outbox: Outbox
-  readonly #claims: Claims
-  readonly #job: string
-  readonly #attempt: number
-  readonly #behind: number
-  readonly #subject: string
+  readonly #options: ReplyOptions
   /** The ingress that waits for this answer. */
   readonly ingress: string
   readonly #control: string
@@ -40,36 +50,15 @@ export class JobReply {
   #due: "now" | "soon" | undefined
   #over = false
   #lastSent = 0
-  readonly #now: () => number
   #onDrain: (() => void) | undefined
   /** The claim that ingress has not answered yet, and its callback. */
   #asked: { readonly redispatch: Redispatch; readonly answer: (go: boolean) => void } | undefined
-  /** Runs once when ingress cancels or rejects the job. */
-  readonly #onCancel: () => void
 
-  constructor(options: {
-    readonly outbox: Outbox
-    readonly claims: Claims
-    readonly workload: Workload
-    readonly worker: string
-    readonly job: string
-    readonly attempt: number
-    readonly behind: number
-    readonly subject: string
-    readonly now: () => number
-    readonly onCancel: () => void
-  }) {
-    this.#outbox = options.outbox
-    this.#claims = options.claims
-    this.#job = options.job
-    this.#attempt = options.attempt
-    this.#behind = options.behind
-    this.#subject = options.subject
+  constructor(options: ReplyOptions) {
+    this.#options = options
     this.ingress = Subjects.parseReply(options.subject).ingress
     this.#control = Subjects.controlSubject(options.workload, options.worker, options.job, options.attempt)
-    this.#now = options.now
     this.#lastSent = options.now()
-    this.#onCancel = options.onCancel
   }
 
   /** Whether the answer has started: from then on an error is part of the answer. */
@@ -96,8 +85,9 @@ export class JobReply {
   claim(redispatch: Redispatch): void {
     this.#redispatch = redispatch
     this.#claimed = true
-    this.#lastSent = this.#now()
-    this.#claims.add(this.ingress, { job: this.#job, attempt: this.#attempt, redispatch, behind: this.#behind })
+    const { attempt, behind, claims, job, now } = this.#options
+    this.#lastSent = now()
+    claims.add(this.ingress, { job, attempt, redispatch, behind })
   }
 
   /** Repeats a claim that may have been lost with the server, so that ingress gives the job to no other worker. */
@@ -123,7 +113,7 @@ export class JobReply {
 
   /** Starts the answer. Must come before `write`. */
   start(head: AnswerHead): void {
-    this.#startedAt = this.#now()
+    this.#startedAt = this.#options.now()
     this.#head = head
     this.#schedule()
   }
@@ -160,7 +150,7 @@ export class JobReply {
 
   /** Runs at every heartbeat interval: sends a heartbeat unless a frame was sent just before. */
   heartbeat(): void {
-    if (this.#over || this.#now() - this.#lastSent < Timings.heartbeatMs / 2) return
+    if (this.#over || this.#options.now() - this.#lastSent < Timings.heartbeatMs / 2) return
     this.#flush()
     this.#send({ type: "heartbeat", sequence: this.#sequence })
   }
@@ -196,7 +186,7 @@ export class JobReply {
     this.#over = true
     this.#pending = []
     if (refused) this.#answerClaim(false)
-    this.#onCancel()
+    this.#options.onCancel()
     this.#resumeWriter()
   }
 
@@ -230,8 +220,8 @@ export class JobReply {
       this.#due = undefined
       this.#flush()
     }
-    if (isUrgent) this.#outbox.beforeFlush(flush)
-    else this.#outbox.linger(flush)
+    if (isUrgent) this.#options.outbox.beforeFlush(flush)
+    else this.#options.outbox.linger(flush)
   }
 
   /** Sends the pending bytes in as few frames as possible: the head with the first, the end with the last. */
@@ -259,8 +249,9 @@ export class JobReply {
 
   /** Every frame carries the control subject, so that ingress can answer it. */
   #send(frame: Frame, payload: Uint8Array = empty): void {
-    this.#lastSent = this.#now()
-    this.#claims.send()
-    this.#outbox.publish(this.#subject, payload, encodeFrame(frame), replyOf(this.#control, frame))
+    const { claims, now, outbox, subject } = this.#options
+    this.#lastSent = now()
+    claims.send()
+    outbox.publish(subject, payload, encodeFrame(frame), replyOf(this.#control, frame))
   }
 }

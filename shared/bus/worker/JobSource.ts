@@ -12,7 +12,6 @@ import * as Metrics from "../../telemetry/Metrics.ts"
 import { decodeJob, type JobHeader } from "../protocol/JobHeader.ts"
 import type { Nats } from "../../nats/Nats.ts"
 import * as Subjects from "../protocol/Subjects.ts"
-import { header } from "../protocol/Subjects.ts"
 
 /** What the queue says about a job. */
 interface Delivery {
@@ -35,8 +34,6 @@ interface Hold extends Delivery {
   /** Tells JetStream that the job is still running. */
   readonly working: () => void
 }
-
-/** A job as it came from the queue. */
 
 /** A job as it came from the queue. */
 export interface PulledJob extends JobHeader, Hold {
@@ -63,12 +60,19 @@ const nak = Buffer.from("-NAK")
 const nakLater = (delayMs: number) => Buffer.from(`-NAK {"delay":${delayMs * 1_000_000}}`)
 const inProgress = Buffer.from("+WPI")
 
+export interface SourceOptions {
+  readonly nats: Nats["Service"]
+  readonly workload: Workload
+  readonly pool: string
+  readonly slots: number
+  readonly now: () => number
+  readonly onJob: (job: PulledJob) => void
+}
+
 export class JobSource {
+  readonly #options: SourceOptions
   readonly #nats: Nats["Service"]
-  readonly #pull: string
-  readonly #slots: number
   readonly #now: () => number
-  readonly #onJob: (job: PulledJob) => void
   readonly #gauges: ReadonlyArray<() => void>
   #subscription: Subscription | undefined
   #inbox = ""
@@ -80,22 +84,13 @@ export class JobSource {
   #stopped = false
   #backOffUntil = 0
 
-  constructor(options: {
-    readonly nats: Nats["Service"]
-    readonly workload: Workload
-    readonly pool: string
-    readonly slots: number
-    readonly now: () => number
-    readonly onJob: (job: PulledJob) => void
-  }) {
+  constructor(options: SourceOptions) {
+    this.#options = options
     this.#nats = options.nats
-    this.#pull = Subjects.pullSubject(options.workload, options.pool)
-    this.#slots = options.slots
     this.#now = options.now
-    this.#onJob = options.onJob
-    const { pool, workload } = options
+    const { pool, slots, workload } = options
     this.#gauges = [
-      Metrics.observeUnsafe(Metrics.workerSlots(workload, pool), () => this.#slots),
+      Metrics.observeUnsafe(Metrics.workerSlots(workload, pool), () => slots),
       Metrics.observeUnsafe(Metrics.workerJobs(workload, pool), () => this.#inFlight)
     ]
   }
@@ -154,7 +149,7 @@ export class JobSource {
     const job = decodeJob(message)
     if (job === undefined) return hold.acknowledge()
     const body = message.data.length === 0 && job.bodySize > 0 ? undefined : message.data
-    this.#onJob({ ...job, ...hold, subject: message.subject, body })
+    this.#options.onJob({ ...job, ...hold, subject: message.subject, body })
   }
 
   /** Settles the job by publishing to this subject. */
@@ -190,8 +185,8 @@ export class JobSource {
   #status(message: Msg): void {
     const headers = message.headers
     if (headers === undefined || headers.code === 100) return
-    const unserved = headers.has(header.pendingMessages)
-      ? Number(headers.get(header.pendingMessages))
+    const unserved = headers.has(Subjects.header.pendingMessages)
+      ? Number(headers.get(Subjects.header.pendingMessages))
       : this.#outstanding
     this.#outstanding = Math.max(0, this.#outstanding - unserved)
     if (headers.code !== 408) this.#backOffUntil = this.#now() + watchMs
@@ -209,7 +204,8 @@ export class JobSource {
 
   #request(): void {
     this.#scheduled = false
-    const want = this.#slots - this.#inFlight - this.#outstanding
+    const { pool, slots, workload } = this.#options
+    const want = slots - this.#inFlight - this.#outstanding
     if (this.#subscription === undefined || want <= 0 || !this.#nats.isConnected()) return
     if (this.#now() < this.#backOffUntil) return
     // without a standing request the server has nothing to say
@@ -220,7 +216,8 @@ export class JobSource {
       expires: expiresMs * 1_000_000,
       idle_heartbeat: idleHeartbeatMs * 1_000_000
     }
-    this.#nats.outbox.publish(this.#pull, Buffer.from(JSON.stringify(request)), undefined, this.#inbox)
+    const subject = Subjects.pullSubject(workload, pool)
+    this.#nats.outbox.publish(subject, Buffer.from(JSON.stringify(request)), undefined, this.#inbox)
   }
 
   /** Starts afresh after a silence: JetStream drops pull requests to a missing consumer without an answer. */

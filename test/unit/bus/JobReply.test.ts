@@ -18,7 +18,8 @@ const received = (subject: string, data: Uint8Array, options: PublishOptions): M
     code: 0,
     get: (name: string) => new RegExp(`^${name}: (.*)\r$`, "m").exec(text)?.[1] ?? ""
   }
-  return { subject, data, headers, reply: options.reply } as unknown as Msg
+  const string = () => Buffer.from(data).toString()
+  return { subject, data, string, headers, reply: options.reply } as unknown as Msg
 }
 
 /** A reply whose time the test sets. `sent` returns the frames since it last did. */
