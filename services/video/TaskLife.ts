@@ -65,23 +65,20 @@ const requestOf = (means: Dependencies, task: VideoTask) =>
   )
 
 /** Reports a call in a span and in metrics of its outcome and duration. */
-const withTelemetry = ({ endpoint }: VideoCall, step: "start" | "follow") =>
-<A, E extends { readonly _tag: string }>(
-  call: Effect.Effect<A, E>
-): Effect.Effect<A, E> =>
-  Effect.flatMap(
-    Clock.currentTimeMillis,
-    (begun) =>
-      Effect.onExit(call, (exit) =>
-        Effect.map(Clock.currentTimeMillis, (ended) => {
-          Metrics.update(Metrics.attempts(endpoint.name, AttemptTelemetry.outcomeOf(exit)), 1)
-          Metrics.update(Metrics.attemptDuration(endpoint.name, endpoint.model), (ended - begun) / 1_000)
-        }))
-  ).pipe(
-    Span.around(`video.generations ${endpoint.model}`, {
-      kind: "client"
-    }, Attributes.videoStep(endpoint, step))
-  )
+const withTelemetry =
+  ({ endpoint: { model, name } }: VideoCall, step: "start" | "follow") =>
+  <A, E extends { readonly _tag: string }>(call: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.flatMap(
+      Clock.currentTimeMillis,
+      (begun) =>
+        Effect.onExit(call, (exit) =>
+          Effect.map(Clock.currentTimeMillis, (ended) => {
+            Metrics.update(Metrics.attempts(name, AttemptTelemetry.outcomeOf(exit)), 1)
+            Metrics.update(Metrics.attemptDuration(name, model), (ended - begun) / 1_000)
+          }))
+    ).pipe(
+      Span.around(`video.generations ${model}`, { kind: "client" }, Attributes.videoStep({ name, model }, step))
+    )
 
 interface Started {
   readonly call: VideoCall
@@ -144,7 +141,8 @@ interface Work {
 }
 
 /** From the provider's name for the task to the stored video. */
-const follow = Effect.fnUntraced(function*({ means, owned, report }: Work, { call, provider, task }: Started) {
+const follow = Effect.fnUntraced(function*({ means, owned, report }: Work, started: Started) {
+  const { call, provider, task } = started
   const totalMs = provider.endpoint.provider.timeouts?.totalMs ?? defaultTotalMs
   const video = yield* provider.engine.follow(call, task, report).pipe(
     Effect.timeoutOrElse({
@@ -153,7 +151,7 @@ const follow = Effect.fnUntraced(function*({ means, owned, report }: Work, { cal
     }),
     withTelemetry(call, "follow"),
     // the provider is still at work
-    Effect.tapErrorTag("ProviderTimeout", () => stopAt({ call, provider, task }))
+    Effect.tapErrorTag("ProviderTimeout", () => stopAt(started))
   )
   yield* means.tasks.writeContent(owned.current().id, video.bytes)
   const { format, metadata } = video
@@ -280,11 +278,12 @@ const recover = (
     default: {
       const ours = error === undefined
       const outcome = ours ? new InternalError() : error
-      return (ours ? Effect.logError("task failed by an internal error", { id }, cause) : Effect.void).pipe(
-        Effect.andThen(Metric.update(Metrics.jobs("video.generations", outcome._tag), 1)),
-        Effect.andThen(owned === undefined ? Effect.void : owned.record({ event: "failed", error: outcome })),
-        Effect.as("done")
-      )
+      return Effect.gen(function*() {
+        if (ours) yield* Effect.logError("task failed by an internal error", { id }, cause)
+        Metrics.update(Metrics.jobs("video.generations", outcome._tag), 1)
+        if (owned !== undefined) yield* owned.record({ event: "failed", error: outcome })
+        return "done" as const
+      })
     }
   }
 }
@@ -314,10 +313,7 @@ export const runTask = (means: Dependencies, job: PulledJob): Effect.Effect<Sett
           ? Effect.interrupt
           : Effect.as(Effect.logWarning("task given back", { id: job.id }, cause), "later" as const)
       ),
-      Span.around(`process ${job.subject}`, {
-        kind: "consumer",
-        ...TraceParent.asParent(job.traceparent)
-      }, (span) => {
+      Span.around(`process ${job.subject}`, { kind: "consumer", ...TraceParent.asParent(job.traceparent) }, (span) => {
         Attributes.pulled(job)(span)
         span.attribute(Attributes.name.queueMs, Math.max(0, begun - job.publishedAt))
       })

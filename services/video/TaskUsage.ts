@@ -1,6 +1,5 @@
 /** Writes the usage of a video task when it has ended. */
 import { Effect, Option } from "effect"
-import type { JetStreamFailed } from "../../shared/nats/JetStream.ts"
 import type { VideoTask } from "../../shared/tasks/VideoTask.ts"
 import * as TraceParent from "../../shared/telemetry/TraceParent.ts"
 import type { VideoTasks } from "../../shared/tasks/VideoTasks.ts"
@@ -11,14 +10,14 @@ export type TaskMetering = Pick<Metering, "log" | "cost">
 
 const outcomes = { completed: "success", failed: "failure", cancelled: "cancelled" } as const
 
-/** The event, from the record alone, so that every worker writes the same. `None` if no provider was called. */
-const eventOf = (cost: Metering["cost"], task: VideoTask): Option.Option<UsageEvent> => {
+/** The event, from the record alone, so that every worker writes the same. `undefined` if no provider was called. */
+const eventOf = (cost: Metering["cost"], task: VideoTask): UsageEvent | undefined => {
   const { created, error, providerTask, result, status, updated } = task
-  if (providerTask === null || status === "queued" || status === "in_progress") return Option.none()
+  if (providerTask === null || status === "queued" || status === "in_progress") return undefined
   const ended = task.ended ?? updated
   const traceId = TraceParent.traceIdOf(task.traceparent)
   const usage = result === null ? undefined : { inputTokens: 0, outputTokens: 0, seconds: result.metadata.duration }
-  return Option.some({
+  return {
     id: task.id,
     time: ended,
     key: task.tenant,
@@ -34,17 +33,15 @@ const eventOf = (cost: Metering["cost"], task: VideoTask): Option.Option<UsageEv
     firstByteMs: null,
     attempts: 1,
     ...(traceId === undefined ? {} : { traceId })
-  })
+  }
 }
 
 /** Returns when the event is stored. If the worker dies before, the task is redelivered to another one. */
-export const writeUsage = (
-  tasks: VideoTasks["Service"],
-  { cost, log }: TaskMetering,
-  id: string
-): Effect.Effect<void, JetStreamFailed> =>
-  Effect.flatMap(tasks.find(id), (found) =>
-    Option.match(Option.flatMap(found, (task) => eventOf(cost, task)), {
-      onNone: () => Effect.void,
-      onSome: (event) => Effect.callback<void>((resume) => log.write("video", event, () => resume(Effect.void)))
-    }))
+export const writeUsage = Effect.fnUntraced(
+  function*(tasks: VideoTasks["Service"], { cost, log }: TaskMetering, id: string) {
+    const task = Option.getOrUndefined(yield* tasks.find(id))
+    const event = task === undefined ? undefined : eventOf(cost, task)
+    if (event === undefined) return
+    yield* Effect.callback<void>((resume) => log.write("video", event, () => resume(Effect.void)))
+  }
+)

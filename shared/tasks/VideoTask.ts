@@ -91,76 +91,75 @@ export type TaskEvent =
   | { readonly event: "failed"; readonly owner: Owner; readonly error: JobError }
   | { readonly event: "cancelled" }
 
-const afterwards = {
-  queued: { claimed: "in_progress", cancelled: "cancelled" },
-  in_progress: {
-    claimed: "in_progress",
-    starting: "in_progress",
-    started: "in_progress",
-    renewed: "in_progress",
-    released: "in_progress",
-    completed: "completed",
-    failed: "failed",
-    cancelled: "cancelled"
-  },
-  completed: {},
-  failed: {},
-  cancelled: {}
-} as const satisfies Record<TaskStatus, Partial<Record<TaskEvent["event"], TaskStatus>>>
-
 /** `ended`: the task accepts no further events. `fenced`: another worker owns it, or the sender has lost it. */
 export type Refusal = "ended" | "fenced"
 
-export const hasEnded = (status: TaskStatus): boolean => Object.keys(afterwards[status]).length === 0
+interface Transition<Event> {
+  readonly from: ReadonlyArray<TaskStatus>
+  readonly to: TaskStatus
+  /** The fields that change; `undefined` if the event is fenced. */
+  change(record: VideoTask, event: Event, now: number): Partial<VideoTask> | undefined
+}
+
+const open: ReadonlyArray<TaskStatus> = ["queued", "in_progress"]
+
+export const hasEnded = (status: TaskStatus): boolean => !open.includes(status)
+
+/** An event that leads to `in_progress` also renews the lease. */
+const transitions: {
+  readonly [Name in TaskEvent["event"]]: Transition<Extract<TaskEvent, { readonly event: Name }>>
+} = {
+  claimed: {
+    from: open,
+    to: "in_progress",
+    change: ({ claims, leaseUntil, losses, owner }, { worker }, now) => {
+      if (owner !== null && now < leaseUntil) return undefined
+      const claim = claims + 1
+      // a released task has no owner and counts no loss
+      return { owner: { worker, claim }, claims: claim, losses: owner === null ? losses : losses + 1 }
+    }
+  },
+  starting: {
+    from: ["in_progress"],
+    to: "in_progress",
+    change: (_, { model, provider }) => ({ providerTask: { provider, model, task: null } })
+  },
+  started: {
+    from: ["in_progress"],
+    to: "in_progress",
+    change: ({ providerTask }, { task }) =>
+      providerTask === null ? undefined : { providerTask: { ...providerTask, task } }
+  },
+  renewed: {
+    from: ["in_progress"],
+    to: "in_progress",
+    // progress never goes back, even if another worker starts over
+    change: (record, { progress }) => ({ progress: Math.max(record.progress, Math.min(99, Math.floor(progress))) })
+  },
+  released: { from: ["in_progress"], to: "in_progress", change: (_, __, now) => ({ owner: null, leaseUntil: now }) },
+  completed: { from: ["in_progress"], to: "completed", change: (_, { result }) => ({ result, progress: 100 }) },
+  failed: { from: ["in_progress"], to: "failed", change: (_, { error }) => ({ error }) },
+  cancelled: { from: open, to: "cancelled", change: () => ({}) }
+}
 
 /** Applies an event to a record at `now` in epoch milliseconds. */
 export const transition = (record: VideoTask, event: TaskEvent, now: number): Result.Result<VideoTask, Refusal> => {
-  const table: Partial<Record<TaskEvent["event"], TaskStatus>> = afterwards[record.status]
-  const status = table[event.event]
-  if (status === undefined) return Result.fail(hasEnded(record.status) ? "ended" : "fenced")
+  const { change, from, to }: Transition<TaskEvent> = transitions[event.event]
+  if (!from.includes(record.status)) return Result.fail(hasEnded(record.status) ? "ended" : "fenced")
   if ("owner" in event && !isOwner(record, event.owner)) return Result.fail("fenced")
-  const changed = apply(record, event, now)
+  const changed = change(record, event, now)
   if (changed === undefined) return Result.fail("fenced")
   return Result.succeed({
+    ...record,
+    ...(hasEnded(to) ? { ended: now, owner: null } : { leaseUntil: now + leaseMs }),
     ...changed,
-    status,
-    updated: now,
-    ...(hasEnded(status) ? { ended: now, owner: null } : {})
+    status: to,
+    updated: now
   })
 }
 
 const isOwner = ({ owner }: VideoTask, { claim, worker }: Owner): boolean =>
   owner !== null && owner.worker === worker && owner.claim === claim
-
-const apply = (record: VideoTask, event: TaskEvent, now: number): VideoTask | undefined => {
-  const leaseUntil = now + leaseMs
-  switch (event.event) {
-    case "claimed": {
-      if (record.owner !== null && now < record.leaseUntil) return undefined
-      const claim = record.claims + 1
-      // a released task has no owner and counts no loss
-      const losses = record.owner === null ? record.losses : record.losses + 1
-      return { ...record, owner: { worker: event.worker, claim }, claims: claim, losses, leaseUntil }
-    }
-    case "starting":
-      return { ...record, providerTask: { provider: event.provider, model: event.model, task: null }, leaseUntil }
-    case "started":
-      return record.providerTask === null
-        ? undefined
-        : { ...record, providerTask: { ...record.providerTask, task: event.task }, leaseUntil }
-    case "renewed":
-      // progress never goes back, even if another worker starts over
-      return { ...record, progress: Math.max(record.progress, Math.min(99, Math.floor(event.progress))), leaseUntil }
-    case "released":
-      return { ...record, owner: null, leaseUntil: now }
-    case "completed":
-      return { ...record, result: event.result, progress: 100 }
-    case "failed":
-      return { ...record, error: event.error }
-    case "cancelled":
-      return record
-  }
-}
 
 /** A new task. */
 export const make = (
@@ -184,7 +183,6 @@ export const make = (
 
 const codec = Schema.fromJsonString(VideoTask)
 export const encode = Schema.encodeSync(codec)
-const decodeOption = Schema.decodeUnknownOption(codec)
 
 /** `None` for a record that a newer gateway wrote in a format unknown to this one. */
-export const decode = (text: string): Option.Option<VideoTask> => decodeOption(text)
+export const decode: (text: string) => Option.Option<VideoTask> = Schema.decodeUnknownOption(codec)

@@ -69,16 +69,18 @@ const open = Effect.fn("VideoTasks.open")(function*(patienceMs: number) {
 
   const refuse = (refusal: TaskRefused["refusal"]) => Effect.fail(new TaskRefused({ refusal }))
 
-  const load = (id: string): Effect.Effect<Option.Option<Stored>, JetStreamFailed> =>
-    Effect.catchTag(Effect.asSome(loadSurely(id)), "TaskRefused", () => Effect.succeedNone)
+  const load = Effect.fnUntraced(function*(id: string) {
+    const found = Option.getOrUndefined(yield* again(bucket.getRevision(id)))
+    if (found === undefined) return yield* refuse("unknown")
+    const task = Option.getOrUndefined(VideoTask.decode(found.value))
+    return task === undefined ? yield* refuse("unreadable") : { task, revision: found.revision }
+  })
 
-  const loadSurely = (id: string): Effect.Effect<Stored, TaskRefused | JetStreamFailed> =>
-    Effect.gen(function*() {
-      const found = Option.getOrUndefined(yield* again(bucket.getRevision(id)))
-      if (found === undefined) return yield* refuse("unknown")
-      const task = Option.getOrUndefined(VideoTask.decode(found.value))
-      return task === undefined ? yield* refuse("unreadable") : { task, revision: found.revision }
-    })
+  const find = (id: string) =>
+    load(id).pipe(
+      Effect.map(({ task }) => Option.some(task)),
+      Effect.catchTag("TaskRefused", () => Effect.succeedNone)
+    )
 
   /** Applies the event and writes the record; starts again from the new record if another write came first. */
   const change = (
@@ -92,7 +94,7 @@ const open = Effect.fn("VideoTasks.open")(function*(patienceMs: number) {
       // the same text at each try: `update` recognises its own write if the answer was lost
       const written = yield* again(bucket.update(stored.task.id, VideoTask.encode(next.success), stored.revision))
       if (Option.isSome(written)) return { task: next.success, revision: written.value }
-      return yield* change(yield* loadSurely(stored.task.id), event)
+      return yield* change(yield* load(stored.task.id), event)
     })
 
   const inStore = <A>(effect: Effect.Effect<A, JetStreamFailed>): Effect.Effect<A, JetStreamFailed> =>
@@ -104,33 +106,30 @@ const open = Effect.fn("VideoTasks.open")(function*(patienceMs: number) {
     ))
 
   const read = (name: string): Effect.Effect<Uint8Array, JetStreamFailed> =>
-    Effect.flatMap(
-      inStore(store.get(name)),
-      Option.match({
-        onNone: () => Effect.fail(new JetStreamFailed({ detail: "an object of the task is missing" })),
-        onSome: (bytes) => Effect.succeed(bytes)
-      })
-    )
+    Effect.flatMap(inStore(store.get(name)), (bytes) =>
+      Option.isSome(bytes)
+        ? Effect.succeed(bytes.value)
+        : Effect.fail(new JetStreamFailed({ detail: "an object of the task is missing" })))
 
   return VideoTasks.of({
     create: Effect.fn("VideoTasks.create")(function*(task, body) {
-      const known = yield* load(task.id)
-      if (Option.isSome(known)) return known.value.task
+      const known = yield* find(task.id)
+      if (Option.isSome(known)) return known.value
       yield* inStore(store.put(bodyName(task), body))
       if (yield* again(bucket.create(task.id, VideoTask.encode(task)))) return task
-      return Option.match(yield* load(task.id), { onNone: () => task, onSome: (stored) => stored.task })
+      return Option.getOrElse(yield* find(task.id), () => task)
     }),
-    find: (id) => Effect.map(load(id), Option.map(({ task }) => task)),
+    find,
     cancel: Effect.fn("VideoTasks.cancel")(function*(id) {
-      const stored = yield* loadSurely(id)
+      const stored = yield* load(id)
       if (VideoTask.hasEnded(stored.task.status)) return stored.task
       return yield* change(stored, { event: "cancelled" }).pipe(
-        Effect.catchTag("TaskRefused", () => loadSurely(id)),
+        Effect.catchTag("TaskRefused", () => load(id)),
         Effect.map(({ task }) => task)
       )
     }),
     claim: Effect.fn("VideoTasks.claim")(function*(id, worker) {
-      let stored = yield* change(yield* loadSurely(id), { event: "claimed", worker })
+      let stored = yield* change(yield* load(id), { event: "claimed", worker })
       const owner: VideoTask.Owner = { worker, claim: stored.task.claims }
       const turn = yield* Semaphore.make(1)
       return {
@@ -151,10 +150,8 @@ const open = Effect.fn("VideoTasks.open")(function*(patienceMs: number) {
         yield* inStore(store.put(partName(id, at / partBytes), bytes.subarray(at, at + partBytes)))
       }
     }),
-    readContent: (id, from, until) => {
-      const first = Math.floor(from / partBytes)
-      const count = Math.max(0, Math.ceil(until / partBytes) - first)
-      return Stream.fromIterable(Array.from({ length: count }, (_, index) => first + index)).pipe(
+    readContent: (id, from, until) =>
+      Stream.range(Math.floor(from / partBytes), Math.ceil(until / partBytes) - 1).pipe(
         Stream.mapEffect((part) =>
           Effect.map(read(partName(id, part)), (bytes) => {
             const start = part * partBytes
@@ -162,7 +159,6 @@ const open = Effect.fn("VideoTasks.open")(function*(patienceMs: number) {
           })
         )
       )
-    }
   })
 })
 
