@@ -1,5 +1,5 @@
 /** The settings of an API key. Imports nothing from Node, because the console's pages use it too. */
-import { DateTime, Effect, Option, Schema, Struct } from "effect"
+import { DateTime, Effect, Option, Record, Schema, Struct } from "effect"
 import { atLeast, integer } from "../contract/Fields.ts"
 import { PriorityClass } from "../contract/PriorityClass.ts"
 
@@ -31,56 +31,47 @@ const Moment = Schema.String.check(
   Schema.decodeTo(Schema.DateTimeUtcFromString.annotate(aMoment))
 )
 
-const fields = {
-  /** The purpose of the key. */
-  name: Schema.NonEmptyString.check(Schema.isMaxLength(200)),
+/** The purpose of the key. */
+const name = Schema.NonEmptyString.check(Schema.isMaxLength(200))
+
+const setting = <S extends Schema.Constraint>(schema: S, fallback: S["Type"]) => ({
+  schema,
+  fallback,
+  stored: withDefault(schema, fallback)
+})
+
+/** All settings but the name, each with the value that a new key gets by default. */
+const settings = {
   /** `null` for a key that does not expire. */
-  expiresAt: Schema.NullOr(Moment),
-  disabled: Schema.Boolean,
+  expiresAt: setting(Schema.NullOr(Moment), null),
+  disabled: setting(Schema.Boolean, false),
   /** The models that the key may use, as names or as `prefix*`. */
-  allowedModels: Schema.NonEmptyArray(ModelPattern),
+  allowedModels: setting(Schema.NonEmptyArray(ModelPattern), ["*"]),
   /** Limits hold across all ingress processes; `null` for none. */
-  requestsPerMinute: Limit,
+  requestsPerMinute: setting(Limit, null),
   /** Input and output together. */
-  tokensPerMinute: Limit,
+  tokensPerMinute: setting(Limit, null),
   /** Requests whose answer has not ended. */
-  concurrentRequests: Limit,
+  concurrentRequests: setting(Limit, null),
   /** Decides which requests in a queue go first. */
-  priorityClass: PriorityClass,
+  priorityClass: setting(PriorityClass, "standard"),
   /** The key's share of turns within its class, relative to the weights of other keys. */
-  weight: integer(1, 100),
+  weight: setting(integer(1, 100), 1),
   /** US dollars per calendar month (UTC); `null` for no budget. */
-  monthlyBudgetUsd: Schema.NullOr(Schema.Finite.check(Schema.isGreaterThan(0)))
+  monthlyBudgetUsd: setting(Schema.NullOr(Schema.Finite.check(Schema.isGreaterThan(0))), null)
 }
 
-/** The settings of a new key unless specified. */
-export const defaults = {
-  expiresAt: null,
-  disabled: false,
-  allowedModels: ["*"],
-  requestsPerMinute: null,
-  tokensPerMinute: null,
-  concurrentRequests: null,
-  priorityClass: "standard",
-  weight: 1,
-  monthlyBudgetUsd: null
-} as const
+type Settings = typeof settings
 
-/** All settings but the name are optional. */
-export const KeySettings = Schema.Struct({
-  name: fields.name,
-  expiresAt: withDefault(fields.expiresAt, defaults.expiresAt),
-  disabled: withDefault(fields.disabled, defaults.disabled),
-  allowedModels: withDefault(fields.allowedModels, defaults.allowedModels),
-  requestsPerMinute: withDefault(fields.requestsPerMinute, defaults.requestsPerMinute),
-  tokensPerMinute: withDefault(fields.tokensPerMinute, defaults.tokensPerMinute),
-  concurrentRequests: withDefault(fields.concurrentRequests, defaults.concurrentRequests),
-  priorityClass: withDefault(fields.priorityClass, defaults.priorityClass),
-  weight: withDefault(fields.weight, defaults.weight),
-  monthlyBudgetUsd: withDefault(fields.monthlyBudgetUsd, defaults.monthlyBudgetUsd)
-})
+const each = <Part extends keyof Settings["weight"]>(part: Part) =>
+  Record.map(settings, (setting) => setting[part]) as { readonly [Name in keyof Settings]: Settings[Name][Part] }
+
+/** The settings of a new key unless specified. */
+export const defaults = each("fallback")
+
+export const KeySettings = Schema.Struct({ name, ...each("stored") })
 export type KeySettings = typeof KeySettings.Type
 
 /** The settings that an edit changes. */
-export const KeyChanges = Schema.Struct(fields).mapFields(Struct.map(Schema.optionalKey))
+export const KeyChanges = Schema.Struct({ name, ...each("schema") }).mapFields(Struct.map(Schema.optionalKey))
 export type KeyChanges = typeof KeyChanges.Type
