@@ -21,7 +21,7 @@ const check = Command.make(
   "check",
   { file },
   Effect.fn(function*({ file }) {
-    const { at, snapshot } = yield* Catalogue.inspect(file)
+    const { at, value: snapshot } = yield* Catalogue.inspect(file)
     const fs = yield* FileSystem.FileSystem
     const remarks = yield* lint(snapshot, {
       hasVariable: (name) => (process.env[name] ?? "") !== "",

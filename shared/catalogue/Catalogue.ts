@@ -28,12 +28,6 @@ export const namesEngine = ({ models, providers }: Snapshot, workload: Workload)
     model.targets.some(({ provider }) => providers.get(provider)?.protocol === "local")
   )
 
-/** A valid catalogue, and the lines of its values. */
-export interface Loaded {
-  readonly snapshot: Snapshot
-  readonly at: CatalogueFile.At
-}
-
 const decodeFile = CatalogueFile.decoderOf(Whole)
 
 const decoder: CatalogueFile.Decoder<Snapshot> = (value) =>
@@ -52,14 +46,11 @@ export const parse = (file: string, text: string): Effect.Effect<Snapshot, Catal
   Effect.map(CatalogueFile.decodeText(file, text, decoder), ({ value }) => value)
 
 /** Reads and checks a file. */
-export const load = (file: string) => Effect.map(inspect(file), ({ snapshot }) => snapshot)
+export const load = (file: string) => Effect.map(inspect(file), ({ value }) => value)
 
 /** Like `load`, with the lines of the file for further messages. */
 export const inspect = (file: string) =>
-  CatalogueFile.read(file).pipe(
-    Effect.flatMap((text) => CatalogueFile.decodeText(file, text, decoder)),
-    Effect.map(({ at, value }): Loaded => ({ snapshot: value, at }))
-  )
+  Effect.flatMap(CatalogueFile.read(file), (text) => CatalogueFile.decodeText(file, text, decoder))
 
 /** The whole catalogue, for workers and the console. Ingress uses `Models.ts` instead. */
 export class Catalogue extends Context.Service<Catalogue, {

@@ -61,12 +61,11 @@ const decode = <A>(
 
 /** Decodes a file's text. The error lists every mistake with its line and path, but no values of the file. */
 export const decodeText = <A>(file: string, text: string, decoder: Decoder<A>) =>
-  Effect.suspend(() => {
-    const decoded = decode(text, decoder)
-    if (Result.isSuccess(decoded)) return Effect.succeed(decoded.success)
-    const [first = { line: null, message: "it is not valid YAML" }, ...others] = decoded.failure
-    return Effect.fail(new CatalogueInvalid({ file, mistakes: [first, ...others] }))
-  })
+  Effect.suspend(() => Effect.fromResult(decode(text, decoder))).pipe(
+    Effect.mapError(([first = { line: null, message: "it is not valid YAML" }, ...others]) =>
+      new CatalogueInvalid({ file, mistakes: [first, ...others] })
+    )
+  )
 
 const unread = "cannot be read: check that it is a file and that this user may read it"
 

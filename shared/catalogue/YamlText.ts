@@ -8,13 +8,10 @@ export interface YamlText {
   readonly lineOf: (path: ReadonlyArray<PropertyKey>) => number
 }
 
-/** The text is not valid YAML. */
-export interface SyntaxMistake {
-  readonly line: number
-  readonly message: string
-}
-
-export const read = (text: string): Result.Result<YamlText, ReadonlyArray<SyntaxMistake>> => {
+/** Fails with the mistakes of a text that is not valid YAML. */
+export const read = (
+  text: string
+): Result.Result<YamlText, ReadonlyArray<{ readonly line: number; readonly message: string }>> => {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, merge: true, prettyErrors: false })
   const lineAt = (offset: number): number => Math.max(1, lines.linePos(offset).line)

@@ -63,13 +63,7 @@ export const UsageRow = Schema.Struct({
 export type UsageRow = typeof UsageRow.Type
 
 /** Counters with all their dimensions. */
-export interface Cell {
-  readonly key: string
-  readonly model: string
-  readonly operation: string
-  readonly day: string
-  readonly counters: Counters
-}
+export type Cell = Readonly<Record<Dimension, string>> & { readonly counters: Counters }
 
 const dimensionsOf = ({ by }: UsageQuery): ReadonlyArray<Dimension> => typeof by === "string" ? [by] : [...new Set(by)]
 
@@ -112,25 +106,17 @@ const mean = ({ count, sumMs }: Counters["duration"]): string => count === 0 ? "
 /** The rows as CSV with a header line. */
 export const csvOf = (query: UsageQuery, rows: ReadonlyArray<UsageRow>): Effect.Effect<string> => {
   const dimensions = dimensionsOf(query)
-  const records = rows.map((row) => [
-    ...dimensions.map((dimension) => row[dimension] ?? ""),
-    String(row.requests),
-    String(errorsOf(row)),
-    String(row.cancelled),
-    ...unitNames.map((unit) => String(row.usage[unit])),
-    String(row.costUsd),
-    mean(row.duration),
-    mean(row.firstByte)
-  ])
-  const headings = [
-    ...dimensions,
-    "requests",
-    "errors",
-    "cancelled",
-    ...unitNames,
-    "costUsd",
-    "meanDurationMs",
-    "meanFirstByteMs"
+  const columns: ReadonlyArray<readonly [heading: string, of: (row: UsageRow) => string | number]> = [
+    ...dimensions.map((dimension) => [dimension, (row: UsageRow) => row[dimension] ?? ""] as const),
+    ["requests", (row) => row.requests],
+    ["errors", errorsOf],
+    ["cancelled", (row) => row.cancelled],
+    ...unitNames.map((unit) => [unit, (row: UsageRow) => row.usage[unit]] as const),
+    ["costUsd", (row) => row.costUsd],
+    ["meanDurationMs", (row) => mean(row.duration)],
+    ["meanFirstByteMs", (row) => mean(row.firstByte)]
   ]
+  const headings = columns.map(([heading]) => heading)
+  const records = rows.map((row) => columns.map(([, of]) => String(of(row))))
   return Stream.make(headings, ...records).pipe(Stream.pipeThroughChannel(Csv.encodeString()), Stream.mkString)
 }
