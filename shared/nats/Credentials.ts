@@ -49,39 +49,23 @@ export const variables = {
   }
 } as const
 
-const identity = (names: (typeof variables)[Account]) =>
-  Config.all({
-    seed: Config.Redacted(names.seed).pipe(Config.option),
-    creds: Config.String(names.creds).pipe(Config.option),
-    user: Config.String(names.user).pipe(Config.option),
-    password: Config.Redacted(names.password).pipe(Config.option)
-  })
-
-const files = Config.all({
-  caFile: Config.String("NATS_CA").pipe(Config.option),
-  certFile: Config.String("NATS_CERT").pipe(Config.option),
-  keyFile: Config.String("NATS_KEY").pipe(Config.option)
-})
-
 /** The process's identity in an account and the kind of variable that sets it; none for a server without authentication. */
 const authentication = Effect.fnUntraced(function*(account: Account) {
   const names = variables[account]
-  const { creds, password, seed, user } = yield* identity(names)
+  const seed = yield* Config.Redacted(names.seed).pipe(Config.option)
+  const creds = yield* Config.String(names.creds).pipe(Config.option)
+  const user = yield* Config.String(names.user).pipe(Config.option)
+  const password = yield* Config.Redacted(names.password).pipe(Config.withDefault(Redacted.make("")))
   const authenticators: Array<Authenticator> = []
   if (Option.isSome(seed)) {
     yield* publicKeyOf(seed.value, names.seed)
-    const bytes = new TextEncoder().encode(Redacted.value(seed.value).trim())
-    authenticators.push(nkeyAuthenticator(bytes))
+    authenticators.push(nkeyAuthenticator(new TextEncoder().encode(Redacted.value(seed.value).trim())))
   }
   if (Option.isSome(creds)) {
     yield* requireFile(names.creds, creds.value)
     authenticators.push(credsAuthenticator(() => readFileSync(creds.value)))
   }
-  if (Option.isSome(user)) {
-    authenticators.push(
-      usernamePasswordAuthenticator(user.value, Option.match(password, { onNone: () => "", onSome: Redacted.value }))
-    )
-  }
+  if (Option.isSome(user)) authenticators.push(usernamePasswordAuthenticator(user.value, Redacted.value(password)))
   const given = { seed: Option.isSome(seed), creds: Option.isSome(creds), user: Option.isSome(user) }
   return { authenticators, kind: (["seed", "creds", "user"] as const).find((kind) => given[kind]) }
 })
@@ -110,7 +94,9 @@ export const options = Effect.fn("Credentials.options")(function*(account: Accou
   CredentialsUnusable | Config.ConfigError
 > {
   const authenticator = yield* authenticatorsOf(account)
-  const { caFile, certFile, keyFile } = yield* files
+  const caFile = yield* Config.String("NATS_CA").pipe(Config.option)
+  const certFile = yield* Config.String("NATS_CERT").pipe(Config.option)
+  const keyFile = yield* Config.String("NATS_KEY").pipe(Config.option)
   const named = { NATS_CA: caFile, NATS_CERT: certFile, NATS_KEY: keyFile }
   for (const [variable, file] of Object.entries(named)) {
     if (Option.isSome(file)) yield* requireFile(variable, file.value)

@@ -30,13 +30,8 @@ export class HealthServer extends Context.Service<HealthServer, {
         return HealthServer.of({
           report: (reported) =>
             Effect.acquireRelease(
-              Effect.sync(() => {
-                isReady = reported
-              }),
-              () =>
-                Effect.sync(() => {
-                  isReady = none
-                })
+              Effect.sync(() => void (isReady = reported)),
+              () => Effect.sync(() => void (isReady = none))
             )
         })
       }).pipe(

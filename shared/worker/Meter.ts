@@ -18,11 +18,10 @@ export interface Metering {
   readonly cost: (model: string, usage: Usage | undefined) => number | null
 }
 
-/** How a job ended. */
-interface Ending {
-  readonly outcome: UsageEvent["outcome"]
-  readonly error: string | null
-  readonly usage: Usage | undefined
+/** A model at a provider. */
+interface Endpoint {
+  readonly name: string
+  readonly model: string
 }
 
 /** For an answer whose provider reports no usage: its price may be per answer. */
@@ -32,8 +31,7 @@ export class Meter {
   readonly #metering: Metering
   readonly #job: ServedJob
   #calls = 0
-  #provider: string | null = null
-  #providerModel: string | null = null
+  #endpoint: Endpoint | undefined
   /** What the last call's provider had reported before its answer was cut off. */
   #partialUsage: Usage | undefined
   #isWritten = false
@@ -43,10 +41,9 @@ export class Meter {
     this.#job = job
   }
 
-  called(endpoint: { readonly name: string; readonly model: string }): void {
+  called(endpoint: Endpoint): void {
     this.#calls++
-    this.#provider = endpoint.name
-    this.#providerModel = endpoint.model
+    this.#endpoint = endpoint
     this.#partialUsage = undefined
   }
 
@@ -56,23 +53,23 @@ export class Meter {
   }
 
   ended(usage: Usage | undefined): void {
-    this.#write({ outcome: "success", error: null, usage })
+    this.#write("success", null, usage)
   }
 
   failed(error: string): void {
-    if (this.#calls > 0) this.#write({ outcome: "failure", error, usage: this.#partialUsage })
+    if (this.#calls > 0) this.#write("failure", error, this.#partialUsage)
   }
 
   cancelled(): void {
-    if (this.#calls > 0) this.#write({ outcome: "cancelled", error: null, usage: this.#partialUsage })
+    if (this.#calls > 0) this.#write("cancelled", null, this.#partialUsage)
   }
 
   /** A previous worker lost the job. If that worker has stored its own event, JetStream drops this one by its id. */
   lost(): void {
-    this.#write({ outcome: "failure", error: "WorkerLost", usage: undefined })
+    this.#write("failure", "WorkerLost", undefined)
   }
 
-  #write({ error, outcome, usage }: Ending): void {
+  #write(outcome: UsageEvent["outcome"], error: string | null, usage: Usage | undefined): void {
     if (this.#isWritten) return
     this.#isWritten = true
     const { cost, log, now, workload } = this.#metering
@@ -87,8 +84,8 @@ export class Meter {
         key: pulled.tenant,
         operation: pulled.operation,
         model: pulled.model,
-        provider: this.#provider,
-        providerModel: this.#providerModel,
+        provider: this.#endpoint?.name ?? null,
+        providerModel: this.#endpoint?.model ?? null,
         usage: usage ?? null,
         costUsd: cost(pulled.model, outcome === "success" ? usage ?? noTokens : usage),
         outcome,

@@ -25,8 +25,8 @@ const system = [
 /** The gateway's own settings. */
 const settings = /^(?:GATEWAY_|NATS_|OTEL_|LC_|GRACE_MS$|DRAIN_DELAY_MS$)/
 
-/** The services that sign results or seal conversations. */
-const usesSecret = ["ingress", "console", "chat", "images"]
+/** Whether a service signs results or seals conversations, with keys derived from `GATEWAY_SECRET`. */
+export const needsSecret = (service: string): boolean => ["ingress", "console", "chat", "images"].includes(service)
 
 const picked = (environment: Environment, isWanted: (name: string) => boolean): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => isWanted(name)))
@@ -73,12 +73,9 @@ export const ofService = (
   const own = workloads.some((workload) => workload === service) ? variablesIn(catalogue, service) : undefined
   return picked(environment, (name) => {
     if (name === "GATEWAY_BOOTSTRAP_KEY") return false
-    if (name === "GATEWAY_SECRET") return usesSecret.includes(service)
+    if (name === "GATEWAY_SECRET") return needsSecret(service)
     if (name.startsWith("CONSOLE_")) return service === "console"
     if (ofProviders.has(name)) return own?.has(name) === true
     return own !== undefined || system.includes(name) || settings.test(name)
   })
 }
-
-/** Whether a service derives keys from `GATEWAY_SECRET`. */
-export const needsSecret = (service: string): boolean => usesSecret.includes(service)

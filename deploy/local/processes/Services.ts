@@ -11,9 +11,6 @@ import { consoleService } from "./WebApp.ts"
 import { Supervisor } from "./Supervisor.ts"
 import type { Service } from "./Supervisor.ts"
 
-/** Runs one command at a time instead of a service. */
-const commands = ["admin"]
-
 /** The process with the HTTP API. */
 const ingress = "ingress"
 
@@ -85,7 +82,7 @@ export const startServices = Effect.fn("Services.start")(function*(shared: Share
 
   const folders = yield* fs.readDirectory(services)
   const names = yield* Effect.filter(
-    folders.toSorted().filter((name) => !commands.includes(name)),
+    folders.toSorted().filter((name) => name !== "admin"),
     (name) => fs.exists(path.join(services, name, "main.ts"))
   )
   const workers = names.filter((name) => name !== ingress)

@@ -24,7 +24,7 @@ import type { PlatformError } from "effect/PlatformError"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { openLog } from "./ServiceLog.ts"
 import type { ServiceLog } from "./ServiceLog.ts"
-import { Settings } from "../settings/Settings.ts"
+import { Settings, StartFailed } from "../settings/Settings.ts"
 
 /** One run of a service. */
 export interface Launch {
@@ -49,18 +49,7 @@ export interface Service {
 
 export interface Supervised {
   /** Waits until the service is ready for the first time; fails after `readyWithin`. */
-  readonly ready: Effect.Effect<void, NotReady>
-}
-
-export class NotReady extends Schema.TaggedError<NotReady>()("NotReady", {
-  service: Schema.String,
-  seconds: Schema.Finite,
-  log: Schema.String,
-  tail: Schema.Array(Schema.String)
-}) {
-  override get message() {
-    return withTail(`${this.service} was not ready within ${this.seconds} s`, this.log, this.tail)
-  }
+  readonly ready: Effect.Effect<void, StartFailed>
 }
 
 class Died extends Schema.TaggedError<Died>()("Died", { service: Schema.String }) {}
@@ -143,7 +132,8 @@ export class Supervisor extends Context.Service<Supervisor, {
 
         const tooLate = Effect.gen(function*() {
           const tail = log === undefined ? [] : yield* log.tail(10)
-          return yield* new NotReady({ service: service.name, seconds: readyWithin, log: file, tail })
+          const late = `${service.name} was not ready within ${readyWithin} s`
+          return yield* new StartFailed({ detail: withTail(late, file, tail) })
         })
         return {
           ready: Deferred.await(firstReady).pipe(
@@ -157,26 +147,21 @@ export class Supervisor extends Context.Service<Supervisor, {
 }
 
 /** The children's process groups, which are killed if this process exits without stopping them. */
-const killRestOnExit = Effect.map(
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const groups = new Set<number>()
-      const killRest = () => {
-        for (const group of groups) {
-          try {
-            process.kill(-group, "SIGKILL")
-          } catch {
-            // it has already ended
-          }
-        }
+const killRestOnExit = Effect.gen(function*() {
+  const groups = new Set<number>()
+  const killRest = () => {
+    for (const group of groups) {
+      try {
+        process.kill(-group, "SIGKILL")
+      } catch {
+        // it has already ended
       }
-      process.on("exit", killRest)
-      return { groups, killRest }
-    }),
-    ({ killRest }) => Effect.sync(() => process.off("exit", killRest))
-  ),
-  ({ groups }) => groups
-)
+    }
+  }
+  process.on("exit", killRest)
+  yield* Effect.addFinalizer(() => Effect.sync(() => process.off("exit", killRest)))
+  return groups
+})
 
 /** Stops a process when this one ends for any reason: then `read` returns. */
 const watcher = (pid: number) =>

@@ -5,6 +5,7 @@
  * (`OccupancyExchange.ts`), so between two announcements it takes only its part of the free slots. Every tenant may go if the
  * slots are unknown: without announcements, or while a worker that makes none takes jobs.
  */
+import type { Types } from "effect"
 import { DrainRate } from "./DrainRate.ts"
 import { mayTake, reserveOf, roomOf, shareOf, type TenantDemand } from "./FairShare.ts"
 import type { Claimant } from "./FairQueue.ts"
@@ -14,11 +15,7 @@ export interface TenantOccupancy extends TenantDemand {
   readonly tenant: string
 }
 
-interface Tenant extends TenantOccupancy {
-  weight: number
-  priority: Claimant["priority"]
-  taken: number
-  waiting: number
+interface Tenant extends Types.Mutable<TenantOccupancy> {
   /** The part of this ingress. */
   ownTaken: number
   ownWaiting: number
@@ -203,19 +200,14 @@ export class PoolOccupancy {
     this.#hasChanged = false
     this.#unannounced = 0
     const own: Array<TenantOccupancy> = []
-    let rest: Pick<TenantOccupancy, "weight" | "taken" | "waiting"> | undefined
     for (const { ownTaken: taken, ownWaiting: waiting, priority, tenant, weight } of this.#tenants.values()) {
-      if (taken + waiting === 0) continue
-      if (own.length < maxAnnounced) own.push({ tenant, weight, priority, taken, waiting })
-      else {
-        rest = {
-          weight: weight + (rest?.weight ?? 0),
-          taken: taken + (rest?.taken ?? 0),
-          waiting: waiting + (rest?.waiting ?? 0)
-        }
-      }
+      if (taken + waiting > 0) own.push({ tenant, weight, priority, taken, waiting })
     }
-    return rest === undefined ? own : [...own, { tenant: others, priority: "standard", ...rest }]
+    const rest = own.splice(maxAnnounced)
+    const sum = (of: "weight" | "taken" | "waiting") => rest.reduce((total, tenant) => total + tenant[of], 0)
+    if (rest.length === 0) return own
+    const [weight, taken, waiting] = [sum("weight"), sum("taken"), sum("waiting")]
+    return [...own, { tenant: others, priority: "standard", weight, taken, waiting }]
   }
 
   /** A tenant may use all slots of a pool without a reserve while no other tenant has or wants one. */

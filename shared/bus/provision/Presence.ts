@@ -85,18 +85,14 @@ export class Presence extends Context.Service<Presence, {
       let activity: (() => Activity) | undefined
       let wasReady = false
 
-      yield* Effect.acquireRelease(
-        Effect.sync(() =>
-          nats.subscribe(presenceSubject, (message) => {
-            if (activity === undefined) return
-            const { isReady, ...rest } = activity()
-            wasReady ||= isReady
-            const state = isReady ? "ready" : wasReady ? "draining" : "starting"
-            message.respond(encode({ ...self, ...rest, state, measures: measuresOf(context) }))
-          })
-        ),
-        (subscription) => Effect.sync(() => subscription.unsubscribe())
-      )
+      const subscription = nats.subscribe(presenceSubject, (message) => {
+        if (activity === undefined) return
+        const { isReady, ...rest } = activity()
+        wasReady ||= isReady
+        const state = isReady ? "ready" : wasReady ? "draining" : "starting"
+        message.respond(encode({ ...self, ...rest, state, measures: measuresOf(context) }))
+      })
+      yield* Effect.addFinalizer(() => Effect.sync(() => subscription.unsubscribe()))
       return Presence.of({
         answerWith: (readActivity) => Effect.sync(() => void (activity = readActivity))
       })

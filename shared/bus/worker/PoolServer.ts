@@ -54,15 +54,11 @@ export const serve = Effect.fnUntraced(function*(
     )
   }
   begin()
-  yield* Effect.acquireRelease(
-    Effect.sync(() =>
-      nats.onReconnect(() => {
-        server.reconnected?.()
-        begin()
-      })
-    ),
-    (unsubscribe) => Effect.sync(unsubscribe)
-  )
+  const unsubscribe = nats.onReconnect(() => {
+    server.reconnected?.()
+    begin()
+  })
+  yield* Effect.addFinalizer(() => Effect.sync(unsubscribe))
   return { isReady: () => source.isReady(), inFlight: () => source.inFlight() }
 })
 
