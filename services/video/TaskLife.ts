@@ -290,9 +290,7 @@ const recover = (
 
 const settle = (means: Dependencies, id: string, owned: OwnedTask): Effect.Effect<Settlement, Failure> => {
   let progress = 0
-  const work = perform(means, owned, (percent) => {
-    progress = percent
-  })
+  const work = perform(means, owned, (percent) => void (progress = percent))
   return Effect.raceFirst(work, renewClaim(owned, () => progress)).pipe(
     Effect.andThen(Metric.update(Metrics.jobs("video.generations", "Done"), 1)),
     Effect.as("done" as const),

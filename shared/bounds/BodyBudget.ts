@@ -32,7 +32,6 @@ export class BodyBudget {
     return true
   }
 
-  /** Returns reserved memory. */
   release(tenant: string, bytes: number): void {
     this.#used -= bytes
     const own = (this.#usedBy.get(tenant) ?? 0) - bytes

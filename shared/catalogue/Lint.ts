@@ -32,17 +32,14 @@ export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroun
   return remarks
 })
 
-const secretRemark = ({ apiKey }: Provider, surroundings: Environment): Effect.Effect<string | undefined> => {
-  if (apiKey === undefined) return Effect.undefined
+const secretRemark = Effect.fnUntraced(function*({ apiKey = "" }: Provider, { hasFile, hasVariable }: Environment) {
   const reference = SecretReference.parse(apiKey)
-  if (reference === undefined) return Effect.undefined
-  return reference.kind === "variable"
-    ? Effect.succeed(surroundings.hasVariable(reference.name) ? undefined : `${reference.name} is not set here`)
-    : Effect.map(
-      surroundings.hasFile(reference.path),
-      (found) => found ? undefined : `${reference.path} cannot be read here`
-    )
-}
+  if (reference === undefined) return undefined
+  if (reference.kind === "variable") {
+    return hasVariable(reference.name) ? undefined : `${reference.name} is not set here`
+  }
+  return (yield* hasFile(reference.path)) ? undefined : `${reference.path} cannot be read here`
+})
 
 const packageRemarks = (
   provider: string,

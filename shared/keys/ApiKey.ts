@@ -20,7 +20,6 @@ export type ApiKey = typeof ApiKey.Type
 
 export const generateSecret = Effect.sync(() => Redacted.make(`sk-gw-${Base62.random(32)}`))
 
-/** The settings of a new key. */
 export type NewKey = Pick<KeySettings, "name"> & Partial<KeySettings>
 
 /** A new record. Ids are 12 base62 characters. */
@@ -37,6 +36,5 @@ export const make = Effect.fnUntraced(function*(settings: NewKey) {
 /** SHA-256 in hex, under which a key is stored. A key has 190 bits of entropy, so a slow hash would add nothing. */
 export const fingerprint = (secret: string): string => hash("sha256", secret, "hex")
 
-/** Whether a key may use a model. */
 export const allows = ({ allowedModels }: Pick<KeySettings, "allowedModels">, model: string): boolean =>
   allowedModels.some((pattern) => pattern.endsWith("*") ? model.startsWith(pattern.slice(0, -1)) : model === pattern)

@@ -47,11 +47,8 @@ export class KeyStore extends Context.Service<KeyStore, {
       const records = Effect.map(
         bucket.entries,
         (entries) =>
-          entries.flatMap(({ key, value }) =>
-            Option.match(Option.flatMap(value, decodeRecord), {
-              onNone: () => [],
-              onSome: (record) => [{ fingerprint: key, record }]
-            })
+          entries.flatMap(({ key: fingerprint, value }) =>
+            Option.toArray(Option.flatMap(value, decodeRecord)).map((record) => ({ fingerprint, record }))
           )
       )
       const find = Effect.fnUntraced(function*(id: string) {

@@ -41,9 +41,7 @@ export const connect = (
       (connection) => isWanted ? resume(Effect.succeed(connection)) : void connection.close(),
       (cause) => resume(new NatsUnavailable({ servers, ...whyOf(cause, account) }))
     )
-    return Effect.sync(() => {
-      isWanted = false
-    })
+    return Effect.sync(() => void (isWanted = false))
   }).pipe(Effect.tap((connection) => requireVersion(connection, servers)))
 
 /**

@@ -20,7 +20,6 @@ export interface Rejection {
   readonly message: string
 }
 
-/** The answer to a rejected request. */
 export interface RejectionAnswer {
   readonly headers: OutgoingHttpHeaders
   readonly body: string

@@ -66,9 +66,7 @@ export const limitDeliveries = (client: HttpClient.HttpClient, timeoutMs: number
           response.status < 400 ? delivered(request) : failed(request, `answers ${response.status}`)
         ),
         Effect.tapError((error) => failed(request, error.reason._tag)),
-        Effect.ensuring(Effect.sync(() => {
-          underWay--
-        }))
+        Effect.ensuring(Effect.sync(() => void underWay--))
       )
     }))
 }

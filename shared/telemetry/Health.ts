@@ -16,9 +16,7 @@ export const routes = (isReady: () => boolean): Layer.Layer<never, never, HttpRo
       "GET",
       paths.ready,
       Effect.sync(() =>
-        isReady()
-          ? HttpServerResponse.text("ready\n")
-          : HttpServerResponse.text("not ready\n", { status: 503 })
+        isReady() ? HttpServerResponse.text("ready\n") : HttpServerResponse.text("not ready\n", { status: 503 })
       )
     ),
     PrometheusMetrics.layerHttp({ path: paths.metrics })

@@ -18,15 +18,11 @@ export class SpanPage {
   readonly #bytes: Buffer
   readonly #beforeTaken: (page: SpanPage) => void
   #used = 0
-  #isTaken = false
+  isTaken = false
 
   constructor(bytes: number, beforeTaken: (page: SpanPage) => void) {
     this.#bytes = Buffer.allocUnsafeSlow(bytes)
     this.#beforeTaken = beforeTaken
-  }
-
-  get isTaken(): boolean {
-    return this.#isTaken
   }
 
   /** Returns `false` if the page is full. */
@@ -40,7 +36,7 @@ export class SpanPage {
   /** Closes the page and returns its content. */
   take(): Uint8Array {
     this.#beforeTaken(this)
-    this.#isTaken = true
+    this.isTaken = true
     return this.#bytes.subarray(0, this.#used)
   }
 }

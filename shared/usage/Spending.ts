@@ -36,10 +36,7 @@ export class Spending extends Context.Service<Spending, {
       const spent = yield* mirrorBucket<number>(bucket, ({ key, value }, current) =>
         key < month.prefix
           ? undefined
-          : Option.match(Option.flatMap(value, monthlyTally.decode), {
-            onNone: () => current,
-            onSome: ({ value }) => value
-          }))
+          : Option.getOrUndefined(Option.flatMap(value, monthlyTally.decode))?.value ?? current)
 
       const current = (): Month => {
         if (now() < month.endsAt) return month

@@ -1,7 +1,7 @@
 /** Queries of the counters, and how their results are grouped and written as CSV. */
-import { type Effect, Schema, Stream } from "effect"
+import { type Effect, Schema, Stream, Struct } from "effect"
 import { Csv } from "effect/encoding"
-import { addCounters, Counters, unitNames } from "./Counters.ts"
+import { addCounters, Counters, emptyCounters, unitNames } from "./Counters.ts"
 import { KeyId } from "./UsageEvent.ts"
 
 /** The dimensions that counters can be grouped by. */
@@ -80,14 +80,9 @@ export class Groups {
 
   add({ counters, ...about }: Cell): void {
     if (filters.some((name) => this.#query[name] !== undefined && this.#query[name] !== about[name])) return
-    const values = this.#dimensions.map((dimension) => about[dimension])
-    const id = values.join("\0")
-    const group = this.#rows.get(id)
-    this.#rows.set(id, {
-      ...(group === undefined
-        ? { ...counters, ...Object.fromEntries(this.#dimensions.map((dimension) => [dimension, about[dimension]])) }
-        : { ...group, ...addCounters(group, counters) })
-    })
+    const id = this.#dimensions.map((dimension) => about[dimension]).join("\0")
+    const group = this.#rows.get(id) ?? { ...emptyCounters, ...Struct.pick(about, this.#dimensions) }
+    this.#rows.set(id, { ...group, ...addCounters(group, counters) })
   }
 
   get rows(): ReadonlyArray<UsageRow> {

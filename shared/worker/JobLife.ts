@@ -45,7 +45,6 @@ export class Performer extends Context.Service<Performer, {
   readonly cost: Metering["cost"]
 }>()("shared/worker/Performer") {}
 
-/** Dependencies of the job pipeline. */
 export interface Dependencies extends Metering {
   readonly performer: Performer["Service"]
 }
@@ -140,10 +139,11 @@ export const runJob = (means: Dependencies, job: ServedJob): Effect.Effect<void>
     const meter = new Meter(means, job)
     return claim(job, meter, means.performer.isIdempotent(job.pulled.model)).pipe(
       Effect.flatMap(() => perform(means, job, meter)),
-      Span.around(`process ${job.pulled.subject}`, {
-        kind: "consumer",
-        ...TraceParent.asParent(job.pulled.traceparent)
-      }, Attributes.pulled(job.pulled)),
+      Span.around(
+        `process ${job.pulled.subject}`,
+        { kind: "consumer", ...TraceParent.asParent(job.pulled.traceparent) },
+        Attributes.pulled(job.pulled)
+      ),
       Effect.matchCauseEffect({
         onSuccess: (usage) => Effect.sync(() => end(job, meter, usage)),
         onFailure: (cause) => fail(means, job, meter, cause)

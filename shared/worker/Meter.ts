@@ -9,7 +9,6 @@ import * as TraceParent from "../telemetry/TraceParent.ts"
 import type { UsageEvent } from "../usage/UsageEvent.ts"
 import type { UsageLog } from "../usage/UsageLog.ts"
 
-/** Dependencies of the meter. */
 export interface Metering {
   readonly log: UsageLog["Service"]
   readonly workload: Workload

@@ -51,9 +51,7 @@ export const openLog = Effect.fn("ServiceLog.open")(function*(file: string) {
         // drain the output even if the disk is full, otherwise the service would block
         Effect.catch(() => Effect.ignore(Stream.runDrain(output))),
         Effect.forkDetach,
-        Effect.map((fiber) => {
-          writing = fiber
-        })
+        Effect.map((fiber) => void (writing = fiber))
       ),
     flushed,
     tail: Effect.fnUntraced(function*(lines) {

@@ -70,7 +70,11 @@ export class OccupancyExchange {
   /** Drops ingresses and workers that have been silent for too long. Must not run while NATS is away. */
   expire(): void {
     const before = this.#now() - Timings.announcementMs.expires
-    for (const [peer, { lastHeard }] of this.#peers) if (lastHeard < before) this.#peerLost(peer)
+    for (const [peer, { lastHeard, pools }] of this.#peers) {
+      if (lastHeard >= before) continue
+      for (const occupancy of pools) occupancy.setPeer(peer, [])
+      this.#peers.delete(peer)
+    }
     for (const [worker, { lastHeard }] of this.#workers) if (lastHeard < before) this.workerLost(worker)
   }
 
@@ -87,11 +91,6 @@ export class OccupancyExchange {
 
   close(): void {
     this.#announce(true)
-  }
-
-  #peerLost(peer: string): void {
-    for (const occupancy of this.#peers.get(peer)?.pools ?? []) occupancy.setPeer(peer, [])
-    this.#peers.delete(peer)
   }
 
   #hearPeer(message: Msg): void {

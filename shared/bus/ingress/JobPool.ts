@@ -90,12 +90,11 @@ export class JobPool<Job> {
     this.#occupancy.took(claimant)
   }
 
-  /** A job is unclaimed from now on. */
+  /** A published job is unclaimed until `unpublished`. */
   published(): void {
     this.#unclaimed++
   }
 
-  /** A job is no longer unclaimed. */
   unpublished(): void {
     this.#unclaimed--
   }

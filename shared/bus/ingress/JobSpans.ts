@@ -35,13 +35,9 @@ export class JobSpans {
     return span
   }
 
-  published(span: Tracer.Span): void {
-    span.event("published", this.#nanos())
-  }
-
-  /** The job was unclaimed and is published again under the same message id, so the stream stores it once. */
-  publishedAgain(span: Tracer.Span): void {
-    span.event("published again", this.#nanos())
+  /** `published again` for an unclaimed job, under the same message id, so the stream stores it once. */
+  event(span: Tracer.Span, name: "published" | "published again"): void {
+    span.event(name, this.#nanos())
   }
 
   /** The job was claimed, was cancelled, or has failed without a worker, with the tag of its error. */

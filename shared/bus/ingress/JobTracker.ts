@@ -209,7 +209,7 @@ export class JobTracker {
     switch (command.command) {
       case "publish":
         if (command.attempt > 1) this.#beginSpan(job, command.attempt)
-        if (job.span !== undefined) this.#spans?.published(job.span)
+        if (job.span !== undefined) this.#spans?.event(job.span, "published")
         this.#links.unlink(job)
         job.sequence = 0
         job.taken = 0
@@ -463,7 +463,7 @@ export class JobTracker {
     const attempt = attemptOf(job.state)
     if (attempt === undefined) return
     job.confirmAt = this.#now() + confirmTimeoutMs + confirmAgainMs
-    if (job.span !== undefined) this.#spans?.publishedAgain(job.span)
+    if (job.span !== undefined) this.#spans?.event(job.span, "published again")
     const { publication, publishedAt } = job
     this.#number(job, this.#now())
     void confirm(this.#outbox, job.toMessage(this.#nats.id, attempt), confirmTimeoutMs).then((verdict) => {

@@ -104,20 +104,13 @@ export const provisionAll = Effect.fn("Provision.all")(function*(pools: Readonly
   for (const pool of all.values()) yield* note(() => consumer(manager, pool))
   for (const kept of Object.values(buckets)) {
     const { connection, manager } = yield* placeOf(kept)
-    yield* note(() =>
-      stream(manager, bucketStream(kept), () => createBucket(connection, kept, num_replicas), {
-        num_replicas,
-        max_age: nanos("ttlMs" in kept ? kept.ttlMs : 0)
-      })
-    )
+    const config = { num_replicas, max_age: nanos("ttlMs" in kept ? kept.ttlMs : 0) }
+    const create = () => createBucket(connection, kept, num_replicas)
+    yield* note(() => stream(manager, bucketStream(kept), create, config))
   }
   for (const kept of Object.values(stores)) {
-    yield* note(() =>
-      stream(manager, storeStream(kept), () => createStore(connection, kept, num_replicas), {
-        num_replicas,
-        max_age: nanos(kept.ttlMs)
-      })
-    )
+    const config = { num_replicas, max_age: nanos(kept.ttlMs) }
+    yield* note(() => stream(manager, storeStream(kept), () => createStore(connection, kept, num_replicas), config))
   }
   return done
 })

@@ -63,21 +63,20 @@ export class TaskQueue extends Context.Service<TaskQueue, {
       const clock = yield* Clock.Clock
       const context = yield* Effect.context<Nats>()
       return TaskQueue.of({
-        submit: (task) =>
-          Effect.flatMap(TraceParent.current, (traceparent) => publish(nats, { ...task, traceparent })).pipe(
+        submit: (task) => {
+          const subject = Subjects.jobSubject(task.workload, task.pool)
+          return Effect.flatMap(TraceParent.current, (traceparent) => publish(nats, { ...task, traceparent })).pipe(
             Effect.tapErrorTag("JetStreamFailed", () => Metric.update(Metrics.jetStreamErrors("submit"), 1)),
             Effect.retry(whileJetStreamFails),
             Effect.timeoutOrElse({ duration: submitWithinMs, orElse: () => Effect.fail(unavailable) }),
             Effect.catchTag("JetStreamFailed", () => Effect.fail(unavailable)),
             Span.around(
-              `publish ${Subjects.jobSubject(task.workload, task.pool)}`,
-              {
-                kind: "producer",
-                ...TraceParent.asParent(task.traceparent)
-              },
-              Attributes.published({ ...task, subject: Subjects.jobSubject(task.workload, task.pool), bodySize: 0 }, 1)
+              `publish ${subject}`,
+              { kind: "producer", ...TraceParent.asParent(task.traceparent) },
+              Attributes.published({ ...task, subject, bodySize: 0 }, 1)
             )
-          ),
+          )
+        },
         serve: (options) =>
           Effect.suspend(() => {
             const server = new Server(nats, options, monotonicMs(clock), context)
@@ -104,15 +103,8 @@ const publish = (nats: Nats["Service"], task: TaskSubmission): Effect.Effect<voi
   ).pipe(
     Effect.flatMap((answer): Effect.Effect<void, JetStreamFailed | QueueFull> => {
       const { detail, verdict } = verdictIn(answer)
-      switch (verdict) {
-        case "stored":
-        case "duplicate":
-          return Effect.void
-        case "full":
-          return Effect.fail(new QueueFull({ retryAfterMs: laterMs }))
-        case "unknown":
-          return Effect.fail(new JetStreamFailed({ detail }))
-      }
+      if (verdict === "full") return Effect.fail(new QueueFull({ retryAfterMs: laterMs }))
+      return verdict === "unknown" ? Effect.fail(new JetStreamFailed({ detail })) : Effect.void
     })
   )
 
