@@ -4,6 +4,7 @@ import { Effect, Option, Stream } from "effect"
 import { openMessages } from "./EventStream.ts"
 import { attempt, JetStreamFailed } from "./JetStream.ts"
 import type { Nats } from "./Nats.ts"
+import { type BucketSpec, bucketStream } from "./Storage.ts"
 
 export interface Entry {
   readonly key: string
@@ -19,22 +20,22 @@ const answerWithinMs = 5_000
 
 const isDeleted = (operation: string | undefined): boolean => operation === "DEL" || operation === "PURGE"
 
-const subjectsOf = Effect.fnUntraced(function*(nats: Nats["Service"], stream: string, filter: string) {
+/** Each record's subject is this prefix and its key. */
+const prefixOf = ({ name }: BucketSpec): string => `$KV.${name}.`
+
+const subjectsOf = Effect.fnUntraced(function*(nats: Nats["Service"], bucket: BucketSpec, filter: string) {
   const manager = yield* attempt(() => jetstreamManager(nats.connection, { checkAPI: false, timeout: answerWithinMs }))
-  const { state } = yield* attempt(() => manager.streams.info(stream, { subjects_filter: filter }))
+  const { state } = yield* attempt(() =>
+    manager.streams.info(bucketStream(bucket), { subjects_filter: prefixOf(bucket) + filter })
+  )
   return Object.keys(state.subjects ?? {})
 })
 
 /** The keys that match the filter, including deleted ones. */
-export const keysOf = (
-  nats: Nats["Service"],
-  stream: string,
-  prefix: string,
-  filter: string
-): Effect.Effect<ReadonlyArray<string>, JetStreamFailed> =>
+export const keysOf = (nats: Nats["Service"], bucket: BucketSpec, filter: string) =>
   Effect.map(
-    subjectsOf(nats, stream, prefix + filter),
-    (subjects) => subjects.map((subject) => subject.slice(prefix.length))
+    subjectsOf(nats, bucket, filter),
+    (subjects) => subjects.map((subject) => subject.slice(prefixOf(bucket).length))
   )
 
 /**
@@ -43,12 +44,12 @@ export const keysOf = (
  */
 export const entriesOf = (
   nats: Nats["Service"],
-  stream: string,
-  prefix: string,
+  bucket: BucketSpec,
   filter: string
 ): Stream.Stream<Entry, JetStreamFailed> =>
   Stream.unwrap(Effect.gen(function*() {
-    const awaited = new Set(yield* subjectsOf(nats, stream, prefix + filter))
+    const [stream, prefix] = [bucketStream(bucket), prefixOf(bucket)]
+    const awaited = new Set(yield* subjectsOf(nats, bucket, filter))
     if (awaited.size === 0) return Stream.empty
     const { consumers } = jetstream(nats.connection, { timeout: answerWithinMs })
     const consumer = yield* Effect.acquireRelease(

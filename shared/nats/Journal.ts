@@ -1,6 +1,6 @@
 /** Appends events to a stream and reads the latest: for records that people read, a few at a time. */
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
-import { Effect } from "effect"
+import { Array, Effect } from "effect"
 import { openEvents } from "./EventStream.ts"
 import { attempt, type JetStreamFailed } from "./JetStream.ts"
 import { natsOf } from "./Nats.ts"
@@ -27,11 +27,8 @@ export const openJournal = Effect.fn("Journal.openJournal")(function*<K extends 
     latest: Effect.fnUntraced(function*(count) {
       const { state } = yield* attempt(() => manager.streams.info(stream.name))
       const oldest = Math.max(state.first_seq, state.last_seq - count + 1)
-      const sequences = state.messages === 0
-        ? []
-        : Array.from({ length: state.last_seq - oldest + 1 }, (_, index) => state.last_seq - index)
       const found = yield* Effect.forEach(
-        sequences,
+        state.messages === 0 ? [] : Array.range(oldest, state.last_seq).toReversed(),
         (seq) => attempt(() => manager.streams.getMessage(stream.name, { seq })),
         { concurrency: fetchConcurrency }
       )

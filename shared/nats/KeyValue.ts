@@ -7,7 +7,7 @@ import { Cause, type Config, Deferred, Effect, Option, Queue, type Scope, Stream
 import { entriesOf, type Entry, keysOf } from "./BucketEntries.ts"
 import { attempt, backOff, JetStreamFailed, mayCreate, replicas } from "./JetStream.ts"
 import { type Nats, type NatsOf, natsOf } from "./Nats.ts"
-import { type BucketSpec, bucketStream } from "./Storage.ts"
+import type { BucketSpec } from "./Storage.ts"
 
 /** A value and the write that made it. */
 export interface Revision {
@@ -70,8 +70,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
   const bucket: KV = yield* attempt(() =>
     creates ? createBucket(nats.connection, kept, copies) : new Kvm(nats.connection).open(kept.name)
   )
-  const prefix = `$KV.${kept.name}.`
-  const matching = (filter: string) => entriesOf(nats, bucketStream(kept), prefix, filter)
+  const matching = (filter: string) => entriesOf(nats, kept, filter)
   const getRevision = (key: string) =>
     Effect.map(attempt(() => bucket.get(key)), (entry) =>
       entry?.operation === "PUT"
@@ -106,7 +105,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
     delete: (key) => attempt(() => bucket.delete(key)),
     entries: Stream.runCollect(matching(">")),
     matching,
-    keys: (filter) => keysOf(nats, bucketStream(kept), prefix, filter),
+    keys: (filter) => keysOf(nats, kept, filter),
     watch: Stream.callback<WatchEvent, JetStreamFailed>((queue) => watchBucket(nats, kept.name, bucket, queue)).pipe(
       Stream.retry(backOff),
       Stream.orDie

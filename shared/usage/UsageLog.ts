@@ -1,5 +1,5 @@
 /** Writes the usage events of a worker. */
-import { Clock, Context, Effect, Layer, Metric } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { openEvents } from "../nats/EventStream.ts"
 import { EventWriter } from "../nats/EventWriter.ts"
 import { whileJetStreamFails } from "../nats/JetStream.ts"
@@ -37,28 +37,22 @@ export class UsageLog extends Context.Service<UsageLog, {
       const run = Effect.runForkWith(yield* Effect.context<never>())
       Metrics.update(Metrics.usageLost(), 0)
       let hasWarned = false
-      const lost = Effect.suspend(() => {
-        const warning = hasWarned
-          ? Effect.void
-          : Effect.logError("usage events are lost because NATS did not store them in time")
+      const onLost = () => {
+        Metrics.update(Metrics.usageLost(), 1)
+        if (!hasWarned) run(Effect.logError("usage events are lost because NATS did not store them in time"))
         hasWarned = true
-        return Effect.andThen(warning, Metric.update(Metrics.usageLost(), 1))
-      })
+      }
       yield* openEvents(events.usage).pipe(
         Effect.retry(whileJetStreamFails),
         Effect.tapError((error) => Effect.logError("usage events cannot be written", error)),
         Effect.forkScoped
       )
       const writer = yield* Effect.acquireRelease(
-        Effect.sync(() => new EventWriter({ nats, now: monotonicMs(clock), onLost: () => void run(lost) })),
-        (writer) =>
-          Effect.flatMap(
-            Effect.promise(() => writer.close(closeWithinMs)),
-            (left) =>
-              left === 0
-                ? Effect.void
-                : Effect.logError("usage events are lost: NATS did not store them", { events: left })
-          )
+        Effect.sync(() => new EventWriter({ nats, now: monotonicMs(clock), onLost })),
+        Effect.fnUntraced(function*(writer) {
+          const left = yield* Effect.promise(() => writer.close(closeWithinMs))
+          if (left > 0) yield* Effect.logError("usage events are lost: NATS did not store them", { events: left })
+        })
       )
       return UsageLog.of({
         write: (workload, event, onStored) => {

@@ -65,8 +65,6 @@ const ranWell = 10_000
 /** The longest wait for readiness at the first start, in seconds. */
 const readyWithin = 30
 
-const probes = Schedule.spaced("50 millis")
-
 export class Supervisor extends Context.Service<Supervisor, {
   /** Starts the service and keeps it running until the scope closes. */
   supervise(service: Service): Effect.Effect<Supervised, never, Scope.Scope>
@@ -94,17 +92,16 @@ export class Supervisor extends Context.Service<Supervisor, {
             stdin: { stream: "pipe", endOnDone: false },
             forceKillAfter: service.stopWithin
           })))
-          let how = "it could not be started"
-          if (Result.isFailure(child) && child.failure.reason._tag === "NotFound") {
-            how = `there is no ${command} in PATH`
-          }
+          let how = Result.isFailure(child) && child.failure.reason._tag === "NotFound"
+            ? `there is no ${command} in PATH`
+            : "it could not be started"
           if (Result.isSuccess(child)) {
             const { all, exitCode, pid } = child.success
             group = pid
             groups.add(group)
             yield* log.follow(all)
             if (!endsWithInput) yield* Effect.ignore(spawn(watcher(pid)))
-            yield* isReady.pipe(Effect.retry(probes), Effect.andThen(onReady), Effect.forkScoped)
+            yield* isReady.pipe(Effect.retry(Schedule.spaced("50 millis")), Effect.andThen(onReady), Effect.forkScoped)
             how = describeExit(yield* Effect.exit(exitCode))
             yield* log.flushed
           }

@@ -8,7 +8,7 @@
 import type { ConsumerConfig } from "@nats-io/jetstream"
 import { AckPolicy, DiscardPolicy, jetstreamManager, RetentionPolicy, StorageType } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/nats-core"
-import { Effect, Metric } from "effect"
+import { Effect } from "effect"
 import type { Workload } from "../../contract/Operation.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import { ackWaitMs, inlineBodyBytes, maxDeliveries } from "../protocol/Timings.ts"
@@ -97,11 +97,9 @@ export const provision = Effect.fn("JobStreams.provision")(function*(workload: W
 /** Retries until it succeeds: after an outage the server may still be electing leaders. */
 export const provisionPatiently = (workload: Workload, pool: string) =>
   provision(workload, pool).pipe(
-    Effect.tapError((error) =>
-      Effect.andThen(
-        Metric.update(Metrics.jetStreamErrors("provision"), 1),
-        Effect.logWarning("waiting for JetStream", { workload, pool, detail: error.message })
-      )
-    ),
+    Effect.tapError((error) => {
+      Metrics.update(Metrics.jetStreamErrors("provision"), 1)
+      return Effect.logWarning("waiting for JetStream", { workload, pool, detail: error.message })
+    }),
     Effect.retry(backOff)
   )

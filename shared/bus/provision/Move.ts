@@ -24,9 +24,8 @@ const moved = [
   bucketStream(buckets.consoleSessions)
 ]
 
-/** Times are in milliseconds. */
-const answerWithinMs = 10_000
-const pieceWithinMs = 10_000
+/** How long the server may take for an answer or a piece of a snapshot, in milliseconds. */
+const withinMs = 10_000
 
 const pieceBytes = 128 * 1024
 
@@ -39,7 +38,7 @@ const decodeAnswer = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struc
 })))
 
 const ask = async (connection: NatsConnection, subject: string, question: string | Uint8Array) => {
-  const { data } = await connection.request(subject, question, { timeout: answerWithinMs })
+  const { data } = await connection.request(subject, question, { timeout: withinMs })
   // the answer to an accepted piece is empty
   const answer = decodeAnswer(data.length === 0 ? "{}" : Buffer.from(data).toString())
   if (answer.error !== undefined) throw new Error(`${subject}: ${answer.error.description}`)
@@ -71,7 +70,7 @@ const move = Effect.fn("Move.move")(function*(stream: string) {
   )
   const stopped = (detail: string) => new JetStreamFailed({ detail: `the snapshot of ${stream} ${detail}` })
   yield* Stream.fromAsyncIterable(pieces.messages, (cause) => stopped(String(cause))).pipe(
-    Stream.timeoutOrElse({ duration: pieceWithinMs, orElse: () => Stream.fail(stopped("has stopped")) }),
+    Stream.timeoutOrElse({ duration: withinMs, orElse: () => Stream.fail(stopped("has stopped")) }),
     Stream.takeUntil(isLast),
     Stream.runForEach((piece) =>
       attempt(async () => {
@@ -88,7 +87,7 @@ const move = Effect.fn("Move.move")(function*(stream: string) {
 export const moveAll = Effect.gen(function*() {
   const managers = yield* Effect.forEach(
     [yield* Nats, yield* ControlNats],
-    ({ connection }) => attempt(() => jetstreamManager(connection, { checkAPI: false, timeout: answerWithinMs }))
+    ({ connection }) => attempt(() => jetstreamManager(connection, { checkAPI: false, timeout: withinMs }))
   )
   const done: Array<string> = []
   for (const stream of moved) {

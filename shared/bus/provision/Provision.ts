@@ -33,12 +33,9 @@ export interface Provisioned {
   readonly outcome: "moved" | "created" | "changed" | "unchanged"
 }
 
-/** The fields of a configuration that differ. */
-const differences = <A extends object>(wanted: Partial<A>, actual: A): ReadonlyArray<string> =>
-  Object.keys(wanted).filter((field) => {
-    const name = field as keyof A
-    return JSON.stringify(wanted[name]) !== JSON.stringify(actual[name])
-  })
+/** Whether a configuration has every wanted field. */
+const isUpToDate = <A extends object>(wanted: Partial<A>, actual: A): boolean =>
+  (Object.keys(wanted) as Array<keyof A>).every((name) => JSON.stringify(wanted[name]) === JSON.stringify(actual[name]))
 
 /** Creates a stream if it is missing, or updates its configuration. */
 const stream = async (
@@ -53,7 +50,7 @@ const stream = async (
     return { name, outcome: "created" }
   }
   if (isOtherKind(wanted, known.config)) throw otherKind(name)
-  if (differences(wanted, known.config).length === 0) return { name, outcome: "unchanged" }
+  if (isUpToDate(wanted, known.config)) return { name, outcome: "unchanged" }
   await manager.streams.update(name, { ...known.config, ...wanted })
   return { name, outcome: "changed" }
 }
@@ -67,7 +64,7 @@ const consumer = async (manager: JetStreamManager, { pool, workload }: Pool): Pr
     await manager.consumers.add(stream, wanted)
     return { name, outcome: "created" }
   }
-  if (differences<ConsumerConfig>(wanted, known.config).length === 0) return { name, outcome: "unchanged" }
+  if (isUpToDate<ConsumerConfig>(wanted, known.config)) return { name, outcome: "unchanged" }
   await manager.consumers.update(stream, pool, wanted)
   return { name, outcome: "changed" }
 }
