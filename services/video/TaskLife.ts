@@ -86,7 +86,7 @@ interface Started {
   readonly task: unknown
 }
 
-/** Stops the task at its provider, where it would go on and be paid for without a client. */
+/** Stops the task at its provider, which would otherwise finish it and charge for it. */
 const stopAt = ({ call, provider, task }: Started) =>
   provider.engine.cancel(call, task).pipe(
     Effect.retry({ schedule: patience, while: isTransient }),

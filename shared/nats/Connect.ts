@@ -13,7 +13,7 @@ import { backOff } from "./JetStream.ts"
 import { reconnectMs } from "./Reconnect.ts"
 import type { Account } from "./Storage.ts"
 
-/** No server is usable: none answers, or the one that does rejects the credentials, fails TLS or is too old. */
+/** No server is usable: none answers, or a server rejects the credentials, fails TLS or is too old. */
 export class NatsUnavailable extends Schema.TaggedError<NatsUnavailable>()("NatsUnavailable", {
   servers: Schema.String,
   detail: Schema.String,

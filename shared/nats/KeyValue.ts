@@ -160,7 +160,7 @@ const watchBucket = (
   )
 
 /**
- * Follows a bucket with a copy in memory and returns how to get the copy, as soon as it is complete. After a lost connection
+ * Follows a bucket with a copy in memory. Returns a getter of the copy once it is complete. After a lost connection
  * the old copy stays in use until the new one is complete. `read` gets each entry and its current value in the copy, and
  * returns its new value; `undefined` removes it.
  */

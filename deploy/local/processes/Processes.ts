@@ -6,7 +6,7 @@ import { StartFailed } from "../settings/Settings.ts"
 
 const textOf = <E>(output: Stream.Stream<Uint8Array, E>) => output.pipe(Stream.decodeText(), Stream.mkString)
 
-/** Runs a script with Node and returns its output. `failure` and `timeout` say what has failed. */
+/** Runs a script with Node and returns its output. `failure` names the failed step in errors, `timeout` a late end. */
 export const runScript = (options: {
   readonly args: ReadonlyArray<string>
   readonly environment?: Readonly<Record<string, string>>

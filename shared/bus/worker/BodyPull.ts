@@ -25,7 +25,10 @@ interface Transfer {
 export class BodyPull {
   readonly #transfers = new Map<string, Transfer>()
 
-  /** `key` names the attempt (`attemptKey`); `ask` requests `length` bytes from `offset` on. Fails with `AnswerLost` if a part is missing or late. */
+  /**
+   * `key` names the attempt (`attemptKey`); `ask` requests `length` bytes from `offset` on. Fails with `AnswerLost` if a part
+   * is missing or late.
+   */
   fetch(
     key: string,
     size: number,

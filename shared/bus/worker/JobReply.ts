@@ -76,7 +76,7 @@ export class JobReply {
     return this.#over
   }
 
-  /** Whether ingress was told to give the job to no other worker from now on, and has not refused. */
+  /** Whether this worker has asked ingress to give the job to no other worker, and ingress has not refused. */
   get isCommitted(): boolean {
     return this.#claimed && this.#redispatch === "mayHaveBeenSent"
   }

@@ -1,4 +1,4 @@
-/** Serves a pool of any kind of job: starts, starts again after a reconnect, and ends within a grace period. */
+/** Serves a pool of jobs or tasks: starts, restarts after a reconnect, and ends within a grace period. */
 import { Effect, Fiber, FiberHandle, type Scope } from "effect"
 import type { Workload } from "../../contract/Operation.ts"
 import { every } from "../../nats/MonotonicClock.ts"
