@@ -3,8 +3,7 @@ import { Config, Console, DateTime, Effect, Layer, Option, Redacted } from "effe
 import { Argument, Command, Flag } from "effect/cli"
 import { userInfo } from "node:os"
 import { ControlNats } from "../../shared/nats/Nats.ts"
-import type { ApiKey } from "../../shared/keys/ApiKey.ts"
-import { secretPattern } from "../../shared/keys/ApiKey.ts"
+import { type ApiKey, secretPattern } from "../../shared/keys/ApiKey.ts"
 import type { KeyChanges } from "../../shared/keys/KeySettings.ts"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
@@ -20,50 +19,33 @@ const name = Flag.String("name").pipe(Flag.withDescription("Name, such as the te
 
 const id = Argument.String("id").pipe(Argument.withDescription("Key id, as `keys list` prints it"))
 
-const describe = (key: ApiKey): string => {
-  const {
-    allowedModels,
-    concurrentRequests,
-    createdAt,
-    disabled,
-    editedAt,
-    expiresAt,
-    monthlyBudgetUsd,
-    priorityClass,
-    requestsPerMinute,
-    tokensPerMinute,
-    weight
-  } = key
-  return [
+const describe = (key: ApiKey): string =>
+  [
     key.id,
-    disabled ? "disabled" : "active",
-    `created ${DateTime.formatIso(createdAt)}`,
-    editedAt === null ? [] : `edited ${DateTime.formatIso(editedAt)}`,
-    expiresAt === null ? "never expires" : `expires ${DateTime.formatIso(expiresAt)}`,
-    requestsPerMinute === null ? [] : `${requestsPerMinute} requests/min`,
-    tokensPerMinute === null ? [] : `${tokensPerMinute} tokens/min`,
-    concurrentRequests === null ? [] : `${concurrentRequests} at once`,
-    monthlyBudgetUsd === null ? [] : `${monthlyBudgetUsd} USD/month`,
-    allowedModels.includes("*") ? [] : `models ${allowedModels.join(",")}`,
-    `${priorityClass} x${weight}`,
+    key.disabled ? "disabled" : "active",
+    `created ${DateTime.formatIso(key.createdAt)}`,
+    key.editedAt === null ? [] : `edited ${DateTime.formatIso(key.editedAt)}`,
+    key.expiresAt === null ? "never expires" : `expires ${DateTime.formatIso(key.expiresAt)}`,
+    key.requestsPerMinute === null ? [] : `${key.requestsPerMinute} requests/min`,
+    key.tokensPerMinute === null ? [] : `${key.tokensPerMinute} tokens/min`,
+    key.concurrentRequests === null ? [] : `${key.concurrentRequests} at once`,
+    key.monthlyBudgetUsd === null ? [] : `${key.monthlyBudgetUsd} USD/month`,
+    key.allowedModels.includes("*") ? [] : `models ${key.allowedModels.join(",")}`,
+    `${key.priorityClass} x${key.weight}`,
     key.name
   ].flat().join("  ")
-}
 
 const create = Command.make(
   "create",
   { name, ...KeyFlags.flags },
-  Effect.fn(
-    function*({ name, ...given }) {
-      const settings = yield* KeyFlags.decodeSettings({ ...given, name: Option.some(name) })
-      const { key, secret } = yield* (yield* KeyStore).create({ ...settings, name })
-      yield* (yield* KeyAudit).created(yield* actor, key)
-      yield* Console.error(describe(key))
-      yield* Console.error("The key's secret, shown only this once:")
-      yield* Console.log(Redacted.value(secret))
-    },
-    Effect.provide(store)
-  )
+  Effect.fn(function*({ name, ...given }) {
+    const settings = yield* KeyFlags.decodeSettings({ ...given, name: Option.some(name) })
+    const { key, secret } = yield* (yield* KeyStore).create({ ...settings, name })
+    yield* (yield* KeyAudit).created(yield* actor, key)
+    yield* Console.error(describe(key))
+    yield* Console.error("The key's secret, shown only this once:")
+    yield* Console.log(Redacted.value(secret))
+  }, Effect.provide(store))
 ).pipe(Command.withDescription("Create a key and print its secret"))
 
 const change = (id: string, changes: KeyChanges) =>
@@ -76,17 +58,11 @@ const change = (id: string, changes: KeyChanges) =>
 const edit = Command.make(
   "edit",
   { id, name: name.pipe(Flag.optional), ...KeyFlags.flags },
-  Effect.fn(
-    function*({ id, ...given }) {
-      const changes = yield* KeyFlags.decodeSettings(given)
-      if (Object.keys(changes).length === 0) {
-        return yield* new InvalidInput({
-          message: "No changes given: pass at least one setting, for example --weight 3"
-        })
-      }
-      yield* change(id, changes)
-    }
-  )
+  Effect.fn(function*({ id, ...given }) {
+    const changes = yield* KeyFlags.decodeSettings(given)
+    if (Object.keys(changes).length > 0) return yield* change(id, changes)
+    return yield* new InvalidInput({ message: "No changes given: pass at least one setting, for example --weight 3" })
+  })
 ).pipe(Command.withDescription("Change the given settings of a key, with immediate effect"))
 
 const disable = Command.make("disable", { id }, ({ id }) => change(id, { disabled: true })).pipe(
@@ -100,45 +76,32 @@ const enable = Command.make("enable", { id }, ({ id }) => change(id, { disabled:
 const list = Command.make(
   "list",
   {},
-  Effect.fn(
-    function*() {
-      const all = yield* (yield* KeyStore).list
-      if (all.length === 0) yield* Console.error("No keys. Create one with `npm run keys -- create --name <name>`.")
-      for (const key of all) yield* Console.log(describe(key))
-    },
-    Effect.provide(store)
-  )
+  Effect.fn(function*() {
+    const all = yield* (yield* KeyStore).list
+    if (all.length === 0) yield* Console.error("No keys. Create one with `npm run keys -- create --name <name>`.")
+    for (const key of all) yield* Console.log(describe(key))
+  }, Effect.provide(store))
 ).pipe(Command.withDescription("List the keys without their secrets"))
 
 const revoke = Command.make(
   "revoke",
   { id },
-  Effect.fn(
-    function*({ id }) {
-      const key = yield* (yield* KeyStore).revoke(id)
-      yield* (yield* KeyAudit).revoked(yield* actor, key)
-      yield* Console.log(`revoked ${key.id} (${key.name})`)
-    },
-    Effect.provide(store)
-  )
+  Effect.fn(function*({ id }) {
+    const key = yield* (yield* KeyStore).revoke(id)
+    yield* (yield* KeyAudit).revoked(yield* actor, key)
+    yield* Console.log(`revoked ${key.id} (${key.name})`)
+  }, Effect.provide(store))
 ).pipe(Command.withDescription("Delete a key permanently, with immediate effect"))
 
 /** Reads the secret from the environment: every user of the machine can read command lines. */
 const ensure = Command.make(
   "ensure",
   { name },
-  Effect.fn(
-    function*({ name }) {
-      const secret = yield* Config.Redacted("GATEWAY_BOOTSTRAP_KEY").pipe(Config.withDefault(Redacted.make("")))
-      if (!secretPattern.test(Redacted.value(secret))) {
-        return yield* new InvalidInput({
-          message: "GATEWAY_BOOTSTRAP_KEY must be sk-gw- followed by 32 letters or digits"
-        })
-      }
-      yield* (yield* KeyStore).ensure({ name, secret })
-    },
-    Effect.provide(store)
-  )
+  Effect.fn(function*({ name }) {
+    const secret = yield* Config.Redacted("GATEWAY_BOOTSTRAP_KEY").pipe(Config.withDefault(Redacted.make("")))
+    if (secretPattern.test(Redacted.value(secret))) return yield* (yield* KeyStore).ensure({ name, secret })
+    return yield* new InvalidInput({ message: "GATEWAY_BOOTSTRAP_KEY must be sk-gw- followed by 32 letters or digits" })
+  }, Effect.provide(store))
 ).pipe(Command.withDescription("Create the key in GATEWAY_BOOTSTRAP_KEY unless it exists"))
 
 export const keys = Command.make("keys").pipe(

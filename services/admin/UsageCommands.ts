@@ -1,5 +1,5 @@
 /** `usage` and `count-usage`: usage counters in the NATS at `NATS_URL`. */
-import { Console, DateTime, Effect, Layer, Option } from "effect"
+import { Console, DateTime, Effect, Layer, Option, Record as Rec } from "effect"
 import { Command, Flag } from "effect/cli"
 import { ControlNats, layerBoth } from "../../shared/nats/Nats.ts"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
@@ -53,9 +53,7 @@ export const usage = Command.make(
         by: by.split(",").map((dimension) => dimension.trim()),
         from: Option.getOrElse(from, () => `${today.slice(0, 7)}-01`),
         to: Option.getOrElse(to, () => today),
-        ...Option.isSome(only.key) && { key: only.key.value },
-        ...Option.isSome(only.model) && { model: only.model.value },
-        ...Option.isSome(only.operation) && { operation: only.operation.value }
+        ...Rec.getSomes(only)
       })
       const counters = yield* UsageCounters
       if (csv) return yield* Console.log((yield* counters.csv(query)).trimEnd())

@@ -4,14 +4,13 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { ByteSize, Config, Effect, Layer, Schema } from "effect"
 import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import type { RequestListener } from "node:http"
 import { ControlNats, layerBothPatient, Nats } from "../../shared/nats/Nats.ts"
 import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
 import { HealthServer } from "../../shared/process/HealthServer.ts"
 import * as HttpServer from "../../shared/process/HttpServer.ts"
-import { refuseWhileStarting, retryElsewhereHeaders } from "../../shared/process/RefuseWhileStarting.ts"
+import { refuseWhileStarting } from "../../shared/process/RefuseWhileStarting.ts"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { AdminToken } from "./access/AdminToken.ts"
 import { ConsoleApi } from "./api/Api.ts"
@@ -44,18 +43,14 @@ const readiness = Layer.effectDiscard(Effect.gen(function*() {
 /** Maximum size of a request to the admin API. */
 const maxBodyBytes = 64 * 1024
 
-/** Answers requests that arrive before the console can serve them, for example while NATS does not answer. */
-const refuse: RequestListener = (_, response) => {
-  const body = JSON.stringify(Schema.encodeSync(Unavailable)(new Unavailable()))
-  response.writeHead(503, { "content-type": "application/json", ...retryElsewhereHeaders }).end(body)
-}
+const notStarted = { body: JSON.stringify(Schema.encodeSync(Unavailable)(new Unavailable())) }
 
 /** Reads `PORT` (default 8090) and `HOST` (default 127.0.0.1). */
 const server = Layer.unwrap(Effect.gen(function*() {
   const port = yield* Config.Port("PORT").pipe(Config.withDefault(8090))
   const host = yield* Config.String("HOST").pipe(Config.withDefault("127.0.0.1"))
   return NodeHttpServer.layer(
-    () => refuseWhileStarting(HttpServer.make({ headersTimeout: 10_000, requestTimeout: 120_000 }), refuse),
+    () => refuseWhileStarting(HttpServer.make({ headersTimeout: 10_000, requestTimeout: 120_000 }), () => notStarted),
     { port, host, gracefulShutdownTimeout: "5 seconds" }
   )
 }))
@@ -94,7 +89,7 @@ export const layer = readiness.pipe(
   ]),
   Layer.provide([RequestLog.layer, Traces.layer, WebApp.WebFiles.layer]),
   Layer.provide([AdminToken.layer, layerBothPatient, Catalogue.layer]),
-  // listens first, so that pages are told to retry while the console waits for NATS
+  // listens first: pages get 503 with `retry-after` until the console is connected to NATS
   Layer.provide([server, NodeFileSystem.layer]),
   Layer.provide(HealthServer.layer(8091))
 )

@@ -11,9 +11,8 @@ import { contentSecurityPolicy, notFound } from "./access/SecurityHeaders.ts"
 
 /** The folder holds no built web app. */
 class NotBuilt extends Schema.TaggedError<NotBuilt>()("NotBuilt", { folder: Schema.String }) {
-  override get message() {
-    return `No web app in ${this.folder}. Build it with 'node services/console/build.ts', or set CONSOLE_WEB`
-  }
+  override readonly message =
+    `No web app in ${this.folder}. Build it with 'node services/console/build.ts', or set CONSOLE_WEB`
 }
 
 interface File {

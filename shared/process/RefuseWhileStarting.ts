@@ -1,11 +1,19 @@
 /** Rejects requests until the service can handle them, while it waits for NATS or for a stream or bucket. */
-import type { RequestListener, Server } from "node:http"
+import type { OutgoingHttpHeaders, RequestListener, Server } from "node:http"
 
-/** A retry on a new connection lets load balancers choose another server. */
-export const retryElsewhereHeaders = { connection: "close", "retry-after": "1" }
-
-/** Answers requests with `refuse` until the service adds its own handler. */
-export const refuseWhileStarting = <S extends Server>(server: S, refuse: RequestListener): S => {
+/**
+ * Answers requests with 503 and what `refusalOf` makes of their URL until the service adds its own handler. A retry on a new
+ * connection lets load balancers choose another server.
+ */
+export const refuseWhileStarting = <S extends Server>(
+  server: S,
+  refusalOf: (url: string) => { readonly body: string; readonly headers?: OutgoingHttpHeaders }
+): S => {
+  const refuse: RequestListener = ({ url = "" }, response) => {
+    const { body, headers } = refusalOf(url)
+    const retryElsewhere = { connection: "close", "retry-after": "1" }
+    response.writeHead(503, { "content-type": "application/json", ...headers, ...retryElsewhere }).end(body)
+  }
   const remove = (event: string | symbol) => {
     if (event === "request") server.off("request", refuse).off("newListener", remove)
   }

@@ -1,5 +1,5 @@
 /** The token with which administrators sign in. */
-import { Context, Effect, Layer, Option } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { configured, type Token, TokenUnusable } from "./Token.ts"
 
 const variable = "CONSOLE_ADMIN_TOKEN"
@@ -10,10 +10,7 @@ export class AdminToken extends Context.Service<AdminToken, Token>()("services/c
     AdminToken,
     Effect.flatMap(
       configured(variable),
-      Option.match({
-        onNone: () => Effect.fail(new TokenUnusable({ variable })),
-        onSome: (token) => Effect.succeed(AdminToken.of(token))
-      })
+      (token) => Effect.fromOption(token, () => new TokenUnusable({ variable }))
     )
   )
 }

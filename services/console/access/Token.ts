@@ -4,9 +4,7 @@ import { hash, timingSafeEqual } from "node:crypto"
 
 /** A token is missing or too short. */
 export class TokenUnusable extends Schema.TaggedError<TokenUnusable>()("TokenUnusable", { variable: Schema.String }) {
-  override get message() {
-    return `${this.variable} must be set to ${minimumLength} or more random characters`
-  }
+  override readonly message = `${this.variable} must be set to ${minimumLength} or more random characters`
 }
 
 export interface Token {

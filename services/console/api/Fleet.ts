@@ -47,11 +47,10 @@ export const ProviderView = Schema.Struct({
 })
 export type ProviderView = typeof ProviderView.Type
 
-export const CatalogueView = Schema.Struct({
+const CatalogueView = Schema.Struct({
   models: Schema.Array(ModelView),
   providers: Schema.Array(ProviderView)
 })
-export type CatalogueView = typeof CatalogueView.Type
 
 export const QueueView = Schema.Struct({
   workload: Workload,
@@ -86,19 +85,16 @@ export const ProcessView = Schema.Struct({
 })
 export type ProcessView = typeof ProcessView.Type
 
-export const FleetView = Schema.Struct({
+const FleetView = Schema.Struct({
   at: Schema.DateTimeUtcFromString,
   queues: Schema.Array(QueueView),
   processes: Schema.Array(ProcessView)
 })
-export type FleetView = typeof FleetView.Type
 
 export class FleetApi extends HttpApiGroup.make("fleet")
   .add(
     HttpApiEndpoint.get("catalogue", "/api/models", { success: CatalogueView, error: Unavailable })
-      .annotate(OpenApi.Summary, "List models, their targets, and providers with their health")
-  )
-  .add(
+      .annotate(OpenApi.Summary, "List models, their targets, and providers with their health"),
     HttpApiEndpoint.get("live", "/api/fleet", { success: FleetView, error: Unavailable })
       .annotate(OpenApi.Summary, "Get the current state of queues and processes")
   )

@@ -40,28 +40,20 @@ const byId = { params: { id: KeyId.check(Schema.isMaxLength(maxIdLength)) } }
 export class KeysApi extends HttpApiGroup.make("keys")
   .add(
     HttpApiEndpoint.get("list", "/api/keys", { success: Schema.Array(KeyView), error: Unavailable })
-      .annotate(OpenApi.Summary, "List keys and their usage, without secrets")
-  )
-  .add(
+      .annotate(OpenApi.Summary, "List keys and their usage, without secrets"),
     HttpApiEndpoint.post("create", "/api/keys", {
       payload: KeySettings,
       success: NewKey.pipe(HttpApiSchema.status(201)),
       error: Unavailable
-    }).annotate(OpenApi.Summary, "Create a key. Only this response contains its secret")
-  )
-  .add(
+    }).annotate(OpenApi.Summary, "Create a key. Only this response contains its secret"),
     HttpApiEndpoint.patch("edit", "/api/keys/:id", {
       ...byId,
       payload: KeyChanges,
       success: KeyRecord,
       error: [KeyUnknown, NotFound, Unavailable]
-    }).annotate(OpenApi.Summary, "Change settings of a key, with immediate effect on every process")
-  )
-  .add(
+    }).annotate(OpenApi.Summary, "Change settings of a key, with immediate effect on every process"),
     HttpApiEndpoint.delete("revoke", "/api/keys/:id", { ...byId, error: [KeyUnknown, NotFound, Unavailable] })
-      .annotate(OpenApi.Summary, "Revoke a key permanently")
-  )
-  .add(
+      .annotate(OpenApi.Summary, "Revoke a key permanently"),
     HttpApiEndpoint.get("changes", "/api/key-changes", { success: Schema.Array(KeyChange), error: Unavailable })
       .annotate(OpenApi.Summary, "List the latest changes to keys: who, what and when")
   )

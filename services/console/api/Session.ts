@@ -21,14 +21,10 @@ export class SessionApi extends HttpApiGroup.make("session")
   .add(
     HttpApiEndpoint.get("current", "/api/session", { success: SessionView })
       .middleware(Admin)
-      .annotate(OpenApi.Summary, "Get the current session")
-  )
-  .add(
+      .annotate(OpenApi.Summary, "Get the current session"),
     HttpApiEndpoint.delete("signOut", "/api/session", {})
       .middleware(Admin)
-      .annotate(OpenApi.Summary, "Sign out. Every copy of the session's cookie becomes invalid")
-  )
-  .add(
+      .annotate(OpenApi.Summary, "Sign out. Every copy of the session's cookie becomes invalid"),
     HttpApiEndpoint.post("signIn", "/api/session", {
       payload: SignIn,
       error: [TokenWrong, TooManyAttempts, Unavailable]

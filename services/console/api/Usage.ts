@@ -12,16 +12,12 @@ export class UsageApi extends HttpApiGroup.make("usage")
       query: UsageQuery,
       success: Schema.Array(UsageRow),
       error: Unavailable
-    }).annotate(OpenApi.Summary, "Get usage grouped by key, model, operation or day, or several of these")
-  )
-  .add(
+    }).annotate(OpenApi.Summary, "Get usage grouped by key, model, operation or day, or several of these"),
     HttpApiEndpoint.get("csv", "/api/usage.csv", {
       query: UsageQuery,
       success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/csv" })),
       error: Unavailable
-    }).annotate(OpenApi.Summary, "Get the same usage as a CSV file")
-  )
-  .add(
+    }).annotate(OpenApi.Summary, "Get the same usage as a CSV file"),
     HttpApiEndpoint.get("requests", "/api/requests", { success: Schema.Array(UsageEvent), error: Unavailable })
       .annotate(OpenApi.Summary, "List the latest completed requests, newest first")
   )

@@ -41,8 +41,8 @@ const asData = {
 const pick = (headers: Headers.Headers, wanted: (name: string) => boolean): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => wanted(name)))
 
-const refusal = (status: number, type: string, message: string) =>
-  HttpServerResponse.jsonUnsafe({ error: { message, type, param: null, code: null } }, { status })
+const refuse = (status: number, type: string, message: string) =>
+  Effect.succeed(HttpServerResponse.jsonUnsafe({ error: { message, type, param: null, code: null } }, { status }))
 
 /** The URL at the ingress; `undefined` for paths that are not forwarded. */
 export const target = (gateway: URL, url: string): URL | undefined => {
@@ -63,12 +63,16 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     Config.withDefault(new URL("http://127.0.0.1:8080"))
   )
 
+  const unreachable = `The gateway does not answer at ${gateway.origin}`
+
   const forward = Effect.fnUntraced(function*(method: Method, request: HttpServerRequest.HttpServerRequest) {
     const session = yield* sessions.find(Redacted.make(request.cookies[cookieName] ?? ""))
-    if (Option.isNone(session)) return refusal(401, "authentication_error", "Not signed in. Sign in to the console")
+    if (Option.isNone(session)) {
+      return yield* refuse(401, "authentication_error", "Not signed in. Sign in to the console")
+    }
     const url = target(gateway, request.url)
     if (url === undefined) {
-      return refusal(404, "not_found_error", "Not found. The playground forwards only paths of the API")
+      return yield* refuse(404, "not_found_error", "Not found. The playground forwards only paths of the API")
     }
     const { [keyHeader]: key, ...headers } = request.headers
     const body = method === "POST" ? new Uint8Array(yield* request.arrayBuffer) : undefined
@@ -91,19 +95,9 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
         Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes)),
         Effect.catchTags({
           JetStreamFailed: () =>
-            Effect.succeed(
-              refusal(503, "overloaded_error", "NATS, which stores the sessions, does not answer. Try again")
-            ),
-          HttpServerError: () =>
-            Effect.succeed(refusal(413, "invalid_request_error", "The request is larger than 32 MiB")),
-          HttpClientError: () =>
-            Effect.succeed(
-              refusal(
-                502,
-                "upstream_error",
-                `The gateway does not answer at ${gateway.origin}. Check CONSOLE_GATEWAY_URL`
-              )
-            )
+            refuse(503, "overloaded_error", "NATS, which stores the sessions, does not answer. Try again"),
+          HttpServerError: () => refuse(413, "invalid_request_error", "The request is larger than 32 MiB"),
+          HttpClientError: () => refuse(502, "upstream_error", `${unreachable}. Check CONSOLE_GATEWAY_URL`)
         })
       ))
   for (const method of methods) yield* router.add(method, `${prefix}/*`, handle(method))

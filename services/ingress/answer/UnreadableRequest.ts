@@ -5,10 +5,11 @@
 import type { Server, ServerResponse } from "node:http"
 import { STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
+import type { Dialect } from "../../../shared/contract/Operation.ts"
 import { lingerMs, type Rejection, type RejectionAnswer } from "../../../shared/process/HttpServer.ts"
 import { requestIds } from "./AnswerHeaders.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
-import { RequestUnreadable } from "../errors/IngressError.ts"
+import { type RequestError, RequestUnreadable } from "../errors/IngressError.ts"
 import { RequestRecord } from "../record/RequestRecord.ts"
 
 /** By Node's error code; all others are errors of syntax. */
@@ -18,18 +19,19 @@ const reasons: Readonly<Record<string, RequestUnreadable["reason"]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "timeout"
 }
 
-const answerTo = (error: RequestUnreadable) => {
+/** The answer to a request that reaches no handler. */
+export const answerTo = (dialect: Dialect, error: RequestError) => {
   const id = RequestRecord.makeId()
-  const { body, status } = ErrorEnvelope.toText("openai", error, id)
+  const { body, status } = ErrorEnvelope.toText(dialect, error, id)
   return { body, status, headers: { "content-type": "application/json", ...requestIds(id) } }
 }
 
 /** The response to a request that the server rejects because of its headers. */
 export const answerRejected = ({ message, status }: Rejection): RejectionAnswer =>
-  answerTo(new RequestUnreadable({ reason: status === 417 ? "expectation" : "syntax", detail: message }))
+  answerTo("openai", new RequestUnreadable({ reason: status === 417 ? "expectation" : "syntax", detail: message }))
 
 const toText = (error: RequestUnreadable): string => {
-  const { body, headers, status } = answerTo(error)
+  const { body, headers, status } = answerTo("openai", error)
   const lines = Object.entries({ ...headers, "content-length": Buffer.byteLength(body), connection: "close" })
     .map(([name, value]) => `${name}: ${value}\r\n`).join("")
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n${body}`

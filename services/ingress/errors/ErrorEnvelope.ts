@@ -9,15 +9,28 @@ import type { RequestError } from "./IngressError.ts"
 
 interface Description {
   readonly status: number
-  readonly type: string
   readonly code: string | null
+  /** Default: the type of the status. */
+  readonly type?: string
   readonly param?: string | null
-  readonly retryAfterMs?: number | undefined
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** For provider rate limits without a retry time. */
-const defaultRetryMs = 1_000
+/** The type of each status, and Google's name for the status. */
+const statuses: Readonly<Record<number, { readonly type: string; readonly gemini: string }>> = {
+  401: { type: "authentication_error", gemini: "UNAUTHENTICATED" },
+  403: { type: "permission_error", gemini: "PERMISSION_DENIED" },
+  404: { type: "not_found_error", gemini: "NOT_FOUND" },
+  429: { type: "rate_limit_error", gemini: "RESOURCE_EXHAUSTED" },
+  500: { type: "api_error", gemini: "INTERNAL" },
+  502: { type: "upstream_error", gemini: "INTERNAL" },
+  503: { type: "overloaded_error", gemini: "UNAVAILABLE" },
+  504: { type: "timeout_error", gemini: "DEADLINE_EXCEEDED" }
+}
+
+const otherStatus = { type: "invalid_request_error", gemini: "INVALID_ARGUMENT" }
+
+const ofStatus = (status: number) => statuses[status] ?? otherStatus
 
 const unreadable = {
   syntax: { status: 400, code: "malformed_request" },
@@ -29,101 +42,69 @@ const unreadable = {
 
 /** Errors whose description is always the same. */
 const constant = {
-  KeyMissing: { status: 401, type: "authentication_error", code: "missing_api_key" },
-  KeyInvalid: { status: 401, type: "authentication_error", code: "invalid_api_key" },
-  ModelNotAllowed: { status: 403, type: "permission_error", code: "model_not_allowed", param: "model" },
-  BodyTooLarge: { status: 413, type: "invalid_request_error", code: "request_too_large" },
-  MediaTypeUnsupported: { status: 415, type: "invalid_request_error", code: "unsupported_media_type" },
-  RouteNotFound: { status: 404, type: "not_found_error", code: "route_not_found" },
-  FileNotFound: { status: 404, type: "not_found_error", code: "file_not_found" },
-  TaskNotFound: { status: 404, type: "not_found_error", code: "task_not_found" },
-  TaskNotCompleted: { status: 400, type: "invalid_request_error", code: "task_not_completed" },
-  IdempotencyKeyReused: {
-    status: 422,
-    type: "invalid_request_error",
-    code: "idempotency_key_reused",
-    param: "idempotency-key"
-  },
-  ModelNotFound: { status: 404, type: "not_found_error", code: "model_not_found", param: "model" },
-  ProviderTimeout: { status: 504, type: "timeout_error", code: "upstream_timeout" },
-  WorkerLost: { status: 502, type: "upstream_error", code: "worker_lost" },
+  KeyMissing: { status: 401, code: "missing_api_key" },
+  KeyInvalid: { status: 401, code: "invalid_api_key" },
+  ModelNotAllowed: { status: 403, code: "model_not_allowed", param: "model" },
+  LimitReached: { status: 429, code: "rate_limit_exceeded" },
+  BudgetSpent: { status: 429, code: "insufficient_quota" },
+  BodyTooLarge: { status: 413, code: "request_too_large" },
+  MediaTypeUnsupported: { status: 415, code: "unsupported_media_type" },
+  RouteNotFound: { status: 404, code: "route_not_found" },
+  FileNotFound: { status: 404, code: "file_not_found" },
+  TaskNotFound: { status: 404, code: "task_not_found" },
+  TaskNotCompleted: { status: 400, code: "task_not_completed" },
+  IdempotencyKeyReused: { status: 422, code: "idempotency_key_reused", param: "idempotency-key" },
+  ModelNotFound: { status: 404, code: "model_not_found", param: "model" },
+  ProviderRateLimited: { status: 429, code: "rate_limit_exceeded" },
+  ProviderFailed: { status: 502, code: "upstream_error" },
+  ProviderTimeout: { status: 504, code: "upstream_timeout" },
+  QueueFull: { status: 429, code: "queue_full" },
+  QueueTimeout: { status: 503, code: "queue_timeout" },
+  WorkerLost: { status: 502, code: "worker_lost" },
   // official clients retry a 502 by default
-  PoisonJob: { status: 502, type: "upstream_error", code: "poison_request", headers: { "x-should-retry": "false" } },
-  AnswerLost: { status: 502, type: "upstream_error", code: "answer_lost" },
-  Cancelled: { status: 500, type: "api_error", code: "internal_error" },
-  InternalError: { status: 500, type: "api_error", code: "internal_error" }
+  PoisonJob: { status: 502, code: "poison_request", headers: { "x-should-retry": "false" } },
+  AnswerLost: { status: 502, code: "answer_lost" },
+  Unavailable: { status: 503, code: "unavailable" },
+  Cancelled: { status: 500, code: "internal_error" },
+  InternalError: { status: 500, code: "internal_error" }
 } satisfies Record<string, Description>
 
-const rateLimited = (code: string, retryAfterMs: number): Description => ({
-  status: 429,
-  type: "rate_limit_error",
-  code,
-  retryAfterMs
-})
-
-const describe = (error: RequestError): Description => {
+const variable = (error: RequestError): Description => {
   switch (error._tag) {
     case "KeyInactive":
-      return { status: 403, type: "permission_error", code: `${error.reason}_api_key` }
-    case "LimitReached":
-      return rateLimited("rate_limit_exceeded", error.retryAfterMs)
+      return { status: 403, code: `${error.reason}_api_key` }
     case "TokensOverLimit":
-      return { status: 400, type: "invalid_request_error", code: "token_limit_exceeded", param: error.fields[0] }
-    case "BudgetSpent":
-      return rateLimited("insufficient_quota", error.retryAfterMs)
+      return { status: 400, code: "token_limit_exceeded", param: error.fields[0] }
     case "InvalidRequest":
-      return { status: 400, type: "invalid_request_error", code: error.code, param: error.param }
-    case "LinkRefused": {
-      const code = error.reason === "expired" ? "link_expired" : "invalid_signature"
-      return { status: 403, type: "permission_error", code }
-    }
+      return { status: 400, code: error.code, param: error.param }
+    case "LinkRefused":
+      return { status: 403, code: error.reason === "expired" ? "link_expired" : "invalid_signature" }
     case "RangeNotSatisfiable": {
       const headers = { "content-range": `bytes */${error.size}` }
-      return { status: 416, type: "invalid_request_error", code: "range_not_satisfiable", param: "range", headers }
+      return { status: 416, code: "range_not_satisfiable", param: "range", headers }
     }
     case "RequestUnreadable":
-      return { type: "invalid_request_error", ...unreadable[error.reason] }
+      return unreadable[error.reason]
     case "ReferenceNotFound":
-      return { status: 404, type: "not_found_error", code: "not_found", param: error.param }
+      return { status: 404, code: "not_found", param: error.param }
     case "ProviderRejected": {
       const { code, param, status } = error
-      return { status, type: error.type ?? typeOf(status), code, param }
+      // the other statuses' types are for errors of the gateway
+      const { type } = status === 404 || status === 429 ? ofStatus(status) : otherStatus
+      return { status, type: error.type ?? type, code, param }
     }
-    case "ProviderRateLimited":
-      return rateLimited("rate_limit_exceeded", error.retryAfterMs ?? defaultRetryMs)
-    case "ProviderFailed": {
-      const retryAfterMs = error.retryAfterMs ?? undefined
-      return { status: 502, type: "upstream_error", code: "upstream_error", retryAfterMs }
-    }
-    case "QueueFull":
-      return rateLimited("queue_full", error.retryAfterMs)
-    case "QueueTimeout":
-      return { status: 503, type: "overloaded_error", code: "queue_timeout", retryAfterMs: error.retryAfterMs }
-    case "Unavailable":
-      return { status: 503, type: "overloaded_error", code: "unavailable", retryAfterMs: error.retryAfterMs }
     default:
       return constant[error._tag]
   }
 }
 
-const typeOf = (status: number): string =>
-  status === 404 ? "not_found_error" : status === 429 ? "rate_limit_error" : "invalid_request_error"
-
-/** Google's names for statuses. */
-const geminiStatuses: Readonly<Record<number, string>> = {
-  401: "UNAUTHENTICATED",
-  403: "PERMISSION_DENIED",
-  404: "NOT_FOUND",
-  429: "RESOURCE_EXHAUSTED",
-  503: "UNAVAILABLE",
-  504: "DEADLINE_EXCEEDED"
+const describe = (error: RequestError) => {
+  const description = variable(error)
+  return { ...ofStatus(description.status), param: null, ...description }
 }
 
-const geminiStatus = (status: number): string =>
-  geminiStatuses[status] ?? (status < 500 ? "INVALID_ARGUMENT" : "INTERNAL")
-
-const envelope = (dialect: Dialect, error: RequestError, description: Description, requestId: string): object => {
-  const { code, param = null, status, type } = description
+const envelope = (dialect: Dialect, error: RequestError, requestId: string): object => {
+  const { code, gemini, param, status, type } = describe(error)
   const { message } = error
   switch (dialect) {
     case "openai":
@@ -134,14 +115,19 @@ const envelope = (dialect: Dialect, error: RequestError, description: Descriptio
       return { type: "error", error: { type, message, param, code }, request_id: requestId }
     case "gemini":
       // Google's client expects a number here
-      return { error: { code: status, message, status: geminiStatus(status), type, param } }
+      return { error: { code: status, message, status: gemini, type, param } }
   }
 }
+
+/** For provider rate limits without a retry time. */
+const defaultRetryMs = 1_000
 
 /** OpenAI's clients wait at most a minute before a retry. For longer waits, `x-should-retry` stops them. */
 const longestRetryMs = 60_000
 
-const retryHeaders = (retryAfterMs: number | undefined): Record<string, string> => {
+const retryHeaders = (error: RequestError): Record<string, string> => {
+  if (!("retryAfterMs" in error)) return {}
+  const retryAfterMs = error.retryAfterMs ?? (error._tag === "ProviderRateLimited" ? defaultRetryMs : undefined)
   if (retryAfterMs === undefined) return {}
   const milliseconds = Math.ceil(retryAfterMs)
   return {
@@ -157,27 +143,27 @@ export const toResponse = (
   error: RequestError,
   requestId: string
 ): HttpServerResponse.HttpServerResponse => {
-  const description = describe(error)
-  return HttpServerResponse.jsonUnsafe(envelope(dialect, error, description, requestId), {
-    status: description.status,
-    headers: { ...description.headers, ...retryHeaders(description.retryAfterMs) }
+  const { headers, status } = describe(error)
+  return HttpServerResponse.jsonUnsafe(envelope(dialect, error, requestId), {
+    status,
+    headers: { ...headers, ...retryHeaders(error) }
   })
 }
 
 /** The fields common to all envelopes, for an error inside a result. */
 export const toFields = (error: RequestError) => {
-  const { code, param = null, type } = describe(error)
+  const { code, param, type } = describe(error)
   return { message: error.message, type, param, code }
 }
 
 /** The status and body of an error, for responses without a handler. */
-export const toText = (dialect: Dialect, error: RequestError, requestId: string) => {
-  const description = describe(error)
-  return { status: description.status, body: JSON.stringify(envelope(dialect, error, description, requestId)) }
-}
+export const toText = (dialect: Dialect, error: RequestError, requestId: string) => ({
+  status: describe(error).status,
+  body: JSON.stringify(envelope(dialect, error, requestId))
+})
 
 /** An error in the middle of a stream of server-sent events. JSON contains no line breaks, so it cannot split an event. */
 export const toFrame = (dialect: Dialect, error: RequestError, requestId: string): string => {
-  const data = JSON.stringify(envelope(dialect, error, describe(error), requestId))
+  const data = JSON.stringify(envelope(dialect, error, requestId))
   return dialect === "anthropic" ? `event: error\ndata: ${data}\n\n` : `data: ${data}\n\n`
 }

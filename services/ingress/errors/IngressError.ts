@@ -3,15 +3,12 @@ import { Schema } from "effect"
 import { type JobError, tryAgain } from "../../../shared/contract/JobError.ts"
 
 export class KeyMissing extends Schema.TaggedError<KeyMissing>()("KeyMissing", {}) {
-  override get message() {
-    return "Missing API key. Send it as 'Authorization: Bearer <key>'."
-  }
+  override readonly message = "Missing API key. Send it as 'Authorization: Bearer <key>'."
 }
 
 export class KeyInvalid extends Schema.TaggedError<KeyInvalid>()("KeyInvalid", {}) {
-  override get message() {
-    return "Invalid API key: incomplete, unknown or revoked. Create one with `npm run keys -- create`."
-  }
+  override readonly message =
+    "Invalid API key: incomplete, unknown or revoked. Create one with `npm run keys -- create`."
 }
 
 export class KeyInactive extends Schema.TaggedError<KeyInactive>()("KeyInactive", {
@@ -27,9 +24,8 @@ export class KeyInactive extends Schema.TaggedError<KeyInactive>()("KeyInactive"
 export class ModelNotAllowed extends Schema.TaggedError<ModelNotAllowed>()("ModelNotAllowed", {
   model: Schema.String
 }) {
-  override get message() {
-    return `The API key may not use the model '${this.model}'. GET /v1/models lists the models it may use.`
-  }
+  override readonly message =
+    `The API key may not use the model '${this.model}'. GET /v1/models lists the models it may use.`
 }
 
 /** The key has reached a limit. */
@@ -64,22 +60,16 @@ export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent"
   budgetUsd: Schema.Finite,
   retryAfterMs: Schema.Finite
 }) {
-  override get message() {
-    return `The API key has spent its budget of ${this.budgetUsd} USD for this month (UTC). ` +
-      "Raise the budget or wait until next month."
-  }
+  override readonly message = `The API key has spent its budget of ${this.budgetUsd} USD for this month (UTC). ` +
+    "Raise the budget or wait until next month."
 }
 
 export class BodyTooLarge extends Schema.TaggedError<BodyTooLarge>()("BodyTooLarge", { limitBytes: Schema.Int }) {
-  override get message() {
-    return `The request body exceeds the limit of ${this.limitBytes} bytes`
-  }
+  override readonly message = `The request body exceeds the limit of ${this.limitBytes} bytes`
 }
 
 export class MediaTypeUnsupported extends Schema.TaggedError<MediaTypeUnsupported>()("MediaTypeUnsupported", {}) {
-  override get message() {
-    return "The request body must be JSON. Send 'Content-Type: application/json'."
-  }
+  override readonly message = "The request body must be JSON. Send 'Content-Type: application/json'."
 }
 
 export class RouteNotFound extends Schema.TaggedError<RouteNotFound>()("RouteNotFound", {
@@ -98,48 +88,37 @@ export class RouteNotFound extends Schema.TaggedError<RouteNotFound>()("RouteNot
 export class LinkRefused extends Schema.TaggedError<LinkRefused>()("LinkRefused", {
   reason: Schema.Literals(["expired", "forged"])
 }) {
-  override get message() {
-    return this.reason === "expired"
-      ? "The link has expired"
-      : "Invalid link signature. Use the complete URL from the answer."
-  }
+  override readonly message = this.reason === "expired"
+    ? "The link has expired"
+    : "Invalid link signature. Use the complete URL from the answer."
 }
 
 /** The signed URL is valid, but the file is no longer stored. */
 export class FileNotFound extends Schema.TaggedError<FileNotFound>()("FileNotFound", {}) {
-  override get message() {
-    return "The file is no longer stored"
-  }
+  override readonly message = "The file is no longer stored"
 }
 
 export class TaskNotFound extends Schema.TaggedError<TaskNotFound>()("TaskNotFound", {}) {
-  override get message() {
-    return "Task not found, expired, or owned by another API key"
-  }
+  override readonly message = "Task not found, expired, or owned by another API key"
 }
 
 export class TaskNotCompleted extends Schema.TaggedError<TaskNotCompleted>()("TaskNotCompleted", {
   status: Schema.String
 }) {
-  override get message() {
-    return `The task has no result. Its status is '${this.status}'.`
-  }
+  override readonly message = `The task has no result. Its status is '${this.status}'.`
 }
 
 /** The idempotency key was already used with another body. */
 export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReused>()("IdempotencyKeyReused", {}) {
-  override get message() {
-    return "The idempotency key was already used for another request. Send a new key or repeat the same request."
-  }
+  override readonly message =
+    "The idempotency key was already used for another request. Send a new key or repeat the same request."
 }
 
 export class RangeNotSatisfiable extends Schema.TaggedError<RangeNotSatisfiable>()("RangeNotSatisfiable", {
   /** Bytes. */
   size: Schema.Int
 }) {
-  override get message() {
-    return `The requested range starts after the end of the file, which has ${this.size} bytes`
-  }
+  override readonly message = `The requested range starts after the end of the file, which has ${this.size} bytes`
 }
 
 /** The request is not valid HTTP, incomplete, or ambiguous: two parsers could read it differently. */
@@ -148,9 +127,7 @@ export class RequestUnreadable extends Schema.TaggedError<RequestUnreadable>()("
   /** Replaces the message of the reason. */
   detail: Schema.optionalKey(Schema.String)
 }) {
-  override get message() {
-    return this.detail ?? unreadable[this.reason]
-  }
+  override readonly message = this.detail ?? unreadable[this.reason]
 }
 
 const unreadable = {

@@ -14,17 +14,15 @@ const resetIn = header("Time until the limit is fully available again.", text, "
 const dateTime = { type: "string", format: "date-time" }
 const resetAt = header("When the limit is fully available again.", dateTime, "2026-11-21T12:00:00Z")
 
-const limits = Object.fromEntries(["requests", "tokens"].flatMap((kind) => [
-  [`x-ratelimit-limit-${kind}`, limit(kind)],
-  [`x-ratelimit-remaining-${kind}`, remaining(kind)],
-  [`x-ratelimit-reset-${kind}`, resetIn]
-]))
+const limitHeaders = (nameOf: (kind: string, field: string) => string, reset: object) =>
+  Object.fromEntries(["requests", "tokens"].flatMap((kind) => [
+    [nameOf(kind, "limit"), limit(kind)],
+    [nameOf(kind, "remaining"), remaining(kind)],
+    [nameOf(kind, "reset"), reset]
+  ]))
 
-const anthropicLimits = Object.fromEntries(["requests", "tokens"].flatMap((kind) => [
-  [`anthropic-ratelimit-${kind}-limit`, limit(kind)],
-  [`anthropic-ratelimit-${kind}-remaining`, remaining(kind)],
-  [`anthropic-ratelimit-${kind}-reset`, resetAt]
-]))
+const limits = limitHeaders((kind, field) => `x-ratelimit-${field}-${kind}`, resetIn)
+const anthropicLimits = limitHeaders((kind, field) => `anthropic-ratelimit-${kind}-${field}`, resetAt)
 
 const common = {
   "x-request-id": header("The request's id. Quote it when you report a problem.", text, "req_66235382-a716"),

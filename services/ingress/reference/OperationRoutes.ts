@@ -4,8 +4,8 @@ import type { Example, Operation, Workload } from "../../../shared/contract/Oper
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import * as Errors from "./Errors.ts"
 import * as Headers from "./Headers.ts"
-import type { Parameter, Response, Route } from "./Route.ts"
-import { ref } from "./Schemas.ts"
+import { type Parameter, parameter, type Response, type Route } from "./Route.ts"
+import { binary, json, ref } from "./Schemas.ts"
 
 const tagOf: Readonly<Record<Workload, Route["tag"]>> = {
   chat: "Chat",
@@ -50,8 +50,6 @@ const events = {
   description: "Server-sent events. An error after the first event is sent as an event."
 }
 
-const binary = { type: "string", contentEncoding: "binary" }
-
 const hasModelInPath = (path: string): boolean => path.includes("{model}")
 
 /** The body of an example as sent to a path. */
@@ -59,44 +57,38 @@ const bodyOf = (path: string, { body, model }: Example) => hasModelInPath(path) 
 
 type Named = readonly [name: string, value: unknown]
 
-const media = (schema: object, examples: ReadonlyArray<Named>) => ({
-  schema,
-  ...(examples.length === 0 ? {} : { examples: Object.fromEntries(examples) })
-})
+const examplesOf = (examples: ReadonlyArray<Named>) =>
+  examples.length === 0 ? {} : { examples: Object.fromEntries(examples) }
 
 const requestBody = (operation: Operation, path: string) => {
-  const examples = Object.entries(operation.examples)
   const of = (isForm: boolean) =>
-    examples.filter(([, example]) => (example.isForm ?? false) === isForm).map(([name, example]): Named => [
-      name,
-      { summary: example.summary, value: bodyOf(path, example) }
-    ])
+    examplesOf(
+      Object.entries(operation.examples)
+        .filter(([, example]) => (example.isForm ?? false) === isForm)
+        .map(([name, example]) => [name, { summary: example.summary, value: bodyOf(path, example) }])
+    )
   return {
     required: true,
     content: {
-      "application/json": media(refTo(operation.request), of(false)),
-      ...(operation.form === undefined ? {} : { [form]: media(refTo(operation.form.to), of(true)) })
+      ...json(refTo(operation.request), of(false)),
+      ...(operation.form === undefined ? {} : { [form]: { schema: refTo(operation.form.to), ...of(true) } })
     }
   }
 }
 
 /** The example answers by media type: events or JSON. Binary answers have no example. */
-const contentOf = (operation: Operation): Readonly<Record<string, object>> => {
-  const { examples, response, responseTypes, streams } = operation
-  if (responseTypes !== undefined) return Object.fromEntries(responseTypes.map((type) => [type, { schema: binary }]))
+const contentOf = ({ examples, response, responseTypes, streams }: Operation): Readonly<Record<string, object>> => {
+  if (responseTypes !== undefined) return binary(responseTypes)
   const byType = Map.groupBy(
     Object.entries(examples),
     ([, { body }]) => streams(body) ? eventStream : "application/json"
   )
-  return Object.fromEntries([...byType].map(([type, examples]) => [
-    type,
-    media(
-      type === eventStream ? events : refTo(response),
-      examples.flatMap(([name, { answer, summary }]): ReadonlyArray<Named> =>
-        answer === undefined ? [] : [[name, { summary, value: answer }]]
-      )
+  return Object.fromEntries([...byType].map(([type, examples]) => {
+    const answers = examples.flatMap(([name, { answer, summary }]): ReadonlyArray<Named> =>
+      answer === undefined ? [] : [[name, { summary, value: answer }]]
     )
-  ]))
+    return [type, { schema: type === eventStream ? events : refTo(response), ...examplesOf(answers) }]
+  }))
 }
 
 const success = (operation: Operation): Response => ({
@@ -106,11 +98,7 @@ const success = (operation: Operation): Response => ({
 })
 
 const modelParameter = ({ examples }: Operation): Parameter => ({
-  name: "model",
-  in: "path",
-  required: true,
-  description: "The name of a model of the gateway. It may contain slashes.",
-  schema: { type: "string" },
+  ...parameter("path", "model", "The name of a model of the gateway. It may contain slashes."),
   examples: Object.fromEntries(Object.entries(examples).map(([name, { model }]) => [name, { value: model }]))
 })
 
@@ -125,14 +113,14 @@ const parametersOf = (operation: Operation, path: string): ReadonlyArray<Paramet
 }
 
 const errorsOf = ({ form, kind, versionHeaders, workloads }: Operation) => [
-  ...Errors.ofRequests,
-  ...(versionHeaders === undefined ? [] : Errors.ofVersions),
-  ...(form === undefined ? [] : Errors.ofForms),
-  ...Errors.ofKeys,
+  ...Errors.of.requests,
+  ...(versionHeaders === undefined ? [] : Errors.of.versions),
+  ...(form === undefined ? [] : Errors.of.forms),
+  ...Errors.of.keys,
   ...(kind === "task"
-    ? Errors.ofNewTasks
-    : [...workloads.flatMap((workload) => Errors.ofWorkloads[workload]), ...Errors.ofJobs]),
-  ...Errors.ofAll
+    ? Errors.of.newTasks
+    : [...workloads.flatMap((workload) => Errors.ofWorkloads[workload] ?? []), ...Errors.of.jobs]),
+  ...Errors.of.all
 ]
 
 /** One route for each path of the operation. */
@@ -155,23 +143,14 @@ const routesOf = (operation: Operation): ReadonlyArray<Route> =>
     errors: errorsOf(operation)
   }))
 
-const taskParameter: Parameter = {
-  name: "task_id",
-  in: "path",
-  required: true,
-  description: "The id from the response that created the task.",
-  schema: { type: "string" }
-}
+const taskParameter = parameter("path", "task_id", "The id from the response that created the task.")
 
 const signature = ["expires", "signature"].map((name): Parameter => ({
-  name,
-  in: "query",
-  required: false,
-  description: "Part of a completed task's signed `url`, which replaces the API key.",
-  schema: { type: "string" }
+  ...parameter("query", name, "Part of a completed task's signed `url`, which replaces the API key."),
+  required: false
 }))
 
-const video = { "video/mp4": { schema: binary } }
+const video = { headers: Headers.of.file, content: binary(["video/mp4"]) }
 
 /** The routes of the tasks that an operation creates. */
 const taskRoutesOf = (operation: Operation): ReadonlyArray<Route> => {
@@ -186,10 +165,10 @@ const taskRoutesOf = (operation: Operation): ReadonlyArray<Route> => {
       200: {
         description: "The current state of the task",
         headers: Headers.of.waiting,
-        content: { "application/json": { schema: refTo(task) } }
+        content: json(refTo(task))
       }
     },
-    errors: [...Errors.ofKeys, ...Errors.ofTasks, ...Errors.ofAll]
+    errors: [...Errors.of.keys, ...Errors.of.tasks, ...Errors.of.all]
   }
   return [
     { ...shown, method: "get", operationId: `${name}.get`, summary: "Get a task's status" },
@@ -204,10 +183,10 @@ const taskRoutesOf = (operation: Operation): ReadonlyArray<Route> => {
       isKeyOptional: true,
       parameters: [taskParameter, ...signature, Headers.range, Headers.ifRange],
       responses: {
-        200: { description: "The whole file", headers: Headers.of.file, content: video },
-        206: { description: "The part requested by the `range` header", headers: Headers.of.file, content: video }
+        200: { description: "The whole file", ...video },
+        206: { description: "The part requested by the `range` header", ...video }
       },
-      errors: [...Errors.ofKeys, ...Errors.ofTasks, ...Errors.ofContents, ...Errors.ofAll]
+      errors: [...Errors.of.keys, ...Errors.of.tasks, ...Errors.of.contents, ...Errors.of.all]
     }
   ]
 }

@@ -2,8 +2,8 @@
 import { Schema } from "effect"
 import { filesPath } from "../../../shared/files/SignedUrl.ts"
 import * as Errors from "./Errors.ts"
-import type { Parameter, Route } from "./Route.ts"
-import { ref } from "./Schemas.ts"
+import { parameter, type Route } from "./Route.ts"
+import { binary, json, ref } from "./Schemas.ts"
 
 const Model = Schema.Struct({
   id: Schema.String.annotateKey({ description: "The model's name in requests." }),
@@ -22,14 +22,6 @@ export const schemas = { Model, ModelList }
 
 const model = { id: "local-chat", object: "model", created: 0, owned_by: "model-gateway" }
 
-const required = (name: string, place: "path" | "query", description: string): Parameter => ({
-  name,
-  in: place,
-  required: true,
-  description,
-  schema: { type: "string" }
-})
-
 const models = { method: "get", tag: "Catalogue", key: "anthropic", dialect: "openai" } as const
 const service = { method: "get", tag: "Service", key: undefined, dialect: "openai", errors: [] } as const
 
@@ -42,59 +34,43 @@ export const routes: ReadonlyArray<Route> = [
     responses: {
       200: {
         description: "The models",
-        content: {
-          "application/json": { schema: ref("ModelList"), example: { object: "list", data: [model], has_more: false } }
-        }
+        content: json(ref("ModelList"), { example: { object: "list", data: [model], has_more: false } })
       }
     },
-    errors: [...Errors.ofKeys, ...Errors.ofAll]
+    errors: [...Errors.of.keys, ...Errors.of.all]
   },
   {
     ...models,
     path: "/v1/models/{model}",
     operationId: "models.get",
     summary: "Get a model that the key may use",
-    parameters: [{ ...required("model", "path", "The model's name. It may contain slashes."), example: model.id }],
-    responses: {
-      200: { description: "The model", content: { "application/json": { schema: ref("Model"), example: model } } }
-    },
-    errors: [...Errors.ofKeys, ...Errors.ofModels, ...Errors.ofAll]
+    parameters: [{ ...parameter("path", "model", "The model's name. It may contain slashes."), example: model.id }],
+    responses: { 200: { description: "The model", content: json(ref("Model"), { example: model }) } },
+    errors: [...Errors.of.keys, ...Errors.of.models, ...Errors.of.all]
   },
   {
-    method: "get",
-    tag: "Catalogue",
+    ...models,
     key: undefined,
-    dialect: "openai",
     path: `${filesPath}{id}`,
     operationId: "files.get",
     summary: "Download a result",
     description: "Serves the signed URL from an answer until it expires. Needs no API key.",
     parameters: [
-      required("id", "path", "The id of the file."),
-      required("expires", "query", "When the URL expires, in seconds since the epoch."),
-      required("signature", "query", "The gateway's signature of the URL.")
+      parameter("path", "id", "The id of the file."),
+      parameter("query", "expires", "When the URL expires, in seconds since the epoch."),
+      parameter("query", "signature", "The gateway's signature of the URL.")
     ],
     responses: {
-      200: {
-        description: "The file",
-        content: Object.fromEntries(
-          ["image/png", "image/jpeg", "image/webp", "video/mp4"].map((type) => [
-            type,
-            { schema: { type: "string", contentEncoding: "binary" } }
-          ])
-        )
-      }
+      200: { description: "The file", content: binary(["image/png", "image/jpeg", "image/webp", "video/mp4"]) }
     },
-    errors: [...Errors.ofFiles, ...Errors.ofAll]
+    errors: [...Errors.of.files, ...Errors.of.all]
   },
   {
     ...service,
     path: "/openapi.json",
     operationId: "openapi",
     summary: "Get this description as OpenAPI",
-    responses: {
-      200: { description: "An OpenAPI document", content: { "application/json": { schema: { type: "object" } } } }
-    }
+    responses: { 200: { description: "An OpenAPI document", content: json({ type: "object" }) } }
   },
   {
     ...service,

@@ -28,6 +28,15 @@ export interface Parameter {
   readonly examples?: Readonly<Record<string, { readonly value: unknown }>>
 }
 
+/** A required parameter. */
+export const parameter = (place: "path" | "query", name: string, description: string): Parameter => ({
+  name,
+  in: place,
+  description,
+  required: true,
+  schema: { type: "string" }
+})
+
 export interface Response {
   readonly description: string
   readonly headers?: object
@@ -65,20 +74,17 @@ const securityOf = ({ isKeyOptional = false, key }: Route) => {
 export const securitySchemes = {
   bearer: { type: "http", scheme: "bearer", description: "An API key of this gateway." },
   ...Object.fromEntries(
-    Object.values(keyHeaders).map((name) => [
+    Object.values(keyHeaders).map((name) => [name, {
+      type: "apiKey",
+      in: "header",
       name,
-      {
-        type: "apiKey",
-        in: "header",
-        name,
-        description: "The same API key, in the header of that format's official client."
-      }
-    ])
+      description: "The same API key, in the header of that format's official client."
+    }])
   )
 }
 
 /** Errors that the HTTP server returns on every route. */
-const unreadable = Errors.responses("openai", Errors.ofConnections, {})
+const unreadable = Errors.responses("openai", Errors.of.connections)
 
 export const toOperation = (route: Route) => {
   const { body, description, dialect, errors, headers, operationId, parameters = [], responses, summary, tag } = route
@@ -92,10 +98,10 @@ export const toOperation = (route: Route) => {
     ...(body === undefined ? {} : { requestBody: body }),
     responses: {
       ...Object.fromEntries(
-        Object.entries(responses).map(([status, response]) => [
-          status,
-          { ...response, headers: { ...Headers.of.every, ...headers, ...response.headers } }
-        ])
+        Object.entries(responses).map(([status, response]) => [status, {
+          ...response,
+          headers: { ...Headers.of.every, ...headers, ...response.headers }
+        }])
       ),
       ...Errors.responses(dialect, errors, headers),
       ...unreadable

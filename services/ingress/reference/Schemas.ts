@@ -7,6 +7,15 @@ type JsonSchema = Readonly<Record<string, unknown>>
 /** A reference to a schema of the document. */
 export const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 
+/** Content as JSON of this schema, with its examples. */
+export const json = (schema: object, examples: object = {}) => ({ "application/json": { schema, ...examples } })
+
+const bytes = { type: "string", contentEncoding: "binary" }
+
+/** Content as bytes of one of these media types. */
+export const binary = (types: ReadonlyArray<string>) =>
+  Object.fromEntries(types.map((type) => [type, { schema: bytes }]))
+
 /** HttpApi turns the schemas of endpoints into components. These endpoints exist only for that. */
 export const components = (named: Readonly<Record<string, Schema.Top>>): Readonly<Record<string, JsonSchema>> => {
   const endpoints = Object.entries(named).map(([name, schema]) =>
@@ -14,9 +23,7 @@ export const components = (named: Readonly<Record<string, Schema.Top>>): Readonl
   )
   const [first, ...rest] = endpoints
   if (first === undefined) return {}
-  const { components } = OpenApi.fromApi(
-    HttpApi.make("schemas").add(HttpApiGroup.make("schemas").add(first, ...rest))
-  )
+  const { components } = OpenApi.fromApi(HttpApi.make("schemas").add(HttpApiGroup.make("schemas").add(first, ...rest)))
   const all: unknown = JSON.parse(JSON.stringify(components.schemas, asServed))
   return all as Readonly<Record<string, JsonSchema>>
 }

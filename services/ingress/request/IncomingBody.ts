@@ -134,6 +134,8 @@ export const notAForm = wrongBody(
   "invalid_form"
 )
 
+const notUtf8 = wrongBody("The request body is not valid UTF-8", "invalid_json")
+
 export const notJson = wrongBody("The request body is not valid JSON", "invalid_json")
 
 /** Pictures, a mask and settings: far more than any model accepts. */
@@ -186,21 +188,9 @@ const decodeInSteps = Effect.fnUntraced(function*(decoder: Decoder, bytes: Uint8
 const excessFailure = (excess: string | undefined) =>
   excess === undefined ? undefined : Result.fail(wrongBody(`The request body ${excess}`, "invalid_json"))
 
-const textOf = (bytes: Uint8Array): Result.Result<string, InvalidRequest> => {
-  try {
-    return Result.succeed(utf8.decode(bytes))
-  } catch {
-    return Result.fail(wrongBody("The request body is not valid UTF-8", "invalid_json"))
-  }
-}
+const textOf = (bytes: Uint8Array) => Result.try({ try: () => utf8.decode(bytes), catch: () => notUtf8 })
 
-const parse = (text: string): Result.Result<unknown, InvalidRequest> => {
-  try {
-    return Result.succeed(JSON.parse(text))
-  } catch {
-    return Result.fail(notJson)
-  }
-}
+const parse = (text: string) => Result.try({ try: (): unknown => JSON.parse(text), catch: () => notJson })
 
 const validate = (decoder: Decoder, value: unknown): Decoded =>
   Result.mapError(decoder(value), (error) => {

@@ -2,7 +2,7 @@
  * The one handler of every operation: it authenticates, decodes, finds the model, admits and answers, either with the
  * relayed answer of a job or, for the operations in `Tasks`, with a task.
  */
-import { Clock, Config, Context, Effect, Layer } from "effect"
+import { Clock, Config, Context, Effect, Layer, Struct } from "effect"
 import { type Headers, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { atLeast } from "../../../shared/contract/Fields.ts"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
@@ -190,12 +190,8 @@ const forwardedHeaders = (
   { headers: further = [], versionHeaders = [] }: Operation,
   headers: Headers.Headers
 ): Readonly<Record<string, string>> | undefined => {
-  let forwarded: Record<string, string> | undefined
-  for (const name of [...versionHeaders, ...further]) {
-    const value = headers[name]
-    if (value !== undefined) forwarded = { ...forwarded, [name]: value }
-  }
-  return forwarded
+  const names = [...versionHeaders, ...further].filter((name) => headers[name] !== undefined)
+  return names.length === 0 ? undefined : Struct.pick(headers, names)
 }
 
 /** The share of a client's timeout that a request may spend in the queue. */

@@ -3,7 +3,7 @@
  * the operation's path.
  */
 import { Clock, Effect, Layer, Option } from "effect"
-import { type Headers, HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { hash } from "node:crypto"
 import { TaskQueue } from "../../../shared/bus/tasks/TaskQueue.ts"
 import { InvalidRequest, Unavailable } from "../../../shared/contract/JobError.ts"
@@ -19,14 +19,7 @@ import { authenticate } from "../request/Authentication.ts"
 import * as ByteRange from "./ByteRange.ts"
 import { DecodeTurns } from "../request/DecodeTurns.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
-import {
-  IdempotencyKeyReused,
-  LinkRefused,
-  RangeNotSatisfiable,
-  type RequestError,
-  TaskNotCompleted,
-  TaskNotFound
-} from "../errors/IngressError.ts"
+import * as IngressError from "../errors/IngressError.ts"
 import * as Operations from "./Operations.ts"
 import type { RequestRecord } from "../record/RequestRecord.ts"
 import { respond } from "./Respond.ts"
@@ -66,38 +59,25 @@ const make = Effect.gen(function*() {
   const keys = yield* KeyRing
   const urls = yield* SignedUrl
 
-  const submit = (task: VideoTask.VideoTask) =>
-    queue.submit({
-      workload: "video",
-      pool: task.pool,
-      id: task.id,
-      operation: task.operation,
-      model: task.model,
-      tenant: task.tenant,
-      traceparent: task.traceparent
-    })
+  const submit = ({ id, model, operation, pool, tenant, traceparent }: VideoTask.VideoTask) =>
+    queue.submit({ workload: "video", id, model, operation, pool, tenant, traceparent })
 
-  const idFor = (
-    operation: Operation,
-    tenant: string,
-    headers: Headers.Headers
-  ): Effect.Effect<string, InvalidRequest> => {
-    const key = headers["idempotency-key"]
-    if (key === undefined) return Effect.sync(TaskId.random)
-    return keyPattern.test(key) ? Effect.succeed(TaskId.idempotent(operation.name, tenant, key)) : Effect.fail(
-      InvalidRequest.at("idempotency-key", "must be 1 to 255 visible ASCII characters", "invalid_idempotency_key")
-    )
-  }
+  const idFor = Effect.fnUntraced(function*(operation: Operation, tenant: string, key: string | undefined) {
+    if (key === undefined) return TaskId.random()
+    if (keyPattern.test(key)) return TaskId.idempotent(operation.name, tenant, key)
+    const problem = "must be 1 to 255 visible ASCII characters"
+    return yield* InvalidRequest.at("idempotency-key", problem, "invalid_idempotency_key")
+  })
 
   /** If several requests use one idempotency key, the task's record decides: one request creates it, the others find it. */
   const create = Effect.fnUntraced(function*(accepted: Operations.AdmittedRequest) {
     const { body, headers, model, operation, pool, tenant, traceparent } = accepted
-    const id = yield* idFor(operation, tenant, headers)
+    const id = yield* idFor(operation, tenant, headers["idempotency-key"])
     const bodyHash = hash("sha256", body, "hex")
     const now = yield* Clock.currentTimeMillis
     const fresh = VideoTask.make({ id, tenant, operation: operation.name, model, pool, bodyHash, traceparent }, now)
     const task = yield* tasks.create(fresh, body).pipe(Effect.mapError(() => unavailable))
-    if (task.bodyHash !== bodyHash) return yield* new IdempotencyKeyReused()
+    if (task.bodyHash !== bodyHash) return yield* new IngressError.IdempotencyKeyReused()
     if (task.status === "queued") yield* submit(task)
     return HttpServerResponse.jsonUnsafe({ task_id: task.id, status: task.status }, {
       headers: { location: `${operation.paths[0]}/${task.id}`, ...(isRunning(task) ? pollAgain : {}) }
@@ -105,9 +85,9 @@ const make = Effect.gen(function*() {
   })
 
   const find = Effect.fnUntraced(function*(operation: Operation, id: string) {
-    if (!TaskId.pattern.test(id)) return yield* new TaskNotFound()
+    if (!TaskId.pattern.test(id)) return yield* new IngressError.TaskNotFound()
     const found = yield* tasks.find(id).pipe(Effect.mapError(() => unavailable))
-    if (Option.isNone(found) || found.value.operation !== operation.name) return yield* new TaskNotFound()
+    if (Option.isNone(found) || found.value.operation !== operation.name) return yield* new IngressError.TaskNotFound()
     // each request about a task has its own trace, linked to the task's trace
     yield* TraceParent.link(found.value.traceparent)
     return found.value
@@ -118,7 +98,7 @@ const make = Effect.gen(function*() {
     const key = yield* authenticate(keys, request.headers, operation.dialect)
     record.setKey(key.id)
     const task = yield* find(operation, id)
-    return task.tenant === key.id ? task : yield* new TaskNotFound()
+    return task.tenant === key.id ? task : yield* new IngressError.TaskNotFound()
   })
 
   const view = Effect.fnUntraced(function*(operation: Operation, task: VideoTask.VideoTask) {
@@ -154,7 +134,7 @@ const make = Effect.gen(function*() {
   const cancel = Effect.fnUntraced(function*(asked: TaskRequest) {
     yield* findOwn(asked)
     const task = yield* tasks.cancel(asked.id).pipe(
-      Effect.mapError((error) => error._tag === "TaskRefused" ? new TaskNotFound() : unavailable)
+      Effect.mapError((error) => error._tag === "TaskRefused" ? new IngressError.TaskNotFound() : unavailable)
     )
     return yield* view(asked.operation, task)
   })
@@ -165,14 +145,14 @@ const make = Effect.gen(function*() {
     const signature = query.get("signature")
     if (signature === null) return yield* findOwn(asked)
     const verdict = yield* urls.verify(asked.id, query.get("expires") ?? "", signature)
-    if (verdict !== "valid") return yield* new LinkRefused({ reason: verdict })
+    if (verdict !== "valid") return yield* new IngressError.LinkRefused({ reason: verdict })
     return yield* find(asked.operation, asked.id)
   })
 
   const content = Effect.fnUntraced(function*(asked: TaskRequest) {
     const { id, request } = asked
     const { result, status } = yield* findForContent(asked)
-    if (result === null) return yield* new TaskNotCompleted({ status })
+    if (result === null) return yield* new IngressError.TaskNotCompleted({ status })
     const { size } = result
     // a task's result never changes
     const tag = `"${id}"`
@@ -181,7 +161,7 @@ const make = Effect.gen(function*() {
       condition === undefined || condition === tag ? request.headers["range"] : undefined,
       size
     )
-    if (range === "unsatisfiable") return yield* new RangeNotSatisfiable({ size })
+    if (range === "unsatisfiable") return yield* new IngressError.RangeNotSatisfiable({ size })
     const { from, until } = range === "whole" ? { from: 0, until: size } : range
     return HttpServerResponse.stream(tasks.readContent(id, from, until), {
       status: range === "whole" ? 200 : 206,
@@ -203,7 +183,7 @@ const make = Effect.gen(function*() {
     operation: Operation,
     suffix: string,
     name: string,
-    answer: (asked: TaskRequest) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError>
+    answer: (asked: TaskRequest) => Effect.Effect<HttpServerResponse.HttpServerResponse, IngressError.RequestError>
   ) =>
     HttpRouter.route(
       method,

@@ -26,44 +26,43 @@ const describe = ({ action, settings = {} }: KeyChange): string =>
     .map(([setting, value]) => `${setting}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
     .join(" · ")
 
+const noChanges = (
+  <Empty icon={CounterClockwiseClockIcon} title="No changes yet">
+    The audit log shows who created, edited, disabled or revoked which key.
+  </Empty>
+)
+
 export const KeyChanges = () => (
-  <Loaded query={useKeyChanges()}>
-    {(changes) =>
-      changes.length === 0
-        ? (
-          <Empty icon={CounterClockwiseClockIcon} title="No changes yet">
-            The audit log shows who created, edited, disabled or revoked which key.
-          </Empty>
-        )
-        : (
-          <Stack component="ul" gap={0} p={0} m={0} aria-label="Key changes">
-            {changes.map((change) => (
-              <Group
-                component="li"
-                key={`${change.at.epochMilliseconds} ${change.key} ${change.action}`}
-                align="flex-start"
-                gap="md"
-                p="md"
-                wrap="nowrap"
-                style={{ borderTop: "1px solid var(--console-line)", listStyle: "none" }}
-              >
-                <Badge color={colors[change.action]} variant="light" tt="capitalize" miw={84}>{change.action}</Badge>
-                <Stack gap={2} flex={1} miw={0}>
-                  <Text style={{ overflowWrap: "anywhere" }}>
-                    <Text span fw={600}>{change.name}</Text>
-                    <Text span c="dimmed">{` by ${change.by}`}</Text>
-                  </Text>
-                  <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
-                    <span className="mono">{change.key}</span>
-                    {describe(change) === "" ? "" : ` · ${describe(change)}`}
-                  </Text>
-                </Stack>
-                <Text size="sm" c="dimmed" title={moment(change.at)} style={{ whiteSpace: "nowrap" }}>
-                  {ago(change.at)}
-                </Text>
-              </Group>
-            ))}
-          </Stack>
-        )}
+  <Loaded query={useKeyChanges()} empty={noChanges}>
+    {(changes) => (
+      <Stack component="ul" gap={0} p={0} m={0} aria-label="Key changes">
+        {changes.map((change) => (
+          <Group
+            component="li"
+            key={`${change.at.epochMilliseconds} ${change.key} ${change.action}`}
+            align="flex-start"
+            gap="md"
+            p="md"
+            wrap="nowrap"
+            style={{ borderTop: "1px solid var(--console-line)", listStyle: "none" }}
+          >
+            <Badge color={colors[change.action]} variant="light" tt="capitalize" miw={84}>{change.action}</Badge>
+            <Stack gap={2} flex={1} miw={0}>
+              <Text style={{ overflowWrap: "anywhere" }}>
+                <Text span fw={600}>{change.name}</Text>
+                <Text span c="dimmed">{` by ${change.by}`}</Text>
+              </Text>
+              <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
+                <span className="mono">{change.key}</span>
+                {describe(change) === "" ? "" : ` · ${describe(change)}`}
+              </Text>
+            </Stack>
+            <Text size="sm" c="dimmed" title={moment(change.at)} style={{ whiteSpace: "nowrap" }}>
+              {ago(change.at)}
+            </Text>
+          </Group>
+        ))}
+      </Stack>
+    )}
   </Loaded>
 )

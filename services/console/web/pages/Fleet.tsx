@@ -44,9 +44,7 @@ const Queue = ({ of }: { readonly of: QueueView }) => {
           color={share >= 1 ? "orange" : "iris"}
           aria-label={`Slots in use for ${workload} ${pool}`}
         />
-        {redelivered === 0 ?
-          null :
-          <Text size="xs" c="dimmed">{`${counted(redelivered, "job")} redelivered`}</Text>}
+        {redelivered > 0 && <Text size="xs" c="dimmed">{`${counted(redelivered, "job")} redelivered`}</Text>}
       </Stack>
     </Box>
   )
@@ -74,6 +72,10 @@ const columns: ReadonlyArray<Column<ProcessView>> = [
   }
 ]
 
+const noProcesses = (
+  <Empty icon={LayersIcon} title="No process answers">No ingress and no worker is connected to NATS.</Empty>
+)
+
 export const Fleet = () => {
   const [isLive, setLive] = useState(true)
   const query = useFleet(isLive)
@@ -90,22 +92,16 @@ export const Fleet = () => {
               {queues.map((queue) => <Queue key={`${queue.workload} ${queue.pool}`} of={queue} />)}
             </SimpleGrid>
             <Card title="Processes">
-              {processes.length === 0
-                ? (
-                  <Empty icon={LayersIcon} title="No process answers">
-                    No ingress and no worker is connected to NATS.
-                  </Empty>
-                )
-                : (
-                  <DataTable
-                    rows={processes}
-                    columns={columns}
-                    keyOf={({ id }) => id}
-                    minWidth={620}
-                    verticalSpacing="xs"
-                    aria-label="Processes"
-                  />
-                )}
+              {processes.length === 0 ? noProcesses : (
+                <DataTable
+                  rows={processes}
+                  columns={columns}
+                  keyOf={({ id }) => id}
+                  minWidth={620}
+                  verticalSpacing="xs"
+                  aria-label="Processes"
+                />
+              )}
             </Card>
           </Stack>
         )}

@@ -35,10 +35,7 @@ const columnsOf = (acts: Acts): ReadonlyArray<Column<KeyView>> => [
   { head: "Limits", props: { maw: 240 }, cell: (key) => <KeyLimits of={key} /> },
   { head: "This month", cell: (key) => <KeySpend of={key} /> },
   { head: "Last used", cell: (key) => <KeyLastUse of={key} /> },
-  {
-    head: "Created",
-    cell: ({ createdAt }) => <Text size="sm" title={moment(createdAt)}>{ago(createdAt)}</Text>
-  },
+  { head: "Created", cell: ({ createdAt }) => <Text size="sm" title={moment(createdAt)}>{ago(createdAt)}</Text> },
   { head: <VisuallyHidden>Actions</VisuallyHidden>, props: { w: 48 }, cell: (key) => menu(key, acts) }
 ]
 
@@ -123,13 +120,15 @@ const Revoke = ({ close, of }: { readonly of: KeyView; readonly close: () => voi
 }
 
 export const Keys = () => {
-  const query = useKeys()
   const isNarrow = useMediaQuery("(max-width: 75em)", undefined, { getInitialValueInEffect: false })
   const [search, setSearch] = useState("")
   const [isCreating, setCreating] = useState(false)
   const [edited, edit] = useState<KeyView>()
   const [revoked, revoke] = useState<KeyView>()
   const create = <Button leftSection={<PlusIcon />} onClick={() => setCreating(true)}>Create key</Button>
+  const noKeys = (
+    <Empty icon={LockClosedIcon} title="No keys yet" action={create}>Create the first key. It works immediately.</Empty>
+  )
   const acts = { edit, revoke }
   return (
     <Page
@@ -144,15 +143,8 @@ export const Keys = () => {
             <Tabs.Tab value="changes">Audit log</Tabs.Tab>
           </Tabs.List>
           <Tabs.Panel value="keys">
-            <Loaded query={query}>
+            <Loaded query={useKeys()} empty={noKeys}>
               {(keys) => {
-                if (keys.length === 0) {
-                  return (
-                    <Empty icon={LockClosedIcon} title="No keys yet" action={create}>
-                      Create the first key. It works immediately.
-                    </Empty>
-                  )
-                }
                 const found = keys.filter(({ id, name }) =>
                   `${name} ${id}`.toLowerCase().includes(search.trim().toLowerCase())
                 )
@@ -199,12 +191,7 @@ export const Keys = () => {
       >
         {edited === undefined ? null : <Edit of={edited} close={() => edit(undefined)} />}
       </Modal>
-      <Modal
-        opened={revoked !== undefined}
-        onClose={() => revoke(undefined)}
-        title="Revoke this key?"
-        centered
-      >
+      <Modal opened={revoked !== undefined} onClose={() => revoke(undefined)} title="Revoke this key?" centered>
         {revoked === undefined ? null : <Revoke of={revoked} close={() => revoke(undefined)} />}
       </Modal>
     </Page>

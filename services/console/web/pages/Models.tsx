@@ -13,7 +13,7 @@ import { useCatalogue } from "../data/Queries.ts"
 const healthy = { color: "teal.6", text: "healthy" }
 
 /** Health of a target, from the circuit breakers of all workers. */
-const healthOf = ({ circuits }: TargetView, isCalled: boolean): { readonly color: string; readonly text: string } => {
+const healthOf = ({ circuits }: TargetView, isCalled: boolean) => {
   if (circuits === null) return isCalled ? healthy : { color: "gray.5", text: "not called yet" }
   const { closed, halfOpen, open } = circuits
   if (open > 0) {
@@ -92,6 +92,8 @@ const Fact = ({ label, value }: { readonly label: string; readonly value: string
 /** `requestsPerMinute` as "Requests per minute". */
 const words = (name: string): string => Str.capitalize(Str.camelToSnake(name).replaceAll("_", " "))
 
+const yesOrNo = (value: boolean): string => value ? "yes" : "no"
+
 const callsOf = ({ calls }: ProviderView): number => Object.values(calls).reduce((sum, value) => sum + value, 0)
 
 const Provider = ({ of }: { readonly of: ProviderView }) => {
@@ -104,31 +106,20 @@ const Provider = ({ of }: { readonly of: ProviderView }) => {
         <Badge variant="default" tt="none" fw={500}>{of.protocol}</Badge>
       </Group>
       <Stack gap={6}>
-        {of.protocol === "local"
-          ? <Fact label="Runs" value="inside the workers" />
-          : (
-            <>
-              <Fact label="Address" value={of.baseUrl ?? "the default of its package"} />
-              <Fact label="Credentials" value={of.hasApiKey ? "from the catalogue" : "none"} />
-            </>
-          )}
-        <Fact
-          label="Repeated if a worker is lost"
-          value={of.redispatch === "always" ? "yes" : "no"}
-        />
+        {of.protocol === "local" ? <Fact label="Runs" value="inside the workers" /> : (
+          <>
+            <Fact label="Address" value={of.baseUrl ?? "the default of its package"} />
+            <Fact label="Credentials" value={of.hasApiKey ? "from the catalogue" : "none"} />
+          </>
+        )}
+        <Fact label="Repeated if a worker is lost" value={yesOrNo(of.redispatch === "always")} />
         {Object.entries(of.limits).map(([name, value]) => (
-          <Fact
-            key={name}
-            label={words(name)}
-            value={typeof value === "number" ? count(value) : value ? "yes" : "no"}
-          />
+          <Fact key={name} label={words(name)} value={typeof value === "number" ? count(value) : yesOrNo(value)} />
         ))}
-        {calls === 0 ? null : (
+        {calls > 0 && (
           <Fact
             label="Calls"
-            value={failed === 0
-              ? `${count(calls)}, all successful`
-              : `${count(calls)}, ${percent(failed / calls)} failed`}
+            value={`${count(calls)}, ${failed === 0 ? "all successful" : `${percent(failed / calls)} failed`}`}
           />
         )}
       </Stack>
@@ -136,38 +127,37 @@ const Provider = ({ of }: { readonly of: ProviderView }) => {
   )
 }
 
+const noModels = (
+  <Box className="card">
+    <Empty icon={CubeIcon} title="The catalogue is empty">
+      Add providers and models to the catalogue file. The gateway reloads the file when it changes.
+    </Empty>
+  </Box>
+)
+
 export const Models = () => (
   <Page
     title="Models & Providers"
     description="The active catalogue, with the health of each target as the workers see it."
   >
-    <Loaded query={useCatalogue()}>
-      {({ models, providers }) =>
-        models.length === 0
-          ? (
-            <Box className="card">
-              <Empty icon={CubeIcon} title="The catalogue is empty">
-                Add providers and models to the catalogue file. The gateway reloads the file when it changes.
-              </Empty>
-            </Box>
-          )
-          : (
-            <Stack gap="lg">
-              <Card title="Models">
-                <DataTable
-                  rows={models}
-                  columns={columnsOf(new Set(providers.filter((one) => callsOf(one) > 0).map(({ name }) => name)))}
-                  keyOf={({ name }) => name}
-                  minWidth={560}
-                  verticalSpacing="sm"
-                  aria-label="Models"
-                />
-              </Card>
-              <SimpleGrid cols={{ base: 1, xs: 2, lg: 3 }}>
-                {providers.map((provider) => <Provider key={provider.name} of={provider} />)}
-              </SimpleGrid>
-            </Stack>
-          )}
+    <Loaded query={useCatalogue()} empty={noModels} isEmpty={({ models }) => models.length === 0}>
+      {({ models, providers }) => (
+        <Stack gap="lg">
+          <Card title="Models">
+            <DataTable
+              rows={models}
+              columns={columnsOf(new Set(providers.filter((one) => callsOf(one) > 0).map(({ name }) => name)))}
+              keyOf={({ name }) => name}
+              minWidth={560}
+              verticalSpacing="sm"
+              aria-label="Models"
+            />
+          </Card>
+          <SimpleGrid cols={{ base: 1, xs: 2, lg: 3 }}>
+            {providers.map((provider) => <Provider key={provider.name} of={provider} />)}
+          </SimpleGrid>
+        </Stack>
+      )}
     </Loaded>
   </Page>
 )

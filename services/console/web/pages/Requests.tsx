@@ -77,6 +77,10 @@ export const Requests = () => {
   return id === null || id === "" ? <Latest /> : <Request key={id} id={id} />
 }
 
+const noRequests = (
+  <Empty icon={ActivityLogIcon} title="No requests yet">Requests appear here when they complete.</Empty>
+)
+
 const Latest = () => {
   const [isLive, setLive] = useState(true)
   const [model, setModel] = useState<string | null>(null)
@@ -92,15 +96,8 @@ const Latest = () => {
       actions={<Live isLive={isLive} isFailing={query.isError} toggle={() => setLive(!isLive)} />}
     >
       <Box className="card">
-        <Loaded query={query}>
+        <Loaded query={query} empty={noRequests}>
           {(events) => {
-            if (events.length === 0) {
-              return (
-                <Empty icon={ActivityLogIcon} title="No requests yet">
-                  Requests appear here when they complete.
-                </Empty>
-              )
-            }
             const found = events.filter((event) =>
               (model === null || event.model === model) && (outcome === null || event.outcome === outcome)
             )
@@ -137,7 +134,7 @@ const Latest = () => {
                   highlightOnHover
                   aria-label="Latest requests"
                 />
-                {found.length <= shown ? null : (
+                {found.length > shown && (
                   <Group justify="center" p="md">
                     <Button variant="default" onClick={() => show(shown + atOnce)}>Show more</Button>
                   </Group>

@@ -10,19 +10,7 @@ import { Page } from "../parts/Page.tsx"
 import { useCatalogue, useKeys, useUsage } from "../data/Queries.ts"
 import { seriesColors } from "../parts/Theme.ts"
 import { Chart } from "../usage/Chart.tsx"
-import {
-  daysBetween,
-  type Division,
-  latencyOf,
-  latencyPoints,
-  latencySeries,
-  type Measure,
-  measures,
-  pointsOf,
-  rest,
-  seriesOf,
-  total
-} from "../usage/Series.ts"
+import * as Series from "../usage/Series.ts"
 
 const ranges = [
   { value: "7", label: "Last 7 days" },
@@ -31,7 +19,7 @@ const ranges = [
   { value: "month", label: "This month" }
 ]
 
-const divisions: ReadonlyArray<{ readonly value: Division; readonly label: string }> = [
+const divisions: ReadonlyArray<{ readonly value: Series.Division; readonly label: string }> = [
   { value: "key", label: "By key" },
   { value: "model", label: "By model" },
   { value: "operation", label: "By operation" }
@@ -58,21 +46,21 @@ const Figure = ({ children, label }: { readonly label: string; readonly children
 )
 
 const Figures = ({ rows }: { readonly rows: ReadonlyArray<UsageRow> }) => {
-  const requests = total(rows, "requests")
-  const latency = latencyOf(rows)[latencySeries[1]] ?? null
+  const requests = Series.total(rows, "requests")
+  const latency = Series.latencyOf(rows)[Series.latencySeries[1]] ?? null
   return (
     <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }}>
       <Figure label="Requests">{short(requests)}</Figure>
-      <Figure label="Tokens">{short(total(rows, "tokens"))}</Figure>
-      <Figure label="Cost">{money(total(rows, "cost"))}</Figure>
-      <Figure label="Failed">{requests === 0 ? "–" : percent(total(rows, "errors") / requests)}</Figure>
+      <Figure label="Tokens">{short(Series.total(rows, "tokens"))}</Figure>
+      <Figure label="Cost">{money(Series.total(rows, "cost"))}</Figure>
+      <Figure label="Failed">{requests === 0 ? "–" : percent(Series.total(rows, "errors") / requests)}</Figure>
       <Figure label="Mean latency">{latency === null ? "–" : milliseconds(latency)}</Figure>
     </SimpleGrid>
   )
 }
 
 const charts: ReadonlyArray<
-  { readonly measure: Measure; readonly title: string; readonly format: (value: number) => string }
+  { readonly measure: Series.Measure; readonly title: string; readonly format: (value: number) => string }
 > = [
   { measure: "requests", title: "Requests", format: short },
   { measure: "tokens", title: "Tokens", format: short },
@@ -83,17 +71,17 @@ const charts: ReadonlyArray<
 const Charts = ({ by, days, labelOf, rows }: {
   readonly rows: ReadonlyArray<UsageRow>
   readonly days: ReadonlyArray<string>
-  readonly by: Division
+  readonly by: Series.Division
   readonly labelOf: (series: string) => string
 }) => {
   // a series has the same colour in every chart
-  const names = seriesOf(rows, by, "requests")
+  const names = Series.seriesOf(rows, by, "requests")
   const colorOf = (series: string) => seriesColors[Math.max(0, names.indexOf(series)) % seriesColors.length] ?? "gray.6"
   return (
     <Stack gap="md">
       <SimpleGrid cols={{ base: 1, lg: 2 }}>
         {charts.map(({ format, measure, title }) => {
-          const series = seriesOf(rows, by, measure)
+          const series = Series.seriesOf(rows, by, measure)
           return (
             <Chart
               key={measure}
@@ -103,7 +91,7 @@ const Charts = ({ by, days, labelOf, rows }: {
               series={series}
               labelOf={labelOf}
               colorOf={colorOf}
-              points={pointsOf(rows, days, series, by, measure)}
+              points={Series.pointsOf(rows, days, series, by, measure)}
             />
           )
         })}
@@ -112,18 +100,26 @@ const Charts = ({ by, days, labelOf, rows }: {
         kind="lines"
         title="Latency"
         format={milliseconds}
-        series={rows.some((row) => row.duration.count > 0) ? latencySeries : []}
+        series={rows.some((row) => row.duration.count > 0) ? Series.latencySeries : []}
         labelOf={(series) => series}
-        colorOf={(series) => seriesColors[latencySeries.findIndex((name) => name === series)] ?? "gray.6"}
-        points={latencyPoints(rows, days)}
+        colorOf={(series) => seriesColors[Series.latencySeries.findIndex((name) => name === series)] ?? "gray.6"}
+        points={Series.latencyPoints(rows, days)}
       />
     </Stack>
   )
 }
 
+const noUsage = (
+  <Box className="card">
+    <Empty icon={BarChartIcon} title="No usage in this period">
+      Requests are counted as they end. Send one from the playground to try it.
+    </Empty>
+  </Box>
+)
+
 const Usage = () => {
   const [range, setRange] = useState("30")
-  const [by, setBy] = useState<Division>("model")
+  const [by, setBy] = useState<Series.Division>("model")
   const [key, setKey] = useState<string | null>(null)
   const [model, setModel] = useState<string | null>(null)
   const keys = useKeys()
@@ -137,7 +133,7 @@ const Usage = () => {
   }
   const usage = useUsage(query)
   const labelOf = (series: string) =>
-    by === "key" && series !== rest ? keys.data?.find(({ id }) => id === series)?.name ?? series : series
+    by === "key" && series !== Series.rest ? keys.data?.find(({ id }) => id === series)?.name ?? series : series
   return (
     <Page
       title="Usage"
@@ -164,7 +160,7 @@ const Usage = () => {
           aria-label="Grouping"
           data={divisions}
           value={by}
-          onChange={(value) => setBy(divisions.find((division) => division.value === value)?.value ?? "model")}
+          onChange={(value) => value !== null && setBy(value)}
         />
         <Select
           aria-label="Key"
@@ -185,22 +181,13 @@ const Usage = () => {
           onChange={setModel}
         />
       </SimpleGrid>
-      <Loaded query={usage}>
-        {(rows) =>
-          rows.every((row) => measures.requests(row) === 0)
-            ? (
-              <Box className="card">
-                <Empty icon={BarChartIcon} title="No usage in this period">
-                  Requests are counted as they end. Send one from the playground to try it.
-                </Empty>
-              </Box>
-            )
-            : (
-              <Stack gap="md">
-                <Figures rows={rows} />
-                <Charts rows={rows} days={daysBetween(days.from, days.to)} by={by} labelOf={labelOf} />
-              </Stack>
-            )}
+      <Loaded query={usage} empty={noUsage} isEmpty={(rows) => rows.every(({ requests }) => requests === 0)}>
+        {(rows) => (
+          <Stack gap="md">
+            <Figures rows={rows} />
+            <Charts rows={rows} days={Series.daysBetween(days.from, days.to)} by={by} labelOf={labelOf} />
+          </Stack>
+        )}
       </Loaded>
     </Page>
   )

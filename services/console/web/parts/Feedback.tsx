@@ -42,16 +42,15 @@ export const Empty = ({ action, children, icon: Icon, title }: {
   </Stack>
 )
 
-/** Renders the data of a query, or its loading or error state. */
-export function Loaded<A>({ children, query }: {
-  readonly query: {
-    readonly data: A | undefined
-    readonly error: unknown
-    readonly refetch: () => unknown
-  }
+const isEmptyList = (data: unknown): boolean => Array.isArray(data) && data.length === 0
+
+/** Renders the data of a query, `empty` if there is none, or the query's loading or error state. */
+export function Loaded<A>({ children, empty, isEmpty = isEmptyList, query: { data, error, refetch } }: {
+  readonly query: { readonly data: A | undefined; readonly error: unknown; readonly refetch: () => unknown }
+  readonly empty?: ReactNode
+  readonly isEmpty?: (data: A) => boolean
   readonly children: (data: A) => ReactNode
 }) {
-  if (query.data !== undefined) return children(query.data)
-  if (query.error !== null) return <Failure error={query.error} retry={query.refetch} />
-  return <Waiting />
+  if (data !== undefined) return empty !== undefined && isEmpty(data) ? empty : children(data)
+  return error === null ? <Waiting /> : <Failure error={error} retry={refetch} />
 }

@@ -1,5 +1,5 @@
 /**
- * `/docs`: the OpenAPI document as a web page, rendered by Scalar.
+ * The OpenAPI document at `/openapi.json`, and at `/docs` as a web page, rendered by Scalar.
  *
  * The page is one file that includes Scalar's script. Its content security policy lets browsers run only that script and
  * contact only the gateway. The script has several megabytes, so it is loaded and compressed at the first request for the
@@ -101,4 +101,5 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     return HttpServerResponse.uint8Array(unzipped, { contentType, headers })
   })
   yield* router.add("GET", "/docs", serve)
+  yield* router.add("GET", "/openapi.json", HttpServerResponse.jsonUnsafe(document))
 }))
