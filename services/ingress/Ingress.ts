@@ -23,7 +23,7 @@ import { Drain, onRelease } from "./answer/Drain.ts"
 import * as Files from "./routes/Files.ts"
 import * as NotReady from "./answer/NotReady.ts"
 import * as ModelRoutes from "./routes/Models.ts"
-import * as DocumentRoutes from "./reference/DocumentRoutes.ts"
+import * as Docs from "./reference/Docs.ts"
 import * as Operations from "./routes/Operations.ts"
 import { RequestLog } from "./record/RequestLog.ts"
 import * as TaskCounts from "./routes/TaskCounts.ts"
@@ -89,13 +89,7 @@ const server = Layer.unwrap(Effect.gen(function*() {
 }))
 
 /** All routes of the public port. */
-export const routes = Layer.mergeAll(
-  Operations.layer,
-  ModelRoutes.layer,
-  Tasks.layer,
-  Files.layer,
-  DocumentRoutes.layer
-).pipe(
+export const routes = Layer.mergeAll(Operations.layer, ModelRoutes.layer, Tasks.layer, Files.layer, Docs.layer).pipe(
   Layer.provide(AnswerHeaders.layer),
   Layer.provide(RequestLog.layer)
 )

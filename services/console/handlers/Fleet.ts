@@ -7,8 +7,7 @@ import * as Presence from "../../../shared/bus/provision/Presence.ts"
 /** How long a silent process stays listed. */
 const retentionMs = 60_000
 
-export interface KnownProcess {
-  readonly process: Presence.ProcessState
+export interface KnownProcess extends Presence.ProcessState {
   readonly isSilent: boolean
 }
 
@@ -29,7 +28,7 @@ export class Fleet extends Context.Service<Fleet, {
             // a process that drained is expected to be gone
             if (now - at > (process.state === "draining" ? 0 : retentionMs)) known.delete(id)
           }
-          return [...known.values()].map(({ at, process }) => ({ process, isSilent: at !== now }))
+          return [...known.values()].map(({ at, process }) => ({ ...process, isSilent: at !== now }))
         }).pipe(Effect.provideService(Nats, nats))
       })
     })

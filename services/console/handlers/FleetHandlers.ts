@@ -1,5 +1,5 @@
 /** Handlers of `/api/models` and `/api/fleet`. */
-import { Clock, DateTime, Effect } from "effect"
+import { Clock, DateTime, Effect, Struct } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { ProcessState } from "../../../shared/bus/provision/Presence.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
@@ -11,9 +11,6 @@ import { ConsoleApi } from "../api/Api.ts"
 import type { Circuits, ProcessView, ProviderView, QueueView } from "../api/Fleet.ts"
 import { orUnavailable } from "../access/Availability.ts"
 import { Fleet, type KnownProcess } from "./Fleet.ts"
-
-const living = (seen: ReadonlyArray<KnownProcess>): ReadonlyArray<ProcessState> =>
-  seen.flatMap(({ isSilent, process }) => isSilent ? [] : [process])
 
 /** The answering workers of a pool. */
 const workersOf = (processes: ReadonlyArray<ProcessState>, workload: string, pool: string) =>
@@ -52,16 +49,13 @@ const providerView = (name: string, provider: Provider, processes: ReadonlyArray
   calls: callsOf(processes, name)
 })
 
-const processView = ({ isSilent, process }: KnownProcess): ProcessView => ({
-  id: process.id,
-  service: process.service,
-  host: process.host,
-  pid: process.pid,
-  startedAt: DateTime.makeUnsafe(process.startedAt),
+const processView = ({ isSilent, queues = [], startedAt, work, ...process }: KnownProcess): ProcessView => ({
+  ...Struct.pick(process, ["id", "service", "host", "pid"]),
+  startedAt: DateTime.makeUnsafe(startedAt),
   state: isSilent ? "silent" : process.state,
-  pool: process.work?.pool ?? null,
-  slots: process.work?.slots ?? null,
-  inFlight: process.work?.inFlight ?? sum(process.queues ?? [], ({ running }) => running)
+  pool: work?.pool ?? null,
+  slots: work?.slots ?? null,
+  inFlight: work?.inFlight ?? sum(queues, ({ running }) => running)
 })
 
 export const layer = HttpApiBuilder.group(
@@ -99,7 +93,7 @@ export const layer = HttpApiBuilder.group(
 
     return handlers.handleAll({
       catalogue: Effect.fnUntraced(function*() {
-        const processes = living(yield* orUnavailable(fleet.list))
+        const processes = (yield* orUnavailable(fleet.list)).filter(({ isSilent }) => !isSilent)
         const { models, providers } = catalogue.current()
         return {
           models: [...models].map(([name, { pool = "default", targets, workload }]) => ({
@@ -120,7 +114,7 @@ export const layer = HttpApiBuilder.group(
       }),
       live: Effect.fnUntraced(function*() {
         const seen = yield* orUnavailable(fleet.list)
-        const processes = living(seen)
+        const processes = seen.filter(({ isSilent }) => !isSilent)
         const now = yield* Clock.currentTimeMillis
         const queues = yield* orUnavailable(
           Effect.forEach(poolsOf(catalogue.current()), (pool) => queueView(pool, processes, now), {

@@ -79,15 +79,20 @@ export const of = {
 /** References to the headers of these names that are described here. */
 export const named = (names: ReadonlyArray<string>) => refs(names.filter((name) => Object.hasOwn(components, name)))
 
-const parameter = (name: string, description: string, example: unknown, schema: object = text): Parameter => ({
-  name,
-  in: "header",
-  description,
-  required: false,
-  schema: { ...schema, examples: [example] }
-})
-
-const descriptions: Readonly<Record<string, readonly [description: string, example: string, schema?: object]>> = {
+const descriptions: Readonly<Record<string, readonly [description: string, example: unknown, schema?: object]>> = {
+  traceparent: ["The trace of the request (W3C Trace Context).", common.traceparent.example],
+  "x-stainless-timeout": [
+    "The client's timeout, in seconds. Requests that cannot start in that time get 503.",
+    600,
+    { type: "number", exclusiveMinimum: 0 }
+  ],
+  "idempotency-key": [
+    "Requests with the same idempotency key, API key and body create one task.",
+    "order-1871",
+    { type: "string", minLength: 1, maxLength: 255 }
+  ],
+  range: ["The requested part of the file.", "bytes=0-1023"],
+  "if-range": ["The etag of the file. `range` is ignored if it differs.", file.etag.example],
   "anthropic-beta": [
     "Beta features of the format. Forwarded to providers of that format.",
     "context-management-2025-06-27"
@@ -98,6 +103,14 @@ const descriptions: Readonly<Record<string, readonly [description: string, examp
     { type: "string", enum: [strictTranslation] }
   ]
 }
+
+const parameter = (name: string, description: string, example: unknown, schema: object = text): Parameter => ({
+  name,
+  in: "header",
+  description,
+  required: false,
+  schema: { ...schema, examples: [example] }
+})
 
 /** A request header, as a parameter. */
 export const request = (name: string): Parameter =>
@@ -114,31 +127,3 @@ export const versionOf = (name: string, index: number, all: ReadonlyArray<string
   const example = "2023-06-01"
   return { ...parameter(name, description, example, version), ...(index === 0 ? { example } : {}) }
 }
-
-export const traceparent = parameter(
-  "traceparent",
-  "The trace of the request (W3C Trace Context).",
-  common.traceparent.example
-)
-
-export const patience = parameter(
-  "x-stainless-timeout",
-  "The client's timeout, in seconds. Requests that cannot start in that time get 503.",
-  600,
-  { type: "number", exclusiveMinimum: 0 }
-)
-
-export const idempotency = parameter(
-  "idempotency-key",
-  "Requests with the same idempotency key, API key and body create one task.",
-  "order-1871",
-  { type: "string", minLength: 1, maxLength: 255 }
-)
-
-export const range = parameter("range", "The requested part of the file.", "bytes=0-1023")
-
-export const ifRange = parameter(
-  "if-range",
-  "The etag of the file. `range` is ignored if it differs.",
-  file.etag.example
-)

@@ -108,7 +108,7 @@ const parametersOf = (operation: Operation, path: string): ReadonlyArray<Paramet
     ...(hasModelInPath(path) ? [modelParameter(operation)] : []),
     ...versionHeaders.map(Headers.versionOf),
     ...headers.map(Headers.request),
-    kind === "task" ? Headers.idempotency : Headers.patience
+    Headers.request(kind === "task" ? "idempotency-key" : "x-stainless-timeout")
   ]
 }
 
@@ -181,7 +181,7 @@ const taskRoutesOf = (operation: Operation): ReadonlyArray<Route> => {
       summary: "Download a task's result",
       description: "Needs the API key that created the task, or the signed URL in the task's `url`.",
       isKeyOptional: true,
-      parameters: [taskParameter, ...signature, Headers.range, Headers.ifRange],
+      parameters: [taskParameter, ...signature, Headers.request("range"), Headers.request("if-range")],
       responses: {
         200: { description: "The whole file", ...video },
         206: { description: "The part requested by the `range` header", ...video }

@@ -94,7 +94,7 @@ export const toOperation = (route: Route) => {
     ...(description === undefined ? {} : { description }),
     tags: [tag],
     security: securityOf(route),
-    parameters: [...parameters, Headers.traceparent],
+    parameters: [...parameters, Headers.request("traceparent")],
     ...(body === undefined ? {} : { requestBody: body }),
     responses: {
       ...Object.fromEntries(

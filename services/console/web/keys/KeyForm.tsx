@@ -39,10 +39,9 @@ const inDays = [7, 30, 90, 365]
 
 const valuesOf = (settings: KeySettings | undefined): Values => ({
   name: settings?.name ?? "",
-  expiry: settings === undefined || settings.expiresAt === null ? "never" : "date",
-  expiryDate: settings === undefined || settings.expiresAt === null
-    ? ""
-    : DateTime.formatIsoDateUtc(settings.expiresAt),
+  ...(settings === undefined || settings.expiresAt === null
+    ? { expiry: "never", expiryDate: "" }
+    : { expiry: "date", expiryDate: DateTime.formatIsoDateUtc(settings.expiresAt) }),
   requestsPerMinute: settings?.requestsPerMinute ?? "",
   tokensPerMinute: settings?.tokensPerMinute ?? "",
   concurrentRequests: settings?.concurrentRequests ?? "",
@@ -123,9 +122,9 @@ export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
             ]}
             {...form.getInputProps("expiry")}
           />
-          {form.values.expiry === "date"
-            ? <TextInput type="date" label="Date (UTC)" {...form.getInputProps("expiryDate")} />
-            : null}
+          {form.values.expiry === "date" && (
+            <TextInput type="date" label="Date (UTC)" {...form.getInputProps("expiryDate")} />
+          )}
         </Group>
         <Accordion variant="separated" defaultValue={settings === undefined ? null : "limits"}>
           <Accordion.Item value="limits">

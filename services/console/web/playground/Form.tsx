@@ -2,6 +2,7 @@
 import { Base64 } from "effect/encoding"
 import { FileInput, Group, Image, NumberInput, Select, SimpleGrid, Switch, Textarea, TextInput } from "@mantine/core"
 import { UploadIcon } from "@radix-ui/react-icons"
+import type { ChangeEvent } from "react"
 import type { Field, Value, Values } from "./Operations.ts"
 
 interface InputProps {
@@ -34,38 +35,26 @@ const Picture = ({ of, onChange, value }: InputProps) => (
 
 const Input = (props: InputProps) => {
   const { of, onChange, value } = props
-  const { choices = [], hint, kind, label, maximum, minimum, step } = of
+  const { choices = [], kind, label, maximum, minimum, step = 1 } = of
+  const described = { label, description: of.hint }
+  const text = {
+    ...described,
+    value: String(value),
+    onChange: (event: ChangeEvent<HTMLInputElement | HTMLTextAreaElement>) => onChange(event.currentTarget.value)
+  }
   switch (kind) {
     case "text":
-      return (
-        <TextInput
-          label={label}
-          description={hint}
-          value={String(value)}
-          onChange={({ currentTarget }) => onChange(currentTarget.value)}
-        />
-      )
+      return <TextInput {...text} />
     case "area":
     case "lines":
-      return (
-        <Textarea
-          label={label}
-          description={hint}
-          autosize
-          minRows={kind === "lines" ? 3 : 2}
-          maxRows={12}
-          value={String(value)}
-          onChange={({ currentTarget }) => onChange(currentTarget.value)}
-        />
-      )
+      return <Textarea {...text} autosize minRows={kind === "lines" ? 3 : 2} maxRows={12} />
     case "number":
       return (
         <NumberInput
-          label={label}
-          description={hint}
+          {...described}
           value={typeof value === "boolean" ? "" : value}
           placeholder="Model default"
-          step={step ?? 1}
+          step={step}
           {...(minimum === undefined ? {} : { min: minimum })}
           {...(maximum === undefined ? {} : { max: maximum })}
           onChange={onChange}
@@ -113,7 +102,7 @@ export const Form = ({ fields, onChange, values }: {
   return (
     <>
       {fields.filter((field) => !isSmall(field)).map(inputOf)}
-      {small.length === 0 ? null : <SimpleGrid cols={{ base: 1, xs: 2 }}>{small.map(inputOf)}</SimpleGrid>}
+      {small.length > 0 && <SimpleGrid cols={{ base: 1, xs: 2 }}>{small.map(inputOf)}</SimpleGrid>}
     </>
   )
 }

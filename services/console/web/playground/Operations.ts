@@ -71,6 +71,16 @@ const texts: Field = {
 }
 const dimensions = number("dimensions", "Dimensions", "", { minimum: 1, maximum: 4096 })
 
+const embeddings: Operation = {
+  name: "embeddings",
+  title: "Embeddings",
+  workloads: ["embeddings"],
+  fields: [texts, dimensions],
+  path: () => "/v1/embeddings",
+  body: (model, { dimensions, input }) => given({ model, input: linesOf(input), dimensions }),
+  answer: "vectors"
+}
+
 export const operations: ReadonlyArray<Operation> = [
   {
     name: "chat.completions",
@@ -212,23 +222,12 @@ export const operations: ReadonlyArray<Operation> = [
     body: (model, values) => given({ model, ...values }),
     answer: "sound"
   },
+  embeddings,
   {
-    name: "embeddings",
-    title: "Embeddings",
-    workloads: ["embeddings"],
-    fields: [texts, dimensions],
-    path: () => "/v1/embeddings",
-    body: (model, { dimensions, input }) => given({ model, input: linesOf(input), dimensions }),
-    answer: "vectors"
-  },
-  {
+    ...embeddings,
     name: "engines.embeddings",
     title: "Embeddings by engine",
-    workloads: ["embeddings"],
-    fields: [texts, dimensions],
-    path: (model) => `/v1/engines/${encodeURIComponent(model)}/embeddings`,
-    body: (model, { dimensions, input }) => given({ model, input: linesOf(input), dimensions }),
-    answer: "vectors"
+    path: (model) => `/v1/engines/${encodeURIComponent(model)}/embeddings`
   },
   {
     name: "rerank",

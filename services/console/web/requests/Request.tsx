@@ -28,6 +28,8 @@ const Facts = ({ event, root }: { readonly event: UsageEvent | undefined; readon
   const end = event ?? (root === undefined ? undefined : outcomeOf(root))
   const status = root?.attributes[attribute.httpStatus]
   const queueMs = root?.attributes[attribute.queueMs]
+  const measured = event === undefined ? "–" : milliseconds(event.durationMs)
+  const duration = root === undefined ? measured : exact(root.end - root.start)
   return (
     <Box className="card" p="md">
       <SimpleGrid cols={{ base: 2, xs: 3, md: 5 }} spacing="md">
@@ -36,16 +38,10 @@ const Facts = ({ event, root }: { readonly event: UsageEvent | undefined; readon
             <Outcome outcome={end.outcome} error={end.error} />
           </Fact>
         )}
-        {status === undefined ? null : <Fact label="Status">{String(status)}</Fact>}
-        <Fact label="Duration">
-          {root !== undefined
-            ? exact(root.end - root.start)
-            : event === undefined
-            ? "–"
-            : milliseconds(event.durationMs)}
-        </Fact>
-        {typeof queueMs === "number" ? <Fact label="Queue time">{exact(queueMs)}</Fact> : null}
-        {event === undefined ? null : (
+        {status !== undefined && <Fact label="Status">{String(status)}</Fact>}
+        <Fact label="Duration">{duration}</Fact>
+        {typeof queueMs === "number" && <Fact label="Queue time">{exact(queueMs)}</Fact>}
+        {event !== undefined && (
           <>
             <Fact label="Time to first byte">{event.firstByteMs === null ? "–" : milliseconds(event.firstByteMs)}</Fact>
             <Fact label="Provider">{providerOf(event)}</Fact>
@@ -53,9 +49,7 @@ const Facts = ({ event, root }: { readonly event: UsageEvent | undefined; readon
             <Fact label="Cost">{event.costUsd === null ? "–" : money(event.costUsd)}</Fact>
           </>
         )}
-        {key === undefined ?
-          null :
-          <Fact label="Key">{keys.data?.find(({ id }) => id === key)?.name ?? String(key)}</Fact>}
+        {key !== undefined && <Fact label="Key">{keys.data?.find(({ id }) => id === key)?.name ?? String(key)}</Fact>}
       </SimpleGrid>
     </Box>
   )

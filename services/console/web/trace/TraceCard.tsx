@@ -13,45 +13,43 @@ import { Legend, Waterfall } from "./Waterfall.tsx"
 /** Only the first spans of a longer trace are drawn. */
 const maxDrawn = 300
 
-const Elsewhere = ({ isTraced }: { readonly isTraced: boolean }) => (
-  <Stack gap="xs" py="sm" maw={680}>
-    <Text>The services send their traces to a collector. This console keeps none.</Text>
-    <Text c="dimmed">{isTraced ? "Search the collector for the trace id above." : "This request was not traced."}</Text>
-  </Stack>
-)
-
-const Unknown = () => (
-  <Stack gap="xs" py="sm" maw={680} role="status">
-    <Text>There is no trace of this request.</Text>
-    <Text c="dimmed">
-      Spans arrive within seconds of the request's end. The console keeps the latest few thousand in memory until it
-      restarts.
-    </Text>
-  </Stack>
-)
-
-export const TraceCard = ({ isTraced, query }: {
+interface TraceProps {
   readonly query: ReturnType<typeof useTrace>
   /** Whether the request was traced, here or elsewhere. */
   readonly isTraced: boolean
-}) => {
-  const [shown, show] = useState("waterfall")
-  const [chosen, choose] = useState<string>()
-  if (isTracedElsewhere(query.error)) {
+}
+
+const Missing = ({ isTraced, query: { error, refetch } }: TraceProps) => {
+  if (error === null) return <Waiting />
+  if (isTracedElsewhere(error)) {
     return (
-      <Card title="Trace">
-        <Elsewhere isTraced={isTraced} />
-      </Card>
+      <Stack gap="xs" py="sm" maw={680}>
+        <Text>The services send their traces to a collector. This console keeps none.</Text>
+        <Text c="dimmed">
+          {isTraced ? "Search the collector for the trace id above." : "This request was not traced."}
+        </Text>
+      </Stack>
     )
   }
-  if (query.data === undefined) {
+  if (!isNoTrace(error)) return <Failure error={error} retry={refetch} />
+  return (
+    <Stack gap="xs" py="sm" maw={680} role="status">
+      <Text>There is no trace of this request.</Text>
+      <Text c="dimmed">
+        Spans arrive within seconds of the request's end. The console keeps the latest few thousand in memory until it
+        restarts.
+      </Text>
+    </Stack>
+  )
+}
+
+export const TraceCard = ({ isTraced, query }: TraceProps) => {
+  const [shown, show] = useState("waterfall")
+  const [chosen, choose] = useState<string>()
+  if (query.data === undefined || isTracedElsewhere(query.error)) {
     return (
       <Card title="Trace">
-        {query.error === null
-          ? <Waiting />
-          : isNoTrace(query.error)
-          ? <Unknown />
-          : <Failure error={query.error} retry={query.refetch} />}
+        <Missing isTraced={isTraced} query={query} />
       </Card>
     )
   }
@@ -79,7 +77,7 @@ export const TraceCard = ({ isTraced, query }: {
           {selected === undefined ? null : <SpanDetails of={selected} start={trace.start} />}
         </div>
       )}
-      {rest <= 0 ? null : <Text size="sm" c="dimmed" p="md">{`${rest} more spans are not shown`}</Text>}
+      {rest > 0 && <Text size="sm" c="dimmed" p="md">{`${rest} more spans are not shown`}</Text>}
     </Card>
   )
 }
