@@ -1,5 +1,5 @@
 /** `config check FILE`: validates and lints a catalogue. `config models FILE`: prints the part of it that ingress reads. */
-import { Console, Effect, FileSystem } from "effect"
+import { Console, Effect, FileSystem, Result } from "effect"
 import { Argument, Command } from "effect/cli"
 import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
 import { formatLocated } from "../../shared/catalogue/CatalogueFile.ts"
@@ -7,13 +7,7 @@ import * as Models from "../../shared/catalogue/Models.ts"
 import { lint } from "../../shared/catalogue/Lint.ts"
 import { stringify } from "yaml"
 
-const hasPackage = (name: string): boolean => {
-  try {
-    return import.meta.resolve(name) !== ""
-  } catch {
-    return false
-  }
-}
+const hasPackage = (name: string): boolean => Result.isSuccess(Result.try(() => import.meta.resolve(name)))
 
 const file = Argument.String("file").pipe(Argument.withDescription("Catalogue file (YAML)"))
 
@@ -46,9 +40,7 @@ const models = Command.make(
     const { models } = yield* Models.load(file)
     yield* Console.log(stringify({ models: Object.fromEntries(models) }).trimEnd())
   })
-).pipe(
-  Command.withDescription("Print the models of a catalogue without its providers: the catalogue for ingress")
-)
+).pipe(Command.withDescription("Print the models of a catalogue without its providers: the catalogue for ingress"))
 
 export const config = Command.make("config").pipe(
   Command.withDescription("Check the catalogue of models and providers"),

@@ -21,17 +21,13 @@ const list = (subjects: ReadonlyArray<string>, indent: string): string =>
 
 const user = (identity: Identity, key: string, options: AccountOptions): string => {
   const { answers, publish, subscribe } = permissionsOf(identity, options)
+  const responses = answers ? `\n          allow_responses { max: 1, expires: "10s" }` : ""
   return `      # ${identity.name}
       {
         nkey: ${key}
         permissions {
           publish { allow: ${list(publish, "          ")} }
-          subscribe { allow: ${list(subscribe, "          ")} }${
-    answers ?
-      `
-          allow_responses { max: 1, expires: "10s" }` :
-      ""
-  }
+          subscribe { allow: ${list(subscribe, "          ")} }${responses}
         }
       }`
 }

@@ -10,6 +10,8 @@ const decode = flagDecoder(UsageQuery)
 
 const text = (name: string, description: string) => Flag.String(name).pipe(Flag.withDescription(description))
 
+const optional = (name: string, description: string) => Flag.optional(text(name, description))
+
 /** Small amounts keep two significant digits, so that they never show as zero. */
 const dollars = new Intl.NumberFormat("en", {
   useGrouping: false,
@@ -37,13 +39,11 @@ export const usage = Command.make(
     by: text("by", "Grouping: key, model, operation or day, or several, comma-separated").pipe(
       Flag.withDefault("model")
     ),
-    from: text("from", "First day (UTC), for example 2026-11-01; default: the first of this month").pipe(
-      Flag.optional
-    ),
-    to: text("to", "Last day (UTC); default: today").pipe(Flag.optional),
-    key: text("key", "Only usage of the key with this id").pipe(Flag.optional),
-    model: text("model", "Only usage of this model").pipe(Flag.optional),
-    operation: text("operation", "Only usage of this operation, for example chat.completions").pipe(Flag.optional),
+    from: optional("from", "First day (UTC), for example 2026-11-01; default: the first of this month"),
+    to: optional("to", "Last day (UTC); default: today"),
+    key: optional("key", "Only usage of the key with this id"),
+    model: optional("model", "Only usage of this model"),
+    operation: optional("operation", "Only usage of this operation, for example chat.completions"),
     csv: Flag.Boolean("csv").pipe(Flag.withDescription("Print CSV with a header line"), Flag.withDefault(false))
   },
   Effect.fn(
@@ -70,6 +70,4 @@ export const countUsage = Command.make(
   "count-usage",
   {},
   () => Layer.launch(UsageCounters.layer).pipe(Effect.provide(layerBoth))
-).pipe(
-  Command.withDescription("Count usage until stopped. Monthly budgets and `usage` depend on these counts")
-)
+).pipe(Command.withDescription("Count usage until stopped. Monthly budgets and `usage` depend on these counts"))

@@ -56,13 +56,8 @@ const server = Layer.unwrap(Effect.gen(function*() {
 }))
 
 const adminApi = HttpApiBuilder.layer(ConsoleApi, { openapiPath: "/api/openapi.json" }).pipe(
-  Layer.provide([
-    SessionHandlers.layer,
-    KeyHandlers.layer,
-    FleetHandlers.layer,
-    UsageHandlers.layer,
-    TraceHandlers.layer
-  ]),
+  Layer.provide([SessionHandlers.layer, KeyHandlers.layer, FleetHandlers.layer]),
+  Layer.provide([UsageHandlers.layer, TraceHandlers.layer]),
   Layer.provide([Authorization.layer, ProblemDetails.layer])
 )
 
@@ -79,14 +74,8 @@ export const layer = readiness.pipe(
     Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
     Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes))
   ]),
-  Layer.provide([
-    Sessions.layer,
-    TokenThrottle.layer,
-    KeyStore.layer,
-    KeyAudit.layer,
-    Fleet.layer,
-    UsageCounters.layer
-  ]),
+  Layer.provide([Sessions.layer, TokenThrottle.layer, Fleet.layer]),
+  Layer.provide([KeyStore.layer, KeyAudit.layer, UsageCounters.layer]),
   Layer.provide([RequestLog.layer, Traces.layer, WebApp.WebFiles.layer]),
   Layer.provide([AdminToken.layer, layerBothPatient, Catalogue.layer]),
   // listens first: pages get 503 with `retry-after` until the console is connected to NATS

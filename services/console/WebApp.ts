@@ -26,12 +26,8 @@ const noncePlaceholder = "CSP_NONCE"
 
 const isText = (type: string): boolean => /^text\/|javascript|json|svg/.test(type)
 
-const fileHeaders = (zipped: boolean) => ({
-  // the file's name contains a hash of its content
-  "cache-control": "public, max-age=31536000, immutable",
-  vary: "accept-encoding",
-  ...(zipped ? { "content-encoding": "gzip" } : {})
-})
+/** The file's name contains a hash of its content. */
+const fileHeaders = { "cache-control": "public, max-age=31536000, immutable", vary: "accept-encoding" }
 
 const page = (html: string) =>
   Effect.sync(() => {
@@ -81,7 +77,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
         const zipped = /\bgzip\b/.test(headers["accept-encoding"] ?? "") ? file.zipped : undefined
         return Effect.succeed(HttpServerResponse.uint8Array(zipped ?? file.bytes, {
           contentType: file.type,
-          headers: fileHeaders(zipped !== undefined)
+          headers: zipped === undefined ? fileHeaders : { ...fileHeaders, "content-encoding": "gzip" }
         }))
       }
       // the app itself routes single words; health paths must not answer a probe of this port

@@ -8,9 +8,6 @@ export class AdminToken extends Context.Service<AdminToken, Token>()("services/c
   /** Reads `CONSOLE_ADMIN_TOKEN`. */
   static readonly layer = Layer.effect(
     AdminToken,
-    Effect.flatMap(
-      configured(variable),
-      (token) => Effect.fromOption(token, () => new TokenUnusable({ variable }))
-    )
+    Effect.flatMap(configured(variable), (token) => Effect.fromOption(token, () => new TokenUnusable({ variable })))
   )
 }

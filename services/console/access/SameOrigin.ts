@@ -14,15 +14,13 @@ const rejected = (message: string) => HttpServerResponse.jsonUnsafe({ _tag: "Cro
 
 const isSafe = (method: string): boolean => method === "GET" || method === "HEAD"
 
-const hostOf = (origin: string): string | undefined => URL.canParse(origin) ? new URL(origin).host : undefined
-
 /** Whether the browser's headers show another origin. Other programs send no such headers. */
 const isCrossOrigin = (headers: Headers.Headers, hosts: ReadonlyArray<string | undefined>): boolean => {
   const site = headers["sec-fetch-site"]
   if (site !== undefined && site !== "same-origin" && site !== "none") return true
   const origin = headers["origin"]
   if (origin === undefined) return false
-  const host = hostOf(origin)
+  const host = URL.canParse(origin) ? new URL(origin).host : undefined
   return host === undefined || !(host === headers["host"] || hosts.includes(host))
 }
 

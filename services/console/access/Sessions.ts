@@ -40,9 +40,7 @@ export class Sessions extends Context.Service<Sessions, {
       const key = Redacted.value(yield* GatewaySecret.deriveKey("console-session"))
       // a new admin token invalidates the sessions of the old one
       const { fingerprint } = yield* AdminToken
-      const bucket = yield* openBucket(buckets.consoleSessions).pipe(
-        Effect.retry(whileJetStreamFails)
-      )
+      const bucket = yield* Effect.retry(openBucket(buckets.consoleSessions), whileJetStreamFails)
       const sign = (text: string) => createHmac("sha256", key).update(fingerprint).update(text).digest("base64url")
       const idOf = (secret: string) => hash("sha256", secret, "hex").slice(0, 16)
 

@@ -47,10 +47,7 @@ export const ProviderView = Schema.Struct({
 })
 export type ProviderView = typeof ProviderView.Type
 
-const CatalogueView = Schema.Struct({
-  models: Schema.Array(ModelView),
-  providers: Schema.Array(ProviderView)
-})
+const CatalogueView = Schema.Struct({ models: Schema.Array(ModelView), providers: Schema.Array(ProviderView) })
 
 export const QueueView = Schema.Struct({
   workload: Workload,

@@ -33,10 +33,7 @@ const responseHeaders =
   /^(?:content-type|content-range|accept-ranges|retry-after|x-request-id|x-translation-warnings|x-ratelimit-.*)$/
 
 /** Model output is data for the playground: browsers must never render it as a page of its own. */
-const asData = {
-  "content-security-policy": "default-src 'none'; sandbox",
-  "content-disposition": "attachment"
-}
+const asData = { "content-security-policy": "default-src 'none'; sandbox", "content-disposition": "attachment" }
 
 const pick = (headers: Headers.Headers, wanted: (name: string) => boolean): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => wanted(name)))

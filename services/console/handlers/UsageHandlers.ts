@@ -19,12 +19,9 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       query: ({ query }) => orUnavailable(counters.query(query), whileCounting),
       csv: Effect.fnUntraced(function*({ query }) {
+        const disposition = `attachment; filename="usage-${query.from}-${query.to}.csv"`
         yield* HttpEffect.appendPreResponseHandler((_, response) =>
-          Effect.succeed(HttpServerResponse.setHeader(
-            response,
-            "content-disposition",
-            `attachment; filename="usage-${query.from}-${query.to}.csv"`
-          ))
+          Effect.succeed(HttpServerResponse.setHeader(response, "content-disposition", disposition))
         )
         return yield* orUnavailable(counters.csv(query), whileCounting)
       }),

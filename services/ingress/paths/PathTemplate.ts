@@ -1,4 +1,5 @@
 /** Matches paths with templates such as `/v1beta/models/{model}:generateContent`, to find the operation and the model. */
+import { Result } from "effect"
 import type { Operation } from "../../../shared/contract/Operation.ts"
 
 const placeholder = "{model}"
@@ -43,10 +44,5 @@ export const match = (group: RouteGroup, rest: string): Match | undefined => {
   return undefined
 }
 
-export const decodePath = (text: string): string => {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
+export const decodePath = (text: string): string =>
+  Result.getOrElse(Result.try(() => decodeURIComponent(text)), () => text)

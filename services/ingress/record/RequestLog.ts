@@ -10,6 +10,8 @@ import type { RequestRecord } from "./RequestRecord.ts"
 const batchBytes = 64 * 1024
 const batchMs = 100
 
+const shareFromText = Schema.FiniteFromString.pipe(Schema.decodeTo(between(0, 1)))
+
 export class RequestLog extends Context.Service<RequestLog, {
   readonly write: (record: RequestRecord) => void
 }>()("services/ingress/RequestLog") {
@@ -20,11 +22,7 @@ export class RequestLog extends Context.Service<RequestLog, {
   static readonly layer = Layer.effect(
     RequestLog,
     Effect.gen(function*() {
-      const share = yield* Config.schema(
-        Schema.FiniteFromString.pipe(Schema.decodeTo(between(0, 1))),
-        "GATEWAY_REQUEST_LOG"
-      )
-        .pipe(Config.withDefault(1))
+      const share = yield* Config.schema(shareFromText, "GATEWAY_REQUEST_LOG").pipe(Config.withDefault(1))
       const clock = yield* Clock.Clock
       const isSilent = LogLevel.isGreaterThan(yield* References.MinimumLogLevel, "Info")
       const format = timestamps()

@@ -11,10 +11,6 @@ import * as ServerSpan from "./ServerSpan.ts"
 /** Stands for a missing or unknown operation or model. */
 const none = "none"
 
-interface InProgress {
-  count: number
-}
-
 export class RequestRecord {
   readonly id = RequestRecord.makeId()
   readonly #begun = performance.now()
@@ -22,7 +18,7 @@ export class RequestRecord {
   readonly headers: Headers.Headers
   readonly #method: string
   readonly #spans: ServerSpan.ServerSpans
-  readonly #inProgress: InProgress
+  readonly #inProgress: { count: number }
   /** The template of its route; `undefined` if no route matches. */
   readonly #route: string | undefined
   readonly span: Tracer.Span
@@ -41,7 +37,7 @@ export class RequestRecord {
   /** Makes the records of a server and counts its requests in progress. */
   static readonly makeFactory = Effect.gen(function*() {
     const spans = yield* ServerSpan.make
-    const inProgress: InProgress = { count: 0 }
+    const inProgress = { count: 0 }
     // without a scope: requests are still in progress while the server drains, after the routes' scope has closed
     yield* Effect.sync(() => Metrics.observeUnsafe(Metrics.inProgress(), () => inProgress.count))
     return (request: HttpServerRequest.HttpServerRequest) => new RequestRecord(request, spans, inProgress)
@@ -50,7 +46,7 @@ export class RequestRecord {
   private constructor(
     request: HttpServerRequest.HttpServerRequest,
     spans: ServerSpan.ServerSpans,
-    inProgress: InProgress
+    inProgress: { count: number }
   ) {
     this.#inProgress = inProgress
     this.#method = request.method

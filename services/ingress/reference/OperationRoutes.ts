@@ -162,11 +162,7 @@ const taskRoutesOf = (operation: Operation): ReadonlyArray<Route> => {
     path: `${path}/{task_id}`,
     parameters: [taskParameter],
     responses: {
-      200: {
-        description: "The current state of the task",
-        headers: Headers.of.waiting,
-        content: json(refTo(task))
-      }
+      200: { description: "The current state of the task", headers: Headers.of.waiting, content: json(refTo(task)) }
     },
     errors: [...Errors.of.keys, ...Errors.of.tasks, ...Errors.of.all]
   }

@@ -8,10 +8,7 @@ import type { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import { KeyInactive, KeyInvalid, KeyMissing } from "../errors/IngressError.ts"
 
 /** The header that clients of a dialect may use instead of `Authorization: Bearer`. */
-export const keyHeaders: Partial<Record<Dialect, string>> = {
-  anthropic: "x-api-key",
-  gemini: "x-goog-api-key"
-}
+export const keyHeaders: Partial<Record<Dialect, string>> = { anthropic: "x-api-key", gemini: "x-goog-api-key" }
 
 const bearer = /^Bearer +(\S+) *$/i
 

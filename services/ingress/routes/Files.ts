@@ -1,6 +1,6 @@
 /** `GET /v1/files/{id}`: serves results by signed URL. Needs no API key. */
 import { Effect, Option } from "effect"
-import { HttpRouter, HttpServerResponse } from "effect/http"
+import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Unavailable } from "../../../shared/contract/JobError.ts"
 import { ResultFiles } from "../../../shared/files/ResultFiles.ts"
 import { filesPath } from "../../../shared/files/SignedUrl.ts"
@@ -10,7 +10,10 @@ import * as PathTemplate from "../paths/PathTemplate.ts"
 
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const files = yield* ResultFiles
-  const serve = Effect.fnUntraced(function*(id: string, query: URLSearchParams) {
+  const serve = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
+    const { id: encoded = "" } = yield* HttpRouter.params
+    const id = PathTemplate.decodePath(encoded)
+    const query = new URL(request.url, "http://gateway").searchParams
     const verdict = yield* files.verify(id, query.get("expires") ?? "", query.get("signature") ?? "")
     if (verdict !== "valid") return yield* new LinkRefused({ reason: verdict })
     const found = yield* files.read(id).pipe(Effect.mapError(() => new Unavailable({ retryAfterMs: 1_000 })))
@@ -26,14 +29,5 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
       }
     })
   })
-  yield* router.add(
-    "GET",
-    `${filesPath}:id`,
-    (request) =>
-      respond("files", "openai", () =>
-        Effect.flatMap(
-          HttpRouter.params,
-          ({ id = "" }) => serve(PathTemplate.decodePath(id), new URL(request.url, "http://gateway").searchParams)
-        ))
-  )
+  yield* router.add("GET", `${filesPath}:id`, (request) => respond("files", "openai", () => serve(request)))
 }))

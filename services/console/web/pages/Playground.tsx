@@ -86,18 +86,16 @@ const Output = ({ curl, run }: { readonly run: Run; readonly curl: string }) => 
           <Tabs.Tab value="curl">curl</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="answer" p="md" aria-busy={state === "running"}>
-          {state === "idle"
-            ? (
-              <Empty icon={RocketIcon} title="No request sent yet">
-                The answer appears here as it arrives. The curl tab has the same request for your terminal.
-              </Empty>
-            )
-            : <Result of={answer} />}
-          {state === "failed" ? <Failed error={error} /> : null}
-          {state === "running" && answer === emptyAnswer
-            ? <Text c="dimmed" role="status">Waiting for the answer…</Text>
-            : null}
-          {wholeMs === undefined ? null : (
+          {state !== "idle" ? <Result of={answer} /> : (
+            <Empty icon={RocketIcon} title="No request sent yet">
+              The answer appears here as it arrives. The curl tab has the same request for your terminal.
+            </Empty>
+          )}
+          {state === "failed" && <Failed error={error} />}
+          {state === "running" && answer === emptyAnswer && (
+            <Text c="dimmed" role="status">Waiting for the answer…</Text>
+          )}
+          {wholeMs !== undefined && (
             <Text size="xs" c="dimmed" mt="md" className="numeric" role="status">
               {state === "stopped" ? "Stopped after " : "Answered in "}
               {milliseconds(wholeMs)}
@@ -127,9 +125,8 @@ const Playground = ({ gatewayUrl }: { readonly gatewayUrl: string }) => {
   const operation = operations.find((operation) => operation.name === name)
   if (operation === undefined) return null
   const { fields, title, workloads } = operation
-  const models = (catalogue.data?.models ?? []).filter(({ workload }) => workloads.includes(workload)).map(({ name }) =>
-    name
-  )
+  const offered = (catalogue.data?.models ?? []).filter(({ workload }) => workloads.includes(workload))
+  const models = offered.map(({ name }) => name)
   const model = chosen !== null && models.includes(chosen)
     ? chosen
     : models.find((name) => name.startsWith("local-")) ?? models[0] ?? ""
@@ -184,9 +181,7 @@ const Playground = ({ gatewayUrl }: { readonly gatewayUrl: string }) => {
               <KeyInput />
               <Form fields={fields} values={values} onChange={change} />
               <Group justify="flex-end">
-                {isRunning
-                  ? <Button variant="default" leftSection={<StopIcon />} onClick={stop}>Stop</Button>
-                  : null}
+                {isRunning && <Button variant="default" leftSection={<StopIcon />} onClick={stop}>Stop</Button>}
                 <Button
                   type="submit"
                   leftSection={<PaperPlaneIcon />}

@@ -68,6 +68,7 @@ const Operation = ({ method, of, path, schemas }: {
   readonly of: typeof Endpoint.Type
   readonly schemas: Schemas
 }) => {
+  const parameters = (of.parameters ?? []).filter((parameter) => parameter.in !== "cookie")
   const request = of.requestBody === undefined ? undefined : schemaText(of.requestBody, schemas)
   return (
     <Accordion.Item value={`${method} ${path}`}>
@@ -82,15 +83,13 @@ const Operation = ({ method, of, path, schemas }: {
       </Accordion.Control>
       <Accordion.Panel>
         <Stack gap="sm">
-          {(of.parameters ?? []).filter((parameter) => parameter.in !== "cookie").map((
-            { in: where, name, required }
-          ) => (
+          {parameters.map(({ in: where, name, required }) => (
             <Text key={name} size="sm">
               <span className="mono">{name}</span>
               <Text span c="dimmed">{` in the ${where}${required === true ? "" : ", optional"}`}</Text>
             </Text>
           ))}
-          {request === undefined ? null : (
+          {request !== undefined && (
             <div>
               <Text size="sm" fw={600} mb={4}>Request body</Text>
               <CodeBlock label={`Request body of ${method} ${path}`} text={request} />
@@ -104,9 +103,9 @@ const Operation = ({ method, of, path, schemas }: {
                   {status}
                   <Text span c="dimmed" fw={400}>{` ${response.description ?? ""}`}</Text>
                 </Text>
-                {schema === undefined || Number(status) >= 400
-                  ? null
-                  : <CodeBlock label={`Response ${status} of ${method} ${path}`} text={schema} />}
+                {schema !== undefined && Number(status) < 400 && (
+                  <CodeBlock label={`Response ${status} of ${method} ${path}`} text={schema} />
+                )}
               </div>
             )
           })}

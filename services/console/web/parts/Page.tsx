@@ -18,7 +18,7 @@ export const Page = ({ actions, children, description, title }: {
           <Title order={1}>{title}</Title>
           <Text c="dimmed" mt={4} maw={640}>{description}</Text>
         </Box>
-        {actions === undefined ? null : <Group gap="sm">{actions}</Group>}
+        {actions !== undefined && <Group gap="sm">{actions}</Group>}
       </Group>
       {children}
     </Stack>
@@ -34,21 +34,17 @@ export const Fact = ({ children, label }: { readonly label: string; readonly chi
 )
 
 export const Card = ({ aside, children, isFlush = false, title }: {
-  readonly title?: string
+  readonly title: string
   readonly aside?: ReactNode
   /** Whether the content has no padding. */
   readonly isFlush?: boolean
   readonly children: ReactNode
 }) => (
   <Box component="section" className="card" p={isFlush ? 0 : "md"} aria-label={title}>
-    {title === undefined ?
-      null :
-      (
-        <Group justify="space-between" gap="sm" {...(isFlush ? { p: "md", pb: "xs" } : { mb: "sm" })}>
-          <Title order={2} size="h5">{title}</Title>
-          {aside}
-        </Group>
-      )}
+    <Group justify="space-between" gap="sm" {...(isFlush ? { p: "md", pb: "xs" } : { mb: "sm" })}>
+      <Title order={2} size="h5">{title}</Title>
+      {aside}
+    </Group>
     {children}
   </Box>
 )

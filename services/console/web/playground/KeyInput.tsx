@@ -32,13 +32,11 @@ export const KeyInput = () => {
       />
       <Group gap={6} mt={4}>
         <Text size="xs" c="dimmed">Kept only in this page's memory.</Text>
-        {key === "" ?
-          (
-            <Anchor component="button" type="button" size="xs" disabled={create.isPending} onClick={make}>
-              Create a one-day key
-            </Anchor>
-          ) :
-          null}
+        {key === "" && (
+          <Anchor component="button" type="button" size="xs" disabled={create.isPending} onClick={make}>
+            Create a one-day key
+          </Anchor>
+        )}
       </Group>
     </div>
   )

@@ -91,10 +91,7 @@ export const operations: ReadonlyArray<Operation> = [
     body: (model, { max_tokens, prompt, stream, system, temperature }) =>
       given({
         model,
-        messages: [
-          ...(system === "" ? [] : [{ role: "system", content: system }]),
-          { role: "user", content: prompt }
-        ],
+        messages: [...(system === "" ? [] : [{ role: "system", content: system }]), { role: "user", content: prompt }],
         stream,
         temperature,
         max_tokens

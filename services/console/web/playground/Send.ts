@@ -1,5 +1,5 @@
 /** Sends a playground request to the ingress through the console, and reads the answer as it arrives. */
-import { Schema } from "effect"
+import { Data, Schema } from "effect"
 import { keyHeader, pageHeader } from "../../api/Admin.ts"
 import { type Answer, emptyAnswer, pretty, read } from "./Answer.ts"
 import type { Operation } from "./Operations.ts"
@@ -12,17 +12,11 @@ export interface Request {
 }
 
 /** An error response of the gateway. */
-export class RequestRejected extends Error {
+export class RequestRejected extends Data.Error<{
   readonly status: number
   readonly code: string | null
-
-  constructor(status: number, code: string | null, message: string) {
-    super(message)
-    this.name = "Refused"
-    this.status = status
-    this.code = code
-  }
-}
+  readonly message: string
+}> {}
 
 const ErrorBody = Schema.Struct({
   error: Schema.Struct({
@@ -52,9 +46,10 @@ const ask = async (path: string, key: string, init: RequestInit): Promise<Respon
   if (response.ok) return response
   const text = await response.text()
   const error = decodeError(text)
-  if (error._tag === "None") throw new RequestRejected(response.status, null, text || response.statusText)
+  const { status, statusText } = response
+  if (error._tag === "None") throw new RequestRejected({ status, code: null, message: text || statusText })
   const { code = null, message } = error.value.error
-  throw new RequestRejected(response.status, code === null ? null : String(code), message)
+  throw new RequestRejected({ status, code: code === null ? null : String(code), message })
 }
 
 /** The data of each server-sent event. */
@@ -79,7 +74,9 @@ async function* streamed(body: ReadableStream<Uint8Array>): AsyncGenerator<Answe
   for await (const data of events(body)) {
     if (data === "[DONE]") continue
     const failure = decodeError(data)
-    if (failure._tag === "Some") throw new RequestRejected(200, null, failure.value.error.message)
+    if (failure._tag === "Some") {
+      throw new RequestRejected({ status: 200, code: null, message: failure.value.error.message })
+    }
     const value = decodeJson(data)
     const { pictures, text } = read(value)
     answer = {
@@ -98,7 +95,7 @@ async function* video(task: unknown, { key, operation }: Request, signal: AbortS
     const value: unknown = await (await ask(path, key, { signal })).json()
     const state = decodeTaskState(value)
     const answer = { ...emptyAnswer, progress: state.progress, raw: pretty(value) }
-    if (state.error !== null) throw new RequestRejected(200, state.error.code, state.error.message)
+    if (state.error !== null) throw new RequestRejected({ status: 200, ...state.error })
     if (state.status === "completed") {
       const content = await (await ask(`${path}/content`, key, { signal })).blob()
       yield { ...answer, video: URL.createObjectURL(new Blob([content], { type: "video/mp4" })) }
@@ -109,7 +106,7 @@ async function* video(task: unknown, { key, operation }: Request, signal: AbortS
   }
 }
 
-/** Yields the answer after each change. Throws `Refused` if the gateway answers with an error. */
+/** Yields the answer after each change. Throws `RequestRejected` if the gateway answers with an error. */
 export async function* send(request: Request, signal: AbortSignal): AsyncGenerator<Answer> {
   const { body, key, operation, path } = request
   const response = await ask(path, key, {

@@ -6,22 +6,20 @@ import { exact } from "../data/Format.ts"
 import { requestPath } from "../parts/RequestFacts.tsx"
 import type { Row } from "./Rows.ts"
 
-const Facts = ({ children, label }: { readonly label: string; readonly children: ReactNode }) => (
+type Fact = readonly [name: string, value: ReactNode]
+
+const Facts = ({ label, of }: { readonly label: string; readonly of: ReadonlyArray<Fact> }) => (
   <Stack gap={6} miw={0}>
     <Title order={4} size="h6" c="dimmed" fw={550}>{label}</Title>
-    {children}
+    <dl className="facts">
+      {of.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
   </Stack>
-)
-
-const List = ({ of }: { readonly of: ReadonlyArray<readonly [name: string, value: ReactNode]> }) => (
-  <dl className="facts">
-    {of.map(([name, value]) => (
-      <div key={name}>
-        <dt>{name}</dt>
-        <dd>{value}</dd>
-      </div>
-    ))}
-  </dl>
 )
 
 const shown = (value: string | number | boolean | ReadonlyArray<string>): string =>
@@ -29,9 +27,9 @@ const shown = (value: string | number | boolean | ReadonlyArray<string>): string
 
 export const SpanDetails = ({ of, start }: { readonly of: Row; readonly start: number }) => {
   const { attributes, events, kind, links, name, service, spanId } = of.span
-  const attributeRows = Object.entries(attributes).toSorted(([a], [b]) => a.localeCompare(b)).map(([name, value]) =>
-    [name, shown(value)] as const
-  )
+  const firstToken: ReadonlyArray<Fact> = of.firstChunk === undefined
+    ? []
+    : [["time to first token", exact(of.firstChunk - of.from)]]
   return (
     <Box component="section" aria-label="Selected span" p="md" className="trace-details">
       <Group gap="sm" mb="sm">
@@ -41,40 +39,41 @@ export const SpanDetails = ({ of, start }: { readonly of: Row; readonly start: n
       </Group>
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="xl">
         <Stack gap="lg">
-          <Facts label="Time">
-            <List
-              of={[
-                ["start", exact(of.from)],
-                ["duration", exact(of.duration)],
-                ...(of.firstChunk === undefined
-                  ? []
-                  : [["time to first token", exact(of.firstChunk - of.from)] as const]),
-                ["service", service],
-                ["span id", spanId]
-              ]}
+          <Facts
+            label="Time"
+            of={[
+              ["start", exact(of.from)],
+              ["duration", exact(of.duration)],
+              ...firstToken,
+              ["service", service],
+              ["span id", spanId]
+            ]}
+          />
+          {events.length > 0 && (
+            <Facts
+              label="Events"
+              of={events.map(({ at, name }, index) => [`${index + 1}. ${name}`, exact(at - start)])}
             />
-          </Facts>
-          {events.length === 0 ? null : (
-            <Facts label="Events">
-              <List of={events.map(({ at, name }, index) => [`${index + 1}. ${name}`, exact(at - start)] as const)} />
-            </Facts>
           )}
-          {links.length === 0 ? null : (
-            <Facts label="Links">
-              <List
-                of={links.map((link) => [
-                  `span ${link.spanId}`,
-                  link.traceId === of.span.traceId
-                    ? "in this trace"
-                    : <Anchor component={Link} href={requestPath(link.traceId)}>open its trace</Anchor>
-                ])}
-              />
-            </Facts>
+          {links.length > 0 && (
+            <Facts
+              label="Links"
+              of={links.map((link) => [
+                `span ${link.spanId}`,
+                link.traceId === of.span.traceId
+                  ? "in this trace"
+                  : <Anchor component={Link} href={requestPath(link.traceId)}>open its trace</Anchor>
+              ])}
+            />
           )}
         </Stack>
-        <Facts label="Attributes">
-          <List of={attributeRows} />
-        </Facts>
+        <Facts
+          label="Attributes"
+          of={Object.entries(attributes).toSorted(([a], [b]) => a.localeCompare(b)).map(([name, value]) => [
+            name,
+            shown(value)
+          ])}
+        />
       </SimpleGrid>
     </Box>
   )

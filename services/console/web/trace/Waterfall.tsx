@@ -16,9 +16,7 @@ const Bar = ({ of, whole }: { readonly of: Row; readonly whole: number }) => (
     data-state={stateOf(of)}
     style={{ left: percent(of.from, whole), width: percent(of.duration, whole) }}
   >
-    {of.firstChunk === undefined ?
-      null :
-      <i style={{ left: percent(of.firstChunk - of.from, of.duration) }} />}
+    {of.firstChunk !== undefined && <i style={{ left: percent(of.firstChunk - of.from, of.duration) }} />}
   </div>
 )
 
@@ -99,8 +97,8 @@ export const Waterfall = ({ of, select, selected }: {
                 <div className="trace-title">
                   <span className="trace-mark" data-kind={row.span.kind} data-state={stateOf(row)} />
                   <Text span size="sm" fw={600}>{row.title}</Text>
-                  {row.note === undefined ? null : <Badge size="xs" variant="default" tt="none">{row.note}</Badge>}
-                  {row.error === undefined ? null : (
+                  {row.note !== undefined && <Badge size="xs" variant="default" tt="none">{row.note}</Badge>}
+                  {row.error !== undefined && (
                     <Badge
                       size="xs"
                       variant="light"
@@ -111,7 +109,7 @@ export const Waterfall = ({ of, select, selected }: {
                       {row.error}
                     </Badge>
                   )}
-                  {row.isCancelled ? <Badge size="xs" variant="light" color="gray" tt="none">cancelled</Badge> : null}
+                  {row.isCancelled && <Badge size="xs" variant="light" color="gray" tt="none">cancelled</Badge>}
                 </div>
                 <Text size="xs" c="dimmed" truncate title={row.detail}>{row.detail}</Text>
               </div>
@@ -124,9 +122,9 @@ export const Waterfall = ({ of, select, selected }: {
               <div className="trace-time">
                 <VisuallyHidden>{`begins at ${exact(row.from)}, lasts`}</VisuallyHidden>
                 <Text size="sm" className="numeric">{exact(row.duration)}</Text>
-                {row.firstChunk === undefined
-                  ? null
-                  : <VisuallyHidden>{`first token at ${exact(row.firstChunk)}`}</VisuallyHidden>}
+                {row.firstChunk !== undefined && (
+                  <VisuallyHidden>{`first token at ${exact(row.firstChunk)}`}</VisuallyHidden>
+                )}
               </div>
             </div>
           )
