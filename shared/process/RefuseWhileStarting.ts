@@ -2,8 +2,8 @@
 import type { OutgoingHttpHeaders, RequestListener, Server } from "node:http"
 
 /**
- * Answers requests with 503 and what `refusalOf` makes of their URL until the service adds its own handler. A retry on a new
- * connection lets load balancers choose another server.
+ * Responds with 503 until the service adds its own handler. `refusalOf` makes the body and further headers for a URL. The
+ * client's retry on a new connection lets load balancers choose another server.
  */
 export const refuseWhileStarting = <S extends Server>(
   server: S,

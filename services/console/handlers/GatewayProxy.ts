@@ -52,7 +52,7 @@ export const target = (gateway: URL, url: string): URL | undefined => {
   return isReachable && parsed.origin === gateway.origin ? parsed : undefined
 }
 
-/** Reads `CONSOLE_GATEWAY_URL`: where the console reaches an ingress (default `http://127.0.0.1:8080`). */
+/** Reads `CONSOLE_GATEWAY_URL`, the URL of an ingress for the console (default `http://127.0.0.1:8080`). */
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const sessions = yield* Sessions
   const client = yield* HttpClient.HttpClient

@@ -1,6 +1,6 @@
 /**
  * Answers requests that Node cannot parse: invalid or incomplete HTTP, and headers that are too large or ambiguous. They get
- * an error in the usual format, where Node would send only a status line.
+ * an error in the usual format; Node alone would send only a status line.
  */
 import type { Server, ServerResponse } from "node:http"
 import { STATUS_CODES } from "node:http"

@@ -89,7 +89,7 @@ const variable = (error: RequestError): Description => {
       return { status: 404, code: "not_found", param: error.param }
     case "ProviderRejected": {
       const { code, param, status } = error
-      // the other statuses' types are for errors of the gateway
+      // the types of the other statuses describe errors of the gateway itself
       const { type } = status === 404 || status === 429 ? ofStatus(status) : otherStatus
       return { status, type: error.type ?? type, code, param }
     }

@@ -7,12 +7,12 @@ type JsonSchema = Readonly<Record<string, unknown>>
 /** A reference to a schema of the document. */
 export const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 
-/** Content as JSON of this schema, with its examples. */
+/** The content of a JSON body, with its examples. */
 export const json = (schema: object, examples: object = {}) => ({ "application/json": { schema, ...examples } })
 
 const bytes = { type: "string", contentEncoding: "binary" }
 
-/** Content as bytes of one of these media types. */
+/** The content of a binary body of one of these media types. */
 export const binary = (types: ReadonlyArray<string>) =>
   Object.fromEntries(types.map((type) => [type, { schema: bytes }]))
 

@@ -73,7 +73,7 @@ const Values = ({ at, point, props }: {
   )
 }
 
-/** Dots show the few days that there are: a single one has no line. */
+/** A few days are drawn with dots, because a single day has no line. */
 const daysWithValues = (points: ReadonlyArray<Point>): number =>
   points.filter(({ values }) => Object.values(values).some((value) => value !== null)).length
 

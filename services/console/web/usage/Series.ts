@@ -12,8 +12,8 @@ export interface Point {
   readonly values: Readonly<Record<string, number | null>>
 }
 
-/** What the charts measure. */
-export const measures = {
+/** The measures of the charts. */
+const measures = {
   requests: (row: Counters) => row.requests,
   tokens: (row: Counters) => row.usage.inputTokens + row.usage.outputTokens,
   cost: (row: Counters) => row.costUsd,
