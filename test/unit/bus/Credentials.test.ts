@@ -1,4 +1,4 @@
-/** What a process reads of its identity: mistakes are named, and a seed never shows. */
+/** A process's NATS credentials: errors name the variable, and a seed never appears in them. */
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Redacted } from "effect"
 import * as Credentials from "../../../shared/nats/Credentials.ts"
@@ -21,13 +21,13 @@ describe("credentials", () => {
       assert.strictEqual(error.message, message)
     }))
 
-  it.effect("are none where nothing is said", () =>
+  it.effect("are empty if no variable is set", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* reading({}), {})
       assert.deepStrictEqual(yield* reading({}, "control"), {})
     }))
 
-  it.effect("of the control account are its own, and never taken from those of the other", () =>
+  it.effect("of the control account come from its own variables, never from the data account's", () =>
     Effect.gen(function*() {
       const user = { NATS_USER: "ingress", NATS_PASSWORD: "one" }
       const { message } = yield* Effect.flip(reading(user, "control"))
@@ -41,7 +41,7 @@ describe("credentials", () => {
       assert.strictEqual(wrong.message, "NATS_CONTROL_NKEY_SEED is not an nkey seed")
     }))
 
-  it.effect("have one public key for a seed, whatever white space a file put around it", () =>
+  it.effect("derive one public key from a seed, with or without white space around it", () =>
     Effect.gen(function*() {
       const seed = yield* Credentials.generate
       const key = yield* Credentials.publicKeyOf(seed)

@@ -1,4 +1,4 @@
-/** The queue between tenants is fair, bounded, and loses nothing. */
+/** Fairness between tenants, bounds and completeness of the queue. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import { type Claimant, FairQueue, type QueueLimits } from "../../../shared/bus/fairness/FairQueue.ts"
@@ -6,7 +6,7 @@ import { PriorityClass } from "../../../shared/contract/PriorityClass.ts"
 
 const unbounded: QueueLimits = { items: 10_000, itemsPerTenant: 10_000, ageingMs: 1_000 }
 
-/** The first letter of an item is its tenant. */
+/** The first letter of an item names its tenant. */
 const tenantOf = (item: string, more: Partial<Claimant> = {}): Claimant => ({
   tenant: item.slice(0, 1),
   weight: 1,
@@ -28,25 +28,25 @@ const filled = (limits: Partial<QueueLimits>, ...items: ReadonlyArray<string>): 
 
 const numbered = (letter: string, count: number) => Array.from({ length: count }, (_, index) => `${letter}${index}`)
 
-describe("turns", () => {
-  it("delay a quiet tenant by one job of a noisy one, not by all of them", () => {
+describe("a fair queue", () => {
+  it("delays a quiet tenant by one job of a noisy tenant, not by all of them", () => {
     const queue = filled({}, ...numbered("n", 1_000), "q0")
     assert.deepStrictEqual([queue.take(0), queue.take(0)], ["n0", "q0"])
   })
 
-  it("go round, each tenant's jobs in their own order", () => {
+  it("serves tenants round robin, and each tenant's jobs in order", () => {
     const queue = filled({}, "a1", "a2", "a3", "b1", "b2", "c1")
     assert.deepStrictEqual(drain(queue), ["a1", "b1", "c1", "a2", "b2", "a3"])
   })
 
-  it("come after a whole round for a tenant that was just served", () => {
+  it("serves a tenant again only after a full round", () => {
     const queue = filled({}, "a1", "b1", "b2")
     assert.strictEqual(queue.take(0), "a1")
     queue.offer("a2", tenantOf("a"), 0)
     assert.deepStrictEqual(drain(queue), ["b1", "a2", "b2"])
   })
 
-  it("come no sooner for a tenant that asks for one thing at a time", () => {
+  it("serves a tenant no earlier if it sends one job at a time", () => {
     const queue = filled({}, ...numbered("n", 100), "o0")
     const taken: Array<string> = []
     for (let turn = 1; turn <= 40; turn++) {
@@ -57,13 +57,13 @@ describe("turns", () => {
     assert.strictEqual(taken.join(""), "no".repeat(20))
   })
 
-  it("pass over a tenant whose last job was removed", () => {
+  it("skips a tenant whose last job was removed", () => {
     const queue = filled({}, "a1", "b1", "c1")
     queue.remove("b1")
     assert.deepStrictEqual(drain(queue), ["a1", "c1"])
   })
 
-  it("are as many as the weights say, and spread evenly", () => {
+  it("gives turns in proportion to weights, evenly spread", () => {
     const queue = new FairQueue<string>(unbounded)
     for (const item of numbered("a", 40)) queue.offer(item, tenantOf(item, { weight: 3 }), 0)
     for (const item of numbered("b", 40)) queue.offer(item, tenantOf(item), 0)
@@ -72,14 +72,14 @@ describe("turns", () => {
     assert.notMatch(order, /aaaaa|bb/)
   })
 
-  it("go by the weight that a tenant has now", () => {
+  it("uses a tenant's latest weight", () => {
     const queue = filled({}, ...numbered("a", 20), ...numbered("b", 20))
     queue.offer("a20", tenantOf("a", { weight: 100 }), 0)
     assert.strictEqual(drain(queue).slice(0, 20).filter((item) => item.startsWith("a")).length, 19)
   })
 })
 
-describe("classes", () => {
+describe("priority classes", () => {
   const mixed = () => {
     const queue = new FairQueue<string>(unbounded)
     queue.offer("b1", tenantOf("b", { priority: "batch" }), 0)
@@ -89,18 +89,18 @@ describe("classes", () => {
     return queue
   }
 
-  it("are served in their order, whenever their jobs came", () => {
+  it("are served in order of priority, not of arrival", () => {
     assert.deepStrictEqual(drain(mixed()), ["i1", "i2", "s1", "b1"])
   })
 
-  it("have every eighth turn where something of them has waited for a while", () => {
+  it("with jobs older than the ageing time get every eighth turn", () => {
     const queue = new FairQueue<string>(unbounded)
     for (const item of numbered("i", 100)) queue.offer(item, tenantOf(item, { priority: "interactive" }), 0)
     for (const item of numbered("b", 5)) queue.offer(item, tenantOf(item, { priority: "batch" }), 100)
     for (const item of numbered("s", 5)) queue.offer(item, tenantOf(item), 200)
     const turns = (now: number) => Array.from({ length: 16 }, () => queue.take(now)!.slice(0, 1)).join("")
     assert.strictEqual(turns(1_099), "i".repeat(16))
-    // who has waited the longest
+    // the class that has waited longest
     assert.strictEqual(turns(1_200), "iiiiiiibiiiiiiib")
     queue.remove("b2")
     queue.remove("b3")
@@ -108,7 +108,7 @@ describe("classes", () => {
     assert.strictEqual(turns(1_200), "iiiiiiisiiiiiiis")
   })
 
-  it("put nothing old of one tenant before what others of its class ask for now", () => {
+  it("do not put a tenant's old jobs before new jobs of other tenants in their class", () => {
     const queue = filled({}, ...numbered("n", 900))
     assert.strictEqual(queue.take(60_000), "n0")
     queue.offer("q0", tenantOf("q"), 60_000)
@@ -116,8 +116,8 @@ describe("classes", () => {
   })
 })
 
-describe("size", () => {
-  it("is bounded over all tenants, and room comes back with every job that leaves", () => {
+describe("the size of a fair queue", () => {
+  it("is bounded over all tenants; each job that leaves makes room", () => {
     const queue = filled({ items: 2 }, "a1", "b1")
     assert.isFalse(queue.offer("c1", tenantOf("c"), 0))
     assert.strictEqual(queue.take(0), "a1")
@@ -129,7 +129,7 @@ describe("size", () => {
     assert.strictEqual(queue.size, 0)
   })
 
-  it("is bounded for each tenant, over its classes", () => {
+  it("is bounded per tenant, over all classes", () => {
     const queue = filled({ itemsPerTenant: 2 }, "a1")
     assert.isTrue(queue.offer("a2", tenantOf("a", { priority: "batch" }), 0))
     assert.isFalse(queue.offer("a3", tenantOf("a", { priority: "interactive" }), 0))
@@ -138,7 +138,7 @@ describe("size", () => {
     assert.isTrue(queue.offer("a3", tenantOf("a"), 0))
   })
 
-  it("stays where a job to be removed is not there", () => {
+  it("does not change if a job to remove is not in the queue", () => {
     const queue = filled({ items: 2 }, "a1")
     queue.remove("a2")
     assert.strictEqual(queue.size, 1)
@@ -162,7 +162,7 @@ const operations = Arbitrary.array(
 )
 
 it.prop(
-  "keeps its bounds and every job, and says beforehand whose turn comes when, whatever is done to it",
+  "a fair queue keeps its bounds and every job, and never predicts more turns than it holds",
   [operations],
   ([operations]) => {
     const limits = { items: 12, itemsPerTenant: 7, ageingMs: 1_000 }
@@ -201,17 +201,17 @@ it.prop(
   { arbitrary: { runs: 300, size: 200 } }
 )
 
-describe("what is ahead", () => {
-  it("is the turns of others, not all that they have", () => {
+describe("the predicted number of turns ahead", () => {
+  it("counts turns of other tenants, not all their jobs", () => {
     const queue = filled({}, ...numbered("n", 900))
     assert.strictEqual(queue.ahead(tenantOf("q")), 1)
     assert.strictEqual(queue.ahead(tenantOf("n")), 900)
     queue.offer("q0", tenantOf("q"), 0)
-    // two turns of the noisy one and its own first
+    // two turns of the noisy tenant, and the quiet tenant's own first job
     assert.strictEqual(queue.ahead(tenantOf("q")), 3)
   })
 
-  it("is what comes true", () => {
+  it("matches the actual order", () => {
     const queue = new FairQueue<string>(unbounded)
     for (const item of numbered("a", 30)) queue.offer(item, tenantOf(item, { weight: 3 }), 0)
     for (const item of [...numbered("b", 30), ...numbered("c", 4)]) queue.offer(item, tenantOf(item), 0)
@@ -219,7 +219,7 @@ describe("what is ahead", () => {
     for (let turn = 0; turn < 7; turn++) queue.take(0)
     const ahead = queue.ahead(tenantOf("c"))
     queue.offer("last", tenantOf("c"), 0)
-    // whoever has the same turn may be before or after
+    // tenants with the same turn may be served in either order
     assert.closeTo(drain(queue).indexOf("last"), ahead, 2)
   })
 })

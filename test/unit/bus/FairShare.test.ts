@@ -1,4 +1,4 @@
-/** Which tenants may take another slot of a pool, and which have to wait. */
+/** Which tenants may take another slot of a pool, and which must wait. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import { mayTake, reserveOf, roomOf, shareOf, type TenantDemand } from "../../../shared/bus/fairness/FairShare.ts"
@@ -24,7 +24,7 @@ const may = (slots: number, tenants: ReadonlyArray<Tenant>, one: Tenant, ingress
   return mayTake(one, { slots, taken: takenOf(tenants), share, ingresses })
 }
 
-/** Gives slots in turn to tenants that wait and may take one, until there is none. */
+/** Gives slots in turn to waiting tenants that may take one, until none may. */
 const fill = (slots: number, tenants: ReadonlyArray<Tenant>): ReadonlyArray<number> => {
   for (let hasGiven = true; hasGiven;) {
     hasGiven = false
@@ -39,11 +39,11 @@ const fill = (slots: number, tenants: ReadonlyArray<Tenant>): ReadonlyArray<numb
 }
 
 describe("a tenant", () => {
-  it("alone takes all slots but an eighth, rounded down", () => {
+  it("takes all slots but an eighth, rounded down, if it is alone", () => {
     assert.deepStrictEqual([8, 15, 16, 64].map((slots) => fill(slots, [tenant(0, 500)])[0]), [7, 14, 14, 56])
   })
 
-  it("takes a slot of the reserve only while it has fewer than are left free", () => {
+  it("takes a reserved slot only while it holds fewer slots than are free", () => {
     const noisy = tenant(56, 500)
     const newcomers = [tenant(0, 90), tenant(0, 90), tenant(0, 90), tenant(0, 90), tenant(0, 90)]
     for (const [index, slots] of [4, 2, 1, 1, 0].entries()) {
@@ -51,7 +51,7 @@ describe("a tenant", () => {
     }
   })
 
-  it("takes no further slot beyond its share while others wait, and keeps what it has", () => {
+  it("takes no slot beyond its share while others wait, and keeps the slots it holds", () => {
     const tenants = [tenant(56, 500), tenant(0, 500)]
     fill(64, tenants)
     for (let ended = 0; ended < 200; ended++) {
@@ -62,22 +62,22 @@ describe("a tenant", () => {
     assert.deepStrictEqual(tenants.map(({ taken }) => taken), [28, 28])
   })
 
-  it("has a share by its weight", () => {
+  it("gets a share in proportion to its weight", () => {
     assert.deepStrictEqual(fill(64, [tenant(0, 500, { weight: 3 }), tenant(0, 500)]), [42, 14])
   })
 
-  it("gets what others do not ask for", () => {
+  it("gets slots that others do not request", () => {
     assert.deepStrictEqual(fill(64, [tenant(0, 500), tenant(0, 500), tenant(2, 0), tenant(0, 4)]), [25, 25, 2, 4])
   })
 
-  it("is not held back by a less urgent one that waits, but by what that has", () => {
+  it("is held back by slots of a lower priority class, not by its waiting jobs", () => {
     const batch = tenant(10, 500, { priority: "batch" })
     assert.strictEqual(fill(64, [tenant(0, 500), { ...batch, waiting: 0 }])[0], 46)
     assert.isTrue(may(64, [tenant(40, 500), batch], tenant(40, 500)))
     assert.isFalse(may(64, [tenant(20, 500), { ...batch, taken: 28 }], { ...batch, taken: 28 }))
   })
 
-  it("takes less of the reserve at each ingress, the more there are", () => {
+  it("takes fewer reserved slots per ingress the more ingresses there are", () => {
     const tenants = [tenant(56, 9), tenant(2, 9)]
     assert.isTrue(may(64, tenants, tenants[1]!, 2))
     assert.isFalse(may(64, tenants, tenants[1]!, 3))
@@ -97,7 +97,7 @@ const pools = Arbitrary.schema(Schema.Struct({
 }))
 
 it.prop(
-  "leaves no slot idle but the reserve's, a free one to newcomers, and to no tenant more than its share",
+  "leaves only reserved slots idle, gives a free slot to newcomers and no tenant more than its share",
   [pools],
   ([
     { slots, tenants: drawn }
@@ -112,7 +112,7 @@ it.prop(
     for (const one of may1) {
       const rivals = tenants.filter((other) => other !== one && other.priority === one.priority)
       const weights = rivals.reduce((sum, { weight }) => sum + weight, one.weight)
-      // where all of one class ask for more than their shares, the share is the plain one
+      // the share is proportional to the weight if every tenant of one class requests more than its share
       const plain = roomOf(slots) * one.weight / weights
       const isPlain = tenants.every((each) => each.priority === one.priority) &&
         tenants.every((each) => each.taken + each.waiting > roomOf(slots) * each.weight / weights)

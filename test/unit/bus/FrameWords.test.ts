@@ -1,4 +1,4 @@
-/** The protocol's words for `Redispatch`, which processes of an older version exchange with newer ones. */
+/** The protocol's words for `Redispatch`, which gateways of different versions exchange. */
 import { headers, type Msg } from "@nats-io/nats-core"
 import { assert, describe, it } from "@effect/vitest"
 import {
@@ -18,12 +18,12 @@ const words: ReadonlyArray<readonly [Redispatch, string]> = [
 const goWith = (word: string): Msg => {
   const lines = headers()
   lines.set("Gw-Ctl", `go ${word}`)
-  // decoding reads the headers alone
+  // decodes the headers only
   return { headers: lines } as unknown as Msg
 }
 
 describe.each(words)("%s", (redispatch, word) => {
-  it(`is ${word} on the wire`, () => {
+  it(`is encoded as ${word}`, () => {
     assert.include(encodeControl({ type: "go", redispatch }), `go ${word}`)
     assert.include(encodeFrame({ type: "claim", redispatch }), `claim ${word}`)
     const claims = payloadOf({ type: "claims", claims: [{ job: "a", attempt: 1, redispatch, behind: 0 }] })

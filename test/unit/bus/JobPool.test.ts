@@ -1,14 +1,14 @@
-/** What a pool lets into the stream, and what it tells those whom it cannot serve. */
+/** How many jobs a pool publishes to its stream, and the retry times it gives to jobs it rejects. */
 import { assert, describe, it } from "@effect/vitest"
 import { DrainRate } from "../../../shared/bus/fairness/DrainRate.ts"
 import { JobPool } from "../../../shared/bus/ingress/JobPool.ts"
 import { Window } from "../../../shared/bus/ingress/Window.ts"
 import { QueueFull, QueueTimeout } from "../../../shared/contract/JobError.ts"
 
-describe("the window", () => {
+describe("the publish window", () => {
   /**
-   * A stream that gives out `perSecond` jobs, one after another, to a queue that always has more. Says how many lay in it
-   * each time.
+   * A stream that delivers `perSecond` jobs, one after another, from a queue that is never empty. Returns the number of
+   * undelivered jobs at each delivery.
    */
   const played = (window: Window, perSecond: number, claims: number): ReadonlyArray<number> => {
     let unclaimed = window.size
@@ -28,7 +28,7 @@ describe("the window", () => {
     }
   })
 
-  it("opens as far as it may where workers take everything at once", () => {
+  it("opens fully if workers take every job at once", () => {
     const window = new Window(64)
     for (let claim = 0; claim < 56; claim++) window.claimed(0, window.size - 1, 10_000)
     assert.strictEqual(window.size, 64)
@@ -36,14 +36,14 @@ describe("the window", () => {
     assert.strictEqual(window.size, 64)
   })
 
-  it("does not open where it keeps nothing waiting", () => {
+  it("does not open if no job waits in the queue", () => {
     const window = new Window(64)
     const { size } = window
     for (let claim = 0; claim < 100; claim++) window.claimed(0, 0, 100)
     assert.strictEqual(window.size, size)
   })
 
-  it("closes where the stream is full of jobs of others, but never quite", () => {
+  it("closes if the stream is full of other ingresses' jobs, but not completely", () => {
     const window = new Window(64)
     for (const unclaimed of [7, 5, 1, 0]) {
       window.claimed(500, unclaimed, 100)
@@ -53,7 +53,7 @@ describe("the window", () => {
   })
 })
 
-describe("the rate", () => {
+describe("the drain rate", () => {
   const ticks = (rate: DrainRate, from: number, count: number, perTick: number, wasWaiting = true) => {
     for (let tick = 1; tick <= count; tick++) {
       for (let taken = 0; taken < perTick; taken++) rate.add()
@@ -61,7 +61,7 @@ describe("the rate", () => {
     }
   }
 
-  it("is known after a second, and follows within ten", () => {
+  it("is known after one second and adapts within ten", () => {
     const rate = new DrainRate()
     ticks(rate, 0, 4, 10)
     assert.isUndefined(rate.perSecond)
@@ -73,7 +73,7 @@ describe("the rate", () => {
     assert.isUndefined(rate.perSecond)
   })
 
-  it("is not that of an empty queue, and is forgotten after a minute without one that fills", () => {
+  it("ignores an empty queue, and expires after a minute in which the queue was always empty", () => {
     const rate = new DrainRate()
     ticks(rate, 0, 10, 10)
     ticks(rate, 2_000, 100, 1, false)
@@ -83,11 +83,11 @@ describe("the rate", () => {
   })
 })
 
-describe("who cannot be served", () => {
+describe("a job that cannot be served in time", () => {
   const limits = { items: 100, itemsPerTenant: 90, ageingMs: 1_000, window: 1 }
   const claimant = (tenant: string) => ({ tenant, weight: 1, priority: "standard" }) as const
 
-  /** A pool that drains 50 jobs a second, and in which so many of a tenant wait. */
+  /** A pool that drains 50 jobs a second, in which `count` jobs of one tenant wait. */
   const draining = (count: number): JobPool<string> => {
     const pool = new JobPool<string>(limits)
     for (let job = 0; job < count; job++) assert.isUndefined(pool.enter(`n${job}`, claimant("n"), 60_000, 0))
@@ -98,7 +98,7 @@ describe("who cannot be served", () => {
     return pool
   }
 
-  it("is told when those before him will have been", () => {
+  it("is rejected with the time until the jobs ahead of it are served", () => {
     const pool = draining(90)
     const refused = pool.enter("n90", claimant("n"), 60_000, 1_000)
     assert.instanceOf(refused, QueueFull)
@@ -106,11 +106,11 @@ describe("who cannot be served", () => {
     for (let job = 0; job < 10; job++) assert.isUndefined(pool.enter(`q${job}`, claimant("q"), 60_000, 1_000))
     const last = pool.enter("r0", claimant("r"), 60_000, 1_000)
     assert.instanceOf(last, QueueFull)
-    // one of each before him
+    // one job of each tenant ahead of it
     assert.strictEqual(last.retryAfterMs, 40)
   })
 
-  it("is told at once where he would wait for most of the time that he has, by his own line's length", () => {
+  it("is rejected at once if its tenant's own queue takes most of its deadline", () => {
     const pool = draining(80)
     const refused = pool.enter("n80", claimant("n"), 1_900, 1_000)
     assert.instanceOf(refused, QueueTimeout)
@@ -119,7 +119,7 @@ describe("who cannot be served", () => {
     assert.isUndefined(pool.enter("q0", claimant("q"), 100, 1_000))
   })
 
-  it("waits where nothing is known of how long", () => {
+  it("is queued if the drain rate is unknown", () => {
     const pool = new JobPool<string>(limits)
     for (let job = 0; job < 90; job++) assert.isUndefined(pool.enter(`n${job}`, claimant("n"), 1, 0))
     assert.strictEqual(pool.full(claimant("n")).retryAfterMs, 1_000)

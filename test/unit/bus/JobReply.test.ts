@@ -1,4 +1,4 @@
-/** The worker's side of an answer: what it sends to ingress, when, and how it follows what ingress says. */
+/** The worker's side of an answer: the frames it sends to ingress, and its reactions to ingress's control messages. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Msg, NatsConnection, PublishOptions } from "@nats-io/nats-core"
 import { decodeFrame, type Frame } from "../../../shared/bus/protocol/Frame.ts"
@@ -10,7 +10,7 @@ import { Outbox } from "../../../shared/nats/Outbox.ts"
 
 const head = { status: 200, contentType: "text/plain", headers: {} }
 
-/** The message as ingress would receive it. */
+/** The message as ingress receives it. */
 const received = (subject: string, data: Uint8Array, options: PublishOptions): Msg => {
   const encoded = options.headers as { readonly encode: () => Uint8Array } | undefined
   const text = encoded === undefined ? undefined : Buffer.from(encoded.encode()).toString("latin1")
@@ -22,7 +22,7 @@ const received = (subject: string, data: Uint8Array, options: PublishOptions): M
   return { subject, data, string, headers, reply: options.reply } as unknown as Msg
 }
 
-/** A reply whose time the test sets. `sent` returns the frames since it last did. */
+/** A reply on a clock that the test sets. `sent` returns the frames since its last call. */
 const opened = () => {
   const messages: Array<{ readonly frame: Frame; readonly bytes: number }> = []
   const publish = (subject: string, data: Uint8Array, options: PublishOptions) => {
@@ -58,7 +58,7 @@ const bytes = (length: number) => new Uint8Array(length)
 const typesOf = (frames: ReadonlyArray<Frame>) => frames.map(({ type }) => type)
 
 describe("the frames of an answer", () => {
-  it("gather what is written between two sends, behind the claim", () => {
+  it("collect everything written between two sends, after the claim", () => {
     const { flush, reply } = opened()
     reply.claim("unsent")
     reply.start(head)
@@ -73,7 +73,7 @@ describe("the frames of an answer", () => {
     ])
   })
 
-  it("are split by size, with the head in the first and the end in the last", () => {
+  it("are split by size, with the head in the first frame and the end in the last", () => {
     const { flush, reply } = opened()
     const usage = { inputTokens: 1, outputTokens: 2 }
     reply.start(head)
@@ -86,7 +86,7 @@ describe("the frames of an answer", () => {
     assert.isTrue(reply.isOver)
   })
 
-  it("end with an error that comes behind everything written before", () => {
+  it("put an error after everything written before it", () => {
     const { reply, sent } = opened()
     reply.start(head)
     reply.write(bytes(1))
@@ -96,14 +96,14 @@ describe("the frames of an answer", () => {
     assert.deepInclude(error, { type: "error", sequence: 1 })
   })
 
-  it("never leave before the claim to their job", () => {
+  it("never precede the job's claim", () => {
     const { reply, sent } = opened()
     reply.claim("idempotent")
     reply.fail(new WorkerLost())
     assert.deepStrictEqual(typesOf(sent()), ["claims", "error"])
   })
 
-  it("are over after the end, whatever is written then", () => {
+  it("stop after the end, even if more is written", () => {
     const { reply, sent } = opened()
     reply.end(undefined)
     assert.deepStrictEqual(typesOf(sent()), ["data"])
@@ -122,7 +122,7 @@ describe("the client's window", () => {
     let resumed = 0
     assert.isTrue(reply.write(bytes(windowBytes - 1)))
     reply.onDrain(() => void resumed++)
-    assert.strictEqual(resumed, 1, "a writer that need not wait goes on at once")
+    assert.strictEqual(resumed, 1, "a writer that need not wait continues at once")
     assert.isFalse(reply.write(bytes(11)))
     reply.onDrain(() => void resumed++)
     reply.receive({ type: "credit", bytes: 10 })
@@ -130,12 +130,12 @@ describe("the client's window", () => {
     reply.receive({ type: "credit", bytes: 11 })
     assert.strictEqual(resumed, 2)
     reply.receive({ type: "credit", bytes: 12 })
-    assert.strictEqual(resumed, 2, "it goes on once")
+    assert.strictEqual(resumed, 2, "it resumes once")
   })
 })
 
 describe("a heartbeat", () => {
-  it("says the number of the next frame, and nothing soon after a frame", () => {
+  it("carries the number of the next frame, and is skipped shortly after a frame", () => {
     const { reply, sent, time } = opened()
     reply.start(head)
     assert.lengthOf(sent(), 1)
@@ -152,7 +152,7 @@ describe("a heartbeat", () => {
 })
 
 describe("a claim", () => {
-  it("that waits is repeated until ingress agrees, and commits only what may not be redispatched", () => {
+  it("that waits is repeated until ingress agrees, and commits the job only if it may no longer be redispatched", () => {
     for (const redispatch of ["unsent", "mayHaveBeenSent"] as const) {
       const { reply, sent } = opened()
       const answers: Array<boolean> = []
@@ -169,7 +169,7 @@ describe("a claim", () => {
     }
   })
 
-  it("is not answered by a late word on a weaker one", () => {
+  it("is not confirmed by a late reply to a weaker claim", () => {
     const { reply } = opened()
     const answers: Array<boolean> = []
     reply.claimAndWait("mayHaveBeenSent", (go) => answers.push(go))
@@ -180,7 +180,7 @@ describe("a claim", () => {
     assert.deepStrictEqual(answers, [true])
   })
 
-  it("that ingress refuses is answered, and stops the work once", () => {
+  it("that ingress refuses is reported, and stops the work once", () => {
     const { cancels, reply } = opened()
     const answers: Array<boolean> = []
     reply.claimAndWait("mayHaveBeenSent", (go) => answers.push(go))
@@ -192,10 +192,10 @@ describe("a claim", () => {
     assert.isFalse(reply.isCommitted)
   })
 
-  it("is made again after a reconnect, as it stands by then", () => {
+  it("is repeated after a reconnect with its current state", () => {
     const { reply, sent } = opened()
     reply.claimAgain()
-    assert.deepStrictEqual(sent(), [], "what was not claimed")
+    assert.deepStrictEqual(sent(), [], "nothing was claimed")
     reply.claim("unsent")
     reply.claimAndWait("mayHaveBeenSent", () => undefined)
     reply.receive({ type: "go", redispatch: "mayHaveBeenSent" })
@@ -209,7 +209,7 @@ describe("a claim", () => {
 })
 
 describe("a cancelled answer", () => {
-  it("drops what is pending, stops the work once and lets a paused writer go on", () => {
+  it("drops pending frames, stops the work once and resumes a paused writer", () => {
     const { cancels, reply, sent } = opened()
     let resumed = 0
     const answers: Array<boolean> = []
@@ -223,6 +223,6 @@ describe("a cancelled answer", () => {
     reply.receive({ type: "cancel" })
     assert.deepStrictEqual(sent(), [])
     assert.deepStrictEqual([resumed, cancels(), reply.isOver], [1, 1, true])
-    assert.deepStrictEqual(answers, [], "it is the work that is stopped, not the claim that is refused")
+    assert.deepStrictEqual(answers, [], "the work is stopped; the claim is not refused")
   })
 })

@@ -1,4 +1,4 @@
-/** The states of a job: every state against every event, and what holds for any order of events. */
+/** A job's state machine: every event in every state, and properties that hold for any order of events. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import type { Redispatch } from "../../../shared/bus/protocol/Frame.ts"
@@ -75,7 +75,7 @@ const commandText = (command: Command): string => {
 
 const text = ({ commands, next }: Step): string => [stateText(next), ...commands.map(commandText)].join(", ")
 
-/** What an event does to a state; where nothing is said, nothing changes and nothing is done. */
+/** The transition for each event in each state; an event without an entry changes nothing and issues no command. */
 const table: Record<keyof typeof states, Partial<Record<keyof typeof events, string>>> = {
   "Queued": {
     "admitted": "Published 1, publish 1",
@@ -179,7 +179,7 @@ describe.each(Object.entries(states))("%s", (name, state) => {
   })
 })
 
-it("gives up after the last attempt", () => {
+it("a job fails after its last attempt", () => {
   const waiting: JobState = { state: "Published", attempt: maxAttempts, losses: 0 }
   assert.deepStrictEqual(step(waiting, events.overtaken), { next: waiting, commands: [] })
   const last: JobState = { state: "Claimed", attempt: maxAttempts, losses: 0, worker: "a", redispatch: "idempotent" }
@@ -187,22 +187,22 @@ it("gives up after the last attempt", () => {
   assert.strictEqual(text(step(last, events.frameLost)), `Failed, cancel ${maxAttempts} at a, fail AnswerLost`)
 })
 
-/** The states through which these events lead a job. */
+/** The last step of a job after these events. */
 const after = (...happened: ReadonlyArray<JobEvent>): Step =>
   happened.reduce<Step>((before, event) => step(before.next, event), { next: initial, commands: [] })
 
-describe("a job over which workers are lost", () => {
+describe("a job whose workers are lost", () => {
   const { admitted, flushed, overtaken, workerLost } = events
   const announced = events["workerLost, announced"]
 
-  it("is given up after the second that was lost without a word", () => {
+  it("fails after the second unannounced loss", () => {
     assert.strictEqual(
       text(after(admitted, claimed(1, "a", false), workerLost, claimed(2, "b", true), workerLost)),
       "Failed, cancel 2 at b, fail PoisonJob"
     )
   })
 
-  it("is given up too where the second had begun to answer, or to pay", () => {
+  it("fails after the second loss even if that worker had started to answer or to call a provider", () => {
     const once = [admitted, claimed(1, "a", false), workerLost]
     assert.strictEqual(
       text(after(...once, claimed(2, "b", true), flushed, workerLost)),
@@ -214,7 +214,7 @@ describe("a job over which workers are lost", () => {
     )
   })
 
-  it("goes on where they said that they go, or had not begun", () => {
+  it("is redispatched if the worker announced its end or had not started", () => {
     assert.strictEqual(
       text(after(admitted, claimed(1, "a", false), announced, claimed(2, "b", true), workerLost)),
       "Published 3, cancel 2 at b, restart, publish 3"
@@ -226,7 +226,7 @@ describe("a job over which workers are lost", () => {
   })
 })
 
-/** What may happen next, the more often the more often it is here: a walk should get far before it ends. */
+/** Events of a random walk. Repeated entries are more frequent, so that a walk gets far before it ends. */
 const happenings = [
   ...["admitted", "admitted", "admitted", "claim", "claim", "claim", "claim", "claim", "claim", "claim"] as const,
   ...["workerLost", "workerLost", "workerLost", "frameLost", "frameLost", "flushed", "stale claim"] as const,
@@ -262,7 +262,7 @@ const walk = (happenings: ReadonlyArray<Happening>) => {
 }
 const isFinal = ({ state }: JobState) => state === "Done" || state === "Failed" || state === "Cancelled"
 
-describe("in whatever order events come", () => {
+describe("with events in any order", () => {
   const sequences = Arbitrary.array(Arbitrary.schema(Happening), { maxLength: 40 })
   const options = { arbitrary: { runs: 1_000, size: 100 } }
 
@@ -272,14 +272,14 @@ describe("in whatever order events come", () => {
     }
   }, options)
 
-  it.prop("a job fails at most once, and exactly where it becomes Failed", [sequences], ([sequence]) => {
+  it.prop("a job fails at most once, exactly when it becomes Failed", [sequences], ([sequence]) => {
     for (const { before, commands, next } of walk(sequence)) {
       const fails = commands.filter(({ command }) => command === "fail").length
       assert.strictEqual(fails, !isFinal(before) && next.state === "Failed" ? 1 : 0)
     }
   }, options)
 
-  it.prop("a job is published at most once per attempt, in order, and not beyond the last attempt", [sequences], ([
+  it.prop("a job is published at most once per attempt, in order, and never beyond the last attempt", [sequences], ([
     sequence
   ]) => {
     const published = walk(sequence).flatMap(({ commands }) =>
@@ -289,7 +289,7 @@ describe("in whatever order events come", () => {
     assert.deepStrictEqual(published, published.map((_, index) => index + 1))
   }, options)
 
-  it.prop("nothing is published after the second worker that was lost without a word", [sequences], ([sequence]) => {
+  it.prop("nothing is published after the second unannounced loss of a worker", [sequences], ([sequence]) => {
     let losses = 0
     for (const { before, commands, event } of walk(sequence)) {
       if (event.event === "workerLost" && !event.announced && "worker" in before) losses++
@@ -314,7 +314,7 @@ describe("in whatever order events come", () => {
     }
   }, options)
 
-  it.prop("a worker that loses its job is told, unless it ended the job itself", [sequences], ([sequence]) => {
+  it.prop("a worker that loses its job is cancelled, unless it ended the job itself", [sequences], ([sequence]) => {
     for (const { before, commands, event, next } of walk(sequence)) {
       if (!("worker" in before) || "worker" in next || event.event === "ended" || event.event === "failed") continue
       assert.deepInclude(commands, { command: "cancel", worker: before.worker, attempt: before.attempt })

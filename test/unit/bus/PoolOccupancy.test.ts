@@ -1,11 +1,11 @@
-/** What an ingress gives out of a pool, knowing the others by their announcements only. */
+/** How ingresses divide a pool's slots, knowing each other only by announcements. */
 import { assert, describe, it } from "@effect/vitest"
 import { decodeOccupancy, decodeSlots, encodeOccupancy, encodeSlots } from "../../../shared/bus/fairness/Occupancy.ts"
 import { PoolOccupancy } from "../../../shared/bus/fairness/PoolOccupancy.ts"
 
 const claimant = (tenant: string) => ({ tenant, weight: 1, priority: "standard" }) as const
 
-/** A pool at so many ingresses, of which each knows so many slots. */
+/** A pool as seen by `ingresses` ingresses, each of which knows of `slots` slots. */
 const pools = (ingresses: number, slots: number): ReadonlyArray<PoolOccupancy> =>
   Array.from({ length: ingresses }, () => {
     const pool = new PoolOccupancy()
@@ -14,7 +14,7 @@ const pools = (ingresses: number, slots: number): ReadonlyArray<PoolOccupancy> =
     return pool
   })
 
-/** Every ingress hears every other, as by an announcement. */
+/** Delivers every ingress's announcement to every other. */
 const exchange = (all: ReadonlyArray<PoolOccupancy>): void => {
   for (const [index, one] of all.entries()) {
     for (const other of all) if (other !== one) other.setPeer(`${index}`, one.announced())
@@ -22,7 +22,7 @@ const exchange = (all: ReadonlyArray<PoolOccupancy>): void => {
   for (const one of all) one.divide(all.length)
 }
 
-/** So many jobs of a tenant come, and those that may go, go. Returns how many went. */
+/** Queues `jobs` jobs of a tenant and dispatches those that may start. Returns how many started. */
 const burst = (pool: PoolOccupancy, tenant: string, jobs: number): number => {
   for (let job = 0; job < jobs; job++) pool.entered(claimant(tenant))
   return go(pool, tenant, jobs)
@@ -35,7 +35,7 @@ const go = (pool: PoolOccupancy, tenant: string, most: number): number => {
 }
 
 describe("several ingresses", () => {
-  it("give a burst that reaches all of them no more than one would", () => {
+  it("give a burst that reaches all of them no more slots than one ingress would", () => {
     for (const count of [1, 2, 3, 7]) {
       const all = pools(count, 64)
       let taken = 0
@@ -50,7 +50,7 @@ describe("several ingresses", () => {
     }
   })
 
-  it("give all slots to the one that has requests", () => {
+  it("give all slots to the ingress that has requests", () => {
     const all = pools(3, 64)
     let taken = burst(all[0]!, "noisy", 90)
     assert.strictEqual(taken, 19)
@@ -61,7 +61,7 @@ describe("several ingresses", () => {
     assert.strictEqual(taken, 56)
   })
 
-  it("share between tenants of different ingresses", () => {
+  it("share slots between tenants of different ingresses", () => {
     const [one, other] = pools(2, 64)
     burst(one!, "a", 500)
     for (let round = 0; round < 20; round++) {
@@ -80,7 +80,7 @@ describe("several ingresses", () => {
     assert.deepStrictEqual([...of(one!), ...of(other!)], [28, 28])
   })
 
-  it("forget one that is gone", () => {
+  it("ignore an ingress that has ended", () => {
     const [one, other] = pools(2, 64)
     burst(one!, "a", 500)
     exchange([one!, other!])
@@ -90,8 +90,8 @@ describe("several ingresses", () => {
   })
 })
 
-describe("every tenant may go", () => {
-  it("while the slots are not known", () => {
+describe("a pool", () => {
+  it("holds no tenant back while its number of slots is unknown", () => {
     const pool = new PoolOccupancy()
     assert.strictEqual(burst(pool, "noisy", 500), 500)
     pool.setWorker("worker", 64)
@@ -100,7 +100,7 @@ describe("every tenant may go", () => {
     assert.isTrue(pool.mayTake(claimant("noisy"), 0))
   })
 
-  it("while a worker takes jobs that announces no slots", () => {
+  it("holds no tenant back while a worker that announces no slots takes jobs", () => {
     const [pool] = pools(1, 64)
     burst(pool!, "noisy", 500)
     assert.isFalse(pool!.mayTake(claimant("noisy"), 0))
@@ -115,7 +115,7 @@ describe("every tenant may go", () => {
     assert.strictEqual(pool!.slots, 72)
   })
 
-  it("alone in a pool without a reserve, and to their shares when another comes", () => {
+  it("without a reserve gives all slots to a tenant that is alone, and its share once another arrives", () => {
     const [pool] = pools(1, 4)
     assert.strictEqual(burst(pool!, "noisy", 9), 9)
     pool!.entered(claimant("quiet"))
@@ -123,7 +123,7 @@ describe("every tenant may go", () => {
   })
 })
 
-it("keeps shares exact where few tenants are, and up to a moment where many are", () => {
+it("shares are exact for few tenants, and at most a moment old for many", () => {
   for (const tenants of [10, 1_000]) {
     const [pool] = pools(1, 2_400)
     assert.strictEqual(burst(pool!, "noisy", 5_000), 2_100)
@@ -137,7 +137,7 @@ it("keeps shares exact where few tenants are, and up to a moment where many are"
   }
 })
 
-it("knows how long a tenant waits that is held back, by the pace of its own jobs", () => {
+it("a tenant's waiting time follows from the pace at which its own jobs end", () => {
   const [pool] = pools(1, 64)
   burst(pool!, "noisy", 90)
   assert.isUndefined(pool!.waitMs(claimant("noisy")))
@@ -146,15 +146,15 @@ it("knows how long a tenant waits that is held back, by the pace of its own jobs
     pool!.took(claimant("noisy"))
     pool!.tick(500 * tick, 500)
   }
-  // 14 wait, two are served in a second
+  // 14 jobs wait, and two are served each second
   assert.strictEqual(pool!.waitMs(claimant("noisy")), 7_000)
   assert.strictEqual(pool!.waitMs(claimant("quiet")), 0)
 })
 
-describe("an announcement", () => {
+describe("an occupancy announcement", () => {
   const tenants = [{ tenant: "key_a", weight: 2, priority: "batch", taken: 3, waiting: 4 }] as const
 
-  it("names at most a thousand tenants, and counts the others", () => {
+  it("names at most a thousand tenants and sums up the others", () => {
     const pool = new PoolOccupancy()
     for (let tenant = 0; tenant < 1_500; tenant++) pool.entered(claimant(`tenant ${tenant}`))
     const announced = pool.announced()
@@ -162,13 +162,13 @@ describe("an announcement", () => {
     assert.deepInclude(announced.at(-1), { waiting: 500, taken: 0, weight: 500 })
   })
 
-  it("is read as it was written", () => {
+  it("decodes to what was encoded", () => {
     const pools = [{ workload: "chat", pool: "default", tenants }] as const
     assert.deepStrictEqual(decodeOccupancy(Buffer.from(encodeOccupancy(pools)).toString()), pools)
     assert.strictEqual(decodeSlots(Buffer.from(encodeSlots(64)).toString()), 64)
   })
 
-  it("of another version is ignored", () => {
+  it("is ignored if it cannot be decoded", () => {
     for (const text of ["", "{}", "[1]", `[["chat","default",[["key_a",0,"batch",3,4]]]]`, `[["chat","a.b",[]]]`]) {
       assert.isUndefined(decodeOccupancy(text), text)
     }

@@ -1,11 +1,11 @@
-/** What is present is found by its id and in the order in which it came, and what is gone is not. */
+/** Lookup by id, iteration in order of insertion, and deletion. */
 import { assert, describe, it } from "@effect/vitest"
 import { ReleasingMap } from "../../../shared/bus/ingress/ReleasingMap.ts"
 
-describe("what is present", () => {
+describe("a releasing map", () => {
   const [a, b, c] = [{ id: "a" }, { id: "b" }, { id: "c" }]
 
-  it("is found until it is deleted", () => {
+  it("finds an item until it is deleted", () => {
     const present = new ReleasingMap<{ readonly id: string }>()
     for (const item of [a, b, c]) present.add(item)
     present.delete(b)
@@ -17,7 +17,7 @@ describe("what is present", () => {
     assert.deepStrictEqual([...present], [a, c])
   })
 
-  it("may change while one goes over it", () => {
+  it("may change during iteration", () => {
     const present = new ReleasingMap<{ readonly id: string }>()
     present.add(a)
     present.add(b)

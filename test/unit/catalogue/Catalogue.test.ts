@@ -1,4 +1,4 @@
-/** The catalogue says of every mistake where it is, and an edit with a mistake changes nothing. */
+/** Catalogue errors name their position, and an edit with an error changes nothing. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, FileSystem, Layer, Logger } from "effect"
@@ -21,7 +21,7 @@ models:
 `
 
 describe("a catalogue", () => {
-  it.effect("is read with all it says", () =>
+  it.effect("is decoded with all its settings", () =>
     Effect.gen(function*() {
       const { models, providers } = yield* parse("gateway.yaml", valid)
       assert.deepStrictEqual([...providers], [
@@ -38,7 +38,7 @@ describe("a catalogue", () => {
       ])
     }))
 
-  it.effect("may name things as it likes", () =>
+  it.effect("accepts any names for providers and models", () =>
     Effect.gen(function*() {
       const names = ["__proto__", "constructor", "1", "meta/llama 3.1", "漢字"]
       const lines = names.map((name) => `  "${name}": { workload: chat, targets: [{ provider: "${name}" }] }`)
@@ -50,7 +50,7 @@ describe("a catalogue", () => {
       assert.sameMembers([...models.keys()], names)
     }))
 
-  it.effect("knows what holds where a provider says nothing", () =>
+  it.effect("has defaults for a provider's missing settings", () =>
     Effect.gen(function*() {
       const snapshot = yield* parse(
         "gateway.yaml",
@@ -83,7 +83,7 @@ describe("a catalogue", () => {
       }
     }))
 
-  it.effect("knows for which workloads it names a built-in engine", () =>
+  it.effect("knows which workloads use a built-in engine", () =>
     Effect.gen(function*() {
       const named = yield* parse("gateway.yaml", valid)
       assert.isTrue(namesEngine(named, "chat"))
@@ -97,7 +97,7 @@ describe("a catalogue", () => {
       )
     }))
 
-  it.effect("is the one of a local start", () =>
+  it.effect("of a local start is valid", () =>
     Effect.gen(function*() {
       const { models } = yield* load("deploy/local/gateway.yaml")
       assert.strictEqual(models.get("local-chat")?.workload, "chat")
@@ -109,7 +109,7 @@ const change = (from: string, to: string): string => {
   return valid.replace(from, to)
 }
 
-/** Nine lists, each of nine times the one before. */
+/** Nine lists, each with nine references to the one before. */
 const billionLaughs = `a: &a [x, x]
 ${
   [..."bcdefghi"].map((name, index) => `${name}: &${name} [${Array(9).fill(`*${"abcdefgh"[index]}`).join(", ")}]`).join(
@@ -117,36 +117,36 @@ ${
   )
 }`
 
-/** What is wrong, and how each line of the message begins after the file's name. */
+/** An error, the file with it, and how each line of the message begins after the file's name. */
 const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lines: ReadonlyArray<string>]> = [
   ["no YAML", () => "providers: {", ":1 Flow map in block collection must be sufficiently indented"],
   ["YAML with tabs", () => "providers:\n\t- x", ":2 Tabs are not allowed as indentation"],
-  ["a name that is there twice", () => `${valid}\nmodels: {}`, ":14 Map keys must be unique"],
-  ["an alias without end", () => billionLaughs, ":1 Excessive alias count"],
+  ["a duplicate key", () => `${valid}\nmodels: {}`, ":14 Map keys must be unique"],
+  ["an alias that expands exponentially", () => billionLaughs, ":1 Excessive alias count"],
   ["nothing", () => "", ":1 the file must be an object"],
   ["a list", () => "- models", ":1 the file must be an object"],
   ["no models", () => "\nproviders: {}", ":2 models: is required"],
   ["empty models", () => "providers: {}\nmodels:", ":2 models: must be an object"],
   ["an unknown protocol", () => change("openai", "smtp"), ":3 providers.paid.protocol: must be \""],
   ["an unknown workload", () => change("chat", "chess"), ":6 models.small.workload: must be \"chat\", "],
-  ["an address that is none", () => change("https:", "ftp:"), ":3 providers.paid.baseUrl: must be an http(s) URL"],
+  ["a base URL that is not HTTP", () => change("https:", "ftp:"), ":3 providers.paid.baseUrl: must be an http(s) URL"],
   [
-    "an address with a query",
+    "a base URL with a query",
     () => change("/v1", "/v1?a=b"),
     ":3 providers.paid.baseUrl: must be an http(s) URL without user name, password or query"
   ],
   [
-    "an address with a user",
+    "a base URL with a user name",
     () => change("https://", "https://user@"),
     ":3 providers.paid.baseUrl: must be an http(s) URL without user name, password or query"
   ],
   [
-    "an address that leads nowhere",
+    "a base URL that cannot be parsed",
     () => change("api.example.com", "api.example.com:80000"),
     ":3 providers.paid.baseUrl: must be an http(s) URL"
   ],
   [
-    "no address where one is needed",
+    "a missing base URL",
     () => change("baseUrl: \"https://api.example.com/v1\", ", ""),
     ":3 providers.paid.baseUrl: is required"
   ],
@@ -155,59 +155,59 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
     () => change("weight", "wieght"),
     ":11 models.large.targets[0].wieght: is unknown: the known fields are provider, model, weight and"
   ],
-  ["an empty key", () => change("${PAID_KEY}", ""), ":3 providers.paid.apiKey: must be a reference such"],
+  ["an empty API key", () => change("${PAID_KEY}", ""), ":3 providers.paid.apiKey: must be a reference such"],
   [
-    "half a reference to a key",
+    "a malformed reference to a key",
     () => change("${PAID_KEY}", "Bearer ${PAID_KEY}"),
     ":3 providers.paid.apiKey: must be a reference such as ${NAME} or ${file:/path}"
   ],
   [
-    "a pool that is no subject",
+    "a pool that is not a valid subject",
     () => change("large-1", "Large.1"),
     ":9 models.large.pool: must be lower case letters"
   ],
   ["a model without targets", () => change("[{ provider: free }]", "[]"), ":6 models.small.targets: must not be empty"],
   [
-    "a weight of nothing",
+    "a weight of zero",
     () => change("0.5", "0"),
     ":11 models.large.targets[0].weight: must be a number greater than 0"
   ],
   [
-    "a weight without end",
+    "an infinite weight",
     () => change("0.5", ".inf"),
     ":11 models.large.targets[0].weight: must be a number greater than 0"
   ],
   [
-    "half a priority",
+    "a fractional priority",
     () => change("priority: 1", "priority: 0.5"),
     ":12 models.large.targets[1].priority: must be a whole number of at least 0"
   ],
   [
-    "a provider that is not there",
+    "an unknown provider",
     () => change("paid, model", "unpaid, model"),
     ":11 models.large.targets[0].provider: there is no provider 'unpaid'"
   ],
   [
-    "several mistakes at once",
+    "several errors",
     () => change("openai", "smtp").replace("chat", "chess").replace("priority: 1", "priority: x"),
     ":3 providers.paid.protocol: ",
     ":6 models.small.workload: ",
     ":12 models.large.targets[1].priority: "
   ],
   [
-    "several names that lead nowhere",
+    "several unknown providers",
     () => change("[{ provider: free }]", "[{ provider: a }, { provider: b }]"),
     ":6 models.small.targets[0].provider: there is no provider 'a'",
     ":6 models.small.targets[1].provider: there is no provider 'b'"
   ],
   [
-    "limits of nothing",
+    "limits out of range",
     () => change("protocol: openai,", "protocol: openai, limits: { concurrency: 0, requestsPerMinute: 1.5 },"),
     ":3 providers.paid.limits.concurrency: must be a whole number from 1 to 100000",
     ":3 providers.paid.limits.requestsPerMinute: must be a whole number from 1 to"
   ],
   [
-    "retries without end",
+    "retries out of range",
     () => change("protocol: openai,", "protocol: openai, retry: { times: 6, budget: 2 },"),
     ":3 providers.paid.retry.times: must be a whole number from 0 to 5",
     ":3 providers.paid.retry.budget: must be a number from 0 to 1"
@@ -218,17 +218,17 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
     ":3 providers.paid.breaker.minimumCalls: must be at most lastCalls, 20"
   ],
   [
-    "two settings for the same thing",
+    "two settings with the same meaning",
     () => change("protocol: openai,", "protocol: openai, idempotent: true, redispatch: always,"),
     ":3 providers.paid.redispatch: remove it: `idempotent` replaces it"
   ],
   [
-    "a stickiness of another kind",
+    "an unknown kind of stickiness",
     () => change("pool: large-1", "sticky: key"),
     ":9 models.large.sticky: must be \"user\""
   ],
   [
-    "a fallback that is not there",
+    "an unknown fallback",
     () => change("pool: large-1", "fallbacks: [small, tiny]"),
     ":9 models.large.fallbacks[1]: there is no model 'tiny'"
   ],
@@ -238,7 +238,7 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
     ":9 models.large.fallbacks[0]: 'small' must have the same workload, chat, not speech"
   ],
   [
-    "fallbacks in a circle",
+    "cyclic fallbacks",
     () =>
       change("chat, targets", "chat, fallbacks: [large], targets").replace(
         "pool: large-1",
@@ -248,13 +248,13 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
     ":10 models.large.fallbacks[0]: forms a cycle: large → small → large"
   ],
   [
-    "a fallback to itself",
+    "a model that falls back to itself",
     () => change("pool: large-1", "fallbacks: [large]"),
     ":9 models.large.fallbacks[0]: forms a cycle: large → large"
   ]
 ]
 
-it.effect.each(mistakes)("a catalogue is refused where it has %s", ([_, text, ...lines]) =>
+it.effect.each(mistakes)("a catalogue is rejected if it has %s", ([_, text, ...lines]) =>
   Effect.gen(function*() {
     const error = yield* Effect.flip(parse("gateway.yaml", text()))
     const found = error.message.split("\n")
@@ -264,10 +264,10 @@ it.effect.each(mistakes)("a catalogue is refused where it has %s", ([_, text, ..
     }
   }))
 
-/** Lets the time come at which a file is looked at again. */
+/** Advances the clock to the next check of the file. */
 const look = TestClock.adjust("1 second").pipe(Effect.andThen(Effect.promise(() => new Promise(setImmediate))))
 
-/** A catalogue that follows a file, and the file. */
+/** A watched catalogue file and the catalogue read from it. */
 const following = Effect.gen(function*() {
   const files = yield* FileSystem.FileSystem
   const folder = yield* files.makeTempDirectoryScoped()
@@ -287,7 +287,7 @@ const following = Effect.gen(function*() {
   return {
     current: () => catalogue.current(),
     models: () => [...catalogue.current().models.keys()],
-    /** Puts another file in its place, at once. */
+    /** Replaces the file atomically. */
     edit: (text: string) =>
       files.writeFileString(`${file}.new`, text).pipe(Effect.andThen(files.rename(`${file}.new`, file))),
     link: (text: string) =>
@@ -304,8 +304,8 @@ const following = Effect.gen(function*() {
   }
 }).pipe(Effect.provide(NodeFileSystem.layer))
 
-describe("a change of the file", () => {
-  it.effect("is taken over without a restart, and whoever holds the old one keeps it", () =>
+describe("an edit of the catalogue file", () => {
+  it.effect("takes effect without a restart, and requests in progress keep the old catalogue", () =>
     Effect.gen(function*() {
       const { current, edit, models, until } = yield* following
       const before = current()
@@ -315,7 +315,7 @@ describe("a change of the file", () => {
       assert.sameMembers([...before.models.keys()], ["small", "large"])
     }))
 
-  it.effect("with a mistake changes nothing and is reported once, with the path; the next good one is taken", () =>
+  it.effect("with an error changes nothing and is logged once, with the path; the next valid edit takes effect", () =>
     Effect.gen(function*() {
       const { current, edit, log, until } = yield* following
       const before = current()
@@ -328,7 +328,7 @@ describe("a change of the file", () => {
       assert.strictEqual(log.length, 2, log.join("\n"))
     }))
 
-  it.effect("that takes the file away changes nothing, and its return is noticed", () =>
+  it.effect("that deletes the file changes nothing, and its return takes effect", () =>
     Effect.gen(function*() {
       const { current, edit, log, looks, models, remove, until } = yield* following
       const before = current()
@@ -339,11 +339,11 @@ describe("a change of the file", () => {
       yield* edit(change("small:", "tiny:"))
       yield* until("catalogue reloaded")
       assert.sameMembers(models(), ["tiny", "large"])
-      // a file that is away for an hour is not told of 3,600 times
+      // a file that is missing for an hour is not logged 3,600 times
       assert.strictEqual(log.length, 2, log.join("\n"))
     }))
 
-  it.effect("is seen behind a swapped link, as Kubernetes mounts it", () =>
+  it.effect("is noticed behind a swapped symbolic link, as Kubernetes mounts it", () =>
     Effect.gen(function*() {
       const { link, models, until } = yield* following
       yield* link(change("small:", "tiny:"))
@@ -352,7 +352,7 @@ describe("a change of the file", () => {
     }))
 })
 
-it.effect("a process does not start with a catalogue that it cannot use", () =>
+it.effect("a process does not start with an unusable catalogue", () =>
   Effect.gen(function*() {
     const files = yield* FileSystem.FileSystem
     const file = `${yield* files.makeTempDirectoryScoped()}/gateway.yaml`

@@ -1,4 +1,4 @@
-/** Secrets that are written into a catalogue are refused by every process, and are in no message. */
+/** Every process rejects a catalogue with literal secrets, and no message contains one. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Catalogue from "../../../shared/catalogue/Catalogue.ts"
@@ -48,19 +48,19 @@ const expected = (path: string) =>
 
 describe("a catalogue", () => {
   it.effect.each(literals)(
-    "with a secret as %s is refused, and the message names the field alone",
+    "with a literal secret as %s is rejected, and the message names only the field",
     ([path, provider]) =>
       Effect.gen(function*() {
         const text = catalogueOf(provider)
         const whole = yield* Effect.flip(Catalogue.parse("gateway.yaml", text))
         assert.strictEqual(whole.message, expected(path))
-        // ingress has no use for it, and does not read past it either
+        // ingress does not use the field, but rejects it too
         const models = yield* Effect.flip(Models.parse("gateway.yaml", text))
         assert.strictEqual(models.message, expected(path))
       })
   )
 
-  it.effect("has no word of a secret in the messages about its other mistakes", () =>
+  it.effect("never shows a secret in messages about other errors", () =>
     Effect.gen(function*() {
       for (
         const provider of [
@@ -80,7 +80,7 @@ describe("a catalogue", () => {
       }
     }))
 
-  it.effect("may refer to secrets wherever one belongs, and may name things after them", () =>
+  it.effect("accepts references to secrets in every such field, and plain settings with similar names", () =>
     Effect.gen(function*() {
       const reference = "${NAME}"
       const { providers } = yield* Catalogue.parse(

@@ -1,4 +1,4 @@
-/** Ingress reads the models' part of a catalogue: from the whole file or from one without providers. */
+/** Ingress reads only the models of a catalogue, from the whole file or from one without providers. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, FileSystem, Layer, Logger } from "effect"
@@ -18,7 +18,7 @@ const offered = [
 ]
 
 describe("the models of a catalogue", () => {
-  it.effect("are known by name, workload and pool alone, with providers in the file or without", () =>
+  it.effect("are known by name, workload and pool alone, with or without providers in the file", () =>
     Effect.gen(function*() {
       const withProviders = `providers: { free: { protocol: local }, paid: { protocol: local } }${models}`
       const bare = "models: { small: { workload: chat }, large: { workload: chat, pool: large-1 } }"
@@ -33,7 +33,7 @@ describe("the models of a catalogue", () => {
       }
     }))
 
-  it.effect("are read though the providers' part is of a kind that only workers understand", () =>
+  it.effect("are read even if only workers understand the providers", () =>
     Effect.gen(function*() {
       const { models: found } = yield* parse("gateway.yaml", `providers: { free: { protocol: telepathy } }${models}`)
       assert.deepStrictEqual([...found] as unknown, offered)
@@ -43,7 +43,7 @@ describe("the models of a catalogue", () => {
     [
       ["a misspelt field", "models: { m: { workload: chat, pol: x } }", ":1 models.m.pol: is unknown"],
       ["an unknown workload", "models: { m: { workload: chess } }", ":1 models.m.workload: must be"],
-      ["a misspelt part", "models: {}\nmodel: {}", ":2 model: is unknown"],
+      ["a misspelt section", "models: {}\nmodel: {}", ":2 model: is unknown"],
       ["no models", "providers: {}", ":1 models: is required"],
       ["a list", "- a", ":1 the file must be an object"],
       [
@@ -52,13 +52,13 @@ describe("the models of a catalogue", () => {
         ":1 models.m.fallbacks[0]: 'n' must have the same workload, chat, not speech"
       ]
     ] as const
-  )("are refused where there is %s", ([_, text, message]) =>
+  )("are rejected for %s", ([_, text, message]) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(parse("gateway.yaml", text))
       assert.isTrue(error.message.startsWith(`gateway.yaml${message}`), error.message)
     }))
 
-  it.effect("follow the file; an edit that brings a secret changes nothing and is reported without it", () =>
+  it.effect("follow the file; an edit with a literal secret changes nothing and is logged without the secret", () =>
     Effect.gen(function*() {
       const files = yield* FileSystem.FileSystem
       const file = `${yield* files.makeTempDirectoryScoped()}/models.yaml`

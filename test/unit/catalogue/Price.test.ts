@@ -1,4 +1,4 @@
-/** What a request costs by the prices of its model. */
+/** The cost of a request by its model's prices. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Catalogue from "../../../shared/catalogue/Catalogue.ts"
@@ -7,15 +7,15 @@ import type { Usage } from "../../../shared/contract/Usage.ts"
 
 const none: Usage = { inputTokens: 0, outputTokens: 0 }
 
-it("a request costs what each unit of it costs", () => {
+it("a request costs the sum over its units", () => {
   const cases: ReadonlyArray<readonly [price: Price, usage: Partial<Usage>, dollars: number]> = [
     [{ inputPerMillion: 2 }, { inputTokens: 500_000 }, 1],
     [{ inputPerMillion: 2, outputPerMillion: 8 }, { inputTokens: 1_000_000, outputTokens: 250_000 }, 4],
     [{ inputPerMillion: 2, cachedPerMillion: 0.5 }, { inputTokens: 1_000_000, cachedTokens: 400_000 }, 1.4],
     [{ inputPerMillion: 2, cachedPerMillion: 0 }, { inputTokens: 1_000_000, cachedTokens: 1_000_000 }, 0],
-    // where nothing is said of it, input from a cache is input
+    // cached input without a price of its own costs as much as input
     [{ inputPerMillion: 2 }, { inputTokens: 1_000_000, cachedTokens: 400_000 }, 2],
-    // a provider that counts it beside the input is not paid for less than nothing
+    // a provider that counts cached tokens beside the input does not reduce the cost below zero
     [{ inputPerMillion: 2, cachedPerMillion: 1 }, { inputTokens: 10, cachedTokens: 1_000_000 }, 0.000_01],
     [
       { inputPerMillion: 2, cachedPerMillion: 0.2, cacheWritePerMillion: 2.5 },
@@ -34,7 +34,7 @@ it("a request costs what each unit of it costs", () => {
   }
 })
 
-it("what is not known costs nothing that is known", () => {
+it("a cost is unknown without prices or without usage", () => {
   assert.isNull(costOf(undefined, none))
   assert.isNull(costOf({ perRequest: 1 }, undefined))
 })
@@ -45,7 +45,7 @@ const parse = (price: string) =>
     `providers: { local: { protocol: local } }\nmodels: { m: { workload: chat, targets: [{ provider: local }], price: ${price} } }`
   )
 
-it.effect("prices are read from the catalogue, and a mistake in them is named", () =>
+it.effect("prices are read from the catalogue, and an error names the field", () =>
   Effect.gen(function*() {
     const { models } = yield* parse("{ inputPerMillion: 0.15, outputPerMillion: 0.6 }")
     assert.deepStrictEqual(models.get("m")?.price, { inputPerMillion: 0.15, outputPerMillion: 0.6 })

@@ -1,8 +1,8 @@
-/** Sums as the console shows them: what costs something never looks as if it cost nothing. */
+/** Amounts of money in the console: a cost above zero is never shown as zero. */
 import { assert, describe, it } from "@effect/vitest"
 import { money } from "../../../services/console/web/data/Format.ts"
 
-describe("a sum of money", () => {
+describe("an amount of money", () => {
   it.each([
     [0, "$0.00"],
     [0.5, "$0.50"],

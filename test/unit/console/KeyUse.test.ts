@@ -1,10 +1,10 @@
-/** What the list of keys says of their use. */
+/** The use of each key in the console's list of keys. */
 import { assert, describe, it } from "@effect/vitest"
 import { usageByKey } from "../../../services/console/handlers/KeyUse.ts"
 import { emptyCounters } from "../../../shared/usage/Counters.ts"
 
 describe("the use of a key", () => {
-  it("is what it has come to in this month, and its last day, of whatever month", () => {
+  it("is the sum of this month, with the day of the last use in any month", () => {
     const use = usageByKey(
       [{ ...emptyCounters, key: "key_a", requests: 6, costUsd: 1.5 }],
       new Map([["key_a", "2026-11-03"], ["key_b", "2026-10-30"]])

@@ -1,4 +1,4 @@
-/** The playground has a form for every operation, and what an untouched form sends is a request of that operation. */
+/** The playground has a form for every operation, and an unchanged form sends a valid request. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { operations as forms, type Values } from "../../../services/console/web/playground/Operations.ts"
@@ -7,7 +7,7 @@ import { picture } from "../../fixture/client/Requests.ts"
 
 describe("the playground", () => {
   it("offers every operation", () => {
-    // the same form with its switch on
+    // streaming is a switch of the generateContent form
     const streamed = "streamGenerateContent"
     const wanted = operations.map(({ name }) => name).filter((name) => name !== streamed)
     assert.sameMembers(forms.map(({ name }) => name), wanted)

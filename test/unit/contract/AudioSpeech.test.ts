@@ -1,4 +1,4 @@
-/** What a request for speech may hold, field by field. */
+/** Validation of speech requests, field by field. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import {
@@ -20,42 +20,42 @@ const refusal = (value: unknown): string | undefined => {
   return `${formatPath(path)}: ${message}`
 }
 
-describe("accepts", () => {
+describe("a speech request accepts", () => {
   const rights: ReadonlyArray<readonly [string, object]> = [
-    ["what is required alone", {}],
+    ["only the required fields", {}],
     ...voices.map((voice) => [`the voice ${voice}`, { voice }] as const),
     ...audioFormats.map((response_format) => [`the format ${response_format}`, { response_format }] as const),
     ["the slowest", { speed: 0.25 }],
     ["the fastest", { speed: 4 }],
-    ["null for what is left out", { response_format: null, speed: null, stream_format: null }],
-    ["sound as the stream's format", { stream_format: "audio" }],
+    ["null for optional fields", { response_format: null, speed: null, stream_format: null }],
+    ["audio as the stream format", { stream_format: "audio" }],
     ["4,096 characters", { input: "x".repeat(4_096) }],
     ["4,096 characters of two UTF-16 units each", { input: "🙂".repeat(4_096) }],
-    ["fields that it does not know", { instructions: "cheerful" }]
+    ["unknown fields", { instructions: "cheerful" }]
   ]
   for (const [title, fields] of rights) {
     it(title, () => assert.isUndefined(refusal({ ...right, ...fields })))
   }
 })
 
-describe("refuses", () => {
+describe("a speech request rejects", () => {
   const wrongs: ReadonlyArray<readonly [string, object, RegExp]> = [
     ["no model", { model: undefined }, /^model: /],
     ["an empty model", { model: "" }, /^model: /],
     ["no input", { input: undefined }, /^input: /],
     ["an empty input", { input: "" }, /^input: /],
-    ["an input that is no text", { input: ["Hello."] }, /^input: /],
+    ["an input that is not a string", { input: ["Hello."] }, /^input: /],
     ["4,097 characters", { input: "x".repeat(4_097) }, /^input: must be a string of 1 to 4096 characters$/],
     ["4,097 emoji", { input: "🙂".repeat(4_097) }, /^input: must be a string of 1 to 4096 characters$/],
     ["a million characters", { input: "x".repeat(1_000_000) }, /^input: must be a string of 1 to 4096 characters$/],
     ["no voice", { voice: undefined }, /^voice: /],
     ["null for the voice", { voice: null }, /^voice: /],
     ["a voice of another provider", { voice: "coral" }, /^voice: .*"alloy".*"shimmer"/],
-    ["a voice of one's own", { voice: { id: "voice_1" } }, /^voice: /],
+    ["a custom voice", { voice: { id: "voice_1" } }, /^voice: /],
     ["another format", { response_format: "ogg" }, /^response_format: .*"mp3".*"pcm"/],
     ["too slow", { speed: 0.24 }, /^speed: /],
     ["too fast", { speed: 4.01 }, /^speed: /],
-    ["a speed that is no number", { speed: "1" }, /^speed: /],
+    ["a speed that is not a number", { speed: "1" }, /^speed: /],
     ["server-sent events", { stream_format: "sse" }, /^stream_format: /]
   ]
   for (const [title, fields, expected] of wrongs) {
@@ -67,7 +67,7 @@ describe("refuses", () => {
   }
 })
 
-it("counts code points", () => {
+it("the length of an input is counted in code points", () => {
   for (const text of ["", "abc", "ä🙂字", "👩‍👩‍👧", "\ud83d", "\ud83d🙂\ude42"]) {
     assert.strictEqual(countCharacters(text), [...text].length)
   }

@@ -1,4 +1,4 @@
-/** Whatever a client can be told names what it is about, in words for people and of nothing inside. */
+/** Every error message names what it is about, in plain words without internal names. */
 import { assert, describe, it } from "@effect/vitest"
 import { Predicate } from "effect"
 import * as ErrorEnvelope from "../../../services/ingress/errors/ErrorEnvelope.ts"
@@ -11,7 +11,7 @@ const failures = JobError.ProviderFailed.fields.reason.literals
 const phases = ["connect", "first byte", "idle", "total"] as const
 const unreadable = ["syntax", "headers", "extensions", "timeout"] as const
 
-/** Every error, in each of its forms, with what its message must name. */
+/** Every error in each of its forms, with what its message must name. */
 const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: ReadonlyArray<string>]> = [
   [new JobError.InvalidRequest({ message: "n: must be a number", param: "n", code: "invalid_value" }), "n"],
   [new JobError.ModelNotFound({ model: "gpt-9" }), "gpt-9", "/v1/models"],
@@ -70,19 +70,22 @@ const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: Readon
   ...unreadable.map((reason) => [new IngressError.RequestUnreadable({ reason }), "request"] as const)
 ]
 
-/** Words of the code, and of the libraries under it. */
+/** Words of the code and of its libraries. */
 const inside =
   /Error\b|Expected|undefined|null|Cause|Schema|Effect|NATS|JetStream|\bjob\b|[A-Z][a-z]+[A-Z]|file:|node_modules/
 
-describe("the message", () => {
-  it.each(table.map(([error, ...names]) => [error._tag, error, names] as const))("of %s", (tag, error, names) => {
-    const { message } = ErrorEnvelope.toFields(error)
-    for (const name of names) assert.include(message.toLowerCase(), name.toLowerCase())
-    assert.notInclude(message, tag)
-    assert.notMatch(message, inside)
-  })
+describe("an error message", () => {
+  it.each(table.map(([error, ...names]) => [error._tag, error, names] as const))(
+    "of %s names what it is about",
+    (tag, error, names) => {
+      const { message } = ErrorEnvelope.toFields(error)
+      for (const name of names) assert.include(message.toLowerCase(), name.toLowerCase())
+      assert.notInclude(message, tag)
+      assert.notMatch(message, inside)
+    }
+  )
 
-  it("is there for every error", () => {
+  it("exists for every error", () => {
     const classes = Object.values<unknown>({ ...JobError, ...IngressError }).filter(Predicate.hasProperty("identifier"))
     const tags = new Set<unknown>(table.map(([{ _tag }]) => _tag))
     assert.isAbove(classes.length, 25)

@@ -1,6 +1,6 @@
 /**
- * Ten times as much costs about ten times as much: every decoder, translator, scanner and engine on 3,000 and 30,000
- * elements of everything that a client can send many of.
+ * Time grows about linearly with input: every decoder, translator, scanner and engine on 3,000 and 30,000 elements of
+ * everything that a client can send in numbers.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Result, Schema } from "effect"
@@ -63,7 +63,7 @@ const callOf = ({ sample }: Shape, body: Uint8Array): Call => ({
   endpoint: { name: "local", provider: { protocol: "local" }, model: "upstream" }
 })
 
-/** What a worker may find hard to read. */
+/** Shapes that may be costly for workers. */
 const forWorkers = shapes.filter(({ isOwn, sample }) => isOwn || sample.operation === "chat.completions")
 
 const nameOf = ({ name, sample }: Shape): string => `${sample.operation}: ${name}`
@@ -78,13 +78,13 @@ describe("ingress decodes", () => {
   }
 })
 
-describe("a worker looks through", () => {
+describe("a worker scans", () => {
   const relays = [openAi, anthropic, gemini]
   for (const shape of forWorkers) {
     test(nameOf(shape), (elements) => {
       const bytes = bytesOf(shape, elements)
       return () => {
-        // not the same bytes, of which something may be remembered
+        // a new array, so that no result can be cached by identity
         const call = callOf(shape, Uint8Array.from(bytes))
         const outline = new JsonOutline()
         outline.push(call.body)
@@ -100,7 +100,7 @@ describe("a worker looks through", () => {
   }
 })
 
-// each is only ever given what it has decoded itself
+// each translator gets only requests that it has decoded itself
 const clients = {
   "chat.completions": chatCompletions,
   "completions": completions,
@@ -150,8 +150,8 @@ describe("a worker writes", () => {
     "generateContent": () => generateContent.encoder({ contents: [{ parts: [{ text: "How?" }] }] }, identity)
   }
   const eventsOf: Readonly<Record<string, (count: number) => ReadonlyArray<ModelEvent>>> = {
-    "pieces of text": (count) => Array.from({ length: count }, () => ({ type: "text", choice: 0, delta: "bees " })),
-    "pieces of thought": (count) =>
+    "text deltas": (count) => Array.from({ length: count }, () => ({ type: "text", choice: 0, delta: "bees " })),
+    "reasoning deltas": (count) =>
       Array.from({ length: count }, () => ({ type: "reasoning", choice: 0, delta: "bees " })),
     "tool calls": (count) =>
       Array.from({ length: count }, (_, call): ReadonlyArray<ModelEvent> => [
@@ -181,7 +181,7 @@ describe("a worker reads", () => {
     const answer = { choices: [{ index: 0, message: { tool_calls: calls(elements) }, finish_reason: "tool_calls" }] }
     return () => chatCompletionsProvider.decoder().whole(answer)
   })
-  test("a frame of many lines in many pieces", (elements) => {
+  test("a frame of many lines in many chunks", (elements) => {
     const line = Buffer.from("data: bees\n")
     return () => {
       const frames = new SseFrames()
@@ -189,7 +189,7 @@ describe("a worker reads", () => {
       return frames.push(Buffer.from("\n"))
     }
   })
-  test("parts of a form that have no value", (elements) => {
+  test("parts of a form without a value", (elements) => {
     const part = "\r\n--b\r\ncontent-disposition: form-data; name=\"a\""
     const body = Buffer.from(`${part.repeat(elements)}\r\n--b--\r\n`)
     return () => MultipartText.names(body, "multipart/form-data; boundary=b")
@@ -227,7 +227,7 @@ describe("a built-in engine answers", { timeout: 300_000 }, () => {
     const text = Array.from({ length: elements }, (_, i) => `Bees of hive${i} dance.`).join(" ")
     return () => Effect.runPromise(summarise([{ text, origin: "assistant" }], text))
   })
-  test("an instruction of many clauses", (elements) => {
+  test("an instruction with many clauses", (elements) => {
     const text = "put it 1     up, ".repeat(elements)
     return () => readInstruction(text)
   })

@@ -1,6 +1,6 @@
 /**
- * What a request for pictures may hold, field by field, in each of its forms: with a prompt, with messages, as a form. A
- * request that is wrong in one field gets 400 with that field in `param`.
+ * Validation of image requests, field by field, in each form: with a prompt, with messages, as a form. A request with one
+ * invalid field gets 400 with that field in `param`.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
@@ -33,7 +33,7 @@ const file = new File(["x"], "a.png", { type: "image/png" })
 
 type Decode = (settings: Readonly<Record<string, unknown>>) => ReturnType<typeof decodeJson>
 
-/** Each form of the requests, and where what can be set stands in it. */
+/** Each form of the requests, and the prefix of its settings in `param`. */
 const forms: ReadonlyArray<readonly [title: string, prefix: string, decode: Decode]> = [
   ["a generation with a prompt", "", (more) => decodeJson(imageGenerations, { model: "m", prompt: "a", ...more })],
   [
@@ -100,25 +100,25 @@ describe.each(forms)("%s", (_title, prefix, decode) => {
   const cases = (table: typeof right) =>
     Object.entries(table).flatMap(([name, values]) => values.map((value) => [name, value] as const))
 
-  it.effect("is accepted as it is", () =>
+  it.effect("is accepted", () =>
     Effect.gen(function*() {
       assert.strictEqual(paramOf(yield* decode({})), "accepted")
     }))
 
-  it.effect.each(cases(right))("takes %s %j", ([name, value]) =>
+  it.effect.each(cases(right))("accepts %s %j", ([name, value]) =>
     Effect.gen(function*() {
       assert.strictEqual(paramOf(yield* decode({ [name]: value })), "accepted")
     }))
 
-  it.effect.each(cases(wrong))("names %s where it is %j", ([name, value]) =>
+  it.effect.each(cases(wrong))("names %s if it is %j", ([name, value]) =>
     Effect.gen(function*() {
       assert.strictEqual(paramOf(yield* decode({ [name]: value })), `${prefix}${name}`)
     }))
 })
 
-describe("a picture in pieces", () => {
+describe("streaming of an image", () => {
   it.effect.each([["stream", true], ["partial_images", 2]] as const)(
-    "is not to be had: %s %j",
+    "is rejected: %s %j",
     ([name, value]) =>
       Effect.gen(function*() {
         for (const operation of [imageGenerations, imageEdits]) {
@@ -132,7 +132,7 @@ describe("a picture in pieces", () => {
   )
 })
 
-describe("the rest of a generation", () => {
+describe("an image generation", () => {
   const refused: ReadonlyArray<readonly [param: string, body: object]> = [
     ["model", { prompt: "a" }],
     ["model", { model: "", prompt: "a" }],
@@ -157,16 +157,16 @@ describe("the rest of a generation", () => {
       model: "m",
       input: { messages: [{ role: "user", content: [{ text: 5 }] }] }
     }],
-    // a system's words are no prompt
+    // a system message is not a prompt
     ["input.messages", { model: "m", input: { messages: [{ role: "system", content: [{ text: "a" }] }] } }],
     ["parameters", { model: "m", prompt: "a", parameters: 5 }]
   ]
-  it.effect.each(refused)("names %s in %j", ([param, body]) =>
+  it.effect.each(refused)("is rejected with param %s: %j", ([param, body]) =>
     Effect.gen(function*() {
       assert.strictEqual(paramOf(yield* decodeJson(imageGenerations, body)), param)
     }))
 
-  it.effect("may be null where it may be left out, and hold what nobody knows", () =>
+  it.effect("accepts null for optional fields, and unknown fields", () =>
     Effect.gen(function*() {
       const nothing = Object.fromEntries(Object.keys(right).map((name) => [name, null]))
       const body = {
@@ -183,7 +183,7 @@ describe("the rest of a generation", () => {
     }))
 })
 
-describe("the rest of an edit", () => {
+describe("an image edit", () => {
   const refused: ReadonlyArray<readonly [param: string, body: object]> = [
     ["prompt", { model: "m", image: "AAAA" }],
     ["image", { model: "m", prompt: "a" }],
@@ -196,7 +196,7 @@ describe("the rest of an edit", () => {
     ["input.messages", { model: "m", input: { messages: [{ role: "user", content: [{ text: "a" }] }] } }],
     ["input.messages", { model: "m", input: { messages: [{ role: "user", content: [{ image: "AAAA" }] }] } }]
   ]
-  it.effect.each(refused)("names %s in %j", ([param, body]) =>
+  it.effect.each(refused)("is rejected with param %s: %j", ([param, body]) =>
     Effect.gen(function*() {
       assert.strictEqual(paramOf(yield* decodeJson(imageEdits, body)), param)
     }))
@@ -221,8 +221,8 @@ describe("the rest of an edit", () => {
     }))
 })
 
-describe("a size", () => {
-  it("is read in both ways of writing it", () => {
+describe("an image size", () => {
+  it("is decoded in both notations", () => {
     assert.deepStrictEqual(parseSize("640x480"), { width: 640, height: 480 })
     assert.deepStrictEqual(parseSize("640*480"), { width: 640, height: 480 })
     assert.isUndefined(parseSize("auto"))

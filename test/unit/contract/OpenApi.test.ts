@@ -1,4 +1,4 @@
-/** The OpenAPI document: well formed, complete, and true in its examples. */
+/** The OpenAPI document is well formed and complete, and its examples are valid. */
 import { assert, describe, it } from "@effect/vitest"
 import { createConfig, lintFromString } from "@redocly/openapi-core"
 import { Ajv2020 } from "ajv/dist/2020.js"
@@ -25,7 +25,7 @@ const described = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.keys(methods).map((method) => ({ method: method.toUpperCase(), path }))
 )
 
-/** What the ingress gives its router, though nothing of what stands behind is there. */
+/** The routes that ingress adds to its router, built without its dependencies. */
 const served = Effect.gen(function*() {
   const router = yield* HttpRouter.make
   const routes: Array<{ readonly method: string; readonly path: string }> = []
@@ -44,7 +44,7 @@ const served = Effect.gen(function*() {
   return routes
 }).pipe(Effect.scoped)
 
-/** Routes hold on to what they stand on, and call nothing of it before there is a request. */
+/** A stub for a dependency of the routes, which call none before the first request. */
 const untouched = <I, S>(service: Context.Service<I, S>) => Layer.succeed(service, {} as S)
 
 const everything = routes.pipe(
@@ -65,11 +65,11 @@ const everything = routes.pipe(
 
 const message = (text: string) => ({ role: "user", content: [{ text }] })
 
-/** As the router writes it: a model's name is whatever is left, any other parameter is a segment. */
+/** The path as the router writes it: a wildcard for a model's name, a segment for any other parameter. */
 const asRoute = (path: string): string => path.replace(/\{model\}.*$/, "*").replaceAll(/\{task_id\}|\{id\}/g, ":id")
 
 describe("the OpenAPI document", () => {
-  it("has nothing that a linter complains of", async () => {
+  it("passes the linter", async () => {
     const config = await createConfig({ extends: ["recommended"] })
     const problems = await lintFromString({ source: JSON.stringify(document), config })
     const said = problems.map(({ location: [at], message, ruleId }) => `${ruleId}: ${message} (${at?.pointer})`)
@@ -79,13 +79,13 @@ describe("the OpenAPI document", () => {
   it.effect("describes every route of the ingress and no other", () =>
     Effect.gen(function*() {
       const routes = new Set((yield* served).map(({ method, path }) => `${method} ${path}`))
-      // the router serves the path above a wildcard as well
+      // the router also serves the path above a wildcard
       const wild = [...routes].filter((route) => route.endsWith("/*")).map((route) => route.slice(0, -2))
       const mentioned = described.map(({ method, path }) => `${method} ${asRoute(path)}`)
       assert.sameMembers([...new Set(mentioned)].filter((route) => !wild.includes(route)), [...routes])
     }))
 
-  it("has an example for each form of each operation, which its own schema takes", () => {
+  it("has a valid example for each form of each operation", () => {
     for (const { examples, form, name, paths: [path], request, response, responseTypes, streams } of operations) {
       const decode = Schema.decodeUnknownResult(request)
       const decodeForm = form === undefined ? undefined : Schema.decodeUnknownResult(form)
@@ -105,25 +105,25 @@ describe("the OpenAPI document", () => {
   })
 })
 
-/** Bodies that the code refuses for what a schema can say, by the name of the schema and what is wrong. */
+/** Bodies that the code rejects for reasons a schema can express: the error, the schema's name and the body. */
 const wrong: ReadonlyArray<readonly [what: string, operation: string, body: Readonly<Record<string, unknown>>]> = [
   ["an odd width", "video.generations", { prompt: "a", width: 101 }],
   ["an odd height", "video.generations", { prompt: "a", height: 101 }],
-  ["a size that is no size", "images.generations", { prompt: "a", size: "big" }],
+  ["an invalid size", "images.generations", { prompt: "a", size: "big" }],
   ["a prompt in both forms", "images.generations", { prompt: "a", input: { messages: [message("a")] } }],
   ["no prompt", "images.generations", {}],
-  ["no prompt but null", "images.generations", { prompt: null }],
-  ["a piece that is text and picture", "images.generations", {
+  ["null as the only prompt", "images.generations", { prompt: null }],
+  ["a content part with both text and image", "images.generations", {
     input: { messages: [{ role: "user", content: [{ text: "a", image: "b" }] }] }
   }],
   ["no picture", "images.edits", { prompt: "a" }],
-  ["too many pictures", "images.edits", { prompt: "a", image: Array.from({ length: 17 }, () => "a") }],
+  ["too many images", "images.edits", { prompt: "a", image: Array.from({ length: 17 }, () => "a") }],
   ["a text that is too long", "audio.speech", { input: "😀".repeat(4_097), voice: "nova" }],
-  ["no content of a user", "chat.completions", { messages: [{ role: "user" }] }],
-  ["null for the content of a user", "chat.completions", { messages: [{ role: "user", content: null }] }],
-  ["a tool's message without its call", "chat.completions", { messages: [{ role: "tool", content: "a" }] }],
-  ["no content of a kept message", "responses.compact", { input: [{ role: "user" }] }],
-  ["an aspect ratio that is none", "generateContent", {
+  ["a user message without content", "chat.completions", { messages: [{ role: "user" }] }],
+  ["a user message with null content", "chat.completions", { messages: [{ role: "user", content: null }] }],
+  ["a tool message without a call id", "chat.completions", { messages: [{ role: "tool", content: "a" }] }],
+  ["a retained message without content", "responses.compact", { input: [{ role: "user" }] }],
+  ["an unknown aspect ratio", "generateContent", {
     contents: [{ parts: [{ text: "a" }] }],
     generationConfig: { imageConfig: { aspectRatio: "wide" } }
   }]
@@ -143,7 +143,7 @@ describe("the schemas of the OpenAPI document", () => {
   const ajv = new Ajv2020({ strict: false })
   ajv.addSchema(document, "document")
   const operationOf = (name: string) => operations.find((one) => one.name === name) ?? assert.fail(`no ${name}`)
-  /** Whether the document and the code take a body. */
+  /** Whether the document and the code accept a body. */
   const taken = (name: string, body: object) => {
     const { paths: [path], request } = operationOf(name)
     const whole = path.includes("{model}") ? body : { model: "a", ...body }
@@ -155,15 +155,15 @@ describe("the schemas of the OpenAPI document", () => {
     }
   }
 
-  it.each(wrong)("refuse %s, as the code does", (_, operation, body) => {
+  it.each(wrong)("reject %s, as the code does", (_, operation, body) => {
     assert.deepStrictEqual(taken(operation, body), { document: false, code: false })
   })
 
-  it.each(right)("of %s take what the code takes", (operation, body) => {
+  it.each(right)("of %s accept what the code accepts", (operation, body) => {
     assert.deepStrictEqual(taken(operation, body), { document: true, code: true })
   })
 
-  it("say that one of the headers of the version is needed, and its pattern", () => {
+  it("require one of the version headers and give its pattern", () => {
     const parameters = document.paths["/v1/messages"]?.["post"]?.parameters ?? []
     const versions = parameters.filter((one): one is Parameter => "name" in one && one.name.endsWith("-version"))
     assert.deepStrictEqual(versions.map(({ name }) => name), ["vendor-version", "anthropic-version"])

@@ -1,4 +1,4 @@
-/** What is set aside for a request of a key with a limit of tokens: at least what the request states. */
+/** The number of tokens reserved for a request of a key with a token limit: at least as many as the request states. */
 import { assert, describe, it } from "@effect/vitest"
 import { operationNamed } from "../../../shared/contract/operations/operations.ts"
 import { tokenDemand, tokenEstimate } from "../../../shared/contract/TokenEstimate.ts"
@@ -10,7 +10,7 @@ const of = (name: string, body: Readonly<Record<string, unknown>>, bytes = JSON.
   return { answers: tokens - Math.ceil(bytes / 4), stated, tokens, likely: tokenEstimate(operation, bytes, field) }
 }
 
-describe("each multiplier", () => {
+describe("the token estimate", () => {
   const rows = [
     ["chat.completions", { max_tokens: 100 }, 100, ["max_tokens"]],
     ["chat.completions", { max_tokens: 100, n: 5 }, 500, ["max_tokens", "n"]],
@@ -29,13 +29,13 @@ describe("each multiplier", () => {
       ["generationConfig.maxOutputTokens", "generationConfig.candidateCount"]
     ]
   ] as const
-  it.each(rows)("of %s counts: %j", (name, body, answers, fields) => {
+  it.each(rows)("of %s includes every multiplier: %j", (name, body, answers, fields) => {
     const demand = of(name, body)
     assert.strictEqual(demand.answers, answers)
     assert.deepStrictEqual(demand.stated, { tokens: answers, fields: [...fields] })
   })
 
-  it("of what is left open, too, though nothing is stated then", () => {
+  it("multiplies the default for unstated limits too", () => {
     for (
       const [body, answers] of [
         [{}, 500],
@@ -45,7 +45,7 @@ describe("each multiplier", () => {
     ) assert.deepInclude(of("completions", body), { answers, stated: undefined })
   })
 
-  it("of thoughts is set aside beside the answer, and stated with it", () => {
+  it("adds reasoning tokens to the answer, and to the stated tokens if they are stated", () => {
     const thinking = { type: "enabled", budget_tokens: 1_500 }
     assert.deepInclude(of("messages", { max_tokens: 2_000, thinking }), {
       answers: 3_500,
@@ -59,31 +59,31 @@ describe("each multiplier", () => {
         fields: ["generationConfig.thinkingConfig.thinkingBudget", "generationConfig.candidateCount"]
       }
     })
-    // the model decides
+    // -1 leaves the budget to the model
     assert.strictEqual(
       of("generateContent", { generationConfig: { thinkingConfig: { thinkingBudget: -1 } } }).answers,
       500
     )
   })
 
-  it("is a number, whatever a request says", () => {
+  it("is finite for any values in a request", () => {
     const huge = of("messages", { max_tokens: 9e15, n: Number.POSITIVE_INFINITY, prompt: Array.from({ length: 100 }) })
     assert.isTrue(Number.isFinite(huge.stated?.tokens))
     assert.deepInclude(of("chat.completions", { n: "5", max_tokens: null, best_of: -3 }), { answers: 500 })
   })
 
-  it("of pictures, and of documents with which a query is read", () => {
+  it("covers images, and the query once per reranked document", () => {
     assert.strictEqual(of("images.generations", { prompt: "x", n: 3 }).answers, 3_000)
     assert.strictEqual(of("images.generations", { prompt: "x", parameters: { n: 2 } }).answers, 2_000)
     assert.strictEqual(of("rerank", { query: "q".repeat(400), documents: ["a", "b", "c"] }).answers, 200)
   })
 })
 
-describe("a long request", () => {
+describe("the token estimate of a long request", () => {
   const text = "a lighthouse by the sea ".repeat(40_000)
   const picture = `data:image/png;base64,${"iVBORw0KGgo".repeat(80_000)}`
 
-  it("of text counts in full", () => {
+  it("counts text in full", () => {
     for (
       const [name, body] of [
         ["embeddings", { input: [text] }],
@@ -94,7 +94,7 @@ describe("a long request", () => {
     ) assert.isAtLeast(of(name, body).tokens, text.length / 4)
   })
 
-  it("of files counts in part, but not the text beside them", () => {
+  it("counts files in part, but text beside them in full", () => {
     const url = { type: "image_url", image_url: { url: picture } }
     const files = of("chat.completions", { messages: [{ role: "user", content: [url, url] }] })
     assert.closeTo(files.tokens, 50_500, 100)
@@ -103,7 +103,7 @@ describe("a long request", () => {
   })
 })
 
-it("expects less of a provider's limit than it sets aside of a key's: most answers are short", () => {
+it("reserves less of a provider's limit than of a key's, because most answers are short", () => {
   assert.deepInclude(of("chat.completions", { max_tokens: 64_000 }), { answers: 64_000, likely: 4_005 })
   assert.strictEqual(of("chat.completions", { max_tokens: 64_000, n: 3 }).likely, 12_007)
 })

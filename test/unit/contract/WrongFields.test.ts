@@ -1,4 +1,4 @@
-/** A request that is wrong in one field gets 400 with that field in `param`; a right one is accepted. */
+/** A request with one invalid field gets 400 with that field in `param`; a valid request is accepted. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { Headers } from "effect/http"
@@ -13,11 +13,11 @@ import { rerank } from "../../../shared/contract/operations/Rerank.ts"
 
 interface Table {
   readonly operation: Operation & { readonly request: { readonly fields: object } }
-  /** The least that is accepted. */
+  /** The smallest accepted body. */
   readonly least: object
-  /** Changes to it that are accepted. `undefined` leaves a field out. */
+  /** Changes to it that are accepted. `undefined` removes a field. */
   readonly right: ReadonlyArray<object>
-  /** Changes to it that are not, by the `param` of the error. */
+  /** Changes to it that are rejected, by the `param` of the error. */
   readonly wrong: Readonly<Record<string, ReadonlyArray<object>>>
 }
 
@@ -299,10 +299,10 @@ const tables: ReadonlyArray<Table> = [
 const decode = (operation: Operation, body: object) =>
   Effect.result(IncomingBody.decode(operation, Headers.empty, new TextEncoder().encode(JSON.stringify(body))))
 
-/** What belongs there, in words of JSON and none of a validator. */
+/** An error in terms of JSON, not of a validator. */
 const plain = /^(is required|must (be|hold|not) (?!.*(undefined|something else|RegExp| null)))/
 
-/** What identifies a change in a title, at most. */
+/** The start of a change, as a test name. */
 const shown = (change: object): string =>
   JSON.stringify(change, (_, value: unknown) => value === undefined ? "(left out)" : value).slice(0, 80)
 
@@ -321,7 +321,7 @@ describe.each(tables.map((table) => [table.operation.name, table] as const))("%s
   const wrongs = Object.entries(wrong).flatMap(([param, changes]) =>
     changes.map((change) => [param, shown(change), change] as const)
   )
-  it.effect.each(wrongs)("names %s where a request has %s", ([param, , change]) =>
+  it.effect.each(wrongs)("names %s for a request with %s", ([param, , change]) =>
     Effect.gen(function*() {
       const result = yield* decode(operation, { ...least, ...change })
       if (Result.isSuccess(result)) return assert.fail("it was accepted")
@@ -330,14 +330,14 @@ describe.each(tables.map((table) => [table.operation.name, table] as const))("%s
       assert.match(result.failure.message.slice(param.length + 2), plain)
     }))
 
-  it("is tried with every field of the request", () => {
+  it("covers every field of the request", () => {
     const fields = Object.keys(operation.request.fields)
     const tried = new Set(Object.keys(wrong).map((param) => param.split(/[.[]/)[0]))
     assert.deepStrictEqual(fields.filter((field) => !tried.has(field)), [])
   })
 })
 
-/** What belongs in a field, all of it and with its bounds. */
+/** Complete error messages, with bounds. */
 const whole: ReadonlyArray<readonly [Operation, object, message: string]> = [
   [
     messages,
@@ -352,7 +352,7 @@ const whole: ReadonlyArray<readonly [Operation, object, message: string]> = [
 ]
 
 it.effect.each(whole.map(([operation, change, message]) => [message, operation, change] as const))(
-  "says %s",
+  "the message is: %s",
   ([message, operation, change]) =>
     Effect.gen(function*() {
       const least = tables.find((table) => table.operation === operation)?.least

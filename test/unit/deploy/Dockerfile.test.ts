@@ -1,4 +1,4 @@
-/** The Dockerfile is free of what a linter finds, and of what `.dockerignore` keeps from it. */
+/** The Dockerfile passes its linter, and copies nothing that `.dockerignore` excludes. */
 import { assert, describe, it } from "@effect/vitest"
 import { Copy, DockerfileParser } from "dockerfile-ast"
 import { validate } from "dockerfile-utils"
@@ -11,11 +11,11 @@ const text = readFileSync(join(project, "deploy/Dockerfile"), "utf8")
 const instructions = DockerfileParser.parse(text).getInstructions()
 
 describe("the Dockerfile", () => {
-  it("has no mistake", () => {
+  it("passes the linter", () => {
     assert.deepStrictEqual(validate(text), [])
   })
 
-  it("pins what it is based on by version and digest, and is based on nothing else", () => {
+  it("pins each base image by version and digest", () => {
     const image = instructions.find((one) => one.getInstruction() === "ARG")?.getArgumentsContent()
     assert.match(image ?? "", /^NODE_IMAGE=docker\.io\/library\/node:\d+\.\d+\.\d+-[\w-]+@sha256:[0-9a-f]{64}$/)
     const bases = instructions.filter((one) => one.getInstruction() === "FROM").map((one) =>
@@ -25,12 +25,12 @@ describe("the Dockerfile", () => {
     for (const base of bases) assert.include(["${NODE_IMAGE}", ...stages], base.replace(/ AS .*$/, ""))
   })
 
-  it("starts services with the options of Node that they need", () => {
+  it("starts services with the required Node options", () => {
     const entryPoint = instructions.find((one) => one.getInstruction() === "ENTRYPOINT")?.getArgumentsContent()
     assert.include(entryPoint, `exec node ${nodeFlags.join(" ")} `)
   })
 
-  it("copies from the project only what .dockerignore lets through", () => {
+  it("copies only project files that .dockerignore includes", () => {
     const allowed = readFileSync(join(project, ".dockerignore"), "utf8").match(/^!.+$/gm)?.map((line) => line.slice(1))
     const copied = instructions
       .filter((one) => one instanceof Copy && one.getFromFlag() === null)

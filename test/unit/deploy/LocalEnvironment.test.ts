@@ -1,4 +1,4 @@
-/** What each process of a local start is told: settings that it knows, and no key of a provider that it does not call. */
+/** The environment of each process of a local start: its own settings, and no key of a provider that it does not call. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readdirSync, readFileSync } from "node:fs"
@@ -42,13 +42,13 @@ const environment = {
 const namesFor = (service: string) => Object.keys(ofService(service, catalogue, environment)).toSorted()
 
 describe("the environment of a local start", () => {
-  it("is for ingress and console what they know", () => {
+  it("of ingress and console holds only the variables that they read", () => {
     const both = ["GATEWAY_QUEUE_LIMIT", "GATEWAY_SECRET", "LC_ALL", "OTEL_SDK_DISABLED", "PATH"]
     assert.deepStrictEqual(namesFor("ingress"), both)
     assert.deepStrictEqual(namesFor("console"), ["CONSOLE_ADMIN_TOKEN", ...both])
   })
 
-  it("is for a worker everything but what only others need", () => {
+  it("of a worker holds everything except variables for other processes only", () => {
     const all = [
       "AWS_REGION",
       "GATEWAY_QUEUE_LIMIT",
@@ -65,11 +65,11 @@ describe("the environment of a local start", () => {
     assert.deepStrictEqual(namesFor("rerank"), having())
   })
 
-  it("is for another program hardly anything", () => {
+  it("of another program holds only the essentials", () => {
     assert.deepStrictEqual(Object.keys(ofProgram(environment)).toSorted(), ["LC_ALL", "PATH"])
   })
 
-  it("has every variable that ingress and console read", () => {
+  it("includes every variable that ingress and console read", () => {
     const read = ["ingress", "console"].flatMap((service) =>
       readdirSync(join(root, "services", service), { recursive: true, encoding: "utf8" })
         .filter((file) => file.endsWith(".ts"))

@@ -1,4 +1,4 @@
-/** The page about NATS says what the table of rights says. */
+/** The NATS README lists the rights that the code grants. */
 import { assert, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -7,7 +7,7 @@ import { identities, rightsOf } from "../../../shared/bus/provision/Access.ts"
 
 const readme = readFileSync(join(import.meta.dirname, "../../../deploy/nats/README.md"), "utf8")
 
-it("lists what each service may do on NATS", () => {
+it("the NATS README lists the rights of each service", () => {
   const rows = identities.map(({ account, service }) => {
     const may = rightsOf(service, account).map(({ does }) => does).join("; ")
     return `| ${service} | ${accountNames[account]} | ${may} |`

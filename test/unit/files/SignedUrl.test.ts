@@ -1,4 +1,4 @@
-/** Signed addresses: good for one file, for a while, and not to be made without the secret. */
+/** Signed URLs: valid for one file and for a limited time, and impossible to make without the secret. */
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -22,8 +22,8 @@ const signed = (id: string, ttlMs: number) =>
 const verdict = (id: string, expires: string, signature: string) =>
   Effect.flatMap(SignedUrl, (urls) => urls.verify(id, expires, signature))
 
-describe("a signed address", () => {
-  it.effect("lies below the gateway's public root", () =>
+describe("a signed URL", () => {
+  it.effect("is below the gateway's public root", () =>
     Effect.gen(function*() {
       for (
         const [root, base] of [
@@ -40,7 +40,7 @@ describe("a signed address", () => {
       assert.strictEqual(url.origin, "http://127.0.0.1:8080")
     }))
 
-  it.effect("is good until it expires", () =>
+  it.effect("is valid until it expires", () =>
     Effect.gen(function*() {
       const { expires, signature } = yield* signed("a.png", 60_000)
       assert.strictEqual(yield* verdict("a.png", expires, signature), "valid")
@@ -50,7 +50,7 @@ describe("a signed address", () => {
       assert.strictEqual(yield* verdict("a.png", expires, signature), "expired")
     }).pipe(Effect.provide(withSettings({ GATEWAY_SECRET: secret }))))
 
-  it.effect("is good for nothing else", () =>
+  it.effect("is valid for nothing else", () =>
     Effect.gen(function*() {
       const { expires, signature } = yield* signed("a.png", 60_000)
       assert.strictEqual(yield* verdict("b.png", expires, signature), "forged")

@@ -1,4 +1,4 @@
-/** A limit holds over all replicas together, in every window, and leaves nothing unused that is asked for. */
+/** A limit holds over all replicas together, in every window, and can be used up completely. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, Random } from "effect"
 import { TestClock } from "effect/testing"
@@ -6,7 +6,7 @@ import type { Limit, LimitReached, Taken } from "../../../shared/contract/Limit.
 import { Log, type Replica, replica, TestStore } from "../../fixture/calls/Replicas.ts"
 
 const minute = 60_000
-/** A unit counts for so much longer than a minute, and then it takes a moment to be had. */
+/** A unit counts for up to this long after its minute, including the time to take it. */
 const slackMs = 2_000
 const perMinute = (limit: number): Limit => ({ key: "requests", limit, windowMs: minute })
 const atOnce = (limit: number): Limit => ({ key: "calls", limit, windowMs: 0 })
@@ -14,7 +14,7 @@ const atOnce = (limit: number): Limit => ({ key: "calls", limit, windowMs: 0 })
 const replicas = (store: TestStore, count: number) =>
   Effect.forEach(Array.from({ length: count }), () => replica(store))
 
-/** Takes, waiting for up to so many milliseconds. */
+/** Takes units, waiting for up to `withinMs` milliseconds. */
 const takeWithin = (
   { limits }: Replica,
   limit: Limit,
@@ -23,7 +23,7 @@ const takeWithin = (
 ): Effect.Effect<Taken, LimitReached> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => limits.take(limit, units, now + withinMs))
 
-/** What comes of it when a moment has passed. */
+/** The result after one second. */
 const soon = <A, E>(effect: Effect.Effect<A, E>) =>
   Effect.gen(function*() {
     const fiber = yield* Effect.forkChild(effect)
@@ -33,7 +33,7 @@ const soon = <A, E>(effect: Effect.Effect<A, E>) =>
 
 const fourTimes = <A, E>(effect: Effect.Effect<A, E>) => Effect.forEach([1, 2, 3, 4], () => effect)
 
-/** Asks again and again, with so many askers at each replica, and waits as long as it takes. */
+/** `askers` fibers per replica that take again and again and wait as long as needed. */
 const patient = (log: Log, all: ReadonlyArray<Replica>, limit: Limit, askers: number) =>
   Effect.forEach(
     all.flatMap((one) => Array.from({ length: askers }, () => one)),
@@ -41,7 +41,7 @@ const patient = (log: Log, all: ReadonlyArray<Replica>, limit: Limit, askers: nu
     { concurrency: "unbounded" }
   ).pipe(Effect.ignore, Effect.forkChild)
 
-/** Requests that come at random, so many a minute over all replicas, and are turned away where there is no room. */
+/** Random requests, `aMinute` over all replicas, each rejected if there is no room within 100 ms. */
 const impatient = (log: Log, all: ReadonlyArray<Replica>, limit: Limit, aMinute: number) =>
   Effect.forever(Effect.gen(function*() {
     yield* Effect.sleep(-Math.log(1 - (yield* Random.next)) * minute / aMinute)
@@ -52,7 +52,7 @@ const impatient = (log: Log, all: ReadonlyArray<Replica>, limit: Limit, aMinute:
 describe("a limit per minute", () => {
   const waiting = [[60, 4, 30], [60, 1, 100], [100, 4, 50], [3, 4, 2], [1, 4, 3], [600, 8, 50]] as const
   it.effect.each(waiting)(
-    "holds and is used up where everybody waits: %s over %s replicas",
+    "holds and is used up if every request waits: %s over %s replicas",
     ([limit, count, askers]) =>
       Effect.gen(function*() {
         const log = new Log()
@@ -66,7 +66,7 @@ describe("a limit per minute", () => {
 
   const turnedAway = [[100, 4, 300], [60, 4, 180], [500, 4, 1_500], [10, 4, 50]] as const
   it.effect.each(turnedAway)(
-    "holds and is used up where what is too much is turned away: %s over %s replicas of %s",
+    "holds and is used up if excess requests are rejected: %s over %s replicas of %s",
     ([limit, count, aMinute]) =>
       Effect.gen(function*() {
         const log = new Log()
@@ -77,7 +77,7 @@ describe("a limit per minute", () => {
       })
   )
 
-  it.effect("costs few writes where it is far from being reached", () =>
+  it.effect("needs few writes if usage is far below it", () =>
     Effect.gen(function*() {
       const store = yield* TestStore.make()
       const log = new Log()
@@ -87,19 +87,19 @@ describe("a limit per minute", () => {
       assert.isAtMost(store.writes, log.at.length / 20)
     }))
 
-  it.effect("lets one replica have what another did not use", () =>
+  it.effect("lets one replica use what another did not", () =>
     Effect.gen(function*() {
       const [one, other] = yield* replicas(yield* TestStore.make(), 2)
       const log = new Log()
       yield* soon(takeWithin(one!, perMinute(60), 1_000))
-      // what it took ahead is returned when it cannot be used any more
+      // unused units of a lease return to the ledger
       yield* TestClock.adjust("11 seconds")
       yield* patient(log, [other!], perMinute(60), 60)
       yield* TestClock.adjust("1 second")
       assert.strictEqual(log.at.length, 59)
     }))
 
-  it.effect("holds where a replica dies with units in hand, which come back a window later", () =>
+  it.effect("holds if a replica dies with units on lease, which return a window later", () =>
     Effect.gen(function*() {
       const [dying, other] = yield* replicas(yield* TestStore.make(), 2)
       const log = new Log()
@@ -115,7 +115,7 @@ describe("a limit per minute", () => {
       assert.isAtLeast(log.windows(minute, 182_000).most, 60)
     }))
 
-  it.effect("is never exceeded while the ledger is out of reach, and nobody waits longer than he said", () =>
+  it.effect("is never exceeded while the ledger is unreachable, and no request waits beyond its deadline", () =>
     Effect.gen(function*() {
       const store = yield* TestStore.make()
       const all = yield* replicas(store, 4)
@@ -125,7 +125,7 @@ describe("a limit per minute", () => {
       store.isAway = true
       yield* TestClock.adjust("2 minutes")
       const last = Math.max(...log.at)
-      // what was in hand could be used for as long as it was given for
+      // units on lease remain usable until the lease expires
       assert.isBelow(last, 12_000)
       const refused = yield* Effect.forkChild(Effect.exit(takeWithin(all[0]!, perMinute(60), 5_000)))
       yield* TestClock.adjust("5 seconds")
@@ -136,7 +136,7 @@ describe("a limit per minute", () => {
       assert.isAtLeast(log.windows(minute, 5 * minute + 6_000).most, 57)
     }))
 
-  it.effect("is not written to again and again while the ledger is out of reach: it is read first", () =>
+  it.effect("is not written repeatedly while the ledger is unreachable: reads come first", () =>
     Effect.gen(function*() {
       const store = yield* TestStore.make()
       const log = new Log()
@@ -153,7 +153,7 @@ describe("a limit per minute", () => {
       assert.isAtLeast(log.windows(minute, 60 * minute).most, 50)
     }))
 
-  it.effect("is never exceeded where it is not known which entries were made", () =>
+  it.effect("is never exceeded if the outcome of writes is unknown", () =>
     Effect.gen(function*() {
       const store = yield* TestStore.make()
       const log = new Log()
@@ -168,7 +168,7 @@ describe("a limit per minute", () => {
       assert.isAtLeast(log.at.length, 5 * 60 * 0.8)
     }))
 
-  it.effect("is never exceeded so either where requests take less than was set aside for them", () =>
+  it.effect("is never exceeded even then if requests use less than they reserved", () =>
     Effect.gen(function*() {
       const store = yield* TestStore.make()
       const all = yield* replicas(store, 3)
@@ -195,7 +195,7 @@ describe("a limit per minute", () => {
       assert.isAtLeast(log.at.length, 200)
     }))
 
-  it.effect("sends away at once whose turn cannot come in time, and says when it can", () =>
+  it.effect("rejects a request at once if its turn comes too late, with the time until its turn", () =>
     Effect.gen(function*() {
       const [one, other] = yield* replicas(yield* TestStore.make(), 2)
       yield* soon(Effect.forEach(Array.from({ length: 60 }), () => takeWithin(one!, perMinute(60), 1_000)))
@@ -209,7 +209,7 @@ describe("a limit per minute", () => {
       assert.isDefined(waiting.pollUnsafe())
     }))
 
-  it.effect("counts what a request turns out to have taken, not what was set aside for it", () =>
+  it.effect("counts actual usage instead of the reserved amount", () =>
     Effect.gen(function*() {
       const [one, other] = yield* replicas(yield* TestStore.make(), 2)
       const tokens: Limit = { key: "tokens", limit: 10_000, windowMs: minute }
@@ -220,7 +220,7 @@ describe("a limit per minute", () => {
       const second = yield* soon(takeWithin(other!, tokens, 1_000, 9_000))
       second.settle(12_000)
       yield* TestClock.adjust("2 seconds")
-      // in debt until the window has passed over it
+      // in debt until the window has passed
       const third = yield* Effect.forkChild(takeWithin(one!, tokens, 2 * minute, 9_000))
       yield* TestClock.adjust("55 seconds")
       assert.isUndefined(third.pollUnsafe())
@@ -228,14 +228,14 @@ describe("a limit per minute", () => {
       assert.isDefined(third.pollUnsafe())
     }))
 
-  it.effect("lets through what is larger than itself, alone", () =>
+  it.effect("admits a request larger than the limit, alone", () =>
     Effect.gen(function*() {
       const [one] = yield* replicas(yield* TestStore.make(), 1)
       yield* soon(takeWithin(one!, perMinute(60), 1_000, 1_000))
       assert.isTrue(Exit.isFailure(yield* soon(Effect.exit(takeWithin(one!, perMinute(60), 1_000)))))
     }))
 
-  it.effect("follows a change of the catalogue", () =>
+  it.effect("follows an edit of the catalogue", () =>
     Effect.gen(function*() {
       const all = yield* replicas(yield* TestStore.make(), 2)
       const log = new Log()
@@ -248,7 +248,7 @@ describe("a limit per minute", () => {
     }))
 })
 
-/** Calls of random length, over and over, with so many callers at each replica. */
+/** Calls of random length in a loop, `callers` per replica. */
 class Calls {
   running = 0
   most = 0
@@ -279,8 +279,8 @@ class Calls {
     )
 }
 
-describe("how a limit stands", () => {
-  it.effect("is known at every replica that uses it: what it has used at once, what others have with their next entry", () =>
+describe("the state of a limit", () => {
+  it.effect("is known at every replica that uses it: its own usage at once, other replicas' with their next entry", () =>
     Effect.gen(function*() {
       const [one, other] = yield* replicas(yield* TestStore.make(), 2)
       const limit = perMinute(100)
@@ -291,18 +291,18 @@ describe("how a limit stands", () => {
       yield* TestClock.adjust("15 seconds")
       yield* soon(takeWithin(other!, limit, 1_000, 20))
       assert.strictEqual(other!.limits.state(limit).remaining, 50)
-      // less was used than was taken
+      // the request used less than it reserved
       taken.settle(10)
       assert.strictEqual(one!.limits.state(limit).remaining, 90)
       yield* soon(takeWithin(one!, limit, 1_000, 60))
-      // the other still has a few in hand
+      // the other replica still holds a few units
       assert.closeTo(one!.limits.state(limit).remaining, 10, 5)
       yield* TestClock.adjust(2 * minute)
       assert.deepStrictEqual(one!.limits.state(limit), { remaining: 100, resetMs: 0 })
     }))
 })
 
-describe("a limit of calls at once", () => {
+describe("a limit of concurrent calls", () => {
   const cases = [[64, 4, 40, 2_000], [4, 4, 5, 1_000], [1, 3, 3, 500], [2, 8, 4, 300]] as const
   it.effect.each(cases)(
     "holds, is used up and is fair: %s over %s replicas",
@@ -315,13 +315,13 @@ describe("a limit of calls at once", () => {
         assert.isAtMost(calls.most, limit)
         const done = all.map((one) => calls.done.get(one) ?? 0)
         const total = done.reduce((sum, each) => sum + each, 0)
-        // where there is less than one for each, it takes a moment to go round
+        // with less than one slot per replica, passing a slot on takes a moment
         assert.isAtLeast(total, limit * 180_000 / meanMs * (limit < count ? 0.6 : 0.9))
         assert.isAtLeast(Math.min(...done), total / count * 0.6)
       })
   )
 
-  it.effect("of few is to be had at any replica, also where each asks for one at the same moment", () =>
+  it.effect("is available at every replica even if it is small and all request it at once", () =>
     Effect.gen(function*() {
       const [last, ...others] = yield* replicas(yield* TestStore.make(), 4)
       const taken = yield* soon(
@@ -332,7 +332,7 @@ describe("a limit of calls at once", () => {
       yield* soon(takeWithin(last!, atOnce(3), 1_000))
     }))
 
-  it.effect("comes back at once from a replica that ends, and after a while from one that died", () =>
+  it.effect("returns at once from a replica that shuts down, and after a while from a dead replica", () =>
     Effect.gen(function*() {
       const [ending, dying, other] = yield* replicas(yield* TestStore.make(), 3)
       yield* soon(fourTimes(takeWithin(ending!, atOnce(8), 1_000)))
@@ -346,7 +346,7 @@ describe("a limit of calls at once", () => {
       yield* soon(fourTimes(takeWithin(other!, atOnce(8), 1_000)))
     }))
 
-  it.effect("lets nothing more begin at a replica that is cut off, once others may have its share", () =>
+  it.effect("admits nothing at a disconnected replica after its share may have been given to others", () =>
     Effect.gen(function*() {
       const [one, other] = yield* replicas(yield* TestStore.make(), 2)
       const [first] = yield* soon(fourTimes(takeWithin(one!, atOnce(4), 1_000)))
@@ -357,7 +357,7 @@ describe("a limit of calls at once", () => {
       yield* soon(Effect.flip(takeWithin(one!, atOnce(4), 500)))
     }))
 
-  it.effect("keeps nothing of those who went away while they waited", () =>
+  it.effect("keeps nothing of interrupted requests", () =>
     Effect.gen(function*() {
       const [one] = yield* replicas(yield* TestStore.make(), 1)
       const first = yield* soon(takeWithin(one!, atOnce(1), 1_000))
@@ -370,7 +370,7 @@ describe("a limit of calls at once", () => {
       for (let round = 0; round < 10; round++) (yield* soon(takeWithin(one!, atOnce(1), 1_000))).settle(0)
     }))
 
-  it.effect("lets only so many wait", () =>
+  it.effect("bounds the number of waiting requests", () =>
     Effect.gen(function*() {
       const [one] = yield* replicas(yield* TestStore.make(), 1)
       yield* soon(takeWithin(one!, atOnce(1), 1_000))

@@ -1,4 +1,4 @@
-/** The painter of placeholders: its pictures follow the prompt's colours, words and seed, and say what they are. */
+/** The built-in painter: its pictures follow the prompt's colours, words and seed, and are labelled as generated. */
 import { assert, describe, it } from "@effect/vitest"
 import { Canvas } from "../../../shared/painter/Canvas.ts"
 import {
@@ -27,7 +27,7 @@ const marked = (prompt: string, mark: (canvas: Canvas) => void): Uint8Array => {
   return canvas.data
 }
 
-/** How many pixels of two pictures of one size differ by more than a trace. */
+/** How many pixels differ visibly between two pictures of the same size. */
 const difference = (a: Uint8Array, b: Uint8Array): number => {
   let count = 0
   for (let at = 0; at < a.length; at += 4) {
@@ -51,7 +51,7 @@ describe("a painting", () => {
     assert.isAbove(mean(noon, 0) + mean(noon, 2), mean(night, 0) + mean(night, 2) + 60)
   })
 
-  it("bears the words of the prompt, but not those that cannot be written", () => {
+  it("shows the words of the prompt, except those it cannot write", () => {
     assert.include(describePainting(painting("Crème brûlée, 雨 tonight")), "“creme brulee, tonight”")
     assert.include(describePainting(painting("雨")), "without words")
     assert.include(describePainting(painting("a boat", { negativePrompt: "boat" })), "“a”")
@@ -61,9 +61,9 @@ describe("a painting", () => {
     assert.isAbove(difference(pixels("tiger"), pixels("")), 300)
   })
 
-  it("says what it is, in words and in letters", () => {
+  it("says that it is generated, in its description and in the picture", () => {
     assert.match(describePainting(painting("a tiger")), /placeholder by the built-in painter, which is no model/)
-    // the mark is at the lower edge of every picture, light letters in a dark outline
+    // the label is at the lower edge of every picture, light letters with a dark outline
     for (const prompt of ["", "a tiger", "snow"]) {
       const corner = marked(prompt, writePlaceholderMark).slice(192 * 4 * 112)
       let light = 0
@@ -72,7 +72,7 @@ describe("a painting", () => {
     }
   })
 
-  it("is the same for the same prompt and seed, and another for another seed or word", () => {
+  it("is the same for the same prompt and seed, and different for another seed or word", () => {
     for (const prompt of ["mountains at noon", "justice", ""]) {
       assert.deepStrictEqual(pixels(prompt), pixels(prompt))
       assert.isAbove(difference(pixels(prompt), pixels(prompt, { seed: 2 })), 1_000)
@@ -80,7 +80,7 @@ describe("a painting", () => {
     assert.isAbove(difference(pixels("mountains at noon"), pixels("tall mountains at noon")), 1_000)
   })
 
-  it("has the size that was asked for and no hole in it", () => {
+  it("has the requested size and no transparent pixel", () => {
     for (const [width, height] of [[64, 64], [64, 400], [400, 64], [300, 200], [2, 2]] as const) {
       for (const prompt of ["flowers by the sea under clouds", "justice", "x".repeat(500)]) {
         const data = pixels(prompt, { width, height })
@@ -90,7 +90,7 @@ describe("a painting", () => {
     }
   })
 
-  it("is marked as made by a machine in its lower right corner, and nowhere else", () => {
+  it("carries a machine-generated mark in its lower right corner only", () => {
     const changed = (from: number, to: number) =>
       difference(pixels("mountains").subarray(from, to), marked("mountains", writeMachineMark).subarray(from, to))
     const most = 192 * 128 * 4 * 0.75
@@ -104,7 +104,7 @@ describe("a painting", () => {
 })
 
 describe("a canvas", () => {
-  it("draws strokes with smooth edges, and cuts off what is outside", () => {
+  it("draws strokes with smooth edges, and clips strokes outside", () => {
     const canvas = new Canvas(20, 20)
     canvas.stroke(-50, 10, 50, 10, 2, [255, 255, 255])
     const red = (x: number, y: number) => canvas.data[(y * 20 + x) * 4] ?? -1

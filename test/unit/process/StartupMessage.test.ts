@@ -1,4 +1,4 @@
-/** What programs say that cannot start: plain words about the variable, the address or the file, and nothing of their inside. */
+/** Startup errors of programs: plain words about the variable, the address or the file, without internals. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { assert, describe, it } from "@effect/vitest"
@@ -25,13 +25,13 @@ const variables: ReadonlyArray<readonly [value: string, config: Config.Config<un
   ]
 ]
 
-describe("complaint", () => {
-  it.effect.each(variables)("of %j in a variable", ([value, config, says]) =>
+describe("the startup message", () => {
+  it.effect.each(variables)("reports the value %j of a variable", ([value, config, says]) =>
     Effect.gen(function*() {
       assert.strictEqual(startupMessage(yield* Effect.flip(read(config, value))), says)
     }))
 
-  it.effect("of a port that another program has", () =>
+  it.effect("reports a port that is in use", () =>
     Effect.gen(function*() {
       const port = yield* Effect.callback<number>((resume) => {
         const server = createServer().listen(0, "127.0.0.1", () => {
@@ -54,7 +54,7 @@ describe("complaint", () => {
     ["/nowhere/seed.nk", "no such file or folder"],
     [`${import.meta.filename}/seed.nk`, "it cannot be used (ENOTDIR)"]
   ] as const
-  it.effect.each(files)("of the file %s", ([file, says]) =>
+  it.effect.each(files)("reports an error of the file %s", ([file, says]) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip((yield* FileSystem.FileSystem).readFileString(file))
       assert.strictEqual(startupMessage(error), `${file}: ${says}`)

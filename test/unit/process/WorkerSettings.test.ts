@@ -1,4 +1,4 @@
-/** What a worker is told by its environment: what could never work ends it at the start, by the variable's name. */
+/** A worker's environment: a value that can never work ends it at start, with the variable's name. */
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect } from "effect"
 import { startupMessage } from "../../../shared/process/StartupMessage.ts"
@@ -8,7 +8,7 @@ const read = (environment: object) =>
   workerSettings({ slots: 4, graceMs: 1_000 }).parse(ConfigProvider.fromUnknown(environment))
 
 describe("a worker", () => {
-  it.effect("has its defaults where nothing is said", () =>
+  it.effect("has defaults if no variable is set", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* read({}), { slots: 4, pool: "default", graceMs: 1_000 })
     }))

@@ -1,4 +1,4 @@
-/** What compaction is made of: the seal that nobody else can open, and the summary of a conversation. */
+/** Compaction: encrypted summaries that only their tenant can use, and summaries of conversations. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { randomBytes } from "node:crypto"
@@ -6,30 +6,30 @@ import * as Seal from "../../../services/chat/Seal.ts"
 import { type Source, summarise } from "../../../services/chat/Summary.ts"
 import { longestTurn } from "../../fixture/calls/LocalCall.ts"
 
-describe("a seal", () => {
+describe("a sealed summary", () => {
   const key = randomBytes(32)
   const seal = Seal.make(key)
 
-  it("is opened by the same key for the same tenant", () => {
+  it("is decrypted by the same key for the same tenant", () => {
     for (const text of ["", "a summary", "Grüße, 東京 🗼", "long ".repeat(100_000)]) {
       assert.deepStrictEqual(Seal.make(key).open("tenant", seal.seal("tenant", text)), Option.some(text))
     }
   })
 
-  it("hides the text, and is another one each time", () => {
+  it("hides the text, and differs each time", () => {
     const [one, other] = [seal.seal("tenant", "a summary"), seal.seal("tenant", "a summary")]
     assert.notStrictEqual(one, other)
     assert.notInclude(Buffer.from(one.split(":")[2] ?? "", "base64url").toString("latin1"), "summary")
   })
 
-  it("is not opened for another tenant or by another key", () => {
+  it("is not decrypted for another tenant or with another key", () => {
     const sealed = seal.seal("tenant", "a summary")
     assert.deepStrictEqual(seal.open("tenant2", sealed), Option.none())
     assert.deepStrictEqual(seal.open("", sealed), Option.none())
     assert.deepStrictEqual(Seal.make(randomBytes(32)).open("tenant", sealed), Option.none())
   })
 
-  it("is not opened with any one character changed, added or left out", () => {
+  it("is not decrypted if one character is changed, added or removed", () => {
     const sealed = seal.seal("tenant", "a summary")
     for (let at = 0; at < sealed.length; at++) {
       const [head, tail] = [sealed.slice(0, at), sealed.slice(at + 1)]
@@ -45,7 +45,7 @@ describe("a seal", () => {
     }
   })
 
-  it("is told from what other services have sealed", () => {
+  it("is distinguished from data sealed by other services", () => {
     assert.isTrue(Seal.isOurs(seal.seal("tenant", "a summary")))
     assert.isTrue(Seal.isOurs(seal.seal("tenant", "a summary").replace("gwc1", "gwc2")))
     for (const foreign of ["gAAAAABm", "eyJh.bGci.OiJ9", "a b c", ""]) assert.isFalse(Seal.isOurs(foreign))
@@ -57,7 +57,7 @@ describe("a summary", () => {
   const filler = (count: number) =>
     Array.from({ length: count }, (_, at) => `Report ${at} mentions ${at * 7} crates of fish.`)
 
-  it.effect("is the whole of a short conversation, in its order, without questions", () =>
+  it.effect("keeps all statements of a short conversation in order, without questions", () =>
     Effect.gen(function*() {
       const summary = yield* summarise([
         said("user", "When was the tower built? I need it for school."),
@@ -72,7 +72,7 @@ describe("a summary", () => {
       ])
     }))
 
-  it.effect("of a long conversation is much shorter, and made of its sentences", () =>
+  it.effect("of a long conversation is much shorter, and consists of its sentences", () =>
     Effect.gen(function*() {
       const text = filler(400).join(" ")
       const lines = (yield* summarise([said("assistant", text)], "")).split("\n").slice(1)
@@ -80,7 +80,7 @@ describe("a summary", () => {
       for (const line of lines) assert.include(text, line.slice(2))
     }))
 
-  it.effect("has what the instructions name, wherever in the conversation it was said", () =>
+  it.effect("includes subjects named in the instructions, anywhere in the conversation", () =>
     Effect.gen(function*() {
       for (const at of [0, 200, 399]) {
         const text = filler(400).toSpliced(at, 0, "The harbour master is called Hansen.").join(" ")
@@ -89,7 +89,7 @@ describe("a summary", () => {
       }
     }))
 
-  it.effect("of nothing is a heading, and grows no second one when it is summarised again", () =>
+  it.effect("of nothing is a heading, which does not repeat when summarised again", () =>
     Effect.gen(function*() {
       const heading = yield* summarise([], "")
       assert.lengthOf(heading.split("\n"), 1)
@@ -97,7 +97,7 @@ describe("a summary", () => {
       assert.strictEqual(yield* summarise([said("instructions", first)], ""), first)
     }))
 
-  it.live("of a million characters keeps no worker from answering pings", () =>
+  it.live("of a million characters does not delay a worker's pings", () =>
     Effect.gen(function*() {
       const text = filler(24_000).join(" ")
       const { milliseconds, result } = yield* longestTurn(summarise([said("assistant", text)], "reports on crates"))

@@ -1,4 +1,4 @@
-/** The built-in embedding engine: what its vectors are like, and that many of them at once do not stop a worker. */
+/** The built-in embedding engine: properties of its vectors, and a responsive worker under load. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Engine from "../../../services/embeddings/Engine.ts"
@@ -33,7 +33,7 @@ const fromBase64 = (text: unknown): ReadonlyArray<number> => {
 }
 
 describe("a vector", () => {
-  it.effect("is nearer to that of a similar text than to that of an unrelated one, at any length", () =>
+  it.effect("is closer to a similar text's vector than to an unrelated text's, at any length", () =>
     Effect.gen(function*() {
       const triples = [
         ["The cat sat on the mat", "A cat is sitting on a mat", "Stock prices fell sharply on Monday"],
@@ -49,7 +49,7 @@ describe("a vector", () => {
       }
     }))
 
-  it.effect("has the length that was asked for, or 1,536, and the norm 1", () =>
+  it.effect("has the requested length, by default 1,536, and the norm 1", () =>
     Effect.gen(function*() {
       for (const dimensions of [undefined, 1, 2, 7, 256, 4_096]) {
         for (const vector of yield* vectorsOf(["a text", "!?", " ", "word ".repeat(10_000)], { dimensions })) {
@@ -59,7 +59,7 @@ describe("a vector", () => {
       }
     }))
 
-  it.effect("is the same for the same text, alone or among others", () =>
+  it.effect("is the same for a text alone or among others", () =>
     Effect.gen(function*() {
       const [alone] = yield* vectorsOf("the same text")
       const [, among] = yield* vectorsOf(["another", "the same text", "a third"])
@@ -74,8 +74,8 @@ describe("a vector", () => {
     }))
 })
 
-describe("an answer", () => {
-  it.effect("has the vectors in the order of the texts, and the model's name as the client knows it", () =>
+describe("an embeddings answer", () => {
+  it.effect("has the vectors in the order of the texts, and the client's model name", () =>
     Effect.gen(function*() {
       const input = Array.from({ length: 100 }, (_, number) => `text ${number}`)
       const answer = yield* call({ input, dimensions: 8 })
@@ -93,17 +93,17 @@ describe("an answer", () => {
       assert.deepStrictEqual(answer.usage, { inputTokens: 3, outputTokens: 0 })
     }))
 
-  it.effect("is given where the model stands in the path only", () =>
+  it.effect("is the same if only the path names the model", () =>
     Effect.gen(function*() {
       const answer = yield* call({ model: undefined, input: "a", dimensions: 2 }, engineEmbeddings)
       assert.strictEqual(read(answer).model, "local-embedding")
     }))
 })
 
-describe("the worker", () => {
+describe("the embeddings worker", () => {
   const sentence = "Nobody expects a sentence in a test to say anything that is worth the reading, and none does. "
 
-  it.live("answers pings while it makes 2,048 vectors", () =>
+  it.live("answers pings while it computes 2,048 vectors", () =>
     Effect.gen(function*() {
       const input = Array.from({ length: 2_048 }, (_, number) => `${number} ${sentence.repeat(5)}`)
       yield* call({ input: "first" })

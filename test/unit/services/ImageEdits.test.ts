@@ -1,4 +1,4 @@
-/** The built-in engine for edits: what an instruction says is what happens to the pixels, measured on the pixels. */
+/** The built-in engine for image edits: instructions take effect, as measured on pixels. */
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import sharp from "sharp"
@@ -22,7 +22,7 @@ const green: Rgb = [40, 180, 60]
 const blue: Rgb = [30, 60, 210]
 const gray: Rgb = [120, 120, 120]
 
-/** What becomes of red, green and blue stripes, and what was said of it. */
+/** The picture edited from red, green and blue stripes, and the engine's description. */
 const done = (prompt: string, more: object = {}) =>
   Effect.gen(function*() {
     const image = toDataUrl(yield* stripes(300, 200, [red, green, blue]))
@@ -40,7 +40,7 @@ const near = (actual: ReadonlyArray<number>, expected: ReadonlyArray<number>, to
 const isGray = ([r, g, b]: readonly [number, number, number, number]): boolean =>
   Math.max(r, g, b) - Math.min(r, g, b) < 4
 
-/** How much neighbours differ: what blurring lowers and sharpening raises. */
+/** The mean difference between neighbouring pixels, which blurring lowers and sharpening raises. */
 const roughness = ({ data, height, width }: Picture): number => {
   let sum = 0
   for (let row = 0; row < height; row++) {
@@ -77,7 +77,7 @@ layer(engine, { excludeTestServices: true })((it) => {
         assert.isAbove(other.mean[0], plain.mean[0] + 20)
       }))
 
-    it.effect("brightens and darkens by what it says", () =>
+    it.effect("brightens and darkens by the stated amount", () =>
       Effect.gen(function*() {
         near((yield* done("increase the brightness by 20%")).picture.at(left, 0.5), [240, 48, 36], 4)
         near((yield* done("darken by 50 percent")).picture.at(left, 0.5), [100, 20, 15], 4)
@@ -98,7 +98,7 @@ layer(engine, { excludeTestServices: true })((it) => {
         near(vertical.at(left, 0.5), red, 2)
       }))
 
-    it.effect("rotates: a quarter turn to the right brings what was left to the top", () =>
+    it.effect("rotates: a quarter turn to the right moves the left side to the top", () =>
       Effect.gen(function*() {
         const { picture, said } = yield* done("rotate 90 degrees clockwise")
         assert.deepStrictEqual([picture.width, picture.height], [200, 300])
@@ -149,7 +149,7 @@ layer(engine, { excludeTestServices: true })((it) => {
   })
 
   describe("an instruction as a whole", () => {
-    it.effect("is followed step by step, in the order of its words", () =>
+    it.effect("is followed step by step in the order of its words", () =>
       Effect.gen(function*() {
         const { picture, said } = yield* done(
           "Crop the left half, rotate it by 90 degrees and then make it black and white."
@@ -161,7 +161,7 @@ layer(engine, { excludeTestServices: true })((it) => {
         assert.deepStrictEqual([other.width, other.height], [100, 300])
       }))
 
-    it.effect("does not do what it says not to do", () =>
+    it.effect("omits what it excludes", () =>
       Effect.gen(function*() {
         const { picture, said } = yield* done("mirror it but do not blur")
         near(picture.at(left, 0.5), blue, 2)
@@ -171,14 +171,14 @@ layer(engine, { excludeTestServices: true })((it) => {
         assert.match(without, /mirrored/i)
       }))
 
-    it.effect("is followed as far as it is understood, and the answer says what was left out", () =>
+    it.effect("is followed as far as it is understood, and the answer names the rest", () =>
       Effect.gen(function*() {
         const { said } = yield* done("make it gray scale, exaggerate the melancholy")
         assert.include(said, "grayscale")
         assert.include(said, "left out: exaggerate the melancholy")
       }))
 
-    it.effect("is refused where nothing of it is understood, with what the engine can do", () =>
+    it.effect("is rejected if none of it is understood, with a list of supported edits", () =>
       Effect.gen(function*() {
         for (const prompt of ["exaggerate the melancholy", "add a rainbow", "do not blur"]) {
           const error = yield* Effect.flip(done(prompt))
@@ -187,7 +187,7 @@ layer(engine, { excludeTestServices: true })((it) => {
         }
       }))
 
-    it.effect("gives the same picture again, n times", () =>
+    it.effect("gives n equal pictures", () =>
       Effect.gen(function*() {
         const image = toDataUrl(yield* stripes(120, 80, [red, green, blue]))
         const once = yield* edited({ prompt: "make it gray", image, n: 3 })
@@ -198,8 +198,8 @@ layer(engine, { excludeTestServices: true })((it) => {
       }))
   })
 
-  describe("what else can be asked", () => {
-    it.effect("a size, a watermark, a format", () =>
+  describe("an edit request", () => {
+    it.effect("may set a size, a watermark and a format", () =>
       Effect.gen(function*() {
         const sized = (yield* done("mirror it", { size: "128x128" })).picture
         assert.deepStrictEqual([sized.width, sized.height], [128, 128])
@@ -215,7 +215,7 @@ layer(engine, { excludeTestServices: true })((it) => {
         }
       }))
 
-    it.effect("a mask: nothing changes where it is opaque", () =>
+    it.effect("may set a mask, which protects opaque areas", () =>
       Effect.gen(function*() {
         // the left half is transparent
         const opacity = Buffer.alloc(300 * 200 * 4)
@@ -229,19 +229,19 @@ layer(engine, { excludeTestServices: true })((it) => {
         near(picture.at(left, 0.5), [55, 215, 225])
         near(picture.at(right, 0.5), blue, 0)
         assert.match(said, /mask/)
-        // words that are no operations are painted into the hole
+        // words that name no edit are painted into the transparent part
         const filled = yield* done("a starry night over the sea", { mask })
         near(filled.picture.at(right, 0.5), blue, 0)
         assert.isAbove(Math.abs(filled.picture.at(left, 0.1)[0] - red[0]), 60)
         assert.include(filled.said, "a starry night over the sea")
-        // without transparency, white is where it changes
+        // in a mask without transparency, white areas change
         const white = toDataUrl(yield* stripes(300, 200, [[0, 0, 0], [255, 255, 255]]))
         const other = (yield* done("invert", { mask: white })).picture
         near(other.at(left, 0.5), red, 0)
         near(other.at(right, 0.5), [225, 195, 45])
       }))
 
-    it.effect("none that has too many pixels, in whichever field it is", () =>
+    it.effect("is rejected if a picture in any field has too many pixels", () =>
       Effect.gen(function*() {
         const bomb = toDataUrl(pictureBomb(16_000, 16_000))
         const image = toDataUrl(yield* stripes(8, 8, [red]))
@@ -263,7 +263,7 @@ layer(engine, { excludeTestServices: true })((it) => {
         }
       }))
 
-    it.effect("several pictures, joined side by side", () =>
+    it.effect("may have several pictures, which are joined side by side", () =>
       Effect.gen(function*() {
         const image = [
           toDataUrl(yield* stripes(100, 100, [red])),
@@ -280,7 +280,7 @@ layer(engine, { excludeTestServices: true })((it) => {
         near(row.picture.at(0.1, 0.5), red, 2)
         near(row.picture.at(0.5, 0.5), blue, 2)
         near(row.picture.at(0.9, 0.5), green, 2)
-        // every cell has the shape of the first picture
+        // every cell has the first picture's proportions
         near(row.picture.at(0.9, 0.1), [255, 255, 255], 2)
         assert.strictEqual(row.said, "Joined 3 pictures side by side.")
         const changed = yield* put({ prompt: "put them together and make it gray" })
@@ -290,7 +290,7 @@ layer(engine, { excludeTestServices: true })((it) => {
         assert.match(masked.said, /^Used the first picture only; inverted/)
       }))
 
-    it.effect("many large pictures, no larger together than one of the largest", () =>
+    it.effect("may have many large pictures, which together become no larger than one may be", () =>
       Effect.gen(function*() {
         const guard = yield* GuardedFetch
         const flat = sharp({ create: { width: 4096, height: 2048, channels: 3, background: "#204060" } })
@@ -306,7 +306,7 @@ layer(engine, { excludeTestServices: true })((it) => {
         assert.deepStrictEqual([width, height], [4096, 512])
       }).pipe(Effect.provide(GuardedFetch.layer)))
 
-    it.effect("messages and a form in place of a prompt", () =>
+    it.effect("may use messages or a form instead of a prompt", () =>
       Effect.gen(function*() {
         const file = yield* stripes(300, 200, [red, green, blue])
         const content = [{ image: toDataUrl(file) }, { text: "mirror it" }]
@@ -324,7 +324,7 @@ layer(engine, { excludeTestServices: true })((it) => {
         near((yield* decoded(fromForm!.bytes)).at(left, 0.5), blue, 8)
       }))
 
-    it.effect("pictures of every format, upright as their camera was held", () =>
+    it.effect("may have pictures of every format, which are rotated as their camera was held", () =>
       Effect.gen(function*() {
         const png = yield* stripes(90, 60, [red, green, blue])
         for (const format of ["png", "jpeg", "webp", "gif", "avif", "tiff"] as const) {
@@ -348,8 +348,8 @@ layer(engine, { excludeTestServices: true })((it) => {
       }))
   })
 
-  describe("what cannot be used", () => {
-    it.effect("is refused with the path of its field", () =>
+  describe("an invalid edit request", () => {
+    it.effect("is rejected with the path of the invalid field", () =>
       Effect.gen(function*() {
         const good = toDataUrl(yield* stripes(64, 64, [gray]))
         const svg = toDataUrl(
@@ -360,7 +360,7 @@ layer(engine, { excludeTestServices: true })((it) => {
           Effect.map(Effect.flip(edited(body)), (error) => (error as InvalidRequest).param)
         assert.strictEqual(yield* refused({ prompt: "blur", image: "no picture!" }), "image")
         assert.strictEqual(yield* refused({ prompt: "blur", image: toDataUrl(Buffer.from("text")) }), "image")
-        // less than a byte in base64, and a file of none
+        // less than a byte in base64, and an empty file
         assert.strictEqual(yield* refused({ prompt: "blur", image: "A" }), "image")
         const form = new FormData()
         for (const [name, value] of [["model", "local-image"], ["prompt", "blur"], ["mask", good]] as const) {
@@ -382,7 +382,7 @@ layer(engine, { excludeTestServices: true })((it) => {
       }))
   })
 
-  it.effect("an instruction of nothing but space does not keep the process from answering", () =>
+  it.effect("an instruction of white space does not block the event loop", () =>
     Effect.gen(function*() {
       const image = toDataUrl(yield* stripes(30, 20, [red, green, blue]))
       const prompt = `invert${" ".repeat(31_000)}`
@@ -391,7 +391,7 @@ layer(engine, { excludeTestServices: true })((it) => {
       assert.isBelow(milliseconds, 300)
     }))
 
-  it.effect("a large picture and many steps do not keep the process from answering", () =>
+  it.effect("a large picture with many steps does not block the event loop", () =>
     Effect.gen(function*() {
       const image = toDataUrl(yield* stripes(1600, 1200, [red, green, blue]))
       const prompt = "blur, rotate by 10 degrees, tint it blue, brighten it, double the size"

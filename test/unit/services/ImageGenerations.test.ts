@@ -1,4 +1,4 @@
-/** The built-in engine for generations: sizes, numbers, formats, and what it says of its pictures. */
+/** The built-in engine for image generations: sizes, numbers, formats and descriptions. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import sharp from "sharp"
@@ -9,7 +9,7 @@ import { longestTurn } from "../../fixture/calls/LocalCall.ts"
 const small = { size: "96x64" }
 
 layer(engine, { excludeTestServices: true })((it) => {
-  it.effect("paints a PNG of the size that was asked for", () =>
+  it.effect("paints a PNG of the requested size", () =>
     Effect.gen(function*() {
       for (const [size, width, height] of [["96x64", 96, 64], ["64*128", 64, 128], [undefined, 1024, 1024]] as const) {
         const [picture] = yield* generated({ prompt: "a meadow", ...(size === undefined ? {} : { size }) })
@@ -33,7 +33,7 @@ layer(engine, { excludeTestServices: true })((it) => {
       }
     }))
 
-  it.effect("gives n pictures, no two alike, and the same ones again", () =>
+  it.effect("gives n different pictures, the same ones each time", () =>
     Effect.gen(function*() {
       const request = { prompt: "a castle on a hill", ...small, n: 10, seed: 42 }
       const once = yield* generated(request)
@@ -43,7 +43,7 @@ layer(engine, { excludeTestServices: true })((it) => {
       assert.notDeepEqual(other?.bytes, once[0]?.bytes)
     }))
 
-  it.effect("paints the same for messages as for a prompt", () =>
+  it.effect("paints the same picture for messages and a prompt", () =>
     Effect.gen(function*() {
       const parameters = { size: "96*64", seed: 3, negative_prompt: "clouds", watermark: true }
       const messages = [{ role: "user", content: [{ text: "mountains by a lake" }] }]
@@ -53,7 +53,7 @@ layer(engine, { excludeTestServices: true })((it) => {
       assert.match(fromPrompt[0]!.said, /^A placeholder by the built-in painter, .*“mountains by a lake”\.$/)
     }))
 
-  it.effect("leaves out what the negative prompt names", () =>
+  it.effect("omits subjects of the negative prompt", () =>
     Effect.gen(function*() {
       const [shown] = yield* generated({ prompt: "the sea at sunset", ...small })
       const [without] = yield* generated({ prompt: "the sea at sunset", ...small, negative_prompt: "sunset" })
@@ -63,14 +63,14 @@ layer(engine, { excludeTestServices: true })((it) => {
       assert.isAbove(orange.mean[0], blue.mean[0])
     }))
 
-  it.effect("gives addresses where addresses are asked for", () =>
+  it.effect("returns URLs on request", () =>
     Effect.gen(function*() {
       const [picture] = yield* asked({ prompt: "a meadow", ...small, response_format: "url", output_format: "webp" })
       assert.strictEqual(picture?.url, "http://files.test/picture.webp")
       assert.isUndefined(picture?.b64_json)
     }))
 
-  it.effect("refuses what it cannot do, by name", () =>
+  it.effect("names the field of an unsupported request", () =>
     Effect.gen(function*() {
       const refused = (body: object) =>
         Effect.map(Effect.flip(generated(body)), (error) => (error as InvalidRequest).param)
@@ -84,7 +84,7 @@ layer(engine, { excludeTestServices: true })((it) => {
       )
     }))
 
-  it.effect("paints without keeping the process from anything else, and stops when nobody wants it", () =>
+  it.effect("paints without blocking the event loop, and stops when interrupted", () =>
     Effect.gen(function*() {
       const { milliseconds, result } = yield* longestTurn(generated({ prompt: "a city at night", size: "2048x2048" }))
       assert.isBelow(milliseconds, 50)

@@ -1,4 +1,4 @@
-/** The built-in chat engine: what it answers, within which limits, at what pace, and how it fails when told to. */
+/** The built-in chat engine: its answers, limits, pace and configured faults. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Exit, Fiber, Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
@@ -31,11 +31,11 @@ const ask = (request: Conversation, options: LocalChatOptions = {}) =>
 const say = (request: Conversation, options: LocalChatOptions = {}) =>
   Effect.map(ask(request, options), (events) => textOf(events))
 
-// The first answer loads the tokenizer's table, which no test of time should wait for.
+// The first answer loads the tokenizer's table, which would distort measured times.
 beforeAll(() => Effect.runPromise(ask(conversation([turn("user", "Hello")]))))
 
-describe("what it answers with", () => {
-  it.effect("the last message of the user, and that it is no model", () =>
+describe("the built-in chat engine", () => {
+  it.effect("answers with the user's last message, and says that it is not a model", () =>
     Effect.gen(function*() {
       const text = yield* say(aboutCity("Why is the sky blue?"))
       assert.strictEqual(text, "This is the gateway's built-in echo, not a model. You wrote: Why is the sky blue?")
@@ -44,26 +44,26 @@ describe("what it answers with", () => {
       assert.match(yield* say(conversation(turns)), /You wrote: What is my name\?$/u)
     }))
 
-  it.effect("just the words that it is told to say", () =>
+  it.effect("answers with exact words if the user asks for them", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* say(conversation([turn("user", "Say this is a test")])), "this is a test")
       assert.strictEqual(yield* say(conversation([turn("user", "Reply with exactly: pong")])), "pong")
     }))
 
-  it.effect("no more than the beginning of a long message", () =>
+  it.effect("answers with only the start of a long message", () =>
     Effect.gen(function*() {
       const text = yield* say(conversation([turn("user", `${city} `.repeat(1_000))]))
       assert.isBelow(text.length, 2_200)
       assert.isTrue(text.endsWith("…"))
     }))
 
-  it.effect("a word about the images and files that it cannot read", () =>
+  it.effect("mentions images and files, which it cannot read", () =>
     Effect.gen(function*() {
       const looking = conversation([{ ...turn("user", "What is this?"), content: [image, image, file("report.pdf")] }])
       assert.include(yield* say(looking), "This engine cannot read the 3 images or files of the message.")
     }))
 
-  it.effect("the results of the tools it called", () =>
+  it.effect("answers with the results of its tool calls", () =>
     Effect.gen(function*() {
       const text = yield* say(conversation([
         turn("user", "How warm is it in Paris?"),
@@ -74,15 +74,15 @@ describe("what it answers with", () => {
       assert.strictEqual(text, `get_weather returned: {"city":"Paris","celsius":21}\nlog returned nothing`)
     }))
 
-  it.effect("the same each time", () =>
+  it.effect("gives the same answer each time", () =>
     Effect.gen(function*() {
       const request = aboutCity("What is the capital of France?", { choices: 3, seed: 5 })
       assert.deepStrictEqual(yield* ask(request), yield* ask(request))
     }))
 })
 
-describe("choices", () => {
-  it.effect("differ from one another, each with one finish, followed by one usage", () =>
+describe("choices of an answer", () => {
+  it.effect("differ, each with one finish, followed by one usage", () =>
     Effect.gen(function*() {
       const choices = 20
       for (const question of ["What is the capital of France?", "Hello", "Say pong"]) {
@@ -96,14 +96,14 @@ describe("choices", () => {
       }
     }))
 
-  it.effect("are 128 at most", () =>
+  it.effect("are limited to 128", () =>
     Effect.gen(function*() {
       const hello = conversation([turn("user", "Hello")])
       assert.strictEqual(finishes(yield* ask({ ...hello, choices: 128 })).length, 128)
       assert.instanceOf(yield* Effect.flip(ask({ ...hello, choices: 129 })), InvalidRequest)
     }))
 
-  it.effect("take turns word by word", () =>
+  it.effect("are streamed in turn, word by word", () =>
     Effect.gen(function*() {
       const events = yield* ask(aboutCity("What is the capital of France?", { choices: 2 }))
       assert.deepStrictEqual(events.slice(0, 4).flatMap((event) => event.type === "text" ? [event.choice] : []), [
@@ -115,8 +115,8 @@ describe("choices", () => {
     }))
 })
 
-describe("limits", () => {
-  it.effect("ends before a stop sequence that spans deltas, and names it", () =>
+describe("an answer's limits", () => {
+  it.effect("end it before a stop sequence that spans deltas, and name the sequence", () =>
     Effect.gen(function*() {
       const events = yield* ask(aboutCity("What is the capital of France?", { stop: ["no such", "ilt-in ec"] }))
       assert.strictEqual(textOf(events), "This is the gateway's bu")
@@ -128,7 +128,7 @@ describe("limits", () => {
       }])
     }))
 
-  it.effect("ends at the stop sequence that begins first, of two at one place at the shorter", () =>
+  it.effect("end it at the earliest stop sequence, at the shorter of two at the same position", () =>
     Effect.gen(function*() {
       const events = yield* ask(
         aboutCity("What is the capital of France?", { stop: ["echo", "built-in echo", "built-in", ""] })
@@ -138,7 +138,7 @@ describe("limits", () => {
     }))
 
   it.effect.prop(
-    "says no stop sequence, and nothing but the head of the plain answer",
+    "leave a prefix of the unlimited answer, without any stop sequence",
     [Schema.Int, Schema.Int, Schema.String],
     ([at, length, other]) =>
       Effect.gen(function*() {
@@ -152,7 +152,7 @@ describe("limits", () => {
       })
   )
 
-  it.effect("ends after exactly so many tokens, and says so", () =>
+  it.effect("end it at the exact number of tokens, with the finish reason", () =>
     Effect.gen(function*() {
       const request = aboutCity("What is the capital of France?")
       const whole = countTokens(yield* say(request))
@@ -164,7 +164,7 @@ describe("limits", () => {
       }
     }))
 
-  it.effect("cuts no character in two", () =>
+  it.effect("split no character", () =>
     Effect.gen(function*() {
       const request = conversation([turn("user", "Say 👩‍👩‍👧 żółć 𝔘𝔫𝔦 日本語")])
       for (let maxTokens = 1; maxTokens < 30; maxTokens++) {
@@ -174,7 +174,7 @@ describe("limits", () => {
       }
     }))
 
-  it.effect("cuts the arguments of a tool call, too", () =>
+  it.effect("cut the arguments of a tool call too", () =>
     Effect.gen(function*() {
       const tools = [{
         name: "note",
@@ -201,19 +201,19 @@ describe("usage", () => {
       })
     }))
 
-  it.effect("takes special tokens for text", () =>
+  it.effect("treats special tokens as text", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* say(conversation([turn("user", "Say <|endoftext|>")])), "<|endoftext|>")
     }))
 
-  // The longest runs are counted in parts, which makes a few tokens more of them.
+  // The longest runs are counted in parts, which adds a few tokens.
   const inputs = [["words", `${city} `, 0.02], ["one endless word", "x7Qz", 0.1], [
     "Chinese",
     "国际汉字没有空格",
     0.1
   ]] as const
   for (const [name, unit, tolerance] of inputs) {
-    it.live(`estimates a megabyte of ${name} without keeping others waiting`, () =>
+    it.live(`estimates a megabyte of ${name} without blocking the event loop`, () =>
       Effect.gen(function*() {
         const text = unit.repeat(Math.ceil(1_000_000 / unit.length))
         const sample = countTokens(unit.repeat(100)) / (unit.length * 100)
@@ -228,18 +228,18 @@ describe("usage", () => {
         on = false
         const { inputTokens } = usageOf(events)
         assert.approximately(inputTokens / (sample * text.length), 1, tolerance)
-        // The work comes in slices: others had their turn some dozens of times.
+        // The work is sliced: others had dozens of turns.
         assert.isAbove(turns, 30)
         assert.isBelow(textOf(events).length, 3_000)
       }), 10_000)
   }
 })
 
-describe("pace and faults", () => {
+describe("the configured pace and faults", () => {
   const paced: LocalChatOptions = { firstTokenMs: 250, tokensPerSecond: 10 }
   const request = conversation([turn("user", "Say one two three four")])
 
-  /** Lets the other fibers run until all of them wait for the clock. */
+  /** Runs the other fibers until all of them wait for the clock. */
   const settle = Effect.yieldNow.pipe(Effect.repeat({ times: 100 }))
 
   const timed = (request: Conversation, options: LocalChatOptions) =>
@@ -249,7 +249,7 @@ describe("pace and faults", () => {
       Effect.provide(LocalChat.layer)
     )
 
-  it.effect("waits for the first token and then keeps the pace", () =>
+  it.effect("delay the first token and then each further token", () =>
     Effect.gen(function*() {
       const fiber = yield* Effect.forkChild(timed(request, paced))
       yield* settle
@@ -259,7 +259,7 @@ describe("pace and faults", () => {
       assert.deepStrictEqual(events.slice(-2).map(({ type }) => type), ["finish", "usage"])
     }))
 
-  it.effect("paces each choice, not all together", () =>
+  it.effect("apply to each choice, not to all together", () =>
     Effect.gen(function*() {
       const fiber = yield* Effect.forkChild(timed({ ...request, choices: 2, maxTokens: 2 }, paced))
       yield* settle
@@ -268,7 +268,7 @@ describe("pace and faults", () => {
       assert.deepStrictEqual(events.map(({ at }) => at), [250, 250, 350, 350, 450, 450, 450])
     }))
 
-  it.effect("makes answers as long as it is told to", () =>
+  it.effect("include the answer's length in words", () =>
     Effect.gen(function*() {
       for (const words of [1, 7, 1_000]) {
         for (const request of [aboutCity("Summarise it."), conversation([turn("user", "Hello")])]) {
@@ -278,7 +278,7 @@ describe("pace and faults", () => {
     }))
 
   for (const [kind, reason] of [["error", "error"], ["cut", "cut"]] as const) {
-    it.effect(`breaks off with ${kind} after so many tokens, without a finish`, () =>
+    it.effect(`break off with ${kind} after the set number of tokens, without a finish`, () =>
       Effect.gen(function*() {
         const seen: Array<ModelEvent> = []
         const fault = { kind, afterTokens: 3, rate: 1 }
@@ -294,13 +294,13 @@ describe("pace and faults", () => {
       }))
   }
 
-  it.effect("breaks off a shorter answer before its finish", () =>
+  it.effect("break off a shorter answer before its finish", () =>
     Effect.gen(function*() {
       const exit = yield* Effect.exit(ask(request, { fault: { kind: "cut", afterTokens: 100, rate: 1 } }))
       assert.isTrue(Exit.isFailure(exit))
     }))
 
-  it.effect("goes silent, and stops at once when it is interrupted", () =>
+  it.effect("include silence, which ends at once when interrupted", () =>
     Effect.gen(function*() {
       const third = yield* Deferred.make<void>()
       let seen = 0
@@ -316,7 +316,7 @@ describe("pace and faults", () => {
       assert.strictEqual(seen, 3)
     }))
 
-  it.effect("fails the share of requests that it is told to, the same ones in each run", () =>
+  it.effect("fail the set share of requests, the same requests in each run", () =>
     Effect.gen(function*() {
       const fault = { kind: "error", afterTokens: 0, rate: 0.3 } as const
       const run = Effect.forEach(Array.from({ length: 300 }), () =>
@@ -336,7 +336,7 @@ describe("pace and faults", () => {
       assert.strictEqual(new Set(seeded.map(Exit.isFailure)).size, 1)
     }))
 
-  it.effect("stops in the middle of a paced answer when it is interrupted", () =>
+  it.effect("stop a paced answer when interrupted", () =>
     Effect.gen(function*() {
       const second = yield* Deferred.make<void>()
       let seen = 0
@@ -353,7 +353,7 @@ describe("pace and faults", () => {
       assert.strictEqual(seen, 2)
     }))
 
-  it("reads its options from the catalogue, and refuses what it cannot do", () => {
+  it("are read from the catalogue, and rejected if invalid", () => {
     const decode = Schema.decodeUnknownExit(LocalChatOptions)
     assert.deepStrictEqual(
       decode({ fault: { kind: "cut" } }),
@@ -368,7 +368,7 @@ describe("pace and faults", () => {
     }
   })
 
-  it.effect("refuses a demanded call of a tool that is not there", () =>
+  it.effect("do not affect a required call of an unknown tool, which is rejected", () =>
     Effect.gen(function*() {
       for (const toolChoice of [{ type: "required" }, { type: "tool", name: "nowhere" }] as const) {
         const error = yield* Effect.flip(ask({ ...request, toolChoice }))

@@ -1,4 +1,4 @@
-/** The built-in chat engine's JSON: valid for the schema, nothing invented; and the tools that it calls. */
+/** The built-in chat engine's JSON, which is valid for the schema and invents nothing, and its tool calls. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, JsonSchema, Result, Schema, SchemaRepresentation, Stream } from "effect"
 import { LocalChat } from "../../../services/chat/LocalChat.ts"
@@ -28,7 +28,7 @@ const fill = (schema: unknown, text: string, more: Partial<Conversation> = {}) =
     (events) => Array.from({ length: more.choices ?? 1 }, (_, choice) => parse(textOf(events, choice)))
   )
 
-/** Effect's own reading of JSON Schema, with which this engine shares no code. */
+/** Effect's own implementation of JSON Schema, which shares no code with this engine. */
 const validator = (schema: JsonSchema.JsonSchema): (value: unknown) => boolean => {
   const document = JsonSchema.fromSchemaDraft2020_12(schema)
   const imported = SchemaRepresentation.fromJsonSchemaDocument(document, { patterns: "apply" }) as Schema.Codec<unknown>
@@ -148,7 +148,7 @@ describe("a JSON schema", () => {
       assert.isTrue(validator(schema)(value), `${JSON.stringify(schema)} ${JSON.stringify(value)}`)
     }), { arbitrary: { runs: 100 } })
 
-  it.effect("of Gemini and of older drafts is read, too", () =>
+  it.effect("in Gemini's format or of an older draft is obeyed too", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(
         yield* fill({
@@ -176,7 +176,7 @@ describe("a JSON schema", () => {
       )
     }))
 
-  it.effect("is filled with what the text says, each number once", () =>
+  it.effect("is filled from the text, with each number once", () =>
     Effect.gen(function*() {
       const schema = object({
         age: { type: "integer" },
@@ -189,7 +189,7 @@ describe("a JSON schema", () => {
       ])
     }))
 
-  it.effect("gets nothing that the text does not say: it is left out, null, or the emptiest that is allowed", () =>
+  it.effect("gets properties omitted, null or minimal if the text has no value for them", () =>
     Effect.gen(function*() {
       const schema = object({
         email: { type: ["string", "null"], format: "email" },
@@ -217,7 +217,7 @@ describe("a JSON schema", () => {
       }])
     }))
 
-  it.effect("that no value of this engine fits is refused, with the place", () =>
+  it.effect("that this engine cannot satisfy is rejected, with the path", () =>
     Effect.gen(function*() {
       const refusal = (schema: unknown) =>
         Effect.map(Effect.flip(fill(schema, "Hello")), (error) => {
@@ -239,7 +239,7 @@ describe("a JSON schema", () => {
       assert.include(yield* refusal(false), "allows no value")
     }))
 
-  it.effect("that would take for ever gets a bounded value or a refusal at once", () =>
+  it.effect("of exponential cost gets a bounded value or is rejected at once", () =>
     Effect.gen(function*() {
       const doubling = (join: "allOf" | "anyOf") =>
         Object.fromEntries(Array.from({ length: 40 }, (_, i) => [
@@ -273,7 +273,7 @@ describe("a JSON schema", () => {
     }), 5_000)
 })
 
-it.effect("the JSON format gives an object with the message", () =>
+it.effect("the JSON format without a schema gives an object with the message", () =>
   Effect.gen(function*() {
     const events = yield* ask(conversation([turn("user", "Answer in JSON.")], { format: { type: "json" } }))
     assert.deepStrictEqual(parse(textOf(events)), { echo: "Answer in JSON." })
@@ -304,7 +304,7 @@ describe("tools", () => {
       (events) => callsOf(events).map((call) => [call.name, parse(call.arguments)])
     )
 
-  it.effect("are called where the user names them, with arguments from the text", () =>
+  it.effect("are called if the user names them, with arguments from the text", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* calls("What's the weather in Paris?"), [
         ["get_weather", { location: "What's the weather in Paris?" }]
@@ -332,14 +332,14 @@ describe("tools", () => {
       assert.isAbove(events.filter(({ type }) => type === "toolArguments").length, 12)
     }))
 
-  it.effect("are called one at a time where the request says so", () =>
+  it.effect("are called one at a time if the request says so", () =>
     Effect.gen(function*() {
       const said = "Use lookup_order for 1234, then get_weather for Tokyo."
       const made = yield* calls(said, { parallelToolCalls: false })
       assert.deepStrictEqual(made, [["lookup_order", { order_id: 1234 }]])
     }))
 
-  it.effect("are not called with arguments that would have to be invented", () =>
+  it.effect("are not called with invented arguments", () =>
     Effect.gen(function*() {
       const parameters = object({ id: { type: "string", format: "uuid" } })
       const tools = [{ name: "erase", description: undefined, parameters, path: "tools[0]" }]
@@ -348,7 +348,7 @@ describe("tools", () => {
       assert.include(error.message, "at id of the format uuid")
     }))
 
-  it.effect("are left alone where the user asks for something else, or the request forbids them", () =>
+  it.effect("are not called if the user asks for something else, or the request forbids them", () =>
     Effect.gen(function*() {
       for (
         const text of ["Tell me a joke", "Hello"]
@@ -358,7 +358,7 @@ describe("tools", () => {
       assert.deepStrictEqual(yield* calls("What's the weather in Paris?", { toolChoice: { type: "none" } }), [])
     }))
 
-  it.effect("are called when a call is demanded, whatever the user says", () =>
+  it.effect("are called if the request requires a call, whatever the user says", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual((yield* calls("Tell me a joke", { toolChoice: { type: "required" } })).length, 1)
       assert.deepStrictEqual(yield* calls("Where is order 77?", { toolChoice: { type: "required" } }), [
@@ -383,7 +383,7 @@ describe("tools", () => {
       }
     }))
 
-  it.effect("are called once: then their results are the answer, and the next tool's turn comes", () =>
+  it.effect("are called once; then the engine answers with their results and calls the next tool", () =>
     Effect.gen(function*() {
       const called = (id: string, name: string) => assistant("", { id, name, arguments: "{}" })
       const turns = [
@@ -398,7 +398,7 @@ describe("tools", () => {
     }))
 })
 
-/** A repeatable sequence of whole numbers below a bound. */
+/** A repeatable sequence of integers below a bound. */
 const draws = (seed: number) => {
   let state = (seed | 0) || 1
   return (below: number): number => {

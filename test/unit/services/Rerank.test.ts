@@ -1,4 +1,4 @@
-/** The built-in rerank engine: what it takes for relevant, and that many documents at once do not stop a worker. */
+/** The built-in rerank engine: its ranking, and a responsive worker under load. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import * as Engine from "../../../services/rerank/Engine.ts"
@@ -25,11 +25,11 @@ const corpus = [
   "The keeper of the lighthouse kept bees, and sold their honey."
 ]
 
-describe("the order", () => {
+describe("the ranking", () => {
   const bestOf = (query: string, count: number) =>
     Effect.map(call(query, corpus, { top_n: count }), ({ results }) => results.map(({ index }) => index))
 
-  it.effect("begins with the document that answers the query", () =>
+  it.effect("starts with the document that answers the query", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* bestOf("What is the capital of France?", 2), [1, 3])
       assert.deepStrictEqual(yield* bestOf("which river is in Paris, the Seine?", 2), [0, 1])
@@ -38,40 +38,40 @@ describe("the order", () => {
       assert.deepStrictEqual(yield* bestOf("Who kept the bees of the lighthouse?", 2), [9, 8])
     }))
 
-  it.effect("counts a rare word for more than one that every document has", () =>
+  it.effect("weights a rare word higher than a frequent one", () =>
     Effect.gen(function*() {
       const documents = ["model train model", "model car", "model boat", "model of a zeppelin"]
       assert.strictEqual((yield* call("zeppelin model", documents)).results[0]?.index, 3)
     }))
 
-  it.effect("is that of the documents where they are equally relevant", () =>
+  it.effect("keeps the order of equally relevant documents", () =>
     Effect.gen(function*() {
       const { results } = yield* call("nothing", ["same", "same", "same"])
       assert.deepStrictEqual(results.map(({ index }) => index), [0, 1, 2])
     }))
 
-  it.effect("is the same for texts of scripts without spaces", () =>
+  it.effect("works for scripts without spaces", () =>
     Effect.gen(function*() {
       const { results } = yield* call("東京の天気", ["株価が急落した", "今日の東京は天気がいい", "パンの作り方"])
       assert.strictEqual(results[0]?.index, 1)
     }))
 })
 
-describe("an answer", () => {
-  it.effect("has every document once, with scores from 0 to 1 that never rise", () =>
+describe("a rerank answer", () => {
+  it.effect("has every document once, with falling scores from 0 to 1", () =>
     Effect.gen(function*() {
       for (
         const query of ["What is the capital of France?", "password password password", "!", "the of and", corpus[0]!]
       ) {
         const { results } = yield* call(query, [...corpus, "", "!?", corpus[0]])
         assert.deepStrictEqual(results.map(({ index }) => index).toSorted((a, b) => a - b), [...Array(13).keys()])
-        // that they are from 0 to 1 is said by the schema
+        // the schema checks the range
         const scores = results.map(({ relevance_score }) => relevance_score)
         assert.deepStrictEqual(scores, scores.toSorted((a, b) => b - a))
       }
     }))
 
-  it.effect("has a high score for the query's own text and a low one for an unrelated text", () =>
+  it.effect("has a high score for the query's own text and a low score for an unrelated text", () =>
     Effect.gen(function*() {
       const { results } = yield* call(corpus[6]!, corpus)
       assert.strictEqual(results[0]?.index, 6)
@@ -79,7 +79,7 @@ describe("an answer", () => {
       assert.isBelow(results.at(-1)?.relevance_score ?? 1, 0.1)
     }))
 
-  it.effect("holds documents only where they were asked for, always as objects", () =>
+  it.effect("contains documents only on request, always as objects", () =>
     Effect.gen(function*() {
       const documents = ["one", { text: "two", title: "more" }]
       const without = yield* call("two", documents)
@@ -88,13 +88,13 @@ describe("an answer", () => {
       assert.deepStrictEqual(results.map(({ document }) => document), [{ text: "two" }, { text: "one" }])
     }))
 
-  it.effect("is about one document where a string was given, and has no more results than there are", () =>
+  it.effect("ranks a single string as one document, and has no more results than documents", () =>
     Effect.gen(function*() {
       const { results } = yield* call("one", "one document", { top_n: 7, return_documents: true })
       assert.deepStrictEqual(results.map(({ document, index }) => [index, document]), [[0, { text: "one document" }]])
     }))
 
-  it.effect("has an id of its own and says what it cost", () =>
+  it.effect("has a unique id and its usage", () =>
     Effect.gen(function*() {
       const [one, other] = [yield* call("a", Array(100).fill("hello")), yield* call("a", Array(101).fill("hello"))]
       assert.notStrictEqual(one.id, other.id)
@@ -104,7 +104,7 @@ describe("an answer", () => {
     }))
 })
 
-describe("the worker", () => {
+describe("the rerank worker", () => {
   const many = (filling: string) => Array.from({ length: 10_000 }, (_, number) => `${number} ${filling}`)
 
   it.live.each([["short ones", ""], ["long ones", corpus.join(" ")]])(
@@ -121,7 +121,7 @@ describe("the worker", () => {
       })
   )
 
-  it.live("answers pings while it looks for a thousand words in 10,000 documents", () =>
+  it.live("answers pings while it searches 10,000 documents for a thousand words", () =>
     Effect.gen(function*() {
       const query = Array.from({ length: 1_000 }, (_, number) => number).join(" ")
       const { milliseconds, result } = yield* longestTurn(perform(query, many(query.slice(0, 500)), { top_n: 1 }))

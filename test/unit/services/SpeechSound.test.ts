@@ -1,4 +1,4 @@
-/** The parts of the speech engine that need no synthesiser: cutting texts, changing the rate of sound. */
+/** The parts of the speech engine that need no synthesiser: splitting text and resampling. */
 import { assert, describe, it } from "@effect/vitest"
 import { resample, toLittleEndian } from "../../../services/speech/Samples.ts"
 import { utterancesOf } from "../../../services/speech/Utterances.ts"
@@ -10,47 +10,47 @@ const tone = (hertz: number, seconds: number, sampleRate: number): Int16Array =>
     (_, index) => 10_000 * Math.sin(2 * Math.PI * hertz * index / sampleRate)
   )
 
-describe("resample", () => {
+describe("the resampler", () => {
   for (const [hertz, least] of [[100, 1_000], [1_000, 1_000], [4_000, 20]] as const) {
-    it(`gives a tone of ${hertz} Hz at 24 kHz as it was at 22.05 kHz`, () => {
+    it(`keeps a tone of ${hertz} Hz from 22.05 to 24 kHz`, () => {
       const made = resample(tone(hertz, 0.5, 22_050), 22_050, 24_000)
       const wanted = tone(hertz, 0.5, 24_000)
       assert.closeTo(made.length, wanted.length, 2)
-      // but for the edges, where the tone begins and ends at once
+      // except for the edges, where the tone starts and ends abruptly
       const middle = wanted.slice(100, -100)
       const error = middle.map((value, index) => value - (made[index + 100] ?? 0))
       assert.isBelow(rms(error), rms(middle) / least)
     })
   }
 
-  it("gives as little as it gets", () => {
+  it("returns as few samples as it gets", () => {
     assert.lengthOf(resample(new Int16Array(0), 22_050, 24_000), 0)
     assert.deepStrictEqual([...resample(Int16Array.of(7), 22_050, 24_000)], [7])
   })
 })
 
-describe("Samples", () => {
-  it("become bytes, the lower one first", () => {
+describe("samples", () => {
+  it("are encoded as little-endian bytes", () => {
     assert.deepStrictEqual([...toLittleEndian(Int16Array.of(0, 1, -1, 258))], [0, 0, 1, 0, 255, 255, 2, 1])
   })
 })
 
-describe("utterancesOf", () => {
+describe("the splitter of utterances", () => {
   const squeezed = (text: string) => text.replaceAll(/\s+/g, "")
   const prose = "It was the best of times. It was the worst of times, it was the age of wisdom! Dr. Who? ".repeat(40)
   const texts: ReadonlyArray<readonly [string, string]> = [
     ["prose", prose],
     ["one long sentence with commas", "and so on, and so forth, ".repeat(100)],
-    ["one long sentence without", "and so on ".repeat(300)],
-    ["a word without end", "x".repeat(4_096)],
-    ["emoji without end", "🙂".repeat(2_048)],
+    ["one long sentence without commas", "and so on ".repeat(300)],
+    ["a very long word", "x".repeat(4_096)],
+    ["many emoji", "🙂".repeat(2_048)],
     ["Chinese", "你好，今天天气很好。我们去公园吧！".repeat(60)],
     ["paragraphs", "One.\n\nTwo.\r\n\r\nThree.\n"],
     ["white space", " \n\t  "],
-    ["long white space in between", `a${" ".repeat(1_000)}b`]
+    ["long white space between words", `a${" ".repeat(1_000)}b`]
   ]
   for (const [title, text] of texts) {
-    it(`cuts ${title} into pieces that are short, and loses nothing`, () => {
+    it(`splits ${title} into short pieces without loss`, () => {
       const pieces = [...utterancesOf(text)]
       assert.strictEqual(squeezed(pieces.join("")), squeezed(text))
       for (const piece of pieces) {
@@ -61,19 +61,19 @@ describe("utterancesOf", () => {
     })
   }
 
-  it("begins with the first sentence and goes on with more at a time", () => {
+  it("starts with the first sentence and continues with longer pieces", () => {
     const [first, second] = utterancesOf(prose)
     assert.strictEqual(first, "It was the best of times.")
     assert.isAbove(second?.length ?? 0, 100)
   })
 
-  it("cuts between words rather than in one", () => {
+  it("splits between words", () => {
     for (const piece of [...utterancesOf("and so on ".repeat(300))]) {
       assert.match(piece, /^(and|so|on)\b.*\b(and|so|on)$/)
     }
   })
 
-  it("leaves out what would end the text for the engine", () => {
+  it("removes characters that would end the text for the synthesiser", () => {
     assert.deepStrictEqual([...utterancesOf("one\u0000two\u001b three\nfour")], ["one two  three\nfour"])
     assert.deepStrictEqual([...utterancesOf("half \ud83d of one")], ["half \ufffd of one"])
   })

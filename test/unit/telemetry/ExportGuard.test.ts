@@ -1,4 +1,4 @@
-/** What a collector that is away may cost: few deliveries at once, one warning, and one line when it is back. */
+/** The cost of an unreachable collector: few concurrent deliveries, and one log line at its loss and its return. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Logger } from "effect"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
@@ -8,7 +8,7 @@ import * as ExportGuard from "../../../shared/telemetry/ExportGuard.ts"
 const batch = (signal: string) =>
   HttpClientRequest.post(`http://collector:4318/v1/${signal}`).pipe(HttpClientRequest.bodyText(`${Math.random()}`))
 
-/** A collector that answers as told, and what is logged meanwhile. */
+/** A collector with the given answers, and the lines logged during deliveries. */
 const collector = (answer: () => Effect.Effect<number>) => {
   const logged: Array<string> = []
   let open = 0
@@ -28,8 +28,8 @@ const collector = (answer: () => Effect.Effect<number>) => {
   return { deliver, logged, most: () => most }
 }
 
-describe("deliveries to a collector", () => {
-  it.effect("that fail are told of once, and so is that they arrive again", () =>
+describe("telemetry deliveries", () => {
+  it.effect("are logged once when they fail and once when they succeed again", () =>
     Effect.gen(function*() {
       let status = 500
       const { deliver, logged } = collector(() => Effect.succeed(status))
@@ -46,7 +46,7 @@ describe("deliveries to a collector", () => {
       assert.deepStrictEqual(logged, [...lines, ...lines])
     }))
 
-  it.effect("that are not answered end in time, and few are made at once", () =>
+  it.effect("time out, and only a few run at once", () =>
     Effect.gen(function*() {
       const { deliver, most } = collector(() => Effect.never)
       const fibers = yield* Effect.forEach(
@@ -59,7 +59,7 @@ describe("deliveries to a collector", () => {
       assert.strictEqual(most(), 6)
     }))
 
-  it.effect("are not made beside one that is being tried again, but after it was given up", () =>
+  it.effect("do not run beside a retried delivery, but after its last retry", () =>
     Effect.gen(function*() {
       let calls = 0
       const { deliver } = collector(() => {
@@ -75,7 +75,7 @@ describe("deliveries to a collector", () => {
       assert.strictEqual(calls, 5)
     }))
 
-  it.effect("of one signal go on while those of another fail", () =>
+  it.effect("of one signal continue while those of another fail", () =>
     Effect.gen(function*() {
       const { deliver } = collector(() => Effect.succeed(503))
       yield* deliver(batch("metrics"))

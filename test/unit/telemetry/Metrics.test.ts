@@ -1,4 +1,4 @@
-/** The table of metrics, and that nobody can make it grow without bound. */
+/** The table of metrics, and their bounded number of series. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { PrometheusMetrics } from "effect/observability"
@@ -9,11 +9,11 @@ import * as Metrics from "../../../shared/telemetry/Metrics.ts"
 const readme = join(import.meta.dirname, "../../../shared/telemetry/README.md")
 
 describe("the table of metrics", () => {
-  it("is the one in the README", async () => {
+  it("is in the README", async () => {
     assert.include(await readFile(readme, "utf8"), `\n${Metrics.toMarkdown()}\n`)
   })
 
-  it("names each once, by the unit at its end", () => {
+  it("names each metric once, with its unit as a suffix", () => {
     const names = Metrics.table.map(({ name }) => name)
     assert.lengthOf(new Set(names), names.length)
     for (const { kind, name } of Metrics.table) {
@@ -25,7 +25,7 @@ describe("the table of metrics", () => {
 })
 
 describe("a metric", () => {
-  it.effect("folds what goes beyond its bound into one series", () =>
+  it.effect("combines series beyond its bound into one", () =>
     Effect.gen(function*() {
       for (let index = 0; index < 5_000; index++) Metrics.update(Metrics.keyRequests(`key_${index}`, "success"), 1)
       const lines = (yield* PrometheusMetrics.format()).split("\n").filter((line) =>
@@ -35,7 +35,7 @@ describe("a metric", () => {
       assert.include(lines, "gateway_key_requests_total{key=\"other\",outcome=\"other\"} 3000")
     }))
 
-  it.effect("that is read when it is asked for is gone with its scope", () =>
+  it.effect("with an observer ends with its scope", () =>
     Effect.gen(function*() {
       let jobs = 1
       const told = PrometheusMetrics.format().pipe(Effect.map((text) => /^gateway_worker_jobs.*$/m.exec(text)?.[0]))

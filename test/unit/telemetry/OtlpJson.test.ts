@@ -1,4 +1,4 @@
-/** What spans say, however much of it was said before. */
+/** The encoding of spans, with and without cached parts. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Exit, Option, Schema, Tracer } from "effect"
 import { name } from "../../../shared/telemetry/Attributes.ts"
@@ -84,20 +84,20 @@ const Attribute = Schema.Tuple([
 
 describe("a span as OTLP/JSON", () => {
   it.prop(
-    "says what it was told, whatever others have said that began like it",
+    "has the span's own values, whatever similar spans were encoded before",
     [
       Schema.Literals(["publish jobs.chat.default", "chat \"é\"", "x".repeat(100)]),
       Schema.Literals(["internal", "server", "client", "producer", "consumer"]),
       Schema.Array(Attribute)
     ],
     ([name, kind, attributes]) => {
-      // internal spans without a parent tell nothing, and of two attributes of a name the last one counts
+      // internal spans without a parent are not exported, and the last of duplicate attributes counts
       assertTold({ name, kind, attributes: [...new Map(attributes)] })
     },
     { arbitrary: { runs: 3_000 } }
   )
 
-  it("says more different things than can be remembered", () => {
+  it("is correct beyond the capacity of the cache", () => {
     for (let at = 0; at < 3_000; at++) {
       assertTold({
         name: `name ${at % 7}`,
@@ -107,19 +107,19 @@ describe("a span as OTLP/JSON", () => {
     }
   })
 
-  it("says of an error its kind alone", () => {
+  it("names only an error's type", () => {
     const text = textOf({ name: "n", kind: "client", attributes: [] }, Exit.fail({ _tag: "Boom", message: "secret" }))
     assert.deepStrictEqual((JSON.parse(text) as { readonly status: object }).status, { code: 2, message: "Boom" })
     assert.notInclude(text, "secret")
   })
 })
 
-describe("the body of a request to a collector", () => {
+describe("the body of an OTLP request", () => {
   it.each([
-    ["nothing before what it holds", ["", "1,2", "3"], [1, 2, 3]],
-    ["nothing between what it holds", ["1", "", "2"], [1, 2]],
-    ["nothing at all", [""], []]
-  ])("is JSON where there is %s", (_, pieces, spans) => {
+    ["an empty first page", ["", "1,2", "3"], [1, 2, 3]],
+    ["an empty page in between", ["1", "", "2"], [1, 2]],
+    ["no span", [""], []]
+  ])("is valid JSON with %s", (_, pieces, spans) => {
     const body = OtlpJson.encodeBody(
       { attributes: [], droppedAttributesCount: 0 },
       {},

@@ -1,4 +1,4 @@
-/** Where spans gather until they are exported. */
+/** The buffer of spans before their export. */
 import { assert, describe, it } from "@effect/vitest"
 import { type SpanPage, SpanPages } from "../../../shared/telemetry/SpanPages.ts"
 
@@ -11,15 +11,15 @@ const gathered = (everyMs = 100) => {
 
 const textOf = (page: SpanPage | undefined) => Buffer.from(page?.take() ?? []).toString()
 
-describe("spans that gather", () => {
-  it("are told in the order in which they ended, with commas between", () => {
+describe("buffered spans", () => {
+  it("are exported in the order in which they ended, separated by commas", () => {
     const { pages, spans } = gathered()
     for (const text of ["a", "é", "😀"]) spans.add(text, 0n)
     assert.lengthOf(pages, 1)
     assert.strictEqual(textOf(pages[0]), "a,é,😀")
   })
 
-  it("are not added to what was taken", () => {
+  it("are not added to an exported page", () => {
     const { pages, spans } = gathered()
     spans.add("a", 0n)
     assert.strictEqual(textOf(pages[0]), "a")
@@ -27,7 +27,7 @@ describe("spans that gather", () => {
     assert.deepStrictEqual(pages.map(textOf), ["a", "b"])
   })
 
-  it("begin anew where nobody has taken the last ones in time, which whoever is late finds all the same", () => {
+  it("start a new page after the interval, and the old page remains available", () => {
     const { pages, spans } = gathered()
     spans.add("a", 0n)
     spans.add("b", 199n * millisecond)
@@ -35,7 +35,7 @@ describe("spans that gather", () => {
     assert.deepStrictEqual(pages.map(textOf), ["a,b", "c"])
   })
 
-  it("are made text where they are taken, or when there are many", () => {
+  it("are encoded when exported, or when there are many", () => {
     const made: Array<number> = []
     const pages: Array<SpanPage> = []
     const spans = new SpanPages<number>(100, (number) => {
@@ -51,13 +51,13 @@ describe("spans that gather", () => {
     assert.strictEqual(textOf(pages[1]), many.join(","))
   })
 
-  it("are whole, however long they are", () => {
+  it("are complete, whatever their length", () => {
     const { pages, spans } = gathered()
     const long = "é".repeat(100_000)
     const many = Array.from({ length: 100 }, (_, index) => `${index}`.padEnd(1_000, "é"))
     for (const text of [...many, long, "b"]) spans.add(text, 0n)
     const texts: Array<string> = []
-    // to be taken, the last one may need another
+    // taking the last page may add another
     for (const page of pages) texts.push(textOf(page))
     assert.isAbove(pages.length, 3)
     assert.strictEqual(texts.join(","), [...many, long, "b"].join(","))

@@ -1,8 +1,8 @@
-/** What is kept of the spans that services tell, and what is forgotten. */
+/** The spans that are kept of those that services send, and their eviction. */
 import { assert, describe, it } from "@effect/vitest"
 import { SpanStore } from "../../../shared/telemetry/SpanStore.ts"
 
-/** As `effect/observability` sends them. */
+/** In the format of `effect/observability`. */
 const payload = (...spans: ReadonlyArray<object>) => ({
   resourceSpans: [{
     resource: { attributes: [{ key: "service.name", value: { stringValue: "ingress" } }], droppedAttributesCount: 0 },
@@ -24,8 +24,8 @@ const span = (traceId: string, spanId: string, startMs: number, more: object = {
   ...more
 })
 
-describe("the store of spans", () => {
-  it("gives a trace in the order in which it began, whoever told of it first", () => {
+describe("the span store", () => {
+  it("returns a trace in order of start times, whichever service reports first", () => {
     const store = new SpanStore()
     const child = span("t", "b", 1_005, {
       parentSpanId: "a",
@@ -71,12 +71,12 @@ describe("the store of spans", () => {
     })
   })
 
-  it("finds a request in a trace of several by its own id and by that of its job", () => {
+  it("finds a request in a trace of several by its own id and by its job's id", () => {
     const store = new SpanStore()
     const attribute = (key: string, stringValue: string) => ({ attributes: [{ key, value: { stringValue } }] })
     for (const [index, request] of ["first", "second"].entries()) {
       const begin = 1_000 * (index + 1)
-      // the workers tell before ingress does
+      // the workers report before ingress
       store.add(payload(
         span("t", `${request} worker`, begin + 2, { parentSpanId: `${request} queue`, kind: 5 }),
         span("t", `${request} queue`, begin + 1, {
@@ -101,7 +101,7 @@ describe("the store of spans", () => {
     assert.isEmpty(store.find("nobody's"))
   })
 
-  it("is not led around in circles, and keeps of a span no more than it should", () => {
+  it("tolerates cyclic parents, and bounds the size of a span", () => {
     const store = new SpanStore()
     const huge = "x".repeat(100_000)
     store.add(payload(
@@ -122,7 +122,7 @@ describe("the store of spans", () => {
     assert.isBelow(JSON.stringify(store.find("t")).length, 50_000)
   })
 
-  it("forgets whole traces, those first of which nothing was heard for longest", () => {
+  it("evicts whole traces, least recently updated first", () => {
     const store = new SpanStore(4)
     for (const trace of ["old", "live", "newer"]) store.add(payload(span(trace, `${trace} 1`, 1)))
     store.add(payload(span("old", "old 2", 2)))
@@ -133,7 +133,7 @@ describe("the store of spans", () => {
     assert.lengthOf(store.find("newest"), 1)
   })
 
-  it("refuses what is no trace, and keeps what it has", () => {
+  it("rejects an invalid trace, and keeps its traces", () => {
     const store = new SpanStore()
     store.add(payload(span("t", "a", 1)))
     for (const body of [null, "text", {}, { resourceSpans: [{}] }, payload({ traceId: 1 })]) {

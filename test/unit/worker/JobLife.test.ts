@@ -1,4 +1,4 @@
-/** A worker claims a job, performs it, tells ingress how it ended and meters it, in this order and for every ending. */
+/** A worker claims a job, performs it, reports its end to ingress and meters it, in this order and for every ending. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Logger } from "effect"
 import { AnswerLost, Cancelled, type JobError } from "../../../shared/contract/JobError.ts"
@@ -9,7 +9,7 @@ import { pulled, served } from "./Served.ts"
 const usage = { inputTokens: 3, outputTokens: 8 }
 const endpoint = { name: "openai", model: "theirs" }
 
-/** The job's life with a performer that does this. */
+/** Runs the job with this performer. */
 const living = (
   { job, metering, said }: Pick<ReturnType<typeof served>, "job" | "metering" | "said">,
   perform: (work: JobLife.Work) => Effect.Effect<Usage | undefined, JobError>,
@@ -27,7 +27,7 @@ const living = (
     }
   }, job)
 
-/** Calls a provider, which then does this. */
+/** Calls a provider, then runs the effect. */
 const calling = <A, E>(then: Effect.Effect<A, E>) => (work: JobLife.Work): Effect.Effect<A, E> => {
   work.onCall(endpoint)
   return then
@@ -44,7 +44,7 @@ describe("a job", () => {
       }))
   }
 
-  it.effect("reaches its performer with everything that ingress said about it", () =>
+  it.effect("reaches its performer with everything that ingress sent", () =>
     Effect.gen(function*() {
       const life = served({ pulled: { headers: { "x-one": "1" } } })
       let work: JobLife.Work | undefined
@@ -65,7 +65,7 @@ describe("a job", () => {
       assert.strictEqual(work?.operation.name, "chat.completions")
     }))
 
-  it.effect("of a clock ahead of this worker's has not waited for less than no time", () =>
+  it.effect("from an ingress whose clock is ahead has waited 0 ms", () =>
     Effect.gen(function*() {
       const life = served({ pulled: { publishedAt: 9_000 } })
       let queuedMs = Number.NaN
@@ -83,7 +83,7 @@ describe("a job", () => {
       assert.deepStrictEqual(life.said, ["claim unsent", "fail InvalidRequest"])
     }))
 
-  it.effect("that fails tells ingress its error, and is metered with what was consumed until then", () =>
+  it.effect("that fails reports its error to ingress, and is metered with its usage so far", () =>
     Effect.gen(function*() {
       const life = served()
       yield* living(life, (work) => {
@@ -102,7 +102,7 @@ describe("a job", () => {
       assert.deepStrictEqual(life.said.slice(2), ["fail AnswerLost"])
     }))
 
-  it.effect("that dies tells ingress of an internal error, and the log of the cause", () =>
+  it.effect("that dies reports an internal error to ingress, and logs the cause", () =>
     Effect.gen(function*() {
       const life = served()
       const logged: Array<string> = []
@@ -116,14 +116,14 @@ describe("a job", () => {
 })
 
 describe("a claim that ingress refuses", () => {
-  it.effect("ends the job without a word", () =>
+  it.effect("ends the job without a report", () =>
     Effect.gen(function*() {
       const life = served({ refuses: true })
       yield* living(life, () => Effect.succeed(usage))
       assert.deepStrictEqual(life.said, ["claim unsent", "abandon"])
     }))
 
-  it.effect("of a job that another worker had meters the loss of that worker", () =>
+  it.effect("of a redelivered job meters the loss of the earlier worker", () =>
     Effect.gen(function*() {
       const life = served({ refuses: true, pulled: { delivery: 2 } })
       yield* living(life, () => Effect.succeed(usage))
@@ -132,7 +132,7 @@ describe("a claim that ingress refuses", () => {
 })
 
 describe("a job that is cancelled", () => {
-  /** Whether a call may have been made, by what ingress agreed to and by the model: only then it is this worker's to count. */
+  /** A cancelled job is metered only if a call may have been made: after a commitment, or to an idempotent model. */
   for (
     const [committed, isIdempotent, event] of [
       [false, false, []],
@@ -162,7 +162,7 @@ describe("a job that is cancelled", () => {
       }))
   }
 
-  it.effect("because its worker ends is metered as lost", () =>
+  it.effect("because its worker shuts down is metered as lost", () =>
     Effect.gen(function*() {
       const life = served()
       const called = yield* Deferred.make<void>()

@@ -1,4 +1,4 @@
-/** A job has at most one usage event, which says what was called, what it consumed and how it ended. */
+/** A job has at most one usage event, with its calls, its usage and its end. */
 import { assert, describe, it } from "@effect/vitest"
 import { Meter } from "../../../shared/worker/Meter.ts"
 import { served } from "./Served.ts"
@@ -7,7 +7,7 @@ const usage = { inputTokens: 3, outputTokens: 8 }
 const endpoint = { name: "openai", model: "theirs" }
 
 describe("the usage event", () => {
-  it("of an answer names the last of its calls, its usage, its price and its times", () => {
+  it("of an answer has its last call, usage, price and times", () => {
     const { events, isHeld, job, metering } = served({ startedAt: 160.2 })
     const meter = new Meter(metering, job)
     meter.called({ name: "first", model: "other" })
@@ -33,7 +33,7 @@ describe("the usage event", () => {
     assert.isTrue(isHeld(), "the job is held until its event is stored")
   })
 
-  it("of an answer without usage is priced as one of no tokens, and says that its usage is unknown", () => {
+  it("of an answer without usage has no usage, and the price of zero tokens", () => {
     const { events, job, metering, priced } = served({ pulled: { traceparent: undefined } })
     new Meter(metering, job).ended(undefined)
     assert.deepStrictEqual(priced, [{ inputTokens: 0, outputTokens: 0 }])
@@ -52,7 +52,7 @@ describe("the usage event", () => {
       assert.deepStrictEqual(events, [])
     })
 
-    it(`of a job that ${outcome} has the usage of the answer that was cut off`, () => {
+    it(`of a job that ${outcome} has the usage of the interrupted answer`, () => {
       const { events, job, metering, priced } = served()
       const meter = new Meter(metering, job)
       meter.called(endpoint)
@@ -74,13 +74,13 @@ describe("the usage event", () => {
     })
   }
 
-  it("of a job that an earlier worker lost is written without a call", () => {
+  it("of a job that an earlier worker lost has no call", () => {
     const { events, job, metering } = served()
     new Meter(metering, job).lost()
     assert.deepInclude(events[0], { outcome: "failure", error: "WorkerLost", attempts: 0, provider: null })
   })
 
-  it("is written once, by what happens first", () => {
+  it("is written once, for the first end", () => {
     const { job, metering, said } = served()
     const meter = new Meter(metering, job)
     meter.called(endpoint)

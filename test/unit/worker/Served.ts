@@ -1,4 +1,4 @@
-/** A job in the hands of a worker, and a record of everything that the worker says about it. */
+/** A job in a worker, and a record of everything that the worker reports about it. */
 import { Effect } from "effect"
 import type { JobReply } from "../../../shared/bus/worker/JobReply.ts"
 import type { ServedJob } from "../../../shared/bus/worker/JobServer.ts"
@@ -31,10 +31,10 @@ export const pulled: PulledJob = {
   body: new TextEncoder().encode("{}")
 }
 
-/** `said` lists in their order what ingress hears, and the outcome of each usage event. */
+/** `said` lists in order what ingress receives, and the outcome of each usage event. */
 export const served = (options: {
   readonly pulled?: Partial<PulledJob>
-  /** What ingress has agreed to before. */
+  /** Whether ingress has committed the job. */
   readonly committed?: boolean
   readonly refuses?: boolean
   readonly startedAt?: number

@@ -1,4 +1,4 @@
-/** Files that are put in the place of their addresses are of the type that they are, whatever their servers say. */
+/** Media types of files fetched from URLs: the actual type, whatever the server reports. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Conversation, MediaPart } from "../../../../shared/provider/dialects/conversation/Conversation.ts"
@@ -28,26 +28,32 @@ const inlined = (part: MediaPart, bytes: Uint8Array, mediaType: string) => {
 
 it.effect.each(
   [
-    ["a picture that its server knows nothing of", image, png, "binary/octet-stream", "image/png"],
-    ["a picture that its server calls something else", image, png, "image/jpg; charset=utf-8", "image/png"],
-    ["a picture of a kind that only its server knows", image, Buffer.from("GIF89a"), "image/gif", "image/gif"],
-    ["a file as its server says", file, pdf, "Application/PDF; x=1", "application/pdf"],
-    ["a file as the client says", { ...file, mediaType: "application/pdf" }, pdf, "", "application/pdf"],
+    ["a picture whose server reports no specific type", image, png, "binary/octet-stream", "image/png"],
+    ["a picture whose server reports a wrong type", image, png, "image/jpg; charset=utf-8", "image/png"],
+    ["a picture of a type that only its server reports", image, Buffer.from("GIF89a"), "image/gif", "image/gif"],
+    ["a file with the type that its server reports", file, pdf, "Application/PDF; x=1", "application/pdf"],
     [
-      "a file as its address says",
+      "a file with the type that the client states",
+      { ...file, mediaType: "application/pdf" },
+      pdf,
+      "",
+      "application/pdf"
+    ],
+    [
+      "a file with the type of its URL's extension",
       { ...file, media: { type: "url", url: `${address}.PDF?v=1.2#x.png` } },
       pdf,
       "application/octet-stream",
       "application/pdf"
     ],
     [
-      "a video as its address says",
+      "a video with the type of its URL's extension",
       { ...file, mediaType: "video/*", media: { type: "url", url: `${address}.mp4` } },
       pdf,
       "",
       "video/mp4"
     ],
-    ["a file of which nothing is known", file, pdf, "application/octet-stream", "application/octet-stream"]
+    ["a file of unknown type", file, pdf, "application/octet-stream", "application/octet-stream"]
   ] as const
 )("%s", ([, part, bytes, said, expected]) =>
   Effect.gen(function*() {

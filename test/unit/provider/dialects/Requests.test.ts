@@ -1,4 +1,4 @@
-/** What a provider is asked, to the last field, for a client of another dialect. */
+/** The exact request that a provider gets for a client of another dialect. */
 import { assert, describe, it } from "@effect/vitest"
 import { chatCompletions } from "../../../../shared/provider/dialects/openai/ChatCompletions.ts"
 import { chatCompletionsProvider } from "../../../../shared/provider/dialects/openai/ChatCompletionsProvider.ts"
@@ -11,7 +11,7 @@ import { messagesProvider } from "../../../../shared/provider/dialects/anthropic
 import * as Signature from "../../../../shared/provider/dialects/conversation/Signature.ts"
 import { translate } from "../../../fixture/calls/Translated.ts"
 
-/** The request of one conversation. */
+/** The provider's request for a conversation with one prompt. */
 const ask = <Request, Options>(
   client: ClientDialect<Request>,
   provider: ProviderDialect<Options>,
@@ -28,7 +28,7 @@ const parameters = { type: "object", properties: { city: { type: "string" } }, r
 const signed = (origin: Signature.Origin, dialect: Signature.Origin, value = "c2lnbmVk") =>
   Signature.toClient({ origin, value }, dialect)
 
-describe("chat completions", () => {
+describe("a chat completions request", () => {
   const call = (id: string, city: string) => ({
     id,
     type: "function",
@@ -69,7 +69,7 @@ describe("chat completions", () => {
     user: "ada"
   }
 
-  it("to Anthropic", () => {
+  it("is translated to Anthropic", () => {
     const { refusal, sent, warnings } = ask(chatCompletions, messagesProvider, body, {})
     assert.deepStrictEqual(sent, {
       model: "upstream",
@@ -111,7 +111,7 @@ describe("chat completions", () => {
     assert.isUndefined(refusal)
   })
 
-  it("to Gemini", () => {
+  it("is translated to Gemini", () => {
     const { refusal, sent, warnings } = ask(chatCompletions, generateContentProvider, body, {})
     assert.deepStrictEqual(sent, {
       systemInstruction: { parts: [{ text: "Be brief." }] },
@@ -153,7 +153,7 @@ describe("chat completions", () => {
     assert.isUndefined(refusal)
   })
 
-  it("to Gemini, with its own signature on the first call again", () => {
+  it("returns Gemini's own signature to Gemini on the first call", () => {
     const { sent } = ask(chatCompletions, generateContentProvider, {
       model: "alias",
       messages: [
@@ -173,7 +173,7 @@ describe("chat completions", () => {
     assert.lengthOf((sent as { readonly contents: ReadonlyArray<unknown> }).contents, 3)
   })
 
-  it("to Gemini, with calls that it has not signed: each first one says so to models that want signatures", () => {
+  it("to Gemini marks each first call that Gemini has not signed, for models that require signatures", () => {
     const partsOf = (options: typeof generateContentProvider.options.Type, model = "gemini-3-pro-preview") => {
       const { sent: [sent] } = translate(chatCompletions, generateContentProvider, {
         model: "alias",
@@ -196,7 +196,7 @@ describe("chat completions", () => {
     assert.deepStrictEqual(partsOf({}, "models/gemini-2.5-flash"), [first, second])
   })
 
-  it("with a picture by the common wrong name of its type, which providers do not know", () => {
+  it("corrects a common wrong media type of a picture, which providers reject", () => {
     const asked = {
       model: "alias",
       messages: [{
@@ -217,7 +217,7 @@ describe("chat completions", () => {
     )
   })
 
-  it("to Gemini, which takes no empty texts", () => {
+  it("to Gemini has no empty texts, which Gemini rejects", () => {
     const { sent } = ask(chatCompletions, generateContentProvider, {
       model: "alias",
       messages: [
@@ -233,7 +233,7 @@ describe("chat completions", () => {
     })
   })
 
-  it("that answers a call which nobody made is refused for Gemini, which wants the function's name", () => {
+  it("to Gemini is rejected if it answers an unknown call, because Gemini requires the function's name", () => {
     const { refusal } = ask(chatCompletions, generateContentProvider, {
       model: "alias",
       messages: [{ role: "user", content: "Go on" }, { role: "tool", tool_call_id: "x", content: "cold" }]
@@ -243,7 +243,7 @@ describe("chat completions", () => {
 
   const schema = { type: "object", properties: { a: { type: "string" } } }
 
-  it("with a schema", () => {
+  it("with a schema is translated", () => {
     const format = {
       model: "alias",
       messages: [{ role: "user", content: "Hello" }],
@@ -257,7 +257,7 @@ describe("chat completions", () => {
     })
   })
 
-  it("with a schema whose objects are open: Anthropic, which takes closed ones alone, gets them closed", () => {
+  it("with an open schema gets closed objects for Anthropic, which requires them", () => {
     const schemaOf = (schema: object) => {
       const { sent } = ask(chatCompletions, messagesProvider, {
         model: "alias",
@@ -291,7 +291,7 @@ describe("chat completions", () => {
           },
           properties: { $ref: "#/$defs/leaf" },
           fixed: { const: { type: "object" } },
-          // the provider says itself that it does not do these
+          // unsupported by the provider, which reports it itself
           any: { type: "object" },
           open: { type: "object", properties: {}, additionalProperties: { type: "string" } }
         },
@@ -301,7 +301,7 @@ describe("chat completions", () => {
     )
   })
 
-  it("that wants JSON of no schema tells Anthropic so in words", () => {
+  it("for JSON without a schema gives Anthropic an instruction", () => {
     const { sent, warnings } = ask(chatCompletions, messagesProvider, {
       model: "alias",
       messages: [{ role: "user", content: "Hello" }],
@@ -321,7 +321,7 @@ describe("chat completions", () => {
       ...more
     }, options)
 
-  it("with an effort: a degree for models that take one, a budget below the limit for the others", () => {
+  it("with an effort gets adaptive thinking or a budget below the limit, by model", () => {
     const adaptive = thinking({ reasoning_effort: "high", temperature: 0.5 })
     assert.deepInclude(adaptive.sent, { thinking: { type: "adaptive" }, output_config: { effort: "high" } })
     assert.notProperty(adaptive.sent, "temperature")
@@ -339,7 +339,7 @@ describe("chat completions", () => {
     assert.deepStrictEqual(none.warnings, ["reasoning_effort is not carried over"])
   })
 
-  it("with an effort and a tool that must be called: the tool comes first", () => {
+  it("with an effort and a required tool drops the effort", () => {
     const { sent, warnings } = thinking({
       reasoning_effort: "low",
       tools: [{ type: "function", function: { name: "f" } }],
@@ -353,7 +353,7 @@ describe("chat completions", () => {
     assert.deepStrictEqual(warnings, ["reasoning_effort gives way to the tool that must be called"])
   })
 
-  it("with an effort, to Gemini: a level for models that take one, a budget for the others", () => {
+  it("with an effort to Gemini gets a level or a budget, by model", () => {
     const asked = { model: "alias", messages: [{ role: "user", content: "Hello" }], reasoning_effort: "medium" }
     assert.deepNestedPropertyVal(
       ask(chatCompletions, generateContentProvider, asked, {}).sent,
@@ -367,7 +367,7 @@ describe("chat completions", () => {
     )
   })
 
-  it("with instructions in the middle: they go to the front, and the client is told", () => {
+  it("with instructions in the middle moves them to the front, with a warning", () => {
     const { sent, warnings } = ask(chatCompletions, messagesProvider, {
       model: "alias",
       messages: [
@@ -383,7 +383,7 @@ describe("chat completions", () => {
     assert.deepStrictEqual(warnings, ["messages[1] was moved to the front"])
   })
 
-  it("whose arguments are no object are wrapped in one", () => {
+  it("wraps tool arguments that are not an object in one", () => {
     const { sent } = ask(chatCompletions, messagesProvider, {
       model: "alias",
       messages: [
@@ -405,7 +405,7 @@ describe("chat completions", () => {
   })
 })
 
-describe("messages", () => {
+describe("a messages request", () => {
   const body = {
     model: "alias",
     max_tokens: 300,
@@ -458,7 +458,7 @@ describe("messages", () => {
     metadata: { user_id: "ada" }
   }
 
-  it("to OpenAI", () => {
+  it("is translated to OpenAI", () => {
     const { sent, warnings } = ask(messages, chatCompletionsProvider, body, {}, true)
     assert.deepStrictEqual(sent, {
       model: "upstream",
@@ -506,13 +506,13 @@ describe("messages", () => {
     ])
   })
 
-  it("to a server that knows only the older name of the limit", () => {
+  it("uses the older name of the limit for a server that knows only that", () => {
     const { sent } = ask(messages, chatCompletionsProvider, body, { maxTokensField: "max_tokens" })
     assert.deepInclude(sent, { max_tokens: 300 })
     assert.notProperty(sent, "max_completion_tokens")
   })
 
-  it("to Gemini", () => {
+  it("is translated to Gemini", () => {
     const { sent } = ask(messages, generateContentProvider, body, {})
     assert.deepInclude(sent, {
       systemInstruction: { parts: [{ text: "Be brief." }, { text: "Be kind." }] },
@@ -551,7 +551,7 @@ describe("messages", () => {
     })
   })
 
-  it("with a schema that OpenAI can keep to the letter says so, and with another does not", () => {
+  it("sets strict for OpenAI only with a schema that OpenAI can enforce", () => {
     const format = (schema: object) => {
       const { sent } = ask(messages, chatCompletionsProvider, {
         model: "alias",
@@ -569,7 +569,7 @@ describe("messages", () => {
   })
 })
 
-describe("generateContent", () => {
+describe("a generateContent request", () => {
   const body = {
     systemInstruction: { parts: [{ text: "Be brief." }] },
     contents: [
@@ -606,7 +606,7 @@ describe("generateContent", () => {
     generationConfig: { temperature: 1.5, topK: 40, candidateCount: 1, maxOutputTokens: 300 }
   }
 
-  it("to OpenAI: calls get ids, and responses those of the calls that they answer", () => {
+  it("is translated to OpenAI: calls get ids, and responses the ids of their calls", () => {
     const { sent } = ask(generateContent, chatCompletionsProvider, body, {})
     assert.deepStrictEqual(sent, {
       model: "upstream",
@@ -646,7 +646,7 @@ describe("generateContent", () => {
     })
   })
 
-  it("with a schema of its own: its numbers in texts become numbers, and what may be null says so", () => {
+  it("with a Gemini schema gets numbers instead of numeric strings, and explicit null types", () => {
     const { sent } = ask(generateContent, messagesProvider, {
       contents: body.contents,
       tools: [{
@@ -673,7 +673,7 @@ describe("generateContent", () => {
     })
   })
 
-  it("with a function without parameters: OpenAI wants none for it, and no empty object", () => {
+  it("with a function without parameters has none for OpenAI, and an empty object for Anthropic", () => {
     const { sent } = ask(generateContent, chatCompletionsProvider, {
       ...body,
       tools: [{ functionDeclarations: [{ name: "look" }] }]
@@ -681,7 +681,7 @@ describe("generateContent", () => {
     assert.deepNestedPropertyVal(sent, "tools[0].function", { name: "look" })
   })
 
-  it("with calls that keep to their schemas: each provider is told so where it can be", () => {
+  it("with validated calls enforces their schemas at each provider that can", () => {
     const asked = {
       ...body,
       tools: [{ functionDeclarations: [{ name: "look", parametersJsonSchema: parameters }] }],
@@ -698,7 +698,7 @@ describe("generateContent", () => {
     ])
   })
 
-  it("to Anthropic", () => {
+  it("is translated to Anthropic", () => {
     const { sent, warnings } = ask(generateContent, messagesProvider, body, {})
     assert.deepInclude(sent, {
       max_tokens: 300,
@@ -743,8 +743,8 @@ describe("generateContent", () => {
   })
 })
 
-describe("the pieces of a streamed answer that a Gemini client hands back", () => {
-  it("are the answer again", () => {
+describe("a streamed answer that a Gemini client sends back in pieces", () => {
+  it("is joined into one answer", () => {
     const { sent } = ask(generateContent, messagesProvider, {
       contents: [
         { role: "user", parts: [{ text: "Hello" }] },
@@ -768,8 +768,8 @@ describe("the pieces of a streamed answer that a Gemini client hands back", () =
   })
 })
 
-describe("completions", () => {
-  it("to Anthropic, whose answers are text alone", () => {
+describe("a completions request", () => {
+  it("is translated to Anthropic, whose answers are text only", () => {
     const { sent } = ask(completions, messagesProvider, { model: "alias", prompt: "Once upon", suffix: "The end." }, {})
     assert.deepStrictEqual(sent, {
       model: "upstream",
@@ -782,14 +782,14 @@ describe("completions", () => {
     })
   })
 
-  it("to Gemini, which could answer with pictures", () => {
+  it("to Gemini requests text only, because Gemini can answer with pictures", () => {
     const { sent } = ask(completions, generateContentProvider, { model: "alias", prompt: "Once upon" }, {})
     assert.deepNestedPropertyVal(sent, "generationConfig.responseModalities", ["TEXT"])
   })
 })
 
-describe("what stands in a request besides", () => {
-  it("is told by its path, and by nothing that could split a header", () => {
+describe("an unknown field of a request", () => {
+  it("is named in a warning by its path, without characters that could split a header", () => {
     const { warnings } = ask(chatCompletions, messagesProvider, {
       model: "alias",
       messages: [{ role: "user", content: [{ type: "text", text: "Hello", "x\r\ny": 1 }], own: true }],

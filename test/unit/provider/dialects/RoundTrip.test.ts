@@ -1,6 +1,6 @@
 /**
- * What becomes of every field of a chat request between each client's dialect and each provider's, and of every part of an
- * answer on its way back. Nothing is dropped in silence: the tables of `shared/provider/dialects/README.md` are made here.
+ * Every field of a chat request between each client's dialect and each provider's, and every part of an answer on its way back.
+ * No field is dropped silently. This test generates the tables of `shared/provider/dialects/README.md`.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
@@ -32,7 +32,7 @@ const command = "WRITE_TABLES=1 npm test -- test/unit/provider/dialects/RoundTri
 
 // Requests
 
-/** A field of a request, and two requests of which only the second has it. */
+/** A field of a request, and two requests that differ in that field only. */
 interface Row {
   readonly field: string
   readonly without: object
@@ -41,7 +41,7 @@ interface Row {
 
 interface Client {
   readonly title: string
-  /** The provider to which its clients are relayed. */
+  /** The provider whose dialect the client speaks. */
   readonly own: string
   readonly dialect: ClientDialect<never>
   readonly schema: { readonly fields: object }
@@ -62,7 +62,7 @@ const row = (base: object) => (field: string, added: object, more: object = {}):
   given: { ...base, ...more, ...added }
 })
 
-/** A row for each of some fields that stand alone. */
+/** One row per field that stands alone. */
 const plain = (base: object) => (fields: object): ReadonlyArray<Row> =>
   Object.entries(fields).map(([field, value]) => row(base)(field, { [field]: value }))
 
@@ -504,11 +504,11 @@ const finish = { type: "finish", choice: 0, reason: "stop" } as const
 const outcomeOf = ({ dialect }: Client, provider: ProviderDialect<object>, body: object) => {
   const { refusal, request, sent, times, warnings } = translate(dialect, provider, body, { options: {} })
   const answer = dialect.encoder(request, identity).body([{ type: "text", choice: 0, delta: "a" }, finish, usage])
-  // what makes a difference to the provider, or to the answer
+  // everything that affects the provider or the answer
   return { difference: JSON.stringify({ sent, times, answer }), warnings, refusal }
 }
 
-/** `undefined` where it was dropped in silence. */
+/** `undefined` if the field was dropped silently. */
 const fateOf = (client: Client, provider: ProviderDialect<object>, { given, without }: Row): string | undefined => {
   const before = outcomeOf(client, provider, without)
   assert.isUndefined(before.refusal, JSON.stringify(without))
@@ -521,7 +521,7 @@ const fateOf = (client: Client, provider: ProviderDialect<object>, { given, with
 }
 
 describe.each(clients.map((client) => [client.title, client] as const))(
-  "%s: no field is dropped in silence",
+  "%s: no field is dropped silently",
   (_, client) => {
     for (const [name, provider] of Object.entries(providers)) {
       if (name === client.own) continue
@@ -530,19 +530,19 @@ describe.each(clients.map((client) => [client.title, client] as const))(
       })
     }
 
-    it("every field that the API knows is in the table", () => {
+    it("the table has every field of the API", () => {
       const known = new Set([...Object.keys(client.schema.fields), ...Object.keys(client.dialect.fates as object)])
       for (const field of ["model", "stream", "stream_options"]) known.delete(field)
       const named = new Set(client.rows.map(({ field }) => /^\w+/.exec(field)?.[0]))
       assert.deepStrictEqual([...known].filter((field) => !named.has(field)), [])
     })
 
-    it("every field whose loss would change the answer is refused by its name", () => {
+    it("every field whose loss would change the answer is rejected by name", () => {
       const mistakes: Array<string> = []
       for (const provider of Object.values(providers)) {
         for (const { field, given } of client.rows) {
           const { refusal } = outcomeOf(client, provider, given)
-          // the table names a list as `messages[]`, the error its element
+          // the table writes a list as `messages[]`; the error names an element
           const param = refusal?.param?.replaceAll(/\[\d+\]/g, "[]") ?? ""
           const root = /^\w+/.exec(field)?.[0] ?? ""
           if (refusal !== undefined && !param.startsWith(root)) mistakes.push(`${field}: ${refusal.param}`)
@@ -554,8 +554,8 @@ describe.each(clients.map((client) => [client.title, client] as const))(
   }
 )
 
-describe("every fate of a field", () => {
-  it("is one that the walk knows", () => {
+describe("the declared fates of fields", () => {
+  it("are known to the translation", () => {
     const check = (fate: Fate): void => {
       if (typeof fate === "string") assert.include(["carried", "hint", "meaning", "tool"], fate)
       else Object.values(fate).forEach((inner: Fate) => check(inner))
@@ -563,7 +563,7 @@ describe("every fate of a field", () => {
     for (const { dialect } of clients) check(dialect.fates)
   })
 
-  it("is a loss in strict translation, but for what is carried", () => {
+  it("are losses in strict translation, except carried fields", () => {
     for (const client of clients) {
       for (const [name, provider] of Object.entries(providers)) {
         if (name === client.own) continue
@@ -589,7 +589,7 @@ const call = (call: number): ReadonlyArray<ModelEvent> => [
 ]
 const counted = (more: object): ModelEvent => ({ type: "usage", usage: { ...usage.usage, ...more } })
 
-/** A part of an answer, and two answers of which only the second has it. */
+/** A part of an answer, and two answers that differ in that part only. */
 const parts: ReadonlyArray<
   readonly [part: string, without: ReadonlyArray<ModelEvent>, given: ReadonlyArray<ModelEvent>]
 > = [
@@ -644,7 +644,7 @@ const hasPlace = ({ dialect, title }: Client, without: ReadonlyArray<ModelEvent>
     return events.map((event) => encoder.frames(event)).join("") + encoder.lastFrames()
   }
   const whole = body(without) !== body(given)
-  assert.strictEqual(frames(without) !== frames(given), whole, `${title}: a stream says something else`)
+  assert.strictEqual(frames(without) !== frames(given), whole, `${title}: a stream differs from a whole answer`)
   return whole
 }
 
@@ -655,7 +655,7 @@ const tableOf = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<
 
 const listOf = (fields: ReadonlyArray<string>): string => fields.map((field) => `\`${field}\``).join(", ")
 
-/** What both other providers do alike stands in lists, the rest in a table. */
+/** Fields with the same result at both other providers are in lists, the rest in a table. */
 const requestTable = (client: Client): string => {
   const others = Object.keys(providers).filter((name) => name !== client.own)
   const rows = client.rows.map((row) => ({
@@ -718,7 +718,7 @@ ${
   }
 `
 
-describe("the tables in the tree", () => {
+describe("the tables in the dialects' README", () => {
   it("are up to date", () => {
     const now = readme()
     if (process.env["WRITE_TABLES"] === "1") writeFileSync(file, now)

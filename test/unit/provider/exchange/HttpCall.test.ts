@@ -1,4 +1,4 @@
-/** Calls of the protocols over HTTP, with a provider's connection in the hands of the test. */
+/** Calls of the protocols over HTTP, on a provider connection that the test controls. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted, Result } from "effect"
 import { chatCompletions } from "../../../../shared/contract/operations/ChatCompletions.ts"
@@ -56,7 +56,7 @@ class Connection {
   }
 }
 
-/** A client that takes so many pieces before it asks for a pause. */
+/** A client that takes `room` pieces before it asks for a pause. */
 class TestSink implements Sink {
   head: Head | undefined
   room: number
@@ -133,7 +133,7 @@ const call = (operation: Operation, body: object, options: object = {}): Call =>
   }
 })
 
-/** Performs a call in the background, until it wants something of its provider. */
+/** Starts a call in the background, and returns once it waits for its provider. */
 const begin = Effect.fnUntraced(function*(perform: Perform, call: Call, sink: Sink) {
   const fiber = yield* Effect.forkChild(Effect.result(perform(call, sink)))
   yield* Effect.yieldNow
@@ -150,8 +150,8 @@ const closing = event("content_block_stop", { index: 0 }) +
   event("message_delta", { delta: { stop_reason: "end_turn" }, usage: { output_tokens: 2 } }) +
   event("message_stop", {})
 
-describe("a client that takes its time", () => {
-  it.effect("makes the provider wait, translated or not", () =>
+describe("a slow client", () => {
+  it.effect("slows down the provider, translated or not", () =>
     Effect.gen(function*() {
       for (const operation of [chatCompletions, messages]) {
         const { connections, perform } = start(anthropic)
@@ -171,7 +171,7 @@ describe("a client that takes its time", () => {
       }
     }))
 
-  it.effect("makes all exchanges of one answer wait, and all go on", () =>
+  it.effect("slows down all exchanges of one answer, and later resumes them all", () =>
     Effect.gen(function*() {
       const { connections, perform } = start(anthropic)
       const sink = new TestSink(1)
@@ -199,7 +199,7 @@ describe("a client that takes its time", () => {
 })
 
 describe("an answer", () => {
-  it.effect("has no head before its first piece, so that another provider can still be tried", () =>
+  it.effect("has no head before its first piece, so that the gateway can still try another provider", () =>
     Effect.gen(function*() {
       const { connections, perform } = start(anthropic)
       const sink = new TestSink()
@@ -218,7 +218,7 @@ describe("an answer", () => {
       assert.isFalse(sink.hasStarted)
     }))
 
-  it.effect("is JSON for a client that asked for JSON, and the provider is asked for that", () =>
+  it.effect("is JSON if the client requests JSON, as is the provider's", () =>
     Effect.gen(function*() {
       const { connections, perform } = start(anthropic)
       const sink = new TestSink()
@@ -236,7 +236,7 @@ describe("an answer", () => {
     }))
 })
 
-describe("a picture at an address", () => {
+describe("a picture at a URL", () => {
   const asking = {
     model: "alias",
     messages: [{
@@ -248,7 +248,7 @@ describe("a picture at an address", () => {
     }]
   }
 
-  it.effect("is fetched for a provider that does not fetch it, and left as it is for one that does", () =>
+  it.effect("is fetched for a provider that does not fetch URLs, and otherwise passed on", () =>
     Effect.gen(function*() {
       const fetched: Array<string> = []
       const guard = guardWith((url) => {
@@ -272,7 +272,7 @@ describe("a picture at an address", () => {
       })
     }))
 
-  it.effect("is refused by its field where it leads nowhere, and nothing is sent", () =>
+  it.effect("that cannot be fetched is rejected by its field before anything is sent", () =>
     Effect.gen(function*() {
       const { connections, perform } = start(gemini)
       const result = yield* Effect.result(perform(call(chatCompletions, asking), new TestSink()))
@@ -295,7 +295,7 @@ describe("a picture at an address", () => {
     }]
   })
 
-  it.effect("is fetched once where it stands twice, and not as one of too many or too large ones", () =>
+  it.effect("is fetched once even if the request names it twice, and counts once for number and size", () =>
     Effect.gen(function*() {
       let fetched = 0
       const guard = (size: number) =>
@@ -323,7 +323,7 @@ describe("a picture at an address", () => {
       }
     }))
 
-  it.effect("is not fetched where the request is refused anyway", () =>
+  it.effect("is not fetched if the request is rejected for another reason", () =>
     Effect.gen(function*() {
       const guard = guardWith(() => assert.fail("it was fetched"))
       const { perform } = start(gemini, guard)
@@ -332,7 +332,7 @@ describe("a picture at an address", () => {
     }))
 })
 
-describe("an error of the provider", () => {
+describe("a provider's error", () => {
   const failing = Effect.fnUntraced(function*<Options>(
     protocol: HttpProtocol<Options>,
     status: number,
@@ -350,7 +350,7 @@ describe("an error of the provider", () => {
 
   const google = (error: object) => ({ error: { code: 400, message: "No", status: "INVALID_ARGUMENT", ...error } })
 
-  it.effect("of Google says by its details what it is", () =>
+  it.effect("from Google is classified by its details", () =>
     Effect.gen(function*() {
       const key = google({
         message: "API key not valid.",
@@ -374,7 +374,7 @@ describe("an error of the provider", () => {
         param: "top_p",
         code: "INVALID_ARGUMENT"
       })
-      // a list is how a stream that is not one of events fails
+      // a failed stream that is not of events returns a list
       assert.deepInclude(yield* failing(gemini, 404, [google({ code: 404, message: "No such model" })]), {
         _tag: "ProviderRejected",
         status: 404,
@@ -382,7 +382,7 @@ describe("an error of the provider", () => {
       })
     }))
 
-  it.effect("is told as the gateway's where its account has no credit, whatever the status", () =>
+  it.effect("is a provider failure if the gateway's account has no credit, whatever the status", () =>
     Effect.gen(function*() {
       const of = (type: string, code: string | null, message: string) => ({
         error: { message, type, param: null, code }
@@ -405,21 +405,21 @@ describe("an error of the provider", () => {
       })
     }))
 
-  it.effect("tells neither key nor address", () =>
+  it.effect("hides the key and the URL", () =>
     Effect.gen(function*() {
       const message = "s3cret is not welcome at https://provider.example/v1/messages"
       const error = yield* failing(anthropic, 400, { type: "error", error: { type: "invalid_request_error", message } })
       assert.strictEqual(error.message, "[redacted] is not welcome at [redacted]/v1/messages")
     }))
 
-  it.effect("names no field that the client does not have", () =>
+  it.effect("names no field that is not in the client's dialect", () =>
     Effect.gen(function*() {
       const message = "messages.0.content: too long"
       const error = yield* failing(anthropic, 400, { type: "error", error: { type: "invalid_request_error", message } })
       assert.deepInclude(error, { message, param: null })
     }))
 
-  it.effect("of the OpenAI kind keeps its field and code", () =>
+  it.effect("in OpenAI's format keeps its field and code", () =>
     Effect.gen(function*() {
       const { connections, perform } = start(openAi)
       const body = { model: "alias", max_tokens: 5, messages: hello }
@@ -437,8 +437,8 @@ describe("an error of the provider", () => {
     }))
 })
 
-describe("options in the catalogue", () => {
-  it.effect("reach the request, and a misspelt one is nobody's fault but ours", () =>
+describe("the options in the catalogue", () => {
+  it.effect("apply to the request, and an unknown option is an internal error", () =>
     Effect.gen(function*() {
       const { connections, perform } = start(anthropic)
       const asked = { model: "alias", messages: hello }

@@ -1,4 +1,4 @@
-/** A streamed chat completion passes unchanged but for its alias; its usage is metered and its end is known. */
+/** A relayed chat completion stream is unchanged except for the model's alias; its usage is metered and its end detected. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import { gemini } from "../../../../shared/provider/protocols/gemini/Gemini.ts"
@@ -24,15 +24,15 @@ const done = "data: [DONE]\n\n"
 const open = (options: Partial<PassingStreamOptions> = {}) =>
   new PassingStream({ grammar: openAi.grammar, showUsage: false, alias: undefined, ...options })
 
-/** What the client gets of the given text. */
+/** What the client gets of the provider's text. */
 const relay = (stream: PassingStream, text: string | Uint8Array): string => {
   const passed = stream.push(Buffer.from(text))
   assert.isUndefined(stream.failure)
   return Buffer.concat(passed).toString()
 }
 
-describe("what passes", () => {
-  it("is every byte, in the provider's own form", () => {
+describe("a relayed stream", () => {
+  it("passes every byte, in the provider's own form", () => {
     const text = [
       ": keep-alive\n\n",
       "data:\n\n",
@@ -46,7 +46,7 @@ describe("what passes", () => {
   })
 
   it.prop(
-    "is the same wherever the provider's bytes were cut",
+    "is the same wherever the provider's bytes are split",
     [Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 80 }))), {
       minLength: 1
     })],
@@ -68,26 +68,26 @@ describe("what passes", () => {
 })
 
 describe("usage", () => {
-  it("is metered and hidden from a client that did not ask for it", () => {
+  it("is metered and removed for a client that did not request it", () => {
     const stream = open()
     assert.strictEqual(relay(stream, delta("a") + finish + usage + done), delta("a") + finish + done)
     assert.deepStrictEqual(stream.usage, metered)
   })
 
-  it("is metered and shown to a client that asked for it", () => {
+  it("is metered and passed to a client that requested it", () => {
     const stream = open({ showUsage: true })
     assert.strictEqual(relay(stream, finish + usage + done), finish + usage + done)
     assert.deepStrictEqual(stream.usage, metered)
   })
 
-  it("is metered where it comes with a part of the answer, which is never hidden", () => {
+  it("is metered and always passed if it comes with a part of the answer", () => {
     const last = frame({ choices: [{ index: 0, delta: { content: "z" }, finish_reason: "stop" }], usage: reported })
     const stream = open()
     assert.strictEqual(relay(stream, last + done), last + done)
     assert.deepStrictEqual(stream.usage, metered)
   })
 
-  it("is the last that was reported, where a provider reports it with every part", () => {
+  it("is the last report if a provider reports it with every part", () => {
     const stream = open()
     const part = (completion_tokens: number) =>
       frame({ choices: [{ index: 0, delta: {} }], usage: { prompt_tokens: 9, completion_tokens } })
@@ -95,7 +95,7 @@ describe("usage", () => {
     assert.deepStrictEqual(stream.usage, { inputTokens: 9, outputTokens: 2 })
   })
 
-  it("counts what was thought as output, also where a provider counts it beside", () => {
+  it("counts reasoning as output, even if the provider counts it separately", () => {
     const metered = (more: object) => {
       const stream = open()
       relay(stream, frame({ choices: [], usage: { ...reported, completion_tokens: 4, ...more } }))
@@ -110,7 +110,7 @@ describe("usage", () => {
     })
   })
 
-  it("is the last that was reported, also where an earlier part was looked into for another reason", () => {
+  it("is the last report even if an earlier part was parsed for another reason", () => {
     const part = (part: object, candidatesTokenCount: number, more: object = {}) =>
       frame({
         candidates: [{ index: 0, content: { parts: [part] }, ...more }],
@@ -137,8 +137,8 @@ describe("usage", () => {
   })
 })
 
-describe("the model's alias", () => {
-  it("takes the place of the provider's name and of nothing else", () => {
+describe("a model's alias", () => {
+  it("replaces the provider's model name and nothing else", () => {
     const before = "data: {\"id\":\"c1\", \"model\" : \"upstream\",\"choices\":[{\"delta\":{\"content\":\"upstream\"," +
       "\"model\":\"upstream\"}}]}\r\n\r\n"
     assert.strictEqual(
@@ -147,23 +147,23 @@ describe("the model's alias", () => {
     )
   })
 
-  it("is not put where the provider names no model", () => {
+  it("is not added if the provider names no model", () => {
     const text = frame({ choices: [] }) + done
     assert.strictEqual(relay(open({ alias: "alias" }), text), text)
   })
 
-  it("is put into data of several lines", () => {
+  it("is inserted into data of several lines", () => {
     const passed = relay(open({ alias: "alias" }), "id: é\ndata: {\"choices\":[],\ndata: \"model\":\"upstream\"}\n\n")
     assert.strictEqual(passed, "data: {\"choices\":[],\ndata: \"model\":\"alias\"}\nid: é\n\n")
   })
 })
 
-describe("an answer is whole", () => {
+describe("an answer is complete", () => {
   it.each([
-    ["where it ended with [DONE]", delta("a") + done],
-    ["where it ended with [DONE] in another form", `${delta("a")}data:[DONE]\r\n\r\n`],
-    ["where its last part has a finish_reason, for providers that send no [DONE]", delta("a") + finish],
-    ["where usage follows the finish_reason", delta("a") + finish + usage]
+    ["if it ended with [DONE]", delta("a") + done],
+    ["if it ended with [DONE] in another notation", `${delta("a")}data:[DONE]\r\n\r\n`],
+    ["if its last part has a finish_reason, for providers that send no [DONE]", delta("a") + finish],
+    ["if usage follows the finish_reason", delta("a") + finish + usage]
   ])("%s", (_, text) => {
     const stream = open()
     relay(stream, text)
@@ -171,14 +171,14 @@ describe("an answer is whole", () => {
   })
 
   it.each([
-    ["that has not begun", ""],
+    ["that has not started", ""],
     ["of comments only", ": keep-alive\n\n"],
-    ["that breaks off between two parts", delta("a")],
-    ["that breaks off within a part", delta("a") + finish.slice(0, -1)],
-    ["that breaks off within [DONE]", `${delta("a")}data: [DONE]\n`],
-    ["whose parts have no reason to end yet", frame({ choices: [{ index: 0, delta: {}, finish_reason: null }] })],
-    ["that only speaks of [DONE]", delta("data: [DONE]")],
-    ["that only speaks of a finish_reason", delta("\"finish_reason\":\"stop\"")]
+    ["that ends between two parts", delta("a")],
+    ["that ends within a part", delta("a") + finish.slice(0, -1)],
+    ["that ends within [DONE]", `${delta("a")}data: [DONE]\n`],
+    ["whose parts have no finish_reason yet", frame({ choices: [{ index: 0, delta: {}, finish_reason: null }] })],
+    ["that mentions [DONE] in its text only", delta("data: [DONE]")],
+    ["that mentions a finish_reason in its text only", delta("\"finish_reason\":\"stop\"")]
   ])("but not one %s", (_, text) => {
     const stream = open()
     relay(stream, text)
@@ -186,15 +186,15 @@ describe("an answer is whole", () => {
   })
 })
 
-describe("what comes without the blank line that should end it", () => {
+describe("a last frame without its final blank line", () => {
   const textOf = (kept: Uint8Array | string | undefined) =>
     kept instanceof Uint8Array ? Buffer.from(kept).toString() : kept
 
   it.each([
     ["a last part", delta("a"), finish.trimEnd(), finish.trimEnd()],
-    ["a last part with half of its end", delta("a"), `${finish.trimEnd()}\r\n`, `${finish.trimEnd()}\r\n`],
+    ["a last part with half of its final blank line", delta("a"), `${finish.trimEnd()}\r\n`, `${finish.trimEnd()}\r\n`],
     ["[DONE]", delta("a"), "data: [DONE]", "data: [DONE]"],
-    ["usage, which stays hidden", delta("a") + finish, usage.trimEnd(), undefined],
+    ["usage, which stays removed", delta("a") + finish, usage.trimEnd(), undefined],
     ["a comment after the end", delta("a") + done, ": bye", ": bye"]
   ])("is taken where it is whole: %s", (_, before, last, passed) => {
     const stream = open()
@@ -216,18 +216,18 @@ describe("what comes without the blank line that should end it", () => {
     assert.isFalse(stream.isComplete)
   })
 
-  it("is an error where it says so", () => {
+  it("is an error if it reports an error", () => {
     const stream = open()
     relay(stream, delta("a") + frame({ error: "overloaded" }).trimEnd())
     assert.strictEqual(stream.end(), "error")
   })
 })
 
-describe("a stream ends as", () => {
+describe("a stream fails with", () => {
   const cases: ReadonlyArray<readonly [name: string, text: string, outcome: "error" | "malformed"]> = [
     ["an error that the provider reports in the middle", frame({ error: { message: "overloaded" } }), "error"],
-    ["an error beside other members", frame({ id: "c1", choices: [], error: "overloaded" }), "error"],
-    ["data that is no object", "data: overloaded\n\n", "malformed"],
+    ["an error with other members", frame({ id: "c1", choices: [], error: "overloaded" }), "error"],
+    ["data that is not an object", "data: overloaded\n\n", "malformed"],
     ["an object that does not end", "data: {\"choices\":[\n\n", "malformed"],
     ["HTML", "data: <html>502</html>\n\n", "malformed"]
   ]
@@ -240,7 +240,7 @@ describe("a stream ends as", () => {
     })
   }
 
-  it("malformed where a frame grows beyond what is waited for", () => {
+  it("malformed if a frame exceeds the maximum size", () => {
     const stream = open()
     const part = Buffer.alloc(1024 * 1024, "x")
     for (let size = 0; size < maxFrameBytes; size += part.length) assert.deepStrictEqual(stream.push(part), [])
@@ -249,7 +249,7 @@ describe("a stream ends as", () => {
     assert.strictEqual(stream.failure, "malformed")
   })
 
-  it("nothing of the kind where an error is null or only spoken of", () => {
+  it("no failure if an error is null or mentioned in text only", () => {
     const text = frame({ error: null, choices: [] }) + delta("{\"error\":\"x\"}")
     assert.strictEqual(relay(open(), text), text)
   })

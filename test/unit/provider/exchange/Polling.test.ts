@@ -1,4 +1,4 @@
-/** Work at a provider that is asked how far it is, on bad days of the provider. */
+/** Polling of a provider's work while the provider fails. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, Option } from "effect"
 import { TestClock } from "effect/testing"
@@ -10,7 +10,7 @@ const failed = (reason: ProviderFailed["reason"]) =>
 
 const limited = (retryAfterMs: number | null) => new ProviderRateLimited({ provider: "p", retryAfterMs })
 
-/** Work that has ended, at a provider that fails to say so for a time; and when it was asked. */
+/** Finished work whose polls fail for `forMs` milliseconds; returns the times of the polls. */
 const followed = (forMs: number, error: JobError) =>
   Effect.gen(function*() {
     const looks: Array<number> = []
@@ -27,9 +27,9 @@ const followed = (forMs: number, error: JobError) =>
 
 const minutes = (count: number) => count * 60_000
 
-describe("work that is paid for", () => {
+describe("paid work at a provider", () => {
   it.effect.each([failed("unreachable"), failed("status"), failed("cut"), limited(null)])(
-    "is not given up because its provider is away for five minutes: %s",
+    "is polled on after five minutes of failures: %s",
     (error) =>
       Effect.gen(function*() {
         const { exit, looks } = yield* followed(minutes(5), error)
@@ -38,7 +38,7 @@ describe("work that is paid for", () => {
       })
   )
 
-  it.effect("is asked for when the provider wants it, and after a minute at the latest", () =>
+  it.effect("is polled after the provider's retry time, at most a minute", () =>
     Effect.gen(function*() {
       const soon = yield* followed(1, limited(20_000))
       assert.deepStrictEqual(soon.looks, [0, 20_000])
@@ -46,7 +46,7 @@ describe("work that is paid for", () => {
       assert.deepStrictEqual(late.looks, [0, minutes(1)])
     }))
 
-  it.effect("is given up where the provider stays away, and sooner where it answers and has nothing to say", () =>
+  it.effect("fails if the provider stays unreachable, and sooner if its answers say nothing", () =>
     Effect.gen(function*() {
       const away = yield* followed(Infinity, failed("unreachable"))
       assert.deepStrictEqual(away.exit, Exit.fail(failed("unreachable")))
@@ -58,7 +58,7 @@ describe("work that is paid for", () => {
       }
     }))
 
-  it.effect("is given up at once where the provider refuses to speak of it", () =>
+  it.effect("fails at once if the provider rejects the poll", () =>
     Effect.gen(function*() {
       const { exit, looks } = yield* followed(Infinity, failed("credentials"))
       assert.deepStrictEqual(exit, Exit.fail(failed("credentials")))

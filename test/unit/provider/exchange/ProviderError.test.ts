@@ -1,10 +1,10 @@
-/** What is read of a provider's error, however oddly it is put. */
+/** How a provider's error is read, in any format. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import * as ProviderError from "../../../../shared/provider/exchange/ProviderError.ts"
 
-describe("a time to wait", () => {
+describe("a retry time", () => {
   const day = 86_400_000
   const cases: ReadonlyArray<readonly [headers: Record<string, string>, milliseconds: number | null]> = [
     [{}, null],
@@ -32,7 +32,7 @@ describe("a time to wait", () => {
       assert.deepInclude(error, { _tag: "ProviderRateLimited", retryAfterMs: milliseconds })
     }))
 
-  it.effect("in Google's words is read, and is no longer than a day", () =>
+  it.effect("in Google's format is read, up to a day", () =>
     Effect.gen(function*() {
       const told = Effect.fnUntraced(function*(retryDelay: string) {
         const details = [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay }]
@@ -44,10 +44,10 @@ describe("a time to wait", () => {
     }))
 })
 
-describe("a list of mistakes, as FastAPI has it,", () => {
+describe("a list of errors in FastAPI's format", () => {
   const rejected = (body: object) => ProviderError.fromAnswer("p", 422, {}, JSON.stringify(body), ["s3cret"])
 
-  it.effect("is told by its first one", () =>
+  it.effect("is reported by its first error", () =>
     Effect.gen(function*() {
       const missing = { type: "missing", loc: ["body", "documents", 0, "text"], msg: "Field required", input: {} }
       const cases: ReadonlyArray<readonly [detail: unknown, message: string, param: string | null]> = [

@@ -1,4 +1,4 @@
-/** What relayed answers have consumed, and by which model, is told whatever they are and however large. */
+/** The usage of relayed answers is metered by model, whatever their format and size. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { audioSpeech } from "../../../../shared/contract/operations/AudioSpeech.ts"
@@ -10,7 +10,7 @@ import { rerank } from "../../../../shared/contract/operations/Rerank.ts"
 import { FakeProvider } from "../../../fixture/provider/FakeProvider.ts"
 import { callProvider } from "../../../fixture/calls/ProtocolCall.ts"
 
-/** An answer of the provider, in pieces. */
+/** A provider's answer in pieces. */
 interface Answer {
   readonly pieces: ReadonlyArray<string>
   readonly contentType?: string
@@ -34,7 +34,7 @@ const ask = Effect.fnUntraced(function*(operation: Operation, body: unknown, ans
 
 const image = "iVBORw0KGgo".repeat(150_000)
 
-describe("an answer that is too large to be held", () => {
+describe("an answer too large to buffer", () => {
   const vector = JSON.stringify({
     object: "embedding",
     index: 0,
@@ -47,7 +47,7 @@ describe("an answer that is too large to be held", () => {
   ]
   const request = { model: "m", input: ["one", "two"] }
 
-  it.live("is metered as it passes", () =>
+  it.live("is metered while it passes", () =>
     Effect.gen(function*() {
       const { bytes, usage } = yield* ask(embeddings, request, { pieces })
       assert.isAbove(bytes.length, 3_000_000)
@@ -55,7 +55,7 @@ describe("an answer that is too large to be held", () => {
       assert.deepStrictEqual(usage, { inputTokens: 120, outputTokens: 0 })
     }))
 
-  it.live("has the client's name of the model, and every other byte as it was", () =>
+  it.live("has the client's model name, and every other byte unchanged", () =>
     Effect.gen(function*() {
       for (
         const named of [`,  "model" : "upstream" , "a":{"model":"upstream"}`, `,"b":"model","model":"\\u0075pstream"`]
@@ -74,7 +74,7 @@ describe("an answer that is too large to be held", () => {
       }
     }))
 
-  it.live("is none where it ends in the middle", () =>
+  it.live("fails if it ends in the middle", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(ask(embeddings, request, { pieces: pieces.slice(0, -1) }))
       assert.deepInclude(error, { _tag: "ProviderFailed", reason: "malformed" })
@@ -84,14 +84,17 @@ describe("an answer that is too large to be held", () => {
 describe("pictures", () => {
   const usage = { input_tokens: 5, output_tokens: 7, total_tokens: 12 }
   const cases = [
-    ["that are small", { data: [{ url: "https://a" }, { url: "https://b" }] }, { inputTokens: 0, outputTokens: 0 }],
+    ["in a small answer", { data: [{ url: "https://a" }, { url: "https://b" }] }, { inputTokens: 0, outputTokens: 0 }],
     ["with tokens", { data: [{ b64_json: "aaaa" }, { b64_json: "[,]" }], usage }, { inputTokens: 5, outputTokens: 7 }],
     [
-      "that are held",
+      "in a buffered answer",
       { data: [{ b64_json: image.slice(0, 300_000) }, { b64_json: "b" }], usage },
       { inputTokens: 5, outputTokens: 7 }
     ],
-    ["that pass", { usage, data: [{ b64_json: image }, { b64_json: image }] }, { inputTokens: 5, outputTokens: 7 }]
+    ["in a streamed answer", { usage, data: [{ b64_json: image }, { b64_json: image }] }, {
+      inputTokens: 5,
+      outputTokens: 7
+    }]
   ] as const
 
   it.live.each(cases)("%s are counted", ([, answer, tokens]) =>
@@ -101,7 +104,7 @@ describe("pictures", () => {
       assert.deepStrictEqual(made.usage, { ...tokens, images: 2 })
     }))
 
-  it.live("that were changed by a form are counted", () =>
+  it.live("edited by a form are counted", () =>
     Effect.gen(function*() {
       const form = new FormData()
       form.set("model", "m")
@@ -115,14 +118,14 @@ describe("pictures", () => {
 describe("speech", () => {
   const request = { model: "m", input: "Grüße 🙂", voice: "nova" }
 
-  it.live("is metered by the characters that were read", () =>
+  it.live("is metered by its input characters", () =>
     Effect.gen(function*() {
       const { bytes, usage } = yield* ask(audioSpeech, request)
       assert.isAbove(bytes.length, 0)
       assert.deepStrictEqual(usage, { inputTokens: 0, outputTokens: 0, characters: 7 })
     }))
 
-  it.live("is none that is a page of a proxy's", () =>
+  it.live("fails if the answer is a proxy's HTML page", () =>
     Effect.gen(function*() {
       const page = { pieces: ["<html>Please sign in</html>"], contentType: "text/html; charset=utf-8" }
       const error = yield* Effect.flip(ask(audioSpeech, request, page))
@@ -130,11 +133,11 @@ describe("speech", () => {
     }))
 })
 
-describe("vectors", () => {
+describe("embeddings", () => {
   const request = { model: "m", input: ["one", "two"] }
   const data = [{ object: "embedding", index: 0, embedding: [1] }, { object: "embedding", index: 1, embedding: [2] }]
 
-  it.live("are metered by the total where nothing else is told", () =>
+  it.live("are metered by the total if there is no other count", () =>
     Effect.gen(function*() {
       const { usage } = yield* ask(embeddings, request, {
         pieces: [JSON.stringify({ data, usage: { total_tokens: 4 } })]
@@ -143,14 +146,14 @@ describe("vectors", () => {
     }))
 })
 
-describe("an answer of 200 without results", () => {
+describe("an answer without results and with status 200", () => {
   const asking = [
     ["vectors", embeddings, { model: "m", input: "one" }],
     ["pictures", imageGenerations, { model: "m", prompt: "a boat" }],
     ["sound", audioSpeech, { model: "m", input: "Hello", voice: "nova" }]
   ] as const
 
-  it.live.each(asking)("is none of %s", ([, operation, body]) =>
+  it.live.each(asking)("is a provider failure for %s", ([, operation, body]) =>
     Effect.gen(function*() {
       for (const wrong of [{}, { data: null }, { data: "" }, { data: "x".repeat(400_000) }, { message: "no" }]) {
         const error = yield* Effect.flip(ask(operation, body, { pieces: [JSON.stringify(wrong)] }))
@@ -159,10 +162,10 @@ describe("an answer of 200 without results", () => {
     }))
 
   it.live.each(asking)(
-    "may say whose fault it is that there are none: %s",
+    "is the client's error if the answer says so: %s",
     ([, operation, body]) =>
       Effect.gen(function*() {
-        // as vLLM had it
+        // as vLLM answered
         const said = { object: "error", message: "too long", type: "BadRequestError", param: null, code: 400 }
         const error = yield* Effect.flip(ask(operation, body, { pieces: [JSON.stringify(said)] }))
         assert.deepInclude(error, { _tag: "ProviderRejected", status: 400, message: "too long" })
@@ -174,7 +177,7 @@ describe("reranking", () => {
   const request = { model: "m", query: "bees", documents: "a hive" }
   const results = [{ index: 0, relevance_score: 0.5 }]
 
-  it.live("is metered by its tokens, and has an id, of a server of this dialect as well", () =>
+  it.live("is metered by its tokens and gets an id, also at a server of this dialect", () =>
     Effect.gen(function*() {
       const { bytes, usage } = yield* ask(rerank, request, {
         pieces: [JSON.stringify({ model: "m", results, usage: { total_tokens: 9 } })]
@@ -185,7 +188,7 @@ describe("reranking", () => {
       assert.deepStrictEqual(usage, { inputTokens: 9, outputTokens: 0 })
     }))
 
-  it.live("of a text alone is one of a list of one", () =>
+  it.live("sends a single document as a list of one", () =>
     Effect.gen(function*() {
       const provider = yield* FakeProvider.make()
       provider.behaveOnce({ kind: "raw", pieces: [JSON.stringify({ id: "r", results })] })

@@ -1,4 +1,4 @@
-/** Vectors as numbers, from a provider that was asked for base64. */
+/** Conversion of vectors from numbers, if the provider ignores the requested base64. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { embeddings } from "../../../../shared/contract/operations/Embeddings.ts"
@@ -8,7 +8,7 @@ import { callProvider } from "../../../fixture/calls/ProtocolCall.ts"
 
 const base64 = (vector: ReadonlyArray<number>) => Buffer.from(Float32Array.from(vector).buffer).toString("base64")
 
-/** What becomes of a text that comes in pieces of so many bytes. */
+/** The rewritten text, given in pieces of `size` bytes. */
 const rewritten = (text: string, size: number): string => {
   const bytes = Buffer.from(text)
   const next = rewrite()
@@ -20,7 +20,7 @@ const rewritten = (text: string, size: number): string => {
 const sizes = [1, 2, 3, 7, 11, 12, 13, 64, 10_000]
 
 describe("an answer in pieces of any size", () => {
-  it("has its vectors in base64, and all else as it was", () => {
+  it("has its vectors in base64, and everything else unchanged", () => {
     const text =
       "{\"object\":\"list\", \"data\" : [ {\"object\":\"embedding\",\"index\":0,\"embedding\":[0.5,-1e-3, 2]},\n" +
       "{\"embedding\" :\t[ 1\n, 3 ] ,\"object\":\"embedding\"}, {\"embedding\":[]}],\"ü\":\"\\\"embedding\\\":[1]\"}"
@@ -31,7 +31,7 @@ describe("an answer in pieces of any size", () => {
     for (const size of sizes) assert.strictEqual(rewritten(text, size), expected, String(size))
   })
 
-  it("is not changed where it is in base64, or holds something else than vectors of numbers", () => {
+  it("is unchanged if it has base64 already, or anything but vectors of numbers", () => {
     for (
       const text of [
         `{"data":[{"object":"embedding","embedding":"AAAAPwAAgL8="},{"embedding":"embedding"}]}`,
@@ -45,7 +45,7 @@ describe("an answer in pieces of any size", () => {
   })
 })
 
-describe("a provider that answers base64 with numbers", () => {
+describe("a provider that answers with numbers instead of base64", () => {
   const ask = (vectors: ReadonlyArray<ReadonlyArray<number>>, body: object) =>
     Effect.gen(function*() {
       const provider = yield* FakeProvider.make()
@@ -68,7 +68,7 @@ describe("a provider that answers base64 with numbers", () => {
   const read = (text: string) =>
     JSON.parse(text) as { readonly model: string; readonly data: ReadonlyArray<{ readonly embedding: unknown }> }
 
-  it.live("gives the client what it wants, however much it is", () =>
+  it.live("gives the client base64, for any size of answer", () =>
     Effect.gen(function*() {
       for (const count of [1, 60]) {
         const vectors = Array.from({ length: count }, () => Array.from({ length: 1_536 }, Math.random))
@@ -80,7 +80,7 @@ describe("a provider that answers base64 with numbers", () => {
       }
     }))
 
-  it.live("is passed on as it is where the client has not asked for base64", () =>
+  it.live("is relayed unchanged if the client did not request base64", () =>
     Effect.gen(function*() {
       for (const body of [{}, { encoding_format: "float" }, { encoding_format: null }]) {
         const { said, text } = yield* ask([[0.1, 1]], body)

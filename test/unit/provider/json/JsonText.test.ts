@@ -1,4 +1,4 @@
-/** Edits of a JSON text find every member, and change nothing but what they are told to. */
+/** Edits of JSON text find every member and change nothing else. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import { JsonOutline } from "../../../../shared/provider/json/JsonOutline.ts"
@@ -6,14 +6,14 @@ import { members, setMembers, valueOf } from "../../../../shared/provider/json/J
 import { cut } from "../../../fixture/general/Cut.ts"
 
 type Tree = string | number | boolean | null | ReadonlyArray<Tree> | ObjectTree
-/** Members in a list, so that a name can be there twice. */
+/** Members in a list, so that a name can occur twice. */
 interface ObjectTree {
   readonly members: ReadonlyArray<readonly [name: string, value: Tree]>
 }
 
 const names = ["model", "model", "stream", "usage", "", "__proto__", "constructor", "0", "a\"b", "é", "\ufeffmodel"]
-// Without backslashes, because JSON.parse is the measure here and V8 13.6 takes {"\u0000":1} for {"\\":1} where it has
-// just seen the latter.
+// Without backslashes, because JSON.parse is the reference here and V8 13.6 reads {"\u0000":1} as {"\\":1} just after it has
+// read the latter.
 const Name = Schema.Union([Schema.Literals(names), Schema.String.check(Schema.isPattern(/^[^\\]*$/))])
 const Tree: Schema.Codec<Tree> = Schema.Union([
   Schema.String,
@@ -26,7 +26,7 @@ const Tree: Schema.Codec<Tree> = Schema.Union([
 ])
 const ObjectTree: Schema.Codec<ObjectTree> = Schema.Struct({ members: Schema.Array(Schema.Tuple([Name, Tree])) })
 
-/** Decides at every place how the text is written: white space, escapes, form of numbers. */
+/** Random choices of notation: white space, escapes, form of numbers. */
 type Noise = () => number
 const noise = (numbers: ReadonlyArray<number>): Noise => {
   let at = 0
@@ -57,7 +57,7 @@ const print = (tree: Tree, noise: Noise): string => {
 
 interface Piece {
   readonly name: string
-  /** From the end of what was before up to the value. */
+  /** The text between the previous value and this one. */
   readonly before: string
   readonly value: string
   readonly after: string
@@ -72,7 +72,7 @@ const pieces = (tree: ObjectTree, noise: Noise): ReadonlyArray<Piece> =>
 const join = (pieces: ReadonlyArray<Piece>): string =>
   `{${pieces.map(({ after, before, value }) => `${before}${value}${after}`).join(",")}}`
 
-/** An object as text, and what the text is made of. */
+/** An object as text, and the pieces of the text. */
 const documents = Arbitrary.all([
   Arbitrary.schema(ObjectTree),
   Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000 }))), {
@@ -96,7 +96,7 @@ const read = (text: string) => {
 }
 
 describe("members", () => {
-  it.prop("are all found, in order, each with the bytes of its value", [documents], ([{ pieces, text }]) => {
+  it.prop("are all found in order, each with the bytes of its value", [documents], ([{ pieces, text }]) => {
     const { bytes, found } = read(text)
     assert.deepStrictEqual(
       found.map(({ name, valueEnd, valueStart }) => [name, Buffer.from(bytes).toString("utf8", valueStart, valueEnd)]),
@@ -107,7 +107,7 @@ describe("members", () => {
     }
   }, options)
 
-  it.prop("have the values that JSON.parse sees, the last of a name where it is there twice", [documents], ([
+  it.prop("have the values that JSON.parse reads, the last of a duplicate name", [documents], ([
     { text }
   ]) => {
     const { bytes, found } = read(text)
@@ -116,12 +116,12 @@ describe("members", () => {
     for (const { name } of found) assert.deepStrictEqual(valueOf(bytes, found, name), parsed[name])
   }, options)
 
-  it("have their names without escapes", () => {
+  it("have names without escapes", () => {
     const { found } = read(`{"\\\\":1,"\\u0000":2,"\\"\\u00e9\\n":3,"\\\\\\"":4}`)
     assert.deepStrictEqual(found.map(({ name }) => name), ["\\", "\0", "\"é\n", "\\\""])
   })
 
-  it("have no value where there is no such name", () => {
+  it("have no value for an unknown name", () => {
     const { bytes, found } = read(`{"a":1}`)
     assert.isUndefined(valueOf(bytes, found, "b"))
     assert.isUndefined(valueOf(bytes, found, "toString"))
@@ -136,7 +136,7 @@ describe("setMembers", () => {
   ])
 
   it.prop(
-    "changes every member of the name and no other byte",
+    "changes every member of a name and no other byte",
     [changes],
     ([[{ around, pieces, text }, name, value]]) => {
       const { bytes, found } = read(text)
@@ -156,12 +156,12 @@ describe("setMembers", () => {
     options
   )
 
-  it.prop("leaves the text alone where there is nothing to change", [documents], ([{ text }]) => {
+  it.prop("leaves the text unchanged if there is nothing to change", [documents], ([{ text }]) => {
     const { bytes, found } = read(text)
     assert.strictEqual(Buffer.from(setMembers(bytes, found, new Map())).toString(), text)
   })
 
-  it("changes several members at once and adds those that are missing in front", () => {
+  it("changes several members at once and adds missing ones in front", () => {
     const { bytes, found } = read(`{ "model" : "a" , "n":1.0, "model":"b" }`)
     const changed = setMembers(bytes, found, new Map<string, unknown>([["model", "c"], ["x", [1]], ["y", null]]))
     assert.strictEqual(Buffer.from(changed).toString(), `{"x":[1],"y":null, "model" : "c" , "n":1.0, "model":"c" }`)
@@ -180,11 +180,11 @@ describe("an outline", () => {
     maxLength: 5
   })
 
-  it.prop("is what JSON.parse sees, in whatever pieces it comes", [documents, sizes], ([{ text }, sizes]) => {
+  it.prop("equals what JSON.parse reads, in pieces of any size", [documents, sizes], ([{ text }, sizes]) => {
     assert.deepStrictEqual(outline(text, sizes), JSON.parse(text))
   }, options)
 
-  it("has of what is large the length of lists, and nothing else", () => {
+  it("keeps only the length of large lists, and no other large value", () => {
     const large = "\\\"],[{,".repeat(9_000)
     const text = JSON.stringify({
       a: 1,
@@ -202,8 +202,8 @@ describe("an outline", () => {
   })
 })
 
-describe("what is no whole object", () => {
-  it.prop("is refused, wherever it breaks off or goes on", [documents], ([{ around, text }]) => {
+describe("an incomplete or invalid object", () => {
+  it.prop("is rejected, wherever it ends or continues", [documents], ([{ around, text }]) => {
     const bytes = Buffer.from(text)
     const end = bytes.length - utf8(around[1]).length
     for (let length = 0; length < end; length++) assert.isUndefined(members(bytes.subarray(0, length)))
@@ -218,7 +218,7 @@ describe("what is no whole object", () => {
   it.each([
     ...["", " ", "[]", "null", "1", "\"text\"", "{", "}", "{,}", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{\"a\" 1}"],
     ...["{\"a\":1 \"b\":2}", "{a:1}", "{'a':1}", "{1:1}", "{\"a\":\"}", "{\"\\x\":1}", "{\"a\":[}", "{\"a\":1]}"]
-  ])("is refused: %s", (text) => {
+  ])("is rejected: %s", (text) => {
     assert.isUndefined(members(utf8(text)))
     assert.isUndefined(outline(text))
   })

@@ -1,4 +1,4 @@
-/** Editing a field of a form without touching its files. */
+/** Edits a field of a form without touching its files. */
 import { assert, describe, it } from "@effect/vitest"
 import { randomBytes } from "node:crypto"
 import { names, setField } from "../../../../shared/provider/protocols/openai/MultipartText.ts"
@@ -12,7 +12,7 @@ const decoded = (body: Uint8Array, type: string) =>
   new Response(body as Uint8Array<ArrayBuffer>, { headers: { "content-type": type } }).formData()
 
 describe("a form", () => {
-  it("gets another value of a field; files and other fields stay as they are", async () => {
+  it("gets another value of a field; files and other fields stay unchanged", async () => {
     const file = randomBytes(100_000)
     const form = new FormData()
     form.append("prompt", "name=\"model\"\r\n\r\nnot the model")
@@ -32,7 +32,7 @@ describe("a form", () => {
     assert.strictEqual(second.name, "model")
   })
 
-  it("is read as clients write it: quoted boundaries, names without quotes, text before the first part", async () => {
+  it("is read in all notations of clients: quoted boundaries, names without quotes, text before the first part", async () => {
     const parts = (boundary: string) =>
       `preamble\r\n--${boundary}\r\nCONTENT-TYPE: text/plain\r\ncontent-disposition: form-data; name=model\r\n\r\nalias\r\n--${boundary}--\r\n`
     const changed = setField(Buffer.from(parts("a b")), "multipart/form-data; boundary=\"a b\"", "model", "x")
@@ -41,7 +41,7 @@ describe("a form", () => {
     assert.strictEqual(Buffer.from(other ?? []).toString(), parts("zz").replace("alias", ""))
   })
 
-  it("has names of fields that are no files", async () => {
+  it("lists the names of its fields that are not files", async () => {
     const form = new FormData()
     form.append("image[]", "data:image/png;base64,AAAA")
     form.append("image[]", new File(["x"], "a.png"))

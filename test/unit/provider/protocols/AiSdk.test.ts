@@ -1,4 +1,4 @@
-/** The ai-sdk protocol with real packages of the AI SDK, pointed at servers of this process. */
+/** The ai-sdk protocol with real AI SDK packages, pointed at servers in this process. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import type { Provider } from "../../../../shared/catalogue/Provider.ts"
@@ -39,7 +39,7 @@ const ask = (
     provider: { protocol: "ai-sdk", apiKey: keyReference, ...settings, options }
   })
 
-/** A provider of the OpenAI dialect, asked through the package for it. */
+/** A provider of the OpenAI dialect, called through its package. */
 const bench = <A, E>(
   test: (
     provider: FakeProvider,
@@ -55,7 +55,7 @@ const bench = <A, E>(
 const read = ({ bytes }: Answered) => JSON.parse(bytes.toString())
 
 describe("pictures", () => {
-  it.live("are generated, and what the SDK does not know is told", () =>
+  it.live("are generated, with a warning for fields that the SDK does not support", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         const answer = yield* ask(imageGenerations, {
@@ -80,7 +80,7 @@ describe("pictures", () => {
       })
     ))
 
-  it.live("are generated where the client sets to null what it leaves out", () =>
+  it.live("are generated for requests with null fields, which are not sent", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         yield* ask(imageGenerations, { model: "alias", prompt: "a boat", quality: null, background: null, size: null })
@@ -88,7 +88,7 @@ describe("pictures", () => {
       })
     ))
 
-  it.live("of which the model makes but one at a time are all there", () =>
+  it.live("are complete if the model makes one per call", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         const answer = yield* ask(imageGenerations, { model: "alias", prompt: "a boat", n: 3, size: "64x64" })
@@ -98,7 +98,7 @@ describe("pictures", () => {
       })
     ))
 
-  it.live("are changed, and come to the provider as files", () =>
+  it.live("are edited, and sent to the provider as files", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         const picture = yield* stripes(8, 8, [[200, 0, 0]])
@@ -108,14 +108,14 @@ describe("pictures", () => {
         const [received] = provider.requests
         assert.strictEqual(received?.path, "/v1/images/edits")
         assert.match(received?.headers["content-type"] ?? "", /^multipart\/form-data/)
-        // twice the bytes of the picture, and the words
+        // the picture twice, and the text
         const parts = received?.body.toString("latin1").split(picture.toString("latin1")) ?? []
         assert.lengthOf(parts, 3)
         assert.include(received?.body.toString("latin1"), "make it blue")
       })
     ))
 
-  it.live("are generated content as well", () =>
+  it.live("are generated for generateContent too", () =>
     bench(({ baseUrl }) =>
       Effect.gen(function*() {
         const settings = { baseUrl, options: { package: "@ai-sdk/openai" } }
@@ -126,7 +126,7 @@ describe("pictures", () => {
       })
     ))
 
-  it.live("are fetched from where the provider says, and from nowhere else in its network", () =>
+  it.live("are fetched from the provider's origin, and from nowhere else in its network", () =>
     Effect.gen(function*() {
       const picture = yield* stripes(8, 8, [[0, 0, 200]])
       const other = yield* serving((_request, response) => response.end(picture))
@@ -153,7 +153,7 @@ describe("pictures", () => {
 })
 
 describe("embeddings", () => {
-  it.live("are made by packages of versions 4, 3 and 2 alike", () =>
+  it.live("are computed by packages for versions 4, 3 and 2 of the SDK", () =>
     bench((provider) =>
       Effect.gen(function*() {
         for (const name of ["@ai-sdk/openai", "@ai-sdk/voyage", "jina-ai-provider"]) {
@@ -171,7 +171,7 @@ describe("embeddings", () => {
       })
     ))
 
-  it.live("of a length of their own are refused where the package cannot ask for it", () =>
+  it.live("with explicit dimensions are rejected if the package cannot request them", () =>
     bench((provider, askOpenAi) =>
       Effect.gen(function*() {
         const request = { model: "alias", input: "one", dimensions: 8 }
@@ -184,7 +184,7 @@ describe("embeddings", () => {
       })
     ))
 
-  it.live("take the client's own options for the package", () =>
+  it.live("get the client's own options for the package", () =>
     bench((provider) =>
       Effect.gen(function*() {
         yield* ask(embeddings, { model: "alias", input: "one", inputType: "query" }, {
@@ -195,7 +195,7 @@ describe("embeddings", () => {
       })
     ))
 
-  it.live("of more texts than the package sends at once are those of several calls, in their order", () =>
+  it.live("of more texts than the package's batch come from several calls, in order", () =>
     Effect.gen(function*() {
       const sizes: Array<number> = []
       const { url } = yield* serving(async (request, response) => {
@@ -220,7 +220,7 @@ describe("embeddings", () => {
 })
 
 describe("reranking", () => {
-  it.live("is answered in Cohere's form, with what it was billed by", () =>
+  it.live("answers in Cohere's format, with the billed units", () =>
     bench((provider) =>
       Effect.gen(function*() {
         const documents = ["a lighthouse", { text: "bees in a hive" }]
@@ -233,7 +233,7 @@ describe("reranking", () => {
         assert.match(id, /^rerank-/)
         assert.deepStrictEqual(results, [{ index: 1, relevance_score: 1, document: { text: "bees in a hive" } }])
         assert.deepStrictEqual(answer.usage, { inputTokens: 0, outputTokens: 0, searchUnits: 1 })
-        // what the gateway does not know is the package's business
+        // the package gets fields that the gateway does not know
         assert.deepInclude(provider.requests[0]?.json, { max_tokens_per_doc: 64 })
       })
     ))
@@ -248,7 +248,7 @@ describe("reranking", () => {
     })
   }
 
-  it.live("has the most relevant first, whatever the provider's order", () =>
+  it.live("returns the most relevant document first, whatever the provider's order", () =>
     bench((provider) =>
       Effect.gen(function*() {
         const { results } = read(yield* ranked(provider, [1, 0.2], [2, 0.9], [0, 0.5]))
@@ -260,7 +260,7 @@ describe("reranking", () => {
       })
     ))
 
-  it.live("of a document that there is not is none", () =>
+  it.live("fails if the answer names an unknown document", () =>
     bench((provider) =>
       Effect.gen(function*() {
         for (const index of [3, -1, 0.5]) {
@@ -272,7 +272,7 @@ describe("reranking", () => {
 })
 
 describe("speech", () => {
-  it.live("is the package's sound, in the voice that the catalogue has for the client's", () =>
+  it.live("is the package's sound, in the voice that the catalogue maps the client's voice to", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         const request = {
@@ -291,7 +291,7 @@ describe("speech", () => {
       })
     ))
 
-  it.live("is none that is empty, or text", () =>
+  it.live("fails if the sound is empty or text", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         for (
@@ -309,7 +309,7 @@ describe("speech", () => {
     ))
 })
 
-describe("a failure", () => {
+describe("a failed call", () => {
   const request = { model: "alias", prompt: "a boat" }
 
   const cases: ReadonlyArray<readonly [status: number, headers: Record<string, string>, expected: object]> = [
@@ -321,7 +321,7 @@ describe("a failure", () => {
     [503, { "retry-after": "2" }, { _tag: "ProviderFailed", reason: "status", status: 503, retryAfterMs: 2_000 }]
   ]
   for (const [status, headers, expected] of cases) {
-    it.live(`of ${status} is told as that, without the key`, () =>
+    it.live(`with status ${status} is reported as such, without the key`, () =>
       bench((provider, ask) =>
         Effect.gen(function*() {
           const error = { message: `No ${key} today`, type: "t", param: "prompt", code: "c" }
@@ -330,13 +330,13 @@ describe("a failure", () => {
           assert.deepInclude(failure, expected)
           assert.notInclude(JSON.stringify(failure), key)
           assert.notInclude(JSON.stringify(failure), provider.root)
-          // packages never repeat a call by themselves
+          // packages do not retry
           assert.lengthOf(provider.requests, 1)
         })
       ))
   }
 
-  it.live("to answer in the right form, or at all, is the provider's", () =>
+  it.live("with a malformed answer or none is the provider's failure", () =>
     bench((provider, askOpenAi) =>
       Effect.gen(function*() {
         const json = { "content-type": "application/json" }
@@ -350,7 +350,7 @@ describe("a failure", () => {
       })
     ))
 
-  it.live("to answer in time ends the call", () =>
+  it.live("is closed after its timeout", () =>
     bench((provider) =>
       Effect.gen(function*() {
         provider.behaveOnce({ kind: "silent" })
@@ -368,7 +368,7 @@ describe("a failure", () => {
       })
     ))
 
-  it.live("that the client did not wait for ends the call as well", () =>
+  it.live("is closed if the client disconnects", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         provider.behaveOnce({ kind: "silent" })
@@ -379,7 +379,7 @@ describe("a failure", () => {
       })
     ))
 
-  it.live("of a model that the package does not have is the request's", () =>
+  it.live("to a model type that the package lacks is the request's error", () =>
     bench(({ baseUrl }) =>
       Effect.gen(function*() {
         const settings = { baseUrl, options: { package: "@ai-sdk/voyage" } }
@@ -394,10 +394,10 @@ describe("a failure", () => {
     ))
 })
 
-describe("a package", () => {
+describe("an AI SDK package", () => {
   const request = { model: "alias", input: "one" }
 
-  it.live("that finds no key has not got the gateway's credentials", () =>
+  it.live("without a key fails for lack of credentials", () =>
     bench(({ baseUrl }) =>
       Effect.gen(function*() {
         const failure = yield* Effect.flip(callProvider({
@@ -411,7 +411,7 @@ describe("a package", () => {
       })
     ))
 
-  it.live("that is not installed, or makes no such providers, is a mistake of the catalogue", () =>
+  it.live("that is not installed, or exports no such provider, is an error of the catalogue", () =>
     bench((provider) =>
       Effect.gen(function*() {
         const wrong = [
@@ -430,7 +430,7 @@ describe("a package", () => {
       })
     ))
 
-  it.live("takes settings, of which some are secrets in the environment", () =>
+  it.live("gets its settings, with references to secrets resolved", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         const settings = { headers: { "x-team": keyReference, "x-plain": "plain" } }

@@ -1,4 +1,4 @@
-/** Chat through packages of the AI SDK: clients of every dialect, packages for providers of another. */
+/** Chat through AI SDK packages: clients of every dialect, providers of other dialects. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import type { Provider } from "../../../../shared/catalogue/Provider.ts"
@@ -15,7 +15,7 @@ import { keyReference } from "../../../fixture/ProviderKey.ts"
 
 const key = "sdk-secret"
 
-/** The packages, and where their providers live below the fake one. */
+/** The packages, and the paths of their calls at the fake provider. */
 const packages = [
   { name: "@ai-sdk/anthropic", base: "/v1", path: "/v1/messages" },
   { name: "@ai-sdk/google", base: "/v1beta", path: "/v1beta/models/upstream-model:streamGenerateContent?alt=sse" },
@@ -52,7 +52,7 @@ const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
             protocol: "ai-sdk",
             baseUrl: `${provider.root}${base}`,
             apiKey: keyReference,
-            // what the openai-compatible one wants to be told
+            // required by the openai-compatible package only
             options: { package: name, settings: { name: "fake", includeUsage: true } },
             ...settings
           }
@@ -68,7 +68,7 @@ interface Chunk {
   readonly choices: ReadonlyArray<{ readonly delta: { readonly content?: string } }>
 }
 
-/** The data of a stream's frames that is JSON. */
+/** The stream's frames that hold JSON. */
 const framesOf = ({ bytes }: Answered): ReadonlyArray<Chunk> =>
   bytes.toString().split("\n\n").flatMap((frame) => {
     const data = /^data: (\{.*\})$/m.exec(frame)?.[1]
@@ -77,7 +77,7 @@ const framesOf = ({ bytes }: Answered): ReadonlyArray<Chunk> =>
 
 describe("a conversation", () => {
   for (const by of packages) {
-    it.live(`is answered through ${by.name}, with what it took`, () =>
+    it.live(`is answered through ${by.name}, with its usage`, () =>
       bench(({ ask, provider }) =>
         Effect.gen(function*() {
           provider.say({ text: "the answer", usage: { input: 7, output: 3 } })
@@ -92,7 +92,7 @@ describe("a conversation", () => {
         })
       ))
 
-    it.live(`calls tools through ${by.name}, and goes on with what they say`, () =>
+    it.live(`calls tools through ${by.name}, and continues with their results`, () =>
       bench(({ ask, provider }) =>
         Effect.gen(function*() {
           const call = { id: "call_1", name: "weather", arguments: `{"city":"Paris"}` }
@@ -117,7 +117,7 @@ describe("a conversation", () => {
       ))
   }
 
-  it.live("is streamed as it comes, and counts what it took", () =>
+  it.live("is streamed incrementally, with its usage", () =>
     bench(({ ask, provider }) =>
       Effect.gen(function*() {
         provider.say("one two three")
@@ -130,7 +130,7 @@ describe("a conversation", () => {
       })
     ))
 
-  it.live("may have several answers, each from a call of its own", () =>
+  it.live("has several choices, each from a call of its own", () =>
     bench(({ ask, provider }) =>
       Effect.gen(function*() {
         provider.say({ text: "an answer", usage: { input: 7, output: 3 } })
@@ -145,7 +145,7 @@ describe("a conversation", () => {
       })
     ))
 
-  it.live("comes in every dialect", () =>
+  it.live("is possible in every dialect", () =>
     bench(({ ask, provider }) =>
       Effect.gen(function*() {
         provider.say("the answer")
@@ -160,8 +160,8 @@ describe("a conversation", () => {
     ))
 })
 
-describe("what a package has no place for", () => {
-  it.live("is told, or refused where the client wants nothing lost", () =>
+describe("a field that a package does not support", () => {
+  it.live("is named in a warning, or rejected if the client requests strict translation", () =>
     bench(({ ask, provider }) =>
       Effect.gen(function*() {
         const request = { messages: user("a question"), frequency_penalty: 1, seed: 7, user: "me" }
@@ -182,7 +182,7 @@ describe("what a package has no place for", () => {
 })
 
 describe("a picture", () => {
-  it.live("reaches the provider as data, and is never fetched by a package", () =>
+  it.live("reaches the provider as data; no package fetches it", () =>
     bench(({ ask, provider }) =>
       Effect.gen(function*() {
         const picture = yield* stripes(8, 8, [[200, 0, 0]])
@@ -199,10 +199,10 @@ describe("a picture", () => {
     ))
 })
 
-describe("a failure", () => {
+describe("a failed call", () => {
   const request = { messages: user("a question") }
 
-  it.live("before the answer is the provider's own", () =>
+  it.live("before the answer has the provider's own error", () =>
     bench(({ ask, provider }) =>
       Effect.gen(function*() {
         provider.behaveOnce({ kind: "status", status: 429, headers: { "retry-after": "3" } }, {
@@ -222,7 +222,7 @@ describe("a failure", () => {
       })
     ))
 
-  it.live("in the middle of the answer is never an end in good order", () =>
+  it.live("in the middle of the answer never looks like a normal end", () =>
     bench(({ ask, provider }) =>
       Effect.gen(function*() {
         for (const kind of ["cut", "truncate", "error"] as const) {
@@ -233,7 +233,7 @@ describe("a failure", () => {
       })
     ))
 
-  it.live("to end in time, or to be waited for, ends the call", () =>
+  it.live("is closed after its timeout, or if the client disconnects", () =>
     bench(({ ask, provider }) =>
       Effect.gen(function*() {
         provider.behaveOnce({ kind: "hold", after: 2 }, { kind: "hold", after: 2 })

@@ -1,4 +1,4 @@
-/** Videos by a package of the AI SDK: started once, gone on with by whoever has the task, fetched under the guard. */
+/** Videos through an AI SDK package: started once, continued by any worker, fetched under the guard. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { VideoGenerationRequest } from "../../../../shared/contract/operations/VideoGenerations.ts"
@@ -42,7 +42,7 @@ const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
     return yield* test({ provider, callOf, engine: AiSdkVideo.make(yield* tools) })
   }).pipe(Effect.scoped, Effect.provide(services))
 
-/** By another worker, which knows nothing but what was stored. */
+/** Follows the task in another worker, which knows only the stored record. */
 const gone = (call: VideoCall, task: unknown) =>
   Effect.flatMap(tools, (tools) => {
     const stored: unknown = JSON.parse(JSON.stringify(task))
@@ -50,7 +50,7 @@ const gone = (call: VideoCall, task: unknown) =>
   }).pipe(Effect.provide(services))
 
 describe("a video", () => {
-  it.live("is started once, and gone on with by another worker", () =>
+  it.live("is started once, and continued by another worker", () =>
     bench(({ callOf, engine, provider }) =>
       Effect.gen(function*() {
         const picture = yield* stripes(8, 8, [[200, 0, 0]])
@@ -95,7 +95,7 @@ describe("a video", () => {
       })
     ))
 
-  it.live("is looked at until it is done", () =>
+  it.live("is polled until it is done", () =>
     bench(({ callOf, engine, provider }) =>
       Effect.gen(function*() {
         const call = callOf({})
@@ -106,7 +106,7 @@ describe("a video", () => {
       })
     ))
 
-  it.live("is started under an idempotency key where the provider takes one", () =>
+  it.live("is started with an idempotency key if the provider accepts one", () =>
     bench(({ callOf, engine, provider }) =>
       Effect.gen(function*() {
         yield* engine.start(callOf({}))
@@ -115,7 +115,7 @@ describe("a video", () => {
       })
     ))
 
-  it.live("that the provider refuses is refused with its words", () =>
+  it.live("that the provider rejects fails with the provider's message", () =>
     bench(({ callOf, provider }) =>
       Effect.gen(function*() {
         provider.outcome = () => ({ error: { code: 3, message: `not with ${key}`, status: "INVALID_ARGUMENT" } })
@@ -127,7 +127,7 @@ describe("a video", () => {
       })
     ))
 
-  it.live("is not fetched from elsewhere in the provider's network", () =>
+  it.live("is not fetched from another origin in the provider's network", () =>
     bench(({ callOf, provider }) =>
       Effect.gen(function*() {
         const other = yield* serving((_request, response) => response.end(clip))
@@ -139,7 +139,7 @@ describe("a video", () => {
       }).pipe(Effect.scoped)
     ))
 
-  it.live("is for packages that can be gone on with", () =>
+  it.live("requires a package whose tasks can be continued", () =>
     bench(({ callOf, engine }) =>
       Effect.gen(function*() {
         const failure = yield* Effect.flip(Effect.asVoid(engine.start(callOf({}, { package: "@ai-sdk/openai" }))))

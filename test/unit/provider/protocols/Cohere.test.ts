@@ -1,4 +1,4 @@
-/** The cohere protocol against a server that answers as Cohere, Jina and vLLM do. */
+/** The cohere protocol against a server that answers like Cohere, Jina and vLLM. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Provider } from "../../../../shared/catalogue/Provider.ts"
@@ -20,7 +20,7 @@ interface Bench {
     body: unknown,
     options?: Provider["options"]
   ) => Effect.Effect<Answered, JobError>
-  /** What the provider answers next. */
+  /** Sets the provider's next answer. */
   readonly answers: (...answers: ReadonlyArray<unknown>) => void
 }
 
@@ -52,7 +52,7 @@ const read = ({ bytes }: Answered): unknown => JSON.parse(bytes.toString())
 describe("rerank", () => {
   const request = { model: "alias", query: "bees", documents: ["a", { text: "b" }], top_n: 1, max_chunks_per_doc: 3 }
 
-  it.live("goes out and comes back as it is, and its search units are metered", () =>
+  it.live("is relayed unchanged, and metered by its search units", () =>
     bench(({ answers, ask, provider }) =>
       Effect.gen(function*() {
         const answer = {
@@ -71,10 +71,10 @@ describe("rerank", () => {
       })
     ))
 
-  it.live("of a server that gives no id gets one, and its tokens are metered", () =>
+  it.live("gets an id if the server sends none, and is metered by its tokens", () =>
     bench(({ answers, ask }) =>
       Effect.gen(function*() {
-        // as Jina has it
+        // as Jina answers
         const answer = { model: "upstream-model", usage: { total_tokens: 9, prompt_tokens: 9 }, results: [] }
         answers(answer)
         const answered = yield* ask(rerank, request)
@@ -85,7 +85,7 @@ describe("rerank", () => {
       })
     ))
 
-  it.live("of a single document is one of a list of one, at the path that the catalogue says", () =>
+  it.live("sends a single document as a list of one, at the path set in the catalogue", () =>
     bench(({ answers, ask, provider }) =>
       Effect.gen(function*() {
         answers({ id: "r", results: [] })
@@ -95,7 +95,7 @@ describe("rerank", () => {
       })
     ))
 
-  it.live("that is refused keeps the provider's words, wherever it puts them", () =>
+  it.live("keeps the provider's message from any error format", () =>
     bench(({ ask, provider }) =>
       Effect.gen(function*() {
         const bodies = [
@@ -112,7 +112,7 @@ describe("rerank", () => {
       })
     ))
 
-  it.live("without results is none, whatever its status says", () =>
+  it.live("fails if the answer has no results, whatever its status", () =>
     bench(({ answers, ask }) =>
       Effect.gen(function*() {
         for (const wrong of [{ message: "no credit" }, { error: { message: "no" } }, { id: "r", results: null }, {}]) {
@@ -129,7 +129,7 @@ describe("rerank", () => {
       })
     ))
 
-  it.live("under an option that there is not is a mistake of the catalogue", () =>
+  it.live("with an unknown option is an error of the catalogue", () =>
     bench(({ ask, provider }) =>
       Effect.gen(function*() {
         for (const options of [{ rerankpath: "/v2/rerank" }, { rerankPath: "v2/rerank" }]) {
@@ -148,7 +148,7 @@ describe("embeddings", () => {
     meta: { api_version: { version: "2" }, billed_units: { input_tokens: tokens } }
   })
 
-  it.live("are asked for by /v2/embed, and answered in OpenAI's form", () =>
+  it.live("are requested from /v2/embed, and answered in OpenAI's format", () =>
     bench(({ answers, ask, provider }) =>
       Effect.gen(function*() {
         answers(answerOf([[0.5, -1], [0.25, 2]], 5))
@@ -175,7 +175,7 @@ describe("embeddings", () => {
       })
     ))
 
-  it.live("in base64 are floats of 32 bits", () =>
+  it.live("in base64 are 32-bit floats", () =>
     bench(({ answers, ask }) =>
       Effect.gen(function*() {
         answers(answerOf([[0.5, -1]], 1))
@@ -188,7 +188,7 @@ describe("embeddings", () => {
       })
     ))
 
-  it.live("are for what the catalogue says, unless the client says something else", () =>
+  it.live("have the input type of the catalogue, unless the client sets one", () =>
     bench(({ answers, ask, provider }) =>
       Effect.gen(function*() {
         for (const own of [{}, { input_type: "clustering", truncate: "END" }]) {
@@ -199,7 +199,7 @@ describe("embeddings", () => {
       })
     ))
 
-  it.live("lose nothing where the client sets a field to null", () =>
+  it.live("cause no warning for null fields", () =>
     bench(({ answers, ask, provider }) =>
       Effect.gen(function*() {
         answers(answerOf([[1]], 1))
@@ -210,7 +210,7 @@ describe("embeddings", () => {
       })
     ))
 
-  it.live("of more texts than it takes at once are those of several calls, in the order of the texts", () =>
+  it.live("of more texts than the provider's batch come from several calls, in order", () =>
     Effect.gen(function*() {
       const waiting: Array<() => void> = []
       const sizes: Array<number> = []
@@ -235,7 +235,7 @@ describe("embeddings", () => {
       assert.strictEqual(answered.usage?.inputTokens, 200)
     }).pipe(Effect.scoped))
 
-  it.live("are metered as nothing where the provider counts what cannot be", () =>
+  it.live("are metered as zero if the provider's count is invalid", () =>
     bench(({ answers, ask }) =>
       Effect.forEach([
         ...[-3, 1.5, "many", null].map((input_tokens) => ({ billed_units: { input_tokens } })),
@@ -250,7 +250,7 @@ describe("embeddings", () => {
         }))
     ))
 
-  it.live("that are not one for each text are no answer", () =>
+  it.live("fail unless there is one vector per text", () =>
     bench(({ answers, ask }) =>
       Effect.gen(function*() {
         const request = { model: "alias", input: ["one", "two"] }

@@ -1,4 +1,4 @@
-/** The dashscope protocol against a server that answers as DashScope does: what it is sent, and what becomes of its answer. */
+/** The dashscope protocol against a server that answers like DashScope: its requests, and what becomes of its answers. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { generateContent, GenerateContentAnswer } from "../../../../shared/contract/operations/GenerateContent.ts"
@@ -14,7 +14,7 @@ import { keyReference } from "../../../fixture/ProviderKey.ts"
 const key = "sk-dashscope-secret"
 const path = "/api/v1/services/aigc/multimodal-generation/generation"
 
-/** What it answers with, pictures being named by their addresses. */
+/** An answer with pictures, given by their URLs. */
 const answerOf = (pictures: ReadonlyArray<string>, text?: string) =>
   JSON.stringify({
     output: {
@@ -34,15 +34,15 @@ const json = { "content-type": "application/json" }
 
 interface Bench {
   readonly provider: FakeProvider
-  /** The root of its addresses. */
+  /** The root of its URLs. */
   readonly root: string
   readonly picture: Buffer
   readonly ask: (operation: Operation, body: unknown) => Effect.Effect<Answered, JobError>
-  /** The last request that was posted. */
+  /** The last POST request. */
   readonly posted: () => unknown
 }
 
-/** A provider that has one picture, of red, at any address that does not say otherwise. */
+/** A provider with a red picture at every URL without a behaviour of its own. */
 const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
   Effect.gen(function*() {
     const provider = yield* FakeProvider.make()
@@ -85,8 +85,8 @@ const messages = {
   }
 }
 
-describe("a request for a picture", () => {
-  it.live("in messages goes out as it came, and the picture comes back in base64", () =>
+describe("an image generation", () => {
+  it.live("by messages is relayed unchanged, and the picture returns in base64", () =>
     bench(({ ask, picture, posted, provider, root }) =>
       Effect.gen(function*() {
         provider.behaveOnce({ kind: "raw", pieces: [answerOf([`${root}/result.png`], "a red boat")], headers: json })
@@ -107,13 +107,13 @@ describe("a request for a picture", () => {
         const [post, get] = provider.requests
         assert.strictEqual(post?.path, path)
         assert.strictEqual(post?.headers.authorization, `Bearer ${key}`)
-        // the key is for the API alone
+        // only the API gets the key
         assert.strictEqual(get?.path, "/result.png")
         assert.notProperty(get?.headers ?? {}, "authorization")
       })
     ))
 
-  it.live("fails where the answer gives an address that no client should open", () =>
+  it.live("fails if the answer has an unsafe URL", () =>
     bench(({ ask, provider }) =>
       Effect.gen(function*() {
         for (const url of ["javascript:alert(1)", "http://pictures.example/a.png", "file:///etc/passwd"]) {
@@ -126,7 +126,7 @@ describe("a request for a picture", () => {
       })
     ))
 
-  it.live("is answered with what there is beside what is null", () =>
+  it.live("ignores null parts of the answer", () =>
     bench(({ ask, picture, provider }) =>
       Effect.gen(function*() {
         const content = [{ image: toDataUrl(picture), text: null }, { image: null, text: "a red boat" }, { text: null }]
@@ -138,7 +138,7 @@ describe("a request for a picture", () => {
       })
     ))
 
-  it.live("by a prompt is brought into messages", () =>
+  it.live("by a prompt is translated to messages", () =>
     bench(({ ask, posted, provider, root }) =>
       Effect.gen(function*() {
         const pictures = [`${root}/1.png`, `${root}/2.png`]
@@ -164,7 +164,7 @@ describe("a request for a picture", () => {
       })
     ))
 
-  it.live("of generated content is brought into messages too", () =>
+  it.live("by generateContent is translated to messages", () =>
     bench(({ ask, picture, posted, provider, root }) =>
       Effect.gen(function*() {
         provider.behaveOnce({ kind: "raw", pieces: [answerOf([`${root}/1.png`])], headers: json })
@@ -180,7 +180,7 @@ describe("a request for a picture", () => {
       })
     ))
 
-  it.live("is answered with the provider's address where one is asked for, unless it is the provider's own host", () =>
+  it.live("returns the provider's URL on request, except one on the provider's own host", () =>
     bench(({ ask, provider, root }) =>
       Effect.gen(function*() {
         const elsewhere = "https://dashscope-result.oss-cn.aliyuncs.com/a.png?Expires=1"
@@ -195,8 +195,8 @@ describe("a request for a picture", () => {
     ))
 })
 
-describe("a change to pictures", () => {
-  it.live("in messages keeps addresses, and gives base64 its type", () =>
+describe("an image edit", () => {
+  it.live("by messages keeps URLs, and gives base64 data a media type", () =>
     bench(({ ask, picture, posted, provider, root }) =>
       Effect.gen(function*() {
         provider.behaveOnce({ kind: "raw", pieces: [answerOf([`${root}/1.png`])], headers: json })
@@ -214,7 +214,7 @@ describe("a change to pictures", () => {
       })
     ))
 
-  it.live("of a form is brought into messages with its files", () =>
+  it.live("by a form is translated to messages with its files", () =>
     bench(({ ask, picture, posted, provider, root }) =>
       Effect.gen(function*() {
         provider.behaveOnce({ kind: "raw", pieces: [answerOf([`${root}/1.png`])], headers: json })
@@ -233,7 +233,7 @@ describe("a change to pictures", () => {
       })
     ))
 
-  it.live("with a mask is refused, for the model would change what it is not to", () =>
+  it.live("with a mask is rejected, because the model would ignore the mask", () =>
     bench(({ ask, picture, provider }) =>
       Effect.gen(function*() {
         const image = toDataUrl(picture)
@@ -246,10 +246,10 @@ describe("a change to pictures", () => {
     ))
 })
 
-describe("an answer that is none", () => {
+describe("a failed answer", () => {
   const prompt = { model: "painter", prompt: "a boat" }
 
-  it.live("of 4xx is the client's, with its code and without the key", () =>
+  it.live("with status 4xx is the client's error, with its code and without the key", () =>
     bench(({ ask, provider }) =>
       Effect.gen(function*() {
         const said = { code: "DataInspectionFailed", message: `Not with ${key}`, request_id: "r" }
@@ -272,7 +272,7 @@ describe("an answer that is none", () => {
     [200, "", { _tag: "ProviderFailed", reason: "malformed" }]
   ]
   for (const [status, code, expected] of others) {
-    it.live(`of ${status} ${code} is ${JSON.stringify(expected)}`, () =>
+    it.live(`with status ${status} ${code} is ${JSON.stringify(expected)}`, () =>
       bench(({ ask, provider }) =>
         Effect.gen(function*() {
           const pieces = [JSON.stringify({ code, message: "no", request_id: "r" })]
@@ -282,7 +282,7 @@ describe("an answer that is none", () => {
       ))
   }
 
-  it.live("leads nowhere but to the provider and the internet", () =>
+  it.live("never makes the gateway fetch from a private network", () =>
     bench(({ ask, picture, provider, root }) =>
       Effect.gen(function*() {
         const other = yield* FakeProvider.make()
@@ -295,7 +295,7 @@ describe("an answer that is none", () => {
           assert.deepInclude(error, { _tag: "ProviderFailed", reason: at.startsWith("https") ? "result" : "malformed" })
         }
         assert.isEmpty(other.requests)
-        // what is there is no picture
+        // not a picture
         provider.behave({ kind: "raw", pieces: ["<html>"], headers: { "content-type": "image/png" } })
         provider.behaveOnce({ kind: "raw", pieces: [answerOf([`${root}/a.png`])], headers: json })
         assert.deepInclude(yield* Effect.flip(ask(imageGenerations, prompt)), { reason: "malformed" })

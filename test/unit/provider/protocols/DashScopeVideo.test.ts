@@ -1,4 +1,4 @@
-/** Videos of the dashscope protocol: what a task is made of, what becomes of it, and of the video at its end. */
+/** Videos of the dashscope protocol: creation of a task, its polling, and its result. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import type { JobError } from "../../../../shared/contract/JobError.ts"
@@ -18,7 +18,7 @@ interface Bench {
   readonly provider: FakeProvider
   readonly engine: VideoEngine
   readonly callOf: (wish: Wish, model?: string) => VideoCall
-  /** What the provider was asked to make. */
+  /** The bodies of the requests that create a task. */
   readonly submitted: (wish: Wish, model?: string) => Effect.Effect<unknown, JobError>
 }
 
@@ -58,12 +58,12 @@ const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
 const followed = ({ engine }: Bench, call: VideoCall) =>
   Effect.flatMap(engine.start(call), (task) => engine.follow(call, JSON.parse(JSON.stringify(task)), () => {}))
 
-describe("a task", () => {
+describe("creation of a task", () => {
   const picture = "https://pictures.example/a.png"
   const all: Wish = { width: 1280, height: 720, duration: 5, seed: 7 }
   const cases: ReadonlyArray<readonly [what: string, model: string, Wish, input: object, parameters: object]> = [
-    ["from words", "wan2.5-t2v-preview", all, {}, { size: "1280*720", duration: 5, seed: 7 }],
-    ["that leaves the size open", "wan2.5-t2v-preview", {}, {}, {}],
+    ["from text", "wan2.5-t2v-preview", all, {}, { size: "1280*720", duration: 5, seed: 7 }],
+    ["without a size", "wan2.5-t2v-preview", {}, {}, {}],
     ["from a picture", "wan2.5-i2v-preview", { ...all, image: picture }, { img_url: picture }, {
       resolution: "720P",
       duration: 5,
@@ -78,7 +78,7 @@ describe("a task", () => {
       {}
     ],
     [
-      "with more to say",
+      "with all optional fields",
       "wan2.5-t2v-preview",
       { metadata: { negative_prompt: "fog", style: "ink", prompt_extend: false, audio: true, template: null } },
       { prompt: "a boat, ink", negative_prompt: "fog" },
@@ -86,7 +86,7 @@ describe("a task", () => {
     ]
   ]
   for (const [what, model, wish, input, parameters] of cases) {
-    it.live(`${what} says what is wanted`, () =>
+    it.live(`${what} sends the requested settings`, () =>
       bench(({ submitted }) =>
         Effect.gen(function*() {
           assert.deepStrictEqual(yield* submitted(wish, model), { input: { prompt: "a boat", ...input }, parameters })
@@ -94,7 +94,7 @@ describe("a task", () => {
       ))
   }
 
-  it.live("is submitted once, and is nothing but a name", () =>
+  it.live("makes one request, and returns only an id", () =>
     bench(({ callOf, engine, provider }) =>
       Effect.gen(function*() {
         assert.deepStrictEqual(yield* engine.start(callOf({})), { id: "task-1" })
@@ -103,7 +103,7 @@ describe("a task", () => {
       })
     ))
 
-  it.live("that the provider does not take is not submitted again, whatever it says", () =>
+  it.live("makes one request even if the provider fails", () =>
     bench(({ callOf, engine, provider }) =>
       Effect.gen(function*() {
         provider.behaveOnce({ kind: "status", status: 503 }, { kind: "reset" }, {
@@ -125,8 +125,8 @@ describe("a task", () => {
     ))
 })
 
-describe("a task that is followed", () => {
-  it.live("ends with the video, and with what is true of it", () =>
+describe("a polled task", () => {
+  it.live("ends with the video and its actual properties", () =>
     bench((bench) =>
       Effect.gen(function*() {
         const call = bench.callOf({ seed: 7, fps: 24, width: 1000, height: 600, metadata: { quality_level: "high" } })
@@ -142,13 +142,13 @@ describe("a task that is followed", () => {
         assert.strictEqual((yield* Effect.promise(() => inspect(video.bytes))).frames, 16)
         const paths = bench.provider.requests.map(({ method, path }) => `${method} ${path}`)
         assert.deepStrictEqual(paths.slice(1, -1), paths.slice(1, -1).map(() => "GET /api/v1/tasks/task-1"))
-        // the key is for the API alone
+        // only the API gets the key
         assert.match(paths.at(-1) ?? "", /^GET \/files\//)
         assert.notProperty(bench.provider.requests.at(-1)?.headers, "authorization")
       })
     ))
 
-  it.live("tells that its size is only near what was asked for", () =>
+  it.live("warns if its size differs from the requested size", () =>
     bench((bench) =>
       Effect.gen(function*() {
         const { metadata } = yield* followed(bench, bench.callOf({ width: 1000, height: 600 }, "wan2.7-t2v"))
@@ -162,7 +162,7 @@ describe("a task that is followed", () => {
     ["InternalError.Algo", { _tag: "ProviderFailed", reason: "error" }]
   ]
   for (const [code, expected] of failures) {
-    it.live(`and fails with ${code} is not asked for again`, () =>
+    it.live(`that fails with ${code} is not polled again`, () =>
       bench((bench) =>
         Effect.gen(function*() {
           bench.provider.behaveOnce({ kind: "task", looks: 1, failure: { code, message: "no" } })
@@ -172,7 +172,7 @@ describe("a task that is followed", () => {
       ))
   }
 
-  it.live("is asked for again where the provider fails to tell", () =>
+  it.live("is polled again if a poll fails", () =>
     bench((bench) =>
       Effect.gen(function*() {
         const call = bench.callOf({})
@@ -186,7 +186,7 @@ describe("a task that is followed", () => {
       })
     ))
 
-  it.live("whose video is no video, or is nowhere to be had, has failed", () =>
+  it.live("fails if its video is invalid or cannot be fetched", () =>
     bench((bench) =>
       Effect.gen(function*() {
         const call = bench.callOf({})
@@ -199,7 +199,7 @@ describe("a task that is followed", () => {
         assert.deepInclude(yield* Effect.flip(bench.engine.follow(call, { id: "task-1" }, () => {})), {
           reason: "result"
         })
-        // it answers everything with the same JSON
+        // every path answers with the same JSON
         answer(`${bench.provider.root}/nowhere.mp4`)
         assert.deepInclude(yield* Effect.flip(bench.engine.follow(call, { id: "task-1" }, () => {})), {
           reason: "malformed"
@@ -207,7 +207,7 @@ describe("a task that is followed", () => {
       })
     ))
 
-  it.live("is stopped at the provider where that can still stop it", () =>
+  it.live("is cancelled at the provider if that is still possible", () =>
     bench((bench) =>
       Effect.gen(function*() {
         const call = bench.callOf({})

@@ -1,4 +1,4 @@
-/** Requests for pictures that are not of the OpenAI dialect, brought into it; those that are, relayed as they came. */
+/** Image requests of other dialects, translated to the OpenAI dialect; requests of that dialect, relayed unchanged. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { generateContent } from "../../../../shared/contract/operations/GenerateContent.ts"
@@ -41,7 +41,7 @@ const message = {
   user: "u-1"
 }
 
-/** Addresses that no client should be given. */
+/** URLs that no client may receive. */
 const hostile = [
   "javascript:alert(1)",
   " JavaScript:alert(1)",
@@ -59,8 +59,8 @@ const refusal = {
     "neither a data URL nor https, nor of the provider's own origin"
 } as const
 
-describe("pictures by messages", () => {
-  it.live("are asked for by a prompt, and what has no place in the dialect is told", () =>
+describe("generations by messages", () => {
+  it.live("are translated to a prompt, with warnings for unsupported fields", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         const answer = yield* ask(imageGenerations, message)
@@ -82,7 +82,7 @@ describe("pictures by messages", () => {
       })
     ))
 
-  it.live("come in the way that the client wants, whichever the provider's is", () =>
+  it.live("return base64 or a URL as the client requests, whatever the provider returns", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         const picture = yield* stripes(8, 8, [[200, 0, 0]])
@@ -116,7 +116,7 @@ describe("pictures by messages", () => {
       })
     ))
 
-  it.live("are generated content as well", () =>
+  it.live("work by generateContent too", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         const { bytes } = yield* ask(generateContent, { contents: [{ parts: [{ text: "a boat" }] }] })
@@ -126,7 +126,7 @@ describe("pictures by messages", () => {
       })
     ))
 
-  it.live("are there where no kind of part is named, and not made for a kind that there is not", () =>
+  it.live("need no explicit modality, and are rejected for an unsupported one", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         const of = (responseModalities: ReadonlyArray<string>) =>
@@ -144,7 +144,7 @@ describe("pictures by messages", () => {
       })
     ))
 
-  it.live("that the provider refuses are refused with its words", () =>
+  it.live("fail with the provider's message if the provider rejects them", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         provider.behaveOnce({ kind: "status", status: 400, error: { message: "no boats", param: "prompt", code: "c" } })
@@ -153,7 +153,7 @@ describe("pictures by messages", () => {
           message: "no boats",
           param: "prompt"
         })
-        // with a status that says otherwise
+        // with a status that differs from the error's own
         const error = { message: "no boats", type: "invalid_request_error", param: "prompt", code: "c" }
         const headers = { "content-type": "application/json" }
         provider.behaveOnce({ kind: "raw", pieces: [JSON.stringify({ error })], headers })
@@ -166,9 +166,9 @@ describe("pictures by messages", () => {
     ))
 })
 
-describe("changes that come as JSON", () => {
+describe("edits as JSON", () => {
   for (const form of ["messages", "prompt"]) {
-    it.live(`by ${form} go out as a form`, () =>
+    it.live(`by ${form} are sent as a form`, () =>
       bench((provider, ask) =>
         Effect.gen(function*() {
           const picture = yield* stripes(8, 8, [[200, 0, 0]])
@@ -199,7 +199,7 @@ describe("changes that come as JSON", () => {
       ))
   }
 
-  it.live("have no word for what the client sets to null", () =>
+  it.live("send no fields that the client sets to null", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         const image = toDataUrl(yield* stripes(8, 8, [[200, 0, 0]]))
@@ -214,7 +214,7 @@ describe("changes that come as JSON", () => {
       })
     ))
 
-  it.live("and those of a form with pictures as texts go out as files", () =>
+  it.live("and edits by a form with pictures as text are sent with files", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         const picture = yield* stripes(8, 8, [[200, 0, 0]])
@@ -235,7 +235,7 @@ describe("changes that come as JSON", () => {
       })
     ))
 
-  it.live("with what is no picture are refused before the provider is asked", () =>
+  it.live("with an invalid picture are rejected before any call", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         for (const image of ["AAAA", "http://127.0.0.1:1/a.png", "http://169.254.169.254/"]) {
@@ -247,7 +247,7 @@ describe("changes that come as JSON", () => {
     ))
 })
 
-describe("requests of the dialect itself", () => {
+describe("requests of the OpenAI dialect", () => {
   it.live("are relayed byte for byte", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
@@ -257,7 +257,7 @@ describe("requests of the dialect itself", () => {
       })
     ))
 
-  it.live("have no address of the provider's own in their answers", () =>
+  it.live("have no URL on the provider's own host in their answers", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         const picture = yield* stripes(8, 8, [[200, 0, 0]])
@@ -290,7 +290,7 @@ describe("requests of the dialect itself", () => {
       })
     ))
 
-  it.live("fail where the answer gives an address that no client should open", () =>
+  it.live("fail if the answer has an unsafe URL", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         const headers = { "content-type": "application/json" }
@@ -300,7 +300,7 @@ describe("requests of the dialect itself", () => {
         for (const url of hostile) {
           answers({ url: "https://pictures.example/a.png" }, { url, revised_prompt: "a boat" })
           assert.deepInclude(yield* Effect.flip(generated), refusal, url)
-          // behind so much that the answer has begun
+          // far enough behind that the answer has started
           answers({ b64_json: "A".repeat(3_000_000) }, { url })
           assert.deepInclude(yield* Effect.flip(generated), refusal, url)
         }
@@ -315,7 +315,7 @@ describe("requests of the dialect itself", () => {
       })
     ))
 
-  it.live("fail where the provider has no picture at the address that it gives", () =>
+  it.live("fail if the URL of the answer has no picture", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         const answer = { created: 1, data: [{ url: `${provider.root}/a.png` }] }
@@ -330,13 +330,15 @@ describe("requests of the dialect itself", () => {
       })
     ))
 
-  it.live("are answered as the provider does, however much that is", () =>
+  it.live("are answered unchanged, for any size of answer", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
         for (const size of [10, 70_000, 3_000_000]) {
           const text = JSON.stringify({ created: 1, data: [{ b64_json: "A".repeat(size) }], usage: null })
-          const pieces = Array.from({ length: Math.ceil(text.length / 40_000) }, (_, at) =>
-            text.slice(at * 40_000, (at + 1) * 40_000))
+          const pieces = Array.from(
+            { length: Math.ceil(text.length / 40_000) },
+            (_, at) => text.slice(at * 40_000, (at + 1) * 40_000)
+          )
           provider.behaveOnce({ kind: "raw", pieces, headers: { "content-type": "application/json" } })
           const { bytes, head } = yield* ask(imageGenerations, { model: "alias", prompt: "a boat" })
           assert.strictEqual(bytes.toString(), text)

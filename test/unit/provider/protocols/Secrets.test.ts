@@ -1,4 +1,4 @@
-/** Where a provider's key comes from. */
+/** Resolution of a provider's key. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Effect, FileSystem, Layer, Option, Redacted } from "effect"
@@ -12,7 +12,7 @@ const resolve = (reference: string) => Effect.flatMap(Secrets, ({ resolve }) => 
 const valueOf = (reference: string) =>
   Effect.map(resolve(reference), (secret) => Option.getOrUndefined(Option.map(secret, Redacted.value)))
 
-it.effect("a secret is what a variable holds", () =>
+it.effect("a secret has the value of its variable", () =>
   Effect.gen(function*() {
     assert.strictEqual(yield* valueOf("${KEY}"), "a")
     assert.strictEqual(yield* valueOf("${EMPTY}"), undefined)
@@ -20,14 +20,14 @@ it.effect("a secret is what a variable holds", () =>
     assert.strictEqual(yield* valueOf("${PATH}"), undefined)
   }).pipe(Effect.provide(secretsIn({ KEY: "a", KEY_OF_ANOTHER: "b", EMPTY: "" }))))
 
-it.effect("a text that is no reference is no secret", () =>
+it.effect("a text that is not a reference is not a secret", () =>
   Effect.gen(function*() {
     for (const text of ["sk-1", "KEY", "$KEY", "${KEY} ", "Bearer ${KEY}", "${}", "${file:}"]) {
       assert.strictEqual(yield* valueOf(text), undefined, text)
     }
   }).pipe(Effect.provide(secretsIn({ KEY: "a" }))))
 
-it.effect("a secret is redacted once, and shown nowhere", () =>
+it.effect("a secret is always redacted", () =>
   Effect.gen(function*() {
     const first = yield* resolve("${KEY}")
     assert.strictEqual(first, yield* resolve("${KEY}"))
@@ -36,7 +36,7 @@ it.effect("a secret is redacted once, and shown nowhere", () =>
     }
   }).pipe(Effect.provide(secretsIn({ KEY: "plaintext" }))))
 
-it.effect("two workers in one process share no secret", () =>
+it.effect("two workers in one process have separate secrets", () =>
   Effect.gen(function*() {
     assert.strictEqual(yield* Effect.provide(valueOf("${KEY}"), secretsIn({ KEY: "a" })), "a")
     assert.strictEqual(yield* Effect.provide(valueOf("${KEY}"), secretsIn({ KEY: "b" })), "b")
@@ -66,7 +66,7 @@ const oneFile = () => {
   return { state, layer }
 }
 
-it.effect("a secret in a file is read again after ten seconds, and is gone with the file", () => {
+it.effect("a secret in a file is read again after ten seconds, and ends with the file", () => {
   const { layer, state } = oneFile()
   return Effect.gen(function*() {
     const secret = "${file:/run/secrets/key}"

@@ -1,4 +1,4 @@
-/** Addresses in answers that pass: found however they are written, and wherever a piece ends. */
+/** URLs in relayed answers are found in any notation, wherever a chunk ends. */
 import { assert, describe, it } from "@effect/vitest"
 import { UrlScan } from "../../../../shared/provider/dialects/images/UrlScan.ts"
 
@@ -10,7 +10,7 @@ const isRefused = (...pieces: ReadonlyArray<string>): boolean => {
   return scan.isRefused
 }
 
-/** The text as a whole and cut in two at every place. */
+/** The verdicts on the text as a whole, and split in two at every position. */
 const judged = (text: string): ReadonlySet<boolean> =>
   new Set(Array.from({ length: text.length }, (_, at) => isRefused(text.slice(0, at), text.slice(at))))
 
@@ -33,12 +33,12 @@ const accepted = [
   `data: {"type":"done","b64_json":"url"}\n\n`
 ]
 
-describe("an address", () => {
+describe("an unsafe URL", () => {
   it.each(refused)("is found in %s", (text) => assert.deepStrictEqual(judged(text), new Set([true])))
 
-  it.each(accepted)("is none, or a good one, in %s", (text) => assert.deepStrictEqual(judged(text), new Set([false])))
+  it.each(accepted)("is not found in %s", (text) => assert.deepStrictEqual(judged(text), new Set([false])))
 
-  it("longer than what is kept of it is judged by its beginning", () => {
+  it("longer than the scanner's buffer is judged by its start", () => {
     for (const end of ["a", "\\\\", "\\u0061", "\\n"]) {
       for (let length = 4_070; length < 4_100; length++) {
         const rest = `${"a".repeat(length)}${end.repeat(10)}`
@@ -48,7 +48,7 @@ describe("an address", () => {
     }
   })
 
-  it("costs no more per byte where there are many", () => {
+  it("costs the same time per byte however many there are", () => {
     const timeOf = (count: number): number => {
       const text = `{"data":[${Array.from({ length: count }, () => `{"url":"https://x/\\\\"}`).join()}]}`
       const pieces = text.match(/[^]{1,1000}/g) ?? []

@@ -1,4 +1,4 @@
-/** What is told of a call's usage: every kind of tokens that is billed by itself, by its name in OpenTelemetry's conventions. */
+/** The usage in a call's telemetry: each kind of tokens with a price of its own, by its name in OpenTelemetry's conventions. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { PrometheusMetrics } from "effect/observability"
@@ -8,7 +8,7 @@ import * as AttemptTelemetry from "../../../../shared/provider/routing/AttemptTe
 const nobody = { hasStarted: false, start: () => undefined, write: () => true, onDrain: () => undefined }
 
 describe("a call", () => {
-  it.effect("tells of input that was read from the provider's cache, and of input that was written to it", () =>
+  it.effect("reports input read from the provider's cache, and input written to it", () =>
     Effect.gen(function*() {
       const endpoint = { name: "anthropic-here", model: "theirs", provider: { protocol: "anthropic" as const } }
       const usage = { inputTokens: 100, outputTokens: 9, cachedTokens: 60, cacheWriteTokens: 30, reasoningTokens: 4 }

@@ -1,4 +1,4 @@
-/** A model at a provider that fails too often is left alone, and asked by one request at a time whether it is well again. */
+/** Circuit breakers per provider and model. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
@@ -25,8 +25,8 @@ const failure = (outcome: Outcome) => outcome.kind === "failed" ? outcome.error 
 const resting = (retryAfterMs: number) =>
   ({ _tag: "ProviderFailed", provider: "a", reason: "resting", retryAfterMs }) as const
 
-describe("a circuit", () => {
-  it.effect("opens after five failures, and tells clients when to come back", () =>
+describe("a circuit breaker", () => {
+  it.effect("opens after five failures, and gives clients the time to wait", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("a/m", status(500))
@@ -36,11 +36,11 @@ describe("a circuit", () => {
       assert.deepInclude(failure(outcomes[5]!), resting(1_000))
       yield* TestClock.adjust("300 millis")
       assert.deepInclude(failure(yield* scripted.request("single")), resting(700))
-      // another model of the same provider is as well as ever
+      // another model of the same provider has a breaker of its own
       assert.strictEqual((yield* scripted.request("other")).kind, "answered")
     }))
 
-  it.effect("opens where half of the last twenty calls failed, not where fewer did", () =>
+  it.effect("opens after half of the last 20 calls failed, not after fewer", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       yield* times(50, scripted.request("single"))
@@ -54,7 +54,7 @@ describe("a circuit", () => {
       assert.deepInclude(failure(yield* scripted.request("single")), resting(1_000))
     }))
 
-  it.effect("does not mind limits, the requests' own mistakes, or clients that go away", () =>
+  it.effect("ignores rate limits, invalid requests and clients that disconnect", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       for (const answer of [rejected, rateLimited(null), streams(60_000)]) {
@@ -70,7 +70,7 @@ describe("a circuit", () => {
       assert.strictEqual((yield* scripted.request("single")).kind, "answered")
     }))
 
-  it.effect("that is open sends requests to the next target, without a call", () =>
+  it.effect("sends requests to the next target without a call while open", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("a/m", status(500))
@@ -79,12 +79,12 @@ describe("a circuit", () => {
       const calls = scripted.calls()
       assert.lengthOf(calls.filter((name) => name === "a/m"), 5)
       assert.lengthOf(calls.filter((name) => name === "b/m"), 20)
-      // the failures of a call come before the news that others were not called
+      // the skipped targets are reported after the failed call
       scripted.behave("b/m", status(503))
       assert.deepInclude(failure(yield* scripted.request("pair")), { provider: "b", status: 503 })
     }))
 
-  it.effect("is closed by one request that is answered; meanwhile the others keep away", () =>
+  it.effect("closes after one successful probe; meanwhile other requests skip the target", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("a/m", status(500))
@@ -103,7 +103,7 @@ describe("a circuit", () => {
       assert.isTrue((yield* times(5, scripted.request("single"))).every(({ kind }) => kind === "answered"))
     }))
 
-  it.effect("is closed by the first byte of an answer, however long it goes on", () =>
+  it.effect("closes at the first byte of a probe's answer", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("a/m", status(500))
@@ -118,7 +118,7 @@ describe("a circuit", () => {
       assert.strictEqual((yield* Fiber.join(probe)).kind, "answered")
     }))
 
-  it.effect("stays open for twice as long after every probe that fails, up to the longest rest", () =>
+  it.effect("stays open twice as long after each failed probe, up to a maximum", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("b/m", status(500))
@@ -131,7 +131,7 @@ describe("a circuit", () => {
       }
     }))
 
-  it.effect("stays open for as long as the provider itself asks", () =>
+  it.effect("stays open for as long as the provider requests", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("a/m", status(503, 120_000))
@@ -139,7 +139,7 @@ describe("a circuit", () => {
       assert.deepInclude(failure(yield* scripted.request("single")), resting(120_000))
     }))
 
-  it.effect("is probed again where the one who did went away, or made a mistake of his own", () =>
+  it.effect("sends another probe after one that was cancelled or invalid", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("a/m", status(500))
@@ -157,7 +157,7 @@ describe("a circuit", () => {
       assert.isTrue((yield* times(5, scripted.request("single"))).every(({ kind }) => kind === "answered"))
     }))
 
-  it.effect("knows a failure in the middle of an answer for one", () =>
+  it.effect("counts a failure in the middle of an answer", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("a/m", (call, sink) =>
@@ -172,7 +172,7 @@ describe("a circuit", () => {
       assert.deepInclude(failure(yield* scripted.request("single")), resting(1_000))
     }))
 
-  it.effect("is not there where the catalogue says so", () =>
+  it.effect("can be disabled in the catalogue", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("off/off", status(500))
@@ -180,7 +180,7 @@ describe("a circuit", () => {
       assert.lengthOf(scripted.calls(), 50)
     }))
 
-  it.effect("is the same after the catalogue was edited", () =>
+  it.effect("keeps its state after an edit of the catalogue", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("a/m", status(500))

@@ -1,4 +1,4 @@
-/** Requests wait for what a provider takes, by its own word or by the catalogue's, as long as their clients do. */
+/** Requests wait for a provider's limits, its own or the catalogue's, until their deadline. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Tracer } from "effect"
 import { TestClock } from "effect/testing"
@@ -26,11 +26,11 @@ models:
 const failure = (outcome: Outcome) => outcome.kind === "failed" ? outcome.error : assert.fail("it was answered")
 const headers = (outcome: Outcome) => outcome.kind === "answered" ? outcome.headers : assert.fail(outcome.error.message)
 
-/** So many requests at the same time. */
+/** `count` requests at the same time. */
 const atOnce = (count: number, request: Effect.Effect<Outcome>) =>
   Effect.forEach(Array.from({ length: count }), () => Effect.forkChild(request))
 
-/** A tracer, and the spans that it has begun. */
+/** A tracer, and the spans that it started. */
 const tracing = () => {
   const spans: Array<Tracer.NativeSpan> = []
   const tracer = Tracer.make({
@@ -47,7 +47,7 @@ const count = (outcomes: ReadonlyArray<Outcome>, kind: Outcome["kind"]) =>
   outcomes.filter((outcome) => outcome.kind === kind).length
 
 describe("a provider that answers 429", () => {
-  it.effect("is left alone for the time it names; requests wait that long, if their clients do", () =>
+  it.effect("gets no calls for the time that it names; requests wait that long within their deadlines", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behaveOnce("a/m", rateLimited(10_000))
@@ -64,7 +64,7 @@ describe("a provider that answers 429", () => {
       assert.isAtLeast(Number(headers(outcomes[0]!)["x-gateway-queue-ms"]), 8_000)
     }))
 
-  it.effect("and names no time is given a second", () =>
+  it.effect("without a time gets no calls for a second", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behaveOnce("a/m", rateLimited(null))
@@ -75,24 +75,24 @@ describe("a provider that answers 429", () => {
       assert.isAtMost(tookMs, 1_250)
     }))
 
-  it.effect("is passed over while there is another", () =>
+  it.effect("is skipped while another target is available", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behaveOnce("a/m", rateLimited(10_000))
       const outcomes = yield* Effect.forEach(Array.from({ length: 10 }), () => scripted.request("pair"))
       assert.strictEqual(count(outcomes, "answered"), 10)
       assert.lengthOf(scripted.calls().filter((name) => name === "a/m"), 1)
-      // the other one fails: then it is better to wait
+      // the other target fails, so that waiting is better
       scripted.behave("b/m", status(500))
       const { outcome, tookMs } = yield* scripted.timed("pair")
       assert.strictEqual(headers(outcome)["x-gateway-provider"], "a")
       assert.isAtLeast(tookMs, 10_000)
     }))
 
-  it.effect("again and again is called at the pace that it was seen to take", () =>
+  it.effect("repeatedly is called at the rate that it was seen to accept", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
-      // takes ten calls in every ten seconds
+      // accepts ten calls in every ten seconds
       let window = 0
       let taken = 0
       let refused = 0
@@ -112,14 +112,14 @@ describe("a provider that answers 429", () => {
       })))
       yield* TestClock.adjust("10 minutes")
       yield* Fiber.interrupt(asking)
-      // 1,200 requests for 600 places: nearly all places are taken, and few ask in vain
+      // of 1,200 requests for 600 places, nearly all places are used and few requests rejected
       assert.isAtLeast(answered, 480)
       assert.isAtMost(refused, 120)
     }))
 })
 
 describe("a limit of the catalogue", () => {
-  it.effect("of calls at once makes the others wait for their turn", () =>
+  it.effect("of concurrent calls makes further requests wait their turn", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("three/three", streams(1_000))
@@ -136,7 +136,7 @@ describe("a limit of the catalogue", () => {
       assert.deepStrictEqual(waitedMs.map((ms) => Math.round(ms / 1_000)), [0, 0, 0, 1, 1, 1, 2, 2, 2])
     }))
 
-  it.effect("of calls at once counts no call that has failed, or whose client has gone", () =>
+  it.effect("of concurrent calls releases the slots of failed and cancelled calls", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("three/three", status(400))
@@ -157,7 +157,7 @@ describe("a limit of the catalogue", () => {
       assert.strictEqual(count(outcomes, "answered"), 3)
     }))
 
-  it.effect("of requests per minute sends away whose turn comes too late, and says when it comes", () =>
+  it.effect("of requests per minute rejects a request whose turn comes too late, with the time of its turn", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       const fibers = yield* atOnce(15, scripted.request("ten"))
@@ -173,7 +173,7 @@ describe("a limit of the catalogue", () => {
       assert.strictEqual(count(yield* Fiber.joinAll(late), "answered"), 10)
     }))
 
-  it.effect("lets through what comes at the last moment, if there is room", () =>
+  it.effect("admits a request at its deadline if there is room", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       const fibers = yield* atOnce(2, scripted.request("ten", { patienceMs: -10 }))
@@ -181,7 +181,7 @@ describe("a limit of the catalogue", () => {
       assert.strictEqual(count(yield* Fiber.joinAll(fibers), "answered"), 2)
     }))
 
-  it.effect("that is reached sends requests to the next target at once", () =>
+  it.effect("sends excess requests to the next target at once", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       const fibers = yield* atOnce(30, scripted.request("ten-or-b"))
@@ -192,7 +192,7 @@ describe("a limit of the catalogue", () => {
       assert.lengthOf(calls.filter((name) => name === "b/ten-or-b"), 20)
     }))
 
-  it.effect("that is reached everywhere makes wait for the first that has room", () =>
+  it.effect("at every target makes requests wait for the first with room", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("three/three-or-ten", streams(5_000))
@@ -203,11 +203,11 @@ describe("a limit of the catalogue", () => {
       assert.lengthOf(calls.filter((name) => name === "three/three-or-ten"), 6)
     }))
 
-  it.effect("of tokens counts what was used, not what was set aside", () =>
+  it.effect("of tokens counts actual usage, not reservations", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("tokens/tokens", answers(10, { inputTokens: 20, outputTokens: 10 }))
-      // sets aside 2,000
+      // reserves 2,000
       const request = scripted.request("tokens", { body: { max_tokens: 2_000 - 10 } })
       for (let round = 0; round < 10; round++) {
         const fibers = yield* atOnce(1, request)
@@ -220,7 +220,7 @@ describe("a limit of the catalogue", () => {
       assert.strictEqual(count(yield* Fiber.joinAll(fibers), "answered"), 1)
     }))
 
-  it.effect("that makes wait is a span, and one that does not is none", () =>
+  it.effect("records a span for a wait only", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       const { spans, tracer } = tracing()
@@ -229,7 +229,7 @@ describe("a limit of the catalogue", () => {
       yield* TestClock.adjust("3 seconds")
       yield* Fiber.joinAll(fibers)
       const waits = spans.filter(({ name }) => name === "wait for three")
-      // the first one fetches slots for itself, and finds that there are only three for the four of them
+      // the first request fetches a lease, which has only three slots for the four requests
       assert.isAtMost(waits.length, 4)
       const last = waits.at(-1)
       assert.strictEqual(last?.attributes.get("gen_ai.provider.name"), "three")
@@ -238,7 +238,7 @@ describe("a limit of the catalogue", () => {
         true
       )
 
-      // of a larger limit some are in hand once it has been used
+      // part of a larger limit stays on lease after its first use
       yield* scripted.request("hundred")
       spans.length = 0
       yield* Effect.withTracer(scripted.request("hundred"), tracer)
@@ -247,7 +247,7 @@ describe("a limit of the catalogue", () => {
 })
 
 describe("the span of a call", () => {
-  it.effect("says why it ended", () =>
+  it.effect("says why the call ended", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       const { spans, tracer } = tracing()

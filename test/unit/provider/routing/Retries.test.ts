@@ -1,4 +1,4 @@
-/** When a request is sent once more, after which pause, and how often at most: no bad day of a provider is made worse. */
+/** Retries: which failures, after which pause and how often, without making a provider's outage worse. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, Metric } from "effect"
 import { TestClock } from "effect/testing"
@@ -19,12 +19,12 @@ models:
 
 const failure = (outcome: Outcome) => outcome.kind === "failed" ? outcome.error : assert.fail("it was answered")
 
-/** Lets the budget of retries fill up. */
+/** Fills the retry budget. */
 const warm = (scripted: Scripted, model = "single") =>
   Effect.forEach(Array.from({ length: 50 }), () => scripted.request(model))
 
-describe("a failure that may pass", () => {
-  it.effect("is followed by pauses that double, give or take a fifth", () =>
+describe("a transient failure", () => {
+  it.effect("is retried after pauses that double, plus or minus a fifth", () =>
     Effect.gen(function*() {
       const pauses: Array<ReadonlyArray<number>> = []
       const scripted = yield* Scripted.make(catalogue(", retry: { times: 4, budget: 1 }"))
@@ -47,7 +47,7 @@ describe("a failure that may pass", () => {
       }
     }))
 
-  it.effect("is not followed by more retries than the catalogue says, nor by longer pauses", () =>
+  it.effect("is not retried more often than the catalogue allows, nor after longer pauses", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue(", retry: { times: 3, baseMs: 1000, maxMs: 1500, budget: 1 }"))
       yield* warm(scripted)
@@ -61,7 +61,7 @@ describe("a failure that may pass", () => {
       assert.deepStrictEqual(scripted.calls(), ["never/never"])
     }))
 
-  it.effect("is tried again at every candidate, and no more than six times in all", () =>
+  it.effect("is retried at every target, at most six times in all", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue(", retry: { times: 5, budget: 1 }"))
       yield* warm(scripted)
@@ -73,7 +73,7 @@ describe("a failure that may pass", () => {
       assert.deepStrictEqual(scripted.calls(), ["a/pair", "b/pair", "a/pair", "b/pair", "a/pair", "b/pair"])
     }))
 
-  it.effect("is left at that where the next pause would end after the client's patience", () =>
+  it.effect("is not retried if the pause would exceed the client's deadline", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue())
       scripted.behave("a/single", status(500))
@@ -83,7 +83,7 @@ describe("a failure that may pass", () => {
 })
 
 describe("a provider's retry-after", () => {
-  it.effect("is obeyed where there is nobody else and the client has the patience", () =>
+  it.effect("is obeyed if there is no other target and the deadline allows it", () =>
     Effect.gen(function*() {
       for (const failing of [rateLimited(7_000), status(503, 7_000)]) {
         const scripted = yield* Scripted.make(catalogue())
@@ -95,7 +95,7 @@ describe("a provider's retry-after", () => {
       }
     }))
 
-  it.effect("that is longer than the client's patience becomes the client's own, at once", () =>
+  it.effect("that exceeds the client's deadline goes to the client at once", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue())
       scripted.behave("a/single", rateLimited(31_000))
@@ -108,7 +108,7 @@ describe("a provider's retry-after", () => {
       assert.lengthOf(scripted.calls(), 2)
     }))
 
-  it.effect("keeps the others waiting for nobody but him who named it", () =>
+  it.effect("does not delay calls to other targets", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue())
       yield* warm(scripted, "pair")
@@ -120,7 +120,7 @@ describe("a provider's retry-after", () => {
     }))
 })
 
-describe("over a bad day", () => {
+describe("during a provider's outage", () => {
   const shares = [0.1, 0.4, 0.7, 1]
   it.effect.each(shares)(
     "with %s of the calls failing, there are at most 1.2 calls per request",
@@ -140,7 +140,7 @@ describe("over a bad day", () => {
       })
   )
 
-  it.effect("after a good one as well, and the budget is there to be used", () =>
+  it.effect("a full retry budget is used, and not exceeded", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue())
       yield* warm(scripted)
@@ -155,7 +155,7 @@ describe("over a bad day", () => {
       assert.isAtLeast(calls, 115)
     }))
 
-  it.effect("no two retries come at the same moment, and of many failures at once there are few", () =>
+  it.effect("retries are spread over time, and few after simultaneous failures", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue(", retry: { budget: 1 }"))
       yield* warm(scripted)
@@ -174,7 +174,7 @@ describe("over a bad day", () => {
       assert.isAtLeast(Math.min(...retries), 1_000)
     }))
 
-  it.effect("an answer that comes late enough is an answer", () =>
+  it.effect("a late answer within the deadline succeeds", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue())
       scripted.behaveOnce("a/pair", status(500))
@@ -184,7 +184,7 @@ describe("over a bad day", () => {
 })
 
 describe("the count of fallbacks", () => {
-  it.effect("has the calls that were made because another provider had failed the request, and no others", () =>
+  it.effect("counts only calls made because another provider failed", () =>
     Effect.gen(function*() {
       const counts = Effect.forEach(
         ["a", "b"],

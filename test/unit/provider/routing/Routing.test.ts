@@ -1,4 +1,4 @@
-/** Which provider gets a request, in which order they are asked, and what is tried when they fail. */
+/** Which provider gets a request, in which order targets are tried, and what follows a failure. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { ProviderFailed } from "../../../../shared/contract/JobError.ts"
@@ -33,7 +33,7 @@ const failure = (outcome: Outcome) => outcome.kind === "failed" ? outcome.error 
 const many = <A>(count: number, effect: Effect.Effect<A>) => Effect.forEach(Array.from({ length: count }), () => effect)
 
 describe("a request goes", () => {
-  it.effect("to a target of the first priority while that answers, and says so", () =>
+  it.effect("to a target of the first priority while that succeeds, and the answer says so", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       for (const outcome of yield* many(20, scripted.request("pair"))) {
@@ -45,7 +45,7 @@ describe("a request goes", () => {
       }
     }))
 
-  it.effect("to targets of one priority in proportion to their weights", () =>
+  it.effect("to targets of the same priority in proportion to their weights", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       yield* many(2_000, scripted.request("weighted"))
@@ -63,11 +63,11 @@ describe("a request goes", () => {
       assert.closeTo(first.filter((name) => name === "a").length, 300, 50)
       assert.closeTo(first.filter((name) => name === "b").length, 150, 40)
       assert.deepStrictEqual(yield* Effect.forEach(users, (user) => of(user)), first)
-      // as messages name them
+      // the user field of messages
       const messages = yield* Effect.forEach(users, (user) => of(user, { metadata: { user_id: `user ${user}` } }))
       assert.deepStrictEqual(messages, first)
 
-      // only those move whose target fails, and they come back
+      // only users of the failing target move, and they return afterwards
       scripted.behave("b/m", status(503))
       const without = yield* Effect.forEach(users, (user) => of(user))
       for (const [index, name] of first.entries()) {
@@ -78,14 +78,14 @@ describe("a request goes", () => {
       assert.deepStrictEqual(yield* Effect.forEach(users, (user) => of(user)), first)
     }))
 
-  it.effect("to any target by weight where the model is sticky, but the user is not named", () =>
+  it.effect("to any target by weight if the model is sticky but the request names no user", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       yield* many(400, scripted.request("sticky"))
       assert.closeTo(scripted.calls().filter((name) => name === "a/m").length, 200, 50)
     }))
 
-  it.effect("to other users' targets for another client's user of the same name", () =>
+  it.effect("to different targets for users with the same name from different keys", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       const tenants = Array.from({ length: 100 }, (_, index) => `key ${index}`)
@@ -93,7 +93,7 @@ describe("a request goes", () => {
       assert.lengthOf(new Set(scripted.calls()), 3)
     }))
 
-  it.effect("to the fallbacks in their order, each with its own, and nowhere twice", () =>
+  it.effect("to the fallbacks in order, each with its own fallbacks, and to no target twice", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(
         catalogue.replaceAll("adaptive: false }", "adaptive: false }, retry: { times: 0 }")
@@ -108,7 +108,7 @@ describe("a request goes", () => {
       })
     }))
 
-  it.effect("to no second worker where any of its providers may have to be paid twice", () =>
+  it.effect("to no second worker if a provider of the model or its fallbacks may charge twice", () =>
     Effect.gen(function*() {
       const { isIdempotent } = yield* Scripted.make(catalogue)
       assert.deepStrictEqual(["falling", "costly", "paying", "none"].map(isIdempotent), [true, false, false, false])
@@ -116,7 +116,7 @@ describe("a request goes", () => {
 })
 
 describe("when a provider fails", () => {
-  it.effect("the next one is asked at once, and the client sees nothing of it", () =>
+  it.effect("the next provider is called at once, and the client sees no error", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       const failures = [
@@ -135,7 +135,7 @@ describe("when a provider fails", () => {
       }
     }))
 
-  it.effect("with the request's own mistake, nobody else is asked", () =>
+  it.effect("because of an invalid request, no other provider is called", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("a/m", rejected)
@@ -144,7 +144,7 @@ describe("when a provider fails", () => {
       assert.deepStrictEqual([scripted.calls(), tookMs], [["a/m"], 0])
     }))
 
-  it.effect("because of the gateway's key, it is not asked again", () =>
+  it.effect("because of the gateway's key, that target is not called again", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       const credentials = fails((provider) =>
@@ -153,13 +153,13 @@ describe("when a provider fails", () => {
       scripted.behave("a/m", credentials)
       assert.deepInclude(failure((yield* scripted.timed("single")).outcome), { reason: "credentials" })
       assert.deepStrictEqual(scripted.calls(), ["a/m"])
-      // but another one, and that once more
+      // but another target is, with a retry
       scripted.behaveOnce("b/m", status(500))
       assert.deepInclude(answered((yield* scripted.timed("pair")).outcome), { "x-gateway-attempts": "3" })
       assert.deepStrictEqual(scripted.calls(), ["a/m", "b/m", "b/m"])
     }))
 
-  it.effect("after it has begun to answer, nobody else is asked", () =>
+  it.effect("after its answer has started, no other provider is called", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("a/m", (call, sink) =>

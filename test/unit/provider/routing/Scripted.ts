@@ -1,4 +1,4 @@
-/** What lies between a model's name and the calls to providers, with providers that do as they are told, on the test's clock. */
+/** Everything between a model's name and the calls to providers, with scripted providers on the test's clock. */
 import { Clock, ConfigProvider, Context, Effect, Fiber, Layer, Random } from "effect"
 import { TestClock } from "effect/testing"
 import { Catalogue, parse } from "../../../../shared/catalogue/Catalogue.ts"
@@ -21,7 +21,7 @@ import { ResultStore } from "../../../../shared/provider/call/ResultStore.ts"
 import { Upstream } from "../../../../shared/provider/transport/Upstream.ts"
 import { secretsIn } from "../../../fixture/ProviderKey.ts"
 
-/** A call that a provider got. */
+/** A call that a provider received. */
 export interface Received {
   /** `provider/model`. */
   readonly name: string
@@ -30,14 +30,14 @@ export interface Received {
 
 const head: Head = { status: 200, contentType: "application/json", headers: {} }
 
-/** Answers, after a while. */
+/** Answers after a delay. */
 export const answers = (afterMs = 0, usage?: Usage): Perform => (_, sink) =>
   Effect.sync(() => {
     sink.start(head)
     return usage
   }).pipe(afterMs === 0 ? (effect) => effect : Effect.delay(afterMs))
 
-/** Begins to answer at once and is done after a while. */
+/** Starts its answer at once and ends it after a while. */
 export const streams = (forMs: number): Perform => (_, sink) =>
   Effect.andThen(Effect.sync(() => sink.start(head)), Effect.delay(Effect.undefined, forMs))
 
@@ -54,11 +54,11 @@ export const rejected: Perform = fails((provider) =>
   new ProviderRejected({ provider, status: 400, message: "no", type: null, param: null, code: null })
 )
 
-/** Fails this share of the calls. */
+/** Fails this share of the calls at random. */
 export const fallible = (share: number): Perform => (call, sink) =>
   Effect.flatMap(Random.next, (chance) => (chance < share ? status(500) : answers())(call, sink))
 
-/** What became of a request. */
+/** The result of a request. */
 export type Outcome =
   | { readonly kind: "answered"; readonly headers: Head["headers"] }
   | { readonly kind: "failed"; readonly error: JobError; readonly started: boolean }
@@ -70,7 +70,7 @@ export class Scripted {
   #providers: Providers["Service"] | undefined
   #catalogue: (text: string) => Effect.Effect<void> = () => Effect.void
 
-  /** Providers of this catalogue: `protocol: local` everywhere, named as they please. */
+  /** The providers of this catalogue, each with `protocol: local`. */
   static readonly make = Effect.fnUntraced(function*(catalogue: string) {
     const scripted = new Scripted()
     let snapshot = yield* parse("gateway.yaml", catalogue)
@@ -94,7 +94,7 @@ export class Scripted {
     return scripted
   }, Effect.orDie)
 
-  /** What a model at a provider does from now on, as `provider/model`; at first everything answers. */
+  /** Sets what `provider/model` does from now on; the default is to answer. */
   behave(name: string, answers: Perform): void {
     this.#script.set(name, answers)
   }
@@ -103,12 +103,12 @@ export class Scripted {
     this.#once.set(name, [...this.#once.get(name) ?? [], ...answers])
   }
 
-  /** Puts another catalogue in the place of this one. */
+  /** Replaces the catalogue. */
   edit(catalogue: string): Effect.Effect<void> {
     return this.#catalogue(catalogue)
   }
 
-  /** The names of those who were called since this was last asked. */
+  /** The names of the targets called since the last call of this. */
   calls(): ReadonlyArray<string> {
     return this.received.splice(0).map(({ name }) => name)
   }
@@ -154,7 +154,7 @@ export class Scripted {
     })
   }
 
-  /** Its outcome, and how long it took on the test's clock. */
+  /** The outcome, and the time it took on the test's clock. */
   timed(model: string, options: Parameters<Scripted["request"]>[1] = {}) {
     return Effect.gen({ self: this }, function*() {
       const from = yield* Clock.currentTimeMillis

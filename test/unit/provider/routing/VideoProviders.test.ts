@@ -1,4 +1,4 @@
-/** Providers of videos are asked for no more than their limits allow, and are given a rest where they fail too often. */
+/** Limits and circuit breakers of video providers. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, ConfigProvider, Context, Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -12,7 +12,7 @@ import { LocalVideoEngine } from "../../../../shared/provider/call/VideoEngine.t
 import { VideoProviders } from "../../../../shared/provider/routing/VideoProviders.ts"
 import { secretsIn } from "../../../fixture/ProviderKey.ts"
 
-/** One provider with these settings, and how often it was asked. */
+/** One provider with these settings, and the times of its calls. */
 const bench = Effect.fnUntraced(function*(settings: string) {
   const snapshot = yield* parse(
     "gateway.yaml",
@@ -44,8 +44,8 @@ const bench = Effect.fnUntraced(function*(settings: string) {
 
 const failed = new ProviderFailed({ provider: "p", reason: "status", status: 500, retryAfterMs: null })
 
-describe("a provider of videos", () => {
-  it.effect("makes no more of them at once than it may", () =>
+describe("a video provider", () => {
+  it.effect("runs no more videos at once than its limit", () =>
     Effect.gen(function*() {
       const { asked, begin } = yield* bench("limits: { concurrency: 1 }")
       const ended = yield* Deferred.make<string>()
@@ -59,7 +59,7 @@ describe("a provider of videos", () => {
       assert.deepStrictEqual(yield* Fiber.join(second), Exit.fail("broken"))
     }))
 
-  it.effect("has one free again that nobody goes on with here", () =>
+  it.effect("gets its slot back if a video is no longer followed here", () =>
     Effect.gen(function*() {
       const { begin } = yield* bench("limits: { concurrency: 1 }")
       const first = yield* Effect.forkChild(begin(Effect.void, Effect.never))
@@ -70,7 +70,7 @@ describe("a provider of videos", () => {
       assert.deepStrictEqual(yield* Fiber.join(second), Exit.succeed("done"))
     }))
 
-  it.effect("is asked for no more of them in a minute than it may", () =>
+  it.effect("starts no more videos per minute than its limit", () =>
     Effect.gen(function*() {
       const { asked, begin } = yield* bench("limits: { requestsPerMinute: 2 }")
       const all = yield* Effect.forkChild(
@@ -86,7 +86,7 @@ describe("a provider of videos", () => {
       assert.isAtLeast(asked[2] ?? 0, 60_000)
     }))
 
-  it.effect("is given a rest where it fails too often, and then asked once", () =>
+  it.effect("is skipped while its circuit is open, and then probed", () =>
     Effect.gen(function*() {
       const { asked, begin } = yield* bench("breaker: { minimumCalls: 3, openMs: 10000 }")
       const ask = Effect.flip(begin(Effect.fail(failed), Effect.never))
@@ -94,12 +94,12 @@ describe("a provider of videos", () => {
       assert.deepInclude(yield* ask, { _tag: "Skipped", reason: "resting" })
       assert.lengthOf(asked, 3)
       yield* TestClock.adjust("10 seconds")
-      // what is made of it afterwards says nothing of its health
+      // failures after the start do not count
       assert.deepStrictEqual(yield* begin(Effect.void, Effect.fail("broken")), Exit.fail("broken"))
       assert.deepStrictEqual(yield* begin(Effect.void, Effect.succeed("done")), Exit.succeed("done"))
     }))
 
-  it.effect("is left alone for as long as it asks for", () =>
+  it.effect("gets no calls for as long as it requests", () =>
     Effect.gen(function*() {
       const { asked, begin } = yield* bench("")
       const busy = new ProviderRateLimited({ provider: "p", retryAfterMs: 20_000 })

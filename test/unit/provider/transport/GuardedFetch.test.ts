@@ -1,4 +1,4 @@
-/** What the guarded fetch takes from the network, and what it leaves alone. The server is real, and reached or not reached. */
+/** What the guarded fetch accepts and rejects, with real servers. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Layer, Result } from "effect"
 import * as undici from "undici"
@@ -14,7 +14,7 @@ const refusal = (url: string, options?: FetchOptions) =>
     (result) => Result.isFailure(result) ? result.failure.reason : "fetched"
   )
 
-/** Lets this machine's own address through, and resolves names as the table says. */
+/** Allows this machine's own address, and resolves names by the table. */
 const lenient = (names: Readonly<Record<string, ReadonlyArray<string>>> = {}): Layer.Layer<GuardedFetch> =>
   GuardedFetch.layerWith({
     isAllowed: (address) => address === "127.0.0.1" || isPublic(address),
@@ -71,14 +71,14 @@ describe("an address", () => {
   })
 })
 
-describe("as it is in production", () => {
-  // resolved by the system, as nobody's test can see to: RFC 6761 keeps this name from ever leading anywhere
-  it.live("a name that leads nowhere is refused, and ends nothing", () =>
+describe("the guard of production", () => {
+  // resolved by the system, which no test can observe; RFC 6761 guarantees that the name does not exist
+  it.live("rejects a name that does not exist", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* refusal("http://nowhere.invalid/a.png"), "unreachable")
     }).pipe(Effect.provide(GuardedFetch.layer)))
 
-  it.live("a local server is not even connected to, however its address is written", () =>
+  it.live("does not even connect to a local server, in any notation of its address", () =>
     Effect.gen(function*() {
       const { connections, port } = yield* serving((_request, response) => response.end("secret"))
       const hosts = [
@@ -99,7 +99,7 @@ describe("as it is in production", () => {
       assert.strictEqual(connections(), 0)
     }).pipe(Effect.provide(GuardedFetch.layer)))
 
-  it.effect("takes nothing but http and https, and no credentials", () =>
+  it.effect("accepts only http and https, without credentials", () =>
     Effect.gen(function*() {
       for (const url of ["file:///etc/passwd", "ftp://example.com/a", "data:,x", "gopher://a", "nonsense", ""]) {
         assert.strictEqual(yield* refusal(url), "url", url)
@@ -108,7 +108,7 @@ describe("as it is in production", () => {
     }).pipe(Effect.provide(GuardedFetch.layer)))
 })
 
-describe("where the guard lets this machine through", () => {
+describe("a guard that allows this machine", () => {
   it.live("returns the bytes and their media type", () =>
     Effect.gen(function*() {
       const { url } = yield* serving((_request, response) =>
@@ -119,21 +119,21 @@ describe("where the guard lets this machine through", () => {
       assert.strictEqual(mediaType, "image/png")
     }).pipe(Effect.provide(lenient())))
 
-  it.live("connects to the address that was checked", () =>
+  it.live("connects to the address that it checked", () =>
     Effect.gen(function*() {
       const { port } = yield* serving((request, response) => response.end(request.headers.host))
       const { bytes } = yield* fetched(`http://pictures.example:${port}/`)
       assert.strictEqual(Buffer.from(bytes).toString(), `pictures.example:${port}`)
     }).pipe(Effect.provide(lenient({ "pictures.example": ["127.0.0.1"] }))))
 
-  it.live("refuses a name of which one address is not public", () =>
+  it.live("rejects a name if any of its addresses is not public", () =>
     Effect.gen(function*() {
       const { connections, port } = yield* serving((_request, response) => response.end("secret"))
       assert.strictEqual(yield* refusal(`http://mixed.example:${port}/`), "address")
       assert.strictEqual(connections(), 0)
     }).pipe(Effect.provide(lenient({ "mixed.example": ["127.0.0.1", "10.0.0.1"] }))))
 
-  it.live("follows three redirects, and not four", () =>
+  it.live("follows three redirects and no more", () =>
     Effect.gen(function*() {
       const { url } = yield* serving((request, response) => {
         const left = Number(request.url?.slice(1))
@@ -144,7 +144,7 @@ describe("where the guard lets this machine through", () => {
       assert.strictEqual(yield* refusal(`${url}/4`), "redirects")
     }).pipe(Effect.provide(lenient())))
 
-  it.live("looks at where a redirect leads", () =>
+  it.live("checks the target of each redirect", () =>
     Effect.gen(function*() {
       const targets = ["http://10.0.0.1/", "http://[::1]/", "http://inside.example/", "file:///etc/passwd"]
       const { url } = yield* serving((request, response) =>
@@ -156,7 +156,7 @@ describe("where the guard lets this machine through", () => {
       assert.strictEqual(yield* refusal(`${url}/3`), "url")
     }).pipe(Effect.provide(lenient({ "inside.example": ["192.168.0.1"] }))))
 
-  it.live("stops at 20 MB, whether the server says so beforehand or not", () =>
+  it.live("stops at 20 MB, announced or not", () =>
     Effect.gen(function*() {
       const mebibyte = Buffer.alloc(1024 * 1024)
       const { url } = yield* serving((request, response) => {
@@ -175,7 +175,7 @@ describe("where the guard lets this machine through", () => {
       assert.strictEqual(yield* refusal(`${url}/unsaid`), "size")
     }).pipe(Effect.provide(lenient())))
 
-  it.live("takes no answer but 200", () =>
+  it.live("accepts only status 200", () =>
     Effect.gen(function*() {
       const { url } = yield* serving((_request, response) => response.writeHead(404).end("no"))
       assert.strictEqual(yield* refusal(url), "status")
@@ -183,7 +183,7 @@ describe("where the guard lets this machine through", () => {
       assert.strictEqual(yield* refusal("http://nowhere.example/"), "unreachable")
     }).pipe(Effect.provide(lenient())))
 
-  it.live("gives up after ten seconds on a server that says nothing, and closes the connection", () =>
+  it.live("gives up on a silent server after ten seconds, and closes the connection", () =>
     Effect.gen(function*() {
       const closed = Promise.withResolvers<void>()
       const { url } = yield* serving((request) => request.socket.once("close", () => closed.resolve()))
@@ -192,8 +192,8 @@ describe("where the guard lets this machine through", () => {
     }).pipe(Effect.provide(lenient())))
 })
 
-describe("where a provider's own origin is trusted", () => {
-  /** A provider beside another server of the same private network. */
+describe("a trusted provider origin", () => {
+  /** A provider beside another server in the same private network. */
   const network = Effect.gen(function*() {
     const other = yield* serving((_request, response) => response.end("secret"))
     const provider = yield* serving((request, response) => {
@@ -204,7 +204,7 @@ describe("where a provider's own origin is trusted", () => {
     return { other, provider, trusted: { trusted: provider.url } }
   })
 
-  it.live("its results are fetched from there, wherever that is", () =>
+  it.live("serves results from any address", () =>
     Effect.gen(function*() {
       const { provider, trusted } = yield* network
       for (const path of ["/file", "/here"]) {
@@ -212,7 +212,7 @@ describe("where a provider's own origin is trusted", () => {
       }
     }).pipe(Effect.provide(GuardedFetch.layer)))
 
-  it.live("nothing else of that network is reached: no other port, name or scheme, and by no redirect", () =>
+  it.live("allows nothing else in that network: no other port, name or scheme, and no redirect", () =>
     Effect.gen(function*() {
       const { other, provider, trusted } = yield* network
       for (
@@ -226,7 +226,7 @@ describe("where a provider's own origin is trusted", () => {
       assert.strictEqual(other.connections(), 0)
     }).pipe(Effect.provide(GuardedFetch.layer)))
 
-  it.live("the same holds for a client that sends by itself", () =>
+  it.live("is enforced for clients that send requests themselves", () =>
     Effect.gen(function*() {
       const { other, provider } = yield* network
       const guard = yield* GuardedFetch
@@ -242,7 +242,7 @@ describe("where a provider's own origin is trusted", () => {
       assert.strictEqual(other.connections(), 0)
     }).pipe(Effect.provide(GuardedFetch.layer)))
 
-  it.live("an answer is taken up to the bound that was given", () =>
+  it.live("accepts answers up to the given size", () =>
     Effect.gen(function*() {
       const { url } = yield* serving((_request, response) => response.end(Buffer.alloc(2_000)))
       const options = { trusted: url, maximumBytes: 2_000 }

@@ -1,4 +1,4 @@
-/** Results that are fetched from where a provider has them, on bad days of that host. */
+/** Fetching results from a provider's host while that host fails. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
@@ -8,7 +8,7 @@ import * as VideoFile from "../../../../shared/provider/call/VideoFile.ts"
 
 const bytes = new Uint8Array([1, 2, 3])
 
-/** How a fetch ends where that is refused for a time, and how often it was tried. */
+/** Fetches a result that is refused for `forMs` milliseconds; returns the exit and the number of tries. */
 const fetched = Effect.fnUntraced(function*(reason: FetchRefused["reason"], forMs: number) {
   let tries = 0
   const begun = yield* Clock.currentTimeMillis
@@ -27,15 +27,15 @@ const fetched = Effect.fnUntraced(function*(reason: FetchRefused["reason"], forM
   return { exit: yield* Fiber.await(fiber), tries }
 })
 
-describe("a video that is there", () => {
-  it.effect("is fetched in the end where its host is away for a minute", () =>
+describe("a finished video", () => {
+  it.effect("is fetched even if its host is unreachable for a minute", () =>
     Effect.gen(function*() {
       for (const reason of ["unreachable", "time"] as const) {
         assert.deepStrictEqual((yield* fetched(reason, 60_000)).exit, Exit.succeed(bytes))
       }
     }))
 
-  it.effect("is given up where its host stays away, sooner where that has no such file, and at once where it may not be", () =>
+  it.effect("fails after nine tries at an unreachable host, four at a missing file, and at once if the URL is forbidden", () =>
     Effect.gen(function*() {
       for (const [reason, times] of [["unreachable", 9], ["status", 4], ["address", 1], ["size", 1]] as const) {
         const { exit, tries } = yield* fetched(reason, Infinity)

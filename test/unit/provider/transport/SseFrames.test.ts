@@ -1,4 +1,4 @@
-/** Server-sent events come out whole and unchanged, however they were cut on the way. */
+/** Server-sent events are complete and unchanged, however their bytes were split. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import { vi } from "vitest"
@@ -14,7 +14,7 @@ const anyLine = Arbitrary.schema(Schema.Struct({
   text: Text
 })).pipe(Arbitrary.map(({ field, text }) => ({ field, text: text.toWellFormed().replaceAll(/[\r\n]/g, "") })))
 
-/** A frame as it travels, and the data that it means. */
+/** A frame as sent, and its data. */
 const anyFrame = Arbitrary.all([
   Arbitrary.array(anyLine, { maxLength: 4 }),
   Arbitrary.schema(Schema.Literals(["\n", "\r\n"]))
@@ -37,7 +37,7 @@ const frames = Arbitrary.array(anyFrame, { maxLength: 20 })
 const unfinished = Arbitrary.schema(Schema.Literals(["", "data: half", "data: whole line\n", "data: x\r\n\r", ":"]))
 
 describe("frames", () => {
-  it.prop("are the same wherever the bytes were cut, and nothing is changed or lost", [frames, unfinished, sizes], ([
+  it.prop("are the same wherever the bytes are split, and complete", [frames, unfinished, sizes], ([
     frames,
     unfinished,
     sizes
@@ -53,7 +53,7 @@ describe("frames", () => {
     )
   }, { arbitrary: { runs: 500, size: 30 } })
 
-  it("come as soon as their last byte, and one push may bring many", () => {
+  it("are returned at their last byte, several per push if there are several", () => {
     const reader = new SseFrames()
     assert.deepStrictEqual(reader.push(Buffer.from("data: 1\n")).map(toText), [])
     assert.deepStrictEqual(reader.push(Buffer.from("\n")).map(toText), ["data: 1\n\n"])
@@ -68,7 +68,7 @@ describe("frames", () => {
     assert.strictEqual(reader.restBytes, 0)
   })
 
-  it("may mix their line ends", () => {
+  it("may mix line endings", () => {
     const text = "event: a\r\ndata: 1\n\r\ndata: 2\n\n"
     assert.deepStrictEqual(new SseFrames().push(Buffer.from(text)).map(toText), [
       "event: a\r\ndata: 1\n\r\n",
@@ -76,7 +76,7 @@ describe("frames", () => {
     ])
   })
 
-  it("are copied at most once, also where a large one comes in small pieces", () => {
+  it("are copied at most once, even if a large frame comes in small chunks", () => {
     const large = Buffer.from(`data: ${"x".repeat(1024 * 1024)}\n\n`)
     const chunks = cut(large, [4 * 1024])
     const concat = vi.spyOn(Buffer, "concat")
@@ -92,7 +92,7 @@ describe("frames", () => {
   })
 })
 
-describe("data", () => {
+describe("a frame's data", () => {
   it.each([
     ["data: a\n\n", "a"],
     ["data:a\n\n", "a"],
@@ -111,7 +111,7 @@ describe("data", () => {
   })
 })
 
-it.prop("data can be replaced, and every other line stays", [anyFrame, anyFrame], ([{ data, text }, other]) => {
+it.prop("replacing a frame's data keeps every other line", [anyFrame, anyFrame], ([{ data, text }, other]) => {
   const frame = Buffer.from(text)
   const found = dataOf(frame)
   if (found === undefined || data === undefined || other.data === undefined) return

@@ -1,4 +1,4 @@
-/** What a provider hears of a call that must not be made twice: nothing, until that has been settled. */
+/** A call that must not be repeated sends nothing before its commitment. */
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { createServer } from "node:net"
@@ -7,7 +7,7 @@ import { Cancelled } from "../../../../shared/contract/JobError.ts"
 import { type Commit, Commitment } from "../../../../shared/provider/transport/Commitment.ts"
 import { Upstream } from "../../../../shared/provider/transport/Upstream.ts"
 
-/** A server that answers what it has been sent, and notes when it was connected to and what it has heard. */
+/** A server that answers, and records its connections and the bytes it received. */
 const listener = Effect.gen(function*() {
   const connected = yield* Deferred.make<void>()
   let heard = ""
@@ -42,7 +42,7 @@ const call = (url: URL, commit: Commit) =>
     return answer
   }).pipe(Effect.provideService(Commitment, commit), Effect.provide(Upstream.layer))
 
-it.live("nothing is sent before the commitment, which comes when there is a connection", () =>
+it.live("nothing is sent before the commitment, which follows the connection", () =>
   Effect.gen(function*() {
     const { connected, heard, url } = yield* listener
     const asked = yield* Deferred.make<void>()
@@ -58,7 +58,7 @@ it.live("nothing is sent before the commitment, which comes when there is a conn
     assert.match(heard(), /^POST \/path HTTP\/1\.1\r\n[^]*content-length: 8\r\n(?:[^\r]+\r\n)*\r\nthe body$/)
   }))
 
-it.live("nothing is sent where the commitment is refused", () =>
+it.live("nothing is sent if the commitment is refused", () =>
   Effect.gen(function*() {
     const { connected, heard, url } = yield* listener
     const error = yield* Effect.flip(call(url, Effect.fail(new Cancelled())))
