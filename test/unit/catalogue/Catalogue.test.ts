@@ -297,9 +297,9 @@ const following = Effect.gen(function*() {
       ),
     remove: files.remove(file),
     log,
-    /** Looks at the file until the log says so. */
+    /** Checks the file until a log line includes the word. */
     until: (word: string) => Effect.repeat(look, { until: () => log.some((line) => line.includes(word)) }),
-    /** The same so many times. */
+    /** Checks the file this many times. */
     looks: (times: number) => Effect.repeat(look, { times })
   }
 }).pipe(Effect.provide(NodeFileSystem.layer))

@@ -129,7 +129,7 @@ describe("usage", () => {
     { completion_tokens: 9 },
     {},
     "free"
-  ])("that makes no sense is not metered: %j", (usage) => {
+  ])("is not metered if it is invalid: %j", (usage) => {
     const stream = open()
     const text = frame({ choices: [], usage })
     assert.strictEqual(relay(stream, text), text)
@@ -158,13 +158,13 @@ describe("a model's alias", () => {
   })
 })
 
-describe("an answer is complete", () => {
+describe("an answer", () => {
   it.each([
     ["if it ended with [DONE]", delta("a") + done],
     ["if it ended with [DONE] in another notation", `${delta("a")}data:[DONE]\r\n\r\n`],
     ["if its last part has a finish_reason, for providers that send no [DONE]", delta("a") + finish],
     ["if usage follows the finish_reason", delta("a") + finish + usage]
-  ])("%s", (_, text) => {
+  ])("is complete %s", (_, text) => {
     const stream = open()
     relay(stream, text)
     assert.isTrue(stream.isComplete)
@@ -179,7 +179,7 @@ describe("an answer is complete", () => {
     ["whose parts have no finish_reason yet", frame({ choices: [{ index: 0, delta: {}, finish_reason: null }] })],
     ["that mentions [DONE] in its text only", delta("data: [DONE]")],
     ["that mentions a finish_reason in its text only", delta("\"finish_reason\":\"stop\"")]
-  ])("but not one %s", (_, text) => {
+  ])("%s is incomplete", (_, text) => {
     const stream = open()
     relay(stream, text)
     assert.isFalse(stream.isComplete)
@@ -196,7 +196,7 @@ describe("a last frame without its final blank line", () => {
     ["[DONE]", delta("a"), "data: [DONE]", "data: [DONE]"],
     ["usage, which stays removed", delta("a") + finish, usage.trimEnd(), undefined],
     ["a comment after the end", delta("a") + done, ": bye", ": bye"]
-  ])("is taken where it is whole: %s", (_, before, last, passed) => {
+  ])("is accepted if it is complete: %s", (_, before, last, passed) => {
     const stream = open()
     relay(stream, before + last)
     assert.strictEqual(textOf(stream.end()), passed)
@@ -209,7 +209,7 @@ describe("a last frame without its final blank line", () => {
     ["a part that is not the last", delta("b").trimEnd()],
     ["half of [DONE]", "data: [DON"],
     ["nothing", ""]
-  ])("is not taken for an end: %s", (_, last) => {
+  ])("is dropped if it is not an end: %s", (_, last) => {
     const stream = open()
     relay(stream, delta("a") + last)
     assert.isUndefined(stream.end())
