@@ -90,7 +90,7 @@ describe("a video task at a provider", () => {
           assert.deepInclude(task, { status: "completed", error: null })
           assert.isTrue(clip.equals((await client.content(id)).bytes))
           assert.lengthOf(provider.started, 1)
-          assert.deepStrictEqual(new Set(provider.looked), new Set(["/operations/1"]))
+          assert.deepStrictEqual(new Set(provider.polled), new Set(["/operations/1"]))
         })
       }).pipe(Effect.scoped),
     90_000

@@ -10,7 +10,7 @@ describe("the publish window", () => {
    * A stream that delivers `perSecond` jobs, one after another, from a queue that is never empty. Returns the number of
    * undelivered jobs at each delivery.
    */
-  const played = (window: Window, perSecond: number, claims: number): ReadonlyArray<number> => {
+  const replay = (window: Window, perSecond: number, claims: number): ReadonlyArray<number> => {
     let unclaimed = window.size
     return Array.from({ length: claims }, () => {
       unclaimed--
@@ -22,7 +22,7 @@ describe("the publish window", () => {
 
   it("settles at what workers take within a moment", () => {
     for (const [perSecond, most] of [[1, 3], [100, 4], [400, 11], [1_000, 23]] as const) {
-      const lay = played(new Window(64), perSecond, 500).slice(100)
+      const lay = replay(new Window(64), perSecond, 500).slice(100)
       assert.isAtMost(Math.max(...lay), most)
       assert.isAtLeast(Math.min(...lay), 2)
     }
@@ -88,7 +88,7 @@ describe("a job that cannot be served in time", () => {
   const claimant = (tenant: string) => ({ tenant, weight: 1, priority: "standard" }) as const
 
   /** A pool that drains 50 jobs a second, in which `count` jobs of one tenant wait. */
-  const draining = (count: number): JobPool<string> => {
+  const drainingPool = (count: number): JobPool<string> => {
     const pool = new JobPool<string>(limits)
     for (let job = 0; job < count; job++) assert.isUndefined(pool.enter(`n${job}`, claimant("n"), 60_000, 0))
     for (let tick = 1; tick <= 5; tick++) {
@@ -99,7 +99,7 @@ describe("a job that cannot be served in time", () => {
   }
 
   it("is rejected with the time until the jobs ahead of it are served", () => {
-    const pool = draining(90)
+    const pool = drainingPool(90)
     const refused = pool.enter("n90", claimant("n"), 60_000, 1_000)
     assert.instanceOf(refused, QueueFull)
     assert.strictEqual(refused.retryAfterMs, 1_800)
@@ -111,7 +111,7 @@ describe("a job that cannot be served in time", () => {
   })
 
   it("is rejected at once if its tenant's own queue takes most of its deadline", () => {
-    const pool = draining(80)
+    const pool = drainingPool(80)
     const refused = pool.enter("n80", claimant("n"), 1_900, 1_000)
     assert.instanceOf(refused, QueueTimeout)
     assert.strictEqual(refused.retryAfterMs, 1_600)

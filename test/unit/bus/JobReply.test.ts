@@ -23,7 +23,7 @@ const received = (subject: string, data: Uint8Array, options: PublishOptions): M
 }
 
 /** A reply on a clock that the test sets. `sent` returns the frames since its last call. */
-const opened = () => {
+const openReply = () => {
   const messages: Array<{ readonly frame: Frame; readonly bytes: number }> = []
   const publish = (subject: string, data: Uint8Array, options: PublishOptions) => {
     const message = received(subject, data, options)
@@ -59,7 +59,7 @@ const typesOf = (frames: ReadonlyArray<Frame>) => frames.map(({ type }) => type)
 
 describe("the frames of an answer", () => {
   it("collect everything written between two sends, after the claim", () => {
-    const { flush, reply } = opened()
+    const { flush, reply } = openReply()
     reply.claim("unsent")
     reply.start(head)
     reply.write(bytes(3))
@@ -74,7 +74,7 @@ describe("the frames of an answer", () => {
   })
 
   it("are split by size, with the head in the first frame and the end in the last", () => {
-    const { flush, reply } = opened()
+    const { flush, reply } = openReply()
     const usage = { inputTokens: 1, outputTokens: 2 }
     reply.start(head)
     reply.write(bytes(2 * frameBytes + 1))
@@ -87,7 +87,7 @@ describe("the frames of an answer", () => {
   })
 
   it("put an error after everything written before it", () => {
-    const { reply, sent } = opened()
+    const { reply, sent } = openReply()
     reply.start(head)
     reply.write(bytes(1))
     reply.fail(new WorkerLost())
@@ -97,14 +97,14 @@ describe("the frames of an answer", () => {
   })
 
   it("never precede the job's claim", () => {
-    const { reply, sent } = opened()
+    const { reply, sent } = openReply()
     reply.claim("idempotent")
     reply.fail(new WorkerLost())
     assert.deepStrictEqual(typesOf(sent()), ["claims", "error"])
   })
 
   it("stop after the end, even if more is written", () => {
-    const { reply, sent } = opened()
+    const { reply, sent } = openReply()
     reply.end(undefined)
     assert.deepStrictEqual(typesOf(sent()), ["data"])
     reply.write(bytes(1))
@@ -118,7 +118,7 @@ describe("the frames of an answer", () => {
 
 describe("the client's window", () => {
   it("pauses the writer until the client has taken enough", () => {
-    const { reply } = opened()
+    const { reply } = openReply()
     let resumed = 0
     assert.isTrue(reply.write(bytes(windowBytes - 1)))
     reply.onDrain(() => void resumed++)
@@ -136,7 +136,7 @@ describe("the client's window", () => {
 
 describe("a heartbeat", () => {
   it("carries the number of the next frame, and is skipped shortly after a frame", () => {
-    const { reply, sent, time } = opened()
+    const { reply, sent, time } = openReply()
     reply.start(head)
     assert.lengthOf(sent(), 1)
     time.now = heartbeatMs / 2 - 1
@@ -154,7 +154,7 @@ describe("a heartbeat", () => {
 describe("a claim", () => {
   it("that waits is repeated until ingress agrees, and commits the job only if it may no longer be redispatched", () => {
     for (const redispatch of ["unsent", "mayHaveBeenSent"] as const) {
-      const { reply, sent } = opened()
+      const { reply, sent } = openReply()
       const answers: Array<boolean> = []
       reply.claimAndWait(redispatch, (go) => answers.push(go))
       reply.repeatClaim()
@@ -170,7 +170,7 @@ describe("a claim", () => {
   })
 
   it("is not confirmed by a late reply to a weaker claim", () => {
-    const { reply } = opened()
+    const { reply } = openReply()
     const answers: Array<boolean> = []
     reply.claimAndWait("mayHaveBeenSent", (go) => answers.push(go))
     reply.receive({ type: "go", redispatch: "unsent" })
@@ -181,7 +181,7 @@ describe("a claim", () => {
   })
 
   it("that ingress refuses is reported, and stops the work once", () => {
-    const { cancels, reply } = opened()
+    const { cancels, reply } = openReply()
     const answers: Array<boolean> = []
     reply.claimAndWait("mayHaveBeenSent", (go) => answers.push(go))
     reply.receive({ type: "no" })
@@ -193,7 +193,7 @@ describe("a claim", () => {
   })
 
   it("is repeated after a reconnect with its current state", () => {
-    const { reply, sent } = opened()
+    const { reply, sent } = openReply()
     reply.claimAgain()
     assert.deepStrictEqual(sent(), [], "nothing was claimed")
     reply.claim("unsent")
@@ -210,7 +210,7 @@ describe("a claim", () => {
 
 describe("a cancelled answer", () => {
   it("drops pending frames, stops the work once and resumes a paused writer", () => {
-    const { cancels, reply, sent } = opened()
+    const { cancels, reply, sent } = openReply()
     let resumed = 0
     const answers: Array<boolean> = []
     reply.start(head)

@@ -227,33 +227,33 @@ describe("a job whose workers are lost", () => {
 })
 
 /** Events of a random walk. Repeated entries are more frequent, so that a walk gets far before it ends. */
-const happenings = [
+const eventNames = [
   ...["admitted", "admitted", "admitted", "claim", "claim", "claim", "claim", "claim", "claim", "claim"] as const,
   ...["workerLost", "workerLost", "workerLost", "frameLost", "frameLost", "flushed", "stale claim"] as const,
   ...["overtaken"] as const,
   ...["ended", "failed", "clientGone", "deadline", "shutdown"] as const
 ]
-const Happening = Schema.Struct({
-  name: Schema.Literals(happenings),
+const RandomEvent = Schema.Struct({
+  name: Schema.Literals(eventNames),
   worker: Schema.Literals(["a", "b"]),
   care: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })),
   awaits: Schema.Boolean
 })
-type Happening = typeof Happening.Type
+type RandomEvent = typeof RandomEvent.Type
 
-const cares: ReadonlyArray<Redispatch> = ["mayHaveBeenSent", "unsent"]
+const carefulClaims: ReadonlyArray<Redispatch> = ["mayHaveBeenSent", "unsent"]
 
-const eventOf = (state: JobState, { awaits, care, name, worker }: Happening): JobEvent => {
+const eventOf = (state: JobState, { awaits, care, name, worker }: RandomEvent): JobEvent => {
   if (name !== "claim" && name !== "stale claim") return events[name]
   const attempt = ("attempt" in state ? state.attempt : 1) - (name === "claim" ? 0 : 1)
-  return { event: "claimed", attempt, worker, redispatch: cares[care] ?? "idempotent", awaits }
+  return { event: "claimed", attempt, worker, redispatch: carefulClaims[care] ?? "idempotent", awaits }
 }
 
-const walk = (happenings: ReadonlyArray<Happening>) => {
+const walk = (randomEvents: ReadonlyArray<RandomEvent>) => {
   const steps: Array<Step & { readonly before: JobState; readonly event: JobEvent }> = []
   let state = initial
-  for (const happening of happenings) {
-    const event = eventOf(state, happening)
+  for (const randomEvent of randomEvents) {
+    const event = eventOf(state, randomEvent)
     const taken = step(state, event)
     steps.push({ ...taken, before: state, event })
     state = taken.next
@@ -263,7 +263,7 @@ const walk = (happenings: ReadonlyArray<Happening>) => {
 const isFinal = ({ state }: JobState) => state === "Done" || state === "Failed" || state === "Cancelled"
 
 describe("with events in any order", () => {
-  const sequences = Arbitrary.array(Arbitrary.schema(Happening), { maxLength: 40 })
+  const sequences = Arbitrary.array(Arbitrary.schema(RandomEvent), { maxLength: 40 })
   const options = { arbitrary: { runs: 1_000, size: 100 } }
 
   it.prop("a job leaves no final state", [sequences], ([sequence]) => {

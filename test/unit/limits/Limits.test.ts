@@ -160,9 +160,9 @@ describe("a limit per minute", () => {
       yield* impatient(log, yield* replicas(store, 4), perMinute(60), 600)
       for (let round = 0; round < 60; round++) {
         yield* TestClock.adjust("4 seconds")
-        store.isDeaf = true
+        store.losesAnswers = true
         yield* TestClock.adjust("1 second")
-        store.isDeaf = false
+        store.losesAnswers = false
       }
       assert.isAtMost(log.windows(minute).most, 60)
       assert.isAtLeast(log.at.length, 5 * 60 * 0.8)
@@ -187,9 +187,9 @@ describe("a limit per minute", () => {
       ).pipe(Effect.ignore, Effect.forkChild)
       for (let round = 0; round < 40; round++) {
         yield* TestClock.adjust("4 seconds")
-        store.isDeaf = true
+        store.losesAnswers = true
         yield* TestClock.adjust("1 second")
-        store.isDeaf = false
+        store.losesAnswers = false
       }
       assert.isAtMost(log.windows(minute).most, 100)
       assert.isAtLeast(log.at.length, 200)

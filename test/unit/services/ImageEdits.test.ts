@@ -6,8 +6,8 @@ import { load } from "../../../services/images/Pixels.ts"
 import type { InvalidRequest } from "../../../shared/contract/JobError.ts"
 import { GuardedFetch } from "../../../shared/provider/transport/GuardedFetch.ts"
 import {
-  decoded,
-  edited,
+  decodePicture,
+  editImages,
   engine,
   type Picture,
   type Rgb,
@@ -23,11 +23,11 @@ const blue: Rgb = [30, 60, 210]
 const gray: Rgb = [120, 120, 120]
 
 /** The picture edited from red, green and blue stripes, and the engine's description. */
-const done = (prompt: string, more: object = {}) =>
+const editStripes = (prompt: string, more: object = {}) =>
   Effect.gen(function*() {
     const image = toDataUrl(yield* stripes(300, 200, [red, green, blue]))
-    const [result] = yield* edited({ prompt, image, ...more })
-    const picture = yield* decoded(result!.bytes)
+    const [result] = yield* editImages({ prompt, image, ...more })
+    const picture = yield* decodePicture(result!.bytes)
     return { picture, said: result!.said }
   })
 
@@ -61,7 +61,7 @@ layer(engine, { excludeTestServices: true })((it) => {
     it.effect("makes the picture gray", () =>
       Effect.gen(function*() {
         for (const words of ["make it grayscale", "Turn this into a black and white photo"]) {
-          const { picture, said } = yield* done(words)
+          const { picture, said } = yield* editStripes(words)
           for (const x of [left, middle, right]) assert.isTrue(isGray(picture.at(x, 0.5)), words)
           assert.include(said, "grayscale")
         }
@@ -69,22 +69,22 @@ layer(engine, { excludeTestServices: true })((it) => {
 
     it.effect("inverts and tints", () =>
       Effect.gen(function*() {
-        near((yield* done("invert the colors")).picture.at(left, 0.5), [55, 215, 225])
-        const tinted = (yield* done("tint it blue")).picture
-        const plain = (yield* done("rotate by 360 degrees")).picture
+        near((yield* editStripes("invert the colors")).picture.at(left, 0.5), [55, 215, 225])
+        const tinted = (yield* editStripes("tint it blue")).picture
+        const plain = (yield* editStripes("rotate by 360 degrees")).picture
         assert.isAbove(tinted.mean[2], plain.mean[2] + 20)
-        const other = (yield* done("tint it orange")).picture
+        const other = (yield* editStripes("tint it orange")).picture
         assert.isAbove(other.mean[0], plain.mean[0] + 20)
       }))
 
     it.effect("brightens and darkens by the stated amount", () =>
       Effect.gen(function*() {
-        near((yield* done("increase the brightness by 20%")).picture.at(left, 0.5), [240, 48, 36], 4)
-        near((yield* done("darken by 50 percent")).picture.at(left, 0.5), [100, 20, 15], 4)
-        near((yield* done("reduce the brightness by 50%")).picture.at(left, 0.5), [100, 20, 15], 4)
-        const some = (yield* done("brighten it")).picture.mean[0]
-        const little = (yield* done("brighten it slightly")).picture.mean[0]
-        const much = (yield* done("make it much brighter")).picture.mean[0]
+        near((yield* editStripes("increase the brightness by 20%")).picture.at(left, 0.5), [240, 48, 36], 4)
+        near((yield* editStripes("darken by 50 percent")).picture.at(left, 0.5), [100, 20, 15], 4)
+        near((yield* editStripes("reduce the brightness by 50%")).picture.at(left, 0.5), [100, 20, 15], 4)
+        const some = (yield* editStripes("brighten it")).picture.mean[0]
+        const little = (yield* editStripes("brighten it slightly")).picture.mean[0]
+        const much = (yield* editStripes("make it much brighter")).picture.mean[0]
         assert.isTrue(little < some && some < much)
       }))
   })
@@ -92,21 +92,21 @@ layer(engine, { excludeTestServices: true })((it) => {
   describe("an instruction about shape", () => {
     it.effect("mirrors and flips", () =>
       Effect.gen(function*() {
-        near((yield* done("mirror it")).picture.at(left, 0.5), blue, 2)
-        near((yield* done("flip horizontally")).picture.at(right, 0.5), red, 2)
-        const vertical = (yield* done("flip it vertically")).picture
+        near((yield* editStripes("mirror it")).picture.at(left, 0.5), blue, 2)
+        near((yield* editStripes("flip horizontally")).picture.at(right, 0.5), red, 2)
+        const vertical = (yield* editStripes("flip it vertically")).picture
         near(vertical.at(left, 0.5), red, 2)
       }))
 
     it.effect("rotates: a quarter turn to the right moves the left side to the top", () =>
       Effect.gen(function*() {
-        const { picture, said } = yield* done("rotate 90 degrees clockwise")
+        const { picture, said } = yield* editStripes("rotate 90 degrees clockwise")
         assert.deepStrictEqual([picture.width, picture.height], [200, 300])
         near(picture.at(0.5, left), red, 2)
         assert.include(said, "90 degrees")
-        near((yield* done("rotate it to the left")).picture.at(0.5, left), blue, 2)
-        near((yield* done("turn it upside down")).picture.at(left, 0.5), blue, 2)
-        const odd = (yield* done("rotate by 30°")).picture
+        near((yield* editStripes("rotate it to the left")).picture.at(0.5, left), blue, 2)
+        near((yield* editStripes("turn it upside down")).picture.at(left, 0.5), blue, 2)
+        const odd = (yield* editStripes("rotate by 30°")).picture
         assert.isAbove(odd.width, 300)
         assert.strictEqual(odd.at(0, 0)[3], 0)
       }))
@@ -114,12 +114,12 @@ layer(engine, { excludeTestServices: true })((it) => {
     it.effect("resizes and crops", () =>
       Effect.gen(function*() {
         const size = ({ picture: { height, width } }: { readonly picture: Picture }) => [width, height]
-        assert.deepStrictEqual(size(yield* done("resize to 120x90")), [120, 90])
-        assert.deepStrictEqual(size(yield* done("scale to 50%")), [150, 100])
-        assert.deepStrictEqual(size(yield* done("double the size")), [600, 400])
-        assert.deepStrictEqual(size(yield* done("crop to 100 x 80")), [100, 80])
-        assert.deepStrictEqual(size(yield* done("crop to a square")), [200, 200])
-        const half = yield* done("crop the left half")
+        assert.deepStrictEqual(size(yield* editStripes("resize to 120x90")), [120, 90])
+        assert.deepStrictEqual(size(yield* editStripes("scale to 50%")), [150, 100])
+        assert.deepStrictEqual(size(yield* editStripes("double the size")), [600, 400])
+        assert.deepStrictEqual(size(yield* editStripes("crop to 100 x 80")), [100, 80])
+        assert.deepStrictEqual(size(yield* editStripes("crop to a square")), [200, 200])
+        const half = yield* editStripes("crop the left half")
         assert.deepStrictEqual(size(half), [150, 200])
         near(half.picture.at(0.1, 0.5), red, 2)
         near(half.picture.at(0.9, 0.5), green, 2)
@@ -138,8 +138,8 @@ layer(engine, { excludeTestServices: true })((it) => {
         )
         const rough = (prompt: string) =>
           Effect.gen(function*() {
-            const [result] = yield* edited({ prompt, image })
-            return roughness(yield* decoded(result!.bytes))
+            const [result] = yield* editImages({ prompt, image })
+            return roughness(yield* decodePicture(result!.bytes))
           })
         const plain = yield* rough("rotate by 360 degrees")
         const little = yield* rough("blur it slightly")
@@ -151,29 +151,29 @@ layer(engine, { excludeTestServices: true })((it) => {
   describe("an instruction as a whole", () => {
     it.effect("is followed step by step in the order of its words", () =>
       Effect.gen(function*() {
-        const { picture, said } = yield* done(
+        const { picture, said } = yield* editStripes(
           "Crop the left half, rotate it by 90 degrees and then make it black and white."
         )
         assert.deepStrictEqual([picture.width, picture.height], [200, 150])
         assert.isTrue(isGray(picture.at(0.5, 0.1)))
         assert.match(said, /cropped.*rotated.*grayscale/i)
-        const other = (yield* done("rotate it by 90 degrees, then crop the left half")).picture
+        const other = (yield* editStripes("rotate it by 90 degrees, then crop the left half")).picture
         assert.deepStrictEqual([other.width, other.height], [100, 300])
       }))
 
     it.effect("omits what it excludes", () =>
       Effect.gen(function*() {
-        const { picture, said } = yield* done("mirror it but do not blur")
+        const { picture, said } = yield* editStripes("mirror it but do not blur")
         near(picture.at(left, 0.5), blue, 2)
         assert.notInclude(said, "blur")
-        const { said: without } = yield* done("mirror it, blur it", { negative_prompt: "blur" })
+        const { said: without } = yield* editStripes("mirror it, blur it", { negative_prompt: "blur" })
         assert.notInclude(without, "blurred")
         assert.match(without, /mirrored/i)
       }))
 
     it.effect("is followed as far as it is understood, and the answer names the rest", () =>
       Effect.gen(function*() {
-        const { said } = yield* done("make it gray scale, exaggerate the melancholy")
+        const { said } = yield* editStripes("make it gray scale, exaggerate the melancholy")
         assert.include(said, "grayscale")
         assert.include(said, "left out: exaggerate the melancholy")
       }))
@@ -181,7 +181,7 @@ layer(engine, { excludeTestServices: true })((it) => {
     it.effect("is rejected if none of it is understood, with a list of supported edits", () =>
       Effect.gen(function*() {
         for (const prompt of ["exaggerate the melancholy", "add a rainbow", "do not blur"]) {
-          const error = yield* Effect.flip(done(prompt))
+          const error = yield* Effect.flip(editStripes(prompt))
           assert.strictEqual((error as InvalidRequest).param, "prompt")
           assert.match(error.message, /no model: grayscale, invert, blur, .*tint.*side by side/)
         }
@@ -190,8 +190,8 @@ layer(engine, { excludeTestServices: true })((it) => {
     it.effect("gives n equal pictures", () =>
       Effect.gen(function*() {
         const image = toDataUrl(yield* stripes(120, 80, [red, green, blue]))
-        const once = yield* edited({ prompt: "make it gray", image, n: 3 })
-        const again = yield* edited({ prompt: "make it gray", image, n: 3 })
+        const once = yield* editImages({ prompt: "make it gray", image, n: 3 })
+        const again = yield* editImages({ prompt: "make it gray", image, n: 3 })
         assert.deepStrictEqual(again, once)
         assert.lengthOf(once, 3)
         assert.strictEqual(new Set(once.map(({ bytes }) => bytes.toString("base64"))).size, 1)
@@ -201,16 +201,16 @@ layer(engine, { excludeTestServices: true })((it) => {
   describe("an edit request", () => {
     it.effect("may set a size, a watermark and a format", () =>
       Effect.gen(function*() {
-        const sized = (yield* done("mirror it", { size: "128x128" })).picture
+        const sized = (yield* editStripes("mirror it", { size: "128x128" })).picture
         assert.deepStrictEqual([sized.width, sized.height], [128, 128])
-        const plain = (yield* done("mirror it")).picture
-        const { picture, said } = yield* done("mirror it", { watermark: true })
+        const plain = (yield* editStripes("mirror it")).picture
+        const { picture, said } = yield* editStripes("mirror it", { watermark: true })
         assert.notDeepEqual(picture.data, plain.data)
         assert.deepStrictEqual(picture.at(0.2, 0.2), plain.at(0.2, 0.2))
         assert.match(said, /marked/)
         const image = toDataUrl(yield* stripes(64, 64, [red]))
         for (const format of ["jpeg", "webp", "png"] as const) {
-          const [result] = yield* edited({ prompt: "invert", image, output_format: format })
+          const [result] = yield* editImages({ prompt: "invert", image, output_format: format })
           assert.strictEqual((yield* Effect.promise(() => sharp(result!.bytes).metadata())).format, format)
         }
       }))
@@ -225,18 +225,18 @@ layer(engine, { excludeTestServices: true })((it) => {
             sharp(opacity, { raw: { width: 300, height: 200, channels: 4 } }).png().toBuffer()
           )
         )
-        const { picture, said } = yield* done("invert", { mask })
+        const { picture, said } = yield* editStripes("invert", { mask })
         near(picture.at(left, 0.5), [55, 215, 225])
         near(picture.at(right, 0.5), blue, 0)
         assert.match(said, /mask/)
         // words that name no edit are painted into the transparent part
-        const filled = yield* done("a starry night over the sea", { mask })
+        const filled = yield* editStripes("a starry night over the sea", { mask })
         near(filled.picture.at(right, 0.5), blue, 0)
         assert.isAbove(Math.abs(filled.picture.at(left, 0.1)[0] - red[0]), 60)
         assert.include(filled.said, "a starry night over the sea")
         // in a mask without transparency, white areas change
         const white = toDataUrl(yield* stripes(300, 200, [[0, 0, 0], [255, 255, 255]]))
-        const other = (yield* done("invert", { mask: white })).picture
+        const other = (yield* editStripes("invert", { mask: white })).picture
         near(other.at(left, 0.5), red, 0)
         near(other.at(right, 0.5), [225, 195, 45])
       }))
@@ -253,7 +253,7 @@ layer(engine, { excludeTestServices: true })((it) => {
             ["mask", { image, mask: bomb }]
           ] as const
         ) {
-          const error = yield* Effect.flip(edited({ prompt: "make it gray", ...request }))
+          const error = yield* Effect.flip(editImages({ prompt: "make it gray", ...request }))
           assert.deepInclude(error, {
             _tag: "InvalidRequest",
             param,
@@ -272,8 +272,8 @@ layer(engine, { excludeTestServices: true })((it) => {
         ]
         const put = (body: object) =>
           Effect.gen(function*() {
-            const [result] = yield* edited({ image, ...body })
-            return { picture: yield* decoded(result!.bytes), said: result!.said }
+            const [result] = yield* editImages({ image, ...body })
+            return { picture: yield* decodePicture(result!.bytes), said: result!.said }
           })
         const row = yield* put({ prompt: "combine them" })
         assert.deepStrictEqual([row.picture.width, row.picture.height], [300, 100])
@@ -301,8 +301,8 @@ layer(engine, { excludeTestServices: true })((it) => {
           assert.lengthOf(data, width * height * 4)
         }
         const image = Array.from({ length: 4 }, () => content)
-        const [result] = yield* edited({ prompt: "combine them", image, output_format: "jpeg" })
-        const { height, width } = yield* decoded(result!.bytes)
+        const [result] = yield* editImages({ prompt: "combine them", image, output_format: "jpeg" })
+        const { height, width } = yield* decodePicture(result!.bytes)
         assert.deepStrictEqual([width, height], [4096, 512])
       }).pipe(Effect.provide(GuardedFetch.layer)))
 
@@ -310,7 +310,7 @@ layer(engine, { excludeTestServices: true })((it) => {
       Effect.gen(function*() {
         const file = yield* stripes(300, 200, [red, green, blue])
         const content = [{ image: toDataUrl(file) }, { text: "mirror it" }]
-        const [fromMessages] = yield* edited({
+        const [fromMessages] = yield* editImages({
           input: { messages: [{ role: "user", content }] },
           parameters: { size: "96*64" }
         })
@@ -319,9 +319,9 @@ layer(engine, { excludeTestServices: true })((it) => {
           form.append(name, value)
         }
         form.append("image", new File([new Uint8Array(file)], "stripes.png", { type: "image/png" }))
-        const [fromForm] = yield* edited(form)
+        const [fromForm] = yield* editImages(form)
         assert.deepStrictEqual(fromForm, fromMessages)
-        near((yield* decoded(fromForm!.bytes)).at(left, 0.5), blue, 8)
+        near((yield* decodePicture(fromForm!.bytes)).at(left, 0.5), blue, 8)
       }))
 
     it.effect("may have pictures of every format, which are rotated as their camera was held", () =>
@@ -329,20 +329,20 @@ layer(engine, { excludeTestServices: true })((it) => {
         const png = yield* stripes(90, 60, [red, green, blue])
         for (const format of ["png", "jpeg", "webp", "gif", "avif", "tiff"] as const) {
           const bytes = yield* Effect.promise(() => sharp(png).toFormat(format).toBuffer())
-          const [result] = yield* edited({ prompt: "mirror it", image: bytes.toString("base64") })
-          near((yield* decoded(result!.bytes)).at(left, 0.5), blue, 25)
+          const [result] = yield* editImages({ prompt: "mirror it", image: bytes.toString("base64") })
+          near((yield* decodePicture(result!.bytes)).at(left, 0.5), blue, 25)
         }
         const gray8 = yield* Effect.promise(() => sharp(png).grayscale().png().toBuffer())
-        const [plain] = yield* edited({ prompt: "invert", image: gray8.toString("base64") })
-        const [value] = (yield* decoded(gray8)).at(left, 0.5)
-        near((yield* decoded(plain!.bytes)).at(left, 0.5), [255 - value, 255 - value, 255 - value], 1)
+        const [plain] = yield* editImages({ prompt: "invert", image: gray8.toString("base64") })
+        const [value] = (yield* decodePicture(gray8)).at(left, 0.5)
+        near((yield* decodePicture(plain!.bytes)).at(left, 0.5), [255 - value, 255 - value, 255 - value], 1)
         const cmyk = yield* Effect.promise(() => sharp(png).toColourspace("cmyk").jpeg().toBuffer())
-        const [printed] = yield* edited({ prompt: "mirror it", image: cmyk.toString("base64") })
-        const [r, , b] = (yield* decoded(printed!.bytes)).at(left, 0.5)
+        const [printed] = yield* editImages({ prompt: "mirror it", image: cmyk.toString("base64") })
+        const [r, , b] = (yield* decodePicture(printed!.bytes)).at(left, 0.5)
         assert.isAbove(b, r)
         const turned = yield* Effect.promise(() => sharp(png).withMetadata({ orientation: 6 }).jpeg().toBuffer())
-        const [result] = yield* edited({ prompt: "flip it top to bottom", image: turned.toString("base64") })
-        const picture = yield* decoded(result!.bytes)
+        const [result] = yield* editImages({ prompt: "flip it top to bottom", image: turned.toString("base64") })
+        const picture = yield* decodePicture(result!.bytes)
         assert.deepStrictEqual([picture.width, picture.height], [60, 90])
         near(picture.at(0.5, right), red, 25)
       }))
@@ -357,7 +357,7 @@ layer(engine, { excludeTestServices: true })((it) => {
           "image/svg+xml"
         )
         const refused = (body: object) =>
-          Effect.map(Effect.flip(edited(body)), (error) => (error as InvalidRequest).param)
+          Effect.map(Effect.flip(editImages(body)), (error) => (error as InvalidRequest).param)
         assert.strictEqual(yield* refused({ prompt: "blur", image: "no picture!" }), "image")
         assert.strictEqual(yield* refused({ prompt: "blur", image: toDataUrl(Buffer.from("text")) }), "image")
         // less than a byte in base64, and an empty file
@@ -386,7 +386,7 @@ layer(engine, { excludeTestServices: true })((it) => {
     Effect.gen(function*() {
       const image = toDataUrl(yield* stripes(30, 20, [red, green, blue]))
       const prompt = `invert${" ".repeat(31_000)}`
-      const { milliseconds, result: [picture] } = yield* longestTurn(edited({ prompt, image }))
+      const { milliseconds, result: [picture] } = yield* longestTurn(editImages({ prompt, image }))
       assert.strictEqual(picture?.said, "Inverted the colours.")
       assert.isBelow(milliseconds, 300)
     }))
@@ -395,7 +395,7 @@ layer(engine, { excludeTestServices: true })((it) => {
     Effect.gen(function*() {
       const image = toDataUrl(yield* stripes(1600, 1200, [red, green, blue]))
       const prompt = "blur, rotate by 10 degrees, tint it blue, brighten it, double the size"
-      const { milliseconds } = yield* longestTurn(edited({ prompt, image, watermark: true }))
+      const { milliseconds } = yield* longestTurn(editImages({ prompt, image, watermark: true }))
       assert.isBelow(milliseconds, 50)
     }))
 })

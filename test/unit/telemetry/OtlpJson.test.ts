@@ -7,7 +7,7 @@ import * as OtlpJson from "../../../shared/telemetry/OtlpJson.ts"
 
 type Value = string | number | boolean | ReadonlyArray<string>
 
-interface Told {
+interface SpanSpec {
   readonly name: string
   readonly kind: Tracer.SpanKind
   readonly attributes: ReadonlyArray<readonly [string, Value]>
@@ -15,7 +15,7 @@ interface Told {
 
 const parent = Tracer.externalSpan({ traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331" })
 
-const textOf = ({ attributes, kind, name }: Told, exit: Exit.Exit<unknown, unknown> = Exit.void): string => {
+const textOf = ({ attributes, kind, name }: SpanSpec, exit: Exit.Exit<unknown, unknown> = Exit.void): string => {
   const texts: Array<string> = []
   const span = new RedactingSpan({
     name,
@@ -46,18 +46,18 @@ const kinds = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 }
 
 const byKey = (a: { readonly key: string }, b: { readonly key: string }) => a.key < b.key ? -1 : 1
 
-const assertTold = (told: Told): void => {
-  const { attributes, kind, name, ...rest } = JSON.parse(textOf(told)) as {
+const assertEncoded = (spec: SpanSpec): void => {
+  const { attributes, kind, name, ...rest } = JSON.parse(textOf(spec)) as {
     readonly attributes: ReadonlyArray<{ readonly key: string }>
     readonly kind: number
     readonly name: string
     readonly spanId: string
   }
-  assert.strictEqual(name, told.name)
-  assert.strictEqual(kind, kinds[told.kind])
+  assert.strictEqual(name, spec.name)
+  assert.strictEqual(kind, kinds[spec.kind])
   assert.deepStrictEqual(
     attributes.toSorted(byKey),
-    told.attributes.map(([key, value]) => ({ key, value: valueOf(value) })).toSorted(byKey)
+    spec.attributes.map(([key, value]) => ({ key, value: valueOf(value) })).toSorted(byKey)
   )
   assert.deepStrictEqual({ ...rest, spanId: "" }, {
     traceId: parent.traceId,
@@ -92,14 +92,14 @@ describe("a span as OTLP/JSON", () => {
     ],
     ([name, kind, attributes]) => {
       // internal spans without a parent are not exported, and the last of duplicate attributes counts
-      assertTold({ name, kind, attributes: [...new Map(attributes)] })
+      assertEncoded({ name, kind, attributes: [...new Map(attributes)] })
     },
     { arbitrary: { runs: 3_000 } }
   )
 
   it("is correct beyond the capacity of the cache", () => {
     for (let at = 0; at < 3_000; at++) {
-      assertTold({
+      assertEncoded({
         name: `name ${at % 7}`,
         kind: "client",
         attributes: [["a", `value ${at}`], ["b", "same"], ["c", at]]

@@ -4,7 +4,7 @@ import { type SpanPage, SpanPages } from "../../../shared/telemetry/SpanPages.ts
 
 const millisecond = 1_000_000n
 
-const gathered = (everyMs = 100) => {
+const gatherSpans = (everyMs = 100) => {
   const pages: Array<SpanPage> = []
   return { pages, spans: new SpanPages<string>(everyMs, (text) => text, (page) => pages.push(page)) }
 }
@@ -13,14 +13,14 @@ const textOf = (page: SpanPage | undefined) => Buffer.from(page?.take() ?? []).t
 
 describe("buffered spans", () => {
   it("are exported in the order in which they ended, separated by commas", () => {
-    const { pages, spans } = gathered()
+    const { pages, spans } = gatherSpans()
     for (const text of ["a", "é", "😀"]) spans.add(text, 0n)
     assert.lengthOf(pages, 1)
     assert.strictEqual(textOf(pages[0]), "a,é,😀")
   })
 
   it("are not added to an exported page", () => {
-    const { pages, spans } = gathered()
+    const { pages, spans } = gatherSpans()
     spans.add("a", 0n)
     assert.strictEqual(textOf(pages[0]), "a")
     spans.add("b", 0n)
@@ -28,7 +28,7 @@ describe("buffered spans", () => {
   })
 
   it("start a new page after the interval, and the old page remains available", () => {
-    const { pages, spans } = gathered()
+    const { pages, spans } = gatherSpans()
     spans.add("a", 0n)
     spans.add("b", 199n * millisecond)
     spans.add("c", 200n * millisecond)
@@ -52,7 +52,7 @@ describe("buffered spans", () => {
   })
 
   it("are complete, whatever their length", () => {
-    const { pages, spans } = gathered()
+    const { pages, spans } = gatherSpans()
     const long = "é".repeat(100_000)
     const many = Array.from({ length: 100 }, (_, index) => `${index}`.padEnd(1_000, "é"))
     for (const text of [...many, long, "b"]) spans.add(text, 0n)

@@ -10,7 +10,7 @@ const usage = { inputTokens: 3, outputTokens: 8 }
 const endpoint = { name: "openai", model: "theirs" }
 
 /** Runs the job with this performer. */
-const living = (
+const runWith = (
   { job, metering, said }: Pick<ReturnType<typeof served>, "job" | "metering" | "said">,
   perform: (work: JobLife.Work) => Effect.Effect<Usage | undefined, JobError>,
   isIdempotent = false
@@ -28,7 +28,7 @@ const living = (
   }, job)
 
 /** Calls a provider, then runs the effect. */
-const calling = <A, E>(then: Effect.Effect<A, E>) => (work: JobLife.Work): Effect.Effect<A, E> => {
+const callThen = <A, E>(then: Effect.Effect<A, E>) => (work: JobLife.Work): Effect.Effect<A, E> => {
   work.onCall(endpoint)
   return then
 }
@@ -38,7 +38,7 @@ describe("a job", () => {
     it.effect(`is claimed as ${claim}, performed, ended and metered`, () =>
       Effect.gen(function*() {
         const life = served()
-        yield* living(life, calling(Effect.succeed(usage)), isIdempotent)
+        yield* runWith(life, callThen(Effect.succeed(usage)), isIdempotent)
         assert.deepStrictEqual(life.said, [`claim ${claim}`, "perform", "end", "event success"])
         assert.deepInclude(life.events[0], { usage, provider: "openai" })
       }))
@@ -48,7 +48,7 @@ describe("a job", () => {
     Effect.gen(function*() {
       const life = served({ pulled: { headers: { "x-one": "1" } } })
       let work: JobLife.Work | undefined
-      yield* living(life, (given) => {
+      yield* runWith(life, (given) => {
         work = given
         return Effect.succeed<Usage | undefined>(undefined)
       })
@@ -69,7 +69,7 @@ describe("a job", () => {
     Effect.gen(function*() {
       const life = served({ pulled: { publishedAt: 9_000 } })
       let queuedMs = Number.NaN
-      yield* living(life, (work) => {
+      yield* runWith(life, (work) => {
         queuedMs = work.queuedMs
         return Effect.succeed<Usage | undefined>(undefined)
       })
@@ -79,14 +79,14 @@ describe("a job", () => {
   it.effect("of an unknown operation fails without a performer", () =>
     Effect.gen(function*() {
       const life = served({ pulled: { operation: "of tomorrow" } })
-      yield* living(life, () => Effect.succeed(usage))
+      yield* runWith(life, () => Effect.succeed(usage))
       assert.deepStrictEqual(life.said, ["claim unsent", "fail InvalidRequest"])
     }))
 
   it.effect("that fails reports its error to ingress, and is metered with its usage so far", () =>
     Effect.gen(function*() {
       const life = served()
-      yield* living(life, (work) => {
+      yield* runWith(life, (work) => {
         work.onCall(endpoint)
         work.onCut(usage)
         return Effect.fail(new AnswerLost())
@@ -98,7 +98,7 @@ describe("a job", () => {
   it.effect("that fails before any call is not metered", () =>
     Effect.gen(function*() {
       const life = served()
-      yield* living(life, () => Effect.fail(new AnswerLost()))
+      yield* runWith(life, () => Effect.fail(new AnswerLost()))
       assert.deepStrictEqual(life.said.slice(2), ["fail AnswerLost"])
     }))
 
@@ -109,7 +109,7 @@ describe("a job", () => {
       const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
         logged.push(`${logLevel} ${String(Array.isArray(message) ? message[0] : message)}`)
       })
-      yield* living(life, calling(Effect.die(new Error("broken")))).pipe(Effect.provide(Logger.layer([logger])))
+      yield* runWith(life, callThen(Effect.die(new Error("broken")))).pipe(Effect.provide(Logger.layer([logger])))
       assert.deepStrictEqual(life.said.slice(2), ["fail InternalError", "event failure InternalError"])
       assert.deepStrictEqual(logged, ["Error job failed by a bug of the gateway"])
     }))
@@ -119,14 +119,14 @@ describe("a claim that ingress refuses", () => {
   it.effect("ends the job without a report", () =>
     Effect.gen(function*() {
       const life = served({ refuses: true })
-      yield* living(life, () => Effect.succeed(usage))
+      yield* runWith(life, () => Effect.succeed(usage))
       assert.deepStrictEqual(life.said, ["claim unsent", "abandon"])
     }))
 
   it.effect("of a redelivered job meters the loss of the earlier worker", () =>
     Effect.gen(function*() {
       const life = served({ refuses: true, pulled: { delivery: 2 } })
-      yield* living(life, () => Effect.succeed(usage))
+      yield* runWith(life, () => Effect.succeed(usage))
       assert.deepStrictEqual(life.said, ["claim unsent", "event failure WorkerLost", "abandon"])
     }))
 })
@@ -145,7 +145,7 @@ describe("a job that is cancelled", () => {
     it.effect(`by its performer: ${title}`, () =>
       Effect.gen(function*() {
         const life = served({ committed })
-        yield* living(life, calling(Effect.fail(new Cancelled())), isIdempotent)
+        yield* runWith(life, callThen(Effect.fail(new Cancelled())), isIdempotent)
         assert.deepStrictEqual(life.said.slice(2), ["abandon", ...event])
       }))
 
@@ -154,7 +154,7 @@ describe("a job that is cancelled", () => {
         const life = served({ committed })
         const called = yield* Deferred.make<void>()
         const waiting = Effect.andThen(Deferred.succeed(called, undefined), Effect.never)
-        const fiber = yield* Effect.forkChild(living(life, calling(waiting), isIdempotent))
+        const fiber = yield* Effect.forkChild(runWith(life, callThen(waiting), isIdempotent))
         yield* Deferred.await(called)
         life.job.reply.abandon()
         yield* Fiber.interrupt(fiber)
@@ -167,7 +167,7 @@ describe("a job that is cancelled", () => {
       const life = served()
       const called = yield* Deferred.make<void>()
       const waiting = Effect.andThen(Deferred.succeed(called, undefined), Effect.never)
-      const fiber = yield* Effect.forkChild(living(life, calling(waiting)))
+      const fiber = yield* Effect.forkChild(runWith(life, callThen(waiting)))
       yield* Deferred.await(called)
       yield* Fiber.interrupt(fiber)
       assert.deepStrictEqual(life.said.slice(2), ["event failure WorkerLost"])

@@ -11,7 +11,7 @@ const address = "https://files.example/a"
 const image: MediaPart = { type: "image", mediaType: "", media: { type: "url", url: address } }
 const file: MediaPart = { type: "file", mediaType: "", name: undefined, media: { type: "url", url: address } }
 
-const inlined = (part: MediaPart, bytes: Uint8Array, mediaType: string) => {
+const inline = (part: MediaPart, bytes: Uint8Array, mediaType: string) => {
   const conversation: Conversation = {
     turns: [{ role: "user", content: [part], toolCalls: [], toolCallId: undefined }],
     tools: [],
@@ -57,7 +57,7 @@ it.effect.each(
   ] as const
 )("%s", ([, part, bytes, said, expected]) =>
   Effect.gen(function*() {
-    assert.deepInclude(yield* inlined(part, bytes, said), {
+    assert.deepInclude(yield* inline(part, bytes, said), {
       mediaType: expected,
       media: { type: "base64", data: bytes.toString("base64") }
     })

@@ -11,7 +11,7 @@ const failed = (reason: ProviderFailed["reason"]) =>
 const limited = (retryAfterMs: number | null) => new ProviderRateLimited({ provider: "p", retryAfterMs })
 
 /** Finished work whose polls fail for `forMs` milliseconds; returns the times of the polls. */
-const followed = (forMs: number, error: JobError) =>
+const poll = (forMs: number, error: JobError) =>
   Effect.gen(function*() {
     const looks: Array<number> = []
     const begun = yield* Clock.currentTimeMillis
@@ -32,7 +32,7 @@ describe("paid work at a provider", () => {
     "is polled on after five minutes of failures: %s",
     (error) =>
       Effect.gen(function*() {
-        const { exit, looks } = yield* followed(minutes(5), error)
+        const { exit, looks } = yield* poll(minutes(5), error)
         assert.deepStrictEqual(exit, Exit.succeed("done"))
         assert.isBelow(looks.length, 30)
       })
@@ -40,19 +40,19 @@ describe("paid work at a provider", () => {
 
   it.effect("is polled after the provider's retry time, at most a minute", () =>
     Effect.gen(function*() {
-      const soon = yield* followed(1, limited(20_000))
+      const soon = yield* poll(1, limited(20_000))
       assert.deepStrictEqual(soon.looks, [0, 20_000])
-      const late = yield* followed(1, limited(minutes(60)))
+      const late = yield* poll(1, limited(minutes(60)))
       assert.deepStrictEqual(late.looks, [0, minutes(1)])
     }))
 
   it.effect("fails if the provider stays unreachable, and sooner if its answers say nothing", () =>
     Effect.gen(function*() {
-      const away = yield* followed(Infinity, failed("unreachable"))
+      const away = yield* poll(Infinity, failed("unreachable"))
       assert.deepStrictEqual(away.exit, Exit.fail(failed("unreachable")))
       assert.isAbove(away.looks.at(-1) ?? 0, minutes(9))
       for (const reason of ["error", "malformed"] as const) {
-        const { exit, looks } = yield* followed(Infinity, failed(reason))
+        const { exit, looks } = yield* poll(Infinity, failed(reason))
         assert.deepStrictEqual(exit, Exit.fail(failed(reason)))
         assert.lengthOf(looks, 6)
       }
@@ -60,7 +60,7 @@ describe("paid work at a provider", () => {
 
   it.effect("fails at once if the provider rejects the poll", () =>
     Effect.gen(function*() {
-      const { exit, looks } = yield* followed(Infinity, failed("credentials"))
+      const { exit, looks } = yield* poll(Infinity, failed("credentials"))
       assert.deepStrictEqual(exit, Exit.fail(failed("credentials")))
       assert.lengthOf(looks, 1)
     }))

@@ -43,7 +43,7 @@ const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
   }).pipe(Effect.scoped, Effect.provide(services))
 
 /** Follows the task in another worker, which knows only the stored record. */
-const gone = (call: VideoCall, task: unknown) =>
+const followElsewhere = (call: VideoCall, task: unknown) =>
   Effect.flatMap(tools, (tools) => {
     const stored: unknown = JSON.parse(JSON.stringify(task))
     return AiSdkVideo.make(tools).follow(call, stored, () => {})
@@ -79,7 +79,7 @@ describe("a video", () => {
           }
         }])
         provider.outcome = () => done(provider)
-        const video = yield* gone(call, task)
+        const video = yield* followElsewhere(call, task)
         assert.isTrue(clip.equals(video.bytes))
         assert.deepStrictEqual(video.metadata, {
           duration: 2,
@@ -90,7 +90,7 @@ describe("a video", () => {
           warnings: ["metadata.quality_level"]
         })
         assert.lengthOf(provider.started, 1)
-        assert.deepStrictEqual(provider.looked, ["/operations/1"])
+        assert.deepStrictEqual(provider.polled, ["/operations/1"])
         assert.notInclude(JSON.stringify(task), key)
       })
     ))
@@ -101,8 +101,8 @@ describe("a video", () => {
         const call = callOf({})
         const task = yield* engine.start(call)
         provider.outcome = (looks) => looks < 4 ? undefined : done(provider)
-        yield* gone(call, task)
-        assert.lengthOf(provider.looked, 4)
+        yield* followElsewhere(call, task)
+        assert.lengthOf(provider.polled, 4)
       })
     ))
 
@@ -120,7 +120,7 @@ describe("a video", () => {
       Effect.gen(function*() {
         provider.outcome = () => ({ error: { code: 3, message: `not with ${key}`, status: "INVALID_ARGUMENT" } })
         const failure = yield* Effect.flip(
-          gone(callOf({}), { operation: { operationName: "operations/1" }, warnings: [] })
+          followElsewhere(callOf({}), { operation: { operationName: "operations/1" }, warnings: [] })
         )
         assert.strictEqual(failure._tag, "ProviderRejected")
         assert.include(failure.message, "not with [redacted]")
@@ -134,7 +134,10 @@ describe("a video", () => {
         provider.videoUrl = `${other.url}/video.mp4`
         provider.outcome = () => done(provider)
         const task = { operation: { operationName: "operations/1" }, warnings: [] }
-        assert.deepInclude(yield* Effect.flip(gone(callOf({}), task)), { _tag: "ProviderFailed", reason: "result" })
+        assert.deepInclude(yield* Effect.flip(followElsewhere(callOf({}), task)), {
+          _tag: "ProviderFailed",
+          reason: "result"
+        })
         assert.strictEqual(other.connections(), 0)
       }).pipe(Effect.scoped)
     ))

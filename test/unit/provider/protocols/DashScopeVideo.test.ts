@@ -55,7 +55,7 @@ const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
     })
   }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(Upstream.layer, GuardedFetch.layer, secretsWith("secret"))))
 
-const followed = ({ engine }: Bench, call: VideoCall) =>
+const startAndFollow = ({ engine }: Bench, call: VideoCall) =>
   Effect.flatMap(engine.start(call), (task) => engine.follow(call, JSON.parse(JSON.stringify(task)), () => {}))
 
 describe("creation of a task", () => {
@@ -130,7 +130,7 @@ describe("a polled task", () => {
     bench((bench) =>
       Effect.gen(function*() {
         const call = bench.callOf({ seed: 7, fps: 24, width: 1000, height: 600, metadata: { quality_level: "high" } })
-        const video = yield* followed(bench, call)
+        const video = yield* startAndFollow(bench, call)
         assert.deepStrictEqual(video.metadata, {
           duration: 2,
           fps: 8,
@@ -151,7 +151,7 @@ describe("a polled task", () => {
   it.live("warns if its size differs from the requested size", () =>
     bench((bench) =>
       Effect.gen(function*() {
-        const { metadata } = yield* followed(bench, bench.callOf({ width: 1000, height: 600 }, "wan2.7-t2v"))
+        const { metadata } = yield* startAndFollow(bench, bench.callOf({ width: 1000, height: 600 }, "wan2.7-t2v"))
         assert.deepStrictEqual(metadata.warnings, ["width", "height"])
         assert.isNull(metadata.seed)
       })
@@ -166,7 +166,7 @@ describe("a polled task", () => {
       bench((bench) =>
         Effect.gen(function*() {
           bench.provider.behaveOnce({ kind: "task", looks: 1, failure: { code, message: "no" } })
-          assert.deepInclude(yield* Effect.flip(followed(bench, bench.callOf({}))), expected)
+          assert.deepInclude(yield* Effect.flip(startAndFollow(bench, bench.callOf({}))), expected)
           assert.lengthOf(bench.provider.requests, 3)
         })
       ))

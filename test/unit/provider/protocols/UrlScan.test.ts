@@ -11,7 +11,7 @@ const isRefused = (...pieces: ReadonlyArray<string>): boolean => {
 }
 
 /** The verdicts on the text as a whole, and split in two at every position. */
-const judged = (text: string): ReadonlySet<boolean> =>
+const verdicts = (text: string): ReadonlySet<boolean> =>
   new Set(Array.from({ length: text.length }, (_, at) => isRefused(text.slice(0, at), text.slice(at))))
 
 const refused = [
@@ -34,9 +34,9 @@ const accepted = [
 ]
 
 describe("an unsafe URL", () => {
-  it.each(refused)("is found in %s", (text) => assert.deepStrictEqual(judged(text), new Set([true])))
+  it.each(refused)("is found in %s", (text) => assert.deepStrictEqual(verdicts(text), new Set([true])))
 
-  it.each(accepted)("is not found in %s", (text) => assert.deepStrictEqual(judged(text), new Set([false])))
+  it.each(accepted)("is not found in %s", (text) => assert.deepStrictEqual(verdicts(text), new Set([false])))
 
   it("longer than the scanner's buffer is judged by its start", () => {
     for (const end of ["a", "\\\\", "\\u0061", "\\n"]) {

@@ -22,7 +22,7 @@ const times = <A>(count: number, effect: Effect.Effect<A>) =>
   Effect.forEach(Array.from({ length: count }), () => effect)
 
 const failure = (outcome: Outcome) => outcome.kind === "failed" ? outcome.error : assert.fail("it was answered")
-const resting = (retryAfterMs: number) =>
+const circuitOpen = (retryAfterMs: number) =>
   ({ _tag: "ProviderFailed", provider: "a", reason: "resting", retryAfterMs }) as const
 
 describe("a circuit breaker", () => {
@@ -33,9 +33,9 @@ describe("a circuit breaker", () => {
       const outcomes = yield* times(20, scripted.request("single"))
       assert.lengthOf(scripted.calls(), 5)
       assert.deepInclude(failure(outcomes[4]!), { status: 500 })
-      assert.deepInclude(failure(outcomes[5]!), resting(1_000))
+      assert.deepInclude(failure(outcomes[5]!), circuitOpen(1_000))
       yield* TestClock.adjust("300 millis")
-      assert.deepInclude(failure(yield* scripted.request("single")), resting(700))
+      assert.deepInclude(failure(yield* scripted.request("single")), circuitOpen(700))
       // another model of the same provider has a breaker of its own
       assert.strictEqual((yield* scripted.request("other")).kind, "answered")
     }))
@@ -51,7 +51,7 @@ describe("a circuit breaker", () => {
       scripted.behave("a/m", status(500))
       yield* times(2, scripted.request("single"))
       scripted.behave("a/m", answers())
-      assert.deepInclude(failure(yield* scripted.request("single")), resting(1_000))
+      assert.deepInclude(failure(yield* scripted.request("single")), circuitOpen(1_000))
     }))
 
   it.effect("ignores rate limits, invalid requests and clients that disconnect", () =>
@@ -94,7 +94,7 @@ describe("a circuit breaker", () => {
       const probe = yield* Effect.forkChild(scripted.request("single"))
       yield* TestClock.adjust("1 second")
       for (const outcome of yield* times(5, scripted.request("single"))) {
-        assert.deepInclude(failure(outcome), resting(1_000))
+        assert.deepInclude(failure(outcome), circuitOpen(1_000))
       }
       assert.lengthOf(scripted.calls(), 6)
       yield* TestClock.adjust("2 seconds")
@@ -136,7 +136,7 @@ describe("a circuit breaker", () => {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("a/m", status(503, 120_000))
       yield* times(5, scripted.request("single"))
-      assert.deepInclude(failure(yield* scripted.request("single")), resting(120_000))
+      assert.deepInclude(failure(yield* scripted.request("single")), circuitOpen(120_000))
     }))
 
   it.effect("sends another probe after one that was cancelled or invalid", () =>
@@ -169,7 +169,7 @@ describe("a circuit breaker", () => {
           )
         }))
       yield* times(5, scripted.request("single"))
-      assert.deepInclude(failure(yield* scripted.request("single")), resting(1_000))
+      assert.deepInclude(failure(yield* scripted.request("single")), circuitOpen(1_000))
     }))
 
   it.effect("can be disabled in the catalogue", () =>
@@ -186,7 +186,7 @@ describe("a circuit breaker", () => {
       scripted.behave("a/m", status(500))
       yield* times(5, scripted.request("single"))
       yield* scripted.edit(catalogue.replace("other:", "another:"))
-      assert.deepInclude(failure(yield* scripted.request("single")), resting(1_000))
+      assert.deepInclude(failure(yield* scripted.request("single")), circuitOpen(1_000))
       yield* TestClock.adjust("1 second")
       scripted.behave("a/m", answers())
       assert.strictEqual((yield* scripted.request("single")).kind, "answered")

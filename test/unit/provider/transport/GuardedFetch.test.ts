@@ -5,12 +5,12 @@ import * as undici from "undici"
 import { type FetchOptions, GuardedFetch, isPublic } from "../../../../shared/provider/transport/GuardedFetch.ts"
 import { serving } from "../../../fixture/general/Serving.ts"
 
-const fetched = (url: string, options?: FetchOptions) =>
+const fetchGuarded = (url: string, options?: FetchOptions) =>
   Effect.flatMap(GuardedFetch, (guard) => guard.fetch(url, options))
 
 const refusal = (url: string, options?: FetchOptions) =>
   Effect.map(
-    Effect.result(fetched(url, options)),
+    Effect.result(fetchGuarded(url, options)),
     (result) => Result.isFailure(result) ? result.failure.reason : "fetched"
   )
 
@@ -114,7 +114,7 @@ describe("a guard that allows this machine", () => {
       const { url } = yield* serving((_request, response) =>
         response.setHeader("content-type", "image/png").end(Buffer.from([1, 2, 3]))
       )
-      const { bytes, mediaType } = yield* fetched(url)
+      const { bytes, mediaType } = yield* fetchGuarded(url)
       assert.deepStrictEqual([...bytes], [1, 2, 3])
       assert.strictEqual(mediaType, "image/png")
     }).pipe(Effect.provide(lenient())))
@@ -122,7 +122,7 @@ describe("a guard that allows this machine", () => {
   it.live("connects to the address that it checked", () =>
     Effect.gen(function*() {
       const { port } = yield* serving((request, response) => response.end(request.headers.host))
-      const { bytes } = yield* fetched(`http://pictures.example:${port}/`)
+      const { bytes } = yield* fetchGuarded(`http://pictures.example:${port}/`)
       assert.strictEqual(Buffer.from(bytes).toString(), `pictures.example:${port}`)
     }).pipe(Effect.provide(lenient({ "pictures.example": ["127.0.0.1"] }))))
 
@@ -140,7 +140,7 @@ describe("a guard that allows this machine", () => {
         if (left === 0) return response.end("there")
         response.writeHead(302, { location: `/${left - 1}` }).end()
       })
-      assert.strictEqual(Buffer.from((yield* fetched(`${url}/3`)).bytes).toString(), "there")
+      assert.strictEqual(Buffer.from((yield* fetchGuarded(`${url}/3`)).bytes).toString(), "there")
       assert.strictEqual(yield* refusal(`${url}/4`), "redirects")
     }).pipe(Effect.provide(lenient())))
 
@@ -208,7 +208,10 @@ describe("a trusted provider origin", () => {
     Effect.gen(function*() {
       const { provider, trusted } = yield* network
       for (const path of ["/file", "/here"]) {
-        assert.strictEqual(Buffer.from((yield* fetched(`${provider.url}${path}`, trusted)).bytes).toString(), "a file")
+        assert.strictEqual(
+          Buffer.from((yield* fetchGuarded(`${provider.url}${path}`, trusted)).bytes).toString(),
+          "a file"
+        )
       }
     }).pipe(Effect.provide(GuardedFetch.layer)))
 
@@ -246,7 +249,7 @@ describe("a trusted provider origin", () => {
     Effect.gen(function*() {
       const { url } = yield* serving((_request, response) => response.end(Buffer.alloc(2_000)))
       const options = { trusted: url, maximumBytes: 2_000 }
-      assert.lengthOf((yield* fetched(url, options)).bytes, 2_000)
+      assert.lengthOf((yield* fetchGuarded(url, options)).bytes, 2_000)
       assert.strictEqual(yield* refusal(url, { ...options, maximumBytes: 1_999 }), "size")
     }).pipe(Effect.provide(GuardedFetch.layer)))
 })

@@ -9,7 +9,7 @@ import * as VideoFile from "../../../../shared/provider/call/VideoFile.ts"
 const bytes = new Uint8Array([1, 2, 3])
 
 /** Fetches a result that is refused for `forMs` milliseconds; returns the exit and the number of tries. */
-const fetched = Effect.fnUntraced(function*(reason: FetchRefused["reason"], forMs: number) {
+const fetchResult = Effect.fnUntraced(function*(reason: FetchRefused["reason"], forMs: number) {
   let tries = 0
   const begun = yield* Clock.currentTimeMillis
   const guard: GuardedFetch["Service"] = {
@@ -31,14 +31,14 @@ describe("a finished video", () => {
   it.effect("is fetched even if its host is unreachable for a minute", () =>
     Effect.gen(function*() {
       for (const reason of ["unreachable", "time"] as const) {
-        assert.deepStrictEqual((yield* fetched(reason, 60_000)).exit, Exit.succeed(bytes))
+        assert.deepStrictEqual((yield* fetchResult(reason, 60_000)).exit, Exit.succeed(bytes))
       }
     }))
 
   it.effect("fails after nine tries at an unreachable host, four at a missing file, and at once if the URL is forbidden", () =>
     Effect.gen(function*() {
       for (const [reason, times] of [["unreachable", 9], ["status", 4], ["address", 1], ["size", 1]] as const) {
-        const { exit, tries } = yield* fetched(reason, Infinity)
+        const { exit, tries } = yield* fetchResult(reason, Infinity)
         assert.isTrue(Exit.hasFails(exit))
         assert.strictEqual(tries, times, reason)
       }
