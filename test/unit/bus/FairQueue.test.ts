@@ -20,7 +20,7 @@ const drain = (queue: FairQueue<string>, now = 0): ReadonlyArray<string> => {
   return taken
 }
 
-const filled = (limits: Partial<QueueLimits>, ...items: ReadonlyArray<string>): FairQueue<string> => {
+const queueOf = (limits: Partial<QueueLimits>, ...items: ReadonlyArray<string>): FairQueue<string> => {
   const queue = new FairQueue<string>({ ...unbounded, ...limits })
   for (const item of items) queue.offer(item, tenantOf(item), 0)
   return queue
@@ -30,24 +30,24 @@ const numbered = (letter: string, count: number) => Array.from({ length: count }
 
 describe("a fair queue", () => {
   it("delays a quiet tenant by one job of a noisy tenant, not by all of them", () => {
-    const queue = filled({}, ...numbered("n", 1_000), "q0")
+    const queue = queueOf({}, ...numbered("n", 1_000), "q0")
     assert.deepStrictEqual([queue.take(0), queue.take(0)], ["n0", "q0"])
   })
 
   it("serves tenants round robin, and each tenant's jobs in order", () => {
-    const queue = filled({}, "a1", "a2", "a3", "b1", "b2", "c1")
+    const queue = queueOf({}, "a1", "a2", "a3", "b1", "b2", "c1")
     assert.deepStrictEqual(drain(queue), ["a1", "b1", "c1", "a2", "b2", "a3"])
   })
 
   it("serves a tenant again only after a full round", () => {
-    const queue = filled({}, "a1", "b1", "b2")
+    const queue = queueOf({}, "a1", "b1", "b2")
     assert.strictEqual(queue.take(0), "a1")
     queue.offer("a2", tenantOf("a"), 0)
     assert.deepStrictEqual(drain(queue), ["b1", "a2", "b2"])
   })
 
   it("serves a tenant no earlier if it sends one job at a time", () => {
-    const queue = filled({}, ...numbered("n", 100), "o0")
+    const queue = queueOf({}, ...numbered("n", 100), "o0")
     const taken: Array<string> = []
     for (let turn = 1; turn <= 40; turn++) {
       const item = queue.take(0)!
@@ -58,7 +58,7 @@ describe("a fair queue", () => {
   })
 
   it("skips a tenant whose last job was removed", () => {
-    const queue = filled({}, "a1", "b1", "c1")
+    const queue = queueOf({}, "a1", "b1", "c1")
     queue.remove("b1")
     assert.deepStrictEqual(drain(queue), ["a1", "c1"])
   })
@@ -73,7 +73,7 @@ describe("a fair queue", () => {
   })
 
   it("uses a tenant's latest weight", () => {
-    const queue = filled({}, ...numbered("a", 20), ...numbered("b", 20))
+    const queue = queueOf({}, ...numbered("a", 20), ...numbered("b", 20))
     queue.offer("a20", tenantOf("a", { weight: 100 }), 0)
     assert.strictEqual(drain(queue).slice(0, 20).filter((item) => item.startsWith("a")).length, 19)
   })
@@ -109,7 +109,7 @@ describe("priority classes", () => {
   })
 
   it("do not put a tenant's old jobs before new jobs of other tenants in their class", () => {
-    const queue = filled({}, ...numbered("n", 900))
+    const queue = queueOf({}, ...numbered("n", 900))
     assert.strictEqual(queue.take(60_000), "n0")
     queue.offer("q0", tenantOf("q"), 60_000)
     assert.include([queue.take(60_000), queue.take(60_000)], "q0")
@@ -118,7 +118,7 @@ describe("priority classes", () => {
 
 describe("the size of a fair queue", () => {
   it("is bounded over all tenants; each job that leaves makes room", () => {
-    const queue = filled({ items: 2 }, "a1", "b1")
+    const queue = queueOf({ items: 2 }, "a1", "b1")
     assert.isFalse(queue.offer("c1", tenantOf("c"), 0))
     assert.strictEqual(queue.take(0), "a1")
     assert.isTrue(queue.offer("c1", tenantOf("c"), 0))
@@ -130,7 +130,7 @@ describe("the size of a fair queue", () => {
   })
 
   it("is bounded per tenant, over all classes", () => {
-    const queue = filled({ itemsPerTenant: 2 }, "a1")
+    const queue = queueOf({ itemsPerTenant: 2 }, "a1")
     assert.isTrue(queue.offer("a2", tenantOf("a", { priority: "batch" }), 0))
     assert.isFalse(queue.offer("a3", tenantOf("a", { priority: "interactive" }), 0))
     assert.isTrue(queue.offer("b1", tenantOf("b"), 0))
@@ -139,7 +139,7 @@ describe("the size of a fair queue", () => {
   })
 
   it("does not change if a job to remove is not in the queue", () => {
-    const queue = filled({ items: 2 }, "a1")
+    const queue = queueOf({ items: 2 }, "a1")
     queue.remove("a2")
     assert.strictEqual(queue.size, 1)
     queue.remove("a1")
@@ -203,7 +203,7 @@ it.prop(
 
 describe("the predicted number of turns ahead", () => {
   it("counts turns of other tenants, not all their jobs", () => {
-    const queue = filled({}, ...numbered("n", 900))
+    const queue = queueOf({}, ...numbered("n", 900))
     assert.strictEqual(queue.ahead(tenantOf("q")), 1)
     assert.strictEqual(queue.ahead(tenantOf("n")), 900)
     queue.offer("q0", tenantOf("q"), 0)

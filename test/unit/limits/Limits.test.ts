@@ -9,7 +9,7 @@ const minute = 60_000
 /** A unit counts for up to this long after its minute, including the time to take it. */
 const slackMs = 2_000
 const perMinute = (limit: number): Limit => ({ key: "requests", limit, windowMs: minute })
-const atOnce = (limit: number): Limit => ({ key: "calls", limit, windowMs: 0 })
+const concurrent = (limit: number): Limit => ({ key: "calls", limit, windowMs: 0 })
 
 const replicas = (store: TestStore, count: number) =>
   Effect.forEach(Array.from({ length: count }), () => replica(store))
@@ -24,7 +24,7 @@ const takeWithin = (
   Effect.flatMap(Clock.currentTimeMillis, (now) => limits.take(limit, units, now + withinMs))
 
 /** The result after one second. */
-const soon = <A, E>(effect: Effect.Effect<A, E>) =>
+const inOneSecond = <A, E>(effect: Effect.Effect<A, E>) =>
   Effect.gen(function*() {
     const fiber = yield* Effect.forkChild(effect)
     yield* TestClock.adjust("1 second")
@@ -34,7 +34,7 @@ const soon = <A, E>(effect: Effect.Effect<A, E>) =>
 const fourTimes = <A, E>(effect: Effect.Effect<A, E>) => Effect.forEach([1, 2, 3, 4], () => effect)
 
 /** `askers` fibers per replica that take again and again and wait as long as needed. */
-const patient = (log: Log, all: ReadonlyArray<Replica>, limit: Limit, askers: number) =>
+const takeInLoop = (log: Log, all: ReadonlyArray<Replica>, limit: Limit, askers: number) =>
   Effect.forEach(
     all.flatMap((one) => Array.from({ length: askers }, () => one)),
     (one) => Effect.forever(Effect.andThen(takeWithin(one, limit, 10 * minute), log.note)),
@@ -42,7 +42,7 @@ const patient = (log: Log, all: ReadonlyArray<Replica>, limit: Limit, askers: nu
   ).pipe(Effect.ignore, Effect.forkChild)
 
 /** Random requests, `aMinute` over all replicas, each rejected if there is no room within 100 ms. */
-const impatient = (log: Log, all: ReadonlyArray<Replica>, limit: Limit, aMinute: number) =>
+const takeAtRandom = (log: Log, all: ReadonlyArray<Replica>, limit: Limit, aMinute: number) =>
   Effect.forever(Effect.gen(function*() {
     yield* Effect.sleep(-Math.log(1 - (yield* Random.next)) * minute / aMinute)
     const one = all[yield* Random.nextIntBetween(0, all.length - 1)]!
@@ -56,7 +56,7 @@ describe("a limit per minute", () => {
     ([limit, count, askers]) =>
       Effect.gen(function*() {
         const log = new Log()
-        yield* patient(log, yield* replicas(yield* TestStore.make(), count), perMinute(limit), askers)
+        yield* takeInLoop(log, yield* replicas(yield* TestStore.make(), count), perMinute(limit), askers)
         yield* TestClock.adjust(3 * minute)
         assert.isAtMost(log.windows(minute).most, limit)
         assert.isAtLeast(log.windows(minute + slackMs, 3 * minute).least, limit)
@@ -64,13 +64,13 @@ describe("a limit per minute", () => {
       })
   )
 
-  const turnedAway = [[100, 4, 300], [60, 4, 180], [500, 4, 1_500], [10, 4, 50]] as const
-  it.effect.each(turnedAway)(
+  const rejected = [[100, 4, 300], [60, 4, 180], [500, 4, 1_500], [10, 4, 50]] as const
+  it.effect.each(rejected)(
     "holds and is used up if excess requests are rejected: %s over %s replicas of %s",
     ([limit, count, aMinute]) =>
       Effect.gen(function*() {
         const log = new Log()
-        yield* impatient(log, yield* replicas(yield* TestStore.make(), count), perMinute(limit), aMinute)
+        yield* takeAtRandom(log, yield* replicas(yield* TestStore.make(), count), perMinute(limit), aMinute)
         yield* TestClock.adjust(3 * minute)
         assert.isAtMost(log.windows(minute).most, limit)
         assert.isAtLeast(log.at.length, 3 * limit * 0.95)
@@ -81,7 +81,7 @@ describe("a limit per minute", () => {
     Effect.gen(function*() {
       const store = yield* TestStore.make()
       const log = new Log()
-      yield* impatient(log, yield* replicas(store, 4), perMinute(10_000), 1_000)
+      yield* takeAtRandom(log, yield* replicas(store, 4), perMinute(10_000), 1_000)
       yield* TestClock.adjust(2 * minute)
       assert.isAtLeast(log.at.length, 1_800)
       assert.isAtMost(store.writes, log.at.length / 20)
@@ -91,10 +91,10 @@ describe("a limit per minute", () => {
     Effect.gen(function*() {
       const [one, other] = yield* replicas(yield* TestStore.make(), 2)
       const log = new Log()
-      yield* soon(takeWithin(one!, perMinute(60), 1_000))
+      yield* inOneSecond(takeWithin(one!, perMinute(60), 1_000))
       // unused units of a lease return to the ledger
       yield* TestClock.adjust("11 seconds")
-      yield* patient(log, [other!], perMinute(60), 60)
+      yield* takeInLoop(log, [other!], perMinute(60), 60)
       yield* TestClock.adjust("1 second")
       assert.strictEqual(log.at.length, 59)
     }))
@@ -103,11 +103,11 @@ describe("a limit per minute", () => {
     Effect.gen(function*() {
       const [dying, other] = yield* replicas(yield* TestStore.make(), 2)
       const log = new Log()
-      yield* soon(
+      yield* inOneSecond(
         Effect.forEach([1, 2, 3], () => Effect.andThen(takeWithin(dying!, perMinute(60), 1_000), log.note))
       )
       dying!.cutOff()
-      yield* patient(log, [other!], perMinute(60), 60)
+      yield* takeInLoop(log, [other!], perMinute(60), 60)
       yield* TestClock.adjust("1 second")
       assert.isAtLeast(log.at.length, 57)
       yield* TestClock.adjust("3 minutes")
@@ -120,7 +120,7 @@ describe("a limit per minute", () => {
       const store = yield* TestStore.make()
       const all = yield* replicas(store, 4)
       const log = new Log()
-      yield* impatient(log, all, perMinute(60), 600)
+      yield* takeAtRandom(log, all, perMinute(60), 600)
       yield* TestClock.adjust("1 second")
       store.isAway = true
       yield* TestClock.adjust("2 minutes")
@@ -140,7 +140,7 @@ describe("a limit per minute", () => {
     Effect.gen(function*() {
       const store = yield* TestStore.make()
       const log = new Log()
-      yield* impatient(log, yield* replicas(store, 1), perMinute(60), 600)
+      yield* takeAtRandom(log, yield* replicas(store, 1), perMinute(60), 600)
       yield* TestClock.adjust("5 seconds")
       assert.isAbove(store.attempts, 1)
       store.isAway = true
@@ -157,7 +157,7 @@ describe("a limit per minute", () => {
     Effect.gen(function*() {
       const store = yield* TestStore.make()
       const log = new Log()
-      yield* impatient(log, yield* replicas(store, 4), perMinute(60), 600)
+      yield* takeAtRandom(log, yield* replicas(store, 4), perMinute(60), 600)
       for (let round = 0; round < 60; round++) {
         yield* TestClock.adjust("4 seconds")
         store.losesAnswers = true
@@ -198,10 +198,10 @@ describe("a limit per minute", () => {
   it.effect("rejects a request at once if its turn comes too late, with the time until its turn", () =>
     Effect.gen(function*() {
       const [one, other] = yield* replicas(yield* TestStore.make(), 2)
-      yield* soon(Effect.forEach(Array.from({ length: 60 }), () => takeWithin(one!, perMinute(60), 1_000)))
+      yield* inOneSecond(Effect.forEach(Array.from({ length: 60 }), () => takeWithin(one!, perMinute(60), 1_000)))
       yield* TestClock.adjust("19 seconds")
       for (const each of [one!, other!]) {
-        const { retryAfterMs } = yield* soon(Effect.flip(takeWithin(each, perMinute(60), 30_000)))
+        const { retryAfterMs } = yield* inOneSecond(Effect.flip(takeWithin(each, perMinute(60), 30_000)))
         assert.closeTo(retryAfterMs, 41_000, 1_000)
       }
       const waiting = yield* Effect.forkChild(takeWithin(other!, perMinute(60), 60_000))
@@ -213,11 +213,11 @@ describe("a limit per minute", () => {
     Effect.gen(function*() {
       const [one, other] = yield* replicas(yield* TestStore.make(), 2)
       const tokens: Limit = { key: "tokens", limit: 10_000, windowMs: minute }
-      const large = yield* soon(takeWithin(one!, tokens, 1_000, 9_000))
-      assert.isTrue(Exit.isFailure(yield* soon(Effect.exit(takeWithin(other!, tokens, 1_000, 9_000)))))
+      const large = yield* inOneSecond(takeWithin(one!, tokens, 1_000, 9_000))
+      assert.isTrue(Exit.isFailure(yield* inOneSecond(Effect.exit(takeWithin(other!, tokens, 1_000, 9_000)))))
       large.settle(100)
       yield* TestClock.adjust("12 seconds")
-      const second = yield* soon(takeWithin(other!, tokens, 1_000, 9_000))
+      const second = yield* inOneSecond(takeWithin(other!, tokens, 1_000, 9_000))
       second.settle(12_000)
       yield* TestClock.adjust("2 seconds")
       // in debt until the window has passed
@@ -231,18 +231,18 @@ describe("a limit per minute", () => {
   it.effect("admits a request larger than the limit, alone", () =>
     Effect.gen(function*() {
       const [one] = yield* replicas(yield* TestStore.make(), 1)
-      yield* soon(takeWithin(one!, perMinute(60), 1_000, 1_000))
-      assert.isTrue(Exit.isFailure(yield* soon(Effect.exit(takeWithin(one!, perMinute(60), 1_000)))))
+      yield* inOneSecond(takeWithin(one!, perMinute(60), 1_000, 1_000))
+      assert.isTrue(Exit.isFailure(yield* inOneSecond(Effect.exit(takeWithin(one!, perMinute(60), 1_000)))))
     }))
 
   it.effect("follows an edit of the catalogue", () =>
     Effect.gen(function*() {
       const all = yield* replicas(yield* TestStore.make(), 2)
       const log = new Log()
-      yield* patient(log, all, perMinute(10), 20)
+      yield* takeInLoop(log, all, perMinute(10), 20)
       yield* TestClock.adjust("1 second")
       assert.strictEqual(log.at.length, 10)
-      yield* patient(log, all, perMinute(30), 20)
+      yield* takeInLoop(log, all, perMinute(30), 20)
       yield* TestClock.adjust("2 seconds")
       assert.strictEqual(log.at.length, 30)
     }))
@@ -285,16 +285,16 @@ describe("the state of a limit", () => {
       const [one, other] = yield* replicas(yield* TestStore.make(), 2)
       const limit = perMinute(100)
       assert.deepStrictEqual(one!.limits.state(limit), { remaining: 100, resetMs: 0 })
-      const taken = yield* soon(takeWithin(one!, limit, 1_000, 30))
+      const taken = yield* inOneSecond(takeWithin(one!, limit, 1_000, 30))
       assert.strictEqual(one!.limits.state(limit).remaining, 70)
       assert.closeTo(one!.limits.state(limit).resetMs, minute - 1_000, 50)
       yield* TestClock.adjust("15 seconds")
-      yield* soon(takeWithin(other!, limit, 1_000, 20))
+      yield* inOneSecond(takeWithin(other!, limit, 1_000, 20))
       assert.strictEqual(other!.limits.state(limit).remaining, 50)
       // the request used less than it reserved
       taken.settle(10)
       assert.strictEqual(one!.limits.state(limit).remaining, 90)
-      yield* soon(takeWithin(one!, limit, 1_000, 60))
+      yield* inOneSecond(takeWithin(one!, limit, 1_000, 60))
       // the other replica still holds a few units
       assert.closeTo(one!.limits.state(limit).remaining, 10, 5)
       yield* TestClock.adjust(2 * minute)
@@ -310,7 +310,7 @@ describe("a limit of concurrent calls", () => {
       Effect.gen(function*() {
         const all = yield* replicas(yield* TestStore.make(), count)
         const calls = new Calls()
-        yield* calls.make(all, atOnce(limit), callers, meanMs)
+        yield* calls.make(all, concurrent(limit), callers, meanMs)
         yield* TestClock.adjust("3 minutes")
         assert.isAtMost(calls.most, limit)
         const done = all.map((one) => calls.done.get(one) ?? 0)
@@ -324,61 +324,61 @@ describe("a limit of concurrent calls", () => {
   it.effect("is available at every replica even if it is small and all request it at once", () =>
     Effect.gen(function*() {
       const [last, ...others] = yield* replicas(yield* TestStore.make(), 4)
-      const taken = yield* soon(
-        Effect.forEach(others, (one) => takeWithin(one, atOnce(3), 500), { concurrency: "unbounded" })
+      const taken = yield* inOneSecond(
+        Effect.forEach(others, (one) => takeWithin(one, concurrent(3), 500), { concurrency: "unbounded" })
       )
-      yield* soon(Effect.flip(takeWithin(last!, atOnce(3), 500)))
+      yield* inOneSecond(Effect.flip(takeWithin(last!, concurrent(3), 500)))
       taken[0]?.settle(0)
-      yield* soon(takeWithin(last!, atOnce(3), 1_000))
+      yield* inOneSecond(takeWithin(last!, concurrent(3), 1_000))
     }))
 
   it.effect("returns at once from a replica that shuts down, and after a while from a dead replica", () =>
     Effect.gen(function*() {
       const [ending, dying, other] = yield* replicas(yield* TestStore.make(), 3)
-      yield* soon(fourTimes(takeWithin(ending!, atOnce(8), 1_000)))
-      yield* soon(fourTimes(takeWithin(dying!, atOnce(8), 1_000)))
-      yield* soon(Effect.flip(takeWithin(other!, atOnce(8), 500)))
+      yield* inOneSecond(fourTimes(takeWithin(ending!, concurrent(8), 1_000)))
+      yield* inOneSecond(fourTimes(takeWithin(dying!, concurrent(8), 1_000)))
+      yield* inOneSecond(Effect.flip(takeWithin(other!, concurrent(8), 500)))
       yield* Effect.forkChild(ending!.stop)
-      yield* soon(fourTimes(takeWithin(other!, atOnce(8), 1_000)))
-      yield* soon(Effect.flip(takeWithin(other!, atOnce(8), 500)))
+      yield* inOneSecond(fourTimes(takeWithin(other!, concurrent(8), 1_000)))
+      yield* inOneSecond(Effect.flip(takeWithin(other!, concurrent(8), 500)))
       dying!.cutOff()
       yield* TestClock.adjust("16 seconds")
-      yield* soon(fourTimes(takeWithin(other!, atOnce(8), 1_000)))
+      yield* inOneSecond(fourTimes(takeWithin(other!, concurrent(8), 1_000)))
     }))
 
   it.effect("admits nothing at a disconnected replica after its share may have been given to others", () =>
     Effect.gen(function*() {
       const [one, other] = yield* replicas(yield* TestStore.make(), 2)
-      const [first] = yield* soon(fourTimes(takeWithin(one!, atOnce(4), 1_000)))
+      const [first] = yield* inOneSecond(fourTimes(takeWithin(one!, concurrent(4), 1_000)))
       one!.cutOff()
       yield* TestClock.adjust("16 seconds")
-      yield* soon(fourTimes(takeWithin(other!, atOnce(4), 1_000)))
+      yield* inOneSecond(fourTimes(takeWithin(other!, concurrent(4), 1_000)))
       first!.settle(0)
-      yield* soon(Effect.flip(takeWithin(one!, atOnce(4), 500)))
+      yield* inOneSecond(Effect.flip(takeWithin(one!, concurrent(4), 500)))
     }))
 
   it.effect("keeps nothing of interrupted requests", () =>
     Effect.gen(function*() {
       const [one] = yield* replicas(yield* TestStore.make(), 1)
-      const first = yield* soon(takeWithin(one!, atOnce(1), 1_000))
+      const first = yield* inOneSecond(takeWithin(one!, concurrent(1), 1_000))
       for (const afterMs of [0, 1, 5, 10, 100, 1_000]) {
-        const waiting = yield* Effect.forkChild(Effect.uninterruptible(takeWithin(one!, atOnce(1), minute)))
+        const waiting = yield* Effect.forkChild(Effect.uninterruptible(takeWithin(one!, concurrent(1), minute)))
         yield* TestClock.adjust(afterMs)
         yield* Fiber.interrupt(waiting)
       }
       first.settle(0)
-      for (let round = 0; round < 10; round++) (yield* soon(takeWithin(one!, atOnce(1), 1_000))).settle(0)
+      for (let round = 0; round < 10; round++) (yield* inOneSecond(takeWithin(one!, concurrent(1), 1_000))).settle(0)
     }))
 
   it.effect("bounds the number of waiting requests", () =>
     Effect.gen(function*() {
       const [one] = yield* replicas(yield* TestStore.make(), 1)
-      yield* soon(takeWithin(one!, atOnce(1), 1_000))
+      yield* inOneSecond(takeWithin(one!, concurrent(1), 1_000))
       yield* Effect.forEach(
         Array.from({ length: 1_000 }),
-        () => Effect.forkChild(Effect.exit(takeWithin(one!, atOnce(1), minute)))
+        () => Effect.forkChild(Effect.exit(takeWithin(one!, concurrent(1), minute)))
       )
       yield* TestClock.adjust(1)
-      assert.strictEqual((yield* Effect.flip(takeWithin(one!, atOnce(1), minute)))._tag, "LimitReached")
+      assert.strictEqual((yield* Effect.flip(takeWithin(one!, concurrent(1), minute)))._tag, "LimitReached")
     }))
 })

@@ -189,7 +189,7 @@ describe("an answer's limits", () => {
     }))
 })
 
-describe("usage", () => {
+describe("the usage of an answer", () => {
   it.effect("counts the tokens of all turns, and of all choices", () =>
     Effect.gen(function*() {
       const question = "What is the capital of France?"

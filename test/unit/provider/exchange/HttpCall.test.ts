@@ -96,7 +96,7 @@ class TestSink implements Sink {
 
 const guardWith = (fetch: GuardedFetch["Service"]["fetch"]): GuardedFetch["Service"] => ({
   fetch,
-  dispatcher: () => assert.fail("something sends by itself")
+  dispatcher: () => assert.fail("unexpected use of the dispatcher")
 })
 
 const unfetched = guardWith(() => Effect.fail(new FetchRefused({ reason: "address" })))

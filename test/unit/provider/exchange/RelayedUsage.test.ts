@@ -147,13 +147,13 @@ describe("embeddings", () => {
 })
 
 describe("an answer without results and with status 200", () => {
-  const asking = [
+  const requests = [
     ["vectors", embeddings, { model: "m", input: "one" }],
     ["pictures", imageGenerations, { model: "m", prompt: "a boat" }],
     ["sound", audioSpeech, { model: "m", input: "Hello", voice: "nova" }]
   ] as const
 
-  it.live.each(asking)("is a provider failure for %s", ([, operation, body]) =>
+  it.live.each(requests)("is a provider failure for %s", ([, operation, body]) =>
     Effect.gen(function*() {
       for (const wrong of [{}, { data: null }, { data: "" }, { data: "x".repeat(400_000) }, { message: "no" }]) {
         const error = yield* Effect.flip(ask(operation, body, { pieces: [JSON.stringify(wrong)] }))
@@ -161,7 +161,7 @@ describe("an answer without results and with status 200", () => {
       }
     }))
 
-  it.live.each(asking)(
+  it.live.each(requests)(
     "is the client's error if the answer says so: %s",
     ([, operation, body]) =>
       Effect.gen(function*() {

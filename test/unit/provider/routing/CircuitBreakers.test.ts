@@ -60,7 +60,7 @@ describe("a circuit breaker", () => {
       for (const answer of [rejected, rateLimited(null), streams(60_000)]) {
         scripted.behave("a/m", answer)
         for (let round = 0; round < 10; round++) {
-          const fiber = yield* Effect.forkChild(scripted.request("single", { patienceMs: 0 }))
+          const fiber = yield* Effect.forkChild(scripted.request("single", { timeoutMs: 0 }))
           yield* TestClock.adjust(1)
           yield* Fiber.interrupt(fiber)
         }
@@ -150,7 +150,7 @@ describe("a circuit breaker", () => {
       yield* TestClock.adjust("1 second")
       yield* Fiber.interrupt(gone)
       scripted.behave("a/m", rateLimited(null))
-      assert.deepInclude(failure(yield* scripted.request("single", { patienceMs: 0 })), { _tag: "ProviderRateLimited" })
+      assert.deepInclude(failure(yield* scripted.request("single", { timeoutMs: 0 })), { _tag: "ProviderRateLimited" })
       scripted.behave("a/m", () => Effect.die("a mistake of ours"))
       yield* Effect.exit(scripted.request("single"))
       scripted.behave("a/m", answers())

@@ -27,7 +27,7 @@ const failure = (outcome: Outcome) => outcome.kind === "failed" ? outcome.error 
 const headers = (outcome: Outcome) => outcome.kind === "answered" ? outcome.headers : assert.fail(outcome.error.message)
 
 /** `count` requests at the same time. */
-const atOnce = (count: number, request: Effect.Effect<Outcome>) =>
+const concurrently = (count: number, request: Effect.Effect<Outcome>) =>
   Effect.forEach(Array.from({ length: count }), () => Effect.forkChild(request))
 
 /** A tracer, and the spans that it started. */
@@ -53,8 +53,8 @@ describe("a provider that answers 429", () => {
       scripted.behaveOnce("a/m", rateLimited(10_000))
       assert.deepInclude(failure(yield* scripted.request("single")), { retryAfterMs: 10_000 })
       yield* TestClock.adjust("2 seconds")
-      const waiting = yield* atOnce(20, scripted.request("single"))
-      const hasty = yield* scripted.request("single", { patienceMs: 5_000 })
+      const waiting = yield* concurrently(20, scripted.request("single"))
+      const hasty = yield* scripted.request("single", { timeoutMs: 5_000 })
       assert.deepInclude(failure(hasty), { _tag: "ProviderRateLimited", retryAfterMs: 8_000 })
       yield* TestClock.adjust("7 seconds")
       assert.lengthOf(scripted.calls(), 1)
@@ -123,7 +123,7 @@ describe("a limit of the catalogue", () => {
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("three/three", streams(1_000))
-      const fibers = yield* atOnce(9, scripted.request("three"))
+      const fibers = yield* concurrently(9, scripted.request("three"))
       yield* TestClock.adjust("500 millis")
       for (let second = 0; second < 3; second++) {
         assert.lengthOf(scripted.calls(), 3)
@@ -142,7 +142,7 @@ describe("a limit of the catalogue", () => {
       scripted.behave("three/three", status(400))
       for (const answer of [status(500), streams(60_000), streams(60_000)]) {
         scripted.behave("three/three", answer)
-        const fibers = yield* atOnce(9, scripted.request("three", { patienceMs: 0 }))
+        const fibers = yield* concurrently(9, scripted.request("three", { timeoutMs: 0 }))
         yield* TestClock.adjust("1 second")
         yield* Fiber.interruptAll(fibers)
       }
@@ -150,7 +150,7 @@ describe("a limit of the catalogue", () => {
       scripted.behave("three/three", answers())
       yield* TestClock.adjust("10 seconds")
       const outcomes = yield* Fiber.joinAll(
-        yield* atOnce(3, Effect.delay(scripted.request("three"), 1)).pipe(
+        yield* concurrently(3, Effect.delay(scripted.request("three"), 1)).pipe(
           Effect.tap(TestClock.adjust("1 second"))
         )
       )
@@ -160,7 +160,7 @@ describe("a limit of the catalogue", () => {
   it.effect("of requests per minute rejects a request whose turn comes too late, with the time of its turn", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
-      const fibers = yield* atOnce(15, scripted.request("ten"))
+      const fibers = yield* concurrently(15, scripted.request("ten"))
       yield* TestClock.adjust("1 second")
       const outcomes = yield* Fiber.joinAll(fibers)
       assert.strictEqual(count(outcomes, "answered"), 10)
@@ -168,7 +168,7 @@ describe("a limit of the catalogue", () => {
       assert.strictEqual(refused._tag, "ProviderRateLimited")
       assert.closeTo(refused._tag === "ProviderRateLimited" ? refused.retryAfterMs ?? 0 : 0, 61_500, 200)
       yield* TestClock.adjust("40 seconds")
-      const late = yield* atOnce(15, scripted.request("ten"))
+      const late = yield* concurrently(15, scripted.request("ten"))
       yield* TestClock.adjust("30 seconds")
       assert.strictEqual(count(yield* Fiber.joinAll(late), "answered"), 10)
     }))
@@ -176,7 +176,7 @@ describe("a limit of the catalogue", () => {
   it.effect("admits a request at its deadline if there is room", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
-      const fibers = yield* atOnce(2, scripted.request("ten", { patienceMs: -10 }))
+      const fibers = yield* concurrently(2, scripted.request("ten", { timeoutMs: -10 }))
       yield* TestClock.adjust("1 second")
       assert.strictEqual(count(yield* Fiber.joinAll(fibers), "answered"), 2)
     }))
@@ -184,7 +184,7 @@ describe("a limit of the catalogue", () => {
   it.effect("sends excess requests to the next target at once", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
-      const fibers = yield* atOnce(30, scripted.request("ten-or-b"))
+      const fibers = yield* concurrently(30, scripted.request("ten-or-b"))
       yield* TestClock.adjust("1 second")
       assert.strictEqual(count(yield* Fiber.joinAll(fibers), "answered"), 30)
       const calls = scripted.calls()
@@ -196,7 +196,7 @@ describe("a limit of the catalogue", () => {
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       scripted.behave("three/three-or-ten", streams(5_000))
-      const fibers = yield* atOnce(16, scripted.request("three-or-ten"))
+      const fibers = yield* concurrently(16, scripted.request("three-or-ten"))
       yield* TestClock.adjust("20 seconds")
       assert.strictEqual(count(yield* Fiber.joinAll(fibers), "answered"), 16)
       const calls = scripted.calls()
@@ -210,12 +210,12 @@ describe("a limit of the catalogue", () => {
       // reserves 2,000
       const request = scripted.request("tokens", { body: { max_tokens: 2_000 - 10 } })
       for (let round = 0; round < 10; round++) {
-        const fibers = yield* atOnce(1, request)
+        const fibers = yield* concurrently(1, request)
         yield* TestClock.adjust("15 seconds")
         assert.strictEqual(count(yield* Fiber.joinAll(fibers), "answered"), 1)
       }
       scripted.behave("tokens/tokens", answers(10, { inputTokens: 4_000, outputTokens: 0 }))
-      const fibers = yield* atOnce(2, request)
+      const fibers = yield* concurrently(2, request)
       yield* TestClock.adjust("15 seconds")
       assert.strictEqual(count(yield* Fiber.joinAll(fibers), "answered"), 1)
     }))
@@ -225,7 +225,7 @@ describe("a limit of the catalogue", () => {
       const scripted = yield* Scripted.make(catalogue)
       const { spans, tracer } = tracing()
       scripted.behave("three/three", streams(1_000))
-      const fibers = yield* atOnce(4, Effect.withTracer(scripted.request("three"), tracer))
+      const fibers = yield* concurrently(4, Effect.withTracer(scripted.request("three"), tracer))
       yield* TestClock.adjust("3 seconds")
       yield* Fiber.joinAll(fibers)
       const waits = spans.filter(({ name }) => name === "wait for three")

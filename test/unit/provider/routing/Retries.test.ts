@@ -20,7 +20,7 @@ models:
 const failure = (outcome: Outcome) => outcome.kind === "failed" ? outcome.error : assert.fail("it was answered")
 
 /** Fills the retry budget. */
-const warm = (scripted: Scripted, model = "single") =>
+const fillBudget = (scripted: Scripted, model = "single") =>
   Effect.forEach(Array.from({ length: 50 }), () => scripted.request(model))
 
 describe("a transient failure", () => {
@@ -29,7 +29,7 @@ describe("a transient failure", () => {
       const pauses: Array<ReadonlyArray<number>> = []
       const scripted = yield* Scripted.make(catalogue(", retry: { times: 4, budget: 1 }"))
       for (let round = 0; round < 20; round++) {
-        yield* warm(scripted)
+        yield* fillBudget(scripted)
         scripted.received.length = 0
         scripted.behaveOnce("a/single", status(500), status(503), status(502), status(500))
         const { outcome } = yield* scripted.timed("single")
@@ -50,7 +50,7 @@ describe("a transient failure", () => {
   it.effect("is not retried more often than the catalogue allows, nor after longer pauses", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue(", retry: { times: 3, baseMs: 1000, maxMs: 1500, budget: 1 }"))
-      yield* warm(scripted)
+      yield* fillBudget(scripted)
       scripted.behave("a/single", status(500))
       const { outcome, tookMs } = yield* scripted.timed("single")
       assert.deepInclude(failure(outcome), { _tag: "ProviderFailed", status: 500 })
@@ -64,10 +64,10 @@ describe("a transient failure", () => {
   it.effect("is retried at every target, at most six times in all", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue(", retry: { times: 5, budget: 1 }"))
-      yield* warm(scripted)
-      yield* warm(scripted, "pair")
+      yield* fillBudget(scripted)
+      yield* fillBudget(scripted, "pair")
       for (const name of ["a/pair", "b/pair"]) scripted.behave(name, status(500))
-      for (let round = 0; round < 10; round++) yield* scripted.request("pair", { patienceMs: 0 })
+      for (let round = 0; round < 10; round++) yield* scripted.request("pair", { timeoutMs: 0 })
       scripted.calls()
       yield* scripted.timed("pair")
       assert.deepStrictEqual(scripted.calls(), ["a/pair", "b/pair", "a/pair", "b/pair", "a/pair", "b/pair"])
@@ -77,7 +77,7 @@ describe("a transient failure", () => {
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue())
       scripted.behave("a/single", status(500))
-      const { tookMs } = yield* scripted.timed("single", { patienceMs: 199 })
+      const { tookMs } = yield* scripted.timed("single", { timeoutMs: 199 })
       assert.deepStrictEqual([scripted.calls(), tookMs], [["a/single"], 0])
     }))
 })
@@ -111,7 +111,7 @@ describe("a provider's retry-after", () => {
   it.effect("does not delay calls to other targets", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue())
-      yield* warm(scripted, "pair")
+      yield* fillBudget(scripted, "pair")
       scripted.behave("a/pair", status(503, 20_000))
       scripted.behaveOnce("b/pair", status(500))
       const { outcome, tookMs } = yield* scripted.timed("pair")
@@ -143,7 +143,7 @@ describe("during a provider's outage", () => {
   it.effect("a full retry budget is used, and not exceeded", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue())
-      yield* warm(scripted)
+      yield* fillBudget(scripted)
       scripted.calls()
       scripted.behave("a/single", status(500))
       const fibers = yield* Effect.forEach(Array.from({ length: 100 }), () =>
@@ -158,7 +158,7 @@ describe("during a provider's outage", () => {
   it.effect("retries are spread over time, and few after simultaneous failures", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue(", retry: { budget: 1 }"))
-      yield* warm(scripted)
+      yield* fillBudget(scripted)
       scripted.behaveOnce("a/single", ...Array.from({ length: 40 }, () => rateLimited(1_000)))
       scripted.received.length = 0
       const from = yield* Clock.currentTimeMillis
@@ -192,7 +192,7 @@ describe("the count of fallbacks", () => {
       )
       const scripted = yield* Scripted.make(catalogue())
       const before = yield* counts
-      yield* warm(scripted)
+      yield* fillBudget(scripted)
       assert.deepStrictEqual(yield* counts, before)
       scripted.behaveOnce("a/pair", status(500))
       yield* scripted.timed("pair")

@@ -83,7 +83,7 @@ export class Scripted {
       Layer.succeed(LocalEngines, {
         performs: new Map<string, Perform>([[chatCompletions.name, (call, sink) => scripted.#receive(call, sink)]])
       }),
-      Layer.succeed(Upstream, { exchange: () => Effect.die("nobody is to be called over HTTP") }),
+      Layer.succeed(Upstream, { exchange: () => Effect.die("no call over HTTP expected") }),
       GuardedFetch.layer,
       secretsIn({}),
       ResultStore.layerNone,
@@ -119,9 +119,9 @@ export class Scripted {
 
   request(
     model: string,
-    { body = {}, patienceMs = 30_000, tenant = "key" }: {
+    { body = {}, timeoutMs = 30_000, tenant = "key" }: {
       readonly body?: object
-      readonly patienceMs?: number
+      readonly timeoutMs?: number
       readonly tenant?: string
     } = {}
   ): Effect.Effect<Outcome> {
@@ -143,7 +143,7 @@ export class Scripted {
         tenant,
         contentType: "application/json",
         body: Buffer.from(JSON.stringify({ model, messages: [], ...body })),
-        deadline: now + patienceMs,
+        deadline: now + timeoutMs,
         queuedMs: 0
       }, sink).pipe(
         Effect.match({

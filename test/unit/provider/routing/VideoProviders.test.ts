@@ -31,10 +31,10 @@ const bench = Effect.fnUntraced(function*(settings: string) {
   const provider = (yield* Context.get(built, VideoProviders).forModel("m"))[0]
   assert.isDefined(provider)
   const asked: Array<number> = []
-  const begin = (submit: Effect.Effect<void, JobError>, goOn: Effect.Effect<string, string>, patienceMs = 60_000) =>
+  const begin = (submit: Effect.Effect<void, JobError>, goOn: Effect.Effect<string, string>, timeoutMs = 60_000) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       provider.begin({
-        until: now + patienceMs,
+        until: now + timeoutMs,
         submit: Effect.andThen(Effect.map(Clock.currentTimeMillis, (now) => void asked.push(now)), submit),
         failureOf: (error: JobError) => error,
         follow: () => goOn

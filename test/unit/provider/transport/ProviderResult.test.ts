@@ -18,7 +18,7 @@ const fetchResult = Effect.fnUntraced(function*(reason: FetchRefused["reason"], 
       const passed = (yield* Clock.currentTimeMillis) - begun
       return passed < forMs ? yield* new FetchRefused({ reason }) : { bytes, mediaType: "" }
     }),
-    dispatcher: () => assert.fail("something sends by itself")
+    dispatcher: () => assert.fail("unexpected use of the dispatcher")
   }
   const endpoint = { name: "p", model: "m", provider: { protocol: "dashscope", baseUrl: "https://p.example" } } as const
   const url = new URL("https://p.example/a.mp4")
