@@ -4,7 +4,7 @@
  * Processes die and freeze, connections break or stall, NATS goes away. One worker and one ingress are always spared, because
  * a gateway needs at least one of each to answer anything.
  */
-import { isHonest, tally } from "../fixture/client/ChatClient.ts"
+import { isAllowedDuringFailure, tally } from "../fixture/client/ChatClient.ts"
 import { eventually } from "../fixture/general/Eventually.ts"
 import type { ServiceProcess } from "../fixture/gateway/Gateway.ts"
 import { untilJobs } from "../fixture/nats/JobStream.ts"
@@ -120,7 +120,8 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
 
   const failed = load.entries.filter(({ outcome }) => outcome.kind !== "whole")
   const isLost = ({ ingress, outcome }: Entry) =>
-    !isHonest(outcome) && !(outcome.kind === "broken" && ingress.hasExited && !/Timeout/.test(outcome.reason))
+    !isAllowedDuringFailure(outcome) &&
+    !(outcome.kind === "broken" && ingress.hasExited && !/Timeout/.test(outcome.reason))
   return {
     requests: load.entries.length,
     answers: load.entries.length - failed.length,
@@ -130,7 +131,7 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
     unsent: failed.filter(({ id, outcome }) =>
       "code" in outcome && ["worker_lost", "answer_lost"].includes(outcome.code) && !load.calls.has(id)
     ),
-    doubled: load.doubled("paid-chat"),
+    doubled: load.calledTwice("paid-chat"),
     orphans,
     longestOutageMs: load.longestOutageMs,
     ended: [...gateway.ingresses, ...gateway.workers].filter((one) => one.hasExited && !stopped.has(one))

@@ -6,7 +6,7 @@
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Config, Console, Effect, Logger, Schema } from "effect"
-import { isHonest } from "../fixture/client/ChatClient.ts"
+import { isAllowedDuringFailure } from "../fixture/client/ChatClient.ts"
 import { Gateway, type GatewayOptions } from "../fixture/gateway/Gateway.ts"
 import { askChat, Load } from "../fixture/client/Load.ts"
 import { NatsCluster } from "../fixture/nats/NatsCluster.ts"
@@ -124,7 +124,7 @@ const leader = Effect.scoped(Effect.gen(function*() {
     const tookMs = performance.now() - killed
     await load.stop()
     const failed = load.entries.filter(({ outcome }) => outcome.kind !== "whole").length
-    const lost = load.entries.filter(({ outcome }) => !isHonest(outcome)).length
+    const lost = load.entries.filter(({ outcome }) => !isAllowedDuringFailure(outcome)).length
     return [
       atMost("leader of the stream killed, of three servers: recovered after", tookMs, 10_000),
       atMost(`requests without an answer or a time to retry, of ${load.entries.length}`, lost, 0, count),

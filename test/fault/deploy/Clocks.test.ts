@@ -1,7 +1,7 @@
 /** Wrong clocks, and clocks that change while requests run: no request is lost and none hangs. */
 import { assert, describe, it } from "@effect/vitest"
 import { join } from "node:path"
-import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
+import { chat, outcomeOf, startStream, tally } from "../../fixture/client/ChatClient.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 
 const patienceMs = 4_000
@@ -45,7 +45,7 @@ describe("a clock that steps back an hour", { timeout: 60_000 }, () => {
       const [worker] = gateway.workers
       for (const { pid } of [gateway.ingress, worker!]) {
         gateway.provider.behave({ kind: "hold", after: 1 })
-        const stream = await begun(gateway.request(chat("paid-chat", { stream: true })))
+        const stream = await startStream(gateway.request(chat("paid-chat", { stream: true })))
         process.kill(pid, "SIGUSR2")
         gateway.provider.release()
         assert.deepStrictEqual(await stream.outcome(), { kind: "whole" })
@@ -57,7 +57,7 @@ describe("a clock that steps back an hour", { timeout: 60_000 }, () => {
   it.live("at ingress does not delay the detection of a dead worker or a job's deadline", () =>
     Gateway.run(steps, async (gateway) => {
       gateway.provider.behave({ kind: "hold", after: 1 })
-      const stream = await begun(gateway.request(chat("free-chat", { stream: true })))
+      const stream = await startStream(gateway.request(chat("free-chat", { stream: true })))
       process.kill(gateway.ingress.pid, "SIGUSR2")
       await gateway.workers[0]?.kill()
       assert.deepStrictEqual(await stream.outcome(), { kind: "failed", code: "worker_lost" })

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { once } from "node:events"
 import { connect } from "node:net"
 import { hearClaims } from "../../fixture/nats/Claims.ts"
-import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
+import { chat, outcomeOf, startStream, tally } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
@@ -12,7 +12,7 @@ import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 const beginStreams = (gateway: Gateway, count: number) => {
   gateway.provider.behave({ kind: "hold", after: 2 })
   return Promise.all(
-    Array.from({ length: count }, () => begun(gateway.request(chat("free-chat", { stream: true }))))
+    Array.from({ length: count }, () => startStream(gateway.request(chat("free-chat", { stream: true }))))
   )
 }
 

@@ -1,6 +1,6 @@
 /** Hundreds of clients that disconnect at once, in every state of a request: all work for them stops. */
 import { assert, describe, it } from "@effect/vitest"
-import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
+import { chat, outcomeOf, startStream, tally } from "../../fixture/client/ChatClient.ts"
 import type { Gateway } from "../../fixture/gateway/Gateway.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
@@ -71,7 +71,7 @@ describe("two hundred clients that disconnect", { timeout: 90_000 }, () => {
       Array.from(
         { length: clients },
         (_, index) =>
-          begun(gateway.request(chat(index % 2 === 0 ? "free-chat" : "paid-chat", { stream: true }), {
+          startStream(gateway.request(chat(index % 2 === 0 ? "free-chat" : "paid-chat", { stream: true }), {
             signal: controller.signal
           }))
       )

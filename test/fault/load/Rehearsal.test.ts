@@ -41,7 +41,7 @@ if (missing !== undefined) console.warn(`skipped the rehearsal: ${missing}`)
 
 stage("a rolling update of every service under traffic", { timeout: 120_000 }, () => {
   const documents = missing === undefined ? render("overlays/production") : []
-  const pods = Pods.of(documents)
+  const pods = Pods.podsOf(documents)
   const podOf = (name: string): Pods.Pod => {
     const pod = pods.find((pod) => pod.name === name)
     return pod ?? assert.fail(`there is no pod ${name}`)

@@ -8,13 +8,13 @@ import { vi } from "vitest"
 import { Cable } from "../../fixture/nats/Cable.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import {
-  connected,
-  disconnected,
   head,
   ingress,
   piece,
   type Side,
   stoppableClock,
+  untilConnected,
+  untilDisconnected,
   worker
 } from "../../fixture/bus/Sides.ts"
 
@@ -60,11 +60,11 @@ describe.concurrent("a move to another server", () => {
       const answer = face.submit()
       yield* answer.receivedBytes("one, ".length)
       cable.cut()
-      yield* disconnected(side)
+      yield* untilDisconnected(side)
       yield* untilSaid(face, /^ctl\.chat\.\w+\.-\.0$/)
       stop()
       cable.mend()
-      yield* connected(side)
+      yield* untilConnected(side)
       yield* Deferred.succeed(rest, undefined)
       yield* answer.usage
       assert.strictEqual(answer.bytes.toString(), "one, two")
@@ -79,11 +79,11 @@ describe.concurrent("a move to another server", () => {
       const answer = face.submit()
       yield* answer.receivedBytes("one, ".length)
       cable.cut()
-      yield* disconnected(face)
+      yield* untilDisconnected(face)
       yield* untilSaid(side, /^r\.chat\./)
       stop()
       cable.mend()
-      yield* connected(face)
+      yield* untilConnected(face)
       yield* Deferred.succeed(rest, undefined)
       yield* answer.usage
       assert.strictEqual(answer.bytes.toString(), "one, two")
@@ -114,7 +114,7 @@ describe.concurrent("a move to another server", () => {
       const answer = face.submit()
       yield* Deferred.await(begun)
       cable.cut()
-      yield* disconnected(face)
+      yield* untilDisconnected(face)
       yield* Deferred.succeed(isCut, undefined)
       yield* Deferred.await(ended)
       cable.mend()
@@ -144,7 +144,7 @@ describe.concurrent("a move to another server", () => {
       const answer = face.submit()
       yield* answer.claimed
       cable.cut()
-      yield* disconnected(face)
+      yield* untilDisconnected(face)
       const asked = untilSaid(side, /^r\.chat\./)
       yield* Deferred.succeed(isCut, undefined)
       yield* asked

@@ -5,12 +5,12 @@ import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { eventConfig } from "../../../shared/nats/EventStream.ts"
 import { events } from "../../../shared/nats/Storage.ts"
-import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
+import { chat, outcomeOf, startStream, tally } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 import { type NatsAddress, NatsServer } from "../../fixture/nats/NatsServer.ts"
-import { small, VideoClient } from "../../fixture/client/VideoClient.ts"
+import { smallVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 
 /** Makes the streams of events smaller than the gateway does, because they reserve their space on disk. */
 const shrinkEventStreams = async ({ url }: NatsAddress): Promise<void> => {
@@ -48,17 +48,17 @@ describe("a full disk", { timeout: 120_000 }, () => {
       yield* Effect.promise(() => shrinkEventStreams(nats))
       yield* Gateway.runOn(nats, { services: ["video"] }, async (gateway) => {
         const client = new VideoClient(gateway)
-        const first = await client.create(small)
-        await client.ended(first)
+        const first = await client.create(smallVideo)
+        await client.untilEnded(first)
         const makeRoom = await fillDisk(nats)
-        const refused = await client.post(small)
+        const refused = await client.post(smallVideo)
         assert.strictEqual(refused.status, 503)
         assert.isAtLeast(Number(refused.headers.get("retry-after")), 1)
         assert.deepStrictEqual(await outcomeOf(gateway.request(chat("paid-chat"))), { kind: "whole" })
         assert.isAbove((await client.content(first)).bytes.length, 0)
         await makeRoom()
-        const second = await client.create(small)
-        assert.deepInclude(await client.ended(second), { status: "completed" })
+        const second = await client.create(smallVideo)
+        assert.deepInclude(await client.untilEnded(second), { status: "completed" })
         await untilNoJobs(nats, undefined, "video")
       })
     })))
@@ -76,7 +76,7 @@ describe("a client that does not read from NATS", { timeout: 120_000 }, () => {
         // many times what NATS and the kernel buffer for a client
         provider.say("x".repeat(4_000_000))
         const waiting = await Promise.all(
-          Array.from({ length: streams }, () => begun(gateway.request(chat("free-chat", { stream: true }))))
+          Array.from({ length: streams }, () => startStream(gateway.request(chat("free-chat", { stream: true }))))
         )
         ingress.freeze()
         provider.release()

@@ -6,7 +6,7 @@ import { pingAfterMs, pongWithinMs, windowBytes } from "../../../shared/bus/prot
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { Cable } from "../../fixture/nats/Cable.ts"
-import { connected, disconnected, head, ingress, piece, reply, worker } from "../../fixture/bus/Sides.ts"
+import { head, ingress, piece, reply, untilConnected, untilDisconnected, worker } from "../../fixture/bus/Sides.ts"
 
 /** Answers in two pieces, the second once `goOn` is done. */
 const answerInTwo = (goOn: Deferred.Deferred<void>) => (job: ServedJob) =>
@@ -48,10 +48,10 @@ describe.concurrent("a server that is killed and restarts empty", () => {
       yield* Effect.promise(() => Array.fromAsync(confirmations))
       yield* Effect.promise(() => face.nats.connection.flush())
       yield* Effect.promise(() => server.kill())
-      yield* disconnected(face, side)
+      yield* untilDisconnected(face, side)
       const during = ["5", "6"].map((model) => face.submit({ model }))
       yield* Effect.promise(() => server.restart())
-      yield* connected(face, side)
+      yield* untilConnected(face, side)
       yield* Deferred.succeed(gate, undefined)
       for (const [index, answer] of [running, ...before, ...during].entries()) {
         yield* answer.usage
@@ -69,7 +69,7 @@ describe.concurrent("a server that is killed and restarts empty", () => {
       const side = yield* worker(server.url, { run: (job) => reply(job, { pieces: [piece("answer")] }) })
       yield* face.submit().usage
       yield* Effect.promise(() => server.kill())
-      yield* disconnected(face, side)
+      yield* untilDisconnected(face, side)
       const answer = face.submit()
       assert.deepStrictEqual(face.depth(), { waiting: 1, unclaimed: 0, running: 0 })
       yield* Effect.promise(() => server.restart())
@@ -103,10 +103,10 @@ describe.concurrent("a server that is killed and restarts empty", () => {
       ]
       yield* Effect.forEach(answers, (answer) => answer.receivedBytes("one, ".length))
       yield* Effect.promise(() => server.kill())
-      yield* disconnected(face, side)
+      yield* untilDisconnected(face, side)
       yield* Deferred.succeed(away, undefined)
       yield* Effect.promise(() => server.restart())
-      yield* connected(face, side)
+      yield* untilConnected(face, side)
       yield* Deferred.succeed(back, undefined)
       for (const answer of answers) {
         yield* answer.usage
@@ -140,7 +140,7 @@ describe.concurrent("a server that is killed and restarts empty", () => {
       yield* Deferred.await(begun)
       cable.cut()
       yield* Effect.promise(() => server.kill())
-      yield* disconnected(face, ...sides)
+      yield* untilDisconnected(face, ...sides)
       assert.deepStrictEqual(face.depth(), { waiting: 0, unclaimed: 1, running: 0 })
       cable.mend()
       yield* Effect.promise(() => server.restart())
@@ -178,16 +178,16 @@ describe.concurrent("a server that is killed and restarts empty", () => {
       yield* answer.receivedBytes("one, ".length)
       yield* Effect.promise(() => server.kill())
       cable.cut()
-      yield* disconnected(face, side)
+      yield* untilDisconnected(face, side)
       yield* Effect.promise(() => server.restart())
-      yield* connected(side)
+      yield* untilConnected(side)
       yield* Deferred.succeed(alone, undefined)
       yield* Deferred.await(said)
       // the server's reply to that has arrived before its reply to this
       yield* Effect.promise(() => new Promise<void>((resolve) => side.nats.outbox.afterFlush(resolve)))
       yield* Effect.promise(() => side.nats.connection.flush())
       cable.mend()
-      yield* connected(face)
+      yield* untilConnected(face)
       yield* Deferred.succeed(back, undefined)
       yield* answer.usage
       assert.strictEqual(answer.bytes.toString(), "one, two")
@@ -202,9 +202,9 @@ describe.concurrent("a server that is killed and restarts empty", () => {
       const answer = face.submit()
       yield* answer.receivedBytes("one, ".length)
       yield* Effect.promise(() => server.kill())
-      yield* disconnected(face, side)
+      yield* untilDisconnected(face, side)
       yield* Effect.promise(() => server.restart())
-      yield* connected(face, side)
+      yield* untilConnected(face, side)
       yield* Deferred.succeed(back, undefined)
       yield* answer.usage
       assert.strictEqual(answer.bytes.toString(), "one, two")
@@ -220,10 +220,10 @@ describe.concurrent("a server that is killed and restarts empty", () => {
       const answer = face.submit({}, { takes: false })
       yield* answer.receivedBytes(windowBytes)
       yield* Effect.promise(() => server.kill())
-      yield* disconnected(face, side)
+      yield* untilDisconnected(face, side)
       answer.take()
       yield* Effect.promise(() => server.restart())
-      yield* connected(face, side)
+      yield* untilConnected(face, side)
       yield* answer.receivedBytes(2 * windowBytes)
       answer.take()
       yield* answer.usage
@@ -247,7 +247,7 @@ describe.concurrent("a server that is killed and restarts empty", () => {
       const [free, paid] = [face.submit({ model: "free" }), face.submit({ model: "paid" })]
       yield* Effect.forEach([free, paid], (answer) => answer.claimed)
       yield* Effect.promise(() => server.kill())
-      yield* disconnected(face, side)
+      yield* untilDisconnected(face, side)
       yield* Deferred.succeed(away, undefined)
       yield* Effect.promise(() => server.restart())
       assert.deepStrictEqual(yield* paid.usage, { inputTokens: 0, outputTokens: 1 })

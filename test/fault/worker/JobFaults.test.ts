@@ -7,7 +7,16 @@ import { PoisonJob, WorkerLost } from "../../../shared/contract/JobError.ts"
 import { untilJobs, untilNoJobs } from "../../fixture/nats/JobStream.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { Cable } from "../../fixture/nats/Cable.ts"
-import { connected, disconnected, head, ingress, piece, reply, worker, write } from "../../fixture/bus/Sides.ts"
+import {
+  head,
+  ingress,
+  piece,
+  reply,
+  untilConnected,
+  untilDisconnected,
+  worker,
+  write
+} from "../../fixture/bus/Sides.ts"
 
 /** Work that claims its job, then waits until it is interrupted, and reports that. */
 const claimAndHang = (
@@ -191,9 +200,9 @@ describe.concurrent("a paid call whose answer is lost with the connection", () =
       // the acknowledgement too
       yield* Effect.promise(() => new Promise<void>((resolve) => only.nats.outbox.afterFlush(resolve)))
       cable.cut()
-      yield* disconnected(only)
+      yield* untilDisconnected(only)
       cable.mend()
-      yield* connected(only)
+      yield* untilConnected(only)
       yield* answer.error
       yield* Effect.promise(() => untilNoJobs(server))
       assert.strictEqual(calls, 1)
@@ -220,7 +229,7 @@ describe.concurrent("an ingress that dies", () => {
       const answers = ["silent", "writing"].map((model) => face.submit({ model }))
       yield* Effect.forEach(answers, (answer) => answer.claimed)
       cable.cut()
-      yield* disconnected(face)
+      yield* untilDisconnected(face)
       yield* Deferred.succeed(gone, undefined)
       yield* Deferred.await(ends.writing)
       yield* Deferred.await(ends.silent)
@@ -248,7 +257,7 @@ describe.concurrent("an ingress that dies", () => {
       face.submit({ body: Buffer.alloc(inlineBodyBytes + 1) })
       yield* Deferred.await(claimed)
       cable.cut()
-      yield* disconnected(face)
+      yield* untilDisconnected(face)
       yield* Deferred.succeed(gone, undefined)
       yield* Deferred.await(interrupted)
       yield* Effect.promise(() => untilNoJobs(server))
@@ -361,7 +370,7 @@ describe.concurrent("a job delivered to a frozen worker that did not claim it", 
       // redelivery would have made it a first attempt
       assert.deepStrictEqual(ran, ["later 1", "swallowed 2"])
       cable.mend()
-      yield* connected(asleep)
+      yield* untilConnected(asleep)
       yield* Effect.promise(() => untilNoJobs(server))
       // the sleeper asks about the jobs it finds, and learns that they are over
       assert.deepStrictEqual(ran, ["later 1", "swallowed 2"])

@@ -70,7 +70,7 @@ const killServer = async (gateway: Gateway, client: VideoClient, stopped: Readon
   await gateway.nats.kill()
   for (const { worker } of stopped) worker.mend()
   await gateway.nats.restart()
-  for (const { id, step } of stopped) assert.deepInclude(await client.ended(id), completed, step)
+  for (const { id, step } of stopped) assert.deepInclude(await client.untilEnded(id), completed, step)
   return stopped.length
 }
 
@@ -85,7 +85,7 @@ const killWorkers = async (gateway: Gateway, client: VideoClient, stopped: Reado
   await Promise.all(stopped.map(({ worker }) => worker.kill()))
   await gateway.startWorker({ WORKER_SLOTS: String(stopped.length) }, "video")
   for (const { id, step } of stopped) {
-    const task = await client.ended(id)
+    const task = await client.untilEnded(id)
     if (unknown.includes(step)) {
       assert.strictEqual(task.status, "failed", step)
       assert.strictEqual(task.error?.code, "upstream_error")

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
-import { long, VideoClient } from "../../fixture/client/VideoClient.ts"
+import { longVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 import { inspect } from "../../fixture/media/VideoFile.ts"
 import { untilRecord } from "../../fixture/nats/VideoRecord.ts"
 
@@ -12,7 +12,7 @@ const options = { workers: 0 }
 const resumedWithinMs = 10_000
 
 const whole = async (client: VideoClient, id: string) => {
-  const task = await client.ended(id, 120_000)
+  const task = await client.untilEnded(id, 120_000)
   assert.deepInclude(task, { status: "completed", progress: 100, error: null })
   const { bytes } = await client.content(id)
   const { frames, height, width } = await inspect(bytes)
@@ -26,7 +26,7 @@ describe("a video task", () => {
       Gateway.run(options, async (gateway) => {
         const client = new VideoClient(gateway)
         const dying = await gateway.startWorker({}, "video")
-        const id = await client.create(long)
+        const id = await client.create(longVideo)
         const { progress } = await client.until(id, ({ progress }) => progress > 2)
         const { providerTask } = await untilRecord(gateway.nats, id, ({ claims }) => claims === 1)
         const killed = performance.now()
@@ -50,7 +50,7 @@ describe("a video task", () => {
       Gateway.run({ ...options, environment: { WORKER_GRACE_MS: "0" } }, async (gateway) => {
         const client = new VideoClient(gateway)
         const ending = await gateway.startWorker({}, "video")
-        const id = await client.create(long)
+        const id = await client.create(longVideo)
         await client.until(id, ({ progress }) => progress > 2)
         assert.strictEqual(await ending.terminate(), 0)
         const left = await untilRecord(gateway.nats, id, () => true)
@@ -68,7 +68,7 @@ describe("a video task", () => {
       Gateway.run(options, async (gateway) => {
         const client = new VideoClient(gateway)
         const frozen = await gateway.startWorker({ WORKER_SLOTS: "1" }, "video")
-        const id = await client.create(long)
+        const id = await client.create(longVideo)
         await client.until(id, ({ progress }) => progress > 2)
         frozen.freeze()
         await gateway.startWorker({ WORKER_SLOTS: "1" }, "video")
@@ -89,10 +89,10 @@ describe("a video task", () => {
       Gateway.run(options, async (gateway) => {
         const client = new VideoClient(gateway)
         const worker = await gateway.startWorker({}, "video")
-        const id = await client.create(long)
+        const id = await client.create(longVideo)
         await client.until(id, ({ progress }) => progress > 2)
         await gateway.nats.kill()
-        const refused = await client.post(long)
+        const refused = await client.post(longVideo)
         assert.strictEqual(refused.status, 503)
         assert.isNotNull(refused.headers.get("retry-after"))
         await gateway.nats.restart()

@@ -4,7 +4,7 @@
  * Each test starts with one worker, so that it knows which has the job, and starts the other afterwards.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { begun, chat, outcomeOf } from "../../fixture/client/ChatClient.ts"
+import { chat, outcomeOf, startStream } from "../../fixture/client/ChatClient.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 
@@ -81,7 +81,7 @@ describe("a worker that is killed", { timeout: 90_000 }, () => {
     Gateway.run({}, async (gateway) => {
       for (const model of ["free-chat", "paid-chat"]) {
         gateway.provider.behaveOnce({ kind: "hold", after: 2 })
-        const stream = await begun(gateway.request(chat(model, { stream: true })))
+        const stream = await startStream(gateway.request(chat(model, { stream: true })))
         const dying = gateway.workers.at(-1)!
         await gateway.startWorker()
         const killed = performance.now()
@@ -126,7 +126,7 @@ describe("a worker that is frozen", { timeout: 90_000 }, () => {
   it.live("after the first byte: the stream ends with an error; the worker stops its call when it wakes", () =>
     Gateway.run(options, async (gateway) => {
       gateway.provider.behaveOnce({ kind: "hold", after: 2 })
-      const stream = await begun(gateway.request(chat("free-chat", { stream: true })))
+      const stream = await startStream(gateway.request(chat("free-chat", { stream: true })))
       const call = await gateway.provider.nextRequest()
       const froze = performance.now()
       gateway.workers[0]!.freeze()
@@ -157,7 +157,7 @@ describe("an ingress that is killed", { timeout: 90_000 }, () => {
     Gateway.run({}, async (gateway) => {
       gateway.provider.behave({ kind: "hold", after: 2 })
       const streams = await Promise.all(
-        Array.from({ length: 5 }, () => begun(gateway.request(chat("free-chat", { stream: true }))))
+        Array.from({ length: 5 }, () => startStream(gateway.request(chat("free-chat", { stream: true }))))
       )
       gateway.provider.behave({ kind: "silent" })
       const waiting = Array.from({ length: 5 }, () => outcomeOf(gateway.request(chat("paid-chat"))))

@@ -10,7 +10,7 @@ import { beforeAll } from "vitest"
 import { makeTracing } from "../../../deploy/local/processes/Tracing.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import { chat } from "../../fixture/client/ChatClient.ts"
-import { complaints, noBrowser, sharedBrowser } from "../../fixture/gateway/Browser.ts"
+import { noBrowser, pageErrors, sharedBrowser } from "../../fixture/gateway/Browser.ts"
 import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
 import { detours } from "../../fixture/client/Detours.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
@@ -63,7 +63,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     context = await open({ viewport: { width: 1280, height: 860 }, reducedMotion: "reduce" })
     page = await context.newPage()
     page.setDefaultTimeout(15_000)
-    heard = complaints(page)
+    heard = pageErrors(page)
   })
 
   const goTo = async (path: string, title: string) => {

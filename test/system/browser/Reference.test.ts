@@ -1,6 +1,6 @@
 /** The API reference in a real browser: it renders, and sends requests only to the gateway. */
 import { assert, describe, it } from "@effect/vitest"
-import { complaints, noBrowser, sharedBrowser } from "../../fixture/gateway/Browser.ts"
+import { noBrowser, pageErrors, sharedBrowser } from "../../fixture/gateway/Browser.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
 const reason = noBrowser === undefined ? "" : ` (left out: ${noBrowser})`
@@ -13,7 +13,7 @@ describe.skipIf(noBrowser !== undefined)(`the API reference in a browser${reason
     const context = await open({ viewport: { width: 1280, height: 860 }, reducedMotion: "reduce" })
     const page = await context.newPage()
     page.setDefaultTimeout(30_000)
-    const heard = complaints(page)
+    const heard = pageErrors(page)
     const asked: Array<string> = []
     page.on("request", (request) => asked.push(request.url()))
     const { url } = gateway()

@@ -41,7 +41,7 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
     documents.filter((document): document is A => document.kind === kind)
   const named = <A extends Document>(kind: string, name: string): A | undefined =>
     ofKind<A>(kind).find(({ metadata }) => metadata.name === name)
-  const pods = Pods.of(documents)
+  const pods = Pods.podsOf(documents)
 
   it("has values of the right types", async () => {
     assert.deepStrictEqual(await wrongValues(documents), [])
@@ -240,13 +240,13 @@ stage("the overlays", () => {
   })
   it("production keeps two workers of interactive workloads, and three copies of everything", () => {
     assert.strictEqual(minimumOf("overlays/production", "chat"), 2)
-    for (const { environment } of Pods.of(render("overlays/production"))) {
+    for (const { environment } of Pods.podsOf(render("overlays/production"))) {
       assert.strictEqual(environment.get("NATS_REPLICAS"), "3")
       assert.strictEqual(environment.get("NATS_CA"), "/etc/nats-ca/ca.crt")
     }
   })
   it("production deploys every image by digest", () => {
-    const pods = Pods.of(render("overlays/production"))
+    const pods = Pods.podsOf(render("overlays/production"))
     assert.isAbove(pods.length, services.length)
     for (const { container, name } of pods) {
       assert.match(container.image, /^registry\.example\.com\/model-gateway(-media)?@sha256:[0-9a-f]{64}$/, name)
@@ -312,7 +312,7 @@ stage("an additional pool in a folder of its own", () => {
       edit("base/chat-slow/measure.yaml", "pool: default\n", "pool: slow\n")
       edit("base/kustomization.yaml", "  - chat\n", "  - chat\n  - chat-slow\n")
       const documents = renderFolder(join(place, "overlays/minimal"))
-      const pods = Pods.of(documents)
+      const pods = Pods.podsOf(documents)
       const [chat, slow] = ["chat", "chat-slow"].map((name) => pods.find((pod) => pod.name === name))
       assert.strictEqual(chat?.environment.get("WORKER_POOL"), "default")
       assert.deepStrictEqual([...slow?.environment ?? []], [...new Map(chat?.environment).set("WORKER_POOL", "slow")])
@@ -359,7 +359,7 @@ it("the admin's key command makes what the manifests refer to", async () => {
     await promisify(execFile)(process.execPath, words)
     const made = missing === undefined ? renderFolder(folder) : []
     const referred = missing === undefined
-      ? Pods.of(render("overlays/production")).flatMap(({ secrets }) => secrets)
+      ? Pods.podsOf(render("overlays/production")).flatMap(({ secrets }) => secrets)
       : []
     assert.includeMembers(
       made.filter(({ kind }) => kind === "Secret").map(({ metadata }) => metadata.name),
@@ -369,7 +369,7 @@ it("the admin's key command makes what the manifests refer to", async () => {
       const found = made.find(({ kind, metadata }) => kind === "Secret" && metadata.name === secret)
       return Object.keys((found as { readonly data?: object } | undefined)?.data ?? {})
     }
-    const pods = missing === undefined ? Pods.of(render("overlays/production")) : []
+    const pods = missing === undefined ? Pods.podsOf(render("overlays/production")) : []
     for (const { container } of pods) {
       for (const { valueFrom } of container.env ?? []) {
         const { key = "", name = "" } = valueFrom?.secretKeyRef ?? {}

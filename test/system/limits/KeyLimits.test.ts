@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import OpenAI from "openai"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
-import { begun, chat, outcomeOf } from "../../fixture/client/ChatClient.ts"
+import { chat, outcomeOf, startStream } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { failureOf } from "../../fixture/general/Failure.ts"
 import { echo } from "../../fixture/provider/answers/Answer.ts"
@@ -86,7 +86,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
         ask(key, 2, stream)
       ])
       assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 200])
-      const streams = await Promise.all(answers.map((answer) => begun(Promise.resolve(answer))))
+      const streams = await Promise.all(answers.map((answer) => startStream(Promise.resolve(answer))))
       for (const ingress of [0, 1, 2, 3]) {
         assert.deepInclude(await outcomeOf(ask(key, ingress, stream)), {
           kind: "refused",

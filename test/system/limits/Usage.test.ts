@@ -3,12 +3,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, DateTime, Effect } from "effect"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
 import type { UsageRow } from "../../../shared/usage/UsageTable.ts"
-import { begun, chat, outcomeOf } from "../../fixture/client/ChatClient.ts"
+import { chat, outcomeOf, startStream } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway, type GatewayOptions, plain, providerKey } from "../../fixture/gateway/Gateway.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 import { rowsAt, storedEvents, total, usageProcess } from "../../fixture/nats/UsageEvents.ts"
-import { small, VideoClient } from "../../fixture/client/VideoClient.ts"
+import { smallVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 
 const options: GatewayOptions = {
   providers: (baseUrl) =>
@@ -57,7 +57,7 @@ describe("usage", { timeout: 120_000 }, () => {
 
       gateway.provider.behaveOnce({ kind: "hold", after: 2 })
       const hangingUp = new AbortController()
-      await begun(gateway.request(chat("free-chat", stream), { signal: hangingUp.signal }))
+      await startStream(gateway.request(chat("free-chat", stream), { signal: hangingUp.signal }))
       hangingUp.abort()
 
       const [free, local, priced] = await counted(5)
@@ -108,7 +108,7 @@ describe("usage", { timeout: 120_000 }, () => {
     run(async (gateway, counted) => {
       await outcomeOf(gateway.request(chat("priced-chat")))
       const videos = new VideoClient(gateway)
-      await videos.ended(await videos.create({ ...small, model: "priced-video" }))
+      await videos.untilEnded(await videos.create({ ...smallVideo, model: "priced-video" }))
       const rows = await counted(2)
       const costs = await eventually(
         async () => {
@@ -218,7 +218,7 @@ describe("usage", { timeout: 120_000 }, () => {
       gateway.provider.behave({ kind: "hold", after: 2 })
       const stream = { stream: true, stream_options: { include_usage: true } }
       const streams = await Promise.all(
-        Array.from({ length: 3 }, () => begun(gateway.request(chat("priced-chat", stream))))
+        Array.from({ length: 3 }, () => startStream(gateway.request(chat("priced-chat", stream))))
       )
       await gateway.nats.kill()
       gateway.provider.release()

@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { readFile, rename, writeFile } from "node:fs/promises"
-import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
+import { chat, outcomeOf, startStream, tally } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
 
@@ -36,7 +36,7 @@ describe("an edit of the catalogue", { timeout: 90_000 }, () => {
     Gateway.run({}, async (gateway) => {
       gateway.provider.behave({ kind: "hold", after: 2 })
       const streams = await Promise.all(
-        Array.from({ length: 50 }, () => begun(gateway.request(chat("free-chat", { stream: true }))))
+        Array.from({ length: 50 }, () => startStream(gateway.request(chat("free-chat", { stream: true }))))
       )
 
       // removes the streams' provider and model

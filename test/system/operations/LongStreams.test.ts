@@ -1,6 +1,6 @@
 /** Long streams that hold one tenant's slots, beside the requests of other tenants. */
 import { assert, describe, it } from "@effect/vitest"
-import { begun, chat, outcomeOf, tally } from "../../fixture/client/ChatClient.ts"
+import { chat, outcomeOf, startStream, tally } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 
@@ -36,7 +36,9 @@ describe(
 
         // two newcomers with long streams of their own leave a slot for the third
         for (const { key } of keys.slice(0, 2)) {
-          await begun(gateway.request(held, { headers: by(key), ingress: other, signal: AbortSignal.timeout(10_000) }))
+          await startStream(
+            gateway.request(held, { headers: by(key), ingress: other, signal: AbortSignal.timeout(10_000) })
+          )
         }
         const last = gateway.request(chat("paid-chat"), {
           headers: by(keys[2]!.key),

@@ -21,7 +21,7 @@ import { eventually } from "../../fixture/general/Eventually.ts"
 import { FakeProvider } from "../../fixture/provider/FakeProvider.ts"
 import { Gateway, testAdminToken } from "../../fixture/gateway/Gateway.ts"
 import { SecureNats } from "../../fixture/nats/SecureNats.ts"
-import { small, VideoClient } from "../../fixture/client/VideoClient.ts"
+import { smallVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 
 let nats: SecureNats
 let provider: FakeProvider
@@ -94,7 +94,7 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
 
   it("makes a video and serves it", async () => {
     const client = new VideoClient(gateway)
-    const id = await client.create(small)
+    const id = await client.create(smallVideo)
     await eventually(() => client.show(id), ({ status }) => status === "completed", 30_000)
     const content = await client.request(`/${id}/content`)
     assert.strictEqual(content.status, 200)

@@ -16,13 +16,13 @@ import type { StoredSpan } from "../../../shared/telemetry/StoredSpan.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import {
   childrenOf,
-  ended,
   gateway,
   isAlive,
   makePlace,
   program,
   project,
-  until
+  until,
+  untilEnded
 } from "../../fixture/gateway/LocalGateway.ts"
 
 const child = (pid: number, name: string) => childrenOf(pid).get(name) ?? assert.fail(`no ${name} runs`)
@@ -132,7 +132,7 @@ describe("npm start", () => {
       yield* started.line(/^stopping/)
       yield* started.signal("SIGINT")
       assert.strictEqual(yield* started.exited, 130)
-      yield* Effect.forEach(children, ended)
+      yield* Effect.forEach(children, untilEnded)
     }))
 
   it.live("reports a service that dies, with the end of its log, and restarts it", () =>
@@ -162,7 +162,7 @@ describe("npm start", () => {
       yield* killed.line(/^ready/)
       const children = [...childrenOf(killed.pid).values()]
       yield* killed.signal("SIGKILL")
-      yield* Effect.forEach(children, ended)
+      yield* Effect.forEach(children, untilEnded)
       assert.deepStrictEqual(lines(place.data, "stopped").toSorted(), ["chat parent gone", "ingress parent gone"])
       yield* (yield* gateway(place.environment)).line(/^ready/)
     }))

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { parse } from "yaml"
 import * as Metrics from "../../../shared/telemetry/Metrics.ts"
 import { chat } from "../../fixture/client/ChatClient.ts"
-import { detours, fellBack, retried, waited } from "../../fixture/client/Detours.ts"
+import { detours, requestWithFallback, requestWithRetry, requestWithWait } from "../../fixture/client/Detours.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 import * as Prometheus from "../../fixture/telemetry/Prometheus.ts"
@@ -128,12 +128,12 @@ describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometh
       Effect.runPromise(Effect.scoped(Effect.gen(function*() {
         const console = yield* Effect.promise(() => gateway.startConsole())
         const ports = [gateway.ingress, ...gateway.workers, console].map(({ healthPort }) => healthPort)
-        const api = yield* Prometheus.scraping(ports, rulesFile)
+        const api = yield* Prometheus.startPrometheus(ports, rulesFile)
         yield* Effect.promise(async () => {
           await (await gateway.request(chat("free-chat", { stream: true }))).text()
-          await retried(gateway)
-          await fellBack(gateway, "not today")
-          await waited(gateway)
+          await requestWithRetry(gateway)
+          await requestWithFallback(gateway, "not today")
+          await requestWithWait(gateway)
           const ask = async (path: string): Promise<unknown> => {
             const answer = await fetch(`${api}/${path}`).catch(() => undefined)
             // it is unavailable while it starts

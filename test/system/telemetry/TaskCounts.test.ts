@@ -2,10 +2,10 @@
 import { describe, it } from "@effect/vitest"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
-import { long, VideoClient } from "../../fixture/client/VideoClient.ts"
+import { longVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 
 /** A task that still runs when ingress next reads the queues, which is every five seconds. */
-const veryLong = { ...long, width: 1280, height: 720, duration: 20, fps: 30 }
+const veryLong = { ...longVideo, width: 1280, height: 720, duration: 20, fps: 30 }
 
 /** An ingress's metrics of the tasks. */
 const taskMetrics = async ({ healthUrl }: ServiceProcess): Promise<string> =>

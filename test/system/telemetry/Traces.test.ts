@@ -7,12 +7,12 @@ import { Effect, Exit, Scope } from "effect"
 import sharp from "sharp"
 import { afterAll, beforeAll } from "vitest"
 import { operations } from "../../../shared/contract/operations/operations.ts"
-import { begun, chat, outcomeOf } from "../../fixture/client/ChatClient.ts"
+import { chat, outcomeOf, startStream } from "../../fixture/client/ChatClient.ts"
 import { Collector } from "../../fixture/telemetry/Collector.ts"
-import { detours, fellBack, retried, waited } from "../../fixture/client/Detours.ts"
+import { detours, requestWithFallback, requestWithRetry, requestWithWait } from "../../fixture/client/Detours.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 import type { Span, SpanKind } from "../../fixture/telemetry/Otlp.ts"
-import { small, VideoClient } from "../../fixture/client/VideoClient.ts"
+import { smallVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 
 const secretQuery = "a-signature-that-is-nobodys-business"
 const prompt = "a prompt that is nobody's business"
@@ -168,7 +168,7 @@ const requests: Record<string, () => Promise<readonly [path: string, body: objec
   "images.generations": async () => ["/v1/images/generations", { model: "local-image", prompt, size: "64x64" }],
   "messages": async () => ["/v1/messages", { model: "local-chat", max_tokens: 50, messages }],
   "rerank": async () => ["/v1/rerank", { model: "local-rerank", query: prompt, documents: ["a", "b"] }],
-  "video.generations": async () => ["/v1/video/generations", { ...small, prompt }]
+  "video.generations": async () => ["/v1/video/generations", { ...smallVideo, prompt }]
 }
 
 describe("a trace", { timeout: 90_000 }, () => {
@@ -264,7 +264,7 @@ describe("a trace", { timeout: 90_000 }, () => {
   })
 
   it("of a request with a retry shows both calls", async () => {
-    const response = await retried(gateway)
+    const response = await requestWithRetry(gateway)
     const spans = await trace(traceIdOf(response), { client: 2 })
     const [first, second] = ofKind(spans, "client").toSorted((a, b) => a.start - b.start)
     assertAttributes(first!, {
@@ -281,7 +281,7 @@ describe("a trace", { timeout: 90_000 }, () => {
   })
 
   it("of a request that fell back names both providers", async () => {
-    const response = await fellBack(gateway, prompt)
+    const response = await requestWithFallback(gateway, prompt)
     const spans = await trace(traceIdOf(response), { client: 2 })
     const [first, second] = ofKind(spans, "client").toSorted((a, b) => a.start - b.start)
     assertAttributes(first!, { "gen_ai.provider.name": "free", "error.type": "ProviderFailed" })
@@ -325,7 +325,7 @@ describe("a trace", { timeout: 90_000 }, () => {
   })
 
   it("of a request that waited for its provider's limits shows the wait", async () => {
-    const response = await waited(gateway)
+    const response = await requestWithWait(gateway)
     const spans = await trace(traceIdOf(response), { internal: 1 })
     assert.strictEqual(only(spans, "internal").name, "wait for narrow")
     assert.notStrictEqual(only(spans, "internal").status, "error")
@@ -337,7 +337,7 @@ describe("a trace", { timeout: 90_000 }, () => {
     const hangUp = new AbortController()
     const answer = send("/v1/chat/completions", chat("free-chat", { stream: true }), { signal: hangUp.signal })
     const traceId = traceIdOf(await answer)
-    await begun(answer)
+    await startStream(answer)
     hangUp.abort()
     const spans = await trace(traceId)
     for (const kind of ["server", "consumer", "client"] as const) {
@@ -380,9 +380,9 @@ describe("a trace", { timeout: 90_000 }, () => {
 
   it("of a request about a video task links to that of the task, which continues in its worker", async () => {
     const client = new VideoClient(gateway)
-    const created = await client.post({ ...small, prompt })
+    const created = await client.post({ ...smallVideo, prompt })
     const { task_id: id } = await created.json() as { readonly task_id: string }
-    await client.ended(id)
+    await client.untilEnded(id)
     const spans = await trace(traceIdOf(created), { client: 2 })
     assert.deepStrictEqual(
       ofKind(spans, "client").toSorted((a, b) => a.start - b.start).map(({ attributes }) =>

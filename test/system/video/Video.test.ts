@@ -4,7 +4,7 @@ import { Buffer } from "node:buffer"
 import OpenAI from "openai"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
-import { long, type ShownTask, small, VideoClient } from "../../fixture/client/VideoClient.ts"
+import { longVideo, type ShownTask, smallVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 import { inspect } from "../../fixture/media/VideoFile.ts"
 
 const shared = sharedGateway({ workers: 0, services: ["video"] })
@@ -19,7 +19,7 @@ const refusal = async (answer: Response) => ({
 describe("a video task", () => {
   it("is created at once, progresses, and ends with the requested video", async () => {
     const before = Math.floor((performance.timeOrigin + performance.now()) / 1_000)
-    const answer = await client().post({ ...small, duration: 3, width: 320, height: 180, fps: 24, seed: 7 })
+    const answer = await client().post({ ...smallVideo, duration: 3, width: 320, height: 180, fps: 24, seed: 7 })
     assert.strictEqual(answer.status, 200)
     const made = await answer.json() as ShownTask
     assert.hasAllKeys(made, ["task_id", "status"])
@@ -30,7 +30,7 @@ describe("a video task", () => {
     assert.strictEqual(running.headers.get("retry-after"), "2")
     const half = await client().until(made.task_id, ({ progress }) => progress > 0)
     assert.notProperty(half, "url")
-    const task = await client().ended(made.task_id)
+    const task = await client().untilEnded(made.task_id)
     assert.deepInclude(task, {
       task_id: made.task_id,
       status: "completed",
@@ -50,8 +50,8 @@ describe("a video task", () => {
   }, 60_000)
 
   it("serves its video in parts, with the key or through the signed URL", async () => {
-    const id = await client().create({ ...small, width: 320, height: 320 })
-    const { url } = await client().ended(id)
+    const id = await client().create({ ...smallVideo, width: 320, height: 320 })
+    const { url } = await client().untilEnded(id)
     const { answer, bytes } = await client().content(id)
     assert.strictEqual(answer.headers.get("accept-ranges"), "bytes")
     assert.strictEqual(Number(answer.headers.get("content-length")), bytes.length)
@@ -84,27 +84,27 @@ describe("a video task", () => {
 
   it("is created once per idempotency key", async () => {
     const key = { "idempotency-key": "one of a kind" }
-    const ids = await Promise.all(Array.from({ length: 5 }, () => client().create(small, key)))
+    const ids = await Promise.all(Array.from({ length: 5 }, () => client().create(smallVideo, key)))
     assert.lengthOf(new Set(ids), 1)
-    assert.deepInclude(await refusal(await client().post({ ...small, seed: 1 }, key)), {
+    assert.deepInclude(await refusal(await client().post({ ...smallVideo, seed: 1 }, key)), {
       status: 422,
       code: "idempotency_key_reused"
     })
     const other = new VideoClient(shared(), await shared().createKey("2100-01-01"))
-    assert.notStrictEqual(await other.create(small, key), ids[0])
-    assert.notStrictEqual(await client().create(small, { "idempotency-key": "another" }), ids[0])
-    await client().ended(ids[0]!)
-    assert.strictEqual(await client().create(small, key), ids[0])
-    assert.deepInclude(await refusal(await client().post(small, { "idempotency-key": "" })), {
+    assert.notStrictEqual(await other.create(smallVideo, key), ids[0])
+    assert.notStrictEqual(await client().create(smallVideo, { "idempotency-key": "another" }), ids[0])
+    await client().untilEnded(ids[0]!)
+    assert.strictEqual(await client().create(smallVideo, key), ids[0])
+    assert.deepInclude(await refusal(await client().post(smallVideo, { "idempotency-key": "" })), {
       status: 400,
       param: "idempotency-key"
     })
   }, 60_000)
 
   it("stops when it is cancelled, running or queued", async () => {
-    const running = [await client().create(long), await client().create(long)]
+    const running = [await client().create(longVideo), await client().create(longVideo)]
     for (const id of running) await client().until(id, ({ status }) => status === "in_progress")
-    const queued = await client().create(small)
+    const queued = await client().create(smallVideo)
     for (const id of [queued, ...running]) {
       assert.deepInclude(await refusal(await client().request(`/${id}/content`)), {
         status: 400,
@@ -120,15 +120,15 @@ describe("a video task", () => {
   }, 60_000)
 
   it("is not changed by a cancellation after its end", async () => {
-    const id = await client().create(small)
-    await client().ended(id)
+    const id = await client().create(smallVideo)
+    await client().untilEnded(id)
     const answer = await client().request(`/${id}`, { method: "DELETE" })
     assert.deepInclude(await answer.json(), { status: "completed" })
     assert.strictEqual((await client().content(id)).answer.status, 200)
   }, 60_000)
 
   it("is not found for another tenant, and neither is an unknown one", async () => {
-    const id = await client().create(small)
+    const id = await client().create(smallVideo)
     const other = new VideoClient(shared(), await shared().createKey("2100-01-01"))
     for (const [who, what] of [[other, id], [client(), `task_${"0".repeat(32)}`], [client(), "nonsense"]] as const) {
       for (const [suffix, method] of [["", "GET"], ["/content", "GET"], ["", "DELETE"]] as const) {
@@ -138,7 +138,7 @@ describe("a video task", () => {
     }
     const stranger = new VideoClient(shared(), "sk-gw-00000000000000000000000000000000")
     assert.deepInclude(await refusal(await stranger.request(`/${id}`)), { status: 401, code: "invalid_api_key" })
-    assert.strictEqual((await client().ended(id)).status, "completed")
+    assert.strictEqual((await client().untilEnded(id)).status, "completed")
   }, 60_000)
 
   it("fails with its request's mistake if only the worker can detect it", async () => {
@@ -149,7 +149,7 @@ describe("a video task", () => {
         [{ metadata: { quality_level: "divine" } }, "metadata.quality_level"]
       ] as const
     ) {
-      const task = await client().ended(await client().create({ ...small, ...more }))
+      const task = await client().untilEnded(await client().create({ ...smallVideo, ...more }))
       assert.strictEqual(task.status, "failed")
       assert.strictEqual(task.error?.param, param)
       assert.deepInclude(await refusal(await client().request(`/${task.task_id}/content`)), {
@@ -161,13 +161,13 @@ describe("a video task", () => {
 
   it("is served to the official client's raw requests", async () => {
     const openai = new OpenAI({ apiKey: shared().key, baseURL: `${shared().url}/v1`, maxRetries: 0 })
-    const made = await openai.post<ShownTask>("/video/generations", { body: small })
-    await client().ended(made.task_id)
+    const made = await openai.post<ShownTask>("/video/generations", { body: smallVideo })
+    await client().untilEnded(made.task_id)
     const task = await openai.get<ShownTask>(`/video/generations/${made.task_id}`)
     assert.strictEqual(task.status, "completed")
     const content = await openai.get<Response>(`/video/generations/${made.task_id}/content`, { __binaryResponse: true })
     assert.strictEqual((await inspect(new Uint8Array(await content.arrayBuffer()))).frames, 5)
-    const wrong = await openai.post("/video/generations", { body: { ...small, fps: 0 } }).catch((error: unknown) =>
+    const wrong = await openai.post("/video/generations", { body: { ...smallVideo, fps: 0 } }).catch((error: unknown) =>
       error
     )
     assert.instanceOf(wrong, OpenAI.BadRequestError)

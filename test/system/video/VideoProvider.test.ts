@@ -23,7 +23,7 @@ describe("a video task at a provider", () => {
   it.live("ends with the provider's video", () =>
     Gateway.run({ ...options, services: ["video"] }, async (gateway) => {
       const client = new VideoClient(gateway)
-      const task = await client.ended(await client.create({ ...wish, fps: 24 }))
+      const task = await client.untilEnded(await client.create({ ...wish, fps: 24 }))
       assert.deepInclude(task, { status: "completed", progress: 100, model: "paid-video", error: null })
       assert.deepStrictEqual(task.metadata, {
         duration: 2,
@@ -86,7 +86,7 @@ describe("a video task at a provider", () => {
           await gateway.startWorker({}, "video")
           await untilRecord(gateway.nats, id, ({ claims }) => claims === 2, resumedWithinMs)
           provider.outcome = () => done(provider)
-          const task = await client.ended(id)
+          const task = await client.untilEnded(id)
           assert.deepInclude(task, { status: "completed", error: null })
           assert.isTrue(clip.equals((await client.content(id)).bytes))
           assert.lengthOf(provider.started, 1)
@@ -108,7 +108,7 @@ describe("a video task at a provider", () => {
           await gateway.provider.until(() => submissions(gateway) === 1)
           await dying.kill()
           await gateway.startWorker({}, "video")
-          const task = await client.ended(id, 60_000)
+          const task = await client.untilEnded(id, 60_000)
           if (provider === "free") {
             assert.deepInclude(task, { status: "completed", error: null })
             assert.strictEqual(submissions(gateway), 2)
