@@ -1,4 +1,4 @@
-/** `provision`: creates the streams, consumers, buckets and stores if the services themselves may not create them. */
+/** `provision`: creates the streams, consumers, buckets and object stores, for services that lack the right to create them. */
 import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { layerBoth } from "../../shared/nats/Nats.ts"

@@ -1,4 +1,4 @@
-/** The console's server: the admin API, the web app, and the playground's proxy to the ingress. */
+/** The console's server: the admin API, the web app, the trace intake, and the playground's proxy to ingress. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { ByteSize, Config, Effect, Layer, Schema } from "effect"
@@ -69,7 +69,7 @@ export const layer = readiness.pipe(
   Layer.provideMerge(
     HttpRouter.serve(routes, { disableLogger: true, disableListenLog: true, routerConfig: { maxParamLength: 4_096 } })
   ),
-  // traces are for requests of clients, not of administrators
+  // no tracing: only requests of API clients are traced
   Layer.provide([
     Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
     Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes))

@@ -1,5 +1,5 @@
 /**
- * Every error of a request, as the closed union that crosses the bus.
+ * Errors of jobs: the closed union that crosses the bus from worker to ingress. `IngressError.ts` has those without a worker.
  *
  * An error holds only what the client may know: no payloads, keys or addresses. The cause stays in the process where it
  * happened. Ingress chooses the HTTP status and the error's shape.
@@ -167,16 +167,16 @@ export class QueueTimeout extends Schema.TaggedError<QueueTimeout>()("QueueTimeo
 /** The worker died or hung after it had started a job that must not be repeated. */
 export class WorkerLost extends Schema.TaggedError<WorkerLost>()("WorkerLost", {}) {
   override get message() {
-    return "The worker that ran this request was lost. The gateway did not retry, to avoid paying twice: "
-      + "send the request again if that is acceptable"
+    return "The worker that ran this request was lost. The gateway did not retry, because the provider may bill the call twice. "
+      + "Send the request again if that is acceptable."
   }
 }
 
-/** Several workers in a row died or hung on the same job, which is most likely the cause. It is not dispatched again. */
+/** Two workers in a row died or hung while they ran this job, so the job is most likely the cause. It is not dispatched again. */
 export class PoisonJob extends Schema.TaggedError<PoisonJob>()("PoisonJob", {}) {
   override get message() {
-    return "Two workers in a row were lost while they ran this request. Do not send it again: "
-      + "the operator of the gateway can find the cause in the log by the id in the header x-request-id"
+    return "Two workers in a row were lost while they ran this request. Do not send it again. "
+      + "Give the operator of the gateway the value of the x-request-id header."
   }
 }
 
@@ -206,7 +206,7 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
 /** A bug in the gateway. */
 export class InternalError extends Schema.TaggedError<InternalError>()("InternalError", {}) {
   override get message() {
-    return "The gateway failed on this request: its operator can find the cause by the id in the header x-request-id"
+    return "Internal error. Give the operator of the gateway the value of the x-request-id header."
   }
 }
 
@@ -229,20 +229,20 @@ export const JobError = Schema.Union([
 ])
 export type JobError = typeof JobError.Type
 
-/** Whether another attempt, at the same or another provider, may succeed. */
+/** Whether another call to the same target may succeed. */
 export const isTransient = (error: JobError): boolean =>
   Predicate.isTagged(error, "ProviderRateLimited") ||
   Predicate.isTagged(error, "ProviderTimeout") ||
   (Predicate.isTagged(error, "ProviderFailed") && !finalReasons.includes(error.reason))
 
-/** Another attempt would fail as well, or could be paid for twice. */
+/** A retry at the same target would fail again, or could be billed twice. */
 const finalReasons: ReadonlyArray<ProviderFailed["reason"]> = ["credentials", "credit", "unconfirmed", "result"]
 
 /** Whether the provider is the cause, so that another provider may succeed. */
 export const isProviderFault = (error: JobError): boolean =>
   isTransient(error) || Predicate.isTagged(error, "ProviderFailed")
 
-/** Whether the provider has certainly done no work, so that a retry cannot be paid for twice. */
+/** Whether the provider certainly did no work, so that a retry cannot be billed twice. */
 export const isUnsent = (error: JobError): boolean =>
   Predicate.isTagged(error, "ProviderRateLimited") ||
   (Predicate.isTagged(error, "ProviderTimeout") && error.phase === "connect") ||

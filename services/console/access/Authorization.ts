@@ -20,7 +20,7 @@ export const layer = Layer.effect(
       session: Effect.fnUntraced(function*(handler, { credential }) {
         if (Redacted.value(credential) === "") return yield* new NotSignedIn()
         const session = yield* Effect.result(orUnavailable(sessions.find(credential)))
-        // a response, because after a failure Effect would try the token and report `NotSignedIn`
+        // a response instead of a failure, after which Effect would try the token and report `NotSignedIn`
         if (Result.isFailure(session)) return unavailable
         if (Option.isNone(session.success)) return yield* new NotSignedIn()
         const { expiresAt, id, name } = session.success.value

@@ -1,4 +1,4 @@
-/** `/api/keys`: API keys and their audit log. Only the response to a key's creation contains its secret. */
+/** `/api/keys` and `/api/key-changes`: API keys and their audit log. Only the response to a key's creation contains its secret. */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyChange } from "../../../shared/keys/KeyChange.ts"
@@ -51,7 +51,7 @@ export class KeysApi extends HttpApiGroup.make("keys")
       payload: KeyChanges,
       success: KeyRecord,
       error: [KeyUnknown, NotFound, Unavailable]
-    }).annotate(OpenApi.Summary, "Change settings of a key, with immediate effect on every process"),
+    }).annotate(OpenApi.Summary, "Change settings of a key. Every process applies the change within a second"),
     HttpApiEndpoint.delete("revoke", "/api/keys/:id", { ...byId, error: [KeyUnknown, NotFound, Unavailable] })
       .annotate(OpenApi.Summary, "Revoke a key permanently"),
     HttpApiEndpoint.get("changes", "/api/key-changes", { success: Schema.Array(KeyChange), error: Unavailable })

@@ -1,7 +1,8 @@
 /**
  * The HTTP form of errors: the status, type and code of each error, and the envelope of each dialect.
  *
- * Every envelope also contains `error.{message,type,param,code}`, so a client of any dialect finds its fields.
+ * Every envelope also contains `error.{message,type,param,code}`, so that one parser can read all dialects; in
+ * Gemini's, `code` is the HTTP status.
  */
 import { HttpServerResponse } from "effect/http"
 import type { Dialect } from "../../../shared/contract/Operation.ts"

@@ -1,4 +1,4 @@
-/** Errors of requests that ingress rejects before a job exists. With `JobError`, these are all errors a client can see. */
+/** Errors that ingress returns itself, without a worker. With `JobError`, these are all errors a client can see. */
 import { Schema } from "effect"
 import { type JobError, tryAgain } from "../../../shared/contract/JobError.ts"
 
@@ -8,7 +8,7 @@ export class KeyMissing extends Schema.TaggedError<KeyMissing>()("KeyMissing", {
 
 export class KeyInvalid extends Schema.TaggedError<KeyInvalid>()("KeyInvalid", {}) {
   override readonly message =
-    "Invalid API key: incomplete, unknown or revoked. Create one with `npm run keys -- create`."
+    "Invalid API key: incomplete, unknown or revoked. Ask the operator of the gateway for a valid key."
 }
 
 export class KeyInactive extends Schema.TaggedError<KeyInactive>()("KeyInactive", {
@@ -35,7 +35,7 @@ export class KeyLimitReached extends Schema.TaggedError<KeyLimitReached>()("Limi
   retryAfterMs: Schema.Finite
 }) {
   override get message() {
-    const limit = this.limit === "concurrent" ? "requests at the same time" : `${this.limit} per minute`
+    const limit = this.limit === "concurrent" ? "concurrent requests" : `${this.limit} per minute`
     return `The API key has reached its limit of ${this.max} ${limit}: ${tryAgain(this.retryAfterMs)}`
   }
 }

@@ -2,7 +2,7 @@
  * The OpenAPI document at `/openapi.json`, and at `/docs` as a web page, rendered by Scalar.
  *
  * The page is one file that includes Scalar's script. Its content security policy lets browsers run only that script and
- * contact only the gateway. The script has several megabytes, so it is loaded and compressed at the first request for the
+ * contact only the gateway. The script is several megabytes, so it is loaded and compressed at the first request for the
  * page, and only the compressed page stays in memory.
  */
 import { Effect, Predicate } from "effect"

@@ -36,7 +36,11 @@ const common = {
 
 const answered = {
   "x-gateway-provider": header("The provider that answered.", text, "local"),
-  "x-gateway-attempts": header("Number of calls to providers.", count, 1),
+  "x-gateway-attempts": header(
+    "Number of provider calls made for this request, including retries and fallbacks.",
+    count,
+    1
+  ),
   "x-gateway-queue-ms": header("Time the request waited for a worker, in milliseconds.", count, 1),
   "x-translation-warnings": header(
     "The fields that could not be translated for the provider, each with the reason.",
@@ -53,7 +57,7 @@ const retry = {
 
 const file = {
   "accept-ranges": header("The unit of the `range` header.", text, "bytes"),
-  etag: header("The tag of the file, which never changes.", text, "\"task_10p1BSzrov2PDe4XZfLWPh5fYLyBmODm\""),
+  etag: header("The file's entity tag. Files never change.", text, "\"task_10p1BSzrov2PDe4XZfLWPh5fYLyBmODm\""),
   "content-range": header("The part of the file in this response.", text, "bytes 0-1023/48213")
 }
 
@@ -94,7 +98,7 @@ const descriptions: Readonly<Record<string, readonly [description: string, examp
   range: ["The requested part of the file.", "bytes=0-1023"],
   "if-range": ["The etag of the file. `range` is ignored if it differs.", file.etag.example],
   "anthropic-beta": [
-    "Beta features of the format. Forwarded to providers of that format.",
+    "Beta features of the Messages API, forwarded to providers that use it.",
     "context-management-2025-06-27"
   ],
   [translationHeader]: [

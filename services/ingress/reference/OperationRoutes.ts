@@ -9,7 +9,7 @@ import { binary, json, ref } from "./Schemas.ts"
 
 const tagOf: Readonly<Record<Workload, Route["tag"]>> = {
   chat: "Chat",
-  images: "Pictures",
+  images: "Images",
   video: "Video",
   speech: "Speech",
   embeddings: "Search",
@@ -36,7 +36,7 @@ for (const { form, name, request, response, responseTypes, task } of operations)
   for (const [schema, name] of entries) if (schema !== undefined && !names.has(schema)) names.set(schema, name)
 }
 
-/** Schemas of forms. They are described by their decoded types: every field of a form is sent as text. */
+/** Schemas of forms. They are described by their decoded types: forms send every field except files as text. */
 const formFields = new Set(operations.flatMap(({ form }) => form?.to ?? []))
 
 export const schemas = Object.fromEntries(
@@ -146,7 +146,11 @@ const routesOf = (operation: Operation): ReadonlyArray<Route> =>
 const taskParameter = parameter("path", "task_id", "The id from the response that created the task.")
 
 const signature = ["expires", "signature"].map((name): Parameter => ({
-  ...parameter("query", name, "Part of a completed task's signed `url`, which replaces the API key."),
+  ...parameter(
+    "query",
+    name,
+    "From the signed `url` of a completed task. With `expires` and `signature`, no API key is needed."
+  ),
   required: false
 }))
 

@@ -54,7 +54,7 @@ export const routes: ReadonlyArray<Route> = [
     path: `${filesPath}{id}`,
     operationId: "files.get",
     summary: "Download a result",
-    description: "Serves the signed URL from an answer until it expires. Needs no API key.",
+    description: "Downloads a file by the signed URL from a response, until the URL expires. Needs no API key.",
     parameters: [
       parameter("path", "id", "The id of the file."),
       parameter("query", "expires", "When the URL expires, in seconds since the epoch."),
@@ -69,7 +69,7 @@ export const routes: ReadonlyArray<Route> = [
     ...service,
     path: "/openapi.json",
     operationId: "openapi",
-    summary: "Get this description as OpenAPI",
+    summary: "Get the API reference as an OpenAPI document",
     responses: { 200: { description: "An OpenAPI document", content: json({ type: "object" }) } }
   },
   {

@@ -8,7 +8,7 @@ import * as Headers from "./Headers.ts"
 /** In the order of the reference. */
 export const tags = [
   { name: "Chat", description: "Conversations, in the format of each official client." },
-  { name: "Pictures", description: "Generating and editing pictures." },
+  { name: "Images", description: "Image generation and editing." },
   { name: "Video", description: "Generating videos, as tasks that outlive the connection." },
   { name: "Speech", description: "Text to speech." },
   { name: "Search", description: "Embeddings, and ranking documents by relevance." },

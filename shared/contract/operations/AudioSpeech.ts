@@ -42,8 +42,8 @@ export const AudioSpeechRequest = Schema.Struct({
   }),
   speed: optional(between(0.25, 4)).annotateKey({
     description:
-      "Speed as a multiple of normal. Default 1. The built-in engine supports 0.46 to 2.57: beyond, it uses the " +
-      "nearest of these and names the field in `x-translation-warnings`."
+      "Speed as a multiple of normal. Default 1. The built-in engine supports 0.46 to 2.57; it clamps other " +
+      "values and names the field in `x-translation-warnings`."
   }),
   stream_format: optional(Schema.Literal("audio")).annotateKey({
     description: "The answer is always audio, sent as it is generated; never server-sent events."

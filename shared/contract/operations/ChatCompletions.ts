@@ -57,7 +57,7 @@ export const hasContent = Schema.makeFilter(
   ({ content, role }: { readonly role: string; readonly content?: unknown }) =>
     role === "assistant" || (content !== undefined && content !== null)
       ? undefined
-      : { path: ["content"], issue: `is required for a message of the role ${role}` },
+      : { path: ["content"], issue: `is required in messages with the role ${role}` },
   { toJsonSchema: () => requiredIf({ properties: { role: { not: { enum: ["assistant"] } } } }, "content") }
 )
 
@@ -75,7 +75,7 @@ export const Message = Schema.Struct({
   Schema.makeFilter((message) =>
     message.role !== "tool" || typeof message.tool_call_id === "string"
       ? undefined
-      : { path: ["tool_call_id"], issue: "is required for a message of the role tool" }, {
+      : { path: ["tool_call_id"], issue: "is required in messages with the role tool" }, {
     toJsonSchema: () => requiredIf({ properties: { role: { enum: ["tool"] } } }, "tool_call_id")
   })
 )
@@ -135,7 +135,7 @@ export const ChatCompletionRequest = Schema.Struct({
   ...generationFields,
   n: optional(atLeast(1), "Number of answers. Default 1."),
   max_tokens: optional(atLeast(1), "Older name of `max_completion_tokens`."),
-  max_completion_tokens: optional(atLeast(1), "Most tokens of the answer, including reasoning."),
+  max_completion_tokens: optional(atLeast(1), "Maximum number of tokens in the response, including reasoning."),
   logit_bias: optional(JsonObject, "By token: from -100 (never) to 100 (always)."),
   tools: optional(Schema.Array(Tool), "Functions that the model may call."),
   tool_choice: optional(
@@ -288,13 +288,13 @@ export const chatCompletions = {
       )
     },
     picture: {
-      summary: "A question about a picture",
+      summary: "A question about an image",
       model: "local-chat",
       body: {
         messages: [{
           role: "user",
           content: [
-            { type: "text", text: "What is in this picture?" },
+            { type: "text", text: "What is in this image?" },
             { type: "image_url", image_url: { url: "https://pictures.example/lighthouse.png", detail: "low" } }
           ]
         }]

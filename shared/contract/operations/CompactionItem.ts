@@ -4,7 +4,8 @@ import { Schema } from "effect"
 export const CompactionItem = Schema.Struct({
   type: Schema.Literal("compaction"),
   encrypted_content: Schema.NonEmptyString.annotateKey({
-    description: "Opaque. Only the service that created it can decrypt it, and only for the same client."
+    description:
+      "Opaque. Only this gateway can decrypt it, and only in requests with the API key that was used to create it."
   }),
   id: Schema.optionalKey(Schema.NullOr(Schema.String))
 })

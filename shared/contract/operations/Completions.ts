@@ -13,13 +13,16 @@ const maxChoices = 2_048
 export const CompletionRequest = Schema.Struct({
   model: ModelName,
   prompt: Texts,
-  max_tokens: optional(atLeast(0), "Most tokens of each text. 0 is useful with `echo`."),
+  max_tokens: optional(atLeast(0), "Maximum number of tokens per completion. 0 is useful with `echo`."),
   ...generationFields,
   n: optional(integer(1, maxTexts)).annotateKey({
     description: `Texts for each prompt. Default 1. At most ${maxChoices} texts for all prompts together.`
   }),
   best_of: optional(integer(1, maxTexts), "Texts generated for each prompt; the best `n` are returned. Default `n`."),
-  suffix: optional(Schema.String, "Text that follows the generated text, which fits between the prompt and this."),
+  suffix: optional(
+    Schema.String,
+    "Text after the insertion point: the model fills in what belongs between the prompt and this."
+  ),
   echo: optional(Schema.Boolean, "Return the prompt before the text that continues it. Default false.")
 }).check(Schema.makeFilter(({ n, prompt }) => {
   const prompts = typeof prompt === "string" ? 1 : prompt.length

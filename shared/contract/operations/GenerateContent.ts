@@ -38,7 +38,7 @@ const GenerationConfig = Schema.Struct({
   topP: optional(Schema.Finite, "Sample only from the most likely tokens whose probabilities add up to this."),
   topK: optional(Schema.Finite, "Sample only from this many of the most likely tokens."),
   candidateCount: optional(atLeast(1), "Number of answers."),
-  maxOutputTokens: optional(atLeast(1), "Most tokens of the answer."),
+  maxOutputTokens: optional(atLeast(1), "Maximum number of tokens in the response."),
   stopSequences: optional(Schema.Array(Schema.String), "The answer ends before any of these."),
   seed: optional(Schema.Int),
   presencePenalty: optional(Schema.Finite),
@@ -57,7 +57,7 @@ const GenerationConfig = Schema.Struct({
       Schema.String.check(Schema.isPattern(/^[1-9]\d?:[1-9]\d?$/u, { expected: "an aspect ratio such as 16:9" })),
       "`<w>:<h>`, whole numbers from 1 to 99."
     ),
-    imageSize: optional(Schema.Literals(imageSizes), "The longer side of a picture: 512, 1,024, 2,048 or 4,096 pixels.")
+    imageSize: optional(Schema.Literals(imageSizes), "The longer side of an image: 512, 1,024, 2,048 or 4,096 pixels.")
   }))
 })
 
@@ -106,7 +106,7 @@ const candidate = (text: string, finishReason?: string) => ({
 
 export const generateContent = {
   name: "generateContent",
-  summary: "Generate text or pictures from parts",
+  summary: "Generate text or images from parts",
   paths: ["/v1beta/models/{model}:generateContent", "/v1/models/{model}:generateContent"],
   workloads: ["chat", "images"],
   dialect: "gemini",
@@ -114,7 +114,7 @@ export const generateContent = {
   response: GenerateContentAnswer,
   streams: () => false,
   headers: [translationHeader],
-  description: "The answer is text or pictures, depending on the model.",
+  description: "The answer is text or images, depending on the model.",
   examples: {
     text: {
       summary: "Text",
@@ -131,7 +131,7 @@ export const generateContent = {
       }
     },
     picture: {
-      summary: "A picture",
+      summary: "An image",
       model: "local-image",
       body: {
         contents: [{ role: "user", parts: [{ text: "A lighthouse at night" }] }],
@@ -147,7 +147,7 @@ export const generateContent = {
 export const streamGenerateContent = {
   ...generateContent,
   name: "streamGenerateContent",
-  summary: "Generate text or pictures from parts, streamed",
+  summary: "Generate text or images from parts, streamed",
   paths: ["/v1beta/models/{model}:streamGenerateContent", "/v1/models/{model}:streamGenerateContent"],
   streams: () => true,
   description:

@@ -26,7 +26,7 @@ interface Pictures {
 export const imagesOf = (messages: typeof Input.Type["messages"]): ReadonlyArray<string> =>
   messages.flatMap(({ content }) => content.flatMap(({ image }) => image ?? []))
 
-const maskDescription = "Only the parts of the picture where this one is transparent change."
+const maskDescription = "Only the parts of the image where this one is transparent change."
 
 const hasImage = Schema.makeFilter(({ image, input }: Pictures) => {
   if (input === undefined || input === null) {
@@ -48,7 +48,7 @@ const hasImage = Schema.makeFilter(({ image, input }: Pictures) => {
 
 export const ImageEditRequest = Schema.Struct({
   ...imageRequestFields,
-  image: optional(severalOf(ImageText), "Pictures beside `prompt`: http(s) URLs, data URLs, or base64."),
+  image: optional(severalOf(ImageText), "Images beside `prompt`: http(s) URLs, data URLs, or base64."),
   mask: optional(ImageText, maskDescription)
 }).check(hasPrompt, hasImage)
 export type ImageEditRequest = typeof ImageEditRequest.Type
@@ -65,7 +65,7 @@ const ImageFile = Schema.instanceOf(File, { expected: "a file" })
 export const ImageEditForm = Schema.fromFormData(
   Schema.Struct({
     model: ModelName,
-    prompt: Prompt.annotateKey({ description: "How to change the pictures." }),
+    prompt: Prompt.annotateKey({ description: "How to change the images." }),
     image: severalOf(Schema.Union([ImageFile, ImageText])).annotateKey({
       description: "Files, or texts as in JSON. Several can be named `image[]`."
     }),
@@ -84,7 +84,7 @@ const edited = { created: 1795301088, data: [{ b64_json: "iVBORw0KGgoAAAANSUhEUg
 
 export const imageEdits = {
   name: "images.edits",
-  summary: "Change pictures as instructed",
+  summary: "Change images as instructed",
   paths: ["/v1/images/edits"],
   workloads: ["images"],
   dialect: "openai",
@@ -93,11 +93,11 @@ export const imageEdits = {
   response: ImageResult,
   streams: () => false,
   description:
-    "A request has one of three forms: pictures and instruction in `input.messages`, in the fields `image` and `prompt`, " +
-    "or `multipart/form-data` with pictures as files or texts.",
+    "A request has one of three forms: images and instruction in `input.messages`, in the fields `image` and `prompt`, " +
+    "or `multipart/form-data` with images as files or texts.",
   examples: {
     messages: {
-      summary: "Picture and instruction in messages",
+      summary: "Image and instruction in messages",
       model: "local-image",
       body: {
         input: { messages: [{ role: "user", content: [{ image: picture }, { text: "Make it grayscale" }] }] },
@@ -106,13 +106,13 @@ export const imageEdits = {
       answer: edited
     },
     fields: {
-      summary: "Picture and instruction as fields",
+      summary: "Image and instruction as fields",
       model: "local-image",
       body: { image: picture, prompt: "Make it grayscale" },
       answer: edited
     },
     form: {
-      summary: "A form; a picture is a file, or a text as here",
+      summary: "A form; an image is a file, or a text as here",
       model: "local-image",
       body: { image: picture, prompt: "Make it grayscale" },
       isForm: true,

@@ -35,7 +35,7 @@ const isSize = (text: string): boolean => {
 
 /** Settings that `parameters` can hold, without their optionality. */
 const parameters = {
-  n: integer(1, 10).annotate({ description: "Number of pictures, all different." }),
+  n: integer(1, 10).annotate({ description: "Number of images, all different." }),
   size: Schema.String.annotate({
     description: "`1024x1024`, `1024*1024`, or `auto` for the model's default. " +
       `Each side has ${minimumSide} to ${maximumSide} pixels.`
@@ -44,13 +44,13 @@ const parameters = {
     toJsonSchema: () => ({ pattern: `^auto$|${sizePattern.source}` })
   })),
   seed: integer(0, Number.MAX_SAFE_INTEGER).annotate({
-    description: "The same seed and prompt give the same picture."
+    description: "With the same seed and request, a model that supports seeds returns the same image."
   }),
   negative_prompt: Schema.String.check(Schema.isMaxLength(4_000)).annotate({
-    description: "What the picture must not show."
+    description: "What the image must not show."
   }),
   prompt_extend: Schema.Boolean.annotate({ description: "Whether the model may extend the prompt." }),
-  watermark: Schema.Boolean.annotate({ description: "Whether to mark the picture as generated." }),
+  watermark: Schema.Boolean.annotate({ description: "Whether to mark the image as generated." }),
   response_format: Schema.Literals(["b64_json", "url"]).annotate({ description: "Default `b64_json`." }),
   output_format: Schema.Literals(["png", "jpeg", "webp"]).annotate({ description: "Default `png`." }),
   output_compression: integer(0, 100).annotate({ description: "Quality in percent, for `jpeg` and `webp`." })
@@ -84,7 +84,7 @@ export const Input = Schema.Struct({
 /** The JSON fields of both operations. */
 export const imageRequestFields = {
   model: ModelName,
-  input: optional(Input, "The prompt as messages, with the pictures of an edit."),
+  input: optional(Input, "The prompt as messages, with the images of an edit."),
   parameters: optional(Schema.Struct(Struct.map(Struct.map(parameters, Schema.NullOr), Schema.optionalKey)))
     .annotateKey({ description: "Settings; can also be beside `prompt`." }),
   prompt: optional(Prompt, "The prompt as text, instead of `input`."),
@@ -126,7 +126,7 @@ export type ImageResult = typeof ImageResult.Type
 
 export const imageGenerations = {
   name: "images.generations",
-  summary: "Generate pictures from a prompt",
+  summary: "Generate images from a prompt",
   paths: ["/v1/images/generations"],
   workloads: ["images"],
   dialect: "openai",

@@ -102,7 +102,7 @@ export const MessagesRequest = Schema.Struct({
   system: optional(Schema.Union([Schema.String, Schema.Array(TextBlock)]), "Instructions for the whole conversation."),
   cache_control: optional(JsonObject, "What the provider may cache."),
   inference_geo: optional(Schema.String, "Where the model may run."),
-  max_tokens: atLeast(1).annotateKey({ description: "Most tokens of the answer." }),
+  max_tokens: atLeast(1).annotateKey({ description: "Maximum number of tokens in the response." }),
   temperature: optional(between(0, 1), "Randomness: at 0 the model always picks the most likely token."),
   top_p: optional(Schema.Finite, "Sample only from the most likely tokens whose probabilities add up to this."),
   top_k: optional(Schema.Int, "Sample only from this many of the most likely tokens."),
@@ -118,7 +118,7 @@ export const MessagesRequest = Schema.Struct({
   thinking: optional(Schema.Union([
     Schema.Struct({
       type: Schema.Literal("enabled"),
-      budget_tokens: atLeast(1).annotateKey({ description: "Most tokens of reasoning." })
+      budget_tokens: atLeast(1).annotateKey({ description: "Maximum number of reasoning tokens." })
     }),
     Schema.Struct({ type: Schema.Literal("disabled") }),
     Schema.Struct({ type: Schema.Literals(["adaptive", "between_tools"]) })

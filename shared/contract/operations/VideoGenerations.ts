@@ -65,7 +65,7 @@ export const VideoGenerationRequest = Schema.Struct({
   prompt: Schema.NonEmptyString.check(Schema.isMaxLength(32_000)).annotateKey({
     description: "What the video should show."
   }),
-  image: optional(Schema.NonEmptyString, "First picture of the video: an http(s) URL, a data URL, or base64."),
+  image: optional(Schema.NonEmptyString, "First image of the video: an http(s) URL, a data URL, or base64."),
   duration: optional(between(1, 20)).annotateKey({
     description: `Seconds. Default ${videoDefaults.duration}. At most ` +
       `${maximumPixels.toLocaleString("en")} pixels in all frames together: duration × fps × width × height.`
@@ -73,7 +73,10 @@ export const VideoGenerationRequest = Schema.Struct({
   width: optional(Side, "Pixels, an even number. Default 640."),
   height: optional(Side, "Pixels, an even number. Default 360."),
   fps: optional(integer(1, 60), "Frames per second. Default 24."),
-  seed: optional(integer(0, Number.MAX_SAFE_INTEGER), "The same seed and prompt give the same video."),
+  seed: optional(
+    integer(0, Number.MAX_SAFE_INTEGER),
+    "With the same seed and request, a model that supports seeds returns the same video."
+  ),
   n: optional(Schema.Literal(1), "A task generates one video. Send several requests for several videos."),
   response_format: optional(Schema.Literals(["url", "mp4"]), "The answer is always a URL to an MP4 file."),
   user: EndUser,
@@ -134,7 +137,7 @@ export const videoGenerations = {
   kind: "task",
   task: VideoTaskView,
   description:
-    "Answers immediately with a task. Poll it below this path until it is `completed`, then fetch its video. " +
+    "Returns a task immediately. Poll `GET /v1/video/generations/{task_id}` until its status is `completed`, then download `…/{task_id}/content`. " +
     "With an `idempotency-key`, repeating the same request creates only one task.",
   examples: {
     text: {

@@ -44,7 +44,7 @@ const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: Readon
     "600 requests per minute",
     "1 s"
   ],
-  [new IngressError.KeyLimitReached({ limit: "concurrent", max: 6, retryAfterMs: 100 }), "6 requests at the same time"],
+  [new IngressError.KeyLimitReached({ limit: "concurrent", max: 6, retryAfterMs: 100 }), "6 concurrent requests"],
   [new IngressError.BudgetSpent({ budgetUsd: 250, retryAfterMs: 100 }), "250 USD", "month"],
   [new IngressError.BodyTooLarge({ limitBytes: 1_024 }), "1024 bytes"],
   [new IngressError.MediaTypeUnsupported(), "Content-Type"],

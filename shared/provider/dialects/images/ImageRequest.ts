@@ -147,7 +147,7 @@ export const readGeneration = Effect.fnUntraced(function*(call: Call) {
   const request = fromJson(json, decoded)
   const [image] = request.images
   if (image === undefined) return request
-  return yield* InvalidRequest.at(image.param, "is not supported here: send pictures to /v1/images/edits")
+  return yield* InvalidRequest.at(image.param, "is not supported here: send images to /v1/images/edits")
 })
 
 export const readEdit = Effect.fnUntraced(function*(call: Call) {

@@ -14,7 +14,7 @@ const dataUrl = /^data:[^,]{0,200};base64,/i
 export const refused = ({ name }: Endpoint): ProviderFailed =>
   ProviderFailed.malformed(
     name,
-    "the URL of a picture is neither a data URL nor https, nor of the provider's own origin"
+    "the URL of an image is neither a data URL nor https, nor of the provider's own origin"
   )
 
 const parseAcceptable = (text: string, endpoint: Endpoint): URL | undefined => {

@@ -55,7 +55,7 @@ const hostile = [
 const refusal = {
   _tag: "ProviderFailed",
   reason: "malformed",
-  message: "The provider 'openai' sent a malformed answer: the URL of a picture is " +
+  message: "The provider 'openai' sent a malformed answer: the URL of an image is " +
     "neither a data URL nor https, nor of the provider's own origin"
 } as const
 
