@@ -30,11 +30,11 @@ const countAnswerBytes = async (nats: NatsAddress) => {
   const most = () => Math.max(0, ...bytes.values())
   return {
     most,
-    /** Resolves after half a second without further bytes. */
+    /** Resolves after two seconds without further bytes: on a busy machine a process may pause for one. */
     untilStill: async () => {
       for (let before = -1; before !== most();) {
         before = most()
-        await new Promise((resolve) => setTimeout(resolve, 500))
+        await new Promise((resolve) => setTimeout(resolve, 2_000))
       }
       return most()
     },
