@@ -7,7 +7,7 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Config, Console, Effect, Logger, Schema } from "effect"
 import { isAllowedDuringFailure } from "../fixture/client/ChatClient.ts"
-import { Gateway, type GatewayOptions } from "../fixture/gateway/Gateway.ts"
+import { Gateway, type GatewayOptions, otherWorkloads } from "../fixture/gateway/Gateway.ts"
 import { askChat, Load } from "../fixture/client/Load.ts"
 import { NatsCluster } from "../fixture/nats/NatsCluster.ts"
 import { chaos } from "../chaos/Chaos.ts"
@@ -65,7 +65,7 @@ const randomDeaths = on(
   }
 )
 
-const services = ["images", "video", "embeddings", "rerank", "speech"]
+const services = otherWorkloads
 
 const deploy = on(
   { ingresses: 2, workers: 2, services, environment: RollingDeploy.environment },

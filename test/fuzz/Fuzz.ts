@@ -2,7 +2,7 @@
  * Malformed requests and very large ones for every operation: each must be served or rejected with a clear error in time, and
  * the same processes must still serve afterwards.
  */
-import type { Gateway } from "../fixture/gateway/Gateway.ts"
+import { type Gateway, otherWorkloads } from "../fixture/gateway/Gateway.ts"
 import { mutations } from "../fixture/client/Mutations.ts"
 import { type SampleRequest, sampleRequests } from "../fixture/client/Requests.ts"
 import { type Shape, shapes } from "../fixture/Shapes.ts"
@@ -57,7 +57,7 @@ const largeBody = (shape: Shape): Buffer => {
 
 /** The services' settings: no request times out in the queue. */
 export const environment = { GATEWAY_QUEUE_TIMEOUT_MS: "60000" }
-export const services = ["images", "video", "embeddings", "rerank", "speech"]
+export const services = otherWorkloads
 
 /** Longer than any of these requests takes on a busy machine, in milliseconds. */
 const patienceMs = 90_000

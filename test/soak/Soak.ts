@@ -4,7 +4,7 @@
  */
 import { openHandles, residentMb } from "../fixture/gateway/ProcessStatus.ts"
 import { eventually } from "../fixture/general/Eventually.ts"
-import type { Gateway } from "../fixture/gateway/Gateway.ts"
+import { type Gateway, otherWorkloads } from "../fixture/gateway/Gateway.ts"
 import { type Insight, inspect, inspectable } from "../fixture/gateway/Inspector.ts"
 import { untilNoJobs } from "../fixture/nats/JobStream.ts"
 import { type Ask, askChat, Load } from "../fixture/client/Load.ts"
@@ -46,7 +46,7 @@ export interface SoakReport {
 
 /** The settings of the gateway's services. */
 export const environment = inspectable
-export const services = ["images", "video", "embeddings", "rerank", "speech"]
+export const services = otherWorkloads
 
 /** Tolerated heap growth in MB, for code compiled meanwhile and bounded caches. */
 const heapSlackMb = 12

@@ -1,11 +1,12 @@
 /** Many concurrent requests of every operation, to every worker: each client gets its own answer. */
+import { otherWorkloads } from "../../fixture/gateway/Gateway.ts"
 import { assert, describe, it } from "@effect/vitest"
 import sharp from "sharp"
 import { residentMb } from "../../fixture/gateway/ProcessStatus.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway({
-  services: ["embeddings", "images", "rerank", "speech", "video"],
+  services: otherWorkloads,
   // twenty pictures and sentences at once take longer than the default
   environment: { GATEWAY_QUEUE_TIMEOUT_MS: "120000" }
 })

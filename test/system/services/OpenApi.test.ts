@@ -1,4 +1,5 @@
 /** `/openapi.json` and `/docs` describe what ingress does. */
+import { otherWorkloads } from "../../fixture/gateway/Gateway.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
 import { execFile } from "node:child_process"
@@ -11,7 +12,7 @@ import { beforeAll } from "vitest"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
-const shared = sharedGateway({ services: ["images", "video", "embeddings", "rerank", "speech"] })
+const shared = sharedGateway({ services: otherWorkloads })
 
 type Content = Record<
   string,

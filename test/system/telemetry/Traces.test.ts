@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import sharp from "sharp"
 import { afterAll, beforeAll } from "vitest"
+import { workloads } from "../../../shared/contract/Operation.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { chat, outcomeOf, startStream } from "../../fixture/client/ChatClient.ts"
 import { Collector } from "../../fixture/telemetry/Collector.ts"
@@ -38,7 +39,7 @@ beforeAll(async () => {
   collector = await Effect.runPromise(Scope.provide(Collector.make, scope))
   gateway = await Effect.runPromise(Scope.provide(Gateway.make(options(collector.url)), scope))
   // one after the other, because a busy machine that starts all at once has none ready in time
-  for (const service of ["chat", "embeddings", "images", "rerank", "speech", "video"]) {
+  for (const service of workloads) {
     await gateway.startWorker(protobuf, service)
   }
 }, 180_000)
@@ -173,7 +174,8 @@ const requests: Record<string, () => Promise<readonly [path: string, body: objec
 
 describe("a trace", { timeout: 90_000 }, () => {
   it.for(operations)("of $name goes from ingress through the queue to the provider", async (operation) => {
-    const [path, body] = await (requests[operation.name] ?? assert.fail("how is it asked for?"))()
+    const [path, body] =
+      await (requests[operation.name] ?? assert.fail(`add ${operation.name} to "requests" in this file`))()
     const response = await send(path, body)
     const answer = await response.text()
     assert.strictEqual(response.status, 200, answer)
