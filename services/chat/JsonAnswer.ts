@@ -1,8 +1,8 @@
 /**
  * Makes a value that fits a JSON Schema, from the text of a message.
  *
- * Numbers and enum values come from the text; a string is the text itself. A value that the text lacks is left out, or
- * null, or the schema's default. If the schema requires it nevertheless, it is the first or the emptiest one allowed: 0,
+ * Numbers and enum values come from the text; a string is the text itself. A value that the text lacks is left out,
+ * null, or the schema's default. If the schema requires one anyway, it is the first or the emptiest value allowed: 0,
  * false, `[]`. Strings with a pattern or a format would have to be invented and are refused, as are keywords that this
  * engine does not support. A value may fit several options of `oneOf`. The work is bounded.
  */
@@ -33,7 +33,7 @@ const maxItems = 1_000
 const unsupported =
   /^(?:not|if|contains|patternProperties|propertyNames|dependencies|dependent\w+|unevaluated\w+|additionalItems)$/u
 
-/** Returns the value, or the reason why there is none, to follow the name of the schema's field. */
+/** Returns the value, or the reason why there is none, worded as a predicate of the schema's field. */
 export const jsonValue = (schema: unknown, said: string): Result.Result<unknown, string> => {
   try {
     return Result.succeed(new Maker(schema, said).make([schema], "", 0).value)
@@ -50,7 +50,7 @@ class Maker {
   readonly #said: string
   /** The numbers of the text that no field has taken yet. */
   readonly #numbers: Array<number>
-  /** The references whose values are being made: a value needs none inside itself. */
+  /** The references whose values are being made. Meeting one of them again means that the schema contains itself. */
   readonly #open = new Set<string>()
   #reads = 0
 
@@ -189,7 +189,7 @@ class Maker {
     const value = made.map(({ value }) => value)
     const isUnique = new Set(value.map((item) => JSON.stringify(item))).size === value.length
     if (!isUnique && parts.some(({ uniqueItems }) => uniqueItems === true)) {
-      throw new Refusal(`requires more different items${at(path)} than the built-in engine finds`)
+      throw new Refusal(`requires more distinct items${at(path)} than the built-in engine can make`)
     }
     return { value, found: made.some(({ found }) => found) }
   }
@@ -210,7 +210,7 @@ class Maker {
     const candidates = [index, up, up + 1, Math.floor(last / by) - index, Math.floor(last / by) - 1 - index]
     const value = [...candidates.map((times) => times * by), first + (last - first) * (index + 1) / (index + 2)]
       .map((value) => Number(value.toPrecision(12))).find((value) => Number.isFinite(value) && fits(value))
-    if (value === undefined) throw new Refusal(`allows no number${at(path)} that the built-in engine finds`)
+    if (value === undefined) throw new Refusal(`allows no number${at(path)} that the built-in engine can find`)
     return { value: value + 0, found: false }
   }
 
@@ -222,7 +222,7 @@ class Maker {
     }
     const fewest = least(parts, "minLength")
     const longest = Math.min(most(parts, "maxLength"), maxLength)
-    if (fewest > longest) throw new Refusal(`allows no string${at(path)} that the built-in engine makes`)
+    if (fewest > longest) throw new Refusal(`allows no string${at(path)} that the built-in engine can make`)
     const text = index === 0 ? this.#said : `${index + 1}: ${this.#said}`
     const characters = [...text].length > longest ? [...clip(text, longest)].slice(0, longest) : [...text]
     return { value: characters.join("") + ".".repeat(Math.max(0, fewest - characters.length)), found: false }

@@ -122,9 +122,9 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
         return `The provider '${this.provider}' may have started the work without confirming it; ` +
           "the gateway did not retry, to avoid paying twice"
       case "result":
-        return `The result of the provider '${this.provider}' could not be fetched`
+        return `The provider '${this.provider}' finished the work, but its result could not be fetched`
       case "resting":
-        return `The provider '${this.provider}' has failed too often recently: its circuit is open; try again later`
+        return `The provider '${this.provider}' has failed too often recently, so calls to it are paused; try again later`
     }
   }
 }
@@ -176,7 +176,7 @@ export class WorkerLost extends Schema.TaggedError<WorkerLost>()("WorkerLost", {
 export class PoisonJob extends Schema.TaggedError<PoisonJob>()("PoisonJob", {}) {
   override get message() {
     return "Two workers in a row were lost while they ran this request. Do not send it again. "
-      + "Give the operator of the gateway the value of the x-request-id header."
+      + "Report it to the operator of the gateway, with the value of the x-request-id response header."
   }
 }
 
@@ -206,7 +206,7 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
 /** A bug in the gateway. */
 export class InternalError extends Schema.TaggedError<InternalError>()("InternalError", {}) {
   override get message() {
-    return "Internal error. Give the operator of the gateway the value of the x-request-id header."
+    return "Internal error. Report it to the operator of the gateway, with the value of the x-request-id response header."
   }
 }
 

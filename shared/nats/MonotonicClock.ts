@@ -1,12 +1,15 @@
 /**
- * A monotonic clock in milliseconds, for timeouts and intervals: with a wall clock, every correction of the time would lengthen
- * or end every wait.
+ * A monotonic clock in milliseconds, for timeouts and intervals: a correction of a wall clock would lengthen waits or end them
+ * early.
  */
 import { type Clock, Effect, type Scope } from "effect"
 
 export const monotonicMs = (clock: Clock.Clock) => (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
-/** Runs `tick` every `ms` milliseconds until the scope closes. Logs what it throws and carries on. On Effect's clock, so that tests can use virtual time. */
+/**
+ * Runs `tick` every `ms` milliseconds until the scope closes. Logs what it throws and carries on. Uses Effect's clock, so that
+ * tests can use virtual time.
+ */
 export const every = (ms: number, tick: () => void): Effect.Effect<void, never, Scope.Scope> =>
   Effect.sync(tick).pipe(
     Effect.catchCause((cause) => Effect.logError("a periodic task failed", cause)),

@@ -9,7 +9,7 @@ import { widthOf, wrap, writable, write } from "./Lettering.ts"
 
 export interface Painting {
   readonly prompt: string
-  /** Its words take their colours and letters out of the picture. */
+  /** The picture leaves out these words and the colours they name. */
   readonly negativePrompt: string
   /** In pixels. */
   readonly width: number

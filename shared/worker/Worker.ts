@@ -1,4 +1,4 @@
-/** A worker service without its workload: pulls the jobs of one pool and runs each. */
+/** The part of a worker service that is the same for every workload: pulls the jobs of one pool and runs each. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { JobServer, type ServedJob } from "../bus/worker/JobServer.ts"
 import type { Serving } from "../bus/worker/PoolServer.ts"

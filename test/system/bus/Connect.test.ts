@@ -108,7 +108,7 @@ describe("a service whose server is not up yet", { timeout: 30_000 }, () => {
     }))
 })
 
-describe("a service that waiting cannot help", { timeout: 30_000 }, () => {
+describe("a service that gains nothing by waiting", { timeout: 30_000 }, () => {
   const ends = Effect.fnUntraced(function*(environment: Environment, says: RegExp) {
     const { nats, logged } = buildNats(environment)
     assert.match((yield* Effect.flip(nats)).message, says)
