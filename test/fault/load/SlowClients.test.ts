@@ -68,12 +68,12 @@ it.live(
       for (const stream of [false, true]) {
         assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat", { stream }))), { kind: "whole" })
       }
-      // reading frees as much room as was read, rounded to the granularity of credit
+      // reading frees as much room as was read; meanwhile the kernel may enlarge its buffers
       const taken = 2 * windowBytes
       await Promise.all(slow.map(({ read }) => read(taken)))
       const after = await answers.untilStill()
       assert.isAbove(after, held)
-      assert.isAtMost(after, held + taken + 2 * windowBytes)
+      assert.isAtMost(after, taken + windowBytes + kernelBytes)
 
       for (const { leave } of slow) leave()
       await eventually(() => Promise.resolve(provider.open), (open) => open === 0, 5_000)
