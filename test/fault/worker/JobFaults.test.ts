@@ -360,6 +360,7 @@ describe.concurrent("a job delivered to a frozen worker that did not claim it", 
           Effect.sync(() => job.reply.hasStarted ? ran.push(`${job.pulled.model} ${job.pulled.attempt}`) : undefined)
         )
       const asleep = yield* worker(cable.url, { run, slots: 1 })
+      yield* Effect.promise(() => untilJobs(server, ({ pulls }) => pulls > 0))
       cable.hold()
       const swallowed = face.submit({ model: "swallowed" })
       // it goes to the worker whose request is older
