@@ -8,7 +8,7 @@ import { Effect, FileSystem, Path, Schedule, Schema } from "effect"
 import type { HttpClientRequest } from "effect/http"
 import { HttpClient } from "effect/http"
 import { ChildProcess, CommandLine } from "effect/process"
-import { createServer } from "node:net"
+import { freePort as findFreePort } from "../fixture/gateway/ServiceProcess.ts"
 
 export class BenchFailed extends Schema.TaggedError<BenchFailed>()("BenchFailed", { reason: Schema.String }) {
   override get message() {
@@ -24,13 +24,7 @@ export interface Running {
 }
 
 /** A free TCP port of 127.0.0.1. */
-export const freePort = Effect.callback<number>((resume) => {
-  const server = createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
-  })
-})
+export const freePort = Effect.promise(findFreePort)
 
 /** Starts a program until the scope closes. The log is `<logs>/<name>.log`. */
 export const start = Effect.fn("Processes.start")(function*(

@@ -5,14 +5,16 @@ import { PrometheusMetrics } from "effect/observability"
 import { AnnotatedSink } from "../../../../shared/provider/routing/AnnotatedSink.ts"
 import * as AttemptTelemetry from "../../../../shared/provider/routing/AttemptTelemetry.ts"
 
-const nobody = { hasStarted: false, start: () => undefined, write: () => true, onDrain: () => undefined }
+const discardingSink = { hasStarted: false, start: () => undefined, write: () => true, onDrain: () => undefined }
 
 describe("a call", () => {
   it.effect("reports input read from the provider's cache, and input written to it", () =>
     Effect.gen(function*() {
       const endpoint = { name: "anthropic-here", model: "theirs", provider: { protocol: "anthropic" as const } }
       const usage = { inputTokens: 100, outputTokens: 9, cachedTokens: 60, cacheWriteTokens: 30, reasoningTokens: 4 }
-      const call = AttemptTelemetry.record(endpoint, "ours", new AnnotatedSink(nobody, 0))(Effect.succeed(usage))
+      const call = AttemptTelemetry.record(endpoint, "ours", new AnnotatedSink(discardingSink, 0))(
+        Effect.succeed(usage)
+      )
       const { attributes } = yield* Effect.andThen(call, Effect.currentSpan).pipe(Effect.withSpan("call"))
       assert.deepStrictEqual(Object.fromEntries(attributes), {
         "gen_ai.usage.input_tokens": 100,
