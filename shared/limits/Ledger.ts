@@ -6,7 +6,7 @@
  * limit, even if a replica dies while it holds some.
  */
 import { Schema } from "effect"
-import type { Limit } from "../contract/Limit.ts"
+import type { Limit } from "../bounds/Limit.ts"
 
 export type Terms = Omit<Limit, "key">
 

@@ -12,7 +12,7 @@ import { Clock, Context, Effect, Exit, FiberSet, Layer, Option, Random, Schema, 
 import { randomUUID } from "node:crypto"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import * as Ledger from "./Ledger.ts"
-import type { Limit, LimitReached, Taken } from "../contract/Limit.ts"
+import type { Limit, LimitReached, Taken } from "../bounds/Limit.ts"
 import { LimitStore } from "./LimitStore.ts"
 import { type Draft, limitReached, type LimitState, ReplicaLease, type Waiter } from "./ReplicaLease.ts"
 

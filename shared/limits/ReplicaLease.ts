@@ -3,7 +3,7 @@
  *
  * It works synchronously. `Limits.ts` makes the ledger entries that it drafts, when they are due.
  */
-import type { LimitReached, Taken } from "../contract/Limit.ts"
+import type { LimitReached, Taken } from "../bounds/Limit.ts"
 import * as Ledger from "./Ledger.ts"
 
 export interface LimitState {

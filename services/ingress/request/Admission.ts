@@ -4,7 +4,7 @@
  */
 import { Cause, Clock, Config, Context, Effect, Exit, Layer, Predicate } from "effect"
 import { atLeast } from "../../../shared/contract/Fields.ts"
-import { Holding, type Limit, limitWindowMs } from "../../../shared/contract/Limit.ts"
+import { Holding, type Limit, limitWindowMs } from "../../../shared/bounds/Limit.ts"
 import type { Dialect, Operation, RequestBody } from "../../../shared/contract/Operation.ts"
 import { type TokenDemand, tokenDemand } from "../../../shared/contract/TokenEstimate.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"

@@ -3,7 +3,7 @@
  * wait has its own span.
  */
 import { Cause, Clock, Effect, Exit, Metric, Option, Predicate } from "effect"
-import { type Demand, Holding, limitWindowMs } from "../../contract/Limit.ts"
+import { type Demand, Holding, limitWindowMs } from "../../bounds/Limit.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import type { Operation } from "../../contract/Operation.ts"
 import type { Usage } from "../../contract/Usage.ts"

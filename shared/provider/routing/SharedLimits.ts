@@ -1,6 +1,6 @@
 /** The limits of providers that hold over all workers together. A port: the worker service supplies `shared/limits`. */
 import { Context, type Effect } from "effect"
-import type { Limit, LimitReached, Taken } from "../../contract/Limit.ts"
+import type { Limit, LimitReached, Taken } from "../../bounds/Limit.ts"
 
 export class SharedLimits extends Context.Service<SharedLimits, {
   /** `undefined` if the units require waiting. */

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, ConfigProvider, Context, Effect, Exit, Fiber, Layer, Logger, Schedule } from "effect"
 import { Nats } from "../../../shared/nats/Nats.ts"
-import type { Limit, LimitReached } from "../../../shared/contract/Limit.ts"
+import type { Limit, LimitReached } from "../../../shared/bounds/Limit.ts"
 import { Limits } from "../../../shared/limits/Limits.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, Random } from "effect"
 import { TestClock } from "effect/testing"
-import type { Limit, LimitReached, Taken } from "../../../shared/contract/Limit.ts"
+import type { Limit, LimitReached, Taken } from "../../../shared/bounds/Limit.ts"
 import { Log, type Replica, replica, TestStore } from "../../fixture/calls/Replicas.ts"
 
 const minute = 60_000

@@ -4,8 +4,7 @@
  * A limit counts units, such as requests or tokens. With a window, a unit counts for that long after it was taken; without
  * one, until it is returned.
  */
-import { Config, Effect } from "effect"
-import { atLeast } from "./Fields.ts"
+import { Config, Effect, Schema } from "effect"
 
 export interface Limit {
   /** Names the limit, the same in every replica: letters, digits and `-_=/.`. */
@@ -30,7 +29,10 @@ export interface LimitReached {
  * Reads `GATEWAY_LIMIT_WINDOW_MS`: the window of limits per minute, in milliseconds (default 60,000; shorter only to see
  * limits at work sooner).
  */
-export const limitWindowMs = Config.schema(atLeast(1), "GATEWAY_LIMIT_WINDOW_MS").pipe(Config.withDefault(60_000))
+export const limitWindowMs = Config.schema(
+  Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)),
+  "GATEWAY_LIMIT_WINDOW_MS"
+).pipe(Config.withDefault(60_000))
 
 /** Units that one request needs from a limit. */
 export interface Demand {
