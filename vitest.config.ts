@@ -15,6 +15,7 @@ export default defineConfig({
     retry: 1,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    globalSetup: "test/fixture/gateway/Bundles.ts",
     projects: [
       // nothing in a unit test outlives it, so that its files can share a process, and load Effect once
       { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false, retry: 0 } },

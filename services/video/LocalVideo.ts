@@ -6,6 +6,7 @@
  * paints and encodes, so that the worker stays responsive.
  */
 import { Effect, Layer, Random, Schema } from "effect"
+import { join } from "node:path"
 import { Worker } from "node:worker_threads"
 import { InternalError, InvalidRequest, type JobError } from "../../shared/contract/JobError.ts"
 import { extentOf } from "../../shared/contract/operations/VideoGenerations.ts"
@@ -23,7 +24,7 @@ const quantizations = new Map([["low", 36], ["standard", 28], ["high", 20]])
 
 const render = (order: RenderOrder, report: (progress: number) => void): Effect.Effect<Rendered, JobError> =>
   Effect.callback<Rendered, JobError>((resume) => {
-    const thread = new Worker(new URL("./Render.ts", import.meta.url), { workerData: order })
+    const thread = new Worker(join(import.meta.dirname, "Render.ts"), { workerData: order })
     thread.on("message", (message: { readonly progress: number } | { readonly file: Rendered }) => {
       if ("file" in message) resume(Effect.succeed(message.file))
       else report(message.progress)

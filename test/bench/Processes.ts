@@ -8,6 +8,7 @@ import { Effect, FileSystem, Path, Schedule, Schema } from "effect"
 import type { HttpClientRequest } from "effect/http"
 import { HttpClient } from "effect/http"
 import { ChildProcess, CommandLine } from "effect/process"
+import { bundles } from "../fixture/gateway/Bundles.ts"
 import { freePort as findFreePort } from "../fixture/gateway/ServiceProcess.ts"
 
 export class BenchFailed extends Schema.TaggedError<BenchFailed>()("BenchFailed", { reason: Schema.String }) {
@@ -61,9 +62,9 @@ export const startNode = (
   words: ReadonlyArray<string> = []
 ) => start(logs, name, [process.execPath, file, ...words], { NODE_ENV: "production", ...env })
 
-/** Starts a service of the gateway as production does. */
+/** Starts a service of the gateway as the image does, from its bundle. */
 export const startService = (logs: string, name: string, service: string, env: Record<string, string>) =>
-  start(logs, name, [process.execPath, ...nodeFlags, `services/${service}/main.ts`], { NODE_ENV: "production", ...env })
+  start(logs, name, [process.execPath, ...nodeFlags, `${bundles}/${service}.js`], { NODE_ENV: "production", ...env })
 
 /** Waits up to 30 s until the request is answered with 200; fails at once if the program ends. */
 export const answers = Effect.fn("Processes.answers")(function*(

@@ -7,6 +7,7 @@ import { HttpClientRequest } from "effect/http"
 import type { Workload } from "../../shared/contract/Operation.ts"
 import { ControlNats } from "../../shared/nats/Nats.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
+import { bundleServices } from "../fixture/gateway/Bundles.ts"
 import type { Running } from "./Processes.ts"
 import { answers, freePort, start, startNode, startService } from "./Processes.ts"
 import type { Row, StackName } from "./Rows.ts"
@@ -207,6 +208,7 @@ export const startGateway = Effect.fn("Stacks.startGateway")(function*(
 ) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
+  yield* Effect.promise(bundleServices)
   const nats = yield* startNats(ground, name)
   const port = yield* freePort
   const catalogue = path.join(ground.logs, `${name}.yaml`)

@@ -10,6 +10,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Console, Duration, Effect, FileSystem, Layer, Path, Schedule } from "effect"
 import { HttpClientRequest } from "effect/http"
+import { bundleServices } from "../../fixture/gateway/Bundles.ts"
 import { median } from "../Median.ts"
 import type { Running } from "../Processes.ts"
 import { answers, BenchFailed, cpuMicros, freePort, start, startService } from "../Processes.ts"
@@ -107,6 +108,7 @@ const row = (name: string, all: ReadonlyArray<Start>, limit: number) => {
 
 const startup = Effect.gen(function*() {
   const { isWanted, natsServer, results, rounds } = yield* settings({ rounds: 5, stacks: [] })
+  yield* Effect.promise(bundleServices)
   const logs = yield* makeLogs
   const nats = yield* startNats({ logs, natsServer }, "startup")
   const measured = [

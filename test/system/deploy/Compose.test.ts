@@ -5,6 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { parse } from "yaml"
+import { imageFolder } from "../../fixture/gateway/Bundles.ts"
 
 const project = join(import.meta.dirname, "../../..")
 const text = readFileSync(join(project, "deploy/compose.yaml"), "utf8")
@@ -30,7 +31,7 @@ const imageEntrypoint = JSON.parse(
 const runAs = (name: string, command: ReadonlyArray<string>) => {
   const [program = "", ...words] = [...services[name]?.entrypoint ?? imageEntrypoint, ...command]
   const PATH = [dirname(process.execPath), process.env["PATH"]].join(delimiter)
-  return spawnSync(program, words, { encoding: "utf8", cwd: project, env: { PATH } })
+  return spawnSync(program, words, { encoding: "utf8", cwd: imageFolder, env: { PATH } })
 }
 
 /** The linter's errors: violations of the specification, and contradictions. */
@@ -61,7 +62,7 @@ describe("the compose file", () => {
   it("runs each service of the gateway, named after its folder, on a read-only root", () => {
     for (const name of readdirSync(join(project, "services"))) {
       const service = services[name] ?? assert.fail(`${name} is missing`)
-      if (name === "admin") assert.deepStrictEqual(service.entrypoint, ["node", "services/admin/main.ts"])
+      if (name === "admin") assert.deepStrictEqual(service.entrypoint, ["node", "bundles/admin.js"])
       else assert.strictEqual(service.command?.[0], name)
       assert.isTrue(service.read_only, name)
       const measure = join(project, `deploy/kubernetes/base/${name}/measure.yaml`)
