@@ -1,27 +1,19 @@
 /**
- * Time grows about linearly with input: every decoder, translator, scanner and engine on 3,000 and 30,000 elements of
+ * Time grows about linearly with input: every decoder, translator and scanner on 3,000 and 30,000 elements of
  * everything that a client can send in numbers.
  */
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Result, Schema } from "effect"
+import { describe } from "@effect/vitest"
+import { Effect, Result, Schema } from "effect"
 import { Headers } from "effect/http"
-import * as ChatEngine from "../../../services/chat/LocalChat.ts"
-import { summarise } from "../../../services/chat/Summary.ts"
-import * as Embedder from "../../../services/embeddings/Engine.ts"
-import { readInstruction } from "../../../services/images/Operations.ts"
 import * as IncomingBody from "../../../services/ingress/request/IncomingBody.ts"
-import * as Reranker from "../../../services/rerank/Engine.ts"
 import { operationNamed } from "../../../shared/contract/operations/operations.ts"
 import { tokenEstimate } from "../../../shared/contract/TokenEstimate.ts"
 import { anthropic } from "../../../shared/provider/protocols/anthropic/Anthropic.ts"
-import * as ChatOverEngine from "../../../shared/provider/dialects/conversation/ChatOverEngine.ts"
 import { chatCompletions } from "../../../shared/provider/dialects/openai/ChatCompletions.ts"
 import { chatCompletionsProvider } from "../../../shared/provider/dialects/openai/ChatCompletionsProvider.ts"
-import { completions } from "../../../shared/provider/dialects/openai/Completions.ts"
 import type {
   AnswerEncoder,
   AnswerIdentity,
-  ClientDialect,
   ProviderDialect
 } from "../../../shared/provider/dialects/conversation/Dialect.ts"
 import { generateContent } from "../../../shared/provider/dialects/gemini/GenerateContent.ts"
@@ -33,7 +25,6 @@ import type { ModelEvent } from "../../../shared/provider/dialects/conversation/
 import { toOptions } from "../../../shared/provider/protocols/ai-sdk/AiSdkPrompt.ts"
 import { gemini } from "../../../shared/provider/protocols/gemini/Gemini.ts"
 import { JsonOutline } from "../../../shared/provider/json/JsonOutline.ts"
-import { LocalEngines } from "../../../shared/provider/protocols/local/Local.ts"
 import * as MultipartText from "../../../shared/provider/protocols/openai/MultipartText.ts"
 import { openAi } from "../../../shared/provider/protocols/openai/OpenAi.ts"
 import type { Call } from "../../../shared/provider/call/Protocol.ts"
@@ -41,15 +32,9 @@ import { SseFrames } from "../../../shared/provider/transport/SseFrames.ts"
 import * as TokenEstimate from "../../../shared/provider/call/TokenEstimate.ts"
 import * as TranslationWarnings from "../../../shared/provider/call/TranslationWarnings.ts"
 import { userOf } from "../../../shared/provider/call/UserOf.ts"
-import { callLocally } from "../../fixture/calls/LocalCall.ts"
-import { growth, steepest, type Work } from "../../fixture/Growth.ts"
-import { type Shape, shapes } from "../../fixture/Shapes.ts"
-
-const test = (name: string, work: (elements: number) => Work) =>
-  it(name, { timeout: 120_000 }, async () => {
-    const { exponent, milliseconds } = await growth(work)
-    assert.isBelow(exponent, steepest, `${name} took ${milliseconds.map((each) => each.toFixed(1)).join(", ")} ms`)
-  })
+import { clientDialects } from "../../fixture/ClientDialects.ts"
+import { growsLinearly } from "../../fixture/Growth.ts"
+import { nameOf, type Shape, shapes, shapesForWorkers } from "../../fixture/Shapes.ts"
 
 const bytesOf = ({ body }: Shape, elements: number): Buffer => Buffer.from(JSON.stringify(body(elements)))
 
@@ -63,15 +48,10 @@ const callOf = ({ sample }: Shape, body: Uint8Array): Call => ({
   endpoint: { name: "local", provider: { protocol: "local" }, model: "upstream" }
 })
 
-/** Shapes that may be costly for workers. */
-const forWorkers = shapes.filter(({ isOwn, sample }) => isOwn || sample.operation === "chat.completions")
-
-const nameOf = ({ name, sample }: Shape): string => `${sample.operation}: ${name}`
-
 describe("ingress decodes", () => {
   for (const shape of shapes) {
     const operation = operationNamed(shape.sample.operation)!
-    test(nameOf(shape), (elements) => {
+    growsLinearly(nameOf(shape), (elements) => {
       const bytes = bytesOf(shape, elements)
       return () => Effect.runPromise(Effect.result(IncomingBody.decode(operation, Headers.empty, bytes)))
     })
@@ -80,8 +60,8 @@ describe("ingress decodes", () => {
 
 describe("a worker scans", () => {
   const relays = [openAi, anthropic, gemini]
-  for (const shape of forWorkers) {
-    test(nameOf(shape), (elements) => {
+  for (const shape of shapesForWorkers) {
+    growsLinearly(nameOf(shape), (elements) => {
       const bytes = bytesOf(shape, elements)
       return () => {
         // a new array, so that no result can be cached by identity
@@ -101,13 +81,6 @@ describe("a worker scans", () => {
 })
 
 // each translator gets only requests that it has decoded itself
-const clients = {
-  "chat.completions": chatCompletions,
-  "completions": completions,
-  "messages": messages,
-  "generateContent": generateContent
-} as unknown as Readonly<Record<string, ClientDialect<unknown>>>
-
 describe("a worker translates", () => {
   const providers: Readonly<Record<string, ProviderDialect<object> | undefined>> = {
     openai: chatCompletionsProvider as ProviderDialect<object>,
@@ -115,11 +88,11 @@ describe("a worker translates", () => {
     gemini: generateContentProvider as ProviderDialect<object>,
     sdk: undefined
   }
-  for (const shape of forWorkers) {
-    const client = clients[shape.sample.operation]
+  for (const shape of shapesForWorkers) {
+    const client = clientDialects[shape.sample.operation]
     if (client === undefined) continue
     const decode = Schema.decodeUnknownResult(client.request)
-    test(nameOf(shape), (elements) => {
+    growsLinearly(nameOf(shape), (elements) => {
       const json: unknown = JSON.parse(JSON.stringify({ model: "m", ...shape.body(elements) }))
       const decoded = decode(json)
       return () => {
@@ -161,7 +134,7 @@ describe("a worker writes", () => {
   }
   for (const [client, encoder] of Object.entries(encoders)) {
     for (const [name, events] of Object.entries(eventsOf)) {
-      test(`${name} for a client of ${client}`, (elements) => {
+      growsLinearly(`${name} for a client of ${client}`, (elements) => {
         const all = events(elements)
         return () => {
           const streamed = encoder()
@@ -177,11 +150,11 @@ describe("a worker writes", () => {
 describe("a worker reads", () => {
   const calls = (count: number) =>
     Array.from({ length: count }, (_, index) => ({ index, id: `c${index}`, function: { name: "f", arguments: "{}" } }))
-  test("tool calls of an answer", (elements) => {
+  growsLinearly("tool calls of an answer", (elements) => {
     const answer = { choices: [{ index: 0, message: { tool_calls: calls(elements) }, finish_reason: "tool_calls" }] }
     return () => chatCompletionsProvider.decoder().whole(answer)
   })
-  test("a frame of many lines in many chunks", (elements) => {
+  growsLinearly("a frame of many lines in many chunks", (elements) => {
     const line = Buffer.from("data: bees\n")
     return () => {
       const frames = new SseFrames()
@@ -189,46 +162,9 @@ describe("a worker reads", () => {
       return frames.push(Buffer.from("\n"))
     }
   })
-  test("parts of a form without a value", (elements) => {
+  growsLinearly("parts of a form without a value", (elements) => {
     const part = "\r\n--b\r\ncontent-disposition: form-data; name=\"a\""
     const body = Buffer.from(`${part.repeat(elements)}\r\n--b--\r\n`)
     return () => MultipartText.names(body, "multipart/form-data; boundary=b")
-  })
-})
-
-describe("a built-in engine answers", { timeout: 300_000 }, () => {
-  const chatEngine = Layer.effect(
-    LocalEngines,
-    Effect.map(ChatEngine.LocalChat, (engine) => {
-      const answer = (request: { readonly conversation: never }) => engine.answer(request.conversation, {})
-      const options = { fingerprint: undefined, isLenient: true }
-      return LocalEngines.of({
-        performs: new Map(
-          Object.values(clients).map((client) => ChatOverEngine.make(answer as never, client, options))
-        )
-      })
-    })
-  ).pipe(Layer.provide(ChatEngine.LocalChat.layer))
-  const engines: Readonly<Record<string, Layer.Layer<LocalEngines>>> = {
-    ...Object.fromEntries(Object.keys(clients).map((name) => [name, chatEngine])),
-    "embeddings": Embedder.layer,
-    "rerank": Reranker.layer
-  }
-  for (const shape of forWorkers) {
-    const engine = engines[shape.sample.operation]
-    if (engine === undefined) continue
-    test(nameOf(shape), (elements) => {
-      const body = { model: shape.sample.model, ...shape.body(elements) }
-      const operation = operationNamed(shape.sample.operation)!
-      return () => Effect.runPromiseExit(callLocally(engine, operation, shape.sample.model, body))
-    })
-  }
-  test("a compaction with instructions of many words", (elements) => {
-    const text = Array.from({ length: elements }, (_, i) => `Bees of hive${i} dance.`).join(" ")
-    return () => Effect.runPromise(summarise([{ text, origin: "assistant" }], text))
-  })
-  test("an instruction with many clauses", (elements) => {
-    const text = "put it 1     up, ".repeat(elements)
-    return () => readInstruction(text)
   })
 })
