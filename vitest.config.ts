@@ -11,14 +11,12 @@ export default defineConfig({
     maxWorkers: 4,
     // Node runs the tests as it runs the services: with its own loader and compile cache
     experimental: { viteModuleRunner: false },
-    // Two tests of a thousand that depend on the machine's load still fail once in a while; unit tests are never retried.
-    retry: 1,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     globalSetup: "test/fixture/gateway/Bundles.ts",
     projects: [
       // nothing in a unit test outlives it, so that its files can share a process, and load Effect once
-      { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false, retry: 0 } },
+      { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false } },
       { extends: true, test: { name: "system", include: ["test/{system,clients,image}/**/*.test.ts"] } },
       { extends: true, test: { name: "fault", include: ["test/fault/**/*.test.ts"] } }
     ]

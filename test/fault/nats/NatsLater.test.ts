@@ -6,7 +6,7 @@ import { dirname, join } from "node:path"
 import { chat, outcomeOf } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway, testAdminToken, testSecret, workerSecrets } from "../../fixture/gateway/Gateway.ts"
-import { randomPort } from "../../fixture/nats/NatsServer.ts"
+import { nextPort } from "../../fixture/nats/NatsServer.ts"
 import { freePort, ServiceProcess } from "../../fixture/gateway/ServiceProcess.ts"
 
 const services = ["ingress", "chat", "console"] as const
@@ -111,7 +111,7 @@ describe("a service that starts before NATS", { timeout: 60_000 }, () => {
 describe("a command without NATS", { timeout: 60_000 }, () => {
   it.live("fails at once and says what is missing", () =>
     Effect.promise(async () => {
-      const url = `nats://127.0.0.1:${randomPort()}`
+      const url = `nats://127.0.0.1:${nextPort()}`
       const command = await ServiceProcess.start({
         name: "admin",
         nats: { url },

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import { writeCertificates } from "../../fixture/nats/Certificates.ts"
-import { NatsServer, randomPort } from "../../fixture/nats/NatsServer.ts"
+import { NatsServer, nextPort } from "../../fixture/nats/NatsServer.ts"
 
 type Environment = Readonly<Record<string, string>>
 
@@ -70,7 +70,7 @@ describe("a service whose server is not up yet", { timeout: 30_000 }, () => {
 
   it.live("exits after NATS_WAIT_MS", () =>
     Effect.gen(function*() {
-      const url = `nats://127.0.0.1:${randomPort()}`
+      const url = `nats://127.0.0.1:${nextPort()}`
       const { nats } = buildNats({ NATS_URL: url, NATS_WAIT_MS: "300" })
       assert.strictEqual(
         (yield* Effect.flip(nats)).message,
@@ -81,7 +81,7 @@ describe("a service whose server is not up yet", { timeout: 30_000 }, () => {
 
   it.live("does not wait if NATS_WAIT_MS is 0, or in a command", () =>
     Effect.gen(function*() {
-      const url = `nats://127.0.0.1:${randomPort()}`
+      const url = `nats://127.0.0.1:${nextPort()}`
       const says =
         `NATS at ${url} cannot be used (connection refused): start a server there, or set NATS_URL to another`
       for (
@@ -97,7 +97,7 @@ describe("a service whose server is not up yet", { timeout: 30_000 }, () => {
 
   it.live("exits at once on request, even if a silent server has accepted its connection", () =>
     Effect.gen(function*() {
-      const port = randomPort()
+      const port = nextPort()
       const accepted = yield* Latch.make()
       yield* listen(port, () => accepted.openUnsafe())
       const waiting = yield* Effect.forkScoped(buildNats({ NATS_URL: `nats://127.0.0.1:${port}` }).nats)
@@ -127,7 +127,7 @@ describe("a service that gains nothing by waiting", { timeout: 30_000 }, () => {
 
   it.live("exits at once if another program listens there", () =>
     Effect.gen(function*() {
-      const port = randomPort()
+      const port = nextPort()
       yield* listen(port, (socket) => socket.end("220 mail ready\r\n"))
       yield* ends(
         { NATS_URL: `nats://127.0.0.1:${port}` },
