@@ -57,7 +57,7 @@ const toLength = (text: string, words: number | undefined): string => {
   return Array.from({ length: words }, (_, at) => round[at % round.length]).join(" ")
 }
 
-/** A value for the schema; without one an object with the message. */
+/** A value that fits the schema, or an object with the message if there is no schema. */
 const json = (
   format: Exclude<Conversation["format"], { readonly type: "text" }>,
   { results, said }: Last
@@ -124,7 +124,7 @@ function* speakPieces(
   return left
 }
 
-/** The earliest stop sequence; of several at one place the shortest, which is complete first. */
+/** The earliest stop sequence. Of several that start at the same place, the shortest, because it is complete first. */
 const firstStop = (
   text: string,
   stop: ReadonlyArray<string>

@@ -19,12 +19,12 @@ const decode = decoder(Contract.CompactionRequest)
 
 type OutputItem = CompactedResponse["output"][number]
 
-/** `ExpandCompactions` has opened the gateway's own compactions by now. Those of other services are kept as they are. */
+/** `ExpandCompactions` has already expanded the gateway's own compactions. Those of other services are kept unchanged. */
 export const make = (compactions: Compactions["Service"]): Perform =>
   Effect.fnUntraced(function*(call, sink) {
     const request = yield* decode(call)
     const { previous_response_id: previous } = request
-    // ids of the gateway's own compactions were resolved before
+    // ids of the gateway's own compactions are already resolved
     if (typeof previous === "string" && previous !== "") {
       return yield* new ReferenceNotFound({ param: "previous_response_id" })
     }

@@ -20,7 +20,7 @@ interface Format {
   readonly marks: ReadonlyArray<Buffer>
   /** Makes a system message. */
   readonly system: (text: string) => unknown
-  /** Makes any other item as providers know it. */
+  /** Converts any other item to the form that providers know. */
   readonly plain: (item: unknown) => unknown
 }
 

@@ -1,10 +1,10 @@
 /**
- * Makes a value that fits a JSON Schema, from the text of a message.
+ * Builds a value that fits a JSON Schema from the text of a message.
  *
  * Numbers and enum values come from the text; a string is the text itself. A value that the text lacks is left out,
  * null, or the schema's default. If the schema requires one anyway, it is the first or the emptiest value allowed: 0,
- * false, `[]`. Strings with a pattern or a format would have to be invented and are refused, as are keywords that this
- * engine does not support. A value may fit several options of `oneOf`. The work is bounded.
+ * false, `[]`. Strings with a pattern or a format are refused, because they would have to be invented; so are keywords
+ * that this engine does not support. A value may fit several options of `oneOf`. The work is bounded.
  */
 import { JsonPointer, Predicate, Result } from "effect"
 import { clip } from "./Text.ts"
@@ -24,16 +24,16 @@ class Refusal {
   }
 }
 
-/** Limits on schemas read for one value (some milliseconds), on strings, and on items or properties. */
+/** Limits on schemas read for one value (a few milliseconds of work), on strings, and on items or properties. */
 const maxReads = 20_000
 const maxLength = 10_000
 const maxItems = 1_000
 
-/** Keywords that restrict values and that this engine does not follow. Others that it does not know are annotations. */
+/** Keywords that restrict values and that this engine does not support. It ignores other unknown keywords as annotations. */
 const unsupported =
   /^(?:not|if|contains|patternProperties|propertyNames|dependencies|dependent\w+|unevaluated\w+|additionalItems)$/u
 
-/** Returns the value, or the reason why there is none, worded as a predicate of the schema's field. */
+/** Returns the value, or why there is none, worded to follow the name of the schema's field. */
 export const jsonValue = (schema: unknown, said: string): Result.Result<unknown, string> => {
   try {
     return Result.succeed(new Maker(schema, said).make([schema], "", 0).value)
@@ -50,7 +50,7 @@ class Maker {
   readonly #said: string
   /** The numbers of the text that no field has taken yet. */
   readonly #numbers: Array<number>
-  /** The references whose values are being made. Meeting one of them again means that the schema contains itself. */
+  /** The references being resolved. If one of them occurs again, the schema contains itself. */
   readonly #open = new Set<string>()
   #reads = 0
 
@@ -119,7 +119,7 @@ class Maker {
     return made.found || made.value === null || usual === undefined || index > 0 ? made : { value: usual, found: false }
   }
 
-  /** The first way that finds something in the text, else null, else the first that gives a value. */
+  /** The first value found in the text; otherwise null if any way allows it, otherwise the first value made. */
   #first(ways: ReadonlyArray<() => Made>, path: string): Made {
     const made: Array<Made> = []
     let refusal: unknown = new Refusal(`allows no value${at(path)}`)
@@ -248,7 +248,7 @@ const most = (parts: ReadonlyArray<Keywords>, name: string): number =>
 
 const allTypes = ["object", "array", "integer", "number", "string", "boolean", "null"]
 
-/** The types that all parts allow, with OpenAPI's `nullable` and Gemini's capitals; else the one that their keywords imply. */
+/** The types that all parts allow, or the one that their keywords imply. Knows OpenAPI's `nullable` and Gemini's upper case. */
 const typesOf = (parts: ReadonlyArray<Keywords>): ReadonlyArray<string> => {
   const named = parts.flatMap(({ nullable, type }) => {
     const names = (Array.isArray(type) ? type : [type]).filter(Predicate.isString).map((name) => name.toLowerCase())

@@ -19,13 +19,13 @@ const NotNegative = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 
 /** An injected fault. */
 const LocalChatFault = Schema.Struct({
-  /** The engine reports an error, goes silent for ever, or breaks off. */
+  /** The engine reports an error, goes silent forever, or ends its answer early. */
   kind: Schema.Literals(["error", "stall", "cut"]),
-  /** Tokens of a choice before the fault. A shorter answer fails before its finish. */
+  /** Number of tokens of a choice before the fault. A shorter answer fails just before it ends. */
   afterTokens: atLeast(0).pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
   /**
-   * The share of requests with the fault, 0 to 1, drawn by the request's seed, or else by its number in this process, so
-   * that two runs fail alike.
+   * The share of requests with the fault, 0 to 1. The request's seed decides, or else its number in this process, so that
+   * two runs fail in the same way.
    */
   rate: between(0, 1).pipe(Schema.withDecodingDefaultKey(Effect.succeed(1)))
 })
@@ -42,11 +42,11 @@ export const LocalChatOptions = Schema.Struct({
 })
 export type LocalChatOptions = typeof LocalChatOptions.Type
 
-/** The most that is emitted between two pauses if no pace is set. */
+/** Maximum output between two pauses if no pace is set. */
 const eventsAtOnce = 64
 const tokensAtOnce = 512
 
-/** As many as OpenAI allows; a few more stop sequences. All are looked through again and again. */
+/** Limits on lists that the engine searches repeatedly: OpenAI's own, except that it allows fewer stop sequences. */
 const maxChoices = 128
 const maxTools = 128
 const maxStops = 64
@@ -57,8 +57,8 @@ const checkSize = ({ choices, format, stop, tools }: Conversation): Effect.Effec
   const large = tools.find(({ parameters }) => !hasAtMost(parameters, maxSchemaValues))
   const checks: ReadonlyArray<readonly [isOver: boolean, param: string, what: string]> = [
     [choices > maxChoices, "n", `must be at most ${maxChoices}`],
-    [stop.length > maxStops, "stop", `must hold at most ${maxStops} sequences`],
-    [tools.length > maxTools, "tools", `must hold at most ${maxTools} tools`],
+    [stop.length > maxStops, "stop", `must have at most ${maxStops} sequences`],
+    [tools.length > maxTools, "tools", `must have at most ${maxTools} tools`],
     [large !== undefined, large?.path ?? "tools", schema],
     [format.type === "jsonSchema" && !hasAtMost(format.schema, maxSchemaValues), "response_format", schema]
   ]
@@ -155,7 +155,7 @@ const start = Effect.fnUntraced(function*(conversation: Conversation, options: L
 
 interface Choice {
   readonly steps: Iterator<Step, void>
-  /** So far. */
+  /** Number of tokens emitted so far. */
   tokens: number
   over: boolean
 }

@@ -9,7 +9,7 @@ export interface Source {
   readonly origin: "instructions" | "user" | "assistant" | "tool"
 }
 
-/** The most characters read of the conversation and of the instructions, and kept of a sentence. */
+/** Maximum characters read of the conversation and of the instructions, and kept of a sentence. */
 const readCharacters = 1_000_000
 const instructionCharacters = 20_000
 const sentenceCharacters = 400
@@ -25,15 +25,15 @@ const weights: { readonly [O in Source["origin"]]: number } = { instructions: 1,
 
 const heading = "Summary of the conversation up to here:"
 
-/** The same language on every machine. */
+/** A fixed language, so that the result is the same on every machine. */
 const segmenter = new Intl.Segmenter("en", { granularity: "sentence" })
 
 /** Markdown's marks of a heading, list item or quotation. */
 const lineMarker = /^\s*(?:#{1,6}|[-*+•>]|\d{1,3}[.)])\s+/u
 
 /**
- * The sentences with the commonest words of the conversation, in its order, a line each, below a heading. Sentences that
- * share words with `instructions`, which may be empty, go first; questions are left out. Yields to other work.
+ * The sentences with the most common words of the conversation, in their order, one per line below a heading. Sentences that
+ * share words with `instructions`, which may be empty, rank first; questions are left out. Yields to other work.
  */
 export const summarise = Effect.fnUntraced(function*(sources: ReadonlyArray<Source>, instructions: string) {
   const sentences = new Map<string, { readonly words: ReadonlySet<string>; readonly weight: number }>()

@@ -12,7 +12,7 @@ export const clip = (text: string, max: number): string => {
 export const textOf = (turn: Turn): string =>
   turn.content.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n").toWellFormed()
 
-/** The most characters of a message that are repeated. */
+/** Maximum number of characters of a message that the engine repeats. */
 const mostRepeated = 2_000
 
 /** The last message of the user, and the results of tools since. */

@@ -13,10 +13,10 @@ export interface PlannedCall {
 }
 
 /**
- * The calls to answer with; none if the engine answers in words.
+ * The tool calls of the answer; none if the engine answers with text.
  *
- * A required call is always made. If it may choose, the engine calls each tool that the user's message names until its
- * result is there. Fails if the request requires a tool that it does not define, or if the engine cannot make arguments.
+ * A required call is always made. Otherwise the engine calls each tool that the user's message names and that has no result
+ * yet. Fails if the request requires a tool that it does not define, or if the engine cannot make the arguments.
  */
 export const planCalls = Effect.fnUntraced(function*(conversation: Conversation, last: Last) {
   const chosen = yield* chooseTools(conversation, last)
@@ -31,7 +31,7 @@ const chooseTools = Effect.fnUntraced(function*({ toolChoice, tools }: Conversat
   if (toolChoice.type === "tool") {
     const tool = tools.find(({ name }) => name === toolChoice.name)
     if (tool !== undefined) return [tool]
-    return yield* InvalidRequest.at("tool_choice", "names a tool that is not among the tools of the request")
+    return yield* InvalidRequest.at("tool_choice", "names a tool that the request does not define")
   }
   const named = namedTools(tools, last)
   if (toolChoice.type === "auto" || named.length > 0) return named
@@ -56,12 +56,12 @@ const namedTools = (tools: ReadonlyArray<ToolDefinition>, { results, said }: Las
     .filter(({ at }) => at !== -1).toSorted((a, b) => a.at - b.at).map(({ tool }) => tool)
 }
 
-/** Verbs in names of tools, which do not tell tools apart. */
+/** Verbs in tool names, which do not distinguish tools. */
 const verbs = new Set(
   contentWords("get fetch find look lookup search query list show create make do run call set read")
 )
 
-/** The place of a tool's name in the text, or of all its words but verbs, such as `weather` of `get_weather`; or -1. */
+/** The position of a tool's name in the text, or of its words other than verbs, such as `weather` of `get_weather`; or -1. */
 const mention = (name: string, text: string, words: ReadonlyArray<string>): number => {
   const at = text.indexOf(name.toLowerCase())
   if (at !== -1) return at

@@ -1,4 +1,4 @@
-/** Changes pictures as an instruction says, and reports the changes. */
+/** Edits pictures by an instruction, and reports the changes. */
 import { Effect } from "effect"
 import { type InternalError, InvalidRequest } from "../../shared/contract/JobError.ts"
 import type { Pixels } from "../../shared/pictures/InputPicture.ts"
@@ -10,15 +10,15 @@ import type { ImageRequest } from "../../shared/provider/dialects/images/ImageRe
 import { abilities, readInstruction } from "./Operations.ts"
 import { encode, load, longestSide, open, paint, take, toCanvas, toPixels } from "./Pixels.ts"
 
-/** The most changes in one instruction: each goes over all pixels. */
+/** Maximum number of changes in one instruction: each processes all pixels. */
 const maxSteps = 50
 
-/** What becomes of several pictures anyway. */
+/** Instructions to combine several pictures, which the engine does anyway. */
 const joining = /\b(?:side by side|combin\w*|merg\w*|join\w*|next to|together)\b/i
 
 /**
- * The pictures of a request as one, changed as its instruction says. Several are joined side by side first; with a mask,
- * only the first is used. The engine has no variations: all `n` pictures are the same.
+ * Joins the pictures of a request side by side and applies its instruction to the result. With a mask, it uses only the
+ * first picture. The engine has no variations: all `n` pictures are the same.
  */
 export const edit = Effect.fn("Edit.edit")(function*(
   request: ImageRequest,
@@ -35,7 +35,7 @@ export const edit = Effect.fn("Edit.edit")(function*(
   if (steps.length === 0 && !isFilling && images.length === 1) {
     return yield* InvalidRequest.at(
       promptParam,
-      `must name a change that this built-in engine can make, which is no model: ${abilities}; with a mask, what to ` +
+      `must name a change that this built-in engine, which is not a model, can make: ${abilities}; with a mask, what to ` +
         "paint into it; several pictures are joined side by side"
     )
   }
@@ -75,13 +75,13 @@ export const edit = Effect.fn("Edit.edit")(function*(
   return Array.from({ length: n }, () => picture)
 })
 
-/** Scales a picture down that became too large, for example by a rotation. */
+/** Scales down a picture that became too large, for example by a rotation. */
 const fit = (pixels: Pixels): Effect.Effect<Pixels, InternalError> =>
   Math.max(pixels.width, pixels.height) <= longestSide
     ? Effect.succeed(pixels)
     : take(open(pixels).resize(longestSide, longestSide, { fit: "inside" }))
 
-/** Several pictures side by side, each in a cell of the shape of the first. */
+/** Joins pictures side by side, each in a cell with the shape of the first. */
 const join = Effect.fnUntraced(function*(pictures: readonly [Pixels, ...ReadonlyArray<Pixels>]) {
   const scale = Math.min(1, longestSide / (pictures[0].width * pictures.length))
   const width = Math.max(1, Math.round(pictures[0].width * scale))

@@ -134,7 +134,7 @@ const operations: ReadonlyArray<readonly [name: string, words: RegExp, read: Rea
 /** The operations, for error messages. */
 export const abilities = operations.map(([name]) => name).join(", ")
 
-/** The most characters read of an instruction and of a clause: longer ones describe a picture rather than a change. */
+/** Maximum characters read of an instruction and of a clause: longer ones describe a picture rather than a change. */
 const readCharacters = 4_000
 const clauseCharacters = 400
 

@@ -1,6 +1,6 @@
 /**
- * Relevance of documents to a query without a model: the share of the query's words that a document holds, rare words
- * counting more, and the similarity of hashed words and trigrams, which also matches other forms of a word.
+ * Relevance of documents to a query without a model: the share of the query's words that a document contains, with rare
+ * words counting more, and the similarity of hashed words and trigrams, which also matches other forms of a word.
  */
 import { Effect } from "effect"
 import { slices } from "../../shared/text/Slices.ts"
@@ -10,16 +10,16 @@ import { contentWords } from "../../shared/text/Words.ts"
 /** Enough coordinates that unrelated texts hardly ever collide. */
 const dimensions = 1_024
 
-/** Work between two pauses, in characters: a few milliseconds. Each document costs at least some. */
+/** Characters between two pauses: a few milliseconds of work. A document adds a fixed cost, also in characters. */
 const charactersAtOnce = 16_384
 const charactersPerDocument = 256
 
-/** The relevance of a document that holds all the words of the query, and is not similar otherwise. */
+/** The relevance of a document that contains all words of the query and is not similar otherwise. */
 const weightOfWords = 0.9
 
 /**
  * The relevance of each document, 0 to 1, in their order, for comparing documents of one request: the weight of a word
- * depends on how many of them hold it. Yields to other work every few milliseconds.
+ * depends on how many of them contain it. Yields to other work every few milliseconds.
  */
 export const relevance = Effect.fnUntraced(function*(query: string, documents: ReadonlyArray<string>) {
   let sincePause = 0

@@ -1,6 +1,6 @@
 /**
- * Encodes 24 kHz mono sound as it is made: the first bytes leave before the sound ends, and no format needs to know the
- * end at its beginning.
+ * Encodes 24 kHz mono sound while it is produced: the first bytes leave before the sound ends, so formats are written without
+ * a total length at their beginning.
  *
  * MP3, AAC and FLAC are encoded in worker threads of their encoders, one per sound; Opus takes a hundredth of the sound's
  * duration.
@@ -28,7 +28,7 @@ import {
 import type { AudioFormat } from "../../shared/contract/operations/AudioSpeech.ts"
 import { toLittleEndian } from "./Samples.ts"
 
-/** Of everything that is encoded, in Hz. */
+/** The sample rate of all input, in Hz. */
 export const sampleRate = 24_000
 
 /** 20 ms of sound: the content of an Opus packet. */
@@ -40,7 +40,10 @@ class OpusEncoder extends CustomAudioEncoder {
   }
 
   readonly #encoder = new Encoder({ channels: 1, sample_rate: sampleRate, application: "voip" })
-  /** Samples that come out before the first that went in: OPUS_GET_LOOKAHEAD. The package's accessor is misspelt in its types. */
+  /**
+   * Number of samples that come out before the first input sample: OPUS_GET_LOOKAHEAD. The package's accessor is misspelt in
+   * its types.
+   */
   readonly #preSkip = this.#encoder.ctl(4_027)
   #pending = new Int16Array(0)
   #added = 0
@@ -57,7 +60,7 @@ class OpusEncoder extends CustomAudioEncoder {
     this.#emit(samples)
   }
 
-  /** Fills the last packet up; its duration is cut so that all packets hold the sound and its pre-skip. */
+  /** Pads the last packet and shortens its duration, so that the packets last as long as the sound and its pre-skip. */
   flush(): void {
     const total = this.#added + this.#preSkip
     this.#emit(new Int16Array(Math.ceil(total / packetSamples) * packetSamples - this.#added), total)
@@ -94,7 +97,7 @@ registerAacEncoder()
 registerFlacEncoder()
 registerEncoder(OpusEncoder)
 
-/** Formats of a codec, without what would have to be filled in at the end. */
+/** File formats of each codec, without fields that could only be filled in at the end. */
 const files: Readonly<Record<Exclude<AudioFormat, "pcm" | "wav">, () => OutputFormat>> = {
   mp3: () => new Mp3OutputFormat({ xingHeader: false }),
   aac: () => new AdtsOutputFormat(),

@@ -1,15 +1,15 @@
 /**
- * The speech synthesiser espeak-ng, by its WebAssembly package. It runs in a process of its own because it is licensed
+ * The speech synthesiser espeak-ng, from its WebAssembly package. It runs in a process of its own because it is licensed
  * under the GPL and the gateway is not: the process takes text and answers with samples.
  *
- * The process makes one utterance after the other. If it dies or hangs, a new one repeats the utterance.
+ * The process makes one utterance after another. If it dies or hangs, a new one repeats the utterance.
  */
 import { Context, Deferred, Effect, Exit, Layer, Pool, Schema } from "effect"
 import { fork } from "node:child_process"
 import { join } from "node:path"
 import type { Answer, Request } from "./espeak-child.ts"
 
-/** Of what espeak-ng makes, in Hz. */
+/** The sample rate of espeak-ng's output, in Hz. */
 export const sampleRate = 22_050
 
 /** One utterance. */
@@ -35,15 +35,15 @@ export class Espeak extends Context.Service<Espeak, {
   readonly say: (saying: Saying) => Effect.Effect<Int16Array, EspeakFailed>
 }>()("services/speech/Espeak") {}
 
-/** The time limit of a start and of an utterance, on however slow a machine. */
+/** The time limit for a start and for an utterance, long enough for a slow machine. */
 const patience = "60 seconds"
 
-/** Starts the process and returns, once it is ready, how to ask it. */
+/** Starts the process and, once it is ready, returns a function that sends it requests. */
 const start = Effect.gen(function*() {
   const child = yield* Effect.acquireRelease(
     Effect.sync(() =>
       fork(join(import.meta.dirname, "espeak-child.ts"), [], {
-        // nothing of the worker's environment, above all not the providers' keys
+        // nothing of the worker's environment, above all no provider keys
         env: {},
         execArgv: [],
         serialization: "advanced",

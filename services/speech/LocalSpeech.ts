@@ -31,10 +31,10 @@ export class LocalSpeech extends Context.Service<LocalSpeech, {
   static readonly layer = LocalSpeech.layerNoDeps.pipe(Layer.provide(Espeak.layer))
 }
 
-/** A variant of espeak-ng's speaker, its pitch, and its accent in English, of which `en` is the British one. */
+/** A speaker variant of espeak-ng, its pitch, and its English accent; `en` is British. */
 type EspeakVoice = readonly [variant: string, pitch: number, english: "en-us" | "en"]
 
-/** Every two differ in pitch, in timbre, or in both. */
+/** Any two of them differ in pitch, in timbre, or in both. */
 const voices: Readonly<Record<Voice, EspeakVoice>> = {
   // between a man's and a woman's, about 140 Hz
   alloy: ["f4", 25, "en-us"],

@@ -1,4 +1,4 @@
-/** Samples of sound: as bytes, and at another rate. */
+/** Converts sound samples to bytes, and to another sample rate. */
 import { endianness } from "node:os"
 
 export const toLittleEndian = (samples: Int16Array): Uint8Array<ArrayBuffer> => {

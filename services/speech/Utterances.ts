@@ -1,9 +1,9 @@
-/** Splits a text into utterances short enough that the first is soon heard and none takes long to make. */
+/** Splits a text into utterances, so that the first is heard soon and none takes long to make. */
 import { slices } from "../../shared/text/Slices.ts"
 
-/** Lengths in UTF-16 units: an utterance ends with the sentence that makes it this long, the first one much sooner. */
+/** An utterance ends with the sentence that brings it to this many UTF-16 units. */
 const enough = 120
-/** More than `Dr.`, which the segmenter takes for a sentence. */
+/** The same for the first utterance. More than `Dr.`, which the segmenter takes for a sentence. */
 const enoughAtFirst = 20
 const most = 300
 
@@ -12,7 +12,7 @@ const sentences = new Intl.Segmenter("en", { granularity: "sentence" })
 /** Characters that cannot be spoken, and that espeak-ng might take for the end of the text. A line break is a pause. */
 const unspeakable = /[^\P{Cc}\n]/gu
 
-/** Utterances in their order, none of them empty. Nothing is lost but white space between them. */
+/** The utterances in order, none of them empty. Only white space between them is lost. */
 export function* utterancesOf(text: string): Generator<string> {
   let pending = ""
   let least = enoughAtFirst

@@ -6,7 +6,7 @@ import type { Saying } from "./Espeak.ts"
 export interface Request extends Saying {
   readonly id: number
 }
-/** Has no samples if there is no such voice, and the id 0 once this process is ready. */
+/** Without samples if the voice does not exist. The id 0 reports that this process is ready. */
 export interface Answer {
   readonly id: number
   readonly samples?: Int16Array
@@ -16,14 +16,14 @@ const send = (answer: Answer): void => {
   process.send?.(answer)
 }
 
-// Ctrl-C in a terminal reaches this process, too; the worker ends it
+// Ctrl-C in a terminal reaches this process too, but the worker ends it
 process.on("SIGINT", () => {})
 process.on("disconnect", () => process.exit())
 
 const { eSpeakNGWorker: EspeakWorker } = await startEspeak()
 const espeak = new EspeakWorker()
 
-/** Escapes what this build reads as SSML, and as phonemes between double brackets. */
+/** Escapes text that this build would read as SSML or, in double brackets, as phonemes. */
 const escape = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll("[[", "[ [")
 
 process.on("message", ({ id, language, pitch, text, variant, wordsPerMinute }: Request) => {

@@ -1,4 +1,4 @@
-/** Types for the used part of the WebAssembly package of espeak-ng, which has none. */
+/** Types for the part of espeak-ng's WebAssembly package that the gateway uses. The package has none. */
 declare module "@echogarden/espeak-ng-emscripten" {
   interface EspeakWorker {
     /** Returns 0 on success. */

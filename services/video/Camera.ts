@@ -4,7 +4,7 @@ import type { Canvas } from "../../shared/painter/Canvas.ts"
 /** The size of a picture relative to the frame that moves over it. */
 export const room = 1.25
 
-/** From the first frame to the last: the frame's share of the picture, and its place in the rest, 0 to 1. */
+/** Values at the first and the last frame: the camera's share of the picture, and its position in the rest, 0 to 1. */
 export interface Move {
   readonly share: readonly [from: number, to: number]
   readonly x: readonly [from: number, to: number]
@@ -28,7 +28,7 @@ export const moveOf = (prompt: string, seed: number): Move => {
   return { share: bit(0) ? [1, near] : [near, 1], x: along(bit(1)), y: along(bit(2)) }
 }
 
-/** Copies the view of the camera into the frame, `part` from 0 to 1 of the way: for each pixel the nearest. */
+/** Copies the camera's view into the frame, by nearest pixels. `part` is how far the move has come, 0 to 1. */
 export const shoot = (picture: Canvas, move: Move, part: number, frame: Canvas): void => {
   const at = ([from, to]: readonly [number, number]): number => from + (to - from) * part
   const share = at(move.share)

@@ -1,8 +1,8 @@
 /**
- * The built-in video engine, which is no model: moves a camera over a given picture, or else over a placeholder of the
+ * The built-in video engine, not a model: moves a camera over a given picture, or else over a placeholder of the
  * prompt, and encodes the frames as H.264 in an MP4 file.
  *
- * Its name for a task is the seed: a worker that takes the task over makes the same frames from the beginning. A thread
+ * Its reference to a task is the seed, so that a worker that takes over the task makes the same frames again. A thread
  * paints and encodes, so that the worker stays responsive.
  */
 import { Effect, Layer, Random, Schema } from "effect"
@@ -19,7 +19,7 @@ import type { Rendered, RenderOrder } from "./Render.ts"
 
 const decodeTask = Schema.decodeUnknownEffect(Schema.Struct({ seed: Schema.Int }))
 
-/** H.264's quantization, 10 to 51: less is finer. */
+/** H.264 quantization, 10 to 51: lower is finer. */
 const quantizations = new Map([["low", 36], ["standard", 28], ["high", 20]])
 
 const render = (order: RenderOrder, report: (progress: number) => void): Effect.Effect<Rendered, JobError> =>

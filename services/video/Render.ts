@@ -1,4 +1,4 @@
-/** The thread that encodes the frames of one video. Its order comes as `workerData`. */
+/** The thread that encodes the frames of one video. Its input arrives as `workerData`. */
 import encoding from "h264-mp4-encoder"
 import { parentPort, workerData } from "node:worker_threads"
 import { Canvas } from "../../shared/painter/Canvas.ts"
@@ -30,10 +30,10 @@ const render = async (order: RenderOrder, report: (progress: number) => void): P
   encoder.width = width
   encoder.height = height
   encoder.frameRate = fps
-  // 0 is the smallest file, 10 the fastest
+  // 0 gives the smallest file, 10 the fastest encoding
   encoder.speed = 10
   encoder.quantizationParameter = quantization
-  // players can jump to every second
+  // players can seek to every second
   encoder.groupOfPictures = fps
   encoder.initialize()
   for (let index = 0; index < frames; index++) {

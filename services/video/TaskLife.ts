@@ -1,6 +1,6 @@
 /**
- * The life of a video task in a worker: claims it, decodes its request, starts it at a provider, stores the provider's name
- * for it at once, follows it to its end, stores the video, records the completion, and writes its usage.
+ * The life of a video task in a worker: claims it, decodes its request, starts it at a provider, stores the provider's
+ * reference to it at once, follows it to its end, stores the video, records the completion, and writes its usage.
  *
  * Meanwhile the worker renews its claim. If a renewal is refused, the task belongs to another worker or was cancelled, and
  * all work on it stops.
@@ -45,7 +45,7 @@ type Failure = JobError | TaskRefused | JetStreamFailed
 /** The interval between renewals of the claim, in milliseconds: the time until a cancellation is noticed. */
 const renewEveryMs = 500
 
-/** The default time limit from the provider's name for the task to the video, in milliseconds. */
+/** The default time limit from the provider's reference to the stored video, in milliseconds. */
 const defaultTotalMs = 30 * 60_000
 
 /** The wait for a provider's limits and circuit breaker, in milliseconds; and the wait if there is another provider. */
@@ -91,7 +91,7 @@ const stopAt = ({ call, provider, task }: Started) =>
   provider.engine.cancel(call, task).pipe(
     Effect.retry({ schedule: patience, while: isTransient }),
     Effect.catch((error) =>
-      Effect.logWarning("a task may go on at its provider", {
+      Effect.logWarning("a task may still run at its provider", {
         id: call.id,
         provider: call.endpoint.name,
         error: error.message
@@ -99,7 +99,7 @@ const stopAt = ({ call, provider, task }: Started) =>
     )
   )
 
-/** Gives the task to a provider and stores the provider's name for it. */
+/** Submits the task to a provider and stores the provider's reference to it. */
 const submit = (
   { asked, owned }: Work,
   call: VideoCall,
@@ -112,8 +112,8 @@ const submit = (
       else if (asked.size > 0) Metrics.update(Metrics.fallbacks(name), 1)
       asked.add(name)
     }),
-    // a start is finished even if the task is cancelled or the worker stops meanwhile, so that every task at a provider has
-    // its name here
+    // a start is finished even if the task is cancelled or the worker stops meanwhile, so that no task at a provider is
+    // unknown here
     provider.engine.start(call).pipe(
       Effect.map((task): Started => ({ call, provider, task })),
       Effect.tap((started) =>
@@ -140,7 +140,7 @@ interface Work {
   readonly asked: Set<string>
 }
 
-/** From the provider's name for the task to the stored video. */
+/** From the provider's reference to the stored video. */
 const follow = Effect.fnUntraced(function*({ means, owned, report }: Work, started: Started) {
   const { call, provider, task } = started
   const totalMs = provider.endpoint.provider.timeouts?.totalMs ?? defaultTotalMs
@@ -221,7 +221,7 @@ const runAnywhere = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<vo
     // another provider would reject the request, too
     if (!isProviderFault(failure)) break
     if (!provider.mayRepeat && !isUnsent(failure)) {
-      yield* Effect.logWarning("a task may have been given to its provider", { id, error: failure.message })
+      yield* Effect.logWarning("a task may have been submitted to its provider", { id, error: failure.message })
       return yield* unconfirmed(name)
     }
   }
@@ -232,7 +232,7 @@ const runAnywhere = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<vo
 const perform = Effect.fnUntraced(function*(means: Dependencies, owned: OwnedTask, report: (progress: number) => void) {
   if (owned.current().losses >= maxLosses) {
     Metrics.update(Metrics.poisonJobs("video", owned.current().pool), 1)
-    yield* Effect.logError("task given up: it has ended two workers", { id: owned.current().id })
+    yield* Effect.logError("task failed: two workers were lost while running it", { id: owned.current().id })
     return yield* new PoisonJob()
   }
   const work: Work = { means, owned, request: yield* requestOf(means, owned.current()), report, asked: new Set() }
@@ -270,7 +270,7 @@ const recover = (
   if (error === undefined && Cause.hasInterruptsOnly(cause)) return Effect.interrupt
   switch (error?._tag) {
     case "JetStreamFailed":
-      return Effect.as(Effect.logWarning("task given back", { id, detail: error.message }), "later")
+      return Effect.as(Effect.logWarning("task returned to its queue", { id, detail: error.message }), "later")
     case "TaskRefused":
       return error.refusal === "fenced" || error.refusal === "unreadable"
         ? Effect.succeed("later")
@@ -309,7 +309,7 @@ export const runTask = (means: Dependencies, job: PulledJob): Effect.Effect<Sett
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)
           ? Effect.interrupt
-          : Effect.as(Effect.logWarning("task given back", { id: job.id }, cause), "later" as const)
+          : Effect.as(Effect.logWarning("task returned to its queue", { id: job.id }, cause), "later" as const)
       ),
       Span.around(`process ${job.subject}`, { kind: "consumer", ...TraceParent.asParent(job.traceparent) }, (span) => {
         Attributes.pulled(job)(span)

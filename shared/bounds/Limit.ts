@@ -1,5 +1,5 @@
 /**
- * Limits that hold over all replicas of a service together, of keys and of providers.
+ * Limits of keys and of providers, which hold across all replicas of a service.
  *
  * A limit counts units, such as requests or tokens. With a window, a unit counts for that long after it was taken; without
  * one, until it is returned.
@@ -26,8 +26,8 @@ export interface LimitReached {
 }
 
 /**
- * Reads `GATEWAY_LIMIT_WINDOW_MS`: the window of limits per minute, in milliseconds (default 60,000; shorter only to see
- * limits at work sooner).
+ * Reads `GATEWAY_LIMIT_WINDOW_MS`: the window of limits per minute, in milliseconds (default 60,000; shorter only to
+ * see limits take effect sooner).
  */
 export const limitWindowMs = Config.schema(
   Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)),

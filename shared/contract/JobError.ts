@@ -1,5 +1,5 @@
 /**
- * Errors of jobs: the closed union that crosses the bus from worker to ingress. `IngressError.ts` has those without a worker.
+ * Errors of jobs: the closed union that crosses the bus from worker to ingress. `IngressError.ts` has the errors of ingress.
  *
  * An error holds only what the client may know: no payloads, keys or addresses. The cause stays in the process where it
  * happened. Ingress chooses the HTTP status and the error's shape.
@@ -30,7 +30,7 @@ export class ModelNotFound extends Schema.TaggedError<ModelNotFound>()("ModelNot
 }) {
   override get message() {
     const name = this.model.slice(0, 200)
-    return `The model '${name}' does not exist or does not serve this operation: GET /v1/models lists the models`
+    return `The model '${name}' does not exist or does not serve this operation. GET /v1/models lists the models.`
   }
 }
 
@@ -112,7 +112,7 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
       case "credit":
         return `The gateway's account at the provider '${this.provider}' has no credit left: ${forTheOperator}`
       case "cut":
-        return `The provider '${this.provider}' closed the connection before its answer was complete: send the request again`
+        return `The provider '${this.provider}' closed the connection before its answer was complete. Send the request again.`
       case "malformed":
         return `The provider '${this.provider}' sent a malformed answer` +
           (this.detail === undefined ? "" : `: ${this.detail}`)
@@ -183,7 +183,7 @@ export class PoisonJob extends Schema.TaggedError<PoisonJob>()("PoisonJob", {}) 
 /** Frames of the answer were lost between worker and ingress. */
 export class AnswerLost extends Schema.TaggedError<AnswerLost>()("AnswerLost", {}) {
   override get message() {
-    return "Part of the answer was lost: send the request again"
+    return "Part of the answer was lost. Send the request again."
   }
 }
 

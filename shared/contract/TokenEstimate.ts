@@ -7,7 +7,7 @@ import type { Operation } from "./Operation.ts"
 
 type Field = (name: string) => unknown
 
-/** The most tokens that a request allows its answers. */
+/** The maximum number of tokens that a request allows its answers. */
 export interface TokenStatement {
   readonly tokens: number
   /** The fields that state it, first the limit of one answer. */
@@ -23,13 +23,13 @@ export interface TokenDemand {
 
 /** English text and JSON in UTF-8; other scripts have fewer bytes per token, pictures many more. */
 const bytesPerToken = 4
-/** The most reserved for pictures and other files in a request: their size says nothing about their tokens. */
+/** Maximum reserved for pictures and other files in a request: their size says nothing about their tokens. */
 const maxFileTokens = 50_000
-/** An answer that the request does not limit. */
+/** Reserved for an answer that the request does not limit. */
 const defaultAnswerTokens = 500
-/** A generated picture, for models that count pictures in tokens. */
+/** Reserved for a generated picture, for models that count pictures in tokens. */
 const pictureTokens = 1_000
-/** The most that one answer is expected to use, whatever its limit. */
+/** The maximum that one answer is expected to use, whatever its limit. */
 const maxLikelyAnswerTokens = 4_000
 
 const propertyOf = (value: unknown, name: string): unknown =>
@@ -97,7 +97,7 @@ const statementOf = (answers: Answers): TokenStatement | undefined => {
   }
 }
 
-/** Long, with only characters of base64 or of a data URL at its beginning, middle and end. */
+/** Whether a text is a file: long, with only characters of base64 or of a data URL at its beginning, middle and end. */
 const isFile = (text: string): boolean => {
   if (text.length < 4_096) return false
   const middle = text.length >> 1
@@ -122,7 +122,7 @@ const isText = ({ workloads }: Operation): boolean =>
   workloads.every((workload) => workload === "embeddings" || workload === "rerank")
 const isChat = ({ workloads }: Operation): boolean => workloads.includes("chat")
 
-/** Without its answers. */
+/** The tokens of the request without its answers. */
 const requestTokens = (operation: Operation, bytes: number, field: Field): number => {
   const all = Math.max(1, Math.ceil(bytes / bytesPerToken))
   if (all <= maxFileTokens || isText(operation)) return all
@@ -143,7 +143,7 @@ const repeatedTokens = (field: Field): number => {
 const picturesOf = (field: Field): number =>
   largest(numbers({ n: field("n"), "parameters.n": propertyOf(field("parameters"), "n") }))?.value ?? 1
 
-/** The most tokens that a request may use. `bytes` is the size of its body, `field` reads a field. */
+/** The maximum number of tokens that a request may use. `bytes` is the size of its body, `field` reads a field. */
 export const tokenDemand = (operation: Operation, bytes: number, field: Field): TokenDemand => {
   const request = requestTokens(operation, bytes, field)
   if (isChat(operation)) {

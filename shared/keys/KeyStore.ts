@@ -19,7 +19,7 @@ export class KeyNotFound extends Schema.TaggedError<KeyNotFound>()("KeyNotFound"
   }
 }
 
-/** How often an edit is tried if other edits of the key come first. */
+/** How many times an edit is tried if other edits of the key come first. */
 const maxTries = 5
 
 export class KeyStore extends Context.Service<KeyStore, {

@@ -34,7 +34,7 @@ export const empty: Ledger = { used: [], held: {} }
 /** How long a unit counts beyond its window, in milliseconds, because clocks differ and requests take time to arrive. */
 const slackMs = ({ windowMs }: Terms): number => windowMs === 0 ? 250 : Math.min(1_500, windowMs / 40)
 
-/** The most times of use in a ledger. They are rounded up to stay within it. */
+/** Maximum number of different times of use in a ledger. Times are rounded up to stay within it. */
 const maxMoments = 240
 
 const grainMs = ({ limit, windowMs }: Terms): number =>
@@ -44,7 +44,7 @@ const grainMs = ({ limit, windowMs }: Terms): number =>
 const leaseMs = ({ windowMs }: Terms, isPlentiful: boolean): number =>
   windowMs === 0 ? 15_000 : Math.max(250, windowMs / (isPlentiful ? 6 : 60))
 
-/** The most units that are leased ahead of need. */
+/** The maximum number of units that are leased ahead of need. */
 const maxAhead = ({ limit }: Terms): number => Math.max(1, Math.floor(limit / 20))
 
 /** Whether a limit without a window is so small that other replicas miss an idle unit. */

@@ -22,7 +22,7 @@ const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Ledger.Ledger))
 /** Tries of an entry before a longer pause, if other replicas write at the same time. */
 const maxTries = 8
 
-/** The most unconfirmed entries to remember. Units of a forgotten entry count as used if it was made. */
+/** Maximum number of unconfirmed entries to remember. If a forgotten entry was made, its units count as used. */
 const maxUnconfirmed = 16
 
 /** The longest pause before an unreachable ledger is tried again, in milliseconds. */

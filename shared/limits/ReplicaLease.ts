@@ -32,7 +32,7 @@ export interface Draft {
   readonly isNeeded: boolean
 }
 
-/** The most requests that wait for one limit in one process. */
+/** Maximum number of requests that wait for one limit in one process. */
 const maxWaiting = 1_000
 
 /** The retry time if no better one is known, in milliseconds. */
@@ -112,7 +112,7 @@ export class ReplicaLease {
     return now < this.#retryAt && until < this.#freeAt ? limitReached(this.#freeAt - now) : undefined
   }
 
-  /** The retry time of a request that has waited in vain. */
+  /** The retry time of a request whose wait was unsuccessful. */
   get retryAfterMs(): number {
     const inMs = this.#freeAt - this.#now()
     return inMs > 0 && Number.isFinite(inMs) ? inMs : defaultRetryMs

@@ -25,7 +25,7 @@ const checkMs = 500
 const maxResent = 1_000
 /** After this long `onStored` runs anyway; the event is still held and resent. */
 const patienceMs = 10_000
-/** The most bytes held. Events beyond that are lost. */
+/** Maximum number of bytes held. Events beyond that are lost. */
 const maxWaitingBytes = 32 * 1024 * 1024
 
 export class EventWriter {

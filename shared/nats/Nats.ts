@@ -2,7 +2,7 @@
  * The connections of a process to NATS, one per account: `Nats` for jobs and everything that workers write, `ControlNats` for
  * keys, their limits, spending and sessions, which workers must not reach.
  *
- * Each reconnects for ever. While it is lost, `isConnected` is false and its users wait within their own deadlines.
+ * Each reconnects forever. While it is disconnected, `isConnected` is false and its users wait within their own deadlines.
  */
 import type { Msg, NatsConnection, Subscription } from "@nats-io/nats-core"
 import { createInbox, nuid } from "@nats-io/nats-core"

@@ -47,7 +47,7 @@ export const decodeHeader = (value: string): string => {
   }
 }
 
-/** The longest that `linger` waits for another send, in milliseconds. */
+/** The maximum time that `linger` waits for another send, in milliseconds. */
 const lingerMs = 1
 
 /** How many bytes are held while the server is away. Messages beyond that are refused. */

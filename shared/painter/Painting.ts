@@ -23,10 +23,10 @@ const black: Colour = [12, 14, 20]
 const placeholderMark = "BUILT-IN PLACEHOLDER, NO MODEL"
 const machineMark = "AI GENERATED"
 
-/** The most letters of the prompt that are written. */
+/** Maximum number of letters of the prompt that are written. */
 const mostLetters = 90
 
-/** Rows between two pauses: at most some milliseconds. */
+/** Rows between two pauses: at most a few milliseconds of work. */
 const rowsAtOnce = 64
 
 const wordsOf = (text: string): ReadonlyArray<string> => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
@@ -46,7 +46,7 @@ const lettersOf = (wanted: ReadonlyArray<string>): string => {
 export const describe = (painting: Pick<Painting, "prompt" | "negativePrompt">): string => {
   const letters = lettersOf(wantedOf(painting)).toLowerCase()
   const words = letters === "" ? "without words" : `that bears the words “${letters}”`
-  return `A placeholder by the built-in painter, which is no model: a landscape ${words}`
+  return `A placeholder by the built-in painter, which is not a model: a landscape ${words}`
 }
 
 /** Paints the picture, without its mark. Yields when other work can run. */
@@ -100,7 +100,7 @@ const paintRow = (canvas: Canvas, y: number, colour: Colour, tops: Float32Array)
   }
 }
 
-/** Writes the words on the hills, as large as they fit. */
+/** Writes the words on the hills, as large as possible. */
 function* letter(canvas: Canvas, text: string): Generator<void> {
   const { height, width } = canvas
   const least = Math.min(width, height) * 0.05

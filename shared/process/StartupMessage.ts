@@ -10,7 +10,7 @@ export const startupMessage = (error: unknown): string => {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Without the value, which may be a secret. */
+/** The message omits the value, which may be a secret. */
 const ofEnvironment = ({ cause }: Config.ConfigError): string =>
   Schema.isSchemaError(cause)
     ? SchemaErrors.all(cause.issue, undefined).map(({ message, path }) => `${path.join("_")} ${message}`).join("; ")

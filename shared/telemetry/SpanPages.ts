@@ -1,6 +1,6 @@
 /**
- * Buffers encoded spans in pages of bytes until the export. As objects, a few hundred spans would cost more in garbage collection
- * than to create.
+ * Buffers encoded spans in pages of bytes until the export. Kept as objects, a few hundred spans would cost more time in
+ * garbage collection than their creation does.
  */
 
 const pageBytes = 64 * 1024
@@ -42,9 +42,9 @@ export class SpanPage {
 }
 
 export class SpanPages<Span> {
-  /** The most pages per export. */
+  /** Maximum number of pages per export. */
   static readonly maxAtOnce = 8
-  /** A page not taken after this time, in nanoseconds, is probably never taken. */
+  /** A page that was not taken within this time, in nanoseconds, will probably never be taken. */
   readonly #maxAge: bigint
   readonly #textOf: (span: Span) => string
   readonly #onPage: (page: SpanPage) => void
@@ -64,7 +64,7 @@ export class SpanPages<Span> {
   add(span: Span, at: bigint): void {
     this.#latest = at
     if (this.#page === undefined || this.#page.isTaken || at - this.#since >= this.#maxAge) {
-      // a suspended process takes it late
+      // if the process was only suspended, this page is still taken, so complete it
       if (this.#page?.isTaken === false) this.#write()
       this.#open(pageBytes)
     }

@@ -89,7 +89,7 @@ const decode = Effect.fnUntraced(function*(stored: ReadonlyArray<StoredEvent>) {
 })
 
 interface Backlog {
-  /** When the oldest event ended that has been read but not counted. */
+  /** The end time of the oldest event that was read but not counted yet. */
   since: number | undefined
 }
 

@@ -9,7 +9,7 @@ import { events } from "../nats/Storage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import type { UsageEvent } from "./UsageEvent.ts"
 
-/** How long a worker that stops waits for its events to be stored, in milliseconds. */
+/** How long a stopping worker waits for its events to be stored, in milliseconds. */
 const closeWithinMs = 5_000
 
 const updateMetrics = ({ costUsd, key, model, usage }: UsageEvent): void => {
@@ -25,7 +25,7 @@ const updateMetrics = ({ costUsd, key, model, usage }: UsageEvent): void => {
 export class UsageLog extends Context.Service<UsageLog, {
   /**
    * Queues an event and returns at once. The event is sent after everything published before it. `onStored` runs when the
-   * event is stored, or when this has taken too long to wait for.
+   * event is stored, or after a timeout.
    */
   readonly write: (workload: string, event: UsageEvent, onStored: () => void) => void
 }>()("shared/usage/UsageLog") {

@@ -51,7 +51,7 @@ export class TokensOverLimit extends Schema.TaggedError<TokensOverLimit>()("Toke
     const fields = this.fields.map((field) => `'${field}'`).join(" and ")
     const [allow, them] = this.fields.length === 1 ? ["allows", "it"] : ["allow", "them"]
     return `${fields} ${allow} ${this.tokens} tokens, but the API key is limited to ${this.max} tokens per minute. ` +
-      `Lower ${them} or raise the key's limit.`
+      `Lower ${them}, or ask the operator of the gateway to raise the limit.`
   }
 }
 
@@ -61,7 +61,7 @@ export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent"
   retryAfterMs: Schema.Finite
 }) {
   override readonly message = `The API key has spent its budget of ${this.budgetUsd} USD for this month (UTC). ` +
-    "Raise the budget or wait until next month."
+    "Wait until next month, or ask the operator of the gateway to raise the budget."
 }
 
 export class BodyTooLarge extends Schema.TaggedError<BodyTooLarge>()("BodyTooLarge", { limitBytes: Schema.Int }) {

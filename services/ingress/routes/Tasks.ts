@@ -208,7 +208,7 @@ const make = Effect.gen(function*() {
 /** How long to wait for the store before a client gets 503, in milliseconds. */
 const patienceMs = 5_000
 
-/** Dependencies of the routes. They are built before the server listens, which answers nothing until it has routes. */
+/** Dependencies of the routes. They are built before the server listens: a server without routes answers nothing. */
 export const services = Layer.mergeAll(VideoTasks.layer({ patienceMs }), TaskQueue.layer, SignedUrl.layer)
 
 export const layer = Layer.unwrap(make).pipe(Layer.provide(DecodeTurns.layer))

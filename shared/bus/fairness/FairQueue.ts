@@ -3,7 +3,7 @@
  * a tenant with a thousand waiting jobs delays another tenant by one job.
  *
  * An urgent class goes before less urgent ones. A class whose oldest job has waited for long gets every eighth turn, so that
- * no job waits for ever. Its old jobs do not join the urgent class: one tenant's backlog would then delay all urgent jobs.
+ * no job waits forever. Its old jobs do not join the urgent class: one tenant's backlog would then delay all urgent jobs.
  *
  * Turns follow virtual time, as in start-time fair queueing: a line's next turn comes `1 / weight` after its last one, and the
  * earliest turn is served. An empty line is kept until its next turn has passed; otherwise a tenant would gain by sending one

@@ -24,10 +24,10 @@ interface Announcer {
 /** The shortest interval between announcements, in milliseconds; each announced tenant adds a millisecond to the next. */
 export const occupancyTickMs = 50
 
-/** The most immediate announcements of bursts between two regular ones. */
+/** Maximum number of immediate announcements of bursts between two regular ones. */
 const maxHurried = 4
 
-/** The most ingresses, workers and pools whose announcements are kept. */
+/** Maximum number of ingresses, of workers and of pools whose announcements are kept. */
 const maxPeers = 256
 const maxWorkers = 10_000
 const maxPools = 1_000

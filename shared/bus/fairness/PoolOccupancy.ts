@@ -30,10 +30,10 @@ const staleMs = 10
 /** How long the slots of a pool are unknown after a worker that announces none has claimed a job. */
 const silentWorkerMs = 60_000
 
-/** The most such workers to remember; one is enough. */
+/** Maximum number of such workers to remember; one is enough to know. */
 const maxSilentWorkers = 100
 
-/** The most tenants in an announcement; `others` is the sum of the rest. */
+/** Maximum number of tenants in an announcement; `others` is the sum of the rest. */
 const maxAnnounced = 1_000
 
 /** No key has this name. */

@@ -52,7 +52,7 @@ export class JobClient extends Context.Service<JobClient, {
       }
       const fork = Effect.runForkWith(yield* Effect.context<never>())
       const logPoison = (job: Readonly<Record<string, string>>): void => {
-        fork(Effect.logError("poison job: it has ended two workers", job))
+        fork(Effect.logError("poison job: two workers in a row were lost while running it", job))
       }
       const tracker = yield* Effect.acquireRelease(
         Effect.sync(() => new JobTracker(nats, clock, spans, limits, bodies, logPoison)),

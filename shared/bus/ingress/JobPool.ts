@@ -6,7 +6,7 @@ import { PoolOccupancy } from "../fairness/PoolOccupancy.ts"
 import { Window } from "./Window.ts"
 
 export interface PoolLimits extends QueueLimits {
-  /** The most unclaimed jobs in the stream. */
+  /** Maximum number of unclaimed jobs in the stream. */
   readonly window: number
 }
 
@@ -26,7 +26,7 @@ export class JobPool<Job> {
   readonly #occupancy: PoolOccupancy
   #unclaimed = 0
   #jobs = 0
-  /** The number of publications so far, and the latest one that was claimed. */
+  /** The number of publications so far, and the number of the latest claimed one. */
   #publications = 0
   #claimedUpTo = 0
 

@@ -16,7 +16,7 @@ export const heartbeatMs = 2_000
 /** A job that sends nothing for this long is lost although its worker is alive: three heartbeats and some slack. */
 export const jobSilenceMs = 3 * heartbeatMs + 1_000
 
-/** The same while NATS is away: short outages cost no jobs, and no client waits for ever. */
+/** The same while NATS is away: short outages cost no jobs, and no client waits forever. */
 export const awaySilenceMs = 30_000
 
 /** How long ingress waits after an outage for repeated claims before it publishes unclaimed jobs again. */
@@ -52,10 +52,10 @@ export const overtakenAfterMs = 2 * waitedLongMs
 /** JetStream redelivers a job whose worker has not reported progress for this long. */
 export const ackWaitMs = 3 * heartbeatMs
 
-/** How often JetStream delivers the same attempt. */
+/** How many times JetStream delivers the same attempt. */
 export const maxDeliveries = 4
 
-/** The most attempts at one job. */
+/** Maximum number of attempts at one job. */
 export const maxAttempts = 3
 
 /**
@@ -65,7 +65,7 @@ export const maxAttempts = 3
 export const announcementMs = { every: 500, expires: 3_000 }
 
 /**
- * A job with which this many workers have disappeared counts as the cause, and gets no further attempt. Draining workers
- * report the loss and do not count.
+ * If this many workers disappear while they run a job, the job counts as the cause and gets no further attempt. Draining
+ * workers report the loss and do not count.
  */
 export const maxLosses = 2

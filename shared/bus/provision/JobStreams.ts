@@ -29,7 +29,7 @@ interface Retention {
   readonly storage: StorageType
   /** How long a job may wait, in milliseconds. */
   readonly maxAgeMs: number
-  /** How often a job is delivered; -1 means without limit. */
+  /** How many times a job is delivered; -1 means without limit. */
   readonly maxDeliver: number
   /** How many bytes the server reserves for waiting jobs. */
   readonly maxBytes: number

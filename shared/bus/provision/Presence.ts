@@ -13,7 +13,7 @@ import { presenceSubject } from "../protocol/Subjects.ts"
 const Work = Schema.Struct({
   workload: Schema.Literals(workloads),
   pool: Schema.String,
-  /** Concurrent jobs: the most, and now. */
+  /** Concurrent jobs: the maximum, and the current number. */
   slots: Schema.Int,
   inFlight: Schema.Int
 })

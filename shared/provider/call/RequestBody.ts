@@ -14,7 +14,7 @@ export interface RequestBody<Request> {
   readonly request: Request
 }
 
-/** Without details: ingress has decoded the body before, and reports what is wrong with it. */
+/** Without details: ingress has already decoded the body and reports its errors. */
 export const unreadable = () =>
   new InvalidRequest({ message: "The request body cannot be read", param: null, code: "invalid_value" })
 

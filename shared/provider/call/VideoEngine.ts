@@ -27,7 +27,7 @@ export const createWithinMs = 30_000
 export interface VideoEngine {
   /**
    * Submits the task once, and returns as soon as the provider returns its id. Ends by itself within `createWithinMs`: it is
-   * never interrupted, because a task whose id is lost is paid for in vain.
+   * never interrupted, because a task whose id is lost would be paid for but never fetched.
    */
   readonly start: (call: VideoCall) => Effect.Effect<unknown, JobError>
   /**

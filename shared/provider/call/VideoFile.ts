@@ -25,7 +25,7 @@ const inspect = async (bytes: Uint8Array): Promise<Omit<VideoMetadata, "seed" | 
 
 const thousandths = (value: number): number => Math.round(value * 1_000) / 1_000
 
-/** Reads a provider's video. Fails if the file is no MP4 with a video track. `warnings` are the paths of lost fields. */
+/** Reads a provider's video. Fails if the file is not an MP4 with a video track. `warnings` are the paths of lost fields. */
 export const read = (
   { endpoint, request: { seed = null } }: VideoCall,
   bytes: Uint8Array,

@@ -13,7 +13,7 @@ export interface Reading {
 }
 
 export interface AnswerGrammar {
-  /** The data, which is no JSON, that ends a stream. */
+  /** The data that ends a stream and is not JSON. */
   readonly terminator?: Buffer
   /** Stream data without any of these is passed on unread. */
   readonly marks: ReadonlyArray<Buffer>
@@ -21,6 +21,6 @@ export interface AnswerGrammar {
   readonly modelPaths: ReadonlyArray<ReadonlyArray<string>>
   /** Reads stream data, or a whole answer. `before` is the usage reported until then. */
   readonly read: (data: Fields, before: Usage | undefined) => Reading
-  /** Whether stream data has the reason why the answer ends. Only the last pieces are checked. */
+  /** Whether stream data contains the reason why the answer ends. Only the last pieces are checked. */
   readonly isLast: (data: Fields) => boolean
 }

@@ -3,14 +3,14 @@ import type { JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import type { Head } from "../transport/Sink.ts"
 
-/** Pieces for the client, or why there will be no more. */
+/** Pieces for the client, or the error that ends the answer. */
 export type Read = ReadonlyArray<Uint8Array> | JobError
 
 export const isFailure = (read: Read): read is JobError => "_tag" in read
 
-/** A reader without `push` gets streams whole, too; one without `pass` fails the call if an answer is too large to hold. */
+/** A reader without `push` also gets streams whole. One without `pass` fails the call if an answer is too large to hold. */
 export interface AnswerReader {
-  /** The most bytes of an answer of this kind to hold until it is whole. */
+  /** Maximum number of bytes of an answer of this kind to hold until it is complete. */
   readonly holdBytes: (contentType: string) => number
   /** Reads a whole answer. */
   readonly whole: (body: Uint8Array) => Read
@@ -24,7 +24,7 @@ export interface AnswerReader {
   readonly end?: () => Read
   /** Passes on a piece of an answer that is too large to hold. Returns the client's part of it. */
   readonly pass?: (chunk: Uint8Array) => ReadonlyArray<Uint8Array>
-  /** Such an answer has ended: why it is not whole. */
+  /** Such an answer has ended. Returns why it is incomplete, if it is. */
   readonly endPassing?: () => JobError | undefined
   /** The usage that the answer has reported so far. */
   readonly usage: () => Usage | undefined

@@ -1,6 +1,6 @@
 /**
  * One HTTP exchange with a provider, fed to a reader: errors by their status, streams as they arrive, other answers once
- * whole; with back-pressure from the client.
+ * complete, with back-pressure from the client.
  */
 import { Effect, Exit, type Fiber, Option, Redacted, Tracer } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
@@ -108,7 +108,7 @@ class Delivery {
     this.#reader = reader
   }
 
-  /** Whether a part of the answer has arrived that is passed on before it is whole. */
+  /** Whether a part of the answer has arrived that is passed on before the answer is complete. */
   get hasBegun(): boolean {
     return this.#kind === "stream" || this.#kind === "passing"
   }
@@ -142,7 +142,7 @@ class Delivery {
     }
   }
 
-  /** Writes the end of the answer. Fails if the answer is not whole. */
+  /** Writes the end of the answer. Fails if the answer is incomplete. */
   finish(secrets: ReadonlyArray<string>): Effect.Effect<void, JobError> {
     switch (this.#kind) {
       case "error": {

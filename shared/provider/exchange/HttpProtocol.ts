@@ -27,7 +27,7 @@ export interface Relayed extends Outgoing {
   readonly grammar?: AnswerGrammar
   /** Usage that the answer does not report. */
   readonly usage?: Usage
-  /** Edits the pieces of an answer that is no stream. */
+  /** Edits the pieces of an answer that is not a stream. */
   readonly rewrite?: (piece: Uint8Array) => Uint8Array
 }
 

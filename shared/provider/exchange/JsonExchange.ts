@@ -1,4 +1,4 @@
-/** Exchanges of JSON with providers whose dialect is not the client's: sent whole, and decoded by a schema once whole. */
+/** Exchanges of JSON with providers whose dialect is not the client's: sent whole, and decoded by a schema once complete. */
 import { Effect, Option, Predicate, Schema } from "effect"
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import * as Json from "../json/Json.ts"

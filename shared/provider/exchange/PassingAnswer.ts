@@ -17,13 +17,13 @@ export interface PassingAnswerOptions {
   readonly showUsage?: boolean | undefined
   /** The usage if the answer reports none. */
   readonly usage?: Usage | undefined
-  /** Another edit of an answer that is no stream. */
+  /** Another edit of an answer that is not a stream. */
   readonly rewrite?: ((piece: Uint8Array) => Uint8Array) | undefined
   /** Texts that no error may reveal. */
   readonly secrets: ReadonlyArray<string>
 }
 
-/** JSON up to this size is held until it is whole, so that another provider can be tried if it is broken. */
+/** JSON up to this size is held until it is complete, so that another provider can be tried if it is broken. */
 const holdBackBytes = 1024 * 1024
 
 /** The value of a string member. */
@@ -127,7 +127,7 @@ export class PassingAnswer implements AnswerReader {
     return [...pieces, bytes.subarray(copied, until)].filter(({ length }) => length > 0)
   }
 
-  /** Reads an answer that was no stream. Returns why it is no valid answer, if so. */
+  /** Reads an answer that is not a stream. Returns the error if the answer is invalid. */
   #read(answer: Json.Fields | undefined): JobError | undefined {
     this.#whole = answer
     if (answer === undefined) return this.#failed("malformed")

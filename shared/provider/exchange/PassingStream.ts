@@ -74,8 +74,8 @@ export class PassingStream {
   }
 
   /**
-   * The provider has ended its body. Returns the last frame if only its blank line is missing and it makes the answer whole;
-   * a frame that was cut is dropped.
+   * The provider has ended its body. Returns the last frame if only its blank line is missing and it completes the answer;
+   * an incomplete frame is dropped.
    */
   end(): Uint8Array | undefined | "error" {
     const { rest } = this.#frames
@@ -84,7 +84,7 @@ export class PassingStream {
     return kept === "malformed" || !this.isComplete ? undefined : kept
   }
 
-  /** Whether the answer is whole. */
+  /** Whether the answer is complete. */
   get isComplete(): boolean {
     const { grammar } = this.#options
     return this.#terminated ||

@@ -10,7 +10,7 @@ export const maxErrorBytes = 64 * 1024
 
 const isKey = (part: unknown): part is string | number => typeof part === "string" || typeof part === "number"
 
-/** The first item of FastAPI's list of what is wrong with a request. Most self-hosted servers are built on FastAPI. */
+/** The first item of FastAPI's list of errors in a request. Most self-hosted servers are built on FastAPI. */
 const firstMistakeIn = (detail: unknown): Json.Fields => {
   const { loc, msg } = Json.fields(Json.list(detail)[0])
   const [root, ...path] = Json.list(loc).filter(isKey)
@@ -39,10 +39,10 @@ export const hasMessage = (body: string): boolean => textOf(saidIn(Json.parse(bo
 const detailOf = (said: Json.Fields, type: string): Json.Fields =>
   Json.list(said["details"]).map(Json.fields).find((detail) => Json.string(detail["@type"])?.endsWith(`.${type}`)) ?? {}
 
-/** No provider means a longer time. In milliseconds: a day. */
+/** A day, in milliseconds. Longer times are mistakes. */
 const longestRetryMs = 24 * 60 * 60 * 1_000
 
-/** A provider's number in milliseconds; `null` if it is no number. */
+/** A provider's number in milliseconds; `null` if it is not a number. */
 const delayOf = (text: string | undefined, unitMs: number): number | null =>
   /^\d+(?:\.\d+)?$/.test(text?.trim() ?? "") ? Math.min(Number(text) * unitMs, longestRetryMs) : null
 

@@ -1,5 +1,5 @@
 /**
- * The answer to a client that speaks another dialect than the provider: every piece is decoded to events, which are encoded
+ * The answer to a client whose dialect is not the provider's: every piece is decoded to events, which are encoded
  * in the client's dialect. Several exchanges may make one answer, each a choice of it.
  */
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
@@ -47,7 +47,7 @@ export class TranslatedAnswer {
     return { status: 200, contentType: streams ? "text/event-stream" : "application/json", headers }
   }
 
-  /** Whether the answer is sent only once whole. */
+  /** Whether the answer is held until it is complete. */
   get isHeld(): boolean {
     return !this.#options.streams
   }
@@ -121,7 +121,7 @@ export class TranslatedPart implements AnswerReader {
     return this.#failure
   }
 
-  /** The last frame may lack its blank line; a frame that was cut is dropped. */
+  /** The last frame may lack its blank line; an incomplete frame is dropped. */
   end(): Read {
     const { answer, decoder } = this.#options
     const events: Array<ModelEvent> = []

@@ -16,7 +16,7 @@ import type { HttpProtocol } from "./HttpProtocol.ts"
 import { SharedSink } from "./SharedSink.ts"
 import { TranslatedAnswer, TranslatedPart } from "./TranslatedAnswer.ts"
 
-/** The most exchanges for one request. */
+/** Maximum number of exchanges for one request. */
 const maxExchanges = 8
 
 const utf8 = new TextEncoder()

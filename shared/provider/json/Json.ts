@@ -1,5 +1,5 @@
 /**
- * Reads parsed JSON of unknown shape: a value of another kind than expected counts as absent.
+ * Reads parsed JSON of unknown shape: a value of an unexpected type counts as absent.
  *
  * For the many frames of a stream: decoding them by a schema would cost more than everything else done with them.
  */
@@ -21,11 +21,11 @@ export const count = (value: unknown): number | undefined =>
 /** Texts up to this length can exceed no bound. */
 const smallCharacters = 128
 
-/** JSON in a client's string, which ingress has not checked; `undefined` if it exceeds a bound or is no JSON. */
+/** JSON in a client's string, which ingress has not checked; `undefined` if it exceeds a bound or is not JSON. */
 export const parseBounded = (text: string): unknown =>
   text.length > smallCharacters && excessOf(Buffer.from(text)) !== undefined ? undefined : parse(text)
 
-/** `undefined` if it is no JSON. */
+/** `undefined` if it is not JSON. */
 export const parse = (text: string): unknown => {
   try {
     return JSON.parse(text)

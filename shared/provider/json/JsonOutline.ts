@@ -1,5 +1,5 @@
 /**
- * The outermost object of a JSON text that comes in pieces and is too large to hold: its small members, parsed, and the
+ * The outermost object of a JSON text that arrives in pieces and is too large to hold: its small members, parsed, and the
  * lengths of its long lists.
  */
 import { Predicate } from "effect"
@@ -103,7 +103,7 @@ export class JsonOutline {
     return ended
   }
 
-  /** `undefined` if the text is no whole object. A long list keeps its length but no items. */
+  /** `undefined` if the text is not a complete object. A long list keeps its length but no items. */
   get fields(): Json.Fields | undefined {
     return this.#isWhole && !this.#isBroken ? Object.fromEntries(this.#members) : undefined
   }

@@ -2,7 +2,7 @@
  * Small edits of a JSON text that leave every other byte as it was.
  *
  * Parsing and printing it would change white space, number formats, escapes and duplicate keys: the provider would get
- * another request than the client sent.
+ * a different request from the one that the client sent.
  */
 import { Predicate } from "effect"
 import { closingQuote, isSpace } from "../../bounds/JsonBytes.ts"
@@ -60,7 +60,7 @@ const skipValue = (bytes: Uint8Array, from: number): number => {
 const known = new WeakMap<Uint8Array, { readonly members: ReadonlyArray<Member> | undefined }>()
 
 /**
- * The members of the outermost object in order, duplicates included; `undefined` if the text is no whole object. Several
+ * The members of the outermost object in order, duplicates included; `undefined` if the text is not a complete object. Several
  * parts of a worker call this for one request's body, which never changes: a large body is scanned once.
  */
 export const members = (bytes: Uint8Array): ReadonlyArray<Member> | undefined => {
@@ -107,7 +107,7 @@ const readString = (bytes: Buffer, start: number, end: number): string | undefin
   return name.includes("\\") ? Json.string(Json.parse(`"${name}"`)) : name
 }
 
-/** The parsed value of the last member of that name; `undefined` if there is none or it is no JSON. */
+/** The parsed value of the last member of that name; `undefined` if there is none or it is not JSON. */
 export const valueOf = (bytes: Uint8Array, all: ReadonlyArray<Member>, name: string): unknown => {
   const member = all.findLast((member) => member.name === name)
   return member === undefined
@@ -119,7 +119,7 @@ export const valueOf = (bytes: Uint8Array, all: ReadonlyArray<Member>, name: str
 const wholeBytes = 256 * 1024
 
 /**
- * The outermost object, parsed; for a large text the outline that `JsonOutline` keeps. `undefined` if it is no whole object.
+ * The outermost object, parsed; for a large text the outline that `JsonOutline` keeps. `undefined` if it is not complete.
  *
  * A small text is cheaper to parse than to scan.
  */

@@ -13,7 +13,7 @@ interface Failure {
   readonly notBefore: number
 }
 
-/** The most calls for one request, over all candidates and retries. */
+/** Maximum number of calls for one request, across all candidates and retries. */
 const maxCalls = 6
 
 export const retryOf = ({ endpoint }: Candidate): Retry => endpoint.provider.retry ?? defaultRetry

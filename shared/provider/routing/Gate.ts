@@ -1,6 +1,6 @@
 /**
- * Admits calls to a provider within the catalogue's limits, which all workers share, and at the pace learned from its 429s. A
- * wait has its own span.
+ * Admits calls to a provider within the catalogue's limits, which all workers share, and at the pace learned from its 429s.
+ * Each wait has its own span.
  */
 import { Cause, Clock, Effect, Exit, Metric, Option, Predicate } from "effect"
 import { type Demand, Holding, limitWindowMs } from "../../bounds/Limit.ts"

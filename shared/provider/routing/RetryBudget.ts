@@ -1,6 +1,6 @@
 /** A provider's retry budget, a share of its requests: if every request fails, retries must not multiply the load. */
 
-/** The most retries that can be saved up. */
+/** Maximum number of retries that can be saved up. */
 const capacity = 5
 
 export class RetryBudget {

@@ -74,7 +74,7 @@ const joint = Buffer.of(newline)
 
 const beginsWithPrefix = (frame: Uint8Array): boolean => prefix.every((byte, index) => frame[index] === byte)
 
-/** The `data` of a frame. As the standard says, several lines are joined by a newline, and empty data is none. */
+/** The `data` of a frame. As in the standard, several lines are joined by newlines, and empty data counts as none. */
 export const dataOf = (frame: Uint8Array): Uint8Array | undefined => {
   const data = linesOf(frame)
   return data === undefined || data.length === 0 ? undefined : data

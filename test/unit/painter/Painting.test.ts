@@ -62,7 +62,7 @@ describe("a painting", () => {
   })
 
   it("says that it is generated, in its description and in the picture", () => {
-    assert.match(describePainting(painting("a tiger")), /placeholder by the built-in painter, which is no model/)
+    assert.match(describePainting(painting("a tiger")), /placeholder by the built-in painter, which is not a model/)
     // the label is at the lower edge of every picture, light letters with a dark outline
     for (const prompt of ["", "a tiger", "snow"]) {
       const corner = marked(prompt, writePlaceholderMark).slice(192 * 4 * 112)

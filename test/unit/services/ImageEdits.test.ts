@@ -183,7 +183,7 @@ layer(engine, { excludeTestServices: true })((it) => {
         for (const prompt of ["exaggerate the melancholy", "add a rainbow", "do not blur"]) {
           const error = yield* Effect.flip(editStripes(prompt))
           assert.strictEqual((error as InvalidRequest).param, "prompt")
-          assert.match(error.message, /no model: grayscale, invert, blur, .*tint.*side by side/)
+          assert.match(error.message, /not a model, can make: grayscale, invert, blur, .*tint.*side by side/)
         }
       }))
 

@@ -114,7 +114,7 @@ const toBlocks = (events: ReadonlyArray<ModelEvent>): ReadonlyArray<Contract.Ans
 }
 
 /**
- * Encodes events as named frames. Blocks follow one another; the finish waits for usage, since one frame holds both.
+ * Encodes events as named frames. Blocks are sent one after another. The finish waits for the usage: one frame has both.
  */
 export class Encoder implements AnswerEncoder {
   readonly #identity: AnswerIdentity
@@ -202,7 +202,7 @@ export class Encoder implements AnswerEncoder {
     return closed + frame("content_block_start", { index: this.#index, content_block: content })
   }
 
-  /** A block in one piece. */
+  /** The frames of a complete block. */
   #whole(block: Contract.AnswerBlock): string {
     const closed = this.#close()
     this.#index++

@@ -60,7 +60,7 @@ export const readContent = Effect.fnUntraced(function*(call: Call) {
   const wants: WantedParts = { text: isWanted("TEXT"), image: isWanted("IMAGE") }
   // otherwise the provider would be paid for a picture that the answer leaves out
   if (!wants.text && !wants.image) {
-    return yield* InvalidRequest.at("generationConfig.responseModalities", "must hold TEXT or IMAGE for this model")
+    return yield* InvalidRequest.at("generationConfig.responseModalities", "must contain TEXT or IMAGE for this model")
   }
   return { picture, wants }
 })

@@ -35,7 +35,7 @@ export const fileOf = Effect.fnUntraced(function*({ content }: Picture, call: Ca
 
 const utf8 = new TextEncoder()
 
-/** Writes the answer with base64 or URLs, one picture at a time, to hold only one in base64. */
+/** Writes the answer with base64 or URLs, one picture at a time, so that memory holds only one as base64. */
 export const write = Effect.fnUntraced(function*(
   { pictures, warnings = [] }: GeneratedPictures,
   call: Call,
@@ -44,7 +44,7 @@ export const write = Effect.fnUntraced(function*(
   sink: Sink
 ) {
   if (pictures.length === 0) return yield* malformed(call)
-  // fetches and stores all before the answer starts: until then a failure can still set the status
+  // fetches and stores all pictures before the answer starts: until then a failure can still set the status
   const ready = yield* Effect.forEach(pictures, (picture) => prepare(picture, call, answerAs, means), {
     concurrency: 4
   })
@@ -80,7 +80,7 @@ const prepare = Effect.fnUntraced(function*(
   means: Dependencies
 ): Effect.fn.Return<Ready, JobError> {
   const prompt = { revised_prompt: picture.revisedPrompt }
-  // clients must not learn the provider's own URLs, and may not reach them
+  // clients must not learn the provider's own URLs, which they may be unable to reach
   if (answerAs === "url" && picture.content instanceof URL && picture.content.origin !== originOf(call.endpoint)) {
     return { ...prompt, url: picture.content.href }
   }

@@ -1,5 +1,5 @@
 /**
- * The `ai-sdk` protocol: the long tail of providers, above all of pictures, sound and videos, through packages of the AI SDK.
+ * The `ai-sdk` protocol: less common providers, mainly of pictures, sound and videos, through packages of the AI SDK.
  * The catalogue names the package, and the operator installs it. `AiSdkVideo.ts` makes videos.
  *
  * The gateway calls a package's model objects directly. It does not use the rest of the SDK, which has its own rules for

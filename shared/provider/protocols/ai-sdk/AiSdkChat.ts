@@ -23,7 +23,7 @@ import { lostFeatures, modelOf, providerOptions } from "./AiSdkModel.ts"
 import type { Opener } from "./AiSdkPackage.ts"
 import { settings, toOptions } from "./AiSdkPrompt.ts"
 
-/** The most choices per conversation: each is a separate call. */
+/** Maximum number of choices per conversation: each is a separate call. */
 const maxChoices = 8
 
 const options = { fingerprint: undefined, isLenient: false }

@@ -11,7 +11,7 @@ const path = "/v2/embed"
 
 // Request
 
-/** The most texts per call, and the concurrent calls for a request with more. */
+/** Maximum number of texts per call, and of concurrent calls for a request with more. */
 const textsPerCall = 96
 const callsAtOnce = 4
 

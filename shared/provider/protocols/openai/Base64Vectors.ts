@@ -1,6 +1,6 @@
 /**
  * Encodes vectors in base64 if the client asked for that and the server ignored it, as LM Studio, older Ollamas and many
- * others do: the client would decode the numbers as base64, to nonsense.
+ * others do: the client would decode the numbers as base64 and get nonsense.
  *
  * It reads the few bytes before each vector and leaves every other byte as it was. Text within a JSON string cannot look
  * like a member: its quotes are escaped.
@@ -40,7 +40,7 @@ const partOfName = (bytes: Buffer, from: number): number => {
 const isVector = (value: unknown): value is ReadonlyArray<number> =>
   Array.isArray(value) && value.every((item) => typeof item === "number")
 
-/** For one answer, piece by piece. Keeps what may be a part of a vector until the next piece. */
+/** Rewrites one answer, piece by piece. Keeps bytes that may be part of a vector until the next piece. */
 export const rewrite = (): (piece: Uint8Array) => Uint8Array => {
   let kept: Uint8Array = new Uint8Array(0)
   return (piece) => {

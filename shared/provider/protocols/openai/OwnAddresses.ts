@@ -1,6 +1,6 @@
 /**
- * The URLs of pictures in relayed answers. A client must not see a URL at the provider's own origin, as LocalAI's are, and may
- * not reach it: the gateway fetches the picture and returns it in the requested form. A URL that no client should open
+ * The URLs of pictures in relayed answers. A client must not see a URL at the provider's own origin, such as LocalAI's, and may
+ * be unable to reach it: the gateway fetches the picture and returns it in the requested form. A URL that no client should open
  * fails the answer; see `PictureUrl.ts`. All other answers pass unchanged.
  */
 import { Effect } from "effect"
