@@ -2,7 +2,7 @@
 
 const mebibyte = 1024 * 1024
 
-/** Half of it, one tenant's share, holds the largest body. */
+/** The minimum. One tenant's share is half of it and has room for the largest body. */
 const least = 64 * mebibyte
 const most = 512 * mebibyte
 

@@ -15,7 +15,7 @@ const open = -1
 /** The same if the first byte of the next piece is escaped. */
 export const openEscaped = -2
 
-/** The first bytes of a string are compared one by one; for a longer string `indexOf` is worth its call. */
+/** This many bytes of a string are compared one by one: calling `indexOf` is only worth it for longer strings. */
 const nearBytes = 64
 
 /** The index of the quote that closes a string, searched from a byte within the string; negative if the piece has none. */

@@ -27,7 +27,7 @@ export const Model = Schema.Struct({
   sticky: Schema.optionalKey(Schema.Literal("user")),
   /** Models of the same workload to try in this order after every target failed, with their own fallbacks. */
   fallbacks: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
-  /** For any target. Default: unknown. */
+  /** The price at every target. Default: unknown. */
   price: Schema.optionalKey(Price)
 })
 export type Model = typeof Model.Type

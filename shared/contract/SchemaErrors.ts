@@ -131,7 +131,7 @@ const tagMistake = (union: SchemaAST.Union, path: Path, value: unknown): SchemaE
     : { path: [...path, tag], message: mustBe(literals) }
 }
 
-/** The required fields of an object whose values are literals, with these. */
+/** The required fields of an object whose values are literals, with those literals. */
 const tagsOf = (object: SchemaAST.Objects): ReadonlyMap<PropertyKey, ReadonlyArray<SchemaAST.Literal>> =>
   new Map(object.propertySignatures.flatMap(({ name, type }) => {
     const values = SchemaAST.isUnion(type) ? membersOf(type) : [type]

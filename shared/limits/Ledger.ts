@@ -47,7 +47,7 @@ const leaseMs = ({ windowMs }: Terms, isPlentiful: boolean): number =>
 /** The maximum number of units that are leased ahead of need. */
 const maxAhead = ({ limit }: Terms): number => Math.max(1, Math.floor(limit / 20))
 
-/** Whether a limit without a window is so small that other replicas miss an idle unit. */
+/** Whether a limit without a window is so small that an idle unit delays other replicas. */
 const isTiny = ({ limit, windowMs }: Terms): boolean => windowMs === 0 && limit < 20
 
 /** The time recorded for a unit used now. */
@@ -76,7 +76,7 @@ export interface EntryResult {
   readonly free: number
   /** The end of the lease. */
   readonly until: number
-  /** Less than half of the units is left. */
+  /** Less than half of the units are left. */
   readonly isScarce: boolean
   /** Units to return as soon as possible, because replicas with fewer units wait. */
   readonly surrender: number

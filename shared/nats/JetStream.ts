@@ -18,7 +18,7 @@ export const jetStreamFailed = (cause: unknown): JetStreamFailed =>
 /** Runs a request to JetStream and maps its errors to `JetStreamFailed`. */
 export const attempt = <A>(run: () => Promise<A>) => Effect.tryPromise({ try: run, catch: jetStreamFailed })
 
-/** The answer to a request for information; `undefined` if JetStream answers that the thing does not exist. */
+/** The answer to a request for information; `undefined` if JetStream answers that there is nothing of that name. */
 export const orMissing = <A>(answer: Promise<A>): Promise<A | undefined> =>
   answer.catch((cause) => {
     if (cause instanceof JetStreamApiError && cause.status === 404) return undefined

@@ -5,7 +5,7 @@
 import type { Server } from "node:http"
 import type { Socket } from "node:net"
 
-/** How often a closing server checks, in milliseconds; a new connection has as long for its first request. */
+/** How often a closing server checks, in milliseconds; a new connection has the same time for its first request. */
 const checkMs = 500
 
 export const closeIdle = <S extends Server>(server: S): S => {

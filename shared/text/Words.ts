@@ -15,7 +15,7 @@ const pattern =
   /([\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]+)|[\p{L}\p{M}\p{N}]+/gu
 
 /**
- * The words that carry meaning, in lower case, without their commonest English endings, in their order: `prices`, `priced`
+ * The words that carry meaning, in lower case, without the most common English endings, in their order: `prices`, `priced`
  * and `pricing` are one word. Scripts without spaces give each pair of neighbouring characters.
  */
 export const contentWords = (text: string): ReadonlyArray<string> => {

@@ -1,4 +1,4 @@
-/** A workload's own step between decoding a request and its provider or engine. */
+/** A workload's own step between decoding a request and calling a provider or an engine. */
 import { Context, Effect, Layer } from "effect"
 import type { JobError } from "../contract/JobError.ts"
 import type { Work } from "./JobLife.ts"

@@ -1,4 +1,4 @@
-/** The route template of a request, for telemetry: paths themselves contain ids and have no bound in number. */
+/** The route template of a request, for telemetry. Paths themselves contain ids, so their number is unbounded. */
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { filesPath } from "../../../shared/files/SignedUrl.ts"
 import { RouteNotFound } from "../errors/IngressError.ts"

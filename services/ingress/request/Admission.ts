@@ -96,7 +96,7 @@ export class Admission extends Context.Service<Admission, {
         )
       }
 
-      /** By the key's record, which every edit replaces. */
+      /** The limits by the key's record, which every edit replaces. */
       const limitsByKey = new WeakMap<ApiKey, KeyLimits>()
       const limitsOf = (key: ApiKey): KeyLimits => {
         const found = limitsByKey.get(key)

@@ -28,7 +28,7 @@ const duration = (ms: number): string => {
   return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`
 }
 
-/** OpenAI's headers for every dialect, and Anthropic's own for its clients. */
+/** OpenAI's headers for every dialect, and also Anthropic's for its clients. */
 export const limitHeaders = (states: LimitStates, dialect: Dialect, now: number): Record<string, string> => {
   const headers: Record<string, string> = {}
   for (const name of names) {

@@ -5,7 +5,7 @@
 import type { BodyBudget } from "../../../shared/bounds/BodyBudget.ts"
 import { QueueFull } from "../../../shared/contract/JobError.ts"
 
-/** The first bytes of a body are not counted: most clients send no more, and all at once. */
+/** The budget does not count the first bytes of a body: most bodies are no larger and arrive at once. */
 export const uncountedBytes = 256 * 1024
 
 export class UploadBudget {

@@ -9,8 +9,8 @@ export interface ByteRange {
 const pattern = /^bytes=(?:(\d{1,15})-(\d{0,15})|-(\d{1,15}))$/
 
 /**
- * The requested part of a file of `size` bytes. `whole` without a header, or with one that may be ignored: several parts or
- * another unit. `unsatisfiable` if the part starts after the end of the file.
+ * The requested part of a file of `size` bytes. `whole` if there is no header, or one that may be ignored, with several parts
+ * or another unit. `unsatisfiable` if the part starts after the end of the file.
  */
 export const parse = (header: string | undefined, size: number): ByteRange | "whole" | "unsatisfiable" => {
   const [matched, first, last, suffix] = pattern.exec(header?.trim() ?? "") ?? []

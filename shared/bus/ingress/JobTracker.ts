@@ -45,10 +45,10 @@ const confirmAfterMs = 300
 const confirmAgainMs = 1_000
 const confirmTimeoutMs = 2_000
 
-/** A server that does not answer for this long is stalled, and silence does not mean that workers are lost. */
+/** If a server does not answer for this long, it is stalled, so the silence of workers does not mean that they are lost. */
 const stalledMs = 1_000
 
-/** How long ago later jobs must have been claimed for an earlier one to count as overtaken, in milliseconds. */
+/** An unclaimed job counts as overtaken if later jobs were claimed longer ago than this, in milliseconds. */
 const overtakenForMs = 500
 
 type Pool = JobPool<OpenJob>
@@ -403,7 +403,7 @@ export class JobTracker {
       this.#pingServer()
       if (isLost) this.#workerLost(link)
       else {
-        // at every tick: a ping sent before the worker died gets no answer, only the next one gets a 503
+        // at every tick: a ping sent before the worker died gets no answer, and only a later one gets a 503
         this.#outbox.publish(
           Subjects.pingSubject(link.workload, link.id),
           undefined,
@@ -414,7 +414,7 @@ export class JobTracker {
     }
   }
 
-  /** Pings the server, which may be what is silent: in that case all silences restart when it answers. */
+  /** Pings the server, because the silence may be the server's. If so, all silences restart when the server answers. */
   #pingServer(): void {
     if (this.#askedAt !== undefined) return
     const askedAt = this.#now()
@@ -456,8 +456,8 @@ export class JobTracker {
   }
 
   /**
-   * Publishes an unclaimed job again under the same message id and waits for JetStream's answer: it had the job already, has
-   * it now, or reports why not.
+   * Publishes an unclaimed job again under the same message id and waits for JetStream's answer: whether it
+   * had the job already, has stored the job now, or could not.
    */
   #confirm(job: OpenJob): void {
     const attempt = attemptOf(job.state)

@@ -37,7 +37,7 @@ export const serve = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Serving, never, Nats | Scope.Scope> {
   const nats = yield* Nats
   const { source } = server
-  // jobs are kept alive and answered while `close` waits for them: `open` ends after it
+  // `open` ends after `close`, so that running jobs are kept alive and answered while `close` waits for them
   yield* Effect.acquireRelease(server.open, () => server.close)
   yield* every(watchMs, () => source.watch())
   const run = yield* FiberHandle.makeRuntime<Nats>()

@@ -109,7 +109,7 @@ export class PassingStream {
   /** Returns the client's part of a frame. */
   #take(frame: Uint8Array, isOrdinary: boolean): Uint8Array | undefined | "malformed" | "error" {
     const data = dataOf(frame)
-    // a comment or an event without data
+    // a comment, or an event without data
     if (data === undefined) return frame
     const { terminator } = this.#options.grammar
     if (

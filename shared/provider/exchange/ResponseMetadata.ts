@@ -26,7 +26,7 @@ export class Ends<Piece> {
   }
 }
 
-/** Names of models and reasons, and no text of an answer. */
+/** Matches names of models and reasons, but not the text of an answer. */
 const plain = /^[\w.:/@-]{1,128}$/
 
 const isPlain = (value: unknown): value is string => typeof value === "string" && plain.test(value)

@@ -19,7 +19,7 @@ import { protocols } from "../protocols/protocols.ts"
 import { RetryBudget } from "./RetryBudget.ts"
 import type { Candidate } from "./Route.ts"
 
-/** A request, as all its calls share it. */
+/** The parts of a request that all its calls share. */
 export interface Request extends Omit<Call, "endpoint" | "workload"> {
   /** Called before each call is made. */
   readonly onCall?: (endpoint: Pick<Endpoint, "name" | "model">) => void

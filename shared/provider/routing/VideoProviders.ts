@@ -23,7 +23,7 @@ export interface VideoSubmission<Started, Done, Failure, Late> {
   /** Until then it waits for the provider's limits. Epoch milliseconds. */
   readonly until: number
   readonly submit: Effect.Effect<Started, Failure>
-  /** A failed submission's error of the provider; `undefined` if it says nothing about the provider. */
+  /** The provider's error in a failed submission; `undefined` if the failure says nothing about the provider. */
   readonly failureOf: (failure: Failure) => JobError | undefined
   /** Follows the task to its end. Until then it counts towards the provider's concurrency. */
   readonly follow: (started: Started) => Effect.Effect<Done, Late>

@@ -31,7 +31,7 @@ export const usageOf = (reported: unknown): Usage | undefined => {
   const cached = Json.count(cached_tokens)
   const written = Json.count(cache_write_tokens)
   const reasoning = Json.count(Json.fields(usage[outputDetails])["reasoning_tokens"])
-  // xAI counts reasoning separately from the output, which only its total shows
+  // xAI counts reasoning separately from the output, as only the total shows
   const isBeside = reasoning !== undefined && usage["total_tokens"] === inputTokens + outputTokens + reasoning
   return {
     inputTokens,

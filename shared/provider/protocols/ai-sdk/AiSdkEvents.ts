@@ -17,7 +17,7 @@ export class Events {
   readonly #choice: number
   #calls = 0
   usage: Usage | undefined
-  /** Whether the answer has given its finish reason. */
+  /** Whether the finish reason has arrived. */
   isComplete = false
 
   constructor(choice: number) {

@@ -19,10 +19,10 @@ export const toFile = (
 ): Effect.Effect<Extract<ImageModelV4File, { readonly type: "file" }>, InvalidRequest> =>
   Effect.map(fileOf(source, guard), ({ bytes, kind }) => ({ type: "file", data: bytes, mediaType: mediaTypeOf(kind) }))
 
-/** The SDK lacks these. A client can send them under the package's own names. */
+/** Settings that the SDK lacks. A client can send them under the package's own names. */
 const unknownSettings = ["negativePrompt", "extend", "watermark", "format", "quality", "user"] as const
 
-/** Whether the SDK and the API have the same name for it. */
+/** Whether the SDK and the API have the same name for the feature. */
 const isSetting = (feature: string): feature is ImageSetting => ["n", "size", "seed"].includes(feature)
 
 /** The number of pictures of each call: a model may make fewer per call than the client wants. */
@@ -95,7 +95,7 @@ export const make = (open: Opener, guard: GuardedFetch["Service"]): ImageModel =
 
 type Generating = Effect.Success<ReturnType<typeof modelOf<"image">>>
 
-/** Models of version 2 take none; models of other versions may not say. */
+/** Whether the model takes pictures. Models of version 2 do not; models of other versions may not say. */
 const takesPictures = (model: Generating, at: Attempt): Effect.Effect<boolean, JobError> =>
   model.specificationVersion === "v2"
     ? Effect.succeed(false)

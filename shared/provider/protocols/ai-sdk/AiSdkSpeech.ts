@@ -24,7 +24,7 @@ const settings: Readonly<Record<string, string>> = { outputFormat: "response_for
 
 const isSound = (mediaType: string | undefined): mediaType is string => mediaType?.startsWith("audio/") === true
 
-/** Packages accept any answer of status 200, even a page or an error: only the bytes tell. */
+/** Packages accept any answer with status 200, even a page or an error. Only its bytes show whether it is sound. */
 const isText = (sound: Uint8Array): boolean =>
   isUtf8(sound) && /^\s*[{<]/.test(Buffer.from(sound.subarray(0, 64)).toString("latin1"))
 

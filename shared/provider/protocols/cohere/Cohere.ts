@@ -38,7 +38,7 @@ const pathOf = (endpoint: Endpoint): Effect.Effect<string, JobError> =>
 
 // Request
 
-/** The client's body with the provider's name of the model. Servers take no single string as `documents`. */
+/** The client's body with the provider's name of the model. Servers reject a single string as `documents`. */
 const toBody = (call: Call): Uint8Array => {
   const { body, endpoint: { model } } = call
   const members = JsonText.members(body) ?? []

@@ -2,8 +2,8 @@
  * The `dashscope` protocol of Alibaba Cloud: generates and edits pictures in one synchronous call. `DashScopeVideo.ts` makes
  * videos.
  *
- * Requests with messages nearly have its form; all others are translated to it. It answers with URLs of the pictures, which
- * expire after a day.
+ * Requests with messages nearly have DashScope's form; all others are translated to it. DashScope answers with URLs of the
+ * pictures, which expire after a day.
  */
 import { Effect, Schema } from "effect"
 import { InvalidRequest, type JobError } from "../../../contract/JobError.ts"
@@ -34,7 +34,7 @@ const toParameters = (request: ImageRequest) => ({
   watermark: request.watermark
 })
 
-/** Replaces pictures by URLs: it takes no bare base64. */
+/** Replaces pictures by URLs, because DashScope rejects bare base64. */
 const withUrls = (input: unknown, urls: ReadonlyMap<unknown, string>): unknown =>
   JSON.parse(
     JSON.stringify(input),
@@ -57,7 +57,7 @@ const toBody = Effect.fnUntraced(function*({ endpoint }: Call, request: ImageReq
   return { model: endpoint.model, input: yield* toInput(request), parameters: toParameters(request) }
 })
 
-/** Its pictures are always PNG files. */
+/** DashScope's pictures are always PNG files. */
 const lost = (request: ImageRequest): ReadonlyArray<string> =>
   pathsOf(request, request.format === "png" ? ["quality", "user"] : ["format", "quality", "user"])
 

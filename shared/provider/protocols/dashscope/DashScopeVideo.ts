@@ -138,7 +138,7 @@ export const make = ({ guard, ...tools }: GuardedTools): VideoEngine => {
       case "CANCELED":
         return Effect.succeedSome(Effect.fail(failed(call.endpoint)))
       case "UNKNOWN":
-        // right after the submission it may not know the task yet; if that lasts, the task is lost
+        // right after the submission DashScope may not know the task yet; if that lasts, the task is lost
         return Effect.fail(failed(call.endpoint))
       default:
         return Effect.succeedNone
@@ -163,7 +163,7 @@ export const make = ({ guard, ...tools }: GuardedTools): VideoEngine => {
       )
       return yield* Polling.untilEnded(pollTask, pollIntervalMs)
     }),
-    // it can only cancel a task that it has not begun, and rejects the rest
+    // DashScope cancels only tasks that it has not begun
     cancel: Effect.fnUntraced(function*({ endpoint }, task) {
       const { id } = yield* taskIn(task)
       yield* cancel(endpoint, { path: `${taskPath(id)}/cancel`, body: {} })
