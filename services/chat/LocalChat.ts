@@ -46,7 +46,7 @@ export type LocalChatOptions = typeof LocalChatOptions.Type
 const eventsAtOnce = 64
 const tokensAtOnce = 512
 
-/** Limits on lists that the engine searches repeatedly: OpenAI's own, except that it allows fewer stop sequences. */
+/** Limits on lists that the engine searches repeatedly. Choices and tools have OpenAI's limits; OpenAI allows fewer stops. */
 const maxChoices = 128
 const maxTools = 128
 const maxStops = 64

@@ -18,7 +18,7 @@ export interface Seal {
   readonly open: (tenant: string, sealed: string) => Option.Option<string>
 }
 
-/** Whether a gateway sealed this text, by its form of three parts, which other services do not have. */
+/** Whether a gateway sealed this text. It is recognised by its three parts, which other services do not use. */
 export const isOurs = (sealed: string): boolean => sealed.startsWith(`${version}:`) || sealed.split(":").length === 3
 
 /** `key` has 32 bytes. */

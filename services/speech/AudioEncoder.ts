@@ -2,7 +2,7 @@
  * Encodes 24 kHz mono sound while it is produced: the first bytes leave before the sound ends, so formats are written without
  * a total length at their beginning.
  *
- * MP3, AAC and FLAC are encoded in worker threads of their encoders, one per sound; Opus takes a hundredth of the sound's
+ * The encoders of MP3, AAC and FLAC start a worker thread per sound. Opus needs none: it takes a hundredth of the sound's
  * duration.
  */
 import { Encoder } from "@evan/opus"

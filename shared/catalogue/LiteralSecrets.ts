@@ -13,7 +13,7 @@ import * as SecretReference from "./SecretReference.ts"
 const wordsOf = (name: string): ReadonlyArray<string> =>
   name.replaceAll(/([a-z0-9])([A-Z])/g, "$1 $2").toLowerCase().split(/[^a-z0-9]+/).filter((word) => word !== "")
 
-/** Last words of names of secrets, each with the words before it that make it harmless: `apiKey`, but not `cacheKey`. */
+/** The last words of secret names, each with the preceding words that make it harmless: `apiKey`, but not `cacheKey`. */
 const secretWords: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ["key", ["cache", "idempotency", "public", "partition", "primary", "routing", "sort"]],
   ["token", ["stop", "start", "end", "eos", "bos", "pad", "sep", "mask", "unk", "max"]],

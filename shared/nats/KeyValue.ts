@@ -23,8 +23,8 @@ export interface Bucket {
   readonly create: (key: string, value: string) => Effect.Effect<boolean, JetStreamFailed>
   readonly put: (key: string, value: string) => Effect.Effect<void, JetStreamFailed>
   /**
-   * Replaces this revision and returns the new one; `None` if another write came first. May be repeated after a failure: if
-   * the earlier write had succeeded, its value proves it, so the value should name its writer.
+   * Replaces this revision and returns the new one; `None` if another write came first. May be repeated after a failure. The
+   * value should name its writer: finding this value in the bucket proves that the earlier write succeeded.
    */
   readonly update: (
     key: string,

@@ -1,7 +1,7 @@
 /**
  * Span attributes. Their names are in one place because OpenTelemetry's GenAI conventions still change.
  *
- * Never prompts, outputs or keys.
+ * They never contain prompts, outputs or keys.
  */
 import type { Tracer } from "effect"
 
@@ -62,7 +62,7 @@ export const unboundedNames: ReadonlySet<string> = new Set([
   name.userAgent
 ])
 
-/** GenAI's names of our operations, if it has one. */
+/** The operations for which the GenAI conventions have a name. */
 const genAiOperations: ReadonlyMap<string, string> = new Map([
   ["chat.completions", "chat"],
   ["messages", "chat"],

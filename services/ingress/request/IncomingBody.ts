@@ -1,4 +1,4 @@
-/** Reads and decodes request bodies: bounded size, valid UTF-8, valid JSON, bounded depth, valid by the operation's schema. */
+/** Reads and decodes request bodies: checks size, UTF-8, JSON, depth, and the operation's schema. */
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { ByteSize, Effect, Result, Schema } from "effect"
 import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effect/http"

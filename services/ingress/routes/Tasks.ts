@@ -29,8 +29,8 @@ import * as TaskId from "./TaskId.ts"
 const pollAgain = { "retry-after": "2" }
 
 /**
- * A queued task of this age, in milliseconds, is submitted again, because it never reached its queue if its ingress died.
- * Until the upper bound the queue drops duplicates.
+ * A task that is queued at this age, in milliseconds, is submitted again: its ingress may have died before it submitted the
+ * task. The queue drops duplicates up to the upper bound.
  */
 const resubmitMs = { from: 10_000, until: 100_000 }
 

@@ -204,7 +204,7 @@ export const identities: ReadonlyArray<Identity> = natsServices.flatMap((service
     .map((account) => ({ service, account, name: account === "data" ? service : `${service}-${account}` }))
 )
 
-/** A bucket as versions before the control account stored it. */
+/** A bucket in the account where it was stored before the control account existed. */
 const inData = ({ name }: BucketSpec): BucketSpec => ({ name, account: "data" })
 
 /**

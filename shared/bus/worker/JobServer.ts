@@ -43,8 +43,8 @@ export interface ServedJob {
   /** A monotonic clock, in milliseconds. */
   readonly now: () => number
   /**
-   * Keeps the job unacknowledged, but without its slot, after its end until the returned function is called: if this worker
-   * dies before that, JetStream redelivers the job.
+   * After the job has ended, keeps it unacknowledged, but without its slot, until the returned function is called. If this
+   * worker dies before that, JetStream redelivers the job.
    */
   readonly hold: () => () => void
   /** The whole request body, pulled from ingress if it did not come with the job. */

@@ -31,8 +31,9 @@ export interface VideoEngine {
    */
   readonly start: (call: VideoCall) => Effect.Effect<unknown, JobError>
   /**
-   * Follows the task to its end, whichever worker started it, and reports its progress in percent. Failures are final: it
-   * has retried transient ones. Interruption stops the work in this process, but not the task at the provider.
+   * Follows the task to its end, whichever worker started it, and reports its progress in percent. Failures are final,
+   * because the engine has already retried transient ones. Interruption stops the work in this process, but not the task at
+   * the provider.
    */
   readonly follow: (
     call: VideoCall,

@@ -1,6 +1,6 @@
 /**
- * Passes a streamed answer on: changes nothing but the model's name to the alias, meters usage, and checks that the provider
- * ended the answer properly.
+ * Passes a streamed answer on. Replaces only the model's name by the alias, meters usage, and checks that the provider ended
+ * the answer properly.
  */
 import type { Usage } from "../../contract/Usage.ts"
 import type * as Json from "../json/Json.ts"

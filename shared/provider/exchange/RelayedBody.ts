@@ -1,4 +1,4 @@
-/** Edits a relayed body: the model's name and the reasoning signed by other providers. Every other byte stays. */
+/** Edits a relayed body: the model's name and the reasoning signed by other providers. Every other byte stays unchanged. */
 import * as Signature from "../dialects/conversation/Signature.ts"
 import * as JsonText from "../json/JsonText.ts"
 import type { Call } from "../call/Protocol.ts"

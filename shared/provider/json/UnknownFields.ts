@@ -1,6 +1,6 @@
 /**
- * Fields of a request that the gateway does not know, which it passes on to the provider. A field that is `null` is left out,
- * as clients mean it: in a form it would become the text "null", and other dialects reject it.
+ * Fields of a request that the gateway does not know, which it passes on to the provider. A `null` field is left out, because
+ * clients mean it to be absent: in a form it would become the text "null", and other dialects reject it.
  */
 import { Predicate } from "effect"
 

@@ -96,7 +96,7 @@ export class AttemptHistory {
     this.#skipped.clear()
   }
 
-  /** The error for the client: the last failure or, if all candidates were skipped, when the first is free again. */
+  /** The error for the client: the last failure. If all candidates were skipped, it says when the first is free again. */
   get error(): JobError {
     if (this.#lastFailure !== undefined) return this.#lastFailure.error
     const soonest = [...this.#skipped].toSorted(([, a], [, b]) => a.retryAfterMs - b.retryAfterMs)[0]

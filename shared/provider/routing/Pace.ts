@@ -1,6 +1,6 @@
 /**
- * The pace of calls to a provider that has answered 429: none before the time that it names, then for a while no faster than
- * it has accepted. Each worker learns its own share.
+ * The pace of calls to a provider that has answered 429: none before the time that the provider names, then for a while
+ * no more than the provider has accepted. Each worker learns its own share.
  */
 import { Clock, Duration, Effect, Random } from "effect"
 import { RateLimiter } from "effect/persistence"

@@ -39,7 +39,7 @@ export interface Timeouts {
   readonly totalMs: number
 }
 
-/** In milliseconds; those of a whole answer are `withinMs` at most. */
+/** Timeouts in milliseconds. The timeout of the whole answer is at most `withinMs`. */
 export const timeoutsOf = ({ provider }: Endpoint, withinMs = Infinity): Timeouts => {
   const { firstByteMs, idleMs, totalMs } = { ...defaultTimeouts, ...provider.timeouts }
   return { firstByteMs: Math.min(firstByteMs, withinMs), idleMs, totalMs: Math.min(totalMs, withinMs) }

@@ -115,7 +115,7 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
   readonly #resume: (result: Effect.Effect<void, JobError>) => void
   readonly #deadline: NodeJS.Timeout
   #controller: Dispatcher.DispatchController | undefined
-  /** The chunks of one read of the socket. The receiver gets them as one piece: each piece costs. */
+  /** The chunks of one read of the socket. The receiver gets them as one piece, because each piece has a cost. */
   #read: Array<Uint8Array> = []
   #aborted = false
   #over = false

@@ -173,8 +173,8 @@ const inner: ReadonlySet<string> = new Set(["items", "prefixItems", "anyOf", "on
 const innerByName: ReadonlySet<string> = new Set(["properties", "$defs", "definitions"])
 
 /**
- * Strict schemas must not have open objects. Closes objects with properties, unless the client opened them explicitly: an
- * answer that fits then also fits the client's schema.
+ * Strict schemas must not have open objects. Closes objects with properties, unless the client opened them
+ * explicitly. An answer that fits the closed schema also fits the client's.
  */
 const closed = (schema: unknown): unknown => {
   if (Array.isArray(schema)) return schema.map(closed)

@@ -1,15 +1,15 @@
 /**
- * Records the fields of a request that its translation loses. A field whose loss would change the meaning of the answer is
- * refused by its name; a lost hint causes a warning.
+ * Records the fields of a request that its translation loses. The request is rejected with the
+ * name of the field if the loss would change the meaning of the answer. A lost hint causes a warning.
  */
 import { Effect } from "effect"
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import type { Setting, SettingNames } from "./Conversation.ts"
 
 /**
- * The fate of a field: the translation carries it over (`carried`), loses a `hint`, would change the `meaning` of the answer by
- * losing it, or loses a `tool` of the provider. Lists and objects name the fates of their elements and fields. Unnamed fields
- * are hints.
+ * The fate of a field. `carried`: the translation carries it over. `hint`: it is lost. `meaning`: its loss would change the
+ * meaning of the answer. `tool`: it is a tool of the provider. Lists and objects name the fates of their elements and fields.
+ * Unnamed fields are hints.
  */
 export type Fate = "carried" | "hint" | "meaning" | "tool" | readonly [Fate] | { readonly [field: string]: Fate }
 
@@ -23,7 +23,7 @@ export const tools = fateOf("tool")
 export const noSuchTool = "is a tool that the provider of this model does not have"
 export const foreignReasoning = "comes from another provider"
 
-/** Other names of fields, which the client makes up, are not shown. */
+/** Field names of another form, which the client makes up, are not shown. */
 const plain = /^[\w-]{1,64}$/
 
 type Mode = "strict" | "ordinary" | "lenient"

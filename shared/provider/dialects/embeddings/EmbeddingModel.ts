@@ -22,5 +22,5 @@ export interface EmbeddingResult {
   readonly warnings?: ReadonlyArray<string>
 }
 
-/** Fails before its first vector if another attempt may be made. */
+/** A failure that allows another attempt comes before the first vector. */
 export type EmbeddingModel = (call: Call, request: EmbeddingRequest) => Effect.Effect<EmbeddingResult, JobError>

@@ -221,7 +221,7 @@ const toMedia = (mediaType: string, media: Media, path: string): ContentPart =>
     ? { type: "image", mediaType, media, path }
     : { type: "file", mediaType, name: media.type === "url" ? media.url : undefined, media, path }
 
-/** Without the functions that the client does not allow. */
+/** The tools, without the functions that the client does not allow. */
 const toTools = ({ toolConfig, tools }: Contract.GenerateContentRequest): Conversation["tools"] => {
   const { allowedFunctionNames, mode } = toolConfig?.functionCallingConfig ?? {}
   const allowed = new Set(mode === "ANY" || mode === "VALIDATED" ? allowedFunctionNames : [])

@@ -16,7 +16,7 @@ import { notSupported, type Served } from "../../call/Protocol.ts"
 import { attempt, isMarked } from "./AiSdkCall.ts"
 import type { Opened } from "./AiSdkPackage.ts"
 
-/** Older models have a part of version 4's interface and are used by it. */
+/** Older models implement a part of version 4's interface, through which the gateway calls them. */
 type Model<V4> = Omit<V4, "specificationVersion"> & { readonly specificationVersion: "v2" | "v3" | "v4" }
 
 interface Models {

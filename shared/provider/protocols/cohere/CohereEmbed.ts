@@ -41,7 +41,7 @@ const Vectors = Schema.declare((value): value is ReadonlyArray<ReadonlyArray<num
 
 const Answer = Schema.Struct({
   embeddings: Schema.Struct({ float: Vectors }),
-  // decoded separately: a malformed bill must not fail the vectors
+  // decoded separately, because malformed billing data must not make the call fail
   meta: Schema.optionalKey(Schema.Unknown)
 })
 

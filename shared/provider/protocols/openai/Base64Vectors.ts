@@ -30,7 +30,7 @@ const vectorAt = (bytes: Buffer, from: number): readonly [start: number, end: nu
   return bytes.length - start > maxVectorBytes ? undefined : "open"
 }
 
-/** The index at the end from which on the name may begin; the length if it does not. */
+/** The index from which the last bytes may be the beginning of the name; the length if they are not. */
 const partOfName = (bytes: Buffer, from: number): number => {
   let at = Math.max(from, bytes.length - name.length + 1)
   while (at < bytes.length && !name.subarray(0, bytes.length - at).equals(bytes.subarray(at))) at++
