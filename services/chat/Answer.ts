@@ -19,7 +19,7 @@ export interface Step {
   readonly tokens: number
 }
 
-/** An instruction to say just this. */
+/** Matches an instruction to repeat a text, such as `say hello`. */
 const order = /^(?:please )?(?:say|repeat|echo|reply with(?: exactly| only| just)?):?\s+["“]?(.+?)["”]?$/isu
 
 /** One answer for each choice. `words` sets the length of text answers. */

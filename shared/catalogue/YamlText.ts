@@ -4,7 +4,7 @@ import { type Document, isAlias, isMap, isNode, isSeq, LineCounter, parseDocumen
 
 export interface YamlText {
   readonly value: unknown
-  /** The line of a value, from 1. If the path does not exist, that of its innermost part that does. */
+  /** The line of a value, from 1. If the path does not exist, the line of its longest existing part. */
   readonly lineOf: (path: ReadonlyArray<PropertyKey>) => number
 }
 

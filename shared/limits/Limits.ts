@@ -19,7 +19,7 @@ import { type Draft, limitReached, type LimitState, ReplicaLease, type Waiter } 
 const encode = Schema.encodeSync(Schema.fromJsonString(Ledger.Ledger))
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Ledger.Ledger))
 
-/** Tries of an entry before a longer pause, if other replicas write at the same time. */
+/** Number of tries to make an entry before a longer pause, if other replicas write at the same time. */
 const maxTries = 8
 
 /** Maximum number of unconfirmed entries to remember. If a forgotten entry was made, its units count as used. */

@@ -1,8 +1,8 @@
 /**
  * Node's command-line options for every service. V8 does not support setting them later. `deploy/Dockerfile` repeats them.
  *
- * By default V8 scans its whole heap after every 64 MB of buffers, though nearly all of those are garbage by then: with large
- * answers that took two thirds of a service's CPU time. The first option counts buffers as part of the heap instead. The
+ * By default V8 scans its whole heap after every 64 MB of buffers, though nearly all of those are garbage by then. With large
+ * answers, the scans took two thirds of a service's CPU time. The first option counts buffers as part of the heap instead. The
  * second lets the heap grow fourfold between scans, V8's default with gigabytes of memory; in half a gigabyte the default is
  * less than twofold.
  */

@@ -10,8 +10,8 @@ import { buckets, stores } from "../nats/Storage.ts"
 import * as VideoTask from "./VideoTask.ts"
 
 /**
- * The event was refused. In addition to `Refusal`, `unknown`: the task does not exist or has expired; `unreadable`: a newer
- * gateway wrote the record, and has to continue the task.
+ * The event was refused, for a reason of `Refusal` or one of these. `unknown`: the task does not exist or has expired.
+ * `unreadable`: a newer gateway wrote the record, and has to continue the task.
  */
 export class TaskRefused extends Schema.TaggedError<TaskRefused>()("TaskRefused", {
   refusal: Schema.Literals(["ended", "fenced", "unknown", "unreadable"])

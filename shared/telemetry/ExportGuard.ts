@@ -9,7 +9,7 @@ import * as Metrics from "./Metrics.ts"
 /** Concurrent deliveries of all signals. */
 const maxAtOnce = 6
 
-/** The exporter's tries per batch. */
+/** Number of tries that the exporter makes per batch. */
 const triesPerBatch = 4
 
 /** Rejects a batch. The exporter then drops everything for a minute. */

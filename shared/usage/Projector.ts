@@ -24,7 +24,7 @@ const maxBatch = 1_000
 /** Concurrent writes of records. */
 const maxWriters = 16
 
-/** Tries to write a record if other projectors write it first. */
+/** Maximum number of tries to write a record that other projectors write first. */
 const maxTries = 10
 
 const decodeEvent = Schema.decodeUnknownOption(Schema.fromJsonString(UsageEvent))

@@ -19,7 +19,7 @@ import { effortUpToHigh } from "../conversation/ReasoningEffort.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 
 export const Options = Schema.Struct({
-  /** Some servers know only the older name, OpenAI's newer models only the newer one (the default). */
+  /** Some servers know only the older name, and OpenAI's newer models know only the newer one (the default). */
   maxTokensField: Schema.optionalKey(Schema.Literals(["max_completion_tokens", "max_tokens"]))
 })
 
