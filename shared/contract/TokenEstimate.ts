@@ -10,7 +10,7 @@ type Field = (name: string) => unknown
 /** The maximum number of tokens that a request allows its answers. */
 export interface TokenStatement {
   readonly tokens: number
-  /** The fields that state it, first the limit of one answer. */
+  /** The fields that state this number. The limit of one answer comes first. */
   readonly fields: readonly [string, ...Array<string>]
 }
 
