@@ -13,19 +13,31 @@ export interface Move {
 
 const near = 1 / room
 
-const zoom = /\b(?:zoom\w*|dolly|push\w*|pull\w*|mov\w*)\s+(?:\w+\s+){0,2}?(?:(in|into|closer|nearer)|out|away|back)\b/i
-const pan = /\b(?:pan\w*|tilt\w*|mov\w*|slid\w*|scroll\w*|track\w*|camera)\s+(?:\w+\s+){0,2}?(left|right|up|down)/i
+const zoom =
+  /\b(?:zoom\w*|doll(?:y|ies)\w*|push\w*|pull\w*|mov\w*)[\s-]+(?:\w+[\s-]+){0,3}?(?:(in|into|closer|nearer|forwards?|towards?)|out|away|back\w*)\b|\b(zoom)/i
+const sideways = /\b(?:pan\w*|mov\w*|slid\w*|scroll\w*|track\w*|camera)[\s-]+(?:\w+[\s-]+){0,3}?(left|right)/i
+const upright = /\b(?:pan\w*|tilt\w*|mov\w*|slid\w*|scroll\w*|camera|crane\w*)[\s-]+(?:\w+[\s-]+){0,3}?(up|down)/i
+const still =
+  /\b(?:static|still|fixed|locked|motionless)\s+(?:camera|shot|frame)|\bcamera\s+(?:\w+\s+){0,2}(?:still|static|fixed)\b/i
 
+/** The prompt decides; the seed decides only what the prompt leaves open. */
 export const moveOf = (prompt: string, seed: number): Move => {
-  const zoomed = zoom.exec(prompt)
-  const side = pan.exec(prompt)?.[1]?.toLowerCase()
-  const bit = (index: number): boolean => Math.floor(seed / 2 ** index) % 2 === 1
-  const along = (forwards: boolean) => forwards ? [0, 1] as const : [1, 0] as const
+  const [zooms, into, plain] = zoom.exec(prompt) ?? []
+  const across = sideways.exec(prompt)?.[1]?.toLowerCase()
+  const along = upright.exec(prompt)?.[1]?.toLowerCase()
   const centred = [0.5, 0.5] as const
-  if (zoomed !== null) return { share: zoomed[1] === undefined ? [near, 1] : [1, near], x: centred, y: centred }
-  if (side === "left" || side === "right") return { share: [near, near], x: along(side === "right"), y: centred }
-  if (side !== undefined) return { share: [near, near], x: centred, y: along(side === "down") }
-  return { share: bit(0) ? [1, near] : [near, 1], x: along(bit(1)), y: along(bit(2)) }
+  const bit = (index: number): boolean => Math.floor(seed / 2 ** index) % 2 === 1
+  const drift = (forwards: boolean) => forwards ? [0, 1] as const : [1, 0] as const
+  if (zooms !== undefined || across !== undefined || along !== undefined) {
+    const isCloser = into !== undefined || plain !== undefined
+    return {
+      share: zooms === undefined ? [near, near] : isCloser ? [1, near] : [near, 1],
+      x: across === undefined ? centred : drift(across === "right"),
+      y: along === undefined ? centred : drift(along === "down")
+    }
+  }
+  if (still.test(prompt)) return { share: [1, 1], x: centred, y: centred }
+  return { share: bit(0) ? [1, near] : [near, 1], x: drift(bit(1)), y: drift(bit(2)) }
 }
 
 /** Copies the camera's view into the frame, by nearest pixels. `part` is how far the move has come, 0 to 1. */

@@ -8,8 +8,9 @@
 import { Effect, Layer, Random, Schema } from "effect"
 import { join } from "node:path"
 import { Worker } from "node:worker_threads"
-import { InternalError, InvalidRequest, type JobError } from "../../shared/contract/JobError.ts"
-import { extentOf } from "../../shared/contract/operations/VideoGenerations.ts"
+import { InternalError, type JobError } from "../../shared/contract/JobError.ts"
+import { extentOf, LocalVideoRequest } from "../../shared/contract/operations/LocalVideo.ts"
+import * as SchemaErrors from "../../shared/contract/SchemaErrors.ts"
 import { decodePicture, openPicture } from "../../shared/pictures/InputPicture.ts"
 import { GuardedFetch } from "../../shared/provider/transport/GuardedFetch.ts"
 import { bytesOf, invalidImage } from "../../shared/provider/dialects/images/ImageSource.ts"
@@ -19,8 +20,10 @@ import type { Rendered, RenderOrder } from "./Render.ts"
 
 const decodeTask = Schema.decodeUnknownEffect(Schema.Struct({ seed: Schema.Int }))
 
+const decodeRequest = Schema.decodeUnknownEffect(LocalVideoRequest)
+
 /** H.264 quantization, 10 to 51: lower is finer. */
-const quantizations = new Map([["low", 36], ["standard", 28], ["high", 20]])
+const quantizations = { low: 36, standard: 28, high: 20 }
 
 const render = (order: RenderOrder, report: (progress: number) => void): Effect.Effect<Rendered, JobError> =>
   Effect.callback<Rendered, JobError>((resume) => {
@@ -58,20 +61,19 @@ const follow = Effect.fn("LocalVideo.follow")(function*(
   report: (progress: number) => void
 ): Effect.fn.Return<Video, JobError, GuardedFetch> {
   const { seed } = yield* decodeTask(task).pipe(Effect.mapError(() => new InternalError()))
-  const { fps, frames, height, width } = extentOf(request)
+  // ingress has checked this if the model has no other provider
+  const bounded = yield* decodeRequest(request).pipe(
+    Effect.mapError(({ issue }) => SchemaErrors.toInvalidRequest(issue, request))
+  )
+  const { fps, frames, height, width } = extentOf(bounded)
   const { image, metadata, prompt } = request
-  const quantization = quantizations.get(metadata?.quality_level ?? "standard")
-  if (quantization === undefined) {
-    const what = "must be \"low\", \"standard\" or \"high\" for this model"
-    return yield* InvalidRequest.at("metadata.quality_level", what)
-  }
   const bytes = yield* render({
     width,
     height,
     fps,
     frames,
     seed,
-    quantization,
+    quantization: quantizations[bounded.metadata?.quality_level ?? "standard"],
     prompt: typeof metadata?.style === "string" ? `${prompt}, ${metadata.style}` : prompt,
     negativePrompt: metadata?.negative_prompt ?? "",
     picture: typeof image === "string" ? yield* load(image, width, height) : undefined

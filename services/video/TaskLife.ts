@@ -61,8 +61,13 @@ const requestOf = (means: Dependencies, task: VideoTask) =>
   means.tasks.readBody(task).pipe(
     Effect.flatMap((body) => decodeRequest(Buffer.from(body).toString("utf8"))),
     // ingress has decoded it by the same schema
-    Effect.catchTag("SchemaError", () => Effect.fail(new InternalError()))
+    Effect.catchTag("SchemaError", () => Effect.fail(new InternalError())),
+    Effect.map((request) => ({ ...request, n: 1, seed: seedOf(request, task) }))
   )
+
+/** With one seed all videos of a request would be the same. A negative seed asks for a random one. */
+const seedOf = ({ seed = null }: VideoGenerationRequest, { index }: VideoTask): number | null =>
+  seed === null || seed < 0 ? seed : seed + index
 
 /** Reports a call in a span and in metrics of its outcome and duration. */
 const withTelemetry =

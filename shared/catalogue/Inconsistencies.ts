@@ -53,6 +53,9 @@ export const findInconsistencies = ({ models, providers }: {
     }
   }
   for (const [name, model] of models) {
+    if (model.maxVideos !== undefined && model.workload !== "video") {
+      mistake("remove it: only models of the workload video have it", "models", name, "maxVideos")
+    }
     for (const [index, { provider }] of model.targets.entries()) {
       if (!providers.has(provider)) {
         mistake(`there is no provider '${provider}'`, "models", name, "targets", index, "provider")

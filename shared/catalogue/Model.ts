@@ -1,6 +1,6 @@
 /** A model in the catalogue: its workload, and the targets that serve it. */
 import { Schema } from "effect"
-import { atLeast } from "../contract/Fields.ts"
+import { atLeast, integer } from "../contract/Fields.ts"
 import { PoolName, type Workload, workloads } from "../contract/Operation.ts"
 import { Price } from "./Price.ts"
 
@@ -27,6 +27,8 @@ export const Model = Schema.Struct({
   sticky: Schema.optionalKey(Schema.Literal("user")),
   /** Models of the same workload to try in this order after every target failed, with their own fallbacks. */
   fallbacks: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
+  /** The most videos of one request to a video model, 1 to 100. Default 4. */
+  maxVideos: Schema.optionalKey(integer(1, 100)),
   /** The price at every target. Default: unknown. */
   price: Schema.optionalKey(Price)
 })

@@ -1,20 +1,36 @@
 /**
- * The part of the catalogue that ingress reads: the models' names, workloads and pools.
+ * The part of the catalogue that ingress reads: the models' names, workloads and pools, and for videos what tells whether a
+ * task can succeed.
  *
- * The file is either the whole catalogue, whose providers are not decoded, or one without providers and targets, as
- * `config models` prints it.
+ * The file is either the whole catalogue, of whose providers only the protocols of video models are read, or one without
+ * providers and targets, as `config models` prints it.
  */
 import { Context, Effect, Layer, Predicate, Result, Schema } from "effect"
 import type { Workload } from "../contract/Operation.ts"
 import * as CatalogueFile from "./CatalogueFile.ts"
 import { findFallbackMistakes } from "./Inconsistencies.ts"
 import { Model, Target } from "./Model.ts"
+import { videoProtocols } from "./Provider.ts"
 
 /** A model that clients can name. */
 export interface OfferedModel {
   readonly workload: Workload
   readonly pool: string
+  /** The protocols of a video model's targets and fallbacks; absent if unknown. */
+  readonly protocols?: ReadonlyArray<string>
+  /** See `Model`. */
+  readonly maxVideos?: number
 }
+
+const videoMakers = new Set<string>(videoProtocols)
+
+/** Whether a video model has a target or fallback that makes videos; true if unknown. */
+export const makesVideos = ({ protocols }: OfferedModel): boolean =>
+  protocols?.some((protocol) => videoMakers.has(protocol)) ?? true
+
+/** Whether only the built-in engine serves a video model. */
+export const isBuiltIn = ({ protocols }: OfferedModel): boolean =>
+  protocols?.every((protocol) => protocol === "local") ?? false
 
 export interface ModelSnapshot {
   readonly models: ReadonlyMap<string, OfferedModel>
@@ -23,26 +39,55 @@ export interface ModelSnapshot {
 const Part = Schema.Struct({
   models: Schema.Record(
     Schema.String,
-    Schema.Struct({ ...Model.fields, targets: Schema.optionalKey(Schema.NonEmptyArray(Target)) })
+    Schema.Struct({
+      ...Model.fields,
+      targets: Schema.optionalKey(Schema.NonEmptyArray(Target)),
+      protocols: Schema.optionalKey(Schema.Array(Schema.String))
+    })
   )
 })
+type Part = typeof Part.Type
 
 const decodePart = CatalogueFile.decoderOf(Part)
 
-const withoutProviders = (value: unknown): unknown => {
-  if (!Predicate.isReadonlyObject(value)) return value
-  const { providers: _providers, ...rest } = value
-  return rest
+/** Without the providers, except for their protocols by name, which may be unknown to this version. */
+const split = (value: unknown): { readonly rest: unknown; readonly protocols: ReadonlyMap<string, unknown> } => {
+  if (!Predicate.isReadonlyObject(value)) return { rest: value, protocols: new Map() }
+  const { providers, ...rest } = value
+  const entries = Predicate.isReadonlyObject(providers) ? Object.entries(providers) : []
+  const protocolOf = (provider: unknown) => Predicate.hasProperty(provider, "protocol") ? provider.protocol : undefined
+  return { rest, protocols: new Map(entries.map(([name, provider]) => [name, protocolOf(provider)])) }
+}
+
+/** The protocols that serve a model or its fallbacks; `undefined` if one of them is unknown. */
+const protocolsOf = (
+  models: ReadonlyMap<string, Part["models"][string]>,
+  name: string,
+  known: ReadonlyMap<string, unknown>
+): ReadonlyArray<string> | undefined => {
+  const { fallbacks = [], protocols, targets } = models.get(name) ?? {}
+  const own = protocols ?? targets?.map(({ provider }) => known.get(provider))
+  const all = [own, ...fallbacks.map((fallback) => protocolsOf(models, fallback, known))].flat()
+  return all.every(Predicate.isString) ? [...new Set(all)] : undefined
 }
 
 const decoder: CatalogueFile.Decoder<ModelSnapshot> = (value) =>
   Result.gen(function*() {
-    const models = new Map(Object.entries((yield* decodePart(withoutProviders(value))).models))
+    const { protocols: known, rest } = split(value)
+    const models = new Map(Object.entries((yield* decodePart(rest)).models))
     const mistakes = findFallbackMistakes(models)
     if (mistakes.length > 0) return yield* Result.fail(mistakes)
     return {
       models: new Map(
-        [...models].map(([name, { pool = "default", workload }]): [string, OfferedModel] => [name, { workload, pool }])
+        [...models].map(([name, { maxVideos, pool = "default", workload }]): [string, OfferedModel] => {
+          const protocols = workload === "video" ? protocolsOf(models, name, known) : undefined
+          return [name, {
+            workload,
+            pool,
+            ...(protocols === undefined ? {} : { protocols }),
+            ...(maxVideos === undefined ? {} : { maxVideos })
+          }]
+        })
       )
     }
   })

@@ -6,6 +6,11 @@ import * as SecretReference from "./SecretReference.ts"
 /** The keys of `shared/provider/protocols/protocols.ts`. */
 export const protocols = ["ai-sdk", "anthropic", "cohere", "dashscope", "gemini", "local", "openai"] as const
 
+/** Those that make videos: the engines of `shared/provider/routing/VideoProviders.ts`. */
+export const videoProtocols = ["ai-sdk", "dashscope", "local"] as const satisfies ReadonlyArray<
+  typeof protocols[number]
+>
+
 /** Milliseconds. */
 const Millis = atLeast(1)
 

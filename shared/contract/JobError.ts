@@ -22,6 +22,10 @@ export class InvalidRequest extends Schema.TaggedError<InvalidRequest>()("Invali
   /** `problem` follows the path, as in `must be a number`. */
   static readonly at = (param: string, problem: string, code = "invalid_value") =>
     new InvalidRequest({ message: `${param}: ${problem}`, param, code })
+
+  /** The provider's protocol of the model has no such operation. */
+  static readonly notSupported = (model: string, operation: string) =>
+    InvalidRequest.at("model", `'${model}' does not serve ${operation}`, "operation_not_supported")
 }
 
 /** No model of that name serves this operation. */

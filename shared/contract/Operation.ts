@@ -21,6 +21,8 @@ export interface RequestBody {
   /** Absent if the path names the model. */
   readonly model?: string | null | undefined
   readonly stream?: boolean | null | undefined
+  /** How many results the client wants; every result of a task is work of its own. */
+  readonly n?: number | null | undefined
 }
 
 /** An example of a request and its answer. */
@@ -73,4 +75,6 @@ export interface Operation {
   readonly kind?: "answer" | "task"
   /** How a client sees the task; only for `task`. */
   readonly task?: Schema.Top
+  /** What the built-in engine accepts of a request; only for `task`: a job's answer rejects the request itself. */
+  readonly local?: Schema.Codec<unknown, unknown>
 }

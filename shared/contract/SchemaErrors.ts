@@ -6,6 +6,7 @@
  */
 import { Predicate, SchemaAST, type SchemaIssue } from "effect"
 import { describeExpected, enumerate, isNamed, membersOf, textAt } from "./Expectation.ts"
+import { InvalidRequest } from "./JobError.ts"
 
 export interface SchemaError {
   /** Empty for the value itself. */
@@ -31,6 +32,16 @@ export const formatPath = (path: Path): string =>
 /** An error as a line of text; `whole` names the value itself. */
 export const formatError = ({ message, path }: SchemaError, whole: string): string =>
   path.length === 0 ? `${whole} ${message}` : `${formatPath(path)}: ${message}`
+
+/** The first error of a request's body. */
+export const toInvalidRequest = (issue: SchemaIssue.Issue, body: unknown): InvalidRequest => {
+  const mistake = first(issue, body)
+  return new InvalidRequest({
+    message: formatError(mistake, "The request body"),
+    param: formatPath(mistake.path) || null,
+    code: "invalid_value"
+  })
+}
 
 const required = "is required"
 const invalid = "is not valid"

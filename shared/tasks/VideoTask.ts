@@ -1,6 +1,9 @@
 /**
  * The record of a video task and its state transitions, as pure functions; `VideoTasks` stores their results.
  *
+ * A record is one video: its own job, its own call to a provider, its own usage. A request for several videos makes several
+ * records, which clients see as one task under the id of the first.
+ *
  * ```
  *            claimed
  *   queued ───────────▶ in_progress ◀─┐ claimed (lease over), starting, started,
@@ -16,7 +19,7 @@
 import { Effect, type Option, Result, Schema } from "effect"
 import { buckets } from "../nats/Storage.ts"
 import { JobError } from "../contract/JobError.ts"
-import { TaskStatus, VideoMetadata } from "../contract/operations/VideoGenerations.ts"
+import { TaskStatus, VideoFormat, VideoMetadata } from "../contract/operations/VideoGenerations.ts"
 
 /** The owner's id on the bus and the number of its claim. */
 export const Owner = Schema.Struct({ worker: Schema.String, claim: Schema.Int })
@@ -33,7 +36,7 @@ export const ProviderTask = Schema.Struct({
 export type ProviderTask = typeof ProviderTask.Type
 
 export const VideoResult = Schema.Struct({
-  format: Schema.Literal("mp4"),
+  format: VideoFormat,
   /** Bytes. */
   size: Schema.Int,
   metadata: VideoMetadata
@@ -41,8 +44,11 @@ export const VideoResult = Schema.Struct({
 export type VideoResult = typeof VideoResult.Type
 
 export const VideoTask = Schema.Struct({
-  /** `task_` and 32 base62 characters. */
+  /** `task_` and 32 base62 characters; the further videos of a request add `-` and their index. */
   id: Schema.String,
+  /** The number of videos of the request, and which of them this one is, from 0. Absent in records of older gateways. */
+  count: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(1))),
+  index: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
   tenant: Schema.String,
   operation: Schema.String,
   model: Schema.String,
@@ -161,12 +167,49 @@ export const transition = (record: VideoTask, event: TaskEvent, now: number): Re
 const isOwner = ({ owner }: VideoTask, { claim, worker }: Owner): boolean =>
   owner !== null && owner.worker === worker && owner.claim === claim
 
+/** The id of the first record of a request. */
+export const firstIdOf = (id: string): string => id.split("-", 1)[0] ?? id
+
+/** The id of the record of another video of the same request, by its index. */
+export const siblingId = (id: string, index: number): string =>
+  index === 0 ? firstIdOf(id) : `${firstIdOf(id)}-${index}`
+
+/** New records for the other videos of the request. */
+export const siblingsOf = (first: VideoTask, now: number): ReadonlyArray<VideoTask> =>
+  Array.from({ length: first.count - 1 }, (_, before) => {
+    const index = before + 1
+    return make({ ...first, id: siblingId(first.id, index), index }, now)
+  })
+
+/** The status of all videos of a request together. */
+export const statusOf = (records: ReadonlyArray<VideoTask>): TaskStatus => {
+  const has = (status: TaskStatus): boolean => records.some((record) => record.status === status)
+  if (records.some(({ status }) => !hasEnded(status))) {
+    return records.every(({ status }) => status === "queued") ? "queued" : "in_progress"
+  }
+  return (["cancelled", "failed"] as const).find(has) ?? "completed"
+}
+
+interface NewTask
+  extends
+    Pick<VideoTask, "id" | "tenant" | "operation" | "model" | "pool" | "bodyHash" | "traceparent">,
+    Partial<Pick<VideoTask, "count" | "index">>
+{}
+
 /** A new task. */
 export const make = (
-  options: Pick<VideoTask, "id" | "tenant" | "operation" | "model" | "pool" | "bodyHash" | "traceparent">,
+  { bodyHash, count = 1, id, index = 0, model, operation, pool, tenant, traceparent }: NewTask,
   now: number
 ): VideoTask => ({
-  ...options,
+  id,
+  tenant,
+  operation,
+  model,
+  pool,
+  bodyHash,
+  ...(traceparent === undefined ? {} : { traceparent }),
+  count,
+  index,
   status: "queued",
   progress: 0,
   owner: null,

@@ -37,7 +37,10 @@ const partBytes = 1024 * 1024
 const storeWithinMs = 10_000
 
 export class VideoTasks extends Context.Service<VideoTasks, {
-  /** Stores a new task with its request; returns the existing task if the id is taken. */
+  /**
+   * Stores a new task; returns the existing task if the id is taken. The first record of a request also stores the body,
+   * for all of them.
+   */
   readonly create: (task: VideoTask.VideoTask, body: Uint8Array) => Effect.Effect<VideoTask.VideoTask, JetStreamFailed>
   readonly find: (id: string) => Effect.Effect<Option.Option<VideoTask.VideoTask>, JetStreamFailed>
   /** Returns the task: cancelled, or already ended. */
@@ -115,7 +118,7 @@ const open = Effect.fn("VideoTasks.open")(function*(patienceMs: number) {
     create: Effect.fn("VideoTasks.create")(function*(task, body) {
       const known = yield* find(task.id)
       if (Option.isSome(known)) return known.value
-      yield* inStore(store.put(bodyName(task), body))
+      if (task.index === 0) yield* inStore(store.put(bodyName(task), body))
       if (yield* again(bucket.create(task.id, VideoTask.encode(task)))) return task
       return Option.getOrElse(yield* find(task.id), () => task)
     }),
@@ -163,5 +166,5 @@ const open = Effect.fn("VideoTasks.open")(function*(patienceMs: number) {
 })
 
 /** By hash, so that two requests with one id never overwrite each other's body. */
-const bodyName = ({ bodyHash, id }: VideoTask.VideoTask): string => `${id}/${bodyHash}`
+const bodyName = ({ bodyHash, id }: VideoTask.VideoTask): string => `${VideoTask.firstIdOf(id)}/${bodyHash}`
 const partName = (id: string, part: number): string => `${id}/${part}`

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import type { Example, Operation, Workload } from "../../../shared/contract/Operation.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
+import { videoTypes } from "../../../shared/contract/operations/VideoGenerations.ts"
 import * as Errors from "./Errors.ts"
 import * as Headers from "./Headers.ts"
 import { type Parameter, parameter, type Response, type Route } from "./Route.ts"
@@ -154,7 +155,12 @@ const signature = ["expires", "signature"].map((name): Parameter => ({
   required: false
 }))
 
-const video = { headers: Headers.of.file, content: binary(["video/mp4"]) }
+const whichVideo: Parameter = {
+  ...parameter("query", "video", "Which of the task's videos, from 0 to `n` - 1. Default 0."),
+  required: false
+}
+
+const video = { headers: Headers.of.file, content: binary(Object.values(videoTypes)) }
 
 /** The routes of the tasks that an operation creates. */
 const taskRoutesOf = (operation: Operation): ReadonlyArray<Route> => {
@@ -181,7 +187,7 @@ const taskRoutesOf = (operation: Operation): ReadonlyArray<Route> => {
       summary: "Download a task's result",
       description: "Needs the API key that created the task, or the signed URL in the task's `url`.",
       isKeyOptional: true,
-      parameters: [taskParameter, ...signature, Headers.request("range"), Headers.request("if-range")],
+      parameters: [taskParameter, whichVideo, ...signature, Headers.request("range"), Headers.request("if-range")],
       responses: {
         200: { description: "The whole file", ...video },
         206: { description: "The part requested by the `range` header", ...video }

@@ -193,11 +193,4 @@ const textOf = (bytes: Uint8Array) => Result.try({ try: () => utf8.decode(bytes)
 const parse = (text: string) => Result.try({ try: (): unknown => JSON.parse(text), catch: () => notJson })
 
 const validate = (decoder: Decoder, value: unknown): Decoded =>
-  Result.mapError(decoder(value), (error) => {
-    const mistake = SchemaErrors.first(error.issue, value)
-    return new InvalidRequest({
-      message: SchemaErrors.formatError(mistake, "The request body"),
-      param: SchemaErrors.formatPath(mistake.path) || null,
-      code: "invalid_value"
-    })
-  })
+  Result.mapError(decoder(value), ({ issue }) => SchemaErrors.toInvalidRequest(issue, value))

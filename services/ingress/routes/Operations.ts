@@ -22,6 +22,7 @@ import { authenticate } from "../request/Authentication.ts"
 import { DecodeTurns } from "../request/DecodeTurns.ts"
 import type { RequestError } from "../errors/IngressError.ts"
 import * as PathTemplate from "../paths/PathTemplate.ts"
+import { refusalOf } from "../request/TaskRequest.ts"
 import { uncountedBytes, UploadBudget } from "../request/UploadBudget.ts"
 import * as IncomingBody from "../request/IncomingBody.ts"
 import * as RouteTemplate from "../paths/RouteTemplate.ts"
@@ -41,6 +42,8 @@ export interface AdmittedRequest {
   readonly pool: string
   /** The body as the client sent it. It is known to decode. */
   readonly body: Uint8Array
+  /** How many results it asks for. */
+  readonly count: number
   readonly traceparent: string
   readonly settle: Settle | undefined
 }
@@ -67,7 +70,7 @@ const routeOf = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, hand
     const { headers } = record
     const perform = (key: ApiKey, body: Uint8Array, budget: UploadBudget) => {
       // outside the closure of the decoded body, which would otherwise stay in memory until the answer has ended
-      const serve = (name: string, { pool, workload }: OfferedModel) => (settle: Settle | undefined) => {
+      const serve = (name: string, { pool, workload }: OfferedModel, count: number) => (settle: Settle | undefined) => {
         // from here on the job counts its body; a task has no job
         if (operation.kind !== "task") budget.release()
         return handler({
@@ -80,6 +83,7 @@ const routeOf = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, hand
           workload,
           pool,
           body,
+          count,
           traceparent: TraceParent.format(record.span),
           settle
         }, record)
@@ -89,7 +93,10 @@ const routeOf = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, hand
         (decoded) =>
           Effect.flatMapEager(findModel(operation, pathModel ?? decoded.model), ({ model, name }) => {
             record.setModel(operation, name)
-            return admission.admit(key, { operation, model: name, decoded, bytes: body.length }, serve(name, model))
+            const refusal = refusalOf(operation, name, model, decoded)
+            if (refusal !== undefined) return Effect.fail(refusal)
+            const admitted = { operation, model: name, decoded, bytes: body.length }
+            return admission.admit(key, admitted, serve(name, model, decoded.n ?? 1))
           })
       )
     }
@@ -149,7 +156,7 @@ const relayJobs = Effect.gen(function*() {
   const jobs = yield* JobClient
   const clock = yield* Clock.Clock
   const queueTimeoutMs = yield* Config.schema(atLeast(1), "GATEWAY_QUEUE_TIMEOUT_MS").pipe(Config.withDefault(30_000))
-  const handler: OperationHandler = ({ headers, operation, settle, ...accepted }, record) => {
+  const handler: OperationHandler = ({ count: _count, headers, operation, settle, ...accepted }, record) => {
     const timeoutMs = Math.min(queueTimeoutMs, clientQueueTimeoutMs(headers["x-stainless-timeout"]))
     return relay({
       jobs,

@@ -9,7 +9,7 @@ import { TaskQueue } from "../../../shared/bus/tasks/TaskQueue.ts"
 import { InvalidRequest, Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Operation } from "../../../shared/contract/Operation.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
-import type { VideoTaskView } from "../../../shared/contract/operations/VideoGenerations.ts"
+import { type VideoTaskView, videoTypes } from "../../../shared/contract/operations/VideoGenerations.ts"
 import { SignedUrl } from "../../../shared/files/SignedUrl.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import * as VideoTask from "../../../shared/tasks/VideoTask.ts"
@@ -40,10 +40,15 @@ const keyPattern = /^[\x20-\x7e]{1,255}$/
 
 const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1_000)
 
-const isRunning = ({ status }: VideoTask.VideoTask): boolean => !VideoTask.hasEnded(status)
+/** The records of one request, first to last. Clients see them as one task. */
+type Records = readonly [VideoTask.VideoTask, ...Array<VideoTask.VideoTask>]
 
-/** When the task and its result expire, in epoch milliseconds. */
-const expiryOf = (task: VideoTask.VideoTask): number => (task.ended ?? task.updated) + VideoTask.keptForMs
+/** When the first of them expires with its result, in epoch milliseconds. */
+const expiryOf = (records: Records): number =>
+  Math.min(...records.map(({ ended, updated }) => (ended ?? updated) + VideoTask.keptForMs))
+
+/** The query parameter that selects one of a task's videos. */
+const videoParameter = "video"
 
 /** A request about one task. */
 interface TaskRequest {
@@ -71,89 +76,135 @@ const make = Effect.gen(function*() {
 
   /** If several requests use one idempotency key, the task's record decides: one request creates it, the others find it. */
   const create = Effect.fnUntraced(function*(accepted: Operations.AdmittedRequest) {
-    const { body, headers, model, operation, pool, tenant, traceparent } = accepted
+    const { body, count, headers, model, operation, pool, tenant, traceparent } = accepted
     const id = yield* idFor(operation, tenant, headers["idempotency-key"])
     const bodyHash = hash("sha256", body, "hex")
     const now = yield* Clock.currentTimeMillis
-    const fresh = VideoTask.make({ id, tenant, operation: operation.name, model, pool, bodyHash, traceparent }, now)
-    const task = yield* tasks.create(fresh, body).pipe(Effect.mapError(() => unavailable))
-    if (task.bodyHash !== bodyHash) return yield* new IngressError.IdempotencyKeyReused()
-    if (task.status === "queued") yield* submit(task)
-    return HttpServerResponse.jsonUnsafe({ task_id: task.id, status: task.status }, {
-      headers: { location: `${operation.paths[0]}/${task.id}`, ...(isRunning(task) ? pollAgain : {}) }
+    const fresh = VideoTask.make(
+      { id, tenant, operation: operation.name, model, pool, bodyHash, traceparent, count },
+      now
+    )
+    const store = (task: VideoTask.VideoTask) => Effect.mapError(tasks.create(task, body), () => unavailable)
+    const first = yield* store(fresh)
+    if (first.bodyHash !== bodyHash) return yield* new IngressError.IdempotencyKeyReused()
+    const others = yield* Effect.forEach(VideoTask.siblingsOf(first, now), store, { concurrency: "unbounded" })
+    const records: Records = [first, ...others]
+    yield* Effect.forEach(records.filter(({ status }) => status === "queued"), submit, { discard: true }).pipe(
+      // a client that cannot repeat the request would pay for videos whose task it does not know
+      Effect.tapError(() =>
+        headers["idempotency-key"] === undefined ? Effect.forkDetach(cancelAll(records)) : Effect.void
+      )
+    )
+    const status = VideoTask.statusOf(records)
+    return HttpServerResponse.jsonUnsafe({ task_id: id, status }, {
+      headers: { location: `${operation.paths[0]}/${id}`, ...(VideoTask.hasEnded(status) ? {} : pollAgain) }
     })
   })
 
-  const find = Effect.fnUntraced(function*(operation: Operation, id: string) {
+  const cancelAll = (records: Records) =>
+    Effect.forEach(records, ({ id }) => tasks.cancel(id), { concurrency: "unbounded" }).pipe(
+      Effect.mapError((error) => error._tag === "TaskRefused" ? new IngressError.TaskNotFound() : unavailable),
+      Effect.map(([first, ...others]): Records => [first!, ...others])
+    )
+
+  /** One video's record; the first by default. */
+  const find = Effect.fnUntraced(function*(operation: Operation, id: string, index = 0) {
     if (!TaskId.pattern.test(id)) return yield* new IngressError.TaskNotFound()
-    const found = yield* tasks.find(id).pipe(Effect.mapError(() => unavailable))
+    const found = yield* tasks.find(VideoTask.siblingId(id, index)).pipe(Effect.mapError(() => unavailable))
     if (Option.isNone(found) || found.value.operation !== operation.name) return yield* new IngressError.TaskNotFound()
     // each request about a task has its own trace, linked to the task's trace
-    yield* TraceParent.link(found.value.traceparent)
+    if (index === 0) yield* TraceParent.link(found.value.traceparent)
     return found.value
   })
 
-  /** The task, if it belongs to the request's key. */
-  const findOwn = Effect.fnUntraced(function*({ id, operation, record, request }: TaskRequest) {
+  /** One video's record, if it belongs to the request's key. */
+  const findOwn = Effect.fnUntraced(function*({ id, operation, record, request }: TaskRequest, index = 0) {
     const key = yield* authenticate(keys, request.headers, operation.dialect)
     record.setKey(key.id)
-    const task = yield* find(operation, id)
+    const task = yield* find(operation, id, index)
     return task.tenant === key.id ? task : yield* new IngressError.TaskNotFound()
   })
 
-  const view = Effect.fnUntraced(function*(operation: Operation, task: VideoTask.VideoTask) {
-    const expires = expiryOf(task)
+  const findAllOwn = Effect.fnUntraced(function*(asked: TaskRequest) {
+    const first = yield* findOwn(asked)
+    const indexes = Array.from({ length: first.count - 1 }, (_, before) => before + 1)
+    const others = yield* Effect.forEach(indexes, (index) => find(asked.operation, asked.id, index), {
+      concurrency: "unbounded"
+    })
+    const records: Records = [first, ...others]
+    return records
+  })
+
+  const view = Effect.fnUntraced(function*(operation: Operation, records: Records) {
+    const [{ created, id, model }] = records
+    const expires = expiryOf(records)
     const now = yield* Clock.currentTimeMillis
+    const status = VideoTask.statusOf(records)
+    const isRunning = !VideoTask.hasEnded(status)
+    const videos = yield* Effect.forEach(records, ({ id: own, index, result }) => {
+      if (result === null) return Effect.succeed([])
+      const { format, metadata } = result
+      return Effect.map(
+        urls.sign(own, expires - now, `${operation.paths[0]}/${id}/content`),
+        (url) => [{ index, url: index === 0 ? url : `${url}&${videoParameter}=${index}`, format, metadata }]
+      )
+    })
+    const data = videos.flat().map(({ index: _index, ...video }) => video)
+    const [first] = videos[0] ?? []
+    const error = records.find((record) => record.error !== null)?.error ?? null
     const body: VideoTaskView = {
-      task_id: task.id,
-      status: task.status,
-      progress: task.progress,
-      model: task.model,
-      created: seconds(task.created),
-      ...(task.ended === null ? {} : { completed_at: seconds(task.ended) }),
+      task_id: id,
+      status,
+      progress: Math.floor(records.reduce((sum, { progress }) => sum + progress, 0) / records.length),
+      model,
+      created: seconds(created),
+      ...(isRunning ? {} : { completed_at: seconds(Math.max(...records.map(({ ended }) => ended ?? 0))) }),
       expires_at: seconds(expires),
-      ...(task.result === null ? {} : {
-        url: yield* urls.sign(task.id, expires - now, `${operation.paths[0]}/${task.id}/content`),
-        format: task.result.format
-      }),
-      metadata: task.result?.metadata ?? null,
-      error: task.error === null ? null : ErrorEnvelope.toFields(task.error)
+      data,
+      ...(first === undefined ? {} : { url: first.url, format: first.format }),
+      metadata: first?.metadata ?? null,
+      error: error === null ? null : ErrorEnvelope.toFields(error)
     }
-    return HttpServerResponse.jsonUnsafe(body, isRunning(task) ? { headers: pollAgain } : undefined)
+    return HttpServerResponse.jsonUnsafe(body, isRunning ? { headers: pollAgain } : undefined)
   })
 
   const show = Effect.fnUntraced(function*(asked: TaskRequest) {
-    const task = yield* findOwn(asked)
-    const waitedMs = (yield* Clock.currentTimeMillis) - task.created
-    if (task.status === "queued" && waitedMs > resubmitMs.from && waitedMs < resubmitMs.until) {
-      yield* submit(task).pipe(Effect.ignore, Effect.forkDetach)
+    const records = yield* findAllOwn(asked)
+    const waitedMs = (yield* Clock.currentTimeMillis) - records[0].created
+    if (waitedMs > resubmitMs.from && waitedMs < resubmitMs.until) {
+      yield* Effect.forEach(
+        records.filter(({ status }) => status === "queued"),
+        (task) => submit(task).pipe(Effect.ignore, Effect.forkDetach),
+        { discard: true }
+      )
     }
-    return yield* view(asked.operation, task)
+    return yield* view(asked.operation, records)
   })
 
   const cancel = Effect.fnUntraced(function*(asked: TaskRequest) {
-    yield* findOwn(asked)
-    const task = yield* tasks.cancel(asked.id).pipe(
-      Effect.mapError((error) => error._tag === "TaskRefused" ? new IngressError.TaskNotFound() : unavailable)
-    )
-    return yield* view(asked.operation, task)
+    return yield* view(asked.operation, yield* cancelAll(yield* findAllOwn(asked)))
   })
 
-  /** The task of a signed URL, or of the request's key. */
+  /** The record of a signed URL, or of the request's key. */
   const findForContent = Effect.fnUntraced(function*(asked: TaskRequest) {
     const query = new URL(asked.request.url, "http://gateway").searchParams
+    const number = query.get(videoParameter) ?? "0"
+    if (!/^\d{1,2}$/.test(number)) {
+      return yield* InvalidRequest.at(videoParameter, "must be the index of a video, from 0 to n - 1")
+    }
+    const index = Number(number)
     const signature = query.get("signature")
-    if (signature === null) return yield* findOwn(asked)
-    const verdict = yield* urls.verify(asked.id, query.get("expires") ?? "", signature)
+    if (signature === null) return yield* findOwn(asked, index)
+    const verdict = yield* urls.verify(VideoTask.siblingId(asked.id, index), query.get("expires") ?? "", signature)
     if (verdict !== "valid") return yield* new IngressError.LinkRefused({ reason: verdict })
-    return yield* find(asked.operation, asked.id)
+    return yield* find(asked.operation, asked.id, index)
   })
 
   const content = Effect.fnUntraced(function*(asked: TaskRequest) {
-    const { id, request } = asked
-    const { result, status } = yield* findForContent(asked)
+    const { request } = asked
+    const { id, result, status } = yield* findForContent(asked)
     if (result === null) return yield* new IngressError.TaskNotCompleted({ status })
-    const { size } = result
+    const { format, size } = result
     // a task's result never changes
     const tag = `"${id}"`
     const condition = request.headers["if-range"]
@@ -165,13 +216,13 @@ const make = Effect.gen(function*() {
     const { from, until } = range === "whole" ? { from: 0, until: size } : range
     return HttpServerResponse.stream(tasks.readContent(id, from, until), {
       status: range === "whole" ? 200 : 206,
-      contentType: "video/mp4",
+      contentType: videoTypes[format],
       contentLength: until - from,
       headers: {
         "accept-ranges": "bytes",
         "etag": tag,
         "cache-control": "private, max-age=3600, immutable",
-        "content-disposition": `inline; filename="${id}.mp4"`,
+        "content-disposition": `inline; filename="${id}.${format}"`,
         "x-content-type-options": "nosniff",
         ...(range === "whole" ? {} : { "content-range": `bytes ${from}-${until - 1}/${size}` })
       }

@@ -1,25 +1,9 @@
 /** POST /v1/video/generations: a video from a prompt, as a task to poll, since it takes longer than a client waits. */
 import { Schema } from "effect"
-import { between, EndUser, integer, ModelName, optional } from "../Fields.ts"
+import { EndUser, integer, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
-
-export const videoDefaults = { duration: 4, width: 640, height: 360, fps: 24 } as const
-
-/** The most pixels in all frames together: 12 seconds at 1920x1080 and 24 frames per second. */
-const maximumPixels = 12 * 24 * 1920 * 1080
-
-/** The bounds of each side of the video, in pixels. */
-const minimumSide = 64
-const maximumSide = 1920
-
-/** In pixels, even: H.264 encodes colours in blocks of two. */
-const Side = Schema.Int.check(
-  Schema.isBetween({ minimum: minimumSide, maximum: maximumSide }),
-  Schema.makeFilter((pixels) => pixels % 2 === 0, {
-    expected: `an even number from ${minimumSide} to ${maximumSide}`,
-    toJsonSchema: () => ({ multipleOf: 2 })
-  })
-)
+import { PictureInput } from "../PictureInput.ts"
+import { LocalVideoRequest, videoDefaults } from "./LocalVideo.ts"
 
 const Metadata = Schema.StructWithRest(
   Schema.Struct({
@@ -30,58 +14,43 @@ const Metadata = Schema.StructWithRest(
   [Schema.Record(Schema.String, Schema.Unknown)]
 )
 
-interface Extent {
-  readonly duration?: number | null
-  readonly width?: number | null
-  readonly height?: number | null
-  readonly fps?: number | null
-}
+/** Far more than any model makes: these bounds only keep usage finite. The model decides what it accepts. */
+const maximum = { duration: 3_600, side: 16_384, fps: 240, n: 100 }
 
-/** The requested length, size and frame rate; at least one frame. */
-export const extentOf = (request: Extent) => {
-  const duration = request.duration ?? videoDefaults.duration
-  const fps = request.fps ?? videoDefaults.fps
-  return {
-    width: request.width ?? videoDefaults.width,
-    height: request.height ?? videoDefaults.height,
-    fps,
-    duration,
-    frames: Math.max(1, Math.round(duration * fps))
-  }
-}
+const Side = integer(1, maximum.side)
 
-const isBounded = Schema.makeFilter((request: Extent) => {
-  const { fps, frames, height, width } = extentOf(request)
-  const most = Math.floor(maximumPixels / (width * height) / fps * 10) / 10
-  if (frames * width * height <= maximumPixels) return undefined
-  return {
-    path: ["duration"],
-    issue: `must be at most ${most} seconds at ${width}x${height} and ${fps} frames per second`
-  }
-})
+const ownDefault = (builtIn: number): string => `Default: the model's own; ${builtIn} for the built-in engine.`
 
 export const VideoGenerationRequest = Schema.Struct({
   model: ModelName,
   prompt: Schema.NonEmptyString.check(Schema.isMaxLength(32_000)).annotateKey({
     description: "What the video should show."
   }),
-  image: optional(Schema.NonEmptyString, "First image of the video: an http(s) URL, a data URL, or base64."),
-  duration: optional(between(1, 20)).annotateKey({
-    description: `Seconds. Default ${videoDefaults.duration}. At most ` +
-      `${maximumPixels.toLocaleString("en")} pixels in all frames together: duration × fps × width × height.`
-  }),
-  width: optional(Side, "Pixels, an even number. Default 640."),
-  height: optional(Side, "Pixels, an even number. Default 360."),
-  fps: optional(integer(1, 60), "Frames per second. Default 24."),
-  seed: optional(
-    integer(0, Number.MAX_SAFE_INTEGER),
-    "With the same seed and request, a model that supports seeds returns the same video."
+  image: optional(PictureInput, "First image of the video: an http(s) URL, a data URL, or base64."),
+  duration: optional(
+    Schema.Finite.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(maximum.duration)),
+    `Seconds, within the model's bounds. ${ownDefault(videoDefaults.duration)}`
   ),
-  n: optional(Schema.Literal(1), "A task generates one video. Send several requests for several videos."),
-  response_format: optional(Schema.Literals(["url", "mp4"]), "The answer is always a URL to an MP4 file."),
+  width: optional(Side, `Pixels, within the model's bounds. ${ownDefault(videoDefaults.width)}`),
+  height: optional(Side, `Pixels, within the model's bounds. ${ownDefault(videoDefaults.height)}`),
+  fps: optional(integer(1, maximum.fps), `Frames per second. ${ownDefault(videoDefaults.fps)}`),
+  seed: optional(
+    Schema.Int,
+    "With the same seed and request, a model that supports seeds returns the same video. " +
+      "Each further video of a request has the next seed. Some models take -1 for a random seed."
+  ),
+  n: optional(
+    integer(1, maximum.n),
+    "How many videos to generate, at most as many as the model's `maxVideos`, 4 unless the operator sets it. Default 1."
+  ),
+  response_format: optional(
+    Schema.NonEmptyString.check(Schema.isMaxLength(200)),
+    "`url` and `mp4` ask for what the gateway always returns: a URL, and MP4 where the provider has a choice. " +
+      "Providers get any other value, such as `webm`; the built-in engine rejects it."
+  ),
   user: EndUser,
   metadata: optional(Metadata)
-}).check(isBounded)
+})
 export type VideoGenerationRequest = typeof VideoGenerationRequest.Type
 
 /** `queued` → `in_progress` → `completed` | `failed`; `cancelled` from either of the first two. */
@@ -100,22 +69,34 @@ export const VideoMetadata = Schema.Struct({
 })
 export type VideoMetadata = typeof VideoMetadata.Type
 
+/** Media types of videos by format. */
+export const videoTypes = { mp4: "video/mp4", webm: "video/webm", mov: "video/quicktime" } as const
+
+export const VideoFormat = Schema.Literals(["mp4", "webm", "mov"])
+export type VideoFormat = typeof VideoFormat.Type
+
+const url = Schema.String.annotateKey({
+  description: "URL of the video. Needs no API key; valid until `expires_at`."
+})
+
 export const VideoTaskCreated = Schema.Struct({ task_id: Schema.String, status: TaskStatus })
 
 /** The task, as the client sees it. */
 export const VideoTaskView = Schema.Struct({
   task_id: Schema.String,
   status: TaskStatus,
-  progress: integer(0, 100).annotateKey({ description: "Percent." }),
+  progress: integer(0, 100).annotateKey({ description: "Percent, the mean of all videos." }),
   model: Schema.String,
   created: Schema.Int.annotateKey({ description: "Unix time in seconds, like the other times." }),
   completed_at: Schema.optionalKey(Schema.Int),
   expires_at: Schema.Int.annotateKey({ description: "When the task and its video expire." }),
-  url: Schema.optionalKey(Schema.String).annotateKey({
-    description: "URL of the video. Needs no API key; valid until `expires_at`."
+  data: Schema.Array(Schema.Struct({ url, format: VideoFormat, metadata: VideoMetadata })).annotateKey({
+    description:
+      "The videos made so far, at most `n`. If the task fails or is cancelled, the videos made before remain."
   }),
-  format: Schema.optionalKey(Schema.String),
-  metadata: Schema.NullOr(VideoMetadata),
+  url: Schema.optionalKey(Schema.String).annotateKey({ description: "URL of the first video, as in `data`." }),
+  format: Schema.optionalKey(VideoFormat).annotateKey({ description: "Format of the first video." }),
+  metadata: Schema.NullOr(VideoMetadata).annotateKey({ description: "Properties of the first video." }),
   error: Schema.NullOr(Schema.Struct({
     message: Schema.String,
     type: Schema.String,
@@ -132,12 +113,14 @@ export const videoGenerations = {
   workloads: ["video"],
   dialect: "openai",
   request: VideoGenerationRequest,
+  local: LocalVideoRequest,
   response: VideoTaskCreated,
   streams: () => false,
   kind: "task",
   task: VideoTaskView,
   description:
     "Returns a task immediately. Poll `GET /v1/video/generations/{task_id}` until its status is `completed`, then download `…/{task_id}/content`. " +
+    "With `n`, `data` lists the videos and `…/content?video=1` is the second one; the task completes when all are made. " +
     "With an `idempotency-key`, repeating the same request creates only one task.",
   examples: {
     text: {

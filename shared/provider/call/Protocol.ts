@@ -35,9 +35,7 @@ export type Served = Pick<Call, "model" | "operation">
 
 /** Fails because the model does not serve the operation. */
 export const notSupported = ({ model, operation }: Served): Effect.Effect<never, InvalidRequest> =>
-  Effect.fail(
-    InvalidRequest.at("model", `'${model}' does not serve ${operation.name}`, "operation_not_supported")
-  )
+  Effect.fail(InvalidRequest.notSupported(model, operation.name))
 
 /** Serves the operations of a table by name, and rejects all others. */
 export const performByName = (performs: ReadonlyMap<string, Perform>): Perform => (call, sink) =>

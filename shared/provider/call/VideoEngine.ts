@@ -1,21 +1,27 @@
 /** Engines that make videos: a provider's API for long-running tasks, or the engine built into the worker. */
 import { Context, type Effect } from "effect"
 import type { JobError } from "../../contract/JobError.ts"
-import type { VideoGenerationRequest, VideoMetadata } from "../../contract/operations/VideoGenerations.ts"
+import type { VideoFormat, VideoGenerationRequest, VideoMetadata } from "../../contract/operations/VideoGenerations.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 
+/** One video. */
 export interface VideoCall {
   /** The gateway's id of the task, and its idempotency key at providers that take one. */
   readonly id: string
+  /** Its `n` is 1. */
   readonly request: VideoGenerationRequest
   readonly endpoint: Endpoint
 }
 
 export interface Video {
   readonly bytes: Uint8Array
-  readonly format: "mp4"
+  readonly format: VideoFormat
   readonly metadata: VideoMetadata
 }
+
+/** The `response_format` as a provider's own parameter, unless it asks for what the gateway returns anyway. */
+export const formatParameter = ({ response_format: format }: VideoGenerationRequest) =>
+  typeof format !== "string" || format === "url" || format === "mp4" ? {} : { response_format: format }
 
 /** How long a provider may take to return a task's id, in milliseconds. */
 export const createWithinMs = 30_000

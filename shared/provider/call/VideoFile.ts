@@ -1,8 +1,8 @@
 /** Reads the properties of a video file with a demuxer: what a provider declares may be wrong. */
 import { Effect } from "effect"
-import { BufferSource, Input, MP4 } from "mediabunny"
+import { BufferSource, Input, type InputFormat, MP4, QTFF, WEBM } from "mediabunny"
 import { ProviderFailed } from "../../contract/JobError.ts"
-import type { VideoMetadata } from "../../contract/operations/VideoGenerations.ts"
+import type { VideoFormat } from "../../contract/operations/VideoGenerations.ts"
 import type { GuardedFetch } from "../transport/GuardedFetch.ts"
 import * as ProviderResult from "../transport/ProviderResult.ts"
 import type { Video, VideoCall } from "./VideoEngine.ts"
@@ -10,32 +10,47 @@ import type { Video, VideoCall } from "./VideoEngine.ts"
 /** A video may be large and slow to fetch, and no client waits on a socket: the retries bridge two minutes of an outage. */
 export const bounds = { maximumBytes: 128 * 1024 * 1024, withinMs: 5 * 60_000, tries: 8 }
 
-const inspect = async (bytes: Uint8Array): Promise<Omit<VideoMetadata, "seed" | "warnings">> => {
-  using input = new Input({ source: new BufferSource(bytes), formats: [MP4] })
+const formats: ReadonlyMap<InputFormat, VideoFormat> = new Map<InputFormat, VideoFormat>([
+  [MP4, "mp4"],
+  [WEBM, "webm"],
+  [QTFF, "mov"]
+])
+
+const inspect = async (bytes: Uint8Array) => {
+  using input = new Input({ source: new BufferSource(bytes), formats: [...formats.keys()] })
+  const format = formats.get(await input.getFormat())
   const track = await input.getPrimaryVideoTrack()
-  if (track === null) throw new Error("the file has no video track")
+  if (track === null || format === undefined) throw new Error("the file has no video track")
   const { averagePacketRate } = await track.computePacketStats()
   return {
-    duration: thousandths(await input.computeDuration()),
-    fps: thousandths(averagePacketRate),
-    width: await track.getDisplayWidth(),
-    height: await track.getDisplayHeight()
+    format,
+    facts: {
+      duration: thousandths(await input.computeDuration()),
+      fps: thousandths(averagePacketRate),
+      width: await track.getDisplayWidth(),
+      height: await track.getDisplayHeight()
+    }
   }
 }
 
 const thousandths = (value: number): number => Math.round(value * 1_000) / 1_000
 
-/** Reads a provider's video. Fails if the file is not an MP4 with a video track. `warnings` are the paths of lost fields. */
+/** Reads a provider's video. Fails if the file has no video track. `warnings` are the paths of lost fields. */
 export const read = (
   { endpoint, request: { seed = null } }: VideoCall,
   bytes: Uint8Array,
   warnings: ReadonlyArray<string>
 ): Effect.Effect<Video, ProviderFailed> =>
   Effect.tryPromise(() => inspect(bytes)).pipe(
-    Effect.map((facts): Video => ({
+    Effect.map(({ facts, format }): Video => ({
       bytes,
-      format: "mp4",
-      metadata: { ...facts, seed, ...(warnings.length === 0 ? {} : { warnings }) }
+      format,
+      // a negative seed stands for one that only the provider knows
+      metadata: {
+        ...facts,
+        seed: seed === null || seed < 0 ? null : seed,
+        ...(warnings.length === 0 ? {} : { warnings })
+      }
     })),
     Effect.tapError(({ cause }) =>
       Effect.logWarning("cannot read a provider's video", { provider: endpoint.name, cause: String(cause) })

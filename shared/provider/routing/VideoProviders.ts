@@ -2,7 +2,7 @@
 import { Cause, Context, Effect, Exit, Layer, Option } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { Catalogue } from "../../catalogue/Catalogue.ts"
-import { isIdempotent, type Provider } from "../../catalogue/Provider.ts"
+import { isIdempotent, videoProtocols } from "../../catalogue/Provider.ts"
 import { type JobError, ModelNotFound } from "../../contract/JobError.ts"
 import { videoGenerations } from "../../contract/operations/VideoGenerations.ts"
 import * as AiSdkVideo from "../protocols/ai-sdk/AiSdkVideo.ts"
@@ -57,7 +57,7 @@ export class VideoProviders extends Context.Service<VideoProviders, {
       const tools = { upstream: yield* Upstream, secrets: yield* Secrets, guard: yield* GuardedFetch }
       const gate = yield* Gate.make
       const health = yield* CircuitBreakers.make
-      const engines: Partial<Record<Provider["protocol"], VideoEngine>> = {
+      const engines: Record<typeof videoProtocols[number], VideoEngine> = {
         "ai-sdk": AiSdkVideo.make(tools),
         dashscope: DashScopeVideo.make(tools),
         local: yield* LocalVideoEngine
@@ -106,7 +106,8 @@ export class VideoProviders extends Context.Service<VideoProviders, {
 
       const named = (name: string, model: string): VideoProvider | undefined => {
         const provider = catalogue.current().providers.get(name)
-        const engine = provider === undefined ? undefined : engines[provider.protocol]
+        const protocol = videoProtocols.find((protocol) => protocol === provider?.protocol)
+        const engine = protocol === undefined ? undefined : engines[protocol]
         if (provider === undefined || engine === undefined) return undefined
         const endpoint = { name, provider, model }
         return {

@@ -123,9 +123,22 @@ describe("a video of the local engine", () => {
         )
       )
       assert.lengthOf(new Set(sizes), 3)
-      const error = yield* Effect.flip(videoOf({ metadata: { quality_level: "divine" } }))
-      assert.strictEqual((error as InvalidRequest).param, "metadata.quality_level")
     }), 60_000)
+
+  it.live("is rejected outside the engine's bounds, by the name of the field", () =>
+    Effect.gen(function*() {
+      for (
+        const [wish, param] of [
+          [{ metadata: { quality_level: "divine" } }, "metadata.quality_level"],
+          [{ width: 3840, height: 2160 }, "width"],
+          [{ duration: 30 }, "duration"],
+          [{ response_format: "webm" }, "response_format"]
+        ] as const
+      ) {
+        const error = yield* Effect.flip(videoOf(wish))
+        assert.strictEqual((error as InvalidRequest).param, param)
+      }
+    }))
 
   it.live("leaves the event loop free while it is made, and reports its progress", () =>
     Effect.gen(function*() {
@@ -251,14 +264,28 @@ describe("a video of a given picture", () => {
   it("pans as the prompt says, whatever the seed", () => {
     const shareOf = (prompt: string, seed: number) => Camera.moveOf(prompt, seed).share
     for (let seed = 0; seed < 8; seed++) {
-      for (const prompt of ["zoom in", "Slowly zooming in on the boat", "the camera moves closer", "push in"]) {
+      for (
+        const prompt of [
+          "zoom in",
+          "Zoom-in on the boat",
+          "a slow zoom",
+          "Slowly zooming in on the boat",
+          "the camera moves closer",
+          "the camera moves slowly towards the boat",
+          "dollies forward",
+          "push in"
+        ]
+      ) {
         const [from, to] = shareOf(prompt, seed)
         assert.isAbove(from, to, prompt)
       }
-      for (const prompt of ["zoom out", "pull back", "camera moves away"]) {
+      for (const prompt of ["zoom out", "zooming slowly out", "pull back", "camera moves away", "moves backwards"]) {
         const [from, to] = shareOf(prompt, seed)
         assert.isBelow(from, to, prompt)
       }
+      const both = Camera.moveOf("zoom in while panning to the left", seed)
+      assert.deepStrictEqual([both.share[0] > both.share[1], both.x, both.y], [true, [1, 0], [0.5, 0.5]])
+      assert.deepStrictEqual(seen("a static shot of a boat", seed, 1), seen("a static shot of a boat", seed, 0))
       assert.isAbove(seen("pan to the left", seed, 1).red, seen("pan to the left", seed, 0).red)
       assert.isBelow(seen("pan right", seed, 1).red, seen("pan right", seed, 0).red)
       assert.isAbove(seen("tilt down", seed, 1).green, seen("tilt down", seed, 0).green)

@@ -33,6 +33,26 @@ describe("the models of a catalogue", () => {
       }
     }))
 
+  it.effect("of videos have the protocols of their targets and fallbacks, as far as the file names them", () =>
+    Effect.gen(function*() {
+      const videos = `models:
+  both: { workload: video, targets: [{ provider: a }, { provider: a, model: b }], fallbacks: [own], maxVideos: 2 }
+  own: { workload: video, targets: [{ provider: b }] }
+  lost: { workload: video, targets: [{ provider: c }] }
+`
+      const providers = "providers: { a: { protocol: dashscope }, b: { protocol: local } }\n"
+      const projected = [
+        ["both", { workload: "video", pool: "default", protocols: ["dashscope", "local"], maxVideos: 2 }],
+        ["own", { workload: "video", pool: "default", protocols: ["local"] }],
+        ["lost", { workload: "video", pool: "default" }]
+      ]
+      assert.deepStrictEqual([...(yield* parse("gateway.yaml", providers + videos)).models] as unknown, projected)
+      const printed = JSON.stringify({ models: Object.fromEntries(projected as never) })
+      assert.deepStrictEqual([...(yield* parse("models.yaml", printed)).models] as unknown, projected)
+      const { models: without } = yield* parse("gateway.yaml", videos)
+      assert.isUndefined(without.get("both")?.protocols)
+    }))
+
   it.effect("are read even if only workers understand the providers", () =>
     Effect.gen(function*() {
       const { models: found } = yield* parse("gateway.yaml", `providers: { free: { protocol: telepathy } }${models}`)
@@ -43,6 +63,11 @@ describe("the models of a catalogue", () => {
     [
       ["a misspelt field", "models: { m: { workload: chat, pol: x } }", ":1 models.m.pol: is unknown"],
       ["an unknown workload", "models: { m: { workload: chess } }", ":1 models.m.workload: must be"],
+      [
+        "an impossible number of videos",
+        "models: { m: { workload: video, maxVideos: 0 } }",
+        ":1 models.m.maxVideos: must"
+      ],
       ["a misspelt section", "models: {}\nmodel: {}", ":2 model: is unknown"],
       ["no models", "providers: {}", ":1 models: is required"],
       ["a list", "- a", ":1 the file must be an object"],

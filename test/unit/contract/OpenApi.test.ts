@@ -107,8 +107,7 @@ describe("the OpenAPI document", () => {
 
 /** Bodies that the code rejects for reasons a schema can express: the error, the schema's name and the body. */
 const wrong: ReadonlyArray<readonly [what: string, operation: string, body: Readonly<Record<string, unknown>>]> = [
-  ["an odd width", "video.generations", { prompt: "a", width: 101 }],
-  ["an odd height", "video.generations", { prompt: "a", height: 101 }],
+  ["a video without a duration", "video.generations", { prompt: "a", duration: 0 }],
   ["an invalid size", "images.generations", { prompt: "a", size: "big" }],
   ["a prompt in both forms", "images.generations", { prompt: "a", input: { messages: [message("a")] } }],
   ["no prompt", "images.generations", {}],
@@ -130,7 +129,7 @@ const wrong: ReadonlyArray<readonly [what: string, operation: string, body: Read
 ]
 
 const right: ReadonlyArray<readonly [operation: string, body: Readonly<Record<string, unknown>>]> = [
-  ["video.generations", { prompt: "a", width: 100, height: 64 }],
+  ["video.generations", { prompt: "a", width: 3841, height: 2160, duration: 30, seed: -1, n: 2 }],
   ["images.generations", { prompt: "a", size: "64*128" }],
   ["images.generations", { prompt: "a", size: "auto", input: null }],
   ["images.generations", { input: { messages: [message("a")] } }],

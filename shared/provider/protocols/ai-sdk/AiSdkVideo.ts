@@ -2,16 +2,13 @@
 import type { Experimental_VideoModelV4VideoData } from "@ai-sdk/provider"
 import { Effect, Option, Schema } from "effect"
 import { InternalError, ProviderRejected } from "../../../contract/JobError.ts"
-import {
-  extentOf,
-  type VideoGenerationRequest,
-  videoGenerations
-} from "../../../contract/operations/VideoGenerations.ts"
+import { extentOf } from "../../../contract/operations/LocalVideo.ts"
+import { type VideoGenerationRequest, videoGenerations } from "../../../contract/operations/VideoGenerations.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import { redact } from "../../exchange/ProviderError.ts"
 import * as Polling from "../../exchange/Polling.ts"
 import * as VideoFile from "../../call/VideoFile.ts"
-import { createWithinMs, type VideoCall, type VideoEngine } from "../../call/VideoEngine.ts"
+import { createWithinMs, formatParameter, type VideoCall, type VideoEngine } from "../../call/VideoEngine.ts"
 import { type Attempt, attempt } from "./AiSdkCall.ts"
 import { toFile } from "./AiSdkImages.ts"
 import { lostFeatures, modelOf, providerOptions } from "./AiSdkModel.ts"
@@ -22,9 +19,9 @@ import { opener, type PackageTools } from "./AiSdkPackage.ts"
 const settings: Readonly<Record<string, string>> = { resolution: "width, height" }
 
 /** The request's `metadata`, by the SDK's names. */
-const ownOptions = ({ metadata }: VideoGenerationRequest) => {
-  const { negative_prompt: negativePrompt, quality_level: _level, style: _style, ...own } = metadata ?? {}
-  return { ...own, ...(typeof negativePrompt === "string" ? { negativePrompt } : {}) }
+const ownOptions = (request: VideoGenerationRequest) => {
+  const { negative_prompt: negativePrompt, quality_level: _level, style: _style, ...own } = request.metadata ?? {}
+  return { ...own, ...formatParameter(request), ...(typeof negativePrompt === "string" ? { negativePrompt } : {}) }
 }
 
 const lost = ({ metadata }: VideoGenerationRequest): ReadonlyArray<string> =>

@@ -1,7 +1,8 @@
 /** Videos of the `dashscope` protocol: submits a task, polls it until it has ended, and fetches its video. */
 import { Effect, Schema } from "effect"
 import { InternalError, type JobError, ProviderFailed, ProviderRejected } from "../../../contract/JobError.ts"
-import { extentOf, type VideoGenerationRequest } from "../../../contract/operations/VideoGenerations.ts"
+import { extentOf } from "../../../contract/operations/LocalVideo.ts"
+import type { VideoGenerationRequest } from "../../../contract/operations/VideoGenerations.ts"
 import { urlOf } from "../../dialects/images/ImageSource.ts"
 import type { GuardedTools } from "../../exchange/Exchange.ts"
 import * as JsonExchange from "../../exchange/JsonExchange.ts"
@@ -10,7 +11,13 @@ import * as Polling from "../../exchange/Polling.ts"
 import type { Endpoint } from "../../transport/Endpoint.ts"
 import { unknownFields } from "../../json/UnknownFields.ts"
 import * as VideoFile from "../../call/VideoFile.ts"
-import { createWithinMs, type Video, type VideoCall, type VideoEngine } from "../../call/VideoEngine.ts"
+import {
+  createWithinMs,
+  formatParameter,
+  type Video,
+  type VideoCall,
+  type VideoEngine
+} from "../../call/VideoEngine.ts"
 
 /** The catalogue's options. */
 const optionsOf = Options.reader(Schema.Struct({
@@ -52,7 +59,8 @@ const sizeOf = (request: VideoGenerationRequest, { tiered }: Family, hasPicture:
   const { height, width } = extentOf(request)
   if (!tiered && !hasPicture) return { parameters: { size: `${width}*${height}` }, warnings: [] }
   const shorter = Math.min(width, height)
-  const tier = tiers.find((side) => shorter <= side) ?? 1080
+  // a larger size is the model's to accept or reject
+  const tier = tiers.find((side) => shorter <= side) ?? shorter
   const ratio = hasPicture ? undefined : ratios.find(([across, down]) => width * down === height * across)
   const isExact = shorter === tier && ratio !== undefined
   return {
@@ -79,6 +87,7 @@ const toBody = Effect.fnUntraced(function*({ endpoint, request }: VideoCall) {
     },
     parameters: {
       ...ownParameters(request),
+      ...formatParameter(request),
       ...sizeOf(request, family, hasPicture).parameters,
       ...(typeof duration === "number" ? { duration } : {}),
       ...(typeof seed === "number" ? { seed } : {})

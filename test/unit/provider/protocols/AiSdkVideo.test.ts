@@ -95,6 +95,21 @@ describe("a video", () => {
       })
     ))
 
+  it.live("is requested with values that only this provider may accept", () =>
+    bench(({ callOf, engine, provider }) =>
+      Effect.gen(function*() {
+        const wish = { width: 3840, height: 2160, duration: 30, seed: -1, response_format: "webm" }
+        const call = callOf(wish)
+        const task = yield* engine.start(call)
+        assert.deepStrictEqual(provider.started.map(({ body }) => (body as { parameters: unknown }).parameters), [
+          { sampleCount: 1, resolution: "4k", durationSeconds: 30, seed: -1, response_format: "webm" }
+        ])
+        provider.outcome = () => done(provider)
+        const { metadata } = yield* followElsewhere(call, task)
+        assert.isNull(metadata.seed)
+      })
+    ))
+
   it.live("is polled until it is done", () =>
     bench(({ callOf, engine, provider }) =>
       Effect.gen(function*() {

@@ -64,6 +64,21 @@ describe("creation of a task", () => {
   const cases: ReadonlyArray<readonly [what: string, model: string, Wish, input: object, parameters: object]> = [
     ["from text", "wan2.5-t2v-preview", all, {}, { size: "1280*720", duration: 5, seed: 7 }],
     ["without a size", "wan2.5-t2v-preview", {}, {}, {}],
+    [
+      "beyond the bounds of other models",
+      "wan2.5-t2v-preview",
+      { width: 3840, height: 2160, duration: 30, seed: -1, response_format: "webm" },
+      {},
+      { size: "3840*2160", duration: 30, seed: -1, response_format: "webm" }
+    ],
+    ["in the gateway's own format", "wan2.5-t2v-preview", { response_format: "mp4" }, {}, {}],
+    [
+      "beyond the known tiers",
+      "wan2.7-t2v",
+      { width: 3840, height: 2160 },
+      {},
+      { resolution: "2160P", ratio: "16:9" }
+    ],
     ["from a picture", "wan2.5-i2v-preview", { ...all, image: picture }, { img_url: picture }, {
       resolution: "720P",
       duration: 5,
