@@ -6,7 +6,7 @@ import { Schema } from "effect"
 
 /** The first bytes of the formats that some provider accepts, as Latin-1. */
 const signatures: ReadonlyArray<RegExp> = [
-  /^\x89PNG\r\n/,
+  /^\x89PNG\r\n[^]{6}IHDR/,
   /^\xff\xd8\xff/,
   /^RIFF[^]{4}WEBP/,
   /^GIF8[79]a/,

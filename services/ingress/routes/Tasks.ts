@@ -87,12 +87,13 @@ const make = Effect.gen(function*() {
     const store = (task: VideoTask.VideoTask) => Effect.mapError(tasks.create(task, body), () => unavailable)
     const first = yield* store(fresh)
     if (first.bodyHash !== bodyHash) return yield* new IngressError.IdempotencyKeyReused()
-    const others = yield* Effect.forEach(VideoTask.siblingsOf(first, now), store, { concurrency: "unbounded" })
-    const records: Records = [first, ...others]
+    // a missing record of an old task has expired: its video would be made and paid for again
+    const siblings = now - first.created < VideoTask.keptForMs / 2 ? VideoTask.siblingsOf(first, now) : []
+    const records: Records = [first, ...yield* Effect.forEach(siblings, store, { concurrency: "unbounded" })]
     yield* Effect.forEach(records.filter(({ status }) => status === "queued"), submit, { discard: true }).pipe(
       // a client that cannot repeat the request would pay for videos whose task it does not know
       Effect.tapError(() =>
-        headers["idempotency-key"] === undefined ? Effect.forkDetach(cancelAll(records)) : Effect.void
+        headers["idempotency-key"] === undefined ? Effect.forkDetach(Effect.ignore(cancelAll(records))) : Effect.void
       )
     )
     const status = VideoTask.statusOf(records)

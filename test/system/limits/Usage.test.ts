@@ -108,8 +108,8 @@ describe("usage", { timeout: 120_000 }, () => {
     run(async (gateway, counted) => {
       await outcomeOf(gateway.request(chat("priced-chat")))
       const videos = new VideoClient(gateway)
-      await videos.untilEnded(await videos.create({ ...smallVideo, model: "priced-video" }))
-      const rows = await counted(2)
+      await videos.untilEnded(await videos.create({ ...smallVideo, model: "priced-video", n: 2 }))
+      const rows = await counted(3)
       const costs = await eventually(
         async () => {
           const answers = await Promise.all(gateway.processes.map(({ healthUrl }) => fetch(`${healthUrl}/metrics`)))
@@ -121,7 +121,7 @@ describe("usage", { timeout: 120_000 }, () => {
         5_000
       )
       assert.sameDeepMembers(costs, rows.map(({ costUsd, model }) => ({ model, costUsd })))
-      assert.deepInclude(costs, { model: "priced-video", costUsd: 0.5 })
+      assert.deepInclude(costs, { model: "priced-video", costUsd: 1 })
     }, { services: ["video"] }))
 
   it.live("is counted for every answer, however soon its worker is killed", () =>

@@ -261,6 +261,21 @@ describe("a video of a given picture", () => {
     }
   })
 
+  it.live("is the same for every seed if the prompt moves the camera", () =>
+    Effect.gen(function*() {
+      const frame = yield* Effect.promise(() => png("#c01020", 20, 20))
+      const image = (yield* Effect.promise(() =>
+        sharp(frame).extend({ top: 10, bottom: 10, left: 10, right: 10, background: "#1020c0" }).png().toBuffer()
+      )).toString("base64")
+      const [first, second, out] = yield* Effect.forEach(
+        [{ prompt: "zoom in", seed: 1 }, { prompt: "zoom in", seed: 2 }, { prompt: "zoom out", seed: 1 }],
+        (wish) =>
+          videoOf({ ...wish, image })
+      )
+      assert.isTrue(same(first!.bytes, second!.bytes))
+      assert.isFalse(same(first!.bytes, out!.bytes))
+    }))
+
   it("pans as the prompt says, whatever the seed", () => {
     const shareOf = (prompt: string, seed: number) => Camera.moveOf(prompt, seed).share
     for (let seed = 0; seed < 8; seed++) {

@@ -7,7 +7,13 @@ import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 import { longVideo, type ShownTask, smallVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 import { inspect } from "../../fixture/media/VideoFile.ts"
 
-const shared = sharedGateway({ workers: 0, services: ["video"] })
+const shared = sharedGateway({
+  workers: 0,
+  services: ["video"],
+  models: `
+  few-videos: { workload: video, targets: [{ provider: local }], maxVideos: 1 }
+  no-videos: { workload: video, targets: [{ provider: paid }] }`
+})
 const client = () => new VideoClient(shared())
 
 /** The status and the error of an answer. */
@@ -82,6 +88,67 @@ describe("a video task", () => {
     assert.deepInclude(await refusal(bare), { status: 401, code: "missing_api_key" })
   }, 60_000)
 
+  it("makes several videos, each with a seed, a URL and a file of its own", async () => {
+    const id = await client().create({ ...smallVideo, seed: 7, n: 3 })
+    const task = await client().untilEnded(id)
+    assert.deepInclude(task, { task_id: id, status: "completed", progress: 100, format: "mp4", error: null })
+    assert.deepStrictEqual(task.data.map(({ metadata }) => metadata.seed), [7, 8, 9])
+    assert.deepStrictEqual([task.url, task.metadata], [task.data[0]?.url, task.data[0]?.metadata] as unknown)
+
+    const signed = await Promise.all(task.data.map(async ({ url }) => {
+      const { pathname, search } = new URL(url)
+      return Buffer.from(await (await fetch(`${shared().url}${pathname}${search}`)).arrayBuffer())
+    }))
+    for (const [index, bytes] of signed.entries()) {
+      assert.strictEqual((await inspect(bytes)).frames, 5)
+      assert.isTrue(bytes.equals((await client().content(id, undefined, index)).bytes))
+      assert.isFalse(bytes.equals(signed[(index + 1) % 3]!))
+    }
+    const { pathname, search } = new URL(task.data[1]!.url)
+    const forged = await fetch(`${shared().url}${pathname}${search.replace("video=1", "video=2")}`)
+    assert.deepInclude(await refusal(forged), { status: 403, code: "invalid_signature" })
+    const beyond = await client().content(id, undefined, 3)
+    assert.strictEqual(beyond.answer.status, 404)
+    assert.deepInclude(await refusal(await client().request(`/${id}/content?video=x`)), { status: 400, param: "video" })
+    // the id of one of the videos is no task of its own
+    assert.deepInclude(await refusal(await client().request(`/${id}-1`)), { status: 404 })
+  }, 60_000)
+
+  it("with several videos is created once per idempotency key, and cancelled as a whole", async () => {
+    const key = { "idempotency-key": "several" }
+    const several = { ...longVideo, n: 4 }
+    const ids = await Promise.all([client().create(several, key), client().create(several, key)])
+    assert.strictEqual(ids[0], ids[1])
+    await client().until(ids[0]!, ({ status }) => status === "in_progress")
+    const answer = await client().request(`/${ids[0]}`, { method: "DELETE" })
+    assert.deepInclude(await answer.json(), { status: "cancelled", data: [], error: null })
+    await untilNoJobs(shared().nats, 5_000, "video")
+    assert.strictEqual((await client().show(ids[0]!)).status, "cancelled")
+  }, 60_000)
+
+  it("is rejected at its creation if the model cannot make it", async () => {
+    const base64 = (text: string) => Buffer.from(text).toString("base64")
+    for (
+      const [more, param, code = "invalid_value"] of [
+        [{ image: "data:image/png;base64,AAAA" }, "image"],
+        [{ image: `data:text/plain;base64,${base64("a text")}` }, "image"],
+        [{ image: base64("no picture") }, "image"],
+        [{ metadata: { quality_level: "divine" } }, "metadata.quality_level"],
+        [{ response_format: "b64_json" }, "response_format"],
+        [{ width: 3840, height: 2160 }, "width"],
+        [{ duration: 30 }, "duration"],
+        [{ fps: 120 }, "fps"],
+        [{ seed: -1 }, "seed"],
+        [{ n: 5 }, "n"],
+        [{ model: "few-videos", n: 2 }, "n"],
+        [{ model: "no-videos" }, "model", "operation_not_supported"]
+      ] as const
+    ) {
+      const answer = await refusal(await client().post({ ...smallVideo, ...more }))
+      assert.deepInclude(answer, { status: 400, param, code }, JSON.stringify(more))
+    }
+  })
+
   it("is created once per idempotency key", async () => {
     const key = { "idempotency-key": "one of a kind" }
     const ids = await Promise.all(Array.from({ length: 5 }, () => client().create(smallVideo, key)))
@@ -144,9 +211,8 @@ describe("a video task", () => {
   it("fails with its request's mistake if only the worker can detect it", async () => {
     for (
       const [more, param] of [
-        [{ image: "data:image/png;base64,AAAA" }, "image"],
-        [{ image: "http://127.0.0.1:1/secret.png" }, "image"],
-        [{ metadata: { quality_level: "divine" } }, "metadata.quality_level"]
+        [{ image: Buffer.from("\x89PNG\r\n\x1a\n\0\0\0\rIHDR and no more", "latin1").toString("base64") }, "image"],
+        [{ image: "http://127.0.0.1:1/secret.png" }, "image"]
       ] as const
     ) {
       const task = await client().untilEnded(await client().create({ ...smallVideo, ...more }))

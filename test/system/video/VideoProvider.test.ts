@@ -39,6 +39,48 @@ describe("a video task at a provider", () => {
     }), 60_000)
 
   it.live(
+    "of several videos is submitted once for each, with the next seed and what only the provider knows",
+    () =>
+      Gateway.run({ ...options, services: ["video"] }, async (gateway) => {
+        const client = new VideoClient(gateway)
+        const far = { width: 3840, height: 2160, duration: 30, response_format: "webm" }
+        for (const [seed, sent] of [[7, [7, 8]], [-1, [-1, -1]]] as const) {
+          const before = gateway.provider.requests.length
+          const task = await client.untilEnded(await client.create({ ...wish, ...far, seed, n: 2 }))
+          assert.deepInclude(task, { status: "completed", error: null })
+          assert.deepStrictEqual(task.data.map(({ metadata }) => metadata.duration), [2, 2])
+          const submitted = gateway.provider.requests.slice(before)
+            .filter(({ path }) => path.endsWith("/video-synthesis"))
+            .map(({ json }) => (json as { readonly parameters: { readonly seed: number } }).parameters)
+          assert.sameDeepMembers(
+            submitted,
+            sent.map((seed) => ({ size: "3840*2160", duration: 30, response_format: "webm", seed }))
+          )
+        }
+      }),
+    60_000
+  )
+
+  it.live(
+    "of several videos fails with one of them, and keeps the others",
+    () =>
+      Gateway.run({ ...options, services: ["video"] }, async (gateway) => {
+        const client = new VideoClient(gateway)
+        const failure = { code: "DataInspectionFailed", message: "no boats" }
+        gateway.provider.behaveOnce({ kind: "task", looks: 1, failure })
+        const task = await client.untilEnded(await client.create({ ...wish, n: 2 }))
+        assert.deepInclude(task, { status: "failed" })
+        assert.deepInclude(task.error, failure)
+        assert.lengthOf(task.data, 1)
+        const { pathname, search } = new URL(task.data[0]!.url)
+        const file = await fetch(`${gateway.url}${pathname}${search}`)
+        assert.strictEqual((await inspect(new Uint8Array(await file.arrayBuffer()))).frames, 16)
+        assert.strictEqual(submissions(gateway), 2)
+      }),
+    60_000
+  )
+
+  it.live(
     "is submitted once when its worker is killed between submission and end",
     () =>
       Gateway.run(options, async (gateway) => {

@@ -57,8 +57,8 @@ describe("a task's lost workers", () => {
     assert.deepInclude(claim(after(claimedByA, events.released), "b", 0), { claims: 2, losses: 0 })
   })
 
-  it("are zero in the record of an older gateway", () => {
-    const { losses: _losses, ...older } = named("task_1")
+  it("are zero in the record of an older gateway, of which every task is one video", () => {
+    const { count: _count, index: _index, losses: _losses, ...older } = named("task_1")
     assert.deepStrictEqual(Option.getOrThrow(VideoTask.decode(JSON.stringify(older))), named("task_1"))
   })
 })
@@ -118,6 +118,27 @@ describe("the states of a task", () => {
     assert.deepStrictEqual(taken.providerTask, { provider: "local", model: "local-video", task: { seed: 7 } })
     const begun = { ...events.renewed, owner: { worker: "b", claim: 2 }, progress: 3 }
     assert.strictEqual(Result.getOrThrow(VideoTask.transition(taken, begun, 2)).progress, 50)
+  })
+
+  it("all videos of a request have one status together", () => {
+    const { cancelled, completed, failed, in_progress: running, queued } = states
+    const cases = [
+      [[queued, queued], "queued"],
+      [[completed, queued], "in_progress"],
+      [[failed, running], "in_progress"],
+      [[completed, completed], "completed"],
+      [[completed, failed], "failed"],
+      [[failed, cancelled, completed], "cancelled"]
+    ] as const
+    for (const [records, expected] of cases) assert.strictEqual(VideoTask.statusOf(records), expected)
+  })
+
+  it("the records of a request have the first one's id with their index", () => {
+    const first = { ...named("task_1"), count: 3 }
+    const others = VideoTask.siblingsOf(first, 0)
+    assert.deepStrictEqual(others, [{ ...first, id: "task_1-1", index: 1 }, { ...first, id: "task_1-2", index: 2 }])
+    assert.deepStrictEqual(others.map(({ id }) => VideoTask.firstIdOf(id)), ["task_1", "task_1"])
+    assert.isEmpty(VideoTask.siblingsOf(named("task_1"), 0))
   })
 
   it("a record is decoded to the same task", () => {

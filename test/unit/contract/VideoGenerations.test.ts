@@ -20,7 +20,7 @@ const refusal = refusalBy(VideoGenerationRequest)
 const refusalByEngine = refusalBy(LocalVideoRequest)
 
 const base64 = (text: string) => Buffer.from(text, "latin1").toString("base64")
-const png = base64("\x89PNG\r\n\x1a\n and more")
+const png = base64("\x89PNG\r\n\x1a\n\0\0\0\rIHDR and more")
 
 describe("a video request accepts", () => {
   const rights: ReadonlyArray<readonly [string, object]> = [
