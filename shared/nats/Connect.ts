@@ -2,11 +2,11 @@
  * Connects a process to NATS. A command tries once; a service, which may start before its server, retries for `NATS_WAIT_MS`.
  * Errors that no retry can fix end both at once.
  */
-import type { NatsConnection } from "@nats-io/nats-core"
+import type { NatsConnection, Server } from "@nats-io/nats-core"
 import { errors } from "@nats-io/nats-core"
 import type { NodeConnectionOptions } from "@nats-io/transport-node"
 import { connect as dial } from "@nats-io/transport-node"
-import { Config, Effect, Predicate, Result, Schedule, Schema, SemVer } from "effect"
+import { Config, DateTime, Effect, Predicate, Result, Schedule, Schema, SemVer } from "effect"
 import { atLeast } from "../contract/Fields.ts"
 import { variables } from "./Credentials.ts"
 import { backOff } from "./JetStream.ts"
@@ -86,8 +86,13 @@ const defaults = {
   maxReconnectAttempts: -1,
   // a new key may be unknown to the server for a moment while its configuration is replaced
   ignoreAuthErrorAbort: true,
-  reconnectTimeWait: reconnectMs.wait,
-  reconnectJitter: reconnectMs.jitter,
+  // The client compares wall clocks, so that a clock set back by a minute would delay a reconnect by a minute. It never waits
+  // by itself, and asks here how long to wait, which is never longer than intended.
+  reconnectDelayHandler: () => Number.NEGATIVE_INFINITY,
+  reconnectToServer: (pool: ReadonlyArray<Server>) => {
+    const [server] = pool
+    return server === undefined ? null : { server, delay: remainingMs(server) }
+  },
   pingInterval: 5_000,
   maxPingOut: 2,
   timeout: 5_000,
@@ -98,6 +103,14 @@ const defaults = {
    */
   pendingLimit: 512 * 1024
 } as const
+
+/** How long until this server may be tried again, in milliseconds. */
+const remainingMs = ({ lastConnect }: Server): number => {
+  const waitMs = reconnectMs.wait + Math.random() * reconnectMs.jitter
+  // the client's clock
+  const now = DateTime.toEpochMillis(DateTime.nowUnsafe())
+  return Math.min(waitMs, Math.max(0, lastConnect + waitMs - now))
+}
 
 const start = "start a server there, or set NATS_URL to another"
 
