@@ -74,9 +74,9 @@ const decode = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<W
       })
   })
 
-/** Whether this worker may have called a provider. If not, the worker that did counts the job. */
+/** Whether this worker meters a cancelled job: it may have called a provider, and no other worker has the job. */
 const mayBeSent = ({ performer }: Dependencies, { pulled, reply }: ServedJob): boolean =>
-  reply.isCommitted || performer.isIdempotent(pulled.model)
+  reply.isCommitted || (performer.isIdempotent(pulled.model) && !reply.isMoved)
 
 /** Reports a failure to ingress. A defect is a bug of the gateway: ingress gets `InternalError`, the log the cause. */
 const fail = (means: Dependencies, job: ServedJob, meter: Meter, cause: Cause.Cause<JobError>): Effect.Effect<void> => {
@@ -113,10 +113,23 @@ const interrupt = (means: Dependencies, job: ServedJob, meter: Meter): Effect.Ef
   return Metric.update(Metrics.jobs(job.pulled.operation, "Cancelled"), 1)
 }
 
-/** If ingress refuses a redelivered job, the job is over, and its first worker may have died before it metered the job. */
+/** How long the first worker of a redelivered job that is over has to store its usage event, in milliseconds. */
+const meteringMs = 5_000
+
+/**
+ * If ingress refuses a redelivered job, the job is over. Its first worker has died before it metered the job, or lives and
+ * could not reach JetStream: only if the job is still unsettled a while later, it counts as lost.
+ */
 const claim = (job: ServedJob, meter: Meter, isIdempotent: boolean): Effect.Effect<void, Cancelled> => {
   const claiming = job.claim(isIdempotent ? "idempotent" : "unsent")
-  return job.pulled.delivery === 1 ? claiming : Effect.tapError(claiming, () => Effect.sync(() => meter.lost()))
+  const { delivery } = job.pulled
+  if (delivery === 1) return claiming
+  const refused = Effect.sync(() => {
+    if (job.reply.isMoved) return
+    if (delivery === 2) job.pulled.giveBack(meteringMs)
+    else meter.lost()
+  })
+  return Effect.tapError(claiming, () => refused)
 }
 
 /** Records queue time and usage in the job's span. */

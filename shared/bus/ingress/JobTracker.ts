@@ -223,13 +223,15 @@ export class JobTracker {
         }
         return
       case "refuse":
-        if (sender !== undefined) this.#outbox.publish(sender, undefined, encodeControl({ type: "no" }))
+        if (sender !== undefined) {
+          this.#outbox.publish(sender, undefined, encodeControl({ type: "no", isMoved: !isOver(job.state) }))
+        }
         return
       case "cancel":
         return this.#outbox.publish(
           Subjects.controlSubject(job.request.workload, command.worker, job.id, command.attempt),
           undefined,
-          encodeControl({ type: "cancel" })
+          encodeControl({ type: "cancel", isMoved: command.isMoved })
         )
       case "restart":
         Metrics.update(Metrics.redispatches(job.request.workload, job.request.pool), 1)
@@ -320,7 +322,7 @@ export class JobTracker {
   /** Tells a worker that waits for `go` whether the job is over (`no`) or another worker's (`cancel`). */
   #refuse(sender: string, frame: Frame, job: OpenJob | undefined): void {
     const type = frame.type === "claim" && job !== undefined ? "cancel" : "no"
-    this.#outbox.publish(sender, undefined, encodeControl({ type }))
+    this.#outbox.publish(sender, undefined, encodeControl({ type, isMoved: job !== undefined }))
   }
 
   /** Handles messages about a worker as a whole: its own, and the server's `503`. */
@@ -339,7 +341,7 @@ export class JobTracker {
       if (job !== undefined && attemptOf(job.state) === attempt) {
         if (job.state.state === "Published") job.pool.claimed(worker, job.publication, behind, this.#now())
         this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits: false }, sender)
-      } else this.#outbox.publish(sender, undefined, encodeControl({ type: "no" }))
+      } else this.#outbox.publish(sender, undefined, encodeControl({ type: "no", isMoved: job !== undefined }))
     }
   }
 

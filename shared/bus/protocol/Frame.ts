@@ -69,8 +69,8 @@ export type Frame =
 export type Control =
   /** Accepts a `claim` with this `redispatch`. */
   | { readonly type: "go"; readonly redispatch: Redispatch }
-  | { readonly type: "no" }
-  | { readonly type: "cancel" }
+  /** `isMoved`: another worker has the job, and meters it. */
+  | { readonly type: "no" | "cancel"; readonly isMoved: boolean }
   | { readonly type: "ping" }
   /** The total number of bytes that the client has taken: a lost message does no harm. */
   | { readonly type: "credit"; readonly bytes: number }
@@ -210,11 +210,16 @@ const decodeClaims = (lines: string): ReadonlyArray<Claim> =>
 const redispatchOf = (word: unknown): Redispatch =>
   word === wireWords.idempotent ? "idempotent" : word === wireWords.unsent ? "unsent" : "mayHaveBeenSent"
 
+/** The detail of a `no` or `cancel` whose job another worker has. */
+const movedWord = "moved"
+
 export const encodeControl = (control: Control): string => {
   const detail = control.type === "credit"
     ? control.bytes
     : control.type === "go"
     ? wireWords[control.redispatch]
+    : "isMoved" in control && control.isMoved
+    ? movedWord
     : undefined
   return encodeHeaders({ [header.control]: detail === undefined ? control.type : `${control.type} ${detail}` })
 }
@@ -230,6 +235,7 @@ export const decodeControl = (message: Msg): Control | undefined => {
       return { type, redispatch: redispatchOf(detail) }
     case "no":
     case "cancel":
+      return { type, isMoved: detail === movedWord }
     case "ping":
       return { type }
     case "credit":

@@ -62,8 +62,8 @@ export type Command =
   | { readonly command: "go"; readonly redispatch: Redispatch }
   /** Tells the sender of this event that it does not have the job. */
   | { readonly command: "refuse" }
-  /** Tells the worker to stop an attempt. */
-  | { readonly command: "cancel"; readonly worker: string; readonly attempt: number }
+  /** Tells the worker to stop an attempt. `isMoved`: another attempt follows. */
+  | { readonly command: "cancel"; readonly worker: string; readonly attempt: number; readonly isMoved: boolean }
   /** Drops the answer so far: another attempt starts. */
   | { readonly command: "restart" }
   | { readonly command: "fail"; readonly error: JobError }
@@ -87,7 +87,12 @@ const fail = (error: JobError, ...before: ReadonlyArray<Command>): Step => ({
   next: { state: "Failed" },
   commands: [...before, { command: "fail", error }]
 })
-const cancel = ({ attempt, worker }: Running): Command => ({ command: "cancel", worker, attempt })
+const cancel = ({ attempt, worker }: Running, isMoved = false): Command => ({
+  command: "cancel",
+  worker,
+  attempt,
+  isMoved
+})
 const cancelled = (...commands: ReadonlyArray<Command>): Step => ({ next: { state: "Cancelled" }, commands })
 
 /** A hint for clients that this ingress rejects because it shuts down, in milliseconds. */
@@ -213,6 +218,6 @@ const again = (state: Claimed, error: JobError): Step => {
   const attempt = state.attempt + 1
   return {
     next: { state: "Published", attempt, losses: state.losses },
-    commands: [cancel(state), { command: "restart" }, { command: "publish", attempt }]
+    commands: [cancel(state, true), { command: "restart" }, { command: "publish", attempt }]
   }
 }

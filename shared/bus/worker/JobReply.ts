@@ -49,6 +49,7 @@ export class JobReply {
   /** When the pending bytes leave: with this turn of the event loop, or along with other messages. */
   #due: "now" | "soon" | undefined
   #over = false
+  #isMoved = false
   #lastSent = 0
   #onDrain: (() => void) | undefined
   /** The claim that ingress has not answered yet, and its callback. */
@@ -74,6 +75,11 @@ export class JobReply {
   /** Whether the end was sent, or ingress no longer wants the answer. */
   get isOver(): boolean {
     return this.#over
+  }
+
+  /** Whether ingress has given the job to another worker, which meters it. */
+  get isMoved(): boolean {
+    return this.#isMoved
   }
 
   /** Whether this worker has asked ingress to give the job to no other worker, and ingress has not refused. */
@@ -165,9 +171,9 @@ export class JobReply {
       case "go":
         return this.#acceptClaim(control.redispatch)
       case "no":
-        return this.#stop(true)
       case "cancel":
-        return this.abandon()
+        this.#isMoved = control.isMoved
+        return this.#stop(control.type === "no")
       // these concern the whole process
       case "ping":
       case "noResponders":

@@ -91,8 +91,10 @@ describe("a message", () => {
   const controls: ReadonlyArray<Control> = [
     { type: "go", redispatch: "unsent" },
     { type: "go", redispatch: "mayHaveBeenSent" },
-    { type: "no" },
-    { type: "cancel" },
+    { type: "no", isMoved: false },
+    { type: "no", isMoved: true },
+    { type: "cancel", isMoved: false },
+    { type: "cancel", isMoved: true },
     { type: "ping" },
     { type: "credit", bytes: 123_456_789_012 }
   ]

@@ -317,7 +317,8 @@ describe("with events in any order", () => {
   it.prop("a worker that loses its job is cancelled, unless it ended the job itself", [sequences], ([sequence]) => {
     for (const { before, commands, event, next } of walk(sequence)) {
       if (!("worker" in before) || "worker" in next || event.event === "ended" || event.event === "failed") continue
-      assert.deepInclude(commands, { command: "cancel", worker: before.worker, attempt: before.attempt })
+      const isMoved = next.state === "Published"
+      assert.deepInclude(commands, { command: "cancel", worker: before.worker, attempt: before.attempt, isMoved })
     }
   }, options)
 })

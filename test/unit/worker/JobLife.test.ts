@@ -123,11 +123,20 @@ describe("a claim that ingress refuses", () => {
       assert.deepStrictEqual(life.said, ["claim unsent", "abandon"])
     }))
 
-  it.effect("of a redelivered job meters the loss of the earlier worker", () =>
+  it.effect("of a redelivered job gives the earlier worker time to meter it, then meters its loss", () =>
     Effect.gen(function*() {
-      const life = served({ refuses: true, pulled: { delivery: 2 } })
-      yield* runWith(life, () => Effect.succeed(usage))
-      assert.deepStrictEqual(life.said, ["claim unsent", "event failure WorkerLost", "abandon"])
+      const delays: Array<number | undefined> = []
+      const giveBack = (delayMs?: number) => void delays.push(delayMs)
+      const second = served({ refuses: true, pulled: { delivery: 2, giveBack } })
+      yield* runWith(second, () => Effect.succeed(usage))
+      assert.deepStrictEqual(second.said, ["claim unsent", "abandon"])
+      assert.deepStrictEqual(delays, [5_000])
+      const moved = served({ refuses: true, isMoved: true, pulled: { delivery: 2, giveBack } })
+      yield* runWith(moved, () => Effect.succeed(usage))
+      assert.lengthOf(delays, 1)
+      const third = served({ refuses: true, pulled: { delivery: 3 } })
+      yield* runWith(third, () => Effect.succeed(usage))
+      assert.deepStrictEqual(third.said, ["claim unsent", "event failure WorkerLost", "abandon"])
     }))
 })
 

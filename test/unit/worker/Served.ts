@@ -37,6 +37,8 @@ export const served = (options: {
   /** Whether ingress has committed the job. */
   readonly committed?: boolean
   readonly refuses?: boolean
+  /** Whether ingress has given the job to another worker. */
+  readonly isMoved?: boolean
   readonly startedAt?: number
 } = {}) => {
   const said: Array<string> = []
@@ -46,6 +48,7 @@ export const served = (options: {
   let over = false
   const reply = {
     isCommitted: options.committed ?? false,
+    isMoved: options.isMoved ?? false,
     startedAt: options.startedAt,
     get isOver() {
       return over
