@@ -1,0 +1,156 @@
+/** What must hold in every simulation, whatever fails. */
+import type { Client } from "./gateway/Client.ts"
+import { placeIn } from "./gateway/Provider.ts"
+import { endOf } from "./Scenario.ts"
+import type { Ended } from "./Simulation.ts"
+
+export interface Violation {
+  readonly invariant: string
+  readonly detail: string
+  /** The request that it concerns. */
+  readonly request?: number
+}
+
+type Check = (ended: Ended) => Generator<Violation>
+
+const named = (invariant: string, { request: { request } }: Client, detail: string): Violation => ({
+  invariant,
+  detail: `request ${request}: ${detail}`,
+  request
+})
+
+/** How long a fault may act on requests after it has ended: redelivery, silences and elections. */
+const aftermathMs = 15_000
+
+/** Whether a fault may have acted on what happened in this time. */
+const isTouched = ({ faults }: Ended["scenario"], from: number, until: number): boolean =>
+  faults.some((fault) => fault.at <= until && endOf(fault) + aftermathMs >= from)
+
+/** Every request ends exactly once; one that no worker claims by its deadline. */
+function* endsOnce({ clients, scenario }: Ended): Generator<Violation> {
+  for (const client of clients) {
+    const { claimedAt, endedAt, ends, outcome, request } = client
+    if (outcome === undefined || endedAt === undefined) yield named("ends once", client, "has not ended")
+    else if (ends !== 1) yield named("ends once", client, `ended ${ends} times`)
+    else if (claimedAt === undefined && outcome === "QueueTimeout" && !isTouched(scenario, request.at, endedAt)) {
+      const lateMs = endedAt - request.at - request.patienceMs
+      if (lateMs > 1_000) yield named("ends once", client, `ended ${lateMs.toFixed(0)} ms after its deadline`)
+    }
+  }
+}
+
+/** A client gets the bytes of its own request and of one call, complete and in order, or an error. */
+function* ownBytesInOrder({ clients }: Ended): Generator<Violation> {
+  for (const client of clients) {
+    const places = client.chunks.map(placeIn)
+    const call = places[0]?.call
+    for (const [at, place] of places.entries()) {
+      if (place.request !== client.request.request) {
+        yield named("own bytes", client, `got bytes of request ${place.request}`)
+      } else if (place.call !== call) yield named("own bytes", client, `got bytes of calls ${call} and ${place.call}`)
+      else if (place.at !== at) yield named("own bytes", client, `got chunk ${place.at} as number ${at}`)
+      else continue
+      break
+    }
+    if (client.outcome === "complete" && places.length !== client.request.chunks) {
+      yield named("own bytes", client, `is complete with ${places.length} of ${client.request.chunks} chunks`)
+    }
+  }
+}
+
+/** No two calls for one paid request. */
+function* paidOnce({ clients, provider }: Ended): Generator<Violation> {
+  for (const client of clients) {
+    const calls = provider.calls.filter(({ isPaid, request }) => isPaid && request === client.request.request)
+    if (calls.length > 1) {
+      yield named("paid once", client, `was called by ${calls.map(({ worker }) => worker).join(", ")}`)
+    }
+  }
+}
+
+interface Event {
+  readonly id: string
+  readonly usage: { readonly outputTokens: number } | null
+  readonly outcome: string
+}
+
+/** One usage event for each request that was called, with what the provider bills, if its worker lived on. */
+function* usageIsTheBill({ clients, cluster, provider, workers }: Ended): Generator<Violation> {
+  const events = [...cluster.jetStream.streams.get("USAGE")?.messages.values() ?? []]
+    .map(({ message }) => JSON.parse(message.payload.toString()) as Event)
+  // without a stream on disk the events before a restart are gone
+  const isWhole = cluster.servers.length > 1 ||
+    !cluster.world.trace.lines.some(({ what }) => what.startsWith("kill nats"))
+  for (const client of clients) {
+    const own = events.filter(({ id }) => id === client.job)
+    if (own.length > 1) yield named("usage is the bill", client, `has ${own.length} events`)
+    const calls = provider.calls.filter(({ request }) => request === client.request.request)
+    const last = calls.at(-1)
+    if (last === undefined || !isWhole) continue
+    const worker = workers.find(({ machine }) => machine.name === last.worker)
+    // killed, or ended after a deploy
+    if (worker?.machine.isAlive !== true) continue
+    if (own.length === 0) yield named("usage is the bill", client, "has no event")
+    else if (
+      last.outcome === "complete" && client.outcome === "complete" && own[0]?.usage?.outputTokens !== last.made
+    ) {
+      yield named("usage is the bill", client, `has ${own[0]?.usage?.outputTokens} tokens, was billed for ${last.made}`)
+    }
+  }
+}
+
+/** Only requests that a fault may have touched fail. */
+function* onlyTouchedFail({ clients, scenario }: Ended): Generator<Violation> {
+  for (const client of clients) {
+    const { outcome, request } = client
+    if (outcome === "complete" || outcome === "left" || outcome === undefined) continue
+    const until = client.endedAt ?? Number.POSITIVE_INFINITY
+    if (!isTouched(scenario, request.at, until)) {
+      yield named("only touched requests fail", client, `${outcome} without a fault`)
+    }
+  }
+}
+
+/** Five seconds after the last fault everything flows. */
+function* flowsAgain({ probes }: Ended): Generator<Violation> {
+  for (const client of probes) {
+    const tookMs = (client.endedAt ?? Number.POSITIVE_INFINITY) - client.request.at
+    if (client.outcome !== "complete") {
+      yield named("flows again", client, `${client.outcome} although all faults have healed`)
+    } else if (tookMs > 2_000) {
+      yield named("flows again", client, `took ${tookMs.toFixed(0)} ms although all faults have healed`)
+    }
+  }
+}
+
+/** Nothing is left: no job, no call, no delivery. */
+function* nothingIsLeft({ cluster, ingresses, provider }: Ended): Generator<Violation> {
+  for (const { client, machine } of ingresses) {
+    if (!machine.isAlive || client === undefined) continue
+    const depth = client.depth("chat", "default")
+    if (depth.waiting + depth.unclaimed + depth.running > 0) {
+      yield { invariant: "nothing is left", detail: `${machine.name} has ${JSON.stringify(depth)}` }
+    }
+  }
+  if (provider.open > 0) yield { invariant: "nothing is left", detail: `${provider.open} calls are open` }
+  const stream = cluster.jetStream.streams.get("JOBS_CHAT")
+  const consumer = stream?.consumers.get("default")
+  if ((consumer?.unacknowledged ?? 0) + (consumer?.undelivered ?? 0) > 0) {
+    yield {
+      invariant: "nothing is left",
+      detail: `${consumer?.undelivered} jobs are undelivered and ${consumer?.unacknowledged} unacknowledged`
+    }
+  }
+}
+
+const checks: ReadonlyArray<Check> = [
+  endsOnce,
+  ownBytesInOrder,
+  paidOnce,
+  usageIsTheBill,
+  onlyTouchedFail,
+  flowsAgain,
+  nothingIsLeft
+]
+
+export const violationsOf = (ended: Ended): ReadonlyArray<Violation> => checks.flatMap((check) => [...check(ended)])

@@ -1,0 +1,109 @@
+/** A simulated provider: what it was asked for, by which worker, and what it bills. */
+import { Effect } from "effect"
+import type { Performer } from "../../../shared/worker/JobLife.ts"
+import type { Machine, World } from "../world/World.ts"
+
+/** What a client asks for. */
+export interface Order {
+  readonly request: number
+  readonly chunks: number
+  readonly everyMs: number
+  readonly chunkBytes: number
+}
+
+export interface Call {
+  readonly id: number
+  readonly request: number
+  readonly worker: string
+  readonly isPaid: boolean
+  readonly from: number
+  until: number | undefined
+  /** How many chunks it has made: what it bills. */
+  made: number
+  outcome: "open" | "complete" | "aborted"
+}
+
+/** The name of models whose calls cost nothing; all others are paid. */
+export const freeModel = "free"
+
+/** A chunk names its request, its call and its place, so that a client can tell whose bytes it gets. */
+const chunkOf = ({ id }: Call, { chunkBytes, request }: Order, at: number): Buffer => {
+  const bytes = Buffer.alloc(chunkBytes, "-")
+  bytes.write(`${request}:${id}:${at};`)
+  return bytes
+}
+
+export const placeIn = (chunk: string): { readonly request: number; readonly call: number; readonly at: number } => {
+  const [request, call, at] = chunk.split(":").map(Number)
+  return { request: request!, call: call!, at: at! }
+}
+
+const travelMs = 5
+
+export class Provider {
+  readonly #world: World
+  readonly calls: Array<Call> = []
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  get open(): number {
+    return this.calls.filter(({ outcome }) => outcome === "open").length
+  }
+
+  performer(machine: Machine): Performer["Service"] {
+    const isIdempotent = (model: string) => model === freeModel
+    return {
+      isIdempotent,
+      cost: () => null,
+      perform: (work, reply) =>
+        Effect.gen({ self: this }, function*() {
+          const order = JSON.parse(Buffer.from(work.body).toString().trimEnd()) as Order
+          if (!isIdempotent(work.model)) yield* work.commit
+          work.onCall({ name: "provider", model: work.model })
+          const call = this.#begin(machine, order.request, !isIdempotent(work.model))
+          yield* Effect.gen({ self: this }, function*() {
+            yield* Effect.sleep(2 * travelMs)
+            reply.start({ status: 200, contentType: "text/event-stream", headers: {} })
+            for (let at = 0; at < order.chunks; at++) {
+              yield* Effect.sleep(order.everyMs)
+              call.made++
+              const isFull = !reply.write(chunkOf(call, order, at))
+              if (isFull) yield* Effect.callback<void>((resume) => reply.onDrain(() => resume(Effect.void)))
+            }
+            this.#end(call, "complete")
+          }).pipe(Effect.onInterrupt(() => Effect.sync(() => this.#end(call, "aborted"))))
+          return { inputTokens: 1, outputTokens: order.chunks }
+        })
+    }
+  }
+
+  #begin(machine: Machine, request: number, isPaid: boolean): Call {
+    const { now, trace } = this.#world
+    const call: Call = {
+      id: this.calls.length,
+      request,
+      worker: machine.name,
+      isPaid,
+      from: now,
+      until: undefined,
+      made: 0,
+      outcome: "open"
+    }
+    this.calls.push(call)
+    trace.tell("provider", `call ${call.id} of ${machine.name} for request ${request}${isPaid ? ", paid" : ""}`)
+    machine.onDeath.push(() => this.#end(call, "aborted"))
+    return call
+  }
+
+  #end(call: Call, outcome: "complete" | "aborted"): void {
+    if (call.outcome !== "open") return
+    call.outcome = outcome
+    call.until = this.#world.now
+    this.#world.trace.tell(
+      "provider",
+      `call ${call.id} for request ${call.request} is ${outcome} after ${call.made} chunks`
+    )
+  }
+}

@@ -1,0 +1,201 @@
+/**
+ * Connections between machines and NATS's servers: ordered in each direction, each with its own delays. A link may be cut,
+ * held or slow.
+ */
+import { EventEmitter } from "node:events"
+import type { Machine, World } from "./World.ts"
+
+/** What a server does with a connection. */
+export interface Acceptor {
+  readonly machine: Machine
+  readonly accept: (connection: Connection) => void
+}
+
+/** One direction of a connection. Bytes written before a delivery arrive with it. */
+class Direction {
+  readonly #world: World
+  readonly #to: Machine
+  readonly #link: Link
+  readonly #deliver: (bytes: Buffer) => void
+  #waiting: Array<Buffer> = []
+  #isDue = false
+  #isCut = false
+
+  constructor(world: World, to: Machine, link: Link, deliver: (bytes: Buffer) => void) {
+    this.#world = world
+    this.#to = to
+    this.#link = link
+    this.#deliver = deliver
+  }
+
+  send(bytes: Uint8Array): void {
+    if (this.#isCut || bytes.length === 0) return
+    // the client reuses its buffer
+    this.#waiting.push(Buffer.from(bytes))
+    this.#schedule()
+  }
+
+  cut(): void {
+    this.#isCut = true
+    this.#waiting = []
+  }
+
+  #schedule(): void {
+    if (this.#isDue) return
+    this.#isDue = true
+    this.#world.after(this.#link.delayMs(this.#world), this.#to, () => {
+      this.#isDue = false
+      if (this.#isCut || this.#waiting.length === 0) return
+      if (this.#link.isHeld) return void this.#link.onRelease.push(() => this.#schedule())
+      const bytes = Buffer.concat(this.#waiting)
+      this.#waiting = []
+      this.#deliver(bytes)
+    })
+  }
+}
+
+/** The way between a machine and a server. */
+export class Link {
+  /** Nothing arrives, in either direction. */
+  isHeld = false
+  onRelease: Array<() => void> = []
+  /** Added to every delay, in milliseconds. */
+  slowMs = 0
+
+  delayMs(world: World): number {
+    const { random } = world
+    return this.slowMs + (random.chance(0.02) ? random.between(1, 20) : random.between(0.05, 0.4))
+  }
+
+  release(): void {
+    this.isHeld = false
+    for (const resume of this.onRelease.splice(0)) resume()
+  }
+}
+
+/** The client's end, as Node's socket. */
+class ClientSocket extends EventEmitter {
+  destroyed = false
+  readonly #send: (bytes: Uint8Array) => void
+  readonly #close: () => void
+
+  constructor(send: (bytes: Uint8Array) => void, close: () => void) {
+    super()
+    this.#send = send
+    this.#close = close
+  }
+
+  setNoDelay(): this {
+    return this
+  }
+
+  write(bytes: Uint8Array, done?: (error?: Error) => void): boolean {
+    if (!this.destroyed) this.#send(bytes)
+    if (done !== undefined) queueMicrotask(done)
+    return true
+  }
+
+  end(): this {
+    return this.destroy()
+  }
+
+  destroy(): this {
+    if (this.destroyed) return this
+    this.destroyed = true
+    this.#close()
+    return this
+  }
+}
+
+/** The server's end. */
+export interface Connection {
+  readonly client: string
+  readonly send: (bytes: Uint8Array) => void
+  onData: (bytes: Buffer) => void
+  onClose: () => void
+  readonly close: () => void
+}
+
+interface Open {
+  readonly machine: Machine
+  readonly server: Machine
+  readonly breakOff: () => void
+}
+
+const refused = () => Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" })
+
+export class Network {
+  readonly #world: World
+  readonly #listeners = new Map<number, Acceptor>()
+  readonly #links = new Map<string, Link>()
+  readonly #open = new Set<Open>()
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  listen(port: number, acceptor: Acceptor): void {
+    this.#listeners.set(port, acceptor)
+  }
+
+  link(machine: Machine, server: Machine): Link {
+    const name = `${machine.name} ${server.name}`
+    let link = this.#links.get(name)
+    if (link === undefined) this.#links.set(name, link = new Link())
+    return link
+  }
+
+  /** Ends all connections of a machine or server: their peers notice at once, unless the link is held. */
+  breakAll(machine: Machine): void {
+    for (const open of this.#open) if (open.machine === machine || open.server === machine) open.breakOff()
+  }
+
+  connect(machine: Machine, port: number, onConnect: () => void): ClientSocket {
+    const world = this.#world
+    const acceptor = this.#listeners.get(port)
+    if (acceptor === undefined) throw new Error(`no server has port ${port}`)
+    const server = acceptor.machine
+    const link = this.link(machine, server)
+    let isOpen = false
+    let connection: Connection | undefined
+    const close = (byClient: boolean) => {
+      if (!isOpen) return
+      isOpen = false
+      this.#open.delete(open)
+      toServer.cut()
+      toClient.cut()
+      const { onClose } = connection ?? {}
+      world.after(link.delayMs(world), server, () => onClose?.())
+      if (!byClient) world.after(link.delayMs(world), machine, () => finish(new Error("read ECONNRESET")))
+    }
+    const finish = (error?: Error) => {
+      if (socket.destroyed) return
+      socket.destroyed = true
+      if (error !== undefined) socket.emit("error", error)
+      socket.emit("close")
+    }
+    const socket: ClientSocket = new ClientSocket((bytes) => toServer.send(bytes), () => close(true))
+    const toServer = new Direction(world, server, link, (bytes) => connection?.onData(bytes))
+    const toClient = new Direction(world, machine, link, (bytes) => void socket.emit("data", bytes))
+    const open: Open = { machine, server, breakOff: () => close(false) }
+    const fail = () => world.after(link.delayMs(world), machine, () => finish(refused()))
+    // a frozen server's kernel accepts the connection
+    world.after(link.delayMs(world), undefined, () => {
+      if (socket.destroyed) return
+      if (!server.isAlive || !machine.isAlive) return void fail()
+      isOpen = true
+      this.#open.add(open)
+      connection = {
+        client: machine.name,
+        send: (bytes) => toClient.send(bytes),
+        onData: () => undefined,
+        onClose: () => undefined,
+        close: () => close(false)
+      }
+      const accepted = connection
+      world.after(0, machine, () => onConnect())
+      world.after(link.delayMs(world), server, () => isOpen ? acceptor.accept(accepted) : undefined)
+    })
+    return socket
+  }
+}

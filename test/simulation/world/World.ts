@@ -1,0 +1,129 @@
+/**
+ * Virtual time: runs the events of all simulated machines one after another, in an order that depends on the seed alone.
+ *
+ * A machine runs the gateway's real code. While one of its events runs, `Interposition.ts` gives it the machine's own clock,
+ * timers and sockets; the promises that the event has settled are run to their end before the next event.
+ */
+import TinyQueue from "tinyqueue"
+import { real } from "./Interposition.ts"
+import { Random } from "./Random.ts"
+import { Trace } from "./Trace.ts"
+
+export interface Event {
+  readonly at: number
+  readonly order: number
+  readonly machine: Machine | undefined
+  readonly run: () => void
+  isCancelled: boolean
+}
+
+/** A process of the gateway, or one of NATS's servers. */
+export class Machine {
+  readonly name: string
+  /** How far its wall clock is ahead, in milliseconds. */
+  skewMs = 0
+  isAlive = true
+  /** Its events while it is frozen, in their order. */
+  #held: Array<Event> | undefined
+  /** Runs when it dies, for what others notice of it. */
+  readonly onDeath: Array<() => void> = []
+
+  constructor(name: string) {
+    this.name = name
+  }
+
+  get isFrozen(): boolean {
+    return this.#held !== undefined
+  }
+
+  /** Like SIGSTOP. */
+  freeze(): void {
+    this.#held ??= []
+  }
+
+  /** Like SIGCONT: everything that was due meanwhile runs now. */
+  thaw(world: World): void {
+    const held = this.#held ?? []
+    this.#held = undefined
+    for (const { isCancelled, run } of held) if (!isCancelled) world.after(0, this, run)
+  }
+
+  hold(event: Event): void {
+    this.#held?.push(event)
+  }
+
+  /** Like SIGKILL. */
+  kill(): void {
+    if (!this.isAlive) return
+    this.isAlive = false
+    this.#held = undefined
+    for (const run of this.onDeath) run()
+  }
+}
+
+/** More events than this at one moment mean that something runs for ever. */
+const mostAtOnce = 200_000
+
+/** Returns when all promises that are settled now have run their reactions. */
+const settled = (): Promise<void> => new Promise((resolve) => real.setImmediate(resolve))
+
+export class World {
+  readonly random: Random
+  readonly trace: Trace
+  /** In milliseconds, from 0. */
+  now = 0
+  /** The machine whose event runs. */
+  current: Machine | undefined
+  readonly #events = new TinyQueue<Event>([], (a, b) => a.at - b.at || a.order - b.order)
+  #order = 0
+  #ids = 0
+
+  constructor(seed: number) {
+    this.random = new Random(seed)
+    this.trace = new Trace(() => this.now)
+  }
+
+  /** Runs something after so many milliseconds: on a machine, unless that is dead by then. */
+  after(ms: number, machine: Machine | undefined, run: () => void): Event {
+    const event = { at: this.now + Math.max(0, ms), order: this.#order++, machine, run, isCancelled: false }
+    this.#events.push(event)
+    return event
+  }
+
+  /** A new id of 22 characters, like those of `nuid`. */
+  id(): string {
+    return `id${String(this.#ids++).padStart(20, "0")}`
+  }
+
+  /** Runs on a machine now, from outside of it. */
+  on(machine: Machine, run: () => void): void {
+    this.after(0, machine, run)
+  }
+
+  /** Runs all events until that time, or until `isDone`. */
+  async run(until: number, isDone: () => boolean = () => false): Promise<void> {
+    let atOnce = 0
+    for (let event = this.#events.pop(); event !== undefined; event = this.#events.pop()) {
+      if (event.at > until) {
+        this.#events.push(event)
+        break
+      }
+      if (event.isCancelled) continue
+      atOnce = event.at > this.now ? 0 : atOnce + 1
+      if (atOnce > mostAtOnce) throw new Error(`${event.machine?.name ?? "the world"} runs for ever at ${this.now} ms`)
+      this.now = Math.max(this.now, event.at)
+      const { machine } = event
+      if (machine === undefined) event.run()
+      else if (!machine.isAlive) continue
+      else if (machine.isFrozen) machine.hold(event)
+      else {
+        this.current = machine
+        event.run()
+        await settled()
+        this.current = undefined
+      }
+      if (isDone()) return
+    }
+    this.now = Math.max(this.now, Math.min(until, this.now))
+  }
+}
