@@ -1,11 +1,20 @@
 /** Fields that several requests and answers share. */
 import { Schema } from "effect"
 
-/** An optional field. Some clients send `null` instead of leaving it out. */
-export const optional = <S extends Schema.Constraint>(schema: S, description?: string) => {
-  const field = Schema.optionalKey(Schema.NullOr(schema))
-  return description === undefined ? field : field.annotateKey({ description })
-}
+/** A field, with its description in the reference. */
+export const field = <S extends Schema.Top>(schema: S, description: string): S["Rebuild"] =>
+  schema.annotateKey({ description })
+
+/** An optional field, and the value that its absence stands for. Some clients send `null` instead of leaving it out. */
+export const optional = <S extends Schema.Constraint>(schema: S, description?: string, absent?: S["Type"]) =>
+  Schema.optionalKey(Schema.NullOr(schema)).annotateKey({ description, default: absent })
+
+/** A field that always has this value, and what the value says about the object. */
+export const constant = <const Value extends string | boolean>(value: Value, description: string) =>
+  field(Schema.Literal(value), description)
+
+/** A number of tokens in an answer. */
+export const tokens = (description: string) => field(Schema.Int, description)
 
 /** A finite number; both bounds are included. */
 export const between = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
@@ -20,12 +29,13 @@ export const atLeast = (minimum: number) => Schema.Int.check(Schema.isGreaterTha
 export const JsonObject = Schema.Record(Schema.String, Schema.Unknown)
 
 /** One text or several, in one request. */
-export const Texts = Schema.Union([
-  Schema.NonEmptyString,
-  Schema.Array(Schema.NonEmptyString).check(Schema.isBetweenLength(1, 2_048))
-]).annotateKey({
-  description: "One text or several, none of them empty. Token arrays are not supported: tokens depend on the model."
-})
+export const Texts = field(
+  Schema.Union([
+    Schema.NonEmptyString,
+    Schema.Array(Schema.NonEmptyString).check(Schema.isBetweenLength(1, 2_048))
+  ]),
+  "One text or several, none of them empty. Token arrays are not supported: tokens depend on the model."
+)
 
 /** In JSON Schema: the field is present and not `null`. */
 export const isPresent = (name: string) => ({ required: [name], properties: { [name]: { not: { type: "null" } } } })
@@ -34,15 +44,14 @@ export const isPresent = (name: string) => ({ required: [name], properties: { [n
 // oxlint-disable-next-line unicorn/no-thenable -- `then` is a keyword of JSON Schema
 export const requiredIf = (condition: object, name: string) => ({ if: condition, then: isPresent(name) })
 
-export const ModelName = Schema.NonEmptyString.annotateKey({
-  description: "Model to use, as listed by `GET /v1/models`."
-})
+export const ModelName = field(Schema.NonEmptyString, "Model to use, as listed by `GET /v1/models`.")
 
 export const endUserDescription = "End-user identifier supplied by the client."
 export const EndUser = optional(Schema.String, endUserDescription)
 
-export const Stream = optional(Schema.Boolean).annotateKey({
-  description: "Send the answer as server-sent events while it is generated. Default false."
-})
+export const Stream = optional(Schema.Boolean, "Send the answer as server-sent events while it is generated.", false)
 
-export const EpochSeconds = Schema.Int.annotateKey({ description: "Unix time in seconds." })
+export const EpochSeconds = field(Schema.Int, "When the answer was made: Unix time in seconds.")
+
+export const AnsweringModel = field(Schema.String, "Model that answered; another than requested after a fallback.")
+

@@ -30,6 +30,7 @@ export const document = {
     version: "1",
     summary: "One HTTP API in front of every kind of model provider.",
     description,
+    contact: { name: "The operator of this gateway" },
     license: { name: "Apache-2.0", identifier: "Apache-2.0" }
   },
   servers: [{ url: "/", description: "This gateway" }],

@@ -130,7 +130,7 @@ const routesOf = (operation: Operation): ReadonlyArray<Route> =>
     method: "post",
     path,
     operationId: index === 0 ? operation.name : `${operation.name}.${index + 1}`,
-    summary: operation.summary,
+    summary: index === 0 ? operation.summary : `${operation.summary}, at ${path}`,
     description: index === 0
       ? operation.description
       : `The same as \`${operation.paths[0]}\`. ${operation.description}`,
@@ -177,8 +177,20 @@ const taskRoutesOf = (operation: Operation): ReadonlyArray<Route> => {
     errors: [...Errors.of.keys, ...Errors.of.tasks, ...Errors.of.all]
   }
   return [
-    { ...shown, method: "get", operationId: `${name}.get`, summary: "Get a task's status" },
-    { ...shown, method: "delete", operationId: `${name}.cancel`, summary: "Cancel a task" },
+    {
+      ...shown,
+      method: "get",
+      operationId: `${name}.get`,
+      summary: "Get a task's status",
+      description: "`retry-after` gives the time to wait before the next poll."
+    },
+    {
+      ...shown,
+      method: "delete",
+      operationId: `${name}.cancel`,
+      summary: "Cancel a task",
+      description: "Has no effect on a task that has ended. The provider may bill what it has already done."
+    },
     {
       ...common,
       method: "get",

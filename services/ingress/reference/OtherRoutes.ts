@@ -1,21 +1,22 @@
 /** The reference of the routes that are not operations: models, files and the reference itself. */
 import { Schema } from "effect"
+import { constant, field } from "../../../shared/contract/Fields.ts"
 import { filesPath } from "../../../shared/files/SignedUrl.ts"
 import * as Errors from "./Errors.ts"
 import { parameter, type Route } from "./Route.ts"
 import { binary, json, ref } from "./Schemas.ts"
 
 const Model = Schema.Struct({
-  id: Schema.String.annotateKey({ description: "The model's name in requests." }),
-  object: Schema.Literal("model"),
-  created: Schema.Int,
-  owned_by: Schema.String
+  id: field(Schema.String, "The model's name in requests."),
+  object: constant("model", "A model."),
+  created: field(Schema.Int, "Always 0: the gateway does not know when a model was made."),
+  owned_by: field(Schema.String, "Always `model-gateway`: providers are not disclosed.")
 })
 
 const ModelList = Schema.Struct({
-  object: Schema.Literal("list"),
-  data: Schema.Array(Model),
-  has_more: Schema.Literal(false)
+  object: constant("list", "A list of models."),
+  data: field(Schema.Array(Model), "In the order of the catalogue."),
+  has_more: constant(false, "The list is always whole.")
 })
 
 export const schemas = { Model, ModelList }
@@ -31,6 +32,7 @@ export const routes: ReadonlyArray<Route> = [
     path: "/v1/models",
     operationId: "models.list",
     summary: "List the models that the key may use",
+    description: "Models of every kind, in one page.",
     responses: {
       200: {
         description: "The models",
@@ -44,6 +46,7 @@ export const routes: ReadonlyArray<Route> = [
     path: "/v1/models/{model}",
     operationId: "models.get",
     summary: "Get a model that the key may use",
+    description: "The model as in the list. A model that the key may not use is not found.",
     parameters: [{ ...parameter("path", "model", "The model's name. It may contain slashes."), example: model.id }],
     responses: { 200: { description: "The model", content: json(ref("Model"), { example: model }) } },
     errors: [...Errors.of.keys, ...Errors.of.models, ...Errors.of.all]
@@ -70,13 +73,15 @@ export const routes: ReadonlyArray<Route> = [
     path: "/openapi.json",
     operationId: "openapi",
     summary: "Get the API reference as an OpenAPI document",
+    description: "OpenAPI 3.1, for generators of clients and tests.",
     responses: { 200: { description: "An OpenAPI document", content: json({ type: "object" }) } }
   },
   {
     ...service,
     path: "/docs",
     operationId: "docs",
-    summary: "Get this description as a web page",
+    summary: "Get the API reference as a web page",
+    description: "The same reference for people: one page without scripts.",
     responses: { 200: { description: "The page", content: { "text/html": { schema: { type: "string" } } } } }
   }
 ]

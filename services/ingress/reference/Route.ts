@@ -47,8 +47,10 @@ export interface Route {
   readonly method: "get" | "post" | "delete"
   readonly path: string
   readonly operationId: string
+  /** Unique: a page of the reference lists the operations by it. */
   readonly summary: string
-  readonly description?: string
+  /** CommonMark. */
+  readonly description: string
   readonly tag: typeof tags[number]["name"]
   /** The dialect whose header may carry the key besides `Authorization`; `undefined` if the route needs no key. */
   readonly key: Dialect | undefined
@@ -91,7 +93,7 @@ export const toOperation = (route: Route) => {
   return {
     operationId,
     summary,
-    ...(description === undefined ? {} : { description }),
+    description,
     tags: [tag],
     security: securityOf(route),
     parameters: [...parameters, Headers.request("traceparent")],

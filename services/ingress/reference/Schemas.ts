@@ -31,22 +31,36 @@ export const components = (named: Readonly<Record<string, Schema.Top>>): Readonl
 /** A file in a form. JSON Schema has no type for it. */
 const file = { type: "string", format: "binary" }
 
+/** Keywords that describe a field but do not restrict its value. */
+const notes = ["description", "default"]
+
+const isNote = (part: unknown): part is JsonSchema =>
+  isObject(part) && Object.keys(part).every((keyword) => notes.includes(keyword))
+
 /**
- * Corrects HttpApi's schemas: objects stay open, because unknown fields pass in both directions, and descriptions move
- * from `allOf` into the field's schema, because many tools ignore `allOf`.
+ * Corrects HttpApi's schemas: objects stay open, because unknown fields pass in both directions, and the notes of a field
+ * move into its schema from `allOf` and from the value that may also be `null`, where many tools do not find them.
  */
 const asServed = (key: string, value: unknown): unknown => {
   if (key === "additionalProperties" && value === false) return undefined
   if (key === "anyOf" && Array.isArray(value)) {
     return value.map((part) => isObject(part) && Object.keys(part).length === 0 ? file : part)
   }
-  if (!isObject(value) || !Array.isArray(value["allOf"])) return value
+  if (!isObject(value)) return value
   const { allOf, ...own } = value
-  const descriptions = allOf.filter((part) =>
-    isObject(part) && Object.keys(part).every((name) => name === "description")
+  const parts: ReadonlyArray<unknown> = Array.isArray(allOf) ? allOf : []
+  const rest = parts.filter((part) => !isNote(part))
+  return Object.assign(fromNullable(own), ...parts.filter(isNote), rest.length === 0 ? {} : { allOf: rest })
+}
+
+/** The schema with the notes of its value, if it is that value's schema or `null`. */
+const fromNullable = (schema: JsonSchema): JsonSchema => {
+  const [value, absent, ...more] = Array.isArray(schema["anyOf"]) ? schema["anyOf"] as ReadonlyArray<unknown> : []
+  if (!isObject(value) || !isObject(absent) || absent["type"] !== "null" || more.length > 0) return schema
+  const [kept, moved] = [false, true].map((isMoved) =>
+    Object.fromEntries(Object.entries(value).filter(([keyword]) => notes.includes(keyword) === isMoved))
   )
-  const rest = allOf.filter((part) => !descriptions.includes(part))
-  return Object.assign(own, ...descriptions, rest.length === 0 ? {} : { allOf: rest })
+  return { ...schema, anyOf: [kept, absent], ...moved }
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

@@ -1,6 +1,6 @@
 /** POST /v1/audio/speech: text to speech. The answer is audio. */
 import { Schema } from "effect"
-import { between, ModelName, optional } from "../Fields.ts"
+import { between, field, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 
 export const voices = ["alloy", "echo", "fable", "onyx", "nova", "shimmer"] as const
@@ -36,18 +36,23 @@ export const AudioSpeechRequest = Schema.Struct({
       toJsonSchema: () => ({ maxLength: maxCharacters })
     })
   ).annotateKey({ description: "Text to speak: 1 to 4,096 characters." }),
-  voice: Schema.Literals(voices).annotateKey({ description: "Voice." }),
-  response_format: optional(Schema.Literals(audioFormats)).annotateKey({
-    description: "Default `mp3`. `pcm` is 24 kHz, mono, 16 bits per sample, little-endian, without a header."
-  }),
-  speed: optional(between(0.25, 4)).annotateKey({
-    description:
-      "Speed as a multiple of normal. Default 1. The built-in engine supports 0.46 to 2.57; it clamps other " +
-      "values and names the field in `x-translation-warnings`."
-  }),
-  stream_format: optional(Schema.Literal("audio")).annotateKey({
-    description: "The answer is always audio, sent as it is generated; never server-sent events."
-  })
+  voice: field(Schema.Literals(voices), "Who speaks. A provider with other voices maps these to its own."),
+  response_format: optional(
+    Schema.Literals(audioFormats),
+    "Encoding of the audio. `pcm` is 24 kHz, mono, 16 bits per sample, little-endian, without a header.",
+    "mp3"
+  ),
+  speed: optional(
+    between(0.25, 4),
+    "Speed as a multiple of normal. The built-in engine supports 0.46 to 2.57; it clamps other " +
+      "values and names the field in `x-translation-warnings`.",
+    1
+  ),
+  stream_format: optional(
+    Schema.Literal("audio"),
+    "The answer is always audio, sent as it is generated; never server-sent events.",
+    "audio"
+  )
 })
 export type AudioSpeechRequest = typeof AudioSpeechRequest.Type
 

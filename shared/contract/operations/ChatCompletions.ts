@@ -1,55 +1,81 @@
 /** POST /v1/chat/completions. The provider gets unknown fields unchanged. */
 import { Schema } from "effect"
 import {
+  AnsweringModel,
   atLeast,
   between,
+  constant,
   EndUser,
   EpochSeconds,
+  field,
   JsonObject,
   ModelName,
   optional,
   requiredIf,
-  Stream
+  Stream,
+  tokens
 } from "../Fields.ts"
 import { CompactionItem } from "./CompactionItem.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
 import { translationHeader } from "../Translation.ts"
 
-const url = Schema.NonEmptyString.annotateKey({ description: "An http(s) URL, or a data URL." })
-const detail = optional(Schema.Literals(["low", "high", "auto"]))
+const url = field(Schema.NonEmptyString, "An http(s) URL, or a data URL.")
+const detail = optional(
+  Schema.Literals(["low", "high", "auto"]),
+  "Resolution at which the model looks at the image: `low` takes fewer tokens.",
+  "auto"
+)
 const fileFields = {
-  filename: optional(Schema.String),
-  file_data: optional(Schema.String),
-  file_id: optional(Schema.String)
+  filename: optional(Schema.String, "The model may see it."),
+  file_data: optional(Schema.String, "Contents as a data URL with base64."),
+  file_id: optional(Schema.String, "Id of a file that was uploaded to the provider, instead of `file_data`.")
 }
 
-const TextPart = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String })
-const ImagePart = Schema.Struct({ type: Schema.Literal("image_url"), image_url: Schema.Struct({ url, detail }) })
-const AudioPart = Schema.Struct({
-  type: Schema.Literal("input_audio"),
-  input_audio: Schema.Struct({
-    data: Schema.NonEmptyString.annotateKey({ description: "Base64." }),
-    format: Schema.Literals(["wav", "mp3"])
-  })
+const TextPart = Schema.Struct({
+  type: constant("text", "A text."),
+  text: field(Schema.String, "The text.")
 })
-export const FilePart = Schema.Struct({ type: Schema.Literal("file"), file: Schema.Struct(fileFields) })
+const ImagePart = Schema.Struct({
+  type: constant("image_url", "An image."),
+  image_url: field(Schema.Struct({ url, detail }), "Where the image is, and how closely to look at it.")
+})
+const AudioPart = Schema.Struct({
+  type: constant("input_audio", "A recording."),
+  input_audio: field(
+    Schema.Struct({
+      data: field(Schema.NonEmptyString, "Base64."),
+      format: field(Schema.Literals(["wav", "mp3"]), "Encoding of `data`.")
+    }),
+    "The recording and its encoding."
+  )
+})
+export const FilePart = Schema.Struct({
+  type: constant("file", "A document, such as a PDF."),
+  file: field(Schema.Struct(fileFields), "The document's contents or id.")
+})
 const VideoPart = Schema.Struct({
-  type: Schema.Literal("video_url"),
-  video_url: Schema.Struct({ url: Schema.NonEmptyString })
+  type: constant("video_url", "A video."),
+  video_url: field(Schema.Struct({ url }), "Where the video is.")
 })
 /** A refusal by the assistant, as clients send it back in the history. */
-export const RefusalPart = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String })
+export const RefusalPart = Schema.Struct({
+  type: constant("refusal", "A refusal by the assistant, in the history."),
+  refusal: field(Schema.String, "The refusal's text.")
+})
 
 export const ContentPart = Schema.Union([TextPart, ImagePart, AudioPart, FilePart, VideoPart, RefusalPart])
 export type ContentPart = typeof ContentPart.Type
 
 export const ToolCall = Schema.Struct({
-  id: Schema.String,
-  type: Schema.Literal("function"),
-  function: Schema.Struct({
-    name: Schema.String,
-    arguments: Schema.String.annotateKey({ description: "JSON as the model wrote it, not necessarily valid." })
-  })
+  id: field(Schema.String, "The result's `tool_call_id` repeats it."),
+  type: constant("function", "A function of the client."),
+  function: field(
+    Schema.Struct({
+      name: field(Schema.String, "One of the names in `tools`."),
+      arguments: field(Schema.String, "JSON as the model wrote it, not necessarily valid.")
+    }),
+    "The function and its arguments."
+  )
 })
 
 /** Every message needs content, except those of the assistant. */
@@ -62,8 +88,14 @@ export const hasContent = Schema.makeFilter(
 )
 
 export const Message = Schema.Struct({
-  role: Schema.Literals(["system", "user", "assistant", "tool", "developer"]),
-  content: optional(Schema.Union([Schema.String, Schema.Array(ContentPart)])),
+  role: field(
+    Schema.Literals(["system", "user", "assistant", "tool", "developer"]),
+    "Author. `system` and `developer` give instructions, `tool` a function's result."
+  ),
+  content: optional(
+    Schema.Union([Schema.String, Schema.Array(ContentPart)]),
+    "A text, or parts such as texts and images. Only the assistant's messages can lack it."
+  ),
   name: optional(Schema.String, "Name of the author, if several share the role."),
   tool_calls: optional(Schema.Array(ToolCall), "Functions that the assistant called."),
   tool_call_id: optional(Schema.String, "The call that a message of the role `tool` answers."),
@@ -83,47 +115,57 @@ export type Message = typeof Message.Type
 
 /** A user message kept by a compaction, in the responses format. */
 export const KeptMessage = Schema.Struct({
-  type: Schema.Literal("message"),
-  role: Schema.Literal("user"),
-  content: Schema.Array(Schema.Union([
-    ...ContentPart.members,
-    Schema.Struct({ type: Schema.Literal("input_text"), text: Schema.String }),
-    Schema.Struct({ type: Schema.Literal("input_image"), image_url: url, detail }),
-    Schema.Struct({ type: Schema.Literal("input_file"), ...fileFields })
-  ]))
+  type: constant("message", "A message from a compaction's output."),
+  role: constant("user", "Compactions keep only the user's messages."),
+  content: field(
+    Schema.Array(Schema.Union([
+      ...ContentPart.members,
+      Schema.Struct({ type: constant("input_text", "A text."), text: field(Schema.String, "The text.") }),
+      Schema.Struct({ type: constant("input_image", "An image."), image_url: url, detail }),
+      Schema.Struct({ type: constant("input_file", "A document, such as a PDF."), ...fileFields })
+    ])),
+    "Parts as in the compaction's output."
+  )
 })
 export type KeptMessage = typeof KeptMessage.Type
 
 export const Tool = Schema.Struct({
-  type: Schema.Literal("function"),
-  function: Schema.Struct({
-    name: Schema.NonEmptyString,
-    description: optional(Schema.String),
-    parameters: optional(JsonObject, "JSON Schema."),
-    strict: optional(Schema.Boolean, "Follow the schema exactly.")
-  })
+  type: constant("function", "A function of the client."),
+  function: field(
+    Schema.Struct({
+      name: field(Schema.NonEmptyString, "The model's calls name the function by it."),
+      description: optional(Schema.String, "Tells the model when and how to call the function."),
+      parameters: optional(JsonObject, "JSON Schema of the arguments."),
+      strict: optional(Schema.Boolean, "Follow the schema exactly.", false)
+    }),
+    "The function, as the model sees it."
+  )
 })
 
 /** Fields of both chat completions and completions. */
 export const generationFields = {
-  temperature: optional(between(0, 2), "Randomness: at 0 the model always picks the most likely token. Default 1."),
-  top_p: optional(between(0, 1)).annotateKey({
-    description: "Sample only from the most likely tokens whose probabilities add up to this. Default 1."
-  }),
+  temperature: optional(between(0, 2), "Randomness: at 0 the model always picks the most likely token.", 1),
+  top_p: optional(
+    between(0, 1),
+    "Sample only from the most likely tokens whose probabilities add up to this.",
+    1
+  ),
   stream: Stream,
-  stream_options: optional(Schema.Struct({
-    include_usage: optional(Schema.Boolean, "Send the usage as the last event.")
-  })),
-  stop: optional(Schema.Union([Schema.String, Schema.Array(Schema.String)])).annotateKey({
-    description: "Stop sequences: the answer ends before any of these."
-  }),
+  stream_options: optional(
+    Schema.Struct({ include_usage: optional(Schema.Boolean, "Send the usage as the last event.", false) }),
+    "Settings of a streamed answer."
+  ),
+  stop: optional(
+    Schema.Union([Schema.String, Schema.Array(Schema.String)]),
+    "Stop sequences: the answer ends before any of these."
+  ),
   seed: optional(Schema.Int, "The same seed and request give the same answer, if the model supports it."),
-  presence_penalty: optional(between(-2, 2)).annotateKey({
-    description: "Above 0: makes tokens that have already occurred less likely. Default 0."
-  }),
-  frequency_penalty: optional(between(-2, 2)).annotateKey({
-    description: "Above 0: makes tokens less likely the more often they have occurred. Default 0."
-  }),
+  presence_penalty: optional(between(-2, 2), "Above 0: makes tokens that have already occurred less likely.", 0),
+  frequency_penalty: optional(
+    between(-2, 2),
+    "Above 0: makes tokens less likely the more often they have occurred.",
+    0
+  ),
   user: EndUser
 }
 
@@ -133,7 +175,7 @@ export const ChatCompletionRequest = Schema.Struct({
     { description: "The conversation. The output of a compaction can replace its beginning." }
   ),
   ...generationFields,
-  n: optional(atLeast(1), "Number of answers. Default 1."),
+  n: optional(atLeast(1), "Number of answers.", 1),
   max_tokens: optional(atLeast(1), "Older name of `max_completion_tokens`."),
   max_completion_tokens: optional(atLeast(1), "Maximum number of tokens in the response, including reasoning."),
   logit_bias: optional(JsonObject, "By token: from -100 (never) to 100 (always)."),
@@ -141,24 +183,37 @@ export const ChatCompletionRequest = Schema.Struct({
   tool_choice: optional(
     Schema.Union([
       Schema.Literals(["none", "auto", "required"]),
-      Schema.Struct({ type: Schema.Literal("function"), function: Schema.Struct({ name: Schema.NonEmptyString }) })
+      Schema.Struct({
+        type: constant("function", "Call this function."),
+        function: field(
+          Schema.Struct({ name: field(Schema.NonEmptyString, "One of the names in `tools`.") }),
+          "The function to call."
+        )
+      })
     ]),
-    "Whether to call a function, or which one. Default `auto` if there are tools."
+    "Whether to call a function, or which one. Default `auto` if there are tools, otherwise `none`."
   ),
-  parallel_tool_calls: optional(Schema.Boolean, "Whether one answer may contain several calls."),
+  parallel_tool_calls: optional(Schema.Boolean, "Whether one answer may contain several calls.", true),
   response_format: optional(
     Schema.Union([
-      Schema.Struct({ type: Schema.Literal("text") }),
-      Schema.Struct({ type: Schema.Literal("json_object") }),
-      Schema.Struct({ type: Schema.Literal("json_schema"), json_schema: JsonObject })
+      Schema.Struct({ type: constant("text", "Plain text: the default.") }),
+      Schema.Struct({ type: constant("json_object", "Any JSON object.") }),
+      Schema.Struct({
+        type: constant("json_schema", "JSON that follows a schema."),
+        json_schema: field(JsonObject, "An object with a `name` and the JSON Schema in `schema`.")
+      })
     ]),
     "Format of the answer: plain text, any JSON, or JSON that follows a schema."
   ),
   reasoning_effort: optional(Schema.Literals(["low", "medium", "high"]), "How much a reasoning model thinks."),
   modalities: optional(Schema.Array(Schema.String), "Kinds of output: `text`, `image` or `audio`."),
-  audio: optional(Schema.Struct({ voice: optional(Schema.String), format: optional(Schema.String) })).annotateKey({
-    description: "Voice and format of audio output."
-  })
+  audio: optional(
+    Schema.Struct({
+      voice: optional(Schema.String, "One of the model's voices."),
+      format: optional(Schema.String, "Encoding, such as `mp3` or `wav`.")
+    }),
+    "Voice and format of audio output."
+  )
 })
 export type ChatCompletionRequest = typeof ChatCompletionRequest.Type
 
@@ -166,21 +221,21 @@ export const finishReasons = ["stop", "length", "tool_calls", "content_filter"] 
 
 /** Usage in answers of chat completions, completions and compaction. */
 export const TokenUsage = Schema.Struct({
-  prompt_tokens: Schema.Int,
-  completion_tokens: Schema.Int,
-  total_tokens: Schema.Int,
+  prompt_tokens: tokens("Tokens of the request."),
+  completion_tokens: tokens("Tokens of the answer, including reasoning."),
+  total_tokens: tokens("`prompt_tokens` and `completion_tokens` together."),
   prompt_tokens_details: Schema.optionalKey(Schema.Struct({
-    cached_tokens: Schema.optionalKey(Schema.Int),
-    cache_write_tokens: Schema.optionalKey(Schema.Int),
-    text_tokens: Schema.optionalKey(Schema.Int),
-    audio_tokens: Schema.optionalKey(Schema.Int),
-    image_tokens: Schema.optionalKey(Schema.Int)
-  })),
+    cached_tokens: Schema.optionalKey(tokens("Tokens that the provider read from its cache.")),
+    cache_write_tokens: Schema.optionalKey(tokens("Tokens that the provider wrote to its cache.")),
+    text_tokens: Schema.optionalKey(tokens("Tokens of texts.")),
+    audio_tokens: Schema.optionalKey(tokens("Tokens of recordings.")),
+    image_tokens: Schema.optionalKey(tokens("Tokens of images."))
+  })).annotateKey({ description: "Parts of `prompt_tokens`, as far as the provider reports them." }),
   completion_tokens_details: Schema.optionalKey(Schema.Struct({
-    text_tokens: Schema.optionalKey(Schema.Int),
-    audio_tokens: Schema.optionalKey(Schema.Int),
-    reasoning_tokens: Schema.optionalKey(Schema.Int)
-  }))
+    text_tokens: Schema.optionalKey(tokens("Tokens of text.")),
+    audio_tokens: Schema.optionalKey(tokens("Tokens of speech.")),
+    reasoning_tokens: Schema.optionalKey(tokens("Tokens of reasoning."))
+  })).annotateKey({ description: "Parts of `completion_tokens`, as far as the provider reports them." })
 })
 
 /**
@@ -188,39 +243,58 @@ export const TokenUsage = Schema.Struct({
  * `text` repeats `reasoning_content`.
  */
 const ReasoningDetail = Schema.Union([
-  Schema.Struct({ type: Schema.Literal("reasoning.text"), text: Schema.String, signature: Schema.String }),
-  Schema.Struct({ type: Schema.Literal("reasoning.encrypted"), data: Schema.String })
+  Schema.Struct({
+    type: constant("reasoning.text", "Readable reasoning."),
+    text: field(Schema.String, "The reasoning."),
+    signature: field(Schema.String, "The provider's signature of the text.")
+  }),
+  Schema.Struct({
+    type: constant("reasoning.encrypted", "Reasoning that only the provider can read."),
+    data: field(Schema.String, "The encrypted reasoning.")
+  })
 ])
 export type ReasoningDetail = typeof ReasoningDetail.Type
 
 /** A picture by the model, as a data URL. */
 const AnswerImage = Schema.Struct({
-  type: Schema.Literal("image_url"),
-  image_url: Schema.Struct({ url: Schema.String })
+  type: constant("image_url", "An image."),
+  image_url: field(Schema.Struct({ url: field(Schema.String, "A data URL.") }), "The image.")
 })
 export type AnswerImage = typeof AnswerImage.Type
 
 export const ChatCompletion = Schema.Struct({
-  id: Schema.String,
-  object: Schema.Literal("chat.completion"),
+  id: field(Schema.String, "Unique per answer."),
+  object: constant("chat.completion", "A whole answer. Events of a stream have `chat.completion.chunk`."),
   created: EpochSeconds,
-  model: Schema.String,
-  choices: Schema.Array(Schema.Struct({
-    index: Schema.Int,
-    message: Schema.Struct({
-      role: Schema.Literal("assistant"),
-      content: Schema.NullOr(Schema.String),
-      refusal: Schema.NullOr(Schema.String),
-      tool_calls: Schema.optionalKey(Schema.Array(ToolCall)),
-      reasoning_content: Schema.optionalKey(Schema.String),
-      reasoning_details: Schema.optionalKey(Schema.Array(ReasoningDetail)),
-      images: Schema.optionalKey(Schema.Array(AnswerImage))
-    }),
-    logprobs: Schema.Null,
-    finish_reason: Schema.Literals(finishReasons).annotateKey({ description: "Why the answer ended." })
-  })),
-  usage: TokenUsage,
-  system_fingerprint: Schema.optionalKey(Schema.String)
+  model: AnsweringModel,
+  choices: field(
+    Schema.Array(Schema.Struct({
+      index: field(Schema.Int, "0 to `n` - 1."),
+      message: field(
+        Schema.Struct({
+          role: constant("assistant", "Always the assistant."),
+          content: field(Schema.NullOr(Schema.String), "The text; `null` if there is none, such as beside tool calls."),
+          refusal: field(Schema.NullOr(Schema.String), "Why the model refused; `null` if it did not."),
+          tool_calls: field(Schema.optionalKey(Schema.Array(ToolCall)), "Functions for the client to run."),
+          reasoning_content: field(Schema.optionalKey(Schema.String), "The model's reasoning."),
+          reasoning_details: field(
+            Schema.optionalKey(Schema.Array(ReasoningDetail)),
+            "The reasoning with signatures: send it back unchanged in the next request."
+          ),
+          images: field(Schema.optionalKey(Schema.Array(AnswerImage)), "Images by the model.")
+        }),
+        "Can be appended to the request's `messages`."
+      ),
+      logprobs: field(Schema.Null, "`null`, unless a provider adds log probabilities."),
+      finish_reason: field(
+        Schema.Literals(finishReasons),
+        "Why the answer ended: at its end or a stop sequence, at the token limit, for tool calls, or by a content filter."
+      )
+    })),
+    "The `n` answers."
+  ),
+  usage: field(TokenUsage, "Tokens that the request consumed."),
+  system_fingerprint: field(Schema.optionalKey(Schema.String), "The provider's version of the model and its setup.")
 })
 export type ChatCompletion = typeof ChatCompletion.Type
 

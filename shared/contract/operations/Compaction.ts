@@ -3,7 +3,7 @@
  * summarises the rest. The conversation consists of messages of chat completions, items of the responses format, or both.
  */
 import { Schema } from "effect"
-import { EpochSeconds, ModelName, optional } from "../Fields.ts"
+import { constant, EpochSeconds, field, ModelName, optional, tokens } from "../Fields.ts"
 import { hasContent, RefusalPart, TokenUsage, ToolCall } from "./ChatCompletions.ts"
 import { CompactionItem } from "./CompactionItem.ts"
 import type { Operation } from "../Operation.ts"
@@ -12,35 +12,51 @@ import type { Operation } from "../Operation.ts"
 const other = (known: ReadonlyArray<string>) =>
   Schema.String.check(Schema.makeFilter((type) => !known.includes(type), { expected: "another type" }))
 
-const TextPart = Schema.Struct({ type: Schema.Literals(["input_text", "output_text", "text"]), text: Schema.String })
+const TextPart = Schema.Struct({
+  type: field(Schema.Literals(["input_text", "output_text", "text"]), "A text of the user or of the model."),
+  text: field(Schema.String, "The text.")
+})
 /** A picture or a file, kept unchanged. */
 const OtherPart = Schema.StructWithRest(
-  Schema.Struct({ type: other(["input_text", "output_text", "text", "refusal"]) }),
+  Schema.Struct({
+    type: field(other(["input_text", "output_text", "text", "refusal"]), "An image or a file, kept unchanged.")
+  }),
   [Schema.Record(Schema.String, Schema.Unknown)]
 )
 const Content = Schema.Union([Schema.String, Schema.Array(Schema.Union([TextPart, RefusalPart, OtherPart]))])
 export type Content = typeof Content.Type
 
 const MessageItem = Schema.Struct({
-  type: optional(Schema.Literal("message")),
-  id: optional(Schema.String),
-  role: Schema.Literals(["user", "assistant", "system", "developer", "tool"]),
-  content: optional(Content),
-  tool_calls: optional(Schema.Array(ToolCall))
+  type: optional(Schema.Literal("message"), "A message. Messages of chat completions lack it."),
+  id: optional(Schema.String, "Has no effect."),
+  role: field(
+    Schema.Literals(["user", "assistant", "system", "developer", "tool"]),
+    "Author. The user's messages are kept, all others summarised."
+  ),
+  content: optional(Content, "A text, or parts. Only the assistant's messages can lack it."),
+  tool_calls: optional(Schema.Array(ToolCall), "Functions that the assistant called.")
 }).check(hasContent)
 export type MessageItem = typeof MessageItem.Type
 
 const FunctionCallItem = Schema.Struct({
-  type: Schema.Literal("function_call"),
-  name: Schema.String,
-  arguments: Schema.String.annotateKey({ description: "JSON text, as the model wrote it." })
+  type: constant("function_call", "A function that the assistant called."),
+  name: field(Schema.String, "The function."),
+  arguments: field(Schema.String, "JSON text, as the model wrote it.")
 })
 export type FunctionCallItem = typeof FunctionCallItem.Type
 
-const FunctionCallOutputItem = Schema.Struct({ type: Schema.Literal("function_call_output"), output: Content })
+const FunctionCallOutputItem = Schema.Struct({
+  type: constant("function_call_output", "A function's result."),
+  output: field(Content, "A text, or parts.")
+})
 export type FunctionCallOutputItem = typeof FunctionCallOutputItem.Type
 
-const OtherItem = Schema.Struct({ type: other(["message", "function_call", "function_call_output", "compaction"]) })
+const OtherItem = Schema.Struct({
+  type: field(
+    other(["message", "function_call", "function_call_output", "compaction"]),
+    "An item that only the provider interprets."
+  )
+})
 
 export const InputItem = Schema.Union([
   CompactionItem,
@@ -53,7 +69,10 @@ export type InputItem = typeof InputItem.Type
 
 export const CompactionRequest = Schema.Struct({
   model: ModelName,
-  input: optional(Schema.Union([Schema.String, Schema.Array(InputItem)]), "A string is a single user message."),
+  input: optional(
+    Schema.Union([Schema.String, Schema.Array(InputItem)]),
+    "The conversation. A string is a single user message."
+  ),
   instructions: optional(Schema.String, "What the summary should focus on."),
   previous_response_id: optional(Schema.String, "An earlier compaction, whose output precedes the input.")
 })
@@ -62,30 +81,42 @@ export type CompactionRequest = typeof CompactionRequest.Type
 /** Repeats the usage under the names of the responses format. */
 const CompactionUsage = Schema.Struct({
   ...TokenUsage.fields,
-  input_tokens: Schema.Int,
-  input_tokens_details: Schema.Struct({ cached_tokens: Schema.Int }),
-  output_tokens: Schema.Int,
-  output_tokens_details: Schema.Struct({ reasoning_tokens: Schema.Int })
+  input_tokens: tokens("The same as `prompt_tokens`."),
+  input_tokens_details: field(
+    Schema.Struct({ cached_tokens: tokens("Tokens that the provider read from its cache.") }),
+    "Parts of `input_tokens`."
+  ),
+  output_tokens: tokens("The same as `completion_tokens`."),
+  output_tokens_details: field(
+    Schema.Struct({ reasoning_tokens: tokens("Tokens of reasoning.") }),
+    "Parts of `output_tokens`."
+  )
 })
 
 export const CompactedResponse = Schema.Struct({
-  id: Schema.String,
-  object: Schema.Literal("response.compaction"),
+  id: field(Schema.String, "A later compaction can continue from it: `previous_response_id`."),
+  object: constant("response.compaction", "A compaction."),
   created_at: EpochSeconds,
-  output: Schema.Array(Schema.Union([
-    Schema.Struct({
-      id: Schema.String,
-      type: Schema.Literal("message"),
-      role: Schema.Literal("user"),
-      status: Schema.Literal("completed"),
-      content: Schema.Array(Schema.Struct({ type: Schema.String }))
-    }),
-    CompactionItem
-  ])).annotateKey({
-    description: "Replaces the conversation in later requests: all user messages, then the encrypted item."
-  }),
-  usage: CompactionUsage,
-  error: Schema.Null
+  output: field(
+    Schema.Array(Schema.Union([
+      Schema.Struct({
+        id: field(Schema.String, "Unique per message."),
+        type: constant("message", "A message of the user."),
+        role: constant("user", "Always the user: all other messages are summarised."),
+        status: constant("completed", "The message is whole."),
+        content: field(
+          Schema.Array(
+            Schema.Struct({ type: field(Schema.String, "`input_text`, or the kind that the request had.") })
+          ),
+          "The request's parts; a text becomes one `input_text` part."
+        )
+      }),
+      CompactionItem
+    ])),
+    "Replaces the conversation in later requests: all user messages, then the encrypted item."
+  ),
+  usage: field(CompactionUsage, "Tokens that the summary consumed."),
+  error: field(Schema.Null, "Always `null`: an error is the response instead.")
 })
 export type CompactedResponse = typeof CompactedResponse.Type
 

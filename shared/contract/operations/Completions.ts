@@ -1,6 +1,16 @@
 /** POST /v1/completions: continues prompts. */
 import { Schema } from "effect"
-import { atLeast, EpochSeconds, integer, ModelName, optional, Texts } from "../Fields.ts"
+import {
+  AnsweringModel,
+  atLeast,
+  constant,
+  EpochSeconds,
+  field,
+  integer,
+  ModelName,
+  optional,
+  Texts
+} from "../Fields.ts"
 import { generationFields, TokenUsage } from "./ChatCompletions.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
 import { translationHeader } from "../Translation.ts"
@@ -15,15 +25,17 @@ export const CompletionRequest = Schema.Struct({
   prompt: Texts,
   max_tokens: optional(atLeast(0), "Maximum number of tokens per completion. 0 is useful with `echo`."),
   ...generationFields,
-  n: optional(integer(1, maxTexts)).annotateKey({
-    description: `Texts for each prompt. Default 1. At most ${maxChoices} texts for all prompts together.`
-  }),
+  n: optional(
+    integer(1, maxTexts),
+    `Texts for each prompt. At most ${maxChoices} texts for all prompts together.`,
+    1
+  ),
   best_of: optional(integer(1, maxTexts), "Texts generated for each prompt; the best `n` are returned. Default `n`."),
   suffix: optional(
     Schema.String,
     "Text after the insertion point: the model fills in what belongs between the prompt and this."
   ),
-  echo: optional(Schema.Boolean, "Return the prompt before the text that continues it. Default false.")
+  echo: optional(Schema.Boolean, "Return the prompt before the text that continues it.", false)
 }).check(Schema.makeFilter(({ n, prompt }) => {
   const prompts = typeof prompt === "string" ? 1 : prompt.length
   return (n ?? 1) * prompts <= maxChoices
@@ -33,20 +45,24 @@ export const CompletionRequest = Schema.Struct({
 export type CompletionRequest = typeof CompletionRequest.Type
 
 export const Completion = Schema.Struct({
-  id: Schema.String,
-  object: Schema.Literal("text_completion"),
+  id: field(Schema.String, "Unique per answer."),
+  object: constant("text_completion", "An answer, or an event of one."),
   created: EpochSeconds,
-  model: Schema.String,
-  choices: Schema.Array(Schema.Struct({
-    text: Schema.String,
-    index: Schema.Int.annotateKey({
-      description: "Position of the prompt times `n`, plus the position among the prompt's texts."
-    }),
-    logprobs: Schema.Null,
-    finish_reason: Schema.Literals(["stop", "length", "content_filter"])
-  })),
-  usage: TokenUsage,
-  system_fingerprint: Schema.optionalKey(Schema.String)
+  model: AnsweringModel,
+  choices: field(
+    Schema.Array(Schema.Struct({
+      text: field(Schema.String, "Continues the prompt; with `echo`, begins with it."),
+      index: field(Schema.Int, "Position of the prompt times `n`, plus the position among the prompt's texts."),
+      logprobs: field(Schema.Null, "`null`, unless a provider adds log probabilities."),
+      finish_reason: field(
+        Schema.Literals(["stop", "length", "content_filter"]),
+        "Why the text ended: at its end or a stop sequence, at the token limit, or by a content filter."
+      )
+    })),
+    "`n` texts for each prompt."
+  ),
+  usage: field(TokenUsage, "Tokens that the request consumed."),
+  system_fingerprint: field(Schema.optionalKey(Schema.String), "The provider's version of the model and its setup.")
 })
 export type Completion = typeof Completion.Type
 

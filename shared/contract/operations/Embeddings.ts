@@ -4,16 +4,18 @@
  * The second path is older: the model in the path overrides the one in the body.
  */
 import { Schema } from "effect"
-import { integer, ModelName, optional, Texts } from "../Fields.ts"
+import { AnsweringModel, constant, field, integer, ModelName, optional, Texts, tokens } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 
 const maxDimensions = 4_096
 
 const common = {
   input: Texts,
-  encoding_format: optional(Schema.Literals(["float", "base64"])).annotateKey({
-    description: "`base64` encodes little-endian 32-bit floats. Default `float`."
-  }),
+  encoding_format: optional(
+    Schema.Literals(["float", "base64"]),
+    "`base64` encodes little-endian 32-bit floats.",
+    "float"
+  ),
   dimensions: optional(integer(1, maxDimensions), "Length of the vectors. Default: the model's own.")
 }
 
@@ -27,14 +29,26 @@ export const EngineEmbeddingsRequest = Schema.Struct({
 export type EngineEmbeddingsRequest = typeof EngineEmbeddingsRequest.Type
 
 export const EmbeddingList = Schema.Struct({
-  object: Schema.Literal("list"),
-  data: Schema.Array(Schema.Struct({
-    object: Schema.Literal("embedding"),
-    index: Schema.Int.annotateKey({ description: "Position of the text in `input`." }),
-    embedding: Schema.Union([Schema.Array(Schema.Finite), Schema.String])
-  })),
-  model: Schema.String,
-  usage: Schema.Struct({ prompt_tokens: Schema.Int, total_tokens: Schema.Int })
+  object: constant("list", "A list of vectors."),
+  data: field(
+    Schema.Array(Schema.Struct({
+      object: constant("embedding", "A vector."),
+      index: field(Schema.Int, "Position of the text in `input`."),
+      embedding: field(
+        Schema.Union([Schema.Array(Schema.Finite), Schema.String]),
+        "The vector: numbers, or base64 if `encoding_format` asks for it."
+      )
+    })),
+    "One vector for each text, in the order of `input`."
+  ),
+  model: AnsweringModel,
+  usage: field(
+    Schema.Struct({
+      prompt_tokens: tokens("Tokens of the texts."),
+      total_tokens: tokens("The same: vectors have no tokens.")
+    }),
+    "Tokens that the request consumed."
+  )
 })
 
 export const embeddings = {

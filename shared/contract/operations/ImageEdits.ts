@@ -28,7 +28,7 @@ export const imagesOf = (messages: typeof Input.Type["messages"]): ReadonlyArray
 
 const maskDescription = "Only the parts of the image where this one is transparent change."
 
-const hasImage = Schema.makeFilter(({ image, input }: Pictures) => {
+const checkImages = ({ image, input }: Pictures) => {
   if (input === undefined || input === null) {
     if (image === undefined || image === null) return { path: ["image"], issue: "is required" }
     return Array.isArray(image) && image.length > maximumImages
@@ -39,11 +39,13 @@ const hasImage = Schema.makeFilter(({ image, input }: Pictures) => {
   return length > 0 && length <= maximumImages
     ? undefined
     : { path: ["input", "messages"], issue: `must hold from 1 to ${maximumImages} images` }
-}, {
-  toJsonSchema: () => ({
-    anyOf: ["image", "input"].map(isPresent),
-    properties: { image: { maxItems: maximumImages } }
-  })
+}
+
+/** In JSON Schema. */
+const bounded = { properties: { image: { maxItems: maximumImages } } }
+
+const hasImage = Schema.makeFilter(checkImages, {
+  toJsonSchema: () => ({ anyOf: ["image", "input"].map(isPresent), ...bounded })
 })
 
 export const ImageEditRequest = Schema.Struct({
@@ -71,7 +73,7 @@ export const ImageEditForm = Schema.fromFormData(
     }),
     mask: Schema.optionalKey(Schema.Union([ImageFile, ImageText])).annotateKey({ description: maskDescription }),
     ...Struct.map(imageSettings, toField)
-  }).check(hasImage)
+  }).check(Schema.makeFilter(checkImages, { toJsonSchema: () => bounded }))
 )
 export type ImageEditForm = typeof ImageEditForm.Type
 

@@ -5,7 +5,7 @@
  * Both forms accept settings in either place.
  */
 import { Schema, Struct } from "effect"
-import { endUserDescription, EpochSeconds, integer, isPresent, ModelName, optional } from "../Fields.ts"
+import { endUserDescription, EpochSeconds, field, integer, isPresent, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 
 /** The bounds of each side of a picture, in pixels. */
@@ -35,7 +35,7 @@ const isSize = (text: string): boolean => {
 
 /** Settings that `parameters` can hold, without their optionality. */
 const parameters = {
-  n: integer(1, 10).annotate({ description: "Number of images, all different." }),
+  n: integer(1, 10).annotate({ description: "Number of images, all different.", default: 1 }),
   size: Schema.String.annotate({
     description: "`1024x1024`, `1024*1024`, or `auto` for the model's default. " +
       `Each side has ${minimumSide} to ${maximumSide} pixels.`
@@ -51,8 +51,14 @@ const parameters = {
   }),
   prompt_extend: Schema.Boolean.annotate({ description: "Whether the model may extend the prompt." }),
   watermark: Schema.Boolean.annotate({ description: "Whether to mark the image as generated." }),
-  response_format: Schema.Literals(["b64_json", "url"]).annotate({ description: "Default `b64_json`." }),
-  output_format: Schema.Literals(["png", "jpeg", "webp"]).annotate({ description: "Default `png`." }),
+  response_format: Schema.Literals(["b64_json", "url"]).annotate({
+    description: "`b64_json` for the image in the answer, `url` for a signed URL to it.",
+    default: "b64_json"
+  }),
+  output_format: Schema.Literals(["png", "jpeg", "webp"]).annotate({
+    description: "Encoding of the images.",
+    default: "png"
+  }),
   output_compression: integer(0, 100).annotate({ description: "Quality in percent, for `jpeg` and `webp`." })
 }
 
@@ -67,7 +73,10 @@ export const imageSettings = {
 export const Prompt = Schema.NonEmptyString.check(Schema.isMaxLength(32_000))
 
 /** A picture is an http(s) URL, a data URL, or base64. */
-const Content = Schema.Struct({ text: optional(Prompt), image: optional(Schema.NonEmptyString) }).check(
+const Content = Schema.Struct({
+  text: optional(Prompt, "What to show or change: 1 to 32,000 characters."),
+  image: optional(Schema.NonEmptyString, "An image: an http(s) URL, a data URL, or base64.")
+}).check(
   Schema.makeFilter(
     ({ image, text }) => (typeof text === "string") !== (typeof image === "string") || "must hold either text or image",
     { toJsonSchema: () => ({ oneOf: ["text", "image"].map(isPresent) }) }
@@ -75,10 +84,13 @@ const Content = Schema.Struct({ text: optional(Prompt), image: optional(Schema.N
 )
 
 export const Input = Schema.Struct({
-  messages: Schema.Array(Schema.Struct({
-    role: Schema.Literals(["user", "system", "assistant"]),
-    content: Schema.Array(Content).check(Schema.isMinLength(1))
-  })).check(Schema.isMinLength(1))
+  messages: field(
+    Schema.Array(Schema.Struct({
+      role: field(Schema.Literals(["user", "system", "assistant"]), "Author. The texts of the user are the prompt."),
+      content: field(Schema.Array(Content).check(Schema.isMinLength(1)), "Texts and images.")
+    })).check(Schema.isMinLength(1)),
+    "At least one, with a text of the user."
+  )
 })
 
 /** The JSON fields of both operations. */
@@ -114,13 +126,17 @@ export type ImageGenerationRequest = typeof ImageGenerationRequest.Type
 
 export const ImageResult = Schema.Struct({
   created: EpochSeconds,
-  data: Schema.Array(Schema.Struct({
-    url: Schema.optionalKey(Schema.String),
-    b64_json: Schema.optionalKey(Schema.String),
-    revised_prompt: Schema.optionalKey(Schema.String).annotateKey({
-      description: "The prompt that the model used, if it differs from the request's."
-    })
-  }))
+  data: field(
+    Schema.Array(Schema.Struct({
+      url: field(Schema.optionalKey(Schema.String), "URL of the image, signed and limited in time. Needs no API key."),
+      b64_json: field(Schema.optionalKey(Schema.String), "The image as base64."),
+      revised_prompt: field(
+        Schema.optionalKey(Schema.String),
+        "The prompt that the model used, if it differs from the request's."
+      )
+    })),
+    "The `n` images, each with `url` or `b64_json`."
+  )
 })
 export type ImageResult = typeof ImageResult.Type
 

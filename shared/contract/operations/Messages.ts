@@ -1,69 +1,110 @@
 /** POST /v1/messages: chat in the messages format. */
 import { Schema } from "effect"
-import { atLeast, between, EndUser, JsonObject, ModelName, optional, Stream } from "../Fields.ts"
+import {
+  AnsweringModel,
+  atLeast,
+  between,
+  constant,
+  EndUser,
+  field,
+  JsonObject,
+  ModelName,
+  optional,
+  Stream,
+  tokens
+} from "../Fields.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
 import { translationHeader } from "../Translation.ts"
 
-/** Marks the end of a prefix that the provider may cache. Only the provider interprets it. */
-const cacheControl = { cache_control: optional(JsonObject) }
+const cacheControl = {
+  cache_control: optional(JsonObject, "Marks the end of a prefix that the provider may cache. Only it interprets this.")
+}
 
-const TextBlock = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String, ...cacheControl })
+const TextBlock = Schema.Struct({
+  type: constant("text", "A text."),
+  text: field(Schema.String, "The text."),
+  ...cacheControl
+})
 const ImageBlock = Schema.Struct({
-  type: Schema.Literal("image"),
-  source: Schema.Union([
-    Schema.Struct({ type: Schema.Literal("base64"), media_type: Schema.NonEmptyString, data: Schema.NonEmptyString }),
-    Schema.Struct({ type: Schema.Literal("url"), url: Schema.NonEmptyString })
-  ]),
+  type: constant("image", "An image."),
+  source: field(
+    Schema.Union([
+      Schema.Struct({
+        type: constant("base64", "The image itself."),
+        media_type: field(Schema.NonEmptyString, "Media type of the image, such as `image/png`."),
+        data: field(Schema.NonEmptyString, "Base64.")
+      }),
+      Schema.Struct({
+        type: constant("url", "An image on the web."),
+        url: field(Schema.NonEmptyString, "An http(s) URL.")
+      })
+    ]),
+    "The image, or where it is."
+  ),
   ...cacheControl
 })
 /** A PDF or a long text. Only the provider interprets `source`. */
 const DocumentBlock = Schema.Struct({
-  type: Schema.Literal("document"),
-  source: JsonObject,
-  title: optional(Schema.String),
+  type: constant("document", "A PDF or a long text."),
+  source: field(JsonObject, "The document, or where it is. Only the provider interprets it."),
+  title: optional(Schema.String, "The model may cite the document by it."),
   ...cacheControl
 })
 const ToolUseBlock = Schema.Struct({
-  type: Schema.Literal("tool_use"),
-  id: Schema.NonEmptyString,
-  name: Schema.NonEmptyString,
-  input: JsonObject,
+  type: constant("tool_use", "A tool that the model called."),
+  id: field(Schema.NonEmptyString, "The result's `tool_use_id` repeats it."),
+  name: field(Schema.NonEmptyString, "One of the names in `tools`."),
+  input: field(JsonObject, "Arguments by name."),
   ...cacheControl
 })
 /** Results that only the provider understands: sources to cite, and tools that were searched for. */
-const ProviderResultBlock = Schema.Struct({ type: Schema.Literals(["search_result", "tool_reference"]) })
+const ProviderResultBlock = Schema.Struct({
+  type: field(
+    Schema.Literals(["search_result", "tool_reference"]),
+    "A source to cite, or a tool that was searched for. Only the provider interprets it."
+  )
+})
 const ResultBlock = Schema.Union([TextBlock, ImageBlock, DocumentBlock, ProviderResultBlock])
 const ToolResultBlock = Schema.Struct({
-  type: Schema.Literal("tool_result"),
-  tool_use_id: Schema.NonEmptyString,
-  content: optional(Schema.Union([Schema.String, Schema.Array(ResultBlock)])),
-  is_error: optional(Schema.Boolean),
+  type: constant("tool_result", "A tool's result."),
+  tool_use_id: field(Schema.NonEmptyString, "The `id` of the call."),
+  content: optional(
+    Schema.Union([Schema.String, Schema.Array(ResultBlock)]),
+    "What the tool returned: a text, or blocks."
+  ),
+  is_error: optional(Schema.Boolean, "Whether the tool failed.", false),
   ...cacheControl
 })
 /** The model's reasoning, which clients must send back in a conversation that uses tools. */
 const ThinkingBlock = Schema.Struct({
-  type: Schema.Literal("thinking"),
-  thinking: Schema.String,
-  signature: optional(Schema.String)
+  type: constant("thinking", "The model's reasoning, as it returned it."),
+  thinking: field(Schema.String, "The reasoning."),
+  signature: optional(Schema.String, "The provider's signature of the reasoning.")
 })
-const RedactedThinkingBlock = Schema.Struct({ type: Schema.Literal("redacted_thinking"), data: Schema.String })
+const RedactedThinkingBlock = Schema.Struct({
+  type: constant("redacted_thinking", "Reasoning that only the provider can read."),
+  data: field(Schema.String, "The encrypted reasoning.")
+})
 
 /** Blocks of the provider's own tools, which clients send back. */
 const ProviderBlock = Schema.Struct({
-  type: Schema.Literals([
-    "server_tool_use",
-    "web_search_tool_result",
-    "web_fetch_tool_result",
-    "code_execution_tool_result",
-    "bash_code_execution_tool_result",
-    "text_editor_code_execution_tool_result",
-    "tool_search_tool_result",
-    "mcp_tool_use",
-    "mcp_tool_result",
-    "container_upload",
-    "search_result",
-    "compaction"
-  ])
+  type: field(
+    Schema.Literals([
+      "server_tool_use",
+      "web_search_tool_result",
+      "web_fetch_tool_result",
+      "code_execution_tool_result",
+      "bash_code_execution_tool_result",
+      "text_editor_code_execution_tool_result",
+      "tool_search_tool_result",
+      "mcp_tool_use",
+      "mcp_tool_result",
+      "container_upload",
+      "search_result",
+      "compaction"
+    ]),
+    "A block of the provider's own tools, as it returned it. Only the provider interprets it."
+  )
 })
 
 export const ContentBlock = Schema.Union([
@@ -80,21 +121,28 @@ export type ContentBlock = typeof ContentBlock.Type
 export type ResultBlock = typeof ResultBlock.Type
 
 const Message = Schema.Struct({
-  role: Schema.Literals(["user", "assistant"]),
-  content: Schema.Union([Schema.String, Schema.Array(ContentBlock)])
+  role: field(Schema.Literals(["user", "assistant"]), "Author. Results of tools are from the user."),
+  content: field(
+    Schema.Union([Schema.String, Schema.Array(ContentBlock)]),
+    "A text, or blocks such as texts and images."
+  )
 })
 
 /** A tool of the client. The provider's own tools have another `type` and no schema. */
 const Tool = Schema.Struct({
-  type: optional(Schema.String),
-  name: Schema.NonEmptyString,
-  description: optional(Schema.String),
-  input_schema: Schema.optionalKey(JsonObject),
-  strict: optional(Schema.Boolean, "Follow the schema exactly."),
+  type: optional(
+    Schema.String,
+    "`custom` for a tool of the client; otherwise the name of a provider's own tool.",
+    "custom"
+  ),
+  name: field(Schema.NonEmptyString, "The model's calls name the tool by it."),
+  description: optional(Schema.String, "Tells the model when and how to use the tool."),
+  input_schema: field(Schema.optionalKey(JsonObject), "JSON Schema of the arguments. A provider's own tool has none."),
+  strict: optional(Schema.Boolean, "Follow the schema exactly.", false),
   ...cacheControl
 })
 
-const oneAtATime = { disable_parallel_tool_use: optional(Schema.Boolean, "At most one tool call in an answer.") }
+const oneAtATime = { disable_parallel_tool_use: optional(Schema.Boolean, "At most one tool call in an answer.", false) }
 
 export const MessagesRequest = Schema.Struct({
   model: ModelName,
@@ -109,33 +157,53 @@ export const MessagesRequest = Schema.Struct({
   stream: Stream,
   stop_sequences: optional(Schema.Array(Schema.String), "The answer ends before any of these."),
   tools: optional(Schema.Array(Tool), "Tools that the model may use."),
-  tool_choice: optional(Schema.Union([
-    Schema.Struct({ type: Schema.Literal("auto"), ...oneAtATime }),
-    Schema.Struct({ type: Schema.Literal("any"), ...oneAtATime }),
-    Schema.Struct({ type: Schema.Literal("none") }),
-    Schema.Struct({ type: Schema.Literal("tool"), name: Schema.NonEmptyString, ...oneAtATime })
-  ])),
-  thinking: optional(Schema.Union([
-    Schema.Struct({
-      type: Schema.Literal("enabled"),
-      budget_tokens: atLeast(1).annotateKey({ description: "Maximum number of reasoning tokens." })
-    }),
-    Schema.Struct({ type: Schema.Literal("disabled") }),
-    Schema.Struct({ type: Schema.Literals(["adaptive", "between_tools"]) })
-  ])),
+  tool_choice: optional(
+    Schema.Union([
+      Schema.Struct({ type: constant("auto", "The model decides: the default."), ...oneAtATime }),
+      Schema.Struct({ type: constant("any", "The model must use a tool."), ...oneAtATime }),
+      Schema.Struct({ type: constant("none", "The model must not use tools.") }),
+      Schema.Struct({
+        type: constant("tool", "The model must use this tool."),
+        name: field(Schema.NonEmptyString, "One of the names in `tools`."),
+        ...oneAtATime
+      })
+    ]),
+    "Whether to use a tool, or which one."
+  ),
+  thinking: optional(
+    Schema.Union([
+      Schema.Struct({
+        type: constant("enabled", "Think, up to a number of tokens."),
+        budget_tokens: field(atLeast(1), "Maximum number of reasoning tokens.")
+      }),
+      Schema.Struct({ type: constant("disabled", "Answer without thinking.") }),
+      Schema.Struct({
+        type: field(
+          Schema.Literals(["adaptive", "between_tools"]),
+          "The model decides how much it thinks, or thinks only between uses of tools."
+        )
+      })
+    ]),
+    "Whether and how much the model thinks before it answers."
+  ),
   context_management: optional(JsonObject, "What the provider may drop from a long conversation."),
-  output_config: optional(Schema.Struct({
-    output_format: optional(JsonObject),
-    format: optional(JsonObject),
-    effort: optional(Schema.Literals(["low", "medium", "high", "xhigh", "max"]))
-  })),
+  output_config: optional(
+    Schema.Struct({
+      output_format: optional(JsonObject, "Older name of `format`."),
+      format: optional(JsonObject, "`json_schema` as `type` and the JSON Schema of the answer as `schema`."),
+      effort: optional(Schema.Literals(["low", "medium", "high", "xhigh", "max"]), "How much work the model puts in.")
+    }),
+    "Format and effort of the answer."
+  ),
   container: optional(Schema.Union([Schema.String, JsonObject]), "Container in which the provider runs its own tools."),
   mcp_servers: optional(Schema.Array(JsonObject), "MCP servers whose tools the provider may call."),
-  metadata: optional(Schema.Struct({ user_id: EndUser })),
-  speed: optional(Schema.Literals(["standard", "fast"]), "`fast` if the provider offers it."),
-  service_tier: optional(Schema.Literals(["auto", "standard_only"])).annotateKey({
-    description: "Whether to use capacity reserved for the account."
-  })
+  metadata: optional(Schema.Struct({ user_id: EndUser }), "About the request."),
+  speed: optional(Schema.Literals(["standard", "fast"]), "`fast` if the provider offers it.", "standard"),
+  service_tier: optional(
+    Schema.Literals(["auto", "standard_only"]),
+    "Whether to use capacity reserved for the provider's account (`auto`) or not.",
+    "auto"
+  )
 })
 export type MessagesRequest = typeof MessagesRequest.Type
 
@@ -143,34 +211,56 @@ export type MessagesRequest = typeof MessagesRequest.Type
 export const stopReasons = ["end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"] as const
 
 export const MessageUsage = Schema.Struct({
-  input_tokens: Schema.Int,
-  output_tokens: Schema.Int,
-  cache_creation_input_tokens: Schema.Int,
-  cache_read_input_tokens: Schema.Int,
-  output_tokens_details: Schema.optionalKey(Schema.Struct({ thinking_tokens: Schema.Int }))
+  input_tokens: tokens("Tokens of the request, without those written to or read from the cache."),
+  output_tokens: tokens("Tokens of the answer, including reasoning."),
+  cache_creation_input_tokens: tokens("Tokens of the request that the provider wrote to its cache."),
+  cache_read_input_tokens: tokens("Tokens of the request that the provider read from its cache."),
+  output_tokens_details: field(
+    Schema.optionalKey(Schema.Struct({ thinking_tokens: tokens("Tokens of reasoning.") })),
+    "Parts of `output_tokens`."
+  )
 })
 
 const AnswerBlock = Schema.Union([
-  Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
-  Schema.Struct({ type: Schema.Literal("thinking"), thinking: Schema.String, signature: Schema.String }),
-  Schema.Struct({ type: Schema.Literal("redacted_thinking"), data: Schema.String }),
+  Schema.Struct({ type: constant("text", "A text."), text: field(Schema.String, "The text.") }),
   Schema.Struct({
-    type: Schema.Literal("image"),
-    source: Schema.Struct({ type: Schema.Literal("base64"), media_type: Schema.String, data: Schema.String })
+    type: constant("thinking", "The model's reasoning: send it back unchanged."),
+    thinking: field(Schema.String, "The reasoning."),
+    signature: field(Schema.String, "The provider's signature of the reasoning; empty if it gives none.")
   }),
-  Schema.Struct({ type: Schema.Literal("tool_use"), id: Schema.String, name: Schema.String, input: JsonObject })
+  RedactedThinkingBlock,
+  Schema.Struct({
+    type: constant("image", "An image by the model."),
+    source: field(
+      Schema.Struct({
+        type: constant("base64", "The image itself."),
+        media_type: field(Schema.String, "Media type of the image, such as `image/png`."),
+        data: field(Schema.String, "Base64.")
+      }),
+      "The image."
+    )
+  }),
+  Schema.Struct({
+    type: constant("tool_use", "A tool for the client to run."),
+    id: field(Schema.String, "The result's `tool_use_id` repeats it."),
+    name: field(Schema.String, "One of the names in `tools`."),
+    input: field(JsonObject, "Arguments by name.")
+  })
 ])
 export type AnswerBlock = typeof AnswerBlock.Type
 
 export const MessageAnswer = Schema.Struct({
-  id: Schema.String,
-  type: Schema.Literal("message"),
-  role: Schema.Literal("assistant"),
-  model: Schema.String,
-  content: Schema.Array(AnswerBlock),
-  stop_reason: Schema.Literals(stopReasons).annotateKey({ description: "Why the answer ended." }),
-  stop_sequence: Schema.NullOr(Schema.String),
-  usage: MessageUsage
+  id: field(Schema.String, "Unique per answer."),
+  type: constant("message", "An answer."),
+  role: constant("assistant", "Always the assistant."),
+  model: AnsweringModel,
+  content: field(Schema.Array(AnswerBlock), "Can be appended to the request's `messages` as the assistant's."),
+  stop_reason: field(
+    Schema.Literals(stopReasons),
+    "Why the answer ended: at its end, at the token limit, at a stop sequence, for tool calls, or refused."
+  ),
+  stop_sequence: field(Schema.NullOr(Schema.String), "The stop sequence that ended the answer; otherwise `null`."),
+  usage: field(MessageUsage, "Tokens that the request consumed.")
 })
 export type MessageAnswer = typeof MessageAnswer.Type
 

@@ -1,37 +1,58 @@
 /** POST /v1/rerank and POST /v2/rerank: orders documents by their relevance to a query. */
 import { Schema } from "effect"
-import { atLeast, between, ModelName, optional } from "../Fields.ts"
+import { atLeast, between, field, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 
 /** Documents in one request. */
 const maxDocuments = 10_000
 
 /** A text, or an object with the text in `text`. */
-export const RerankDocument = Schema.Union([Schema.String, Schema.Struct({ text: Schema.String })])
+export const RerankDocument = Schema.Union([
+  Schema.String,
+  Schema.Struct({ text: field(Schema.String, "The text to rank.") })
+])
 
 export const RerankRequest = Schema.Struct({
   model: ModelName,
-  query: Schema.NonEmptyString.annotateKey({ description: "Query to compare the documents with." }),
-  documents: Schema.Union([
-    Schema.NonEmptyString,
-    Schema.Array(RerankDocument).check(Schema.isBetweenLength(1, maxDocuments))
-  ]).annotateKey({ description: "A single string is one document." }),
+  query: field(Schema.NonEmptyString, "Query to compare the documents with."),
+  documents: field(
+    Schema.Union([
+      Schema.NonEmptyString,
+      Schema.Array(RerankDocument).check(Schema.isBetweenLength(1, maxDocuments))
+    ]),
+    "Documents to rank. A single string is one document."
+  ),
   top_n: optional(atLeast(1), "Number of results. Default: all documents."),
-  return_documents: optional(Schema.Boolean, "Whether to return each document with its result. Default false.")
+  return_documents: optional(Schema.Boolean, "Whether to return each document with its result.", false)
 })
 export type RerankRequest = typeof RerankRequest.Type
 
 export const RerankResponse = Schema.Struct({
-  id: Schema.String,
-  results: Schema.Array(Schema.Struct({
-    index: Schema.Int.annotateKey({ description: "Position of the document in the request." }),
-    relevance_score: between(0, 1).annotateKey({ description: "0 to 1." }),
-    document: Schema.optionalKey(Schema.Struct({ text: Schema.String }))
-  })).annotateKey({ description: "Most relevant first." }),
-  meta: Schema.Struct({
-    api_version: Schema.Struct({ version: Schema.String }),
-    billed_units: Schema.Struct({ search_units: Schema.Int })
-  })
+  id: field(Schema.String, "Unique per answer."),
+  results: field(
+    Schema.Array(Schema.Struct({
+      index: field(Schema.Int, "Position of the document in the request."),
+      relevance_score: field(between(0, 1), "0 to 1; higher is more relevant. Compare only scores of one request."),
+      document: field(
+        Schema.optionalKey(Schema.Struct({ text: field(Schema.String, "The document's text.") })),
+        "The document, with `return_documents`."
+      )
+    })),
+    "Most relevant first."
+  ),
+  meta: field(
+    Schema.Struct({
+      api_version: field(
+        Schema.Struct({ version: field(Schema.String, "A number, as text.") }),
+        "Version of the rerank API that the answer follows."
+      ),
+      billed_units: field(
+        Schema.Struct({ search_units: field(Schema.Int, "Searches, as Cohere bills them.") }),
+        "What the request is billed by."
+      )
+    }),
+    "Version and bill."
+  )
 })
 export type RerankResponse = typeof RerankResponse.Type
 

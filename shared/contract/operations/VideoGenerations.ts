@@ -1,6 +1,6 @@
 /** POST /v1/video/generations: a video from a prompt, as a task to poll, since it takes longer than a client waits. */
 import { Schema } from "effect"
-import { EndUser, integer, ModelName, optional } from "../Fields.ts"
+import { EndUser, field, integer, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 import { PictureInput } from "../PictureInput.ts"
 import { LocalVideoRequest, videoDefaults } from "./LocalVideo.ts"
@@ -8,7 +8,7 @@ import { LocalVideoRequest, videoDefaults } from "./LocalVideo.ts"
 const Metadata = Schema.StructWithRest(
   Schema.Struct({
     negative_prompt: optional(Schema.String.check(Schema.isMaxLength(4_000)), "What the video must not show."),
-    style: optional(Schema.String.check(Schema.isMaxLength(200))),
+    style: optional(Schema.String.check(Schema.isMaxLength(200)), "How the video looks, such as `watercolour`."),
     quality_level: optional(Schema.String.check(Schema.isMaxLength(200)), "A level that the model defines.")
   }),
   [Schema.Record(Schema.String, Schema.Unknown)]
@@ -41,7 +41,8 @@ export const VideoGenerationRequest = Schema.Struct({
   ),
   n: optional(
     integer(1, maximum.n),
-    "How many videos to generate, at most as many as the model's `maxVideos`, 4 unless the operator sets it. Default 1."
+    "How many videos to generate, at most as many as the model's `maxVideos`, 4 unless the operator sets it.",
+    1
   ),
   response_format: optional(
     Schema.NonEmptyString.check(Schema.isMaxLength(200)),
@@ -49,7 +50,7 @@ export const VideoGenerationRequest = Schema.Struct({
       "Providers get any other value, such as `webm`; the built-in engine rejects it."
   ),
   user: EndUser,
-  metadata: optional(Metadata)
+  metadata: optional(Metadata, "Further settings of the model; the provider gets unknown ones unchanged.")
 })
 export type VideoGenerationRequest = typeof VideoGenerationRequest.Type
 
@@ -58,14 +59,15 @@ export const TaskStatus = Schema.Literals(["queued", "in_progress", "completed",
 export type TaskStatus = typeof TaskStatus.Type
 
 export const VideoMetadata = Schema.Struct({
-  duration: Schema.Finite.annotateKey({ description: "Seconds, in whole frames." }),
-  fps: Schema.Finite,
-  width: Schema.Int,
-  height: Schema.Int,
-  seed: Schema.NullOr(Schema.Int).annotateKey({ description: "`null` if the provider does not report it." }),
-  warnings: Schema.optionalKey(Schema.Array(Schema.String)).annotateKey({
-    description: "Fields of the request that the provider does not support, by path."
-  })
+  duration: field(Schema.Finite, "Seconds, in whole frames."),
+  fps: field(Schema.Finite, "Frames per second."),
+  width: field(Schema.Int, "Pixels."),
+  height: field(Schema.Int, "Pixels."),
+  seed: field(Schema.NullOr(Schema.Int), "Makes the same video again; `null` if the provider does not report it."),
+  warnings: field(
+    Schema.optionalKey(Schema.Array(Schema.String)),
+    "Fields of the request that the provider does not support, by path."
+  )
 })
 export type VideoMetadata = typeof VideoMetadata.Type
 
@@ -75,34 +77,41 @@ export const videoTypes = { mp4: "video/mp4", webm: "video/webm", mov: "video/qu
 export const VideoFormat = Schema.Literals(["mp4", "webm", "mov"])
 export type VideoFormat = typeof VideoFormat.Type
 
-const url = Schema.String.annotateKey({
-  description: "URL of the video. Needs no API key; valid until `expires_at`."
-})
+const url = field(Schema.String, "URL of the video. Needs no API key; valid until `expires_at`.")
+const format = field(VideoFormat, "Container of the video.")
+const metadata = field(VideoMetadata, "Properties of the video.")
 
-export const VideoTaskCreated = Schema.Struct({ task_id: Schema.String, status: TaskStatus })
+const identity = {
+  task_id: field(Schema.String, "Names the task in the paths that poll, cancel and download it."),
+  status: field(TaskStatus, "A task ends as `completed`, `failed` or `cancelled`.")
+}
+
+export const VideoTaskCreated = Schema.Struct(identity)
 
 /** The task, as the client sees it. */
 export const VideoTaskView = Schema.Struct({
-  task_id: Schema.String,
-  status: TaskStatus,
-  progress: integer(0, 100).annotateKey({ description: "Percent, the mean of all videos." }),
-  model: Schema.String,
-  created: Schema.Int.annotateKey({ description: "Unix time in seconds, like the other times." }),
-  completed_at: Schema.optionalKey(Schema.Int),
-  expires_at: Schema.Int.annotateKey({ description: "When the task and its video expire." }),
-  data: Schema.Array(Schema.Struct({ url, format: VideoFormat, metadata: VideoMetadata })).annotateKey({
-    description:
-      "The videos made so far, at most `n`. If the task fails or is cancelled, the videos made before remain."
-  }),
-  url: Schema.optionalKey(Schema.String).annotateKey({ description: "URL of the first video, as in `data`." }),
-  format: Schema.optionalKey(VideoFormat).annotateKey({ description: "Format of the first video." }),
-  metadata: Schema.NullOr(VideoMetadata).annotateKey({ description: "Properties of the first video." }),
-  error: Schema.NullOr(Schema.Struct({
-    message: Schema.String,
-    type: Schema.String,
-    param: Schema.NullOr(Schema.String),
-    code: Schema.NullOr(Schema.String)
-  }))
+  ...identity,
+  progress: field(integer(0, 100), "Percent, the mean of all videos."),
+  model: field(Schema.String, "Model that the request named."),
+  created: field(Schema.Int, "When the task was created: Unix time in seconds, like the other times."),
+  completed_at: field(Schema.optionalKey(Schema.Int), "When the task ended."),
+  expires_at: field(Schema.Int, "When the task and its video expire."),
+  data: field(
+    Schema.Array(Schema.Struct({ url, format, metadata })),
+    "The videos made so far, at most `n`. If the task fails or is cancelled, the videos made before remain."
+  ),
+  url: field(Schema.optionalKey(Schema.String), "URL of the first video, as in `data`."),
+  format: field(Schema.optionalKey(VideoFormat), "Container of the first video."),
+  metadata: field(Schema.NullOr(VideoMetadata), "Properties of the first video; `null` until it is made."),
+  error: field(
+    Schema.NullOr(Schema.Struct({
+      message: field(Schema.String, "What is wrong and what to do, for people."),
+      type: field(Schema.String, "The kind of error."),
+      param: field(Schema.NullOr(Schema.String), "The path of the wrong field, if there is one."),
+      code: field(Schema.NullOr(Schema.String), "The error code, for programs.")
+    })),
+    "Why the task failed; `null` if it did not."
+  )
 })
 export type VideoTaskView = typeof VideoTaskView.Type
 

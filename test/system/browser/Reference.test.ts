@@ -19,15 +19,21 @@ describe.skipIf(noBrowser !== undefined)(`the API reference in a browser${reason
     const { url } = gateway()
 
     await page.goto(`${url}/docs`)
-    const operation = page.getByRole("heading", { name: "Create a model response from a conversation" })
-    await operation.first().scrollIntoViewIfNeeded()
-    assert.isTrue(await operation.first().isVisible())
-    await page.waitForLoadState("networkidle")
+    const operation = page.locator("article", {
+      has: page.getByRole("heading", { name: "Create a model response from a conversation" })
+    })
+    await page.getByRole("link", { name: "Create a model response from a conversation" }).first().click()
+    assert.isTrue(await operation.isVisible())
 
-    // the code to copy has the required fields and no optional ones
-    const request = await page.getByText("--request POST").first().locator("xpath=ancestor::pre").innerText()
+    await operation.getByText("Request: application/json").click()
+    assert.isTrue(await operation.getByText("Randomness: at 0").isVisible())
+
+    // the command to copy has the required headers and no optional ones
+    await operation.getByText("Example: One answer in JSON").click()
+    const request = await operation.getByText("curl").first().innerText()
     assert.include(request, "/v1/chat/completions")
     assert.notMatch(request, /x-translation|x-stainless-timeout|traceparent/)
+    await page.waitForLoadState("networkidle")
 
     const elsewhere = asked.filter((address) => !/^(?:data|blob):/.test(address) && !address.startsWith(`${url}/`))
     assert.deepStrictEqual(elsewhere, [])

@@ -1,6 +1,8 @@
 /** The OpenAPI document is well formed and complete, and its examples are valid. */
 import { assert, describe, it } from "@effect/vitest"
 import { createConfig, lintFromString } from "@redocly/openapi-core"
+import { type RulesetDefinition, Spectral } from "@stoplight/spectral-core"
+import { oas } from "@stoplight/spectral-rulesets"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { type Context, Effect, Layer, Result, Schema } from "effect"
 import { HttpRouter } from "effect/http"
@@ -8,6 +10,7 @@ import { Admission } from "../../../services/ingress/request/Admission.ts"
 import { Drain } from "../../../services/ingress/answer/Drain.ts"
 import { routes } from "../../../services/ingress/Ingress.ts"
 import { document } from "../../../services/ingress/reference/Document.ts"
+import { render } from "../../../services/ingress/reference/page/Page.ts"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import { Presence } from "../../../shared/bus/provision/Presence.ts"
@@ -63,17 +66,80 @@ const everything = routes.pipe(
   ])
 )
 
+interface FieldSchema {
+  readonly description?: string
+  readonly [keyword: string]: unknown
+}
+
+/** The fields of a schema and of all objects in it, with their paths. A condition on a described field is none. */
+function* fieldsIn(
+  schema: FieldSchema,
+  path: string,
+  known: ReadonlySet<string> = new Set()
+): Generator<readonly [path: string, schema: FieldSchema]> {
+  const { allOf, anyOf, if: condition, items, oneOf, properties = {}, then } = schema as
+    & Readonly<
+      Record<"allOf" | "anyOf" | "oneOf", ReadonlyArray<FieldSchema> | undefined>
+    >
+    & Readonly<Record<"if" | "then" | "items", FieldSchema | undefined>>
+    & {
+      readonly properties?: Readonly<Record<string, FieldSchema>>
+    }
+  for (const [name, field] of Object.entries(properties)) {
+    if (known.has(name)) continue
+    yield [`${path}.${name}`, field]
+    yield* fieldsIn(field, `${path}.${name}`)
+  }
+  const all = new Set([...known, ...Object.keys(properties)])
+  for (const part of [...(allOf ?? []), ...(anyOf ?? []), ...(oneOf ?? [])]) yield* fieldsIn(part, path, all)
+  for (const part of [condition, then]) if (part !== undefined) yield* fieldsIn(part, path, all)
+  if (items !== undefined) yield* fieldsIn(items, `${path}[]`)
+}
+
+const fields = Object.entries(document.components.schemas).flatMap(([name, schema]) => [...fieldsIn(schema, name)])
+
 const message = (text: string) => ({ role: "user", content: [{ text }] })
 
 /** The path as the router writes it: a wildcard for a model's name, a segment for any other parameter. */
 const asRoute = (path: string): string => path.replace(/\{model\}.*$/, "*").replaceAll(/\{task_id\}|\{id\}/g, ":id")
 
 describe("the OpenAPI document", () => {
-  it("passes the linter", async () => {
+  it("passes Redocly's linter", async () => {
     const config = await createConfig({ extends: ["recommended"] })
     const problems = await lintFromString({ source: JSON.stringify(document), config })
     const said = problems.map(({ location: [at], message, ruleId }) => `${ruleId}: ${message} (${at?.pointer})`)
     assert.deepStrictEqual(said, [])
+  })
+
+  it("passes Spectral", { timeout: 60_000 }, async () => {
+    const spectral = new Spectral()
+    spectral.setRuleset({ extends: [[oas as RulesetDefinition, "recommended"]] })
+    const problems = await spectral.run(JSON.stringify(document))
+    const said = problems.map(({ code, message, path }) => `${code}: ${message} (${path.join(".")})`)
+    assert.deepStrictEqual(said, [])
+  })
+
+  it("describes every field of every request and answer", () => {
+    assert.isNotEmpty(fields)
+    assert.deepStrictEqual(fields.filter(([, { description = "" }]) => description === "").map(([path]) => path), [])
+  })
+
+  it("states a default that the schema accepts", () => {
+    const ajv = new Ajv2020({ strict: false })
+    const defaults = fields.filter(([, schema]) => "default" in schema)
+    assert.isNotEmpty(defaults)
+    for (const [path, schema] of defaults) assert.isTrue(ajv.validate(schema, schema["default"]), path)
+  })
+
+  it("has no two operations with one title, in the document and on the page", () => {
+    const titles = Object.values(document.paths).flatMap((methods) =>
+      Object.values(methods).map(({ summary }) => summary)
+    )
+    const shown = [...render().matchAll(/<h[1-6][^>]*>(.*?)<\/h[1-6]>/gu)].map(([, title = ""]) =>
+      title.replace(/<[^>]+>/gu, "")
+    )
+    assert.includeMembers(shown, titles)
+    for (const all of [titles, shown]) assert.deepStrictEqual(all.filter((title, at) => all.indexOf(title) !== at), [])
   })
 
   it.effect("describes every route of the ingress and no other", () =>
