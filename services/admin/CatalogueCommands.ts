@@ -5,6 +5,7 @@ import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
 import { formatLocated } from "../../shared/catalogue/CatalogueFile.ts"
 import * as Models from "../../shared/catalogue/Models.ts"
 import { lint } from "../../shared/catalogue/Lint.ts"
+import { serves } from "../../shared/provider/protocols/protocols.ts"
 import { stringify } from "yaml"
 
 const hasPackage = (name: string): boolean => Result.isSuccess(Result.try(() => import.meta.resolve(name)))
@@ -20,7 +21,8 @@ const check = Command.make(
     const remarks = yield* lint(snapshot, {
       hasVariable: (name) => (process.env[name] ?? "") !== "",
       hasFile: (path) => fs.readFile(path).pipe(Effect.isSuccess),
-      hasPackage
+      hasPackage,
+      serves
     })
     for (const { message, path } of remarks) {
       yield* Console.log(formatLocated(file, at(path, `warning: ${message}`)))

@@ -1,11 +1,8 @@
 /** Offers the built-in chat engine to the `local` protocol, in every chat dialect. */
 import { Effect, Layer, Stream } from "effect"
 import { compaction } from "../../shared/contract/operations/Compaction.ts"
-import { chatCompletions } from "../../shared/provider/dialects/openai/ChatCompletions.ts"
+import * as ClientDialects from "../../shared/provider/dialects/ClientDialects.ts"
 import * as ChatOverEngine from "../../shared/provider/dialects/conversation/ChatOverEngine.ts"
-import { completions } from "../../shared/provider/dialects/openai/Completions.ts"
-import { generateContent, streamGenerateContent } from "../../shared/provider/dialects/gemini/GenerateContent.ts"
-import { messages } from "../../shared/provider/dialects/anthropic/Messages.ts"
 import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
 import * as Options from "../../shared/provider/call/Options.ts"
 import { loadTokenizer } from "../../shared/text/Tokens.ts"
@@ -26,11 +23,7 @@ export const layer = Layer.effect(
     return LocalEngines.of({
       warmUp: Effect.asVoid(loadTokenizer),
       performs: new Map([
-        ChatOverEngine.make(engine, chatCompletions, settings),
-        ChatOverEngine.make(engine, completions, settings),
-        ChatOverEngine.make(engine, messages, settings),
-        ChatOverEngine.make(engine, generateContent, settings),
-        ChatOverEngine.make(engine, streamGenerateContent, settings),
+        ...ClientDialects.map((dialect) => ChatOverEngine.make(engine, dialect, settings)),
         [compaction.name, Compact.make(compactions)]
       ])
     })

@@ -1,13 +1,19 @@
 /** Warnings about settings of a catalogue that are valid but probably unintended. */
 import { Effect } from "effect"
+import { enumerate } from "../contract/Expectation.ts"
+import { operations } from "../contract/operations/operations.ts"
 import type { Snapshot } from "./Catalogue.ts"
 import type { Finding } from "./Inconsistencies.ts"
 import type { Model } from "./Model.ts"
-import { defaultTimeouts, isIdempotent, type Provider } from "./Provider.ts"
+import { defaultTimeouts, isIdempotent, protocols, type Provider } from "./Provider.ts"
 import * as SecretReference from "./SecretReference.ts"
 
-/** The machine on which the catalogue is checked. */
+/** Whether any code serves an operation by this protocol. */
+type Serves = (protocol: Provider["protocol"], operation: string) => boolean
+
+/** The gateway's code, and the machine on which the catalogue is checked. */
 export interface Environment {
+  readonly serves: Serves
   readonly hasVariable: (name: string) => boolean
   readonly hasFile: (path: string) => Effect.Effect<boolean>
   /** Whether this npm package is installed. */
@@ -28,7 +34,10 @@ export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroun
     remarks.push(...limitRemarks(name, provider))
   }
   remarks.push(...unusedProviders(snapshot))
-  for (const [name, model] of snapshot.models) remarks.push(...fallbackRemarks(snapshot, name, model))
+  for (const [name, model] of snapshot.models) {
+    remarks.push(...protocolRemarks(snapshot, name, model, surroundings))
+    remarks.push(...fallbackRemarks(snapshot, name, model))
+  }
   return remarks
 })
 
@@ -80,6 +89,50 @@ const unusedProviders = ({ models, providers }: Snapshot): ReadonlyArray<Finding
   return [...providers.keys()]
     .filter((name) => !used.has(name))
     .map((name) => ({ path: ["providers", name], message: "no model uses it" }))
+}
+
+/** The protocols of a model's targets and fallbacks. */
+const protocolsOf = (
+  { models, providers }: Snapshot,
+  { fallbacks = [], targets }: Model
+): ReadonlyArray<Provider["protocol"]> => [
+  ...targets.flatMap(({ provider }) => providers.get(provider)?.protocol ?? []),
+  ...fallbacks.flatMap((fallback) => {
+    const other = models.get(fallback)
+    return other === undefined ? [] : protocolsOf({ models, providers }, other)
+  })
+]
+
+/** Targets that serve no request for their model, and operations that none of the model's targets serves. */
+const protocolRemarks = (
+  snapshot: Snapshot,
+  name: string,
+  model: Model,
+  { serves }: Environment
+): ReadonlyArray<Finding> => {
+  const { targets, workload } = model
+  const possible = operations.filter(({ workloads }) => workloads.includes(workload)).map(({ name }) => name)
+  const useless = targets.flatMap(({ provider }, index): ReadonlyArray<Finding> => {
+    const protocol = snapshot.providers.get(provider)?.protocol
+    return protocol === undefined || possible.some((operation) => serves(protocol, operation)) ? [] : [{
+      path: ["models", name, "targets", index, "provider"],
+      message: `can never answer: the protocol ${protocol} serves no operation of the workload ${workload}`
+    }]
+  })
+  const available = new Set(protocolsOf(snapshot, model))
+  const missing = possible.filter((operation) => ![...available].some((protocol) => serves(protocol, operation)))
+  if (missing.length === possible.length) return useless
+  const groups = Map.groupBy(
+    missing,
+    (operation) => enumerate(protocols.filter((protocol) => serves(protocol, operation)), "or")
+  )
+  return [
+    ...useless,
+    ...[...groups].map(([needed, operations]): Finding => ({
+      path: ["models", name, "targets"],
+      message: `no target serves ${enumerate(operations, "or")}: that needs the protocol ${needed}`
+    }))
+  ]
 }
 
 /** Fallbacks whose targets are all tried before them. */

@@ -54,4 +54,3 @@ export const Stream = optional(Schema.Boolean, "Send the answer as server-sent e
 export const EpochSeconds = field(Schema.Int, "When the answer was made: Unix time in seconds.")
 
 export const AnsweringModel = field(Schema.String, "Model that answered; another than requested after a fallback.")
-

@@ -33,8 +33,8 @@ export interface Relayed extends Outgoing {
 
 export interface HttpProtocol<Options> {
   readonly authorize: (key: string) => Readonly<Record<string, string>>
-  /** The relayed request; `undefined` if the client does not speak the provider's dialect. */
-  readonly relay: (call: Call) => Relayed | InvalidRequest | undefined
+  /** The relayed request, by the names of the operations in the provider's dialect. */
+  readonly relays: ReadonlyMap<string, (call: Call) => Relayed | InvalidRequest>
   readonly grammar: AnswerGrammar
   /** For chat clients of other dialects. */
   readonly chat: {

@@ -1,6 +1,10 @@
-/** The function that makes the calls of each protocol in the catalogue. */
+/** The function that makes the calls of each protocol in the catalogue, and the operations that it serves. */
 import { Effect } from "effect"
-import type { Provider } from "../../catalogue/Provider.ts"
+import { type Provider, videoProtocols } from "../../catalogue/Provider.ts"
+import { operations } from "../../contract/operations/operations.ts"
+import { rerank } from "../../contract/operations/Rerank.ts"
+import { videoGenerations } from "../../contract/operations/VideoGenerations.ts"
+import * as Images from "../dialects/images/Images.ts"
 import * as AiSdk from "./ai-sdk/AiSdk.ts"
 import { anthropic } from "./anthropic/Anthropic.ts"
 import * as Cohere from "./cohere/Cohere.ts"
@@ -34,3 +38,21 @@ export const protocols = Effect.gen(function*() {
   }
   return performs
 })
+
+/** The names of the operations that each protocol serves, besides videos. */
+const served: Record<Provider["protocol"], ReadonlyArray<string>> = {
+  "ai-sdk": AiSdk.operations,
+  anthropic: HttpCall.operationsOf(anthropic),
+  cohere: Cohere.operations,
+  dashscope: Images.operations,
+  gemini: HttpCall.operationsOf(gemini),
+  openai: [...HttpCall.operationsOf(openAi), rerank.name],
+  // the built-in engine of each workload serves all its operations
+  local: operations.map(({ name }) => name)
+}
+
+/** Whether any code serves an operation by this protocol. */
+export const serves = (protocol: Provider["protocol"], operation: string): boolean =>
+  operation === videoGenerations.name
+    ? videoProtocols.some((known) => known === protocol)
+    : served[protocol].includes(operation)

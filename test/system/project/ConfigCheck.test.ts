@@ -102,6 +102,33 @@ models:
     assert.strictEqual(code, 0)
   })
 
+  it("warns of models whose protocols can never serve their operations", async () => {
+    const { code, lines } = await check(`
+providers:
+  open: { protocol: openai, baseUrl: "http://a/v1" }
+  google: { protocol: gemini, baseUrl: "http://b/v1beta" }
+  claude: { protocol: anthropic, baseUrl: "http://c" }
+models:
+  film: { workload: video, targets: [{ provider: open }] }
+  vectors: { workload: embeddings, targets: [{ provider: open }, { provider: google }] }
+  picture: { workload: images, targets: [{ provider: google }] }
+  chat: { workload: chat, targets: [{ provider: claude }, { provider: google }] }
+  safe: { workload: chat, targets: [{ provider: claude }], fallbacks: [spare] }
+  spare: { workload: chat, targets: [{ provider: open }] }
+`)
+    assert.deepStrictEqual([code, ...lines], [
+      0,
+      "FILE:6 models.film.targets[0].provider: warning: can never answer: the protocol openai serves no operation of the " +
+      "workload video",
+      "FILE:7 models.vectors.targets[1].provider: warning: can never answer: the protocol gemini serves no operation of " +
+      "the workload embeddings",
+      "FILE:8 models.picture.targets: warning: no target serves images.edits or images.generations: that needs the " +
+      "protocol ai-sdk, dashscope, local or openai",
+      "FILE:9 models.chat.targets: warning: no target serves responses.compact: that needs the protocol local or openai",
+      "FILE: 6 models, 3 providers"
+    ])
+  })
+
   it("reports packages of the AI SDK that are missing or not named", async () => {
     const checked = await check(`
 providers:

@@ -59,7 +59,7 @@ describe("ingress decodes", () => {
 })
 
 describe("a worker scans", () => {
-  const relays = [openAi, anthropic, gemini]
+  const protocols = [openAi, anthropic, gemini]
   for (const shape of shapesForWorkers) {
     growsLinearly(nameOf(shape), (elements) => {
       const bytes = bytesOf(shape, elements)
@@ -72,7 +72,7 @@ describe("a worker scans", () => {
         return [
           userOf(call),
           TokenEstimate.of(call),
-          relays.map(({ relay }) => relay(call)),
+          protocols.map(({ relays }) => relays.get(call.operation.name)?.(call)),
           tokenEstimate(call.operation, call.body.length, (name) => fields[name])
         ]
       }

@@ -15,12 +15,17 @@ import type { EmbeddingModel, Vector } from "./EmbeddingModel.ts"
 
 /** By the operation's name. */
 export const performs = (model: EmbeddingModel): ReadonlyMap<string, Perform> =>
-  new Map([
-    [embeddings.name, perform(model, EmbeddingsRequest)],
-    [engineEmbeddings.name, perform(model, EngineEmbeddingsRequest)]
-  ])
+  new Map([...requests].map(([name, schema]) => [name, perform(model, schema)]))
 
 type Request = EmbeddingsRequest | EngineEmbeddingsRequest
+
+const requests = new Map<string, Schema.Codec<Request, unknown>>([
+  [embeddings.name, EmbeddingsRequest],
+  [engineEmbeddings.name, EngineEmbeddingsRequest]
+])
+
+/** The names of the operations. */
+export const operations = [...requests.keys()]
 
 const known = new Set(Object.keys(EmbeddingsRequest.fields))
 const utf8 = new TextEncoder()

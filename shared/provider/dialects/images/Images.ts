@@ -11,28 +11,37 @@ import * as ImageAnswer from "./ImageAnswer.ts"
 import type { GeneratedPictures, ImageModel } from "./ImageModel.ts"
 import { type ImageRequest, readEdit, readGeneration } from "./ImageRequest.ts"
 
-/** By the operation's name. */
-export const performs = (model: ImageModel, means: ImageAnswer.Dependencies): ReadonlyMap<string, Perform> => {
-  const perform = (read: (call: Call) => Effect.Effect<ImageRequest, JobError>): Perform =>
-    Effect.fnUntraced(function*(call, sink) {
-      const request = yield* read(call)
-      const made = yield* model(call, request)
-      yield* ImageAnswer.write(made, call, request, means, sink)
-      return toUsage(made)
-    })
-  const content: Perform = Effect.fnUntraced(function*(call, sink) {
+type Make = (model: ImageModel, means: ImageAnswer.Dependencies) => Perform
+
+const perform = (read: (call: Call) => Effect.Effect<ImageRequest, JobError>): Make => (model, means) =>
+  Effect.fnUntraced(function*(call, sink) {
+    const request = yield* read(call)
+    const made = yield* model(call, request)
+    yield* ImageAnswer.write(made, call, request, means, sink)
+    return toUsage(made)
+  })
+
+const content: Make = (model, means) =>
+  Effect.fnUntraced(function*(call, sink) {
     const { picture, wants } = yield* readContent(call)
     const made = yield* model(call, picture)
     yield* ImageAnswer.writeContent(made, call, wants, means, sink)
     return toUsage(made)
   })
-  return new Map([
-    [imageGenerations.name, perform(readGeneration)],
-    [imageEdits.name, perform(readEdit)],
-    [generateContent.name, content],
-    [streamGenerateContent.name, content]
-  ])
-}
+
+const makes: ReadonlyMap<string, Make> = new Map([
+  [imageGenerations.name, perform(readGeneration)],
+  [imageEdits.name, perform(readEdit)],
+  [generateContent.name, content],
+  [streamGenerateContent.name, content]
+])
+
+/** The names of the operations. */
+export const operations = [...makes.keys()]
+
+/** By the operation's name. */
+export const performs = (model: ImageModel, means: ImageAnswer.Dependencies): ReadonlyMap<string, Perform> =>
+  new Map([...makes].map(([name, make]) => [name, make(model, means)]))
 
 const toUsage = ({ pictures, usage }: GeneratedPictures): Usage => ({
   inputTokens: 0,

@@ -7,6 +7,7 @@
  */
 import { audioSpeech } from "../../../contract/operations/AudioSpeech.ts"
 import { rerank } from "../../../contract/operations/Rerank.ts"
+import * as ClientDialects from "../../dialects/ClientDialects.ts"
 import * as Embeddings from "../../dialects/embeddings/Embeddings.ts"
 import type { Dependencies } from "../../dialects/images/ImageAnswer.ts"
 import * as Images from "../../dialects/images/Images.ts"
@@ -17,6 +18,15 @@ import * as AiSdkImages from "./AiSdkImages.ts"
 import { opener, type PackageTools } from "./AiSdkPackage.ts"
 import * as AiSdkRerank from "./AiSdkRerank.ts"
 import * as AiSdkSpeech from "./AiSdkSpeech.ts"
+
+/** The names of the operations; a package may serve fewer. */
+export const operations = [
+  ...ClientDialects.operations,
+  ...Images.operations,
+  ...Embeddings.operations,
+  rerank.name,
+  audioSpeech.name
+]
 
 export const make = (means: Dependencies & PackageTools): Perform => {
   const open = opener(means)

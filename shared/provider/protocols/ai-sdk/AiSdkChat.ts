@@ -6,12 +6,9 @@ import type { LanguageModelV4StreamPart } from "@ai-sdk/provider"
 import { Cause, Effect, Fiber, Stream } from "effect"
 import { ProviderFailed, ProviderTimeout } from "../../../contract/JobError.ts"
 import * as TraceParent from "../../../telemetry/TraceParent.ts"
+import * as ClientDialects from "../../dialects/ClientDialects.ts"
 import * as ChatOverEngine from "../../dialects/conversation/ChatOverEngine.ts"
-import { chatCompletions } from "../../dialects/openai/ChatCompletions.ts"
-import { completions } from "../../dialects/openai/Completions.ts"
-import { generateContent, streamGenerateContent } from "../../dialects/gemini/GenerateContent.ts"
 import * as InlineMedia from "../../dialects/conversation/InlineMedia.ts"
-import { messages } from "../../dialects/anthropic/Messages.ts"
 import type { ModelEvent } from "../../dialects/conversation/ModelEvent.ts"
 import * as UsageSum from "../../dialects/conversation/UsageSum.ts"
 import * as Endpoint from "../../transport/Endpoint.ts"
@@ -31,13 +28,7 @@ const options = { fingerprint: undefined, isLenient: false }
 /** The chat operations, by name. */
 export const performs = (open: Opener, guard: GuardedFetch["Service"]): ReadonlyMap<string, Perform> => {
   const engine: ChatOverEngine.ChatEngine = (request) => Stream.unwrap(answer(open, guard, request))
-  return new Map([
-    ChatOverEngine.make(engine, chatCompletions, options),
-    ChatOverEngine.make(engine, completions, options),
-    ChatOverEngine.make(engine, messages, options),
-    ChatOverEngine.make(engine, generateContent, options),
-    ChatOverEngine.make(engine, streamGenerateContent, options)
-  ])
+  return new Map(ClientDialects.map((dialect) => ChatOverEngine.make(engine, dialect, options)))
 }
 
 /** Makes a concurrent call per choice. Usage follows once all have ended. */

@@ -16,8 +16,7 @@ const version = "2023-06-01"
 
 // Request
 
-const relay = (call: Call): Relayed | undefined => {
-  if (call.operation.name !== messages.name) return undefined
+const relay = (call: Call): Relayed => {
   const { body, contentType, endpoint: { model }, headers = {} } = call
   const members = JsonText.members(body) ?? []
   const changes = new Map<string, unknown>()
@@ -55,7 +54,7 @@ const grammar: AnswerGrammar = {
 
 export const anthropic: HttpProtocol<typeof messagesProvider.options.Type> = {
   authorize: (key) => ({ "x-api-key": key }),
-  relay,
+  relays: new Map([[messages.name, relay]]),
   grammar,
   chat: { dialect: messagesProvider, path: () => path, headers: { "anthropic-version": version } }
 }

@@ -22,6 +22,9 @@ import * as CohereEmbed from "./CohereEmbed.ts"
 import { optionsOf } from "./CohereOptions.ts"
 import { usageIn } from "./RerankUsage.ts"
 
+/** The names of the operations. */
+export const operations = [...Embeddings.operations, rerank.name]
+
 export const make = (tools: ExchangeTools): Perform =>
   performByName(
     new Map([...Embeddings.performs(CohereEmbed.make(tools)), [rerank.name, relay(tools, pathOf)]])

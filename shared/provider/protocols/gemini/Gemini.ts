@@ -19,10 +19,8 @@ const pathOf = (model: string, streams: boolean): string => {
 
 // Request
 
-const relay = (call: Call): Relayed | undefined => {
-  const { body, contentType, endpoint: { model }, operation } = call
-  const streams = operation.name === streamGenerateContent.name
-  if (!streams && operation.name !== generateContent.name) return undefined
+const relay = (streams: boolean) => (call: Call): Relayed => {
+  const { body, contentType, endpoint: { model } } = call
   const members = JsonText.members(body) ?? []
   const changes = new Map<string, unknown>()
   // the path names the model; the body must not contradict it
@@ -52,7 +50,7 @@ const grammar: AnswerGrammar = {
 
 export const gemini: HttpProtocol<typeof generateContentProvider.options.Type> = {
   authorize: (key) => ({ "x-goog-api-key": key }),
-  relay,
+  relays: new Map([[generateContent.name, relay(false)], [streamGenerateContent.name, relay(true)]]),
   grammar,
   chat: { dialect: generateContentProvider, path: pathOf }
 }

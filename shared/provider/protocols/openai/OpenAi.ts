@@ -41,11 +41,8 @@ const paths: ReadonlyMap<string, string> = new Map([
 
 // Request
 
-const relay = (call: Call): Relayed | InvalidRequest | undefined => {
-  const path = paths.get(call.operation.name)
-  if (path === undefined) return undefined
-  return /^multipart\/form-data\s*;/i.test(call.contentType) ? relayForm(call, path) : relayJson(call, path)
-}
+const relay = (path: string) => (call: Call): Relayed | InvalidRequest =>
+  /^multipart\/form-data\s*;/i.test(call.contentType) ? relayForm(call, path) : relayJson(call, path)
 
 /** The client's form with the provider's name of the model. */
 const relayForm = (call: Call, path: string): Relayed | InvalidRequest => {
@@ -139,7 +136,7 @@ const grammars: ReadonlyMap<string, AnswerGrammar> = new Map([
 
 export const openAi: HttpProtocol<typeof chatCompletionsProvider.options.Type> = {
   authorize: bearer,
-  relay,
+  relays: new Map([...paths].map(([name, path]) => [name, relay(path)])),
   grammar,
   chat: { dialect: chatCompletionsProvider, path: () => chatPath }
 }
