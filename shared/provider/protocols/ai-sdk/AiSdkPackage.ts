@@ -40,6 +40,8 @@ export const opener = ({ guard, secrets: keys }: PackageTools): Opener => {
     const provider = yield* Effect.try({
       try: () =>
         make({
+          // without it some packages, such as openai-compatible, do not ask for the usage of streams
+          includeUsage: true,
           ...settings,
           ...Option.match(key, { onNone: () => ({}), onSome: (apiKey) => ({ apiKey }) }),
           ...(baseUrl === undefined ? {} : { baseURL: baseUrl }),
