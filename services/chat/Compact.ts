@@ -5,8 +5,7 @@ import type { CompactedResponse, Content, InputItem } from "../../shared/contrac
 import * as Contract from "../../shared/contract/operations/Compaction.ts"
 import type { CompactionItem } from "../../shared/contract/operations/CompactionItem.ts"
 import { ReferenceNotFound } from "../../shared/contract/JobError.ts"
-import type { Usage } from "../../shared/contract/Usage.ts"
-import { toTokenUsage } from "../../shared/provider/dialects/openai/OpenAiUsage.ts"
+import { toResponseUsage } from "../../shared/provider/dialects/openai/OpenAiUsage.ts"
 import { decoder } from "../../shared/provider/call/RequestBody.ts"
 import { loadTokenizer } from "../../shared/text/Tokens.ts"
 import type { Perform } from "../../shared/provider/call/Protocol.ts"
@@ -35,10 +34,9 @@ export const make = (compactions: Compactions["Service"]): Perform =>
     const sources = items.flatMap(toSource)
     const summary = yield* summarise(sources, instructions)
     const tokenizer = yield* loadTokenizer
-    const usage = {
-      inputTokens: yield* tokenizer.countAll([instructions, ...sources.map(({ text }) => text)]),
-      outputTokens: yield* tokenizer.countAll([summary])
-    }
+    const inputTokens = yield* tokenizer.countAll([instructions, ...sources.map(({ text }) => text)])
+    const outputTokens = yield* tokenizer.countAll([summary])
+    const usage = { inputTokens, outputTokens, inputTextTokens: inputTokens, outputTextTokens: outputTokens }
 
     const id = newId("resp")
     const sealed = {
@@ -53,7 +51,7 @@ export const make = (compactions: Compactions["Service"]): Perform =>
       object: "response.compaction",
       created_at: Math.floor((yield* Clock.currentTimeMillis) / 1_000),
       output,
-      usage: toUsage(usage),
+      usage: toResponseUsage(usage),
       error: null
     }
     const headers = TranslationWarnings.toHeaders(unread(items))
@@ -127,11 +125,3 @@ const unread = (items: ReadonlyArray<InputItem>): ReadonlyArray<string> =>
       ? [`input[${index}] was sealed by another service`]
       : [`input[${index}] is of a type that is not summarised`]
   })
-
-const toUsage = (usage: Usage): CompactedResponse["usage"] => ({
-  ...toTokenUsage(usage),
-  input_tokens: usage.inputTokens,
-  input_tokens_details: { cached_tokens: usage.cachedTokens ?? 0 },
-  output_tokens: usage.outputTokens,
-  output_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 }
-})

@@ -139,7 +139,11 @@ const start = Effect.fnUntraced(function*(conversation: Conversation, options: L
 
   const usage = Effect.map(tokenizer.countAll(inputTexts(conversation)), (inputTokens): ModelEvent => ({
     type: "usage",
-    usage: { inputTokens, outputTokens: choices.reduce((sum, { tokens }) => sum + tokens, 0) }
+    usage: {
+      inputTokens,
+      inputTextTokens: inputTokens,
+      outputTokens: choices.reduce((sum, { tokens }) => sum + tokens, 0)
+    }
   }))
 
   return Stream.paginate(

@@ -13,6 +13,15 @@ export const Usage = Schema.Struct({
   cacheWriteTokens: Schema.optionalKey(Count),
   /** Part of `outputTokens` spent on reasoning. */
   reasoningTokens: Schema.optionalKey(Count),
+  /** Parts of `inputTokens` and `outputTokens` by kind, if known. Text of the output excludes reasoning. */
+  inputTextTokens: Schema.optionalKey(Count),
+  inputAudioTokens: Schema.optionalKey(Count),
+  inputImageTokens: Schema.optionalKey(Count),
+  outputTextTokens: Schema.optionalKey(Count),
+  outputAudioTokens: Schema.optionalKey(Count),
+  outputImageTokens: Schema.optionalKey(Count),
+  /** Part of `inputTokens` and `outputTokens` together that the gateway estimated because the provider reported none. */
+  estimatedTokens: Schema.optionalKey(Count),
   /** Unicode code points of the text turned into speech, if the provider bills by them. */
   characters: Schema.optionalKey(Count),
   /** Searches over documents, if the provider bills reranking by them. */
@@ -23,3 +32,10 @@ export const Usage = Schema.Struct({
   seconds: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)))
 })
 export type Usage = typeof Usage.Type
+
+const otherUnits = ["characters", "searchUnits", "images", "seconds"] as const
+
+/** Whether usage is known, in tokens or in another unit. Some servers that count no tokens report zeros. */
+export const isReported = (usage: Usage | undefined): usage is Usage =>
+  usage !== undefined &&
+  (usage.inputTokens + usage.outputTokens > 0 || otherUnits.some((unit) => usage[unit] !== undefined))

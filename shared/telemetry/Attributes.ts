@@ -19,6 +19,8 @@ export const name = {
   cachedTokens: "gen_ai.usage.cache_read.input_tokens",
   cacheWriteTokens: "gen_ai.usage.cache_creation.input_tokens",
   reasoningTokens: "gen_ai.usage.reasoning.output_tokens",
+  /** Part of the tokens that the gateway estimated because the provider reported none. */
+  estimatedTokens: "gateway.usage.estimated_tokens",
   httpMethod: "http.request.method",
   httpRoute: "http.route",
   httpStatus: "http.response.status_code",
@@ -137,6 +139,7 @@ export const usage = (usage: {
   readonly cachedTokens?: number
   readonly cacheWriteTokens?: number
   readonly reasoningTokens?: number
+  readonly estimatedTokens?: number
 }): Description =>
 (span) => {
   span.attribute(name.inputTokens, usage.inputTokens)
@@ -144,6 +147,7 @@ export const usage = (usage: {
   if (usage.cachedTokens !== undefined) span.attribute(name.cachedTokens, usage.cachedTokens)
   if (usage.cacheWriteTokens !== undefined) span.attribute(name.cacheWriteTokens, usage.cacheWriteTokens)
   if (usage.reasoningTokens !== undefined) span.attribute(name.reasoningTokens, usage.reasoningTokens)
+  if (usage.estimatedTokens !== undefined) span.attribute(name.estimatedTokens, usage.estimatedTokens)
 }
 
 interface QueuedJob {

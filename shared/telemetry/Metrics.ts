@@ -191,7 +191,8 @@ export const providerWait = histogram("gateway_provider_wait_seconds", ["provide
   "Time that calls waited for a provider's limits, if they had to"
 )
 export const tokens = counter("gateway_tokens_total", ["provider", "model", "type"])(
-  "Tokens by type: input, output, cached and cache_write (parts of input), reasoning (part of output); model as clients name it"
+  "Tokens by type: input, output, cached and cache_write (parts of input), reasoning (part of output), estimated " +
+    "(part of both, if the provider reported none); model as clients name it"
 )
 export const keyTokens = counter("gateway_key_tokens_total", ["key", "type"])("Input and output tokens by API key id")
 

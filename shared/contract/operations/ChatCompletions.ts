@@ -12,11 +12,11 @@ import {
   ModelName,
   optional,
   requiredIf,
-  Stream,
-  tokens
+  Stream
 } from "../Fields.ts"
 import { CompactionItem } from "./CompactionItem.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
+import { TokenUsage } from "../TokenUsage.ts"
 import { translationHeader } from "../Translation.ts"
 
 const url = field(Schema.NonEmptyString, "An http(s) URL, or a data URL.")
@@ -218,25 +218,6 @@ export const ChatCompletionRequest = Schema.Struct({
 export type ChatCompletionRequest = typeof ChatCompletionRequest.Type
 
 export const finishReasons = ["stop", "length", "tool_calls", "content_filter"] as const
-
-/** Usage in answers of chat completions, completions and compaction. */
-export const TokenUsage = Schema.Struct({
-  prompt_tokens: tokens("Tokens of the request."),
-  completion_tokens: tokens("Tokens of the answer, including reasoning."),
-  total_tokens: tokens("`prompt_tokens` and `completion_tokens` together."),
-  prompt_tokens_details: Schema.optionalKey(Schema.Struct({
-    cached_tokens: Schema.optionalKey(tokens("Tokens that the provider read from its cache.")),
-    cache_write_tokens: Schema.optionalKey(tokens("Tokens that the provider wrote to its cache.")),
-    text_tokens: Schema.optionalKey(tokens("Tokens of texts.")),
-    audio_tokens: Schema.optionalKey(tokens("Tokens of recordings.")),
-    image_tokens: Schema.optionalKey(tokens("Tokens of images."))
-  })).annotateKey({ description: "Parts of `prompt_tokens`, as far as the provider reports them." }),
-  completion_tokens_details: Schema.optionalKey(Schema.Struct({
-    text_tokens: Schema.optionalKey(tokens("Tokens of text.")),
-    audio_tokens: Schema.optionalKey(tokens("Tokens of speech.")),
-    reasoning_tokens: Schema.optionalKey(tokens("Tokens of reasoning."))
-  })).annotateKey({ description: "Parts of `completion_tokens`, as far as the provider reports them." })
-})
 
 /**
  * A piece of reasoning, with the signature that a provider may require to continue from it: clients send it back unchanged.

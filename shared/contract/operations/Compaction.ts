@@ -4,9 +4,10 @@
  */
 import { Schema } from "effect"
 import { constant, EpochSeconds, field, ModelName, optional, tokens } from "../Fields.ts"
-import { hasContent, RefusalPart, TokenUsage, ToolCall } from "./ChatCompletions.ts"
+import { hasContent, RefusalPart, ToolCall } from "./ChatCompletions.ts"
 import { CompactionItem } from "./CompactionItem.ts"
 import type { Operation } from "../Operation.ts"
+import { InputTokensDetails, OutputTokensDetails, TokenUsage } from "../TokenUsage.ts"
 
 /** Any other `type`, which only the provider interprets. */
 const other = (known: ReadonlyArray<string>) =>
@@ -82,15 +83,9 @@ export type CompactionRequest = typeof CompactionRequest.Type
 const CompactionUsage = Schema.Struct({
   ...TokenUsage.fields,
   input_tokens: tokens("The same as `prompt_tokens`."),
-  input_tokens_details: field(
-    Schema.Struct({ cached_tokens: tokens("Tokens that the provider read from its cache.") }),
-    "Parts of `input_tokens`."
-  ),
+  input_tokens_details: field(InputTokensDetails, "Parts of `input_tokens`."),
   output_tokens: tokens("The same as `completion_tokens`."),
-  output_tokens_details: field(
-    Schema.Struct({ reasoning_tokens: tokens("Tokens of reasoning.") }),
-    "Parts of `output_tokens`."
-  )
+  output_tokens_details: field(OutputTokensDetails, "Parts of `output_tokens`.")
 })
 
 export const CompactedResponse = Schema.Struct({

@@ -11,8 +11,9 @@ import {
   optional,
   Texts
 } from "../Fields.ts"
-import { generationFields, TokenUsage } from "./ChatCompletions.ts"
+import { generationFields } from "./ChatCompletions.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
+import { TokenUsage } from "../TokenUsage.ts"
 import { translationHeader } from "../Translation.ts"
 
 /** Texts for one prompt. */

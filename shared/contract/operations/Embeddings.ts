@@ -6,6 +6,7 @@
 import { Schema } from "effect"
 import { AnsweringModel, constant, field, integer, ModelName, optional, Texts, tokens } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
+import { EstimatedTokens } from "../TokenUsage.ts"
 
 const maxDimensions = 4_096
 
@@ -45,7 +46,8 @@ export const EmbeddingList = Schema.Struct({
   usage: field(
     Schema.Struct({
       prompt_tokens: tokens("Tokens of the texts."),
-      total_tokens: tokens("The same: vectors have no tokens.")
+      total_tokens: tokens("The same: vectors have no tokens."),
+      estimated_tokens: EstimatedTokens
     }),
     "Tokens that the request consumed."
   )

@@ -132,6 +132,16 @@ export const GenerateContentRequest = Schema.Struct({
 })
 export type GenerateContentRequest = typeof GenerateContentRequest.Type
 
+const ModalityTokens = field(
+  Schema.optionalKey(
+    Schema.Array(Schema.Struct({
+      modality: field(Schema.String, "Kind of content, such as `TEXT`, `IMAGE` or `AUDIO`."),
+      tokenCount: tokens("Tokens of that kind.")
+    }))
+  ),
+  "Tokens by kind of content, as far as they are known."
+)
+
 export const GenerateContentAnswer = Schema.Struct({
   candidates: field(
     Schema.Array(Schema.Struct({
@@ -157,7 +167,9 @@ export const GenerateContentAnswer = Schema.Struct({
       candidatesTokenCount: tokens("Tokens of the answers, without reasoning."),
       totalTokenCount: tokens("Tokens of request, reasoning and answers together."),
       cachedContentTokenCount: Schema.optionalKey(tokens("Tokens that the provider read from its cache.")),
-      thoughtsTokenCount: Schema.optionalKey(tokens("Tokens of reasoning."))
+      thoughtsTokenCount: Schema.optionalKey(tokens("Tokens of reasoning.")),
+      promptTokensDetails: ModalityTokens,
+      candidatesTokensDetails: ModalityTokens
     })),
     "Tokens that the request consumed."
   ),

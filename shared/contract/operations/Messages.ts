@@ -14,6 +14,7 @@ import {
   tokens
 } from "../Fields.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
+import { EstimatedTokens } from "../TokenUsage.ts"
 import { translationHeader } from "../Translation.ts"
 
 const cacheControl = {
@@ -218,7 +219,8 @@ export const MessageUsage = Schema.Struct({
   output_tokens_details: field(
     Schema.optionalKey(Schema.Struct({ thinking_tokens: tokens("Tokens of reasoning.") })),
     "Parts of `output_tokens`."
-  )
+  ),
+  estimated_tokens: EstimatedTokens
 })
 
 const AnswerBlock = Schema.Union([

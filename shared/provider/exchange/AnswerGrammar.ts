@@ -21,6 +21,8 @@ export interface AnswerGrammar {
   readonly modelPaths: ReadonlyArray<ReadonlyArray<string>>
   /** Reads stream data, or a whole answer. `before` is the usage reported until then. */
   readonly read: (data: Fields, before: Usage | undefined) => Reading
+  /** Encodes usage that the provider has not reported, for answers that should report it. */
+  readonly toUsage?: (usage: Usage) => object
   /** Whether stream data contains the reason why the answer ends. Only the last pieces are checked. */
   readonly isLast: (data: Fields) => boolean
 }

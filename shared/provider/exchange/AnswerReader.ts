@@ -3,8 +3,14 @@ import type { JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import type { Head } from "../transport/Sink.ts"
 
+/** Pieces for the client. */
+type Pieces = ReadonlyArray<Uint8Array>
+
+/** The end of an answer without usage, from an estimate of it. */
+type Unmetered = (estimate: Usage) => Pieces
+
 /** Pieces for the client, or the error that ends the answer. */
-export type Read = ReadonlyArray<Uint8Array> | JobError
+export type Read = Pieces | Unmetered | JobError
 
 export const isFailure = (read: Read): read is JobError => "_tag" in read
 
@@ -28,6 +34,8 @@ export interface AnswerReader {
   readonly endPassing?: () => JobError | undefined
   /** The usage that the answer has reported so far. */
   readonly usage: () => Usage | undefined
+  /** The size of its text so far, in bytes, to estimate usage that is not reported. Without it nothing is estimated. */
+  readonly textBytes?: () => number
   /** The parsed pieces that hold the response's metadata, once the answer has ended. */
   readonly ends: () => ReadonlyArray<unknown>
 }

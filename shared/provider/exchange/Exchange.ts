@@ -2,13 +2,15 @@
  * One HTTP exchange with a provider, fed to a reader: errors by their status, streams as they arrive, other answers once
  * complete, with back-pressure from the client.
  */
-import { Effect, Exit, type Fiber, Option, Redacted, Tracer } from "effect"
+import { Cause, Effect, Exit, type Fiber, Option, Redacted, Tracer } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
-import type { Usage } from "../../contract/Usage.ts"
+import { isReported, type Usage } from "../../contract/Usage.ts"
 import * as TraceParent from "../../telemetry/TraceParent.ts"
 import * as Endpoint from "../transport/Endpoint.ts"
+import * as EstimatedUsage from "../call/EstimatedUsage.ts"
 import type { Call } from "../call/Protocol.ts"
+import * as UsageSum from "../dialects/conversation/UsageSum.ts"
 import type { GuardedFetch } from "../transport/GuardedFetch.ts"
 import type { Sink } from "../transport/Sink.ts"
 import type { Secrets } from "../transport/Secrets.ts"
@@ -73,19 +75,27 @@ const exchangeIn = (
     ...(body === undefined ? {} : { body }),
     ...Endpoint.timeoutsOf(endpoint, request.withinMs)
   }, (control) => answer.receiver(control))
-  const whole = Effect.map(Effect.flatMap(exchanged, () => answer.finish(secrets)), () => {
+  /** Reads the texts only now, and only if the provider has reported no usage. */
+  const estimate = (): Effect.Effect<Usage> | undefined =>
+    body === undefined || reader.textBytes === undefined ? undefined : EstimatedUsage.ofBody(body, reader.textBytes())
+  const whole = Effect.map(Effect.flatMap(exchanged, () => answer.finish(secrets, estimate)), (usage) => {
     // only if spans are exported
     if (span?._tag === "Span" && fiber.getRef(Tracer.Tracer) !== Tracer.nativeTracer) {
       ResponseMetadata.annotate(span, reader.ends())
     }
-    return reader.usage()
+    return usage
   })
   if (onCut === undefined) return whole
   return Effect.onExitPrimitive(whole, (exit) => {
     if (Exit.isSuccess(exit) || !answer.hasBegun) return undefined
     const usage = reader.usage()
-    if (usage !== undefined) onCut(usage)
-    return undefined
+    if (isReported(usage)) {
+      onCut(usage)
+      return undefined
+    }
+    // a client that disconnects has used the provider; a failed answer is not metered
+    const estimated = Cause.hasInterruptsOnly(exit.cause) ? estimate() : undefined
+    return estimated && Effect.map(estimated, onCut)
   })
 }
 
@@ -142,22 +152,34 @@ class Delivery {
     }
   }
 
-  /** Writes the end of the answer. Fails if the answer is incomplete. */
-  finish(secrets: ReadonlyArray<string>): Effect.Effect<void, JobError> {
-    switch (this.#kind) {
-      case "error": {
-        const body = Buffer.concat(this.#held).toString()
-        return Effect.flatMap(
-          ProviderError.fromAnswer(this.#provider, this.#status, this.#headers, body, secrets),
-          Effect.fail
-        )
-      }
+  /** Writes the end of the answer and returns its usage. Fails if the answer is incomplete. */
+  finish(
+    secrets: ReadonlyArray<string>,
+    estimate: () => Effect.Effect<Usage> | undefined
+  ): Effect.Effect<Usage | undefined, JobError> {
+    if (this.#kind === "error") {
+      const body = Buffer.concat(this.#held).toString()
+      return Effect.flatMap(
+        ProviderError.fromAnswer(this.#provider, this.#status, this.#headers, body, secrets),
+        Effect.fail
+      )
+    }
+    const read = this.#end(this.#kind)
+    if (isFailure(read)) return Effect.fail(read)
+    const usage = this.#reader.usage()
+    const estimated = isReported(usage) ? undefined : estimate()
+    if (estimated !== undefined) return Effect.map(estimated, (usage) => this.#last(read, usage))
+    return Effect.succeed(this.#last(read, usage))
+  }
+
+  #end(kind: "stream" | "whole" | "passing"): Read {
+    switch (kind) {
       case "stream":
-        return this.#last(this.#reader.end?.() ?? [])
+        return this.#reader.end?.() ?? []
       case "whole":
-        return this.#last(this.#reader.whole(this.#whole()))
+        return this.#reader.whole(this.#whole())
       case "passing":
-        return this.#last(this.#reader.endPassing?.() ?? [])
+        return this.#reader.endPassing?.() ?? []
     }
   }
 
@@ -189,15 +211,14 @@ class Delivery {
     if (failure !== undefined) control.fail(failure)
   }
 
-  #last(read: Read): Effect.Effect<void, JobError> {
-    if (isFailure(read)) return Effect.fail(read)
+  #last(read: Exclude<Read, JobError>, usage: Usage | undefined): Usage | undefined {
     // a relayed answer may be empty
     if (!this.#sink.hasStarted && this.#reader.pass !== undefined) this.#start()
-    for (const piece of read) {
+    for (const piece of typeof read === "function" ? read(usage ?? UsageSum.none) : read) {
       if (!this.#sink.hasStarted) this.#start()
       this.#sink.write(piece)
     }
-    return Effect.void
+    return usage
   }
 
   #write(bytes: Uint8Array, control: ExchangeControl): void {

@@ -1,6 +1,7 @@
-/** Passes an answer on as the provider sent it; only the model's name becomes the alias. */
+/** Passes an answer on as the provider sent it; only the model's name becomes the alias, and missing usage is estimated. */
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
-import type { Usage } from "../../contract/Usage.ts"
+import { isReported, type Usage } from "../../contract/Usage.ts"
+import * as EstimatedUsage from "../call/EstimatedUsage.ts"
 import * as Json from "../json/Json.ts"
 import { JsonOutline } from "../json/JsonOutline.ts"
 import * as JsonText from "../json/JsonText.ts"
@@ -38,6 +39,8 @@ export class PassingAnswer implements AnswerReader {
   #open: Uint8Array = new Uint8Array(0)
   #usage: Usage | undefined
   #whole: Json.Fields | undefined
+  /** A whole answer without usage. */
+  #text: Uint8Array | undefined
 
   constructor(options: PassingAnswerOptions) {
     const { grammar, showUsage = false, usage } = options
@@ -88,7 +91,11 @@ export class PassingAnswer implements AnswerReader {
     if (last === "error") return this.#failed("error")
     if (!this.#stream.isComplete) return this.#failed("cut")
     this.#usage = this.#stream.usage
-    return last === undefined ? [] : [last]
+    const pieces = last === undefined ? [] : [last]
+    const { grammar: { toUsage }, showUsage } = this.#options
+    return showUsage === true && toUsage !== undefined && !isReported(this.#usage)
+      ? (estimate) => [...pieces, ...this.#stream.endWith(toUsage(estimate))]
+      : pieces
   }
 
   whole(body: Uint8Array): Read {
@@ -96,11 +103,25 @@ export class PassingAnswer implements AnswerReader {
     if (failure !== undefined) return failure
     const { grammar, rewrite } = this.#options
     const renamed = this.#alias === undefined ? undefined : rename(body, grammar, this.#alias)
-    return [rewrite === undefined ? renamed ?? body : rewrite(renamed ?? body)]
+    const whole = rewrite === undefined ? renamed ?? body : rewrite(renamed ?? body)
+    if (isReported(this.#usage)) return [whole]
+    this.#text = whole
+    const { toUsage } = grammar
+    return toUsage === undefined
+      ? [whole]
+      : (
+        estimate
+      ) => [JsonText.setMembers(whole, JsonText.members(whole) ?? [], new Map([["usage", toUsage(estimate)]]))]
   }
 
   usage(): Usage | undefined {
     return this.#usage ?? this.#stream.usage
+  }
+
+  textBytes(): number {
+    return this.#text === undefined
+      ? this.#stream.textBytes
+      : EstimatedUsage.textBytes(Json.parse(Json.decodeText(this.#text)))
   }
 
   ends(): ReadonlyArray<unknown> {

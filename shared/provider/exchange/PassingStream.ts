@@ -1,8 +1,8 @@
 /**
- * Passes a streamed answer on. Replaces only the model's name by the alias, meters usage, and checks that the provider ended
- * the answer properly.
+ * Passes a streamed answer on. Replaces only the model's name by the alias, meters usage, adds an estimate if the client asked
+ * for usage and there is none, and checks that the provider ended the answer properly.
  */
-import type { Usage } from "../../contract/Usage.ts"
+import { isReported, type Usage } from "../../contract/Usage.ts"
 import type * as Json from "../json/Json.ts"
 import * as JsonText from "../json/JsonText.ts"
 import { dataOf, maxFrameBytes, replaceData, SseFrames } from "../transport/SseFrames.ts"
@@ -22,6 +22,14 @@ class Piece {
   readonly data: Uint8Array
   #fields: Json.Fields | undefined
 
+  get size(): number {
+    return this.data.length
+  }
+
+  get json(): Json.Fields | undefined {
+    return this.fields
+  }
+
   constructor(data: Uint8Array) {
     this.data = data
   }
@@ -38,6 +46,8 @@ export class PassingStream {
   /** If the provider sends no terminator, the last pieces are searched for the reason why the answer ended. */
   readonly #pieces = new Ends<Piece>()
   #terminated = false
+  /** The frame that ends the stream, if usage that is still missing must precede it. */
+  #terminator: Uint8Array | undefined
   #usage: Usage | undefined
   /** Number of pieces after the last one with usage. */
   #since = 0
@@ -102,6 +112,20 @@ export class PassingStream {
   }
 
   /** See `AnswerReader`. */
+  get textBytes(): number {
+    return this.#pieces.textBytes
+  }
+
+  /** The frames that end a stream without usage: a piece like the last one with nothing but usage, and the terminator. */
+  endWith(usage: object): ReadonlyArray<Uint8Array> {
+    const { alias, grammar } = this.#options
+    const piece = Buffer.from(JSON.stringify({ ...this.#pieces.last.at(-1)?.fields, choices: [], usage }))
+    const data = alias === undefined ? piece : rename(piece, grammar, alias) ?? piece
+    const frame = Buffer.concat([Buffer.from("data: "), data, Buffer.from("\n\n")])
+    return this.#terminator === undefined ? [frame] : [frame, this.#terminator]
+  }
+
+  /** See `AnswerReader`. */
   get ends(): ReadonlyArray<unknown> {
     return this.#pieces.all.map(({ fields }) => fields)
   }
@@ -116,7 +140,9 @@ export class PassingStream {
       terminator === undefined || data.length > terminator.length + 2 || !Buffer.from(data).includes(terminator)
     ) return this.#read(frame, data, isOrdinary)
     this.#terminated = true
-    return frame
+    if (!this.#options.showUsage || isReported(this.usage)) return frame
+    this.#terminator = frame
+    return undefined
   }
 
   #read(frame: Uint8Array, data: Uint8Array, isOrdinary: boolean): Uint8Array | undefined | "malformed" | "error" {
@@ -136,7 +162,7 @@ export class PassingStream {
       this.#usage = usage
       this.#since = 0
     }
-    if (isOnlyUsage === true && !showUsage) return undefined
+    if (isOnlyUsage === true && !(showUsage && isReported(usage))) return undefined
     if (alias === undefined) return frame
     const renamed = rename(data, grammar, alias)
     return renamed === undefined ? frame : replaceData(frame, data, renamed)

@@ -1,28 +1,59 @@
 /** Response metadata for spans: the model that answered, and why the answer ended. It is in the first and the last pieces. */
 import type { Tracer } from "effect"
 import * as Attributes from "../../telemetry/Attributes.ts"
+import * as EstimatedUsage from "../call/EstimatedUsage.ts"
 import * as Json from "../json/Json.ts"
 
 /** How many of a stream's last pieces are kept. */
 const keptPieces = 4
 
-/** The first piece of a stream and the last ones. */
-export class Ends<Piece> {
-  #first: Piece | undefined
-  #last: Array<Piece> = []
+export interface Piece {
+  /** Its size in bytes. */
+  readonly size: number
+  /** `undefined` if it is no JSON. */
+  readonly json: unknown
+}
 
-  pass(piece: Piece): void {
+/** The first piece of a stream and the last ones, with the number and size of all. */
+export class Ends<P extends Piece> {
+  #first: P | undefined
+  #last: Array<P> = []
+  #count = 0
+  #bytes = 0
+
+  pass(piece: P): void {
+    this.#count++
+    this.#bytes += piece.size
     if (this.#last.push(piece) <= keptPieces) return
     this.#first ??= this.#last[0]
     this.#last.shift()
   }
 
-  get last(): ReadonlyArray<Piece> {
+  get last(): ReadonlyArray<P> {
     return this.#last
   }
 
-  get all(): ReadonlyArray<Piece> {
+  get all(): ReadonlyArray<P> {
     return this.#first === undefined ? this.#last : [this.#first, ...this.#last]
+  }
+
+  /**
+   * The size of the text in all pieces, in bytes. Only the kept pieces are read: the others are as large as their text and
+   * an envelope like that of the kept ones, and have at least a token of text each.
+   */
+  get textBytes(): number {
+    let [known, envelopes, samples, others] = [0, 0, 0, this.#bytes]
+    for (const { json, size } of this.all) {
+      const text = EstimatedUsage.textBytes(json)
+      known += text
+      others -= size
+      if (text === 0) continue
+      envelopes += size - text
+      samples++
+    }
+    const count = this.#count - this.all.length
+    if (count === 0 || samples === 0) return known
+    return known + Math.max(count * EstimatedUsage.bytesPerToken, others - count * envelopes / samples)
   }
 }
 

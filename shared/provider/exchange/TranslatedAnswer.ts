@@ -3,16 +3,17 @@
  * in the client's dialect. Several exchanges may make one answer, each a choice of it.
  */
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
-import type { Usage } from "../../contract/Usage.ts"
+import { isReported, type Usage } from "../../contract/Usage.ts"
 import type { AnswerDecoder, AnswerEncoder } from "../dialects/conversation/Dialect.ts"
 import type { ModelEvent } from "../dialects/conversation/ModelEvent.ts"
+import * as TextUsage from "../dialects/conversation/TextUsage.ts"
 import * as UsageSum from "../dialects/conversation/UsageSum.ts"
 import * as Json from "../json/Json.ts"
 import type { Head } from "../transport/Sink.ts"
 import { dataOf, maxFrameBytes, SseFrames } from "../transport/SseFrames.ts"
 import type { AnswerGrammar } from "./AnswerGrammar.ts"
 import type { AnswerReader, Read } from "./AnswerReader.ts"
-import { Ends } from "./ResponseMetadata.ts"
+import { Ends, type Piece } from "./ResponseMetadata.ts"
 import * as ProviderError from "./ProviderError.ts"
 
 const utf8 = new TextEncoder()
@@ -28,6 +29,8 @@ export interface TranslatedAnswerOptions {
   readonly headers: Readonly<Record<string, string>>
   /** Number of exchanges that make the answer. */
   readonly exchanges: number
+  /** Whether the request has only text. */
+  readonly isTextRequest: boolean
 }
 
 /** The state shared by the exchanges of one answer. */
@@ -35,6 +38,7 @@ export class TranslatedAnswer {
   readonly #options: TranslatedAnswerOptions
   readonly #events: Array<ModelEvent> = []
   #open: number
+  #hasMedia = false
   #usage: Usage | undefined
 
   constructor(options: TranslatedAnswerOptions) {
@@ -52,7 +56,13 @@ export class TranslatedAnswer {
     return !this.#options.streams
   }
 
+  /** The sum of all exchanges that have ended. */
+  get usage(): Usage | undefined {
+    return this.#usage && TextUsage.complete(this.#usage, this.#options.isTextRequest, !this.#hasMedia)
+  }
+
   take(events: ReadonlyArray<ModelEvent>): ReadonlyArray<Uint8Array> {
+    this.#hasMedia ||= events.some(({ type }) => type === "media")
     if (!this.#options.streams) {
       for (const event of events) this.#events.push(event)
       return []
@@ -63,11 +73,11 @@ export class TranslatedAnswer {
   }
 
   /** One exchange has ended. The last one ends the answer. */
-  end(events: ReadonlyArray<ModelEvent>, usage: Usage | undefined): ReadonlyArray<Uint8Array> {
-    if (usage !== undefined) this.#usage = UsageSum.sum(this.#usage, usage)
+  end(events: ReadonlyArray<ModelEvent>, usage: Usage): ReadonlyArray<Uint8Array> {
+    this.#usage = UsageSum.sum(this.#usage, usage)
     const pieces = this.take(events)
     if (--this.#open > 0) return pieces
-    const last = this.take([{ type: "usage", usage: this.#usage ?? UsageSum.none }])
+    const last = this.take([{ type: "usage", usage: this.usage ?? UsageSum.none }])
     const { encoder, streams } = this.#options
     const end = streams ? encoder.lastFrames() : JSON.stringify(encoder.body(this.#events))
     return [...pieces, ...last, utf8.encode(end)]
@@ -88,7 +98,7 @@ export interface TranslatedPartOptions {
 export class TranslatedPart implements AnswerReader {
   readonly #options: TranslatedPartOptions
   readonly #frames = new SseFrames()
-  readonly #pieces = new Ends<unknown>()
+  readonly #pieces = new Ends<Piece>()
   #terminated = false
   #bytes = 0
   #failure: JobError | undefined
@@ -123,24 +133,28 @@ export class TranslatedPart implements AnswerReader {
 
   /** The last frame may lack its blank line; an incomplete frame is dropped. */
   end(): Read {
-    const { answer, decoder } = this.#options
+    const { decoder } = this.#options
     const events: Array<ModelEvent> = []
     const { rest } = this.#frames
     const failure = rest.length === 0 ? undefined : this.#read(rest, events)
     const isCut = failure?._tag === "ProviderFailed" && failure.reason === "malformed"
     if (failure !== undefined && !isCut) return failure
     if (!this.#terminated && !decoder.isComplete) return this.#failed("cut")
-    return answer.end([...events, ...this.#numbered(decoder.last())], decoder.usage)
+    return this.#last([...events, ...this.#numbered(decoder.last())])
   }
 
   whole(body: Uint8Array): Read {
-    const { answer, decoder, provider, secrets } = this.#options
+    const { decoder, provider, secrets } = this.#options
     const json = Json.parse(text.decode(body))
-    this.#pieces.pass(json)
+    this.#pieces.pass({ size: body.length, json })
     if (isError(json)) return ProviderError.inAnswer(provider, json, secrets)
     const events = decoder.whole(json)
     if (events === undefined || !decoder.isComplete) return this.#failed("malformed")
-    return answer.end(this.#numbered([...events, ...decoder.last()]), decoder.usage)
+    return this.#last(this.#numbered([...events, ...decoder.last()]))
+  }
+
+  textBytes(): number {
+    return this.#pieces.textBytes
   }
 
   usage(): Usage | undefined {
@@ -148,7 +162,12 @@ export class TranslatedPart implements AnswerReader {
   }
 
   ends(): ReadonlyArray<unknown> {
-    return this.#pieces.all
+    return this.#pieces.all.map(({ json }) => json)
+  }
+
+  #last(events: ReadonlyArray<ModelEvent>): Read {
+    const { answer, decoder: { usage } } = this.#options
+    return isReported(usage) ? answer.end(events, usage) : (estimate) => answer.end(events, estimate)
   }
 
   #read(frame: Uint8Array, events: Array<ModelEvent>): JobError | undefined {
@@ -161,7 +180,7 @@ export class TranslatedPart implements AnswerReader {
       return undefined
     }
     const json = Json.parse(text.decode(data))
-    this.#pieces.pass(json)
+    this.#pieces.pass({ size: data.length, json })
     if (isError(json)) return ProviderError.inAnswer(provider, json, secrets)
     const decoded = decoder.frame(json)
     if (decoded === undefined) return this.#failed("malformed")

@@ -1,12 +1,12 @@
 /** Serves a chat client by a provider of another dialect, through the canonical conversation and canonical events. */
-import { Effect, Predicate } from "effect"
+import { Effect } from "effect"
 import { type JobError, ProviderRejected } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as ClientRequest from "../dialects/conversation/ClientRequest.ts"
 import type { Conversation, Setting, SettingNames } from "../dialects/conversation/Conversation.ts"
 import { type ClientDialect, newIdentity } from "../dialects/conversation/Dialect.ts"
 import * as InlineMedia from "../dialects/conversation/InlineMedia.ts"
-import * as UsageSum from "../dialects/conversation/UsageSum.ts"
+import * as TextUsage from "../dialects/conversation/TextUsage.ts"
 import * as ProviderOptions from "../call/Options.ts"
 import type { Perform } from "../call/Protocol.ts"
 import { turnFor } from "../call/RequestBody.ts"
@@ -63,11 +63,12 @@ export const translate = <Request, Options>(
       encoder: client.encoder(request, yield* newIdentity(call.model)),
       streams,
       headers: TranslationWarnings.toHeaders(losses.warnings),
-      exchanges: requests.length
+      exchanges: requests.length,
+      isTextRequest: TextUsage.isText(conversations)
     })
     const shared = requests.length === 1 ? sink : new SharedSink(sink)
     // a failed exchange interrupts the others
-    const usages = yield* Effect.forEach(requests, ({ body, firstChoice }) =>
+    yield* Effect.forEach(requests, ({ body, firstChoice }) =>
       exchange({
         upstream,
         secrets,
@@ -83,10 +84,10 @@ export const translate = <Request, Options>(
         },
         reader: (secrets) =>
           new TranslatedPart({ answer, decoder: dialect.decoder(), grammar, firstChoice, provider: name, secrets })
-      }), { concurrency: "unbounded" }).pipe(
+      }), { concurrency: "unbounded", discard: true }).pipe(
         Effect.mapError((error) => withClientsNames(error, dialect.settings, client.settings))
       )
-    return usages.filter(Predicate.isNotUndefined).reduce<Usage | undefined>(UsageSum.sum, undefined)
+    return answer.usage
   })
   return [client.operation, perform]
 }

@@ -18,6 +18,16 @@ export const string = (value: unknown): string | undefined => typeof value === "
 export const count = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined
 
+/** Those values that are non-negative integers. */
+export const counts = <K extends string>(values: { readonly [_ in K]: unknown }): { readonly [_ in K]?: number } => {
+  const found: { [_ in K]?: number } = {}
+  for (const name in values) {
+    const number = count(values[name])
+    if (number !== undefined) found[name] = number
+  }
+  return found
+}
+
 /** Texts up to this length can exceed no bound. */
 const smallCharacters = 128
 

@@ -16,12 +16,13 @@ export const outcomeOf = (exit: Exit.Exit<unknown, { readonly _tag: string }>): 
 }
 
 const countTokens = (provider: string, model: string, usage: Usage): void => {
-  const { cacheWriteTokens, cachedTokens, reasoningTokens } = usage
+  const { cacheWriteTokens, cachedTokens, estimatedTokens, reasoningTokens } = usage
   Metrics.update(Metrics.tokens(provider, model, "input"), usage.inputTokens)
   Metrics.update(Metrics.tokens(provider, model, "output"), usage.outputTokens)
   if (cachedTokens !== undefined) Metrics.update(Metrics.tokens(provider, model, "cached"), cachedTokens)
   if (cacheWriteTokens !== undefined) Metrics.update(Metrics.tokens(provider, model, "cache_write"), cacheWriteTokens)
   if (reasoningTokens !== undefined) Metrics.update(Metrics.tokens(provider, model, "reasoning"), reasoningTokens)
+  if (estimatedTokens !== undefined) Metrics.update(Metrics.tokens(provider, model, "estimated"), estimatedTokens)
 }
 
 /** Records a call to an endpoint, within the call's span. `model` is the clients' name of the model. */

@@ -28,7 +28,8 @@ const cases: ReadonlyArray<Case> = [
     workload: "chat",
     upstream: "/v1/completions",
     body: `{ "prompt" : "Once",  "unheard_of": 1.0, "model": "MODEL" }`,
-    answer: `{"id":"c","object":"text_completion","model":"MODEL","choices":[{"text":" upon","index":0}],"x":1.0}`
+    answer:
+      `{"id":"c","object":"text_completion","model":"MODEL","choices":[{"text":" upon","index":0}],"usage":{"prompt_tokens":1.0},"x":1.0}`
   },
   {
     path: "/v1/embeddings",
@@ -36,7 +37,7 @@ const cases: ReadonlyArray<Case> = [
     upstream: "/v1/embeddings",
     body: `{"model":"MODEL","input":["one","two"],"encoding_format":"float"}`,
     answer:
-      `{"object":"list","model":"MODEL","data":[{"object":"embedding","index":0,"embedding":[0.10,1e-3]}],"usage":{}}`
+      `{"object":"list","model":"MODEL","data":[{"object":"embedding","index":0,"embedding":[0.10,1e-3]}],"usage":{"total_tokens":2}}`
   },
   {
     path: "/v1/rerank",
@@ -57,7 +58,8 @@ const cases: ReadonlyArray<Case> = [
     workload: "chat",
     upstream: "/v1/responses/compact",
     body: `{"model":"MODEL","input":"a story"}`,
-    answer: `{"id":"resp_1","object":"response.compaction","output":[],"error":null}`
+    answer:
+      `{"id":"resp_1","object":"response.compaction","output":[],"usage":{"input_tokens":3,"output_tokens":4},"error":null}`
   }
 ]
 

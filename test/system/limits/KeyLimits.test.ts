@@ -129,6 +129,18 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
     await eventually(() => outcomeOf(ask(key, 1)), ({ kind }) => kind === "whole", windowMs / 2)
   })
 
+  it("of tokens per minute counts an estimate of the tokens used if the provider reports none", async () => {
+    const { provider } = shared()
+    const { key } = await shared().createKeyWith({ tokensPerMinute: 1_000 })
+    provider.say({ text: "word ".repeat(600), usage: { input: 0, output: 0 } })
+    try {
+      assert.deepStrictEqual(await outcomeOf(ask(key)), { kind: "whole" })
+      assert.deepInclude(await outcomeOf(ask(key)), { kind: "refused", code: "rate_limit_exceeded" })
+    } finally {
+      provider.say(echo)
+    }
+  })
+
   const stated = [
     ["/v1/chat/completions", chat("free-chat", { n: 5, max_tokens: 500 })],
     ["/v1/chat/completions", chat("free-chat", { max_completion_tokens: 5, max_tokens: 2_500 })],

@@ -12,10 +12,16 @@ import { smallVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 
 const options: GatewayOptions = {
   providers: (baseUrl) =>
-    `  messages: { protocol: anthropic, baseUrl: "${new URL(baseUrl).origin}", apiKey: ${providerKey}, ${plain} }`,
+    `  messages: { protocol: anthropic, baseUrl: "${new URL(baseUrl).origin}", apiKey: ${providerKey}, ${plain} }
+  sdk:
+    protocol: ai-sdk
+    baseUrl: "${baseUrl}"
+    apiKey: ${providerKey}
+    options: { package: "@ai-sdk/openai-compatible", settings: { name: fake } }`,
   models: `
   priced-chat: { workload: chat, targets: [{ provider: paid }], price: { inputPerMillion: 2, outputPerMillion: 8, perRequest: 0.001 } }
   priced-message: { workload: chat, targets: [{ provider: messages }], price: { inputPerMillion: 2, outputPerMillion: 8 } }
+  sdk-chat: { workload: chat, targets: [{ provider: sdk }] }
   priced-video: { workload: video, targets: [{ provider: local }], price: { perSecond: 0.5 } }`
 }
 
@@ -76,7 +82,37 @@ describe("usage", { timeout: 120_000 }, () => {
       assert.deepInclude(local, { model: "local-chat", requests: 1, errors: {} })
 
       const [event] = (await gateway.admin("usage", "--by", "model,key", "--csv")).trim().split("\r\n").slice(1)
-      assert.match(event ?? "", /^free-chat,key_\w+,2,1,1,0,0,/)
+      // the client disconnected before the provider reported usage: an estimate counts
+      assert.match(event ?? "", /^free-chat,key_\w+,2,1,1,[1-9]\d*,[1-9]\d*,/)
+    }))
+
+  it.live("is estimated, marked and paid if the provider reports none", () =>
+    run(async (gateway, counted) => {
+      // 23 bytes of text each way: 6 tokens
+      const tokens = 6
+      gateway.provider.say({ text: "six five four three two", usage: { input: 0, output: 0 } })
+      const whole = await (await gateway.request(chat("priced-chat"))).json() as { readonly usage: object }
+      const estimate = { prompt_tokens: tokens, completion_tokens: tokens, total_tokens: 2 * tokens }
+      assert.deepInclude(whole.usage, { ...estimate, estimated_tokens: 2 * tokens })
+      await outcomeOf(gateway.request(chat("priced-chat", { stream: true })))
+      gateway.provider.behaveOnce({ kind: "hold", after: 4 })
+      const hangingUp = new AbortController()
+      await startStream(gateway.request(chat("priced-chat", { stream: true }), { signal: hangingUp.signal }))
+      hangingUp.abort()
+
+      const [row] = await counted(3)
+      assert.deepInclude(row, { requests: 3, cancelled: 1, errors: {} })
+      assert.strictEqual(row?.usage.inputTokens, 3 * tokens)
+      const output = row?.usage.outputTokens ?? 0
+      assert.isAtLeast(output, 2 * tokens)
+      assert.strictEqual(row?.usage.estimatedTokens, 3 * tokens + output)
+      // only answers that are whole cost the price of a request
+      assert.isAtLeast(row?.costUsd ?? 0, 2 * 0.001 + (3 * tokens * 2 + output * 8) / 1_000_000 - 1e-12)
+
+      gateway.provider.behaveOnce({ kind: "cut", after: 3 })
+      await (await gateway.request(chat("priced-chat", { stream: true }))).text()
+      const [failed] = await counted(4)
+      assert.deepInclude(failed, { requests: 4, errors: { ProviderFailed: 1 }, costUsd: row?.costUsd ?? 0 })
     }))
 
   it.live("of a stream that was cancelled or cut is what the provider had reported so far", () =>
@@ -102,6 +138,22 @@ describe("usage", { timeout: 120_000 }, () => {
       const [, usd] = /priced-message .* USD ([\d.]+)$/m.exec(await gateway.admin("usage")) ?? []
       assert.closeTo(Number(usd), row?.costUsd ?? 0, 1e-6)
       assert.isAbove(Number(usd), 0)
+    }))
+
+  it.live("of an AI SDK package is asked for, and estimated if the client disconnects before", () =>
+    run(async (gateway, counted) => {
+      await outcomeOf(gateway.request(chat("sdk-chat", { stream: true })))
+      const [asked] = await counted(1)
+      assert.deepInclude(asked?.usage, { inputTokens: words, outputTokens: words, estimatedTokens: 0 })
+
+      gateway.provider.behaveOnce({ kind: "hold", after: 4 })
+      const hangingUp = new AbortController()
+      await startStream(gateway.request(chat("sdk-chat", { stream: true }), { signal: hangingUp.signal }))
+      hangingUp.abort()
+      const [row] = await counted(2)
+      assert.deepInclude(row, { requests: 2, cancelled: 1 })
+      assert.strictEqual(row?.usage.inputTokens, words + 6)
+      assert.strictEqual(row?.usage.estimatedTokens, (row?.usage.outputTokens ?? 0) - words + 6)
     }))
 
   it.live("is in the metrics by its cost, for answers and videos", () =>

@@ -195,8 +195,10 @@ describe("the usage of an answer", () => {
       const question = "What is the capital of France?"
       const events = yield* ask(aboutCity(question, { choices: 3 }))
       const said = [0, 1, 2].reduce((sum, choice) => sum + countTokens(textOf(events, choice)), 0)
+      const inputTokens = countTokens(city) + countTokens(question)
       assert.deepStrictEqual(usageOf(events), {
-        inputTokens: countTokens(city) + countTokens(question),
+        inputTokens,
+        inputTextTokens: inputTokens,
         outputTokens: said
       })
     }))

@@ -23,7 +23,7 @@ export const usageText = ({ usage }: UsageEvent): string => {
   const tokens = usage.inputTokens + usage.outputTokens
   if ((usage.images ?? 0) > 0) return counted(usage.images ?? 0, "image")
   if ((usage.seconds ?? 0) > 0) return `${count(usage.seconds ?? 0)} s`
-  if (tokens > 0) return counted(tokens, "token")
+  if (tokens > 0) return `${usage.estimatedTokens ? "about " : ""}${counted(tokens, "token")}`
   return (usage.characters ?? 0) > 0 ? counted(usage.characters ?? 0, "character") : "–"
 }
 

@@ -9,13 +9,14 @@ import * as UsageSum from "../conversation/UsageSum.ts"
 
 /** `input_tokens` excludes tokens read from or written to the cache. */
 const toMessageUsage = (usage: Usage): typeof Contract.MessageUsage.Type => {
-  const { cacheWriteTokens = 0, cachedTokens = 0, inputTokens, outputTokens, reasoningTokens } = usage
+  const { cacheWriteTokens = 0, cachedTokens = 0, estimatedTokens, inputTokens, outputTokens, reasoningTokens } = usage
   return {
     input_tokens: Math.max(0, inputTokens - cachedTokens - cacheWriteTokens),
     output_tokens: outputTokens,
     cache_creation_input_tokens: cacheWriteTokens,
     cache_read_input_tokens: cachedTokens,
-    ...(reasoningTokens === undefined ? {} : { output_tokens_details: { thinking_tokens: reasoningTokens } })
+    ...(reasoningTokens === undefined ? {} : { output_tokens_details: { thinking_tokens: reasoningTokens } }),
+    ...(estimatedTokens === undefined ? {} : { estimated_tokens: estimatedTokens })
   }
 }
 

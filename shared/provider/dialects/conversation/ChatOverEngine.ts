@@ -10,6 +10,7 @@ import type { Conversation } from "./Conversation.ts"
 import { type ClientDialect, newIdentity } from "./Dialect.ts"
 import type { Losses } from "./Losses.ts"
 import type { ModelEvent } from "./ModelEvent.ts"
+import * as TextUsage from "./TextUsage.ts"
 import * as UsageSum from "./UsageSum.ts"
 
 const utf8 = new TextEncoder()
@@ -45,19 +46,23 @@ export const make = <Request>(
     const events = answerAll(engine, conversations.map((conversation) => ({ conversation, call, losses })))
     const start = (contentType: string) =>
       sink.start({ status: 200, contentType, headers: TranslationWarnings.toHeaders(losses.warnings) })
+    const isTextRequest = TextUsage.isText(conversations)
+    let hasMedia = false
     let usage: Usage | undefined
-    const note = (event: ModelEvent): void => {
-      if (event.type === "usage") usage = event.usage
+    const note = (event: ModelEvent): ModelEvent => {
+      hasMedia ||= event.type === "media"
+      if (event.type !== "usage") return event
+      usage = TextUsage.complete(event.usage, isTextRequest, !hasMedia)
+      return { type: "usage", usage }
     }
     if (!dialect.streams(request)) {
-      const all = yield* Stream.runCollect(events)
-      for (const event of all) note(event)
+      const all = (yield* Stream.runCollect(events)).map(note)
       start("application/json")
       sink.write(utf8.encode(JSON.stringify(encoder.body(all))))
       return usage
     }
-    const frames = Stream.map(events, (event) => {
-      note(event)
+    const frames = Stream.map(events, (received) => {
+      const event = note(received)
       // starts with the first event: until then a failure can still set the status
       if (!sink.hasStarted) start("text/event-stream")
       return utf8.encode(encoder.frames(event))

@@ -1,17 +1,18 @@
 /** Adds up the usage of several answers. */
-import type { Usage } from "../../../contract/Usage.ts"
+import { Struct } from "effect"
+import { Usage } from "../../../contract/Usage.ts"
 
 export const none: Usage = { inputTokens: 0, outputTokens: 0 }
+
+const units = Struct.keys(Usage.fields)
 
 /** A count that is missing in both stays missing. */
 export const sum = (one: Usage | undefined, other: Usage): Usage => {
   if (one === undefined) return other
-  const added: { -readonly [K in keyof Usage]: Usage[K] } = {
-    inputTokens: one.inputTokens + other.inputTokens,
-    outputTokens: one.outputTokens + other.outputTokens
-  }
-  for (const kind of ["cachedTokens", "cacheWriteTokens", "reasoningTokens"] as const) {
-    if (one[kind] !== undefined || other[kind] !== undefined) added[kind] = (one[kind] ?? 0) + (other[kind] ?? 0)
+  const added: { -readonly [K in keyof Usage]: Usage[K] } = { ...one }
+  for (const unit of units) {
+    const count = other[unit]
+    if (count !== undefined) added[unit] = (one[unit] ?? 0) + count
   }
   return added
 }

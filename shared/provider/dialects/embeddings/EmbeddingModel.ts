@@ -17,6 +17,7 @@ export type Vector = ArrayLike<number>
 export interface EmbeddingResult {
   /** One per text, in order, in batches. */
   readonly vectors: Stream.Stream<ReadonlyArray<Vector>, JobError>
+  /** 0 if the provider does not report them. */
   readonly tokens: number
   /** Paths of lost fields. */
   readonly warnings?: ReadonlyArray<string>

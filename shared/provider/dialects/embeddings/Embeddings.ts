@@ -6,11 +6,14 @@ import {
   engineEmbeddings,
   EngineEmbeddingsRequest
 } from "../../../contract/operations/Embeddings.ts"
+import type { Usage } from "../../../contract/Usage.ts"
+import * as EstimatedUsage from "../../call/EstimatedUsage.ts"
 import { reader } from "../../call/RequestBody.ts"
 import type { Perform } from "../../call/Protocol.ts"
 import { writeAll } from "../../transport/Sink.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
 import { unknownFields } from "../../json/UnknownFields.ts"
+import { toEmbeddingUsage } from "../openai/OpenAiUsage.ts"
 import type { EmbeddingModel, Vector } from "./EmbeddingModel.ts"
 
 /** By the operation's name. */
@@ -40,7 +43,9 @@ const perform = (model: EmbeddingModel, schema: Schema.Codec<Request, unknown>):
       extra: unknownFields(json, known)
     })
     const print = encoding_format === "base64" ? toBase64 : toNumbers
-    const usage = { prompt_tokens: tokens, total_tokens: tokens }
+    const usage: Usage = tokens > 0
+      ? { inputTokens: tokens, outputTokens: 0 }
+      : EstimatedUsage.ofSizes(EstimatedUsage.textBytes({ input }), 0)
     let index = 0
     const item = (vector: Vector): string => {
       const comma = index === 0 ? "" : ","
@@ -49,12 +54,14 @@ const perform = (model: EmbeddingModel, schema: Schema.Codec<Request, unknown>):
     const answer = Stream.make(`{"object":"list","data":[`).pipe(
       // yields to other requests between two pieces
       Stream.concat(Stream.mapEffect(vectors, (some) => Effect.as(Effect.yieldNow, some.map(item).join("")))),
-      Stream.concat(Stream.make(`],"model":${JSON.stringify(call.model)},"usage":${JSON.stringify(usage)}}`)),
+      Stream.concat(
+        Stream.make(`],"model":${JSON.stringify(call.model)},"usage":${JSON.stringify(toEmbeddingUsage(usage))}}`)
+      ),
       Stream.map((json) => utf8.encode(json))
     )
     sink.start({ status: 200, contentType: "application/json", headers: TranslationWarnings.toHeaders(warnings) })
     yield* writeAll(sink, answer)
-    return { inputTokens: tokens, outputTokens: 0 }
+    return usage
   })
 }
 

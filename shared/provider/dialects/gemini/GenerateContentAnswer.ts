@@ -1,6 +1,7 @@
 /** Encodes answers for clients of the Gemini dialect. */
 import type * as Contract from "../../../contract/operations/GenerateContent.ts"
 import type { Usage } from "../../../contract/Usage.ts"
+import { toUsageMetadata } from "./GeminiUsage.ts"
 import { Choices } from "../conversation/Choices.ts"
 import type { AnswerEncoder, AnswerIdentity } from "../conversation/Dialect.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
@@ -18,15 +19,6 @@ const toFinishReason = (reason: FinishReason | undefined): string => {
       return "STOP"
   }
 }
-
-/** Output excludes reasoning in this dialect. */
-export const toUsageMetadata = ({ cachedTokens, inputTokens, outputTokens, reasoningTokens = 0 }: Usage) => ({
-  promptTokenCount: inputTokens,
-  candidatesTokenCount: Math.max(0, outputTokens - reasoningTokens),
-  totalTokenCount: inputTokens + outputTokens,
-  ...(cachedTokens === undefined ? {} : { cachedContentTokenCount: cachedTokens }),
-  ...(reasoningTokens === 0 ? {} : { thoughtsTokenCount: reasoningTokens })
-})
 
 interface Candidate {
   readonly parts: Array<Record<string, unknown>>

@@ -18,11 +18,16 @@ interface Candidate {
 /** Each frame is an answer that continues the previous one. */
 export class Decoder implements AnswerDecoder {
   readonly #candidates = new Choices<Candidate>(() => ({ calls: 0, thinking: false, finish: undefined }))
-  usage: Usage | undefined
+  /** Every frame has all usage so far: only the last one is read. */
+  #reported: unknown
+
+  get usage(): Usage | undefined {
+    return usageOf(this.#reported)
+  }
 
   frame(data: unknown): ReadonlyArray<ModelEvent> | undefined {
     if (!Predicate.isReadonlyObject(data)) return undefined
-    this.usage = usageOf(data["usageMetadata"]) ?? this.usage
+    this.#reported = data["usageMetadata"] ?? this.#reported
     const blocked = Json.fields(data["promptFeedback"])["blockReason"]
     if (typeof blocked === "string") this.#candidates.of(0).finish = "content_filter"
     const events: Array<ModelEvent> = []

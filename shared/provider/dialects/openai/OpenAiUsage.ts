@@ -8,16 +8,49 @@ const names = {
   others: ["input_tokens", "output_tokens", "input_tokens_details", "output_tokens_details"]
 } as const
 
+/** Of the input, or of the output. If text is all of it, there is no other kind. */
+const toKinds = (rest: number, text?: number, audio?: number, image?: number) => {
+  const none = text === rest ? 0 : undefined
+  return Json.counts({ text_tokens: text, audio_tokens: audio ?? none, image_tokens: image ?? none })
+}
+
+const toInputDetails = (usage: Usage) => ({
+  cached_tokens: usage.cachedTokens ?? 0,
+  ...Json.counts({ cache_write_tokens: usage.cacheWriteTokens }),
+  ...toKinds(usage.inputTokens, usage.inputTextTokens, usage.inputAudioTokens, usage.inputImageTokens)
+})
+
+const toOutputDetails = ({ outputTokens, reasoningTokens = 0, ...usage }: Usage) => ({
+  reasoning_tokens: reasoningTokens,
+  ...toKinds(outputTokens - reasoningTokens, usage.outputTextTokens, usage.outputAudioTokens, usage.outputImageTokens)
+})
+
 export const toTokenUsage = (usage: Usage) => ({
   prompt_tokens: usage.inputTokens,
   completion_tokens: usage.outputTokens,
   total_tokens: usage.inputTokens + usage.outputTokens,
-  prompt_tokens_details: {
-    cached_tokens: usage.cachedTokens ?? 0,
-    ...(usage.cacheWriteTokens === undefined ? {} : { cache_write_tokens: usage.cacheWriteTokens })
-  },
-  completion_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 }
+  prompt_tokens_details: toInputDetails(usage),
+  completion_tokens_details: toOutputDetails(usage),
+  ...toEstimated(usage)
 })
+
+/** Also under the names of the responses dialect. */
+export const toResponseUsage = (usage: Usage) => ({
+  ...toTokenUsage(usage),
+  input_tokens: usage.inputTokens,
+  input_tokens_details: toInputDetails(usage),
+  output_tokens: usage.outputTokens,
+  output_tokens_details: toOutputDetails(usage)
+})
+
+export const toEmbeddingUsage = (usage: Usage) => ({
+  prompt_tokens: usage.inputTokens,
+  total_tokens: usage.inputTokens,
+  ...toEstimated(usage)
+})
+
+/** The mark of an estimate. */
+export const toEstimated = ({ estimatedTokens }: Usage) => Json.counts({ estimated_tokens: estimatedTokens })
 
 /** `undefined` if nothing, or nothing valid, was reported. */
 export const usageOf = (reported: unknown): Usage | undefined => {
@@ -27,17 +60,23 @@ export const usageOf = (reported: unknown): Usage | undefined => {
   const inputTokens = Json.count(usage[input] ?? (usage[output] === undefined ? usage["total_tokens"] : undefined))
   const outputTokens = Json.count(usage[output] ?? 0)
   if (inputTokens === undefined || outputTokens === undefined) return undefined
-  const { cache_write_tokens, cached_tokens } = Json.fields(usage[inputDetails])
-  const cached = Json.count(cached_tokens)
-  const written = Json.count(cache_write_tokens)
-  const reasoning = Json.count(Json.fields(usage[outputDetails])["reasoning_tokens"])
+  const [detailsIn, detailsOut] = [Json.fields(usage[inputDetails]), Json.fields(usage[outputDetails])]
+  const reasoning = Json.count(detailsOut["reasoning_tokens"])
   // xAI counts reasoning separately from the output, as only the total shows
   const isBeside = reasoning !== undefined && usage["total_tokens"] === inputTokens + outputTokens + reasoning
   return {
     inputTokens,
     outputTokens: isBeside ? outputTokens + reasoning : outputTokens,
-    ...(cached === undefined ? {} : { cachedTokens: cached }),
-    ...(written === undefined ? {} : { cacheWriteTokens: written }),
-    ...(reasoning === undefined ? {} : { reasoningTokens: reasoning })
+    ...Json.counts({
+      cachedTokens: detailsIn["cached_tokens"],
+      cacheWriteTokens: detailsIn["cache_write_tokens"],
+      reasoningTokens: reasoning,
+      inputTextTokens: detailsIn["text_tokens"],
+      inputAudioTokens: detailsIn["audio_tokens"],
+      inputImageTokens: detailsIn["image_tokens"],
+      outputTextTokens: detailsOut["text_tokens"],
+      outputAudioTokens: detailsOut["audio_tokens"],
+      outputImageTokens: detailsOut["image_tokens"]
+    })
   }
 }

@@ -3,8 +3,9 @@
  * Features that the SDK's interface lacks, such as log probabilities, are lost.
  */
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider"
-import { Cause, Effect, Fiber, Stream } from "effect"
+import { Cause, Effect, Exit, Fiber, Stream } from "effect"
 import { ProviderFailed, ProviderTimeout } from "../../../contract/JobError.ts"
+import { isReported } from "../../../contract/Usage.ts"
 import * as TraceParent from "../../../telemetry/TraceParent.ts"
 import * as ClientDialects from "../../dialects/ClientDialects.ts"
 import * as ChatOverEngine from "../../dialects/conversation/ChatOverEngine.ts"
@@ -13,6 +14,7 @@ import type { ModelEvent } from "../../dialects/conversation/ModelEvent.ts"
 import * as UsageSum from "../../dialects/conversation/UsageSum.ts"
 import * as Endpoint from "../../transport/Endpoint.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
+import * as EstimatedUsage from "../../call/EstimatedUsage.ts"
 import type { Perform } from "../../call/Protocol.ts"
 import { failureOf } from "./AiSdkCall.ts"
 import { Events } from "./AiSdkEvents.ts"
@@ -98,10 +100,12 @@ const answer = Effect.fnUntraced(function*(
   const answers = yield* Effect.forEach(Array.from({ length: choices }, (_, index) => index), stream, {
     concurrency: "unbounded"
   })
-  const usage = Stream.sync((): ModelEvent => ({
-    type: "usage",
-    usage: answers.reduce((sum, { events }) => UsageSum.sum(sum, events.usage ?? UsageSum.none), UsageSum.none)
-  }))
+  const usageOf = ({ textBytes, usage }: Events) =>
+    isReported(usage) ? usage : EstimatedUsage.ofSizes(EstimatedUsage.textBytes(conversation), textBytes)
+  const total = () => answers.reduce((sum, { events }) => UsageSum.sum(sum, usageOf(events)), UsageSum.none)
+  const usage = Stream.sync((): ModelEvent => ({ type: "usage", usage: total() }))
   const all = Stream.mergeAll(answers.map(({ stream }) => stream), { concurrency: "unbounded" })
-  return Stream.concat(all, usage)
+  return Stream.concat(all, usage).pipe(
+    Stream.onExit((exit) => Effect.sync(() => Exit.hasInterrupts(exit) ? call.onCut?.(total()) : undefined))
+  )
 })

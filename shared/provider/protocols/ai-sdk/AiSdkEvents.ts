@@ -3,6 +3,10 @@ import type { LanguageModelV4StreamPart, LanguageModelV4Usage } from "@ai-sdk/pr
 import { Predicate } from "effect"
 import type { Usage } from "../../../contract/Usage.ts"
 import type { FinishReason, ModelEvent } from "../../dialects/conversation/ModelEvent.ts"
+import * as UsageSum from "../../dialects/conversation/UsageSum.ts"
+import * as GeminiUsage from "../../dialects/gemini/GeminiUsage.ts"
+import * as OpenAiUsage from "../../dialects/openai/OpenAiUsage.ts"
+import * as Json from "../../json/Json.ts"
 
 /** The events of a part, or a failure. */
 export interface Taken {
@@ -17,6 +21,8 @@ export class Events {
   readonly #choice: number
   #calls = 0
   usage: Usage | undefined
+  /** The size of the text so far, in bytes. */
+  textBytes = 0
   /** Whether the finish reason has arrived. */
   isComplete = false
 
@@ -28,8 +34,10 @@ export class Events {
     const choice = this.#choice
     switch (part.type) {
       case "text-delta":
+        this.textBytes += Buffer.byteLength(part.delta)
         return { events: part.delta === "" ? [] : [{ type: "text", choice, delta: part.delta }] }
       case "reasoning-delta":
+        this.textBytes += Buffer.byteLength(part.delta)
         return { events: part.delta === "" ? [] : [{ type: "reasoning", choice, delta: part.delta }] }
       // not the deltas of its arguments: those of several calls may be interleaved
       case "tool-call":
@@ -56,6 +64,7 @@ export class Events {
     { input, toolCallId: id, toolName: name }: Extract<LanguageModelV4StreamPart, { readonly type: "tool-call" }>
   ): ReadonlyArray<ModelEvent> {
     const [choice, call] = [this.#choice, this.#calls++]
+    this.textBytes += Buffer.byteLength(input)
     return [
       { type: "toolCall", choice, call, id, name },
       { type: "toolArguments", choice, call, delta: input === "" ? "{}" : input }
@@ -85,10 +94,14 @@ const toFinish = (reason: string): FinishReason => {
   }
 }
 
-const usageOf = ({ inputTokens, outputTokens }: LanguageModelV4Usage): Usage => ({
-  inputTokens: inputTokens.total ?? 0,
-  outputTokens: outputTokens.total ?? 0,
-  ...(inputTokens.cacheRead === undefined ? {} : { cachedTokens: inputTokens.cacheRead }),
-  ...(inputTokens.cacheWrite === undefined ? {} : { cacheWriteTokens: inputTokens.cacheWrite }),
-  ...(outputTokens.reasoning === undefined ? {} : { reasoningTokens: outputTokens.reasoning })
+/** Only the provider's own report has the kinds of tokens. */
+const usageOf = ({ inputTokens, outputTokens, raw }: LanguageModelV4Usage): Usage => ({
+  ...OpenAiUsage.usageOf(raw) ?? GeminiUsage.usageOf(raw) ?? UsageSum.none,
+  ...Json.counts({
+    inputTokens: inputTokens.total,
+    outputTokens: outputTokens.total,
+    cachedTokens: inputTokens.cacheRead,
+    cacheWriteTokens: inputTokens.cacheWrite,
+    reasoningTokens: outputTokens.reasoning
+  })
 })

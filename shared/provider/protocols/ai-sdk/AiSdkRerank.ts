@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto"
 import { ProviderFailed } from "../../../contract/JobError.ts"
 import { RerankRequest } from "../../../contract/operations/Rerank.ts"
 import { usageIn } from "../cohere/RerankUsage.ts"
+import * as EstimatedUsage from "../../call/EstimatedUsage.ts"
 import { reader } from "../../call/RequestBody.ts"
 import type { Perform } from "../../call/Protocol.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
@@ -40,7 +41,8 @@ export const make = (open: Opener): Perform =>
     const ranked = ranking.toSorted((one, other) =>
       other.relevanceScore - one.relevanceScore
     )
-    const usage = usageIn(response?.body)
+    const usage = usageIn(response?.body) ??
+      EstimatedUsage.ofSizes(EstimatedUsage.textBytes({ query, documents: values }), 0)
     const answer = {
       id: response?.id ?? randomUUID(),
       results: ranked.map(({ index, relevanceScore }) => ({

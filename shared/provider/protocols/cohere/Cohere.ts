@@ -67,7 +67,7 @@ const grammar: AnswerGrammar = {
 class RankedAnswer extends PassingAnswer {
   override whole(body: Uint8Array): Read {
     const read = super.whole(body)
-    return isFailure(read) ? read : read.map(withId)
+    return isFailure(read) || typeof read === "function" ? read : read.map(withId)
   }
 }
 

@@ -1,10 +1,11 @@
 /**
  * The `openai` protocol: any server of the OpenAI dialect. It relays clients of that dialect, with all their operations. It
- * changes only the model's name and `stream_options` in the request, and the model's name and the encoding of vectors in
- * the answer. Unknown fields pass in both directions.
+ * changes only the model's name and `stream_options` in the request, and the model's name, the encoding of vectors and missing
+ * usage in the answer. Unknown fields pass in both directions.
  */
 import { audioSpeech, countCharacters } from "../../../contract/operations/AudioSpeech.ts"
 import { chatCompletions } from "../../../contract/operations/ChatCompletions.ts"
+import { compaction } from "../../../contract/operations/Compaction.ts"
 import { embeddings, engineEmbeddings } from "../../../contract/operations/Embeddings.ts"
 import { imageEdits } from "../../../contract/operations/ImageEdits.ts"
 import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
@@ -20,7 +21,7 @@ import * as JsonText from "../../json/JsonText.ts"
 import type { Call } from "../../call/Protocol.ts"
 import * as Base64Vectors from "./Base64Vectors.ts"
 import * as MultipartText from "./MultipartText.ts"
-import { usageOf } from "../../dialects/openai/OpenAiUsage.ts"
+import { toEmbeddingUsage, toResponseUsage, toTokenUsage, usageOf } from "../../dialects/openai/OpenAiUsage.ts"
 
 const chatPath = "/chat/completions"
 const embeddingsPath = "/embeddings"
@@ -33,7 +34,7 @@ const paths: ReadonlyMap<string, string> = new Map([
   ["completions", "/completions"],
   [embeddings.name, embeddingsPath],
   [engineEmbeddings.name, embeddingsPath],
-  ["responses.compact", "/responses/compact"],
+  [compaction.name, "/responses/compact"],
   ["audio.speech", "/audio/speech"],
   ["images.generations", imagePaths.generations],
   ["images.edits", imagePaths.edits]
@@ -103,12 +104,14 @@ const grammar: AnswerGrammar = {
     const usage = usageOf(reported)
     return usage === undefined ? {} : { usage, isOnlyUsage: Array.isArray(choices) && choices.length === 0 }
   },
+  toUsage: toTokenUsage,
   isLast: ({ choices }) => Json.list(choices).some((choice) => typeof Json.fields(choice)["finish_reason"] === "string")
 }
 
 /** Answers with a list of results. A body without one is an error. */
 const results: AnswerGrammar = {
   ...grammar,
+  toUsage: toEmbeddingUsage,
   read: (answer, before) => Array.isArray(answer["data"]) ? grammar.read(answer, before) : { isError: true }
 }
 
@@ -131,7 +134,8 @@ const grammars: ReadonlyMap<string, AnswerGrammar> = new Map([
   [engineEmbeddings.name, results],
   [imageGenerations.name, pictures],
   [imageEdits.name, pictures],
-  [audioSpeech.name, sound]
+  [audioSpeech.name, sound],
+  [compaction.name, { ...grammar, toUsage: toResponseUsage }]
 ])
 
 export const openAi: HttpProtocol<typeof chatCompletionsProvider.options.Type> = {

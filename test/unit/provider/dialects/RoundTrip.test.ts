@@ -624,7 +624,9 @@ const parts: ReadonlyArray<
   ["tokens", [text, finish], [text, ...ended]],
   ["of these, read from the cache", [text, ...ended], [text, finish, counted({ cachedTokens: 1 })]],
   ["of these, written to the cache", [text, ...ended], [text, finish, counted({ cacheWriteTokens: 1 })]],
-  ["of these, for reasoning", [text, ...ended], [text, finish, counted({ reasoningTokens: 1 })]]
+  ["of these, for reasoning", [text, ...ended], [text, finish, counted({ reasoningTokens: 1 })]],
+  ["of these, by kind", [text, ...ended], [text, finish, counted({ inputTextTokens: 1, outputAudioTokens: 1 })]],
+  ["of these, estimated", [text, ...ended], [text, finish, counted({ estimatedTokens: 1 })]]
 ]
 
 const stream_options = { include_usage: true }

@@ -18,7 +18,7 @@ const reported = {
   completion_tokens_details: { reasoning_tokens: 1 }
 }
 const usage = frame({ id: "c1", model: "upstream", choices: [], usage: reported })
-const metered = { inputTokens: 9, outputTokens: 4, cachedTokens: 3, reasoningTokens: 1 }
+const metered = { inputTokens: 9, outputTokens: 4, cachedTokens: 3, reasoningTokens: 1, inputAudioTokens: 0 }
 const done = "data: [DONE]\n\n"
 
 const open = (options: Partial<PassingStreamOptions> = {}) =>
@@ -102,7 +102,7 @@ describe("usage", () => {
       return stream.usage
     }
     const completion_tokens_details = { reasoning_tokens: 94 }
-    const thought = { inputTokens: 9, cachedTokens: 3, reasoningTokens: 94 }
+    const thought = { inputTokens: 9, cachedTokens: 3, inputAudioTokens: 0, reasoningTokens: 94 }
     assert.deepStrictEqual(metered({ total_tokens: 107, completion_tokens_details }), { ...thought, outputTokens: 98 })
     assert.deepStrictEqual(metered({ completion_tokens: 98, total_tokens: 107, completion_tokens_details }), {
       ...thought,
@@ -134,6 +134,42 @@ describe("usage", () => {
     const text = frame({ choices: [], usage })
     assert.strictEqual(relay(stream, text), text)
     assert.isUndefined(stream.usage)
+  })
+})
+
+describe("the size of a stream's text", () => {
+  it("is exact as long as all pieces have the same envelope", () => {
+    for (const count of [1, 3, 5, 6, 500]) {
+      const texts = Array.from({ length: count }, (_, index) => `wörd ${index} `)
+      const stream = open()
+      relay(stream, delta("") + texts.map(delta).join("") + finish)
+      const bytes = Buffer.byteLength(texts.join(""))
+      // the envelopes of the first and the last piece differ
+      assert.closeTo(stream.textBytes, bytes, count > 5 ? 1 : 0)
+    }
+  })
+
+  it("is at least a token for each piece that was not kept", () => {
+    const padded = (at: number) =>
+      frame({ choices: [{ index: 0, delta: { content: "a" } }], padding: "x".repeat(at < 90 ? 0 : 500) })
+    const stream = open()
+    relay(stream, Array.from({ length: 100 }, (_, at) => padded(at)).join("") + finish)
+    assert.strictEqual(stream.textBytes, 96 * 4 + 4)
+  })
+
+  it("has text, reasoning, refusals and tool calls, but no pictures", () => {
+    const stream = open()
+    const image_url = { url: "data:image/png;base64,AAAA" }
+    relay(
+      stream,
+      [
+        delta("abc"),
+        frame({ choices: [{ delta: { reasoning_content: "de", images: [{ image_url }] } }] }),
+        frame({ choices: [{ delta: { tool_calls: [{ id: "1", function: { name: "f", arguments: "{}" } }] } }] }),
+        frame({ choices: [{ delta: { refusal: "no" } }] })
+      ].join("")
+    )
+    assert.strictEqual(stream.textBytes, 3 + 2 + 2 + 2)
   })
 })
 

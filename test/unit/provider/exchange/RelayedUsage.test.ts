@@ -2,9 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { audioSpeech } from "../../../../shared/contract/operations/AudioSpeech.ts"
+import { chatCompletions } from "../../../../shared/contract/operations/ChatCompletions.ts"
 import { embeddings } from "../../../../shared/contract/operations/Embeddings.ts"
 import { imageEdits } from "../../../../shared/contract/operations/ImageEdits.ts"
 import { imageGenerations } from "../../../../shared/contract/operations/ImageGenerations.ts"
+import { messages } from "../../../../shared/contract/operations/Messages.ts"
 import type { Operation } from "../../../../shared/contract/Operation.ts"
 import { rerank } from "../../../../shared/contract/operations/Rerank.ts"
 import { FakeProvider } from "../../../fixture/provider/FakeProvider.ts"
@@ -143,6 +145,121 @@ describe("embeddings", () => {
         pieces: [JSON.stringify({ data, usage: { total_tokens: 4 } })]
       })
       assert.deepStrictEqual(usage, { inputTokens: 4, outputTokens: 0 })
+    }))
+})
+
+describe("an answer without usage", () => {
+  const words = "The hive is a city of bees, and every bee knows its work."
+  const question = { model: "m", messages: [{ role: "user", content: "What is a hive?" }] }
+  /** In bytes over four: of the question 16, of the words 57. */
+  const [prompt, completion] = [4, 15]
+  const estimated = { inputTokens: prompt, outputTokens: completion, estimatedTokens: prompt + completion }
+  const head = { id: "c1", object: "chat.completion.chunk", created: 1, model: "upstream" }
+  const frame = (piece: object) => `data: ${JSON.stringify({ ...head, ...piece })}\n\n`
+  const delta = (delta: object, finish_reason: string | null = null) =>
+    frame({ choices: [{ index: 0, delta, finish_reason }] })
+  const stream = (...last: ReadonlyArray<string>) => ({
+    contentType: "text/event-stream",
+    pieces: [
+      delta({ role: "assistant", content: "" }),
+      ...words.split(/(?= )/).map((content) => delta({ content })),
+      delta({}, "stop"),
+      ...last
+    ]
+  })
+  const whole = (more: object) => ({
+    pieces: [
+      JSON.stringify({
+        ...head,
+        choices: [{ message: { role: "assistant", content: words }, finish_reason: "stop" }],
+        ...more
+      })
+    ]
+  })
+  const done = "data: [DONE]\n\n"
+  const zeros = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
+  const asked = { ...question, stream: true, stream_options: { include_usage: true } }
+
+  it.live.each([{}, { usage: null }, { usage: zeros }])(
+    "gets an estimate, as JSON: %j",
+    (more) =>
+      Effect.gen(function*() {
+        const { bytes, usage } = yield* ask(chatCompletions, question, whole(more), "upstream")
+        const answer = JSON.parse(bytes.toString())
+        assert.deepInclude(answer, { id: "c1", model: "m" })
+        assert.deepInclude(answer.usage, {
+          prompt_tokens: prompt,
+          completion_tokens: completion,
+          total_tokens: prompt + completion,
+          estimated_tokens: prompt + completion
+        })
+        assert.deepStrictEqual(usage, estimated)
+      })
+  )
+
+  it.live.each([[done], [], [frame({ choices: [], usage: zeros }), done]])(
+    "gets an estimate, as the last event before the end of a stream: %j",
+    ([...last]) =>
+      Effect.gen(function*() {
+        const { bytes, usage } = yield* ask(chatCompletions, asked, stream(...last), "upstream")
+        const frames = bytes.toString().split(/(?<=\n\n)/)
+        assert.strictEqual(frames.at(-1) === done, last.includes(done))
+        const sent = frames.filter((frame) => frame !== done).map((frame) => JSON.parse(frame.slice("data: ".length)))
+        assert.deepInclude(sent.at(-1), { ...head, model: "m", choices: [] })
+        assert.deepInclude(sent.at(-1).usage, { prompt_tokens: prompt, estimated_tokens: prompt + completion })
+        assert.lengthOf(sent.filter(({ usage }) => usage !== undefined), 1)
+        assert.deepStrictEqual(usage, estimated)
+      })
+  )
+
+  it.live("is unchanged if it is a stream and the client did not ask for usage", () =>
+    Effect.gen(function*() {
+      for (const last of [[done], [frame({ choices: [], usage: zeros }), done]]) {
+        const { bytes, usage } = yield* ask(chatCompletions, { ...question, stream: true }, stream(...last))
+        assert.strictEqual(bytes.toString(), stream(done).pieces.join(""))
+        assert.deepStrictEqual(usage, estimated)
+      }
+    }))
+
+  it.live("gets an estimate, translated", () =>
+    Effect.gen(function*() {
+      const request = { ...question, max_tokens: 100 }
+      const { bytes, usage } = yield* ask(messages, request, whole({}))
+      const text = { inputTextTokens: prompt, outputTextTokens: completion }
+      assert.deepStrictEqual(usage, { ...estimated, ...text })
+      const counts = { input_tokens: prompt, output_tokens: completion, estimated_tokens: prompt + completion }
+      assert.deepInclude(JSON.parse(bytes.toString()).usage, counts)
+      const streamed = yield* ask(messages, { ...request, stream: true }, stream(done))
+      assert.deepStrictEqual(streamed.usage, { ...estimated, ...text })
+      const last = /"type":"message_delta".*"usage":(\{.*\})\}/.exec(streamed.bytes.toString())?.[1] ?? ""
+      assert.deepInclude(JSON.parse(last), counts)
+    }))
+
+  it.live("gets an estimate of the texts of embeddings, and of a ranking for the meter", () =>
+    Effect.gen(function*() {
+      const data = [{ object: "embedding", index: 0, embedding: [1] }]
+      const vectors = yield* ask(embeddings, { model: "m", input: [words] }, { pieces: [JSON.stringify({ data })] })
+      const tokens = { prompt_tokens: completion, total_tokens: completion, estimated_tokens: completion }
+      assert.deepStrictEqual(JSON.parse(vectors.bytes.toString()).usage, tokens)
+      const read = { inputTokens: completion, outputTokens: 0, estimatedTokens: completion }
+      assert.deepStrictEqual(vectors.usage, read)
+      const body = JSON.stringify({ id: "r", results: [{ index: 0, relevance_score: 1 }] })
+      const ranked = yield* ask(rerank, { model: "m", query: "b", documents: [words.slice(1)] }, { pieces: [body] })
+      assert.strictEqual(ranked.bytes.toString(), body)
+      assert.deepStrictEqual(ranked.usage, read)
+    }))
+
+  it.live("counts the request's texts and tools, but no files", () =>
+    Effect.gen(function*() {
+      const url = `data:image/png;base64,${"A".repeat(40_000)}`
+      const parts = [{ type: "text", text: "What is a hive?!" }, { type: "image_url", image_url: { url } }]
+      const tool = { type: "function", function: { name: "look", parameters: { type: "object" } } }
+      const { usage } = yield* ask(
+        chatCompletions,
+        { ...question, messages: [{ role: "user", content: parts }], tools: [tool] },
+        whole({})
+      )
+      assert.strictEqual(usage?.inputTokens, Math.ceil((16 + JSON.stringify(tool).length) / 4))
     }))
 })
 

@@ -53,7 +53,7 @@ const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
             baseUrl: `${provider.root}${base}`,
             apiKey: keyReference,
             // required by the openai-compatible package only
-            options: { package: name, settings: { name: "fake", includeUsage: true } },
+            options: { package: name, settings: { name: "fake" } },
             ...settings
           }
         })
@@ -66,6 +66,7 @@ const user = (content: unknown) => [{ role: "user", content }]
 
 interface Chunk {
   readonly choices: ReadonlyArray<{ readonly delta: { readonly content?: string } }>
+  readonly usage?: Readonly<Record<string, unknown>> | null
 }
 
 /** The stream's frames that hold JSON. */
@@ -127,6 +128,31 @@ describe("a conversation", () => {
         assert.isAbove(said.filter((text) => text !== "").length, 1)
         assert.isTrue(answered.bytes.toString().endsWith("data: [DONE]\n\n"))
         assert.isAbove(answered.usage?.outputTokens ?? 0, 0)
+      })
+    ))
+
+  it.live("has an estimated usage if its package reports none", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        // 24 bytes each way: 6 tokens
+        provider.say("eighteen twenty-one four")
+        const silent = { package: packages[2].name, settings: { name: "fake", includeUsage: false } }
+        for (const stream of [false, true]) {
+          const body = { messages: user("what is a hive? it is..."), stream, stream_options: { include_usage: true } }
+          const answered = yield* ask(chatCompletions, body, packages[2], { options: silent })
+          assert.deepStrictEqual(answered.usage, {
+            inputTokens: 6,
+            outputTokens: 6,
+            estimatedTokens: 12,
+            inputTextTokens: 6,
+            outputTextTokens: 6
+          })
+          const details = { text_tokens: 6, audio_tokens: 0, image_tokens: 0 }
+          const { usage } = stream ? framesOf(answered).at(-1)! : read(answered)
+          assert.deepInclude(usage, { prompt_tokens: 6, completion_tokens: 6, total_tokens: 12, estimated_tokens: 12 })
+          assert.deepStrictEqual(usage.prompt_tokens_details, { cached_tokens: 0, ...details })
+          assert.deepStrictEqual(usage.completion_tokens_details, { reasoning_tokens: 0, ...details })
+        }
       })
     ))
 
