@@ -1,7 +1,7 @@
 /** Offers the built-in rerank engine to the `local` protocol. */
 import { Effect, Layer, Stream } from "effect"
 import { randomUUID } from "node:crypto"
-import { rerank, RerankRequest } from "../../shared/contract/operations/Rerank.ts"
+import { rerank, RerankRequest, textOf, toReturned } from "../../shared/contract/operations/Rerank.ts"
 import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
 import { decoder } from "../../shared/provider/call/RequestBody.ts"
 import { loadTokenizer, type Tokenizer } from "../../shared/text/Tokens.ts"
@@ -17,9 +17,9 @@ const decode = decoder(RerankRequest)
 
 const perform = (tokenizer: Tokenizer): Perform =>
   Effect.fnUntraced(function*(call, sink) {
-    const { documents, query, return_documents, top_n } = yield* decode(call)
-    const texts = (typeof documents === "string" ? [documents] : documents)
-      .map((document) => typeof document === "string" ? document : document.text)
+    const { documents: given, query, rank_fields, return_documents, top_n } = yield* decode(call)
+    const documents = typeof given === "string" ? [given] : given
+    const texts = documents.map((document) => textOf(document, rank_fields))
     const scores = yield* relevance(query, texts)
     const ranking = [...texts.keys()].toSorted((a, b) => scores[b]! - scores[a]! || a - b).slice(
       0,
@@ -29,7 +29,7 @@ const perform = (tokenizer: Tokenizer): Perform =>
     const searchUnits = Math.ceil(texts.length / documentsPerSearchUnit)
     const meta = { api_version: { version: "1" }, billed_units: { search_units: searchUnits } }
     sink.start({ status: 200, contentType: "application/json", headers: {} })
-    const results = Stream.fromIterable(print(ranking, scores, return_documents === true ? texts : undefined))
+    const results = Stream.fromIterable(print(ranking, scores, return_documents === true ? documents : undefined))
     yield* writeAll(
       sink,
       Stream.make(`{"id":${JSON.stringify(randomUUID())},"results":[`).pipe(
@@ -45,12 +45,12 @@ const perform = (tokenizer: Tokenizer): Perform =>
 function* print(
   ranking: ReadonlyArray<number>,
   scores: ReadonlyArray<number>,
-  texts: ReadonlyArray<string> | undefined
+  documents: ReadonlyArray<string | object> | undefined
 ): Generator<string> {
   let json = ""
   for (const [at, index] of ranking.entries()) {
-    const document = texts === undefined ? {} : { document: { text: texts[index] } }
-    json += `${at === 0 ? "" : ","}${JSON.stringify({ index, relevance_score: scores[index], ...document })}`
+    const document = toReturned(documents?.[index])
+    json += `${at === 0 ? "" : ","}${JSON.stringify({ index, relevance_score: scores[index], document })}`
     if (json.length < 65_536) continue
     yield json
     json = ""

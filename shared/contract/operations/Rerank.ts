@@ -1,16 +1,27 @@
 /** POST /v1/rerank and POST /v2/rerank: orders documents by their relevance to a query. */
 import { Schema } from "effect"
-import { atLeast, between, field, ModelName, optional } from "../Fields.ts"
+import { atLeast, between, field, JsonObject, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 
 /** Documents in one request. */
 const maxDocuments = 10_000
 
-/** A text, or an object with the text in `text`. */
-export const RerankDocument = Schema.Union([
-  Schema.String,
-  Schema.Struct({ text: field(Schema.String, "The text to rank.") })
-])
+/** A text, or an object with the text in `text` or in several fields. */
+const RerankDocument = Schema.Union([Schema.String, JsonObject.check(Schema.isMinProperties(1))])
+
+/** The text to rank: the named fields, or else `text`, or else all fields; as YAML lines unless it is `text` alone. */
+export const textOf = (document: typeof RerankDocument.Type, fields?: ReadonlyArray<string> | null): string => {
+  if (typeof document === "string") return document
+  const { text } = document
+  if (!fields && typeof text === "string") return text
+  return (fields ?? Object.keys(document)).filter((name) => Object.hasOwn(document, name)).map((name) => {
+    const value = document[name]
+    return `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`
+  }).join("\n")
+}
+
+/** A document as results return it. */
+export const toReturned = <Document>(document: Document) => typeof document === "string" ? { text: document } : document
 
 export const RerankRequest = Schema.Struct({
   model: ModelName,
@@ -20,7 +31,12 @@ export const RerankRequest = Schema.Struct({
       Schema.NonEmptyString,
       Schema.Array(RerankDocument).check(Schema.isBetweenLength(1, maxDocuments))
     ]),
-    "Documents to rank. A single string is one document."
+    "Documents to rank: texts, or objects, which are ranked by their `text`, or by all fields if they have none. A single " +
+      "string is one document."
+  ),
+  rank_fields: optional(
+    Schema.Array(Schema.String).check(Schema.isMinLength(1)),
+    "Fields of the objects to rank by, in this order."
   ),
   top_n: optional(atLeast(1), "Number of results. Default: all documents."),
   return_documents: optional(Schema.Boolean, "Whether to return each document with its result.", false)
@@ -34,8 +50,8 @@ export const RerankResponse = Schema.Struct({
       index: field(Schema.Int, "Position of the document in the request."),
       relevance_score: field(between(0, 1), "0 to 1; higher is more relevant. Compare only scores of one request."),
       document: field(
-        Schema.optionalKey(Schema.Struct({ text: field(Schema.String, "The document's text.") })),
-        "The document, with `return_documents`."
+        Schema.optionalKey(JsonObject),
+        "The document with all its fields, a text in `text`; with `return_documents`."
       )
     })),
     "Most relevant first."

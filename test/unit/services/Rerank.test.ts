@@ -85,7 +85,22 @@ describe("a rerank answer", () => {
       const without = yield* call("two", documents)
       assert.isTrue(without.results.every((result) => !("document" in result)))
       const { results } = yield* call("two", documents, { return_documents: true })
-      assert.deepStrictEqual(results.map(({ document }) => document), [{ text: "two" }, { text: "one" }])
+      assert.deepStrictEqual(results.map(({ document }) => document), [{ text: "two", title: "more" }, { text: "one" }])
+    }))
+
+  it.effect("ranks an object by its text, by all its fields if it has none, or by the fields that the client names", () =>
+    Effect.gen(function*() {
+      const documents: ReadonlyArray<Readonly<Record<string, unknown>>> = [
+        { text: "bread", title: "Honey" },
+        { title: "Hives", body: "Bees make honey", year: 1871, tags: ["apiary"], note: null },
+        { title: "Lighthouses" }
+      ]
+      const best = (query: string, more: object = {}) =>
+        Effect.map(call(query, documents, { top_n: 1, return_documents: true, ...more }), ({ results }) => results[0])
+      const second = { index: 1, document: documents[1]! }
+      for (const query of ["honey", "apiary", "1871"]) assert.deepInclude(yield* best(query), second)
+      assert.deepInclude(yield* best("honey", { rank_fields: ["title"] }), { index: 0, document: documents[0]! })
+      assert.deepInclude(yield* best("bees", { rank_fields: ["body", "constructor"] }), second)
     }))
 
   it.effect("ranks a single string as one document, and has no more results than documents", () =>

@@ -2,7 +2,7 @@
 import { Effect, Predicate } from "effect"
 import { randomUUID } from "node:crypto"
 import { ProviderFailed } from "../../../contract/JobError.ts"
-import { RerankRequest } from "../../../contract/operations/Rerank.ts"
+import { RerankRequest, textOf, toReturned } from "../../../contract/operations/Rerank.ts"
 import { usageIn } from "../cohere/RerankUsage.ts"
 import * as EstimatedUsage from "../../call/EstimatedUsage.ts"
 import { reader } from "../../call/RequestBody.ts"
@@ -20,10 +20,11 @@ const utf8 = new TextEncoder()
 export const make = (open: Opener): Perform =>
   Effect.fnUntraced(function*(call, sink) {
     const { endpoint } = call
-    const { json, request: { documents, query, return_documents, top_n } } = yield* read(call)
+    const { json, request: { documents: given, query, rank_fields, return_documents, top_n } } = yield* read(call)
     const opened = yield* open(endpoint)
     const model = yield* modelOf("reranking", opened, endpoint, call)
-    const values = [documents].flat().map((document) => typeof document === "string" ? document : document.text)
+    const documents = typeof given === "string" ? [given] : given
+    const values = documents.map((document) => textOf(document, rank_fields))
     const { ranking, response, warnings } = yield* attempt({ endpoint, secrets: opened.secrets }, (options) =>
       model.doRerank({
         ...options,
@@ -48,7 +49,7 @@ export const make = (open: Opener): Perform =>
       results: ranked.map(({ index, relevanceScore }) => ({
         index,
         relevance_score: relevanceScore,
-        ...(return_documents === true ? { document: { text: values[index] } } : {})
+        ...(return_documents === true ? { document: toReturned(documents[index]) } : {})
       })),
       meta: Predicate.hasProperty(response?.body, "meta") && Predicate.isObject(response.body.meta)
         ? response.body.meta
