@@ -65,7 +65,8 @@ const json = (
   const text = [...results.map(({ text }) => text), said].join("\n")
   if (format.type === "json") return Effect.succeed(JSON.stringify({ echo: clip(text, 2_000) }))
   return Result.match(jsonValue(format.schema, text), {
-    onFailure: (reason) => Effect.fail(InvalidRequest.at("response_format", `has a schema that ${reason}`)),
+    onFailure: (reason) =>
+      Effect.fail(InvalidRequest.at(format.path ?? "response_format", `has a schema that ${reason}`)),
     onSuccess: (value) => Effect.succeed(JSON.stringify(value))
   })
 }

@@ -83,7 +83,11 @@ const origins: { readonly [R in Contract.MessageItem["role"]]: Source["origin"] 
 
 const toSource = (item: InputItem): ReadonlyArray<Source> => {
   if (isMessage(item)) {
-    const calls = (item.tool_calls ?? []).map((call) => describeCall(call.function.name, call.function.arguments))
+    const calls = (item.tool_calls ?? []).map((call) =>
+      call.type === "function"
+        ? describeCall(call.function.name, call.function.arguments)
+        : describeCall(call.custom.name, call.custom.input)
+    )
     const text = textOf(item.content)
     const said = { text, origin: origins[item.role] }
     return [said, ...calls].filter(({ text }) => text !== "").map(wellFormed)

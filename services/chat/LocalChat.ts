@@ -54,13 +54,14 @@ const maxSchemaValues = 10_000
 
 const checkSize = ({ choices, format, stop, tools }: Conversation): Effect.Effect<void, InvalidRequest> => {
   const schema = `must have a schema of at most ${maxSchemaValues} values`
+  const formatPath = format.type === "jsonSchema" && format.path || "response_format"
   const large = tools.find(({ parameters }) => !hasAtMost(parameters, maxSchemaValues))
   const checks: ReadonlyArray<readonly [isOver: boolean, param: string, what: string]> = [
     [choices > maxChoices, "n", `must be at most ${maxChoices}`],
     [stop.length > maxStops, "stop", `must have at most ${maxStops} sequences`],
     [tools.length > maxTools, "tools", `must have at most ${maxTools} tools`],
     [large !== undefined, large?.path ?? "tools", schema],
-    [format.type === "jsonSchema" && !hasAtMost(format.schema, maxSchemaValues), "response_format", schema]
+    [format.type === "jsonSchema" && !hasAtMost(format.schema, maxSchemaValues), formatPath, schema]
   ]
   const over = checks.find(([isOver]) => isOver)
   return over === undefined ? Effect.void : Effect.fail(InvalidRequest.at(over[1], `${over[2]} for this model`))

@@ -4,9 +4,11 @@ import {
   audioSpeech,
   AudioSpeechRequest,
   countCharacters,
-  mediaTypes
+  mediaTypes,
+  type Voice,
+  voices
 } from "../../shared/contract/operations/AudioSpeech.ts"
-import { ProviderFailed } from "../../shared/contract/JobError.ts"
+import { InvalidRequest, ProviderFailed } from "../../shared/contract/JobError.ts"
 import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
 import * as Options from "../../shared/provider/call/Options.ts"
 import type { Perform } from "../../shared/provider/call/Protocol.ts"
@@ -23,10 +25,15 @@ const language = Schema.String.check(
 const decodeOptions = Options.reader(Schema.Struct({ language: Schema.optionalKey(language) }))
 const decodeRequest = decoder(AudioSpeechRequest)
 
+const isVoice = (voice: unknown): voice is Voice => voices.some((own) => own === voice)
+
 const perform = (engine: LocalSpeech["Service"]): Perform =>
   Effect.fnUntraced(function*(call, sink) {
     const { language = "en" } = yield* decodeOptions(call.endpoint)
     const { input, response_format, voice, ...request } = yield* decodeRequest(call)
+    if (!isVoice(voice)) {
+      return yield* InvalidRequest.at("voice", `must be one of ${voices.join(", ")} for this model`)
+    }
     const format = response_format ?? "mp3"
     const speed = request.speed ?? 1
     const isClamped = speed < speeds.slowest || speed > speeds.fastest

@@ -87,7 +87,7 @@ export const of = {
   versions: [
     invalid(
       "vendor-version",
-      "the header vendor-version or anthropic-version is required. Send a date such as 2023-06-01",
+      "the header vendor-version or anthropic-version is required, such as 2023-06-01",
       "invalid_version"
     )
   ],

@@ -1,5 +1,4 @@
 /** The headers of requests and responses, each described once. */
-import { versionPattern } from "../../../shared/contract/operations/Messages.ts"
 import { strictTranslation, translationHeader } from "../../../shared/contract/Translation.ts"
 import type { Parameter } from "./Route.ts"
 
@@ -120,13 +119,13 @@ const parameter = (name: string, description: string, example: unknown, schema: 
 export const request = (name: string): Parameter =>
   parameter(name, ...(descriptions[name] ?? ["Forwarded to the provider.", ""]))
 
-const version = { type: "string", pattern: versionPattern.source }
+const version = { type: "string", minLength: 1 }
 
 /** One of several headers with the version of the format. The first is the usual one. */
 export const versionOf = (name: string, index: number, all: ReadonlyArray<string>): Parameter => {
   const others = all.filter((other) => other !== name).join(" or ")
   const description =
-    `The version of the format, as a date. Required unless ${others} is sent: a request without any of them ` +
+    `The version of the format: any text, usually a date. Required unless ${others} is sent: a request without any of them ` +
     "gets 400 `invalid_version`."
   const example = "2023-06-01"
   return { ...parameter(name, description, example, version), ...(index === 0 ? { example } : {}) }

@@ -9,7 +9,6 @@ import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { Models, type OfferedModel } from "../../../shared/catalogue/Models.ts"
 import { InvalidRequest, ModelNotFound } from "../../../shared/contract/JobError.ts"
 import type { Operation, Workload } from "../../../shared/contract/Operation.ts"
-import { versionPattern } from "../../../shared/contract/operations/Messages.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { strictTranslation, translationHeader } from "../../../shared/contract/Translation.ts"
 import type { PriorityClass } from "../../../shared/contract/PriorityClass.ts"
@@ -176,7 +175,7 @@ const relayJobs = Effect.gen(function*() {
   return handler
 })
 
-/** Checks only that a version is a date: the provider knows which versions exist. */
+/** Checks only that there is a version: the provider knows which ones exist. */
 const checkHeaders = (operation: Operation, headers: Headers.Headers): Effect.Effect<void, InvalidRequest> => {
   const translation = headers[translationHeader]
   if (translation !== undefined && translation !== strictTranslation) {
@@ -184,12 +183,10 @@ const checkHeaders = (operation: Operation, headers: Headers.Headers): Effect.Ef
   }
   const names = operation.versionHeaders
   if (names === undefined) return Effect.void
-  const name = names.find((name) => headers[name] !== undefined)
-  if (name !== undefined && versionPattern.test(headers[name] ?? "")) return Effect.void
-  const message = name === undefined
-    ? `the header ${names.join(" or ")} is required. Send a date such as 2023-06-01`
-    : "must be a date such as 2023-06-01"
-  return Effect.fail(InvalidRequest.at(name ?? names[0] ?? "", message, "invalid_version"))
+  const name = names.find((name) => headers[name]?.trim())
+  if (name !== undefined) return Effect.void
+  const message = `the header ${names.join(" or ")} is required, such as 2023-06-01`
+  return Effect.fail(InvalidRequest.at(names[0] ?? "", message, "invalid_version"))
 }
 
 /** The request headers that go into the job. */

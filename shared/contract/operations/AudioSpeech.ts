@@ -36,7 +36,13 @@ export const AudioSpeechRequest = Schema.Struct({
       toJsonSchema: () => ({ maxLength: maxCharacters })
     })
   ).annotateKey({ description: "Text to speak: 1 to 4,096 characters." }),
-  voice: field(Schema.Literals(voices), "Who speaks. A provider with other voices maps these to its own."),
+  voice: field(
+    Schema.Union([
+      Schema.NonEmptyString,
+      Schema.Struct({ id: field(Schema.NonEmptyString, "Id of a voice that the provider stores.") })
+    ]),
+    `Who speaks: ${voices.map((voice) => `\`${voice}\``).join(", ")}, or another voice that the model has.`
+  ),
   response_format: optional(
     Schema.Literals(audioFormats),
     "Encoding of the audio. `pcm` is 24 kHz, mono, 16 bits per sample, little-endian, without a header.",

@@ -8,6 +8,7 @@ import {
   EndUser,
   EpochSeconds,
   field,
+  isPresent,
   JsonObject,
   ModelName,
   optional,
@@ -66,7 +67,7 @@ export const RefusalPart = Schema.Struct({
 export const ContentPart = Schema.Union([TextPart, ImagePart, AudioPart, FilePart, VideoPart, RefusalPart])
 export type ContentPart = typeof ContentPart.Type
 
-export const ToolCall = Schema.Struct({
+const FunctionCall = Schema.Struct({
   id: field(Schema.String, "The result's `tool_call_id` repeats it."),
   type: constant("function", "A function of the client."),
   function: field(
@@ -77,6 +78,18 @@ export const ToolCall = Schema.Struct({
     "The function and its arguments."
   )
 })
+const CustomCall = Schema.Struct({
+  id: field(Schema.String, "The result's `tool_call_id` repeats it."),
+  type: constant("custom", "A tool that takes text."),
+  custom: field(
+    Schema.Struct({
+      name: field(Schema.String, "One of the names in `tools`."),
+      input: field(Schema.String, "Text as the model wrote it.")
+    }),
+    "The tool and its input."
+  )
+})
+export const ToolCall = Schema.Union([FunctionCall, CustomCall])
 
 /** Every message needs content, except those of the assistant. */
 export const hasContent = Schema.makeFilter(
@@ -129,7 +142,7 @@ export const KeptMessage = Schema.Struct({
 })
 export type KeptMessage = typeof KeptMessage.Type
 
-export const Tool = Schema.Struct({
+const FunctionTool = Schema.Struct({
   type: constant("function", "A function of the client."),
   function: field(
     Schema.Struct({
@@ -141,6 +154,31 @@ export const Tool = Schema.Struct({
     "The function, as the model sees it."
   )
 })
+
+const otherType = Schema.NonEmptyString.check(
+  Schema.makeFilter((type) => type !== "function", {
+    expected: "a type other than function",
+    toJsonSchema: () => ({ not: { const: "function" } })
+  })
+)
+const OtherTool = Schema.Struct({
+  type: field(otherType, "Another type, such as `custom`. Only some providers have it, and read its other fields.")
+})
+export const Tool = Schema.Union([FunctionTool, OtherTool])
+
+const schemaFields = {
+  json_schema: optional(
+    JsonObject,
+    "The schema in `schema`, with its `name`, `description` and `strict`; or the schema itself."
+  ),
+  schema: optional(JsonObject, "The schema, as some clients send it instead of `json_schema`.")
+}
+
+const hasSchema = Schema.makeFilter(
+  ({ json_schema: named, schema }: { readonly json_schema?: unknown; readonly schema?: unknown }) =>
+    named || schema ? undefined : { path: ["json_schema"], issue: "is required with the type json_schema" },
+  { toJsonSchema: () => ({ anyOf: [isPresent("json_schema"), isPresent("schema")] }) }
+)
 
 /** Fields of both chat completions and completions. */
 export const generationFields = {
@@ -179,7 +217,7 @@ export const ChatCompletionRequest = Schema.Struct({
   max_tokens: optional(atLeast(1), "Older name of `max_completion_tokens`."),
   max_completion_tokens: optional(atLeast(1), "Maximum number of tokens in the response, including reasoning."),
   logit_bias: optional(JsonObject, "By token: from -100 (never) to 100 (always)."),
-  tools: optional(Schema.Array(Tool), "Functions that the model may call."),
+  tools: optional(Schema.Array(Tool), "Functions, and other tools, that the model may call."),
   tool_choice: optional(
     Schema.Union([
       Schema.Literals(["none", "auto", "required"]),
@@ -189,7 +227,8 @@ export const ChatCompletionRequest = Schema.Struct({
           Schema.Struct({ name: field(Schema.NonEmptyString, "One of the names in `tools`.") }),
           "The function to call."
         )
-      })
+      }),
+      OtherTool
     ]),
     "Whether to call a function, or which one. Default `auto` if there are tools, otherwise `none`."
   ),
@@ -197,15 +236,15 @@ export const ChatCompletionRequest = Schema.Struct({
   response_format: optional(
     Schema.Union([
       Schema.Struct({ type: constant("text", "Plain text: the default.") }),
-      Schema.Struct({ type: constant("json_object", "Any JSON object.") }),
-      Schema.Struct({
-        type: constant("json_schema", "JSON that follows a schema."),
-        json_schema: field(JsonObject, "An object with a `name` and the JSON Schema in `schema`.")
-      })
+      Schema.Struct({ type: constant("json_object", "Any JSON object."), schema: schemaFields.schema }),
+      Schema.Struct({ type: constant("json_schema", "JSON that follows a schema."), ...schemaFields }).check(hasSchema)
     ]),
     "Format of the answer: plain text, any JSON, or JSON that follows a schema."
   ),
-  reasoning_effort: optional(Schema.Literals(["low", "medium", "high"]), "How much a reasoning model thinks."),
+  reasoning_effort: optional(
+    Schema.NonEmptyString,
+    "How much a reasoning model thinks: `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, or another effort that it has."
+  ),
   modalities: optional(Schema.Array(Schema.String), "Kinds of output: `text`, `image` or `audio`."),
   audio: optional(
     Schema.Struct({

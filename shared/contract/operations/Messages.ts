@@ -191,8 +191,14 @@ export const MessagesRequest = Schema.Struct({
   output_config: optional(
     Schema.Struct({
       output_format: optional(JsonObject, "Older name of `format`."),
-      format: optional(JsonObject, "`json_schema` as `type` and the JSON Schema of the answer as `schema`."),
-      effort: optional(Schema.Literals(["low", "medium", "high", "xhigh", "max"]), "How much work the model puts in.")
+      format: optional(
+        JsonObject,
+        "`json_schema` as `type` and the JSON Schema of the answer as `schema`; or the schema itself."
+      ),
+      effort: optional(
+        Schema.NonEmptyString,
+        "How much work the model puts in: `low`, `medium`, `high`, `xhigh`, `max`, or another effort that it has."
+      )
     }),
     "Format and effort of the answer."
   ),
@@ -265,9 +271,6 @@ export const MessageAnswer = Schema.Struct({
   usage: field(MessageUsage, "Tokens that the request consumed.")
 })
 export type MessageAnswer = typeof MessageAnswer.Type
-
-/** The form of the header with the version of the format. */
-export const versionPattern = /^\d{4}-\d{2}-\d{2}$/
 
 const namedEventsOf = (
   ...events: ReadonlyArray<{ readonly type: string; readonly [field: string]: unknown }>

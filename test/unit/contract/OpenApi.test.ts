@@ -16,7 +16,6 @@ import { Nats } from "../../../shared/nats/Nats.ts"
 import { Presence } from "../../../shared/bus/provision/Presence.ts"
 import { TaskQueue } from "../../../shared/bus/tasks/TaskQueue.ts"
 import type { Parameter } from "../../../services/ingress/reference/Route.ts"
-import { versionPattern } from "../../../shared/contract/operations/Messages.ts"
 import { Models } from "../../../shared/catalogue/Models.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { ResultFiles } from "../../../shared/files/ResultFiles.ts"
@@ -228,13 +227,13 @@ describe("the schemas of the OpenAPI document", () => {
     assert.deepStrictEqual(taken(operation, body), { document: true, code: true })
   })
 
-  it("require one of the version headers and give its pattern", () => {
+  it("require one of the version headers and take any text", () => {
     const parameters = document.paths["/v1/messages"]?.["post"]?.parameters ?? []
     const versions = parameters.filter((one): one is Parameter => "name" in one && one.name.endsWith("-version"))
     assert.deepStrictEqual(versions.map(({ name }) => name), ["vendor-version", "anthropic-version"])
     for (const { description, schema } of versions) {
       assert.match(description, /Required unless (vendor|anthropic)-version is sent/)
-      assert.deepInclude(schema, { pattern: versionPattern.source })
+      assert.deepInclude(schema, { minLength: 1 })
     }
   })
 })

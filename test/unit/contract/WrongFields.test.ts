@@ -67,7 +67,7 @@ const tables: ReadonlyArray<Table> = [
     least: { model: "m", query: "q", documents: ["a"] },
     right: [
       { documents: "one document" },
-      { documents: ["", { text: "" }, { text: "a", title: "b" }] },
+      { documents: ["", { text: "" }, { text: "a", title: "b" }, { title: "b", year: 1 }] },
       { documents: Array(10_000).fill("a") },
       { top_n: 1 },
       { top_n: 1_000_000 },
@@ -85,8 +85,10 @@ const tables: ReadonlyArray<Table> = [
         { documents: { text: "a" } },
         { documents: Array(10_001).fill("a") }
       ],
-      "documents[1]": [{ documents: ["a", 5] }, { documents: ["a", null] }, { documents: ["a", ["b"]] }],
-      "documents[1].text": [{ documents: ["a", {}] }, { documents: ["a", { text: 5 }] }],
+      "documents[1]": [{ documents: ["a", 5] }, { documents: ["a", null] }, { documents: ["a", {}] }, {
+        documents: ["a", ["b"]]
+      }],
+      rank_fields: [{ rank_fields: "title" }, { rank_fields: [] }],
       top_n: [{ top_n: 0 }, { top_n: -1 }, { top_n: 1.5 }, { top_n: "1" }],
       return_documents: [{ return_documents: "true" }, { return_documents: 1 }]
     }
@@ -242,7 +244,7 @@ const tables: ReadonlyArray<Table> = [
       container: [{ container: 5 }],
       mcp_servers: [{ mcp_servers: {} }],
       "metadata.user_id": [{ metadata: { user_id: 5 } }],
-      "output_config.effort": [{ output_config: { effort: "some" } }],
+      "output_config.effort": [{ output_config: { effort: "" } }],
       "tools[0].strict": [{ tools: [{ name: "f", input_schema: {}, strict: "yes" }] }],
       "tool_choice.disable_parallel_tool_use": [
         { tool_choice: { type: "any", disable_parallel_tool_use: "yes" } }

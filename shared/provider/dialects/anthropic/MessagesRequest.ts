@@ -1,4 +1,5 @@
 /** Decodes requests in the messages dialect. */
+import { Predicate } from "effect"
 import type * as Contract from "../../../contract/operations/Messages.ts"
 import { string } from "../../json/Json.ts"
 import type {
@@ -11,8 +12,8 @@ import type {
   ToolChoice,
   Turn
 } from "../conversation/Conversation.ts"
-import { textTurn } from "../conversation/Conversation.ts"
-import { carried, type Fate, type Losses, meaning, noSuchTool } from "../conversation/Losses.ts"
+import { reasoningOf, textTurn, toSchemaFormat } from "../conversation/Conversation.ts"
+import { carried, type Fate, type Losses, meaning } from "../conversation/Losses.ts"
 import * as Signature from "../conversation/Signature.ts"
 
 export const settings: SettingNames = {
@@ -63,7 +64,7 @@ export const toConversation = (request: Contract.MessagesRequest, losses: Losses
   tools: (request.tools ?? []).flatMap((tool, index) => {
     const path = `tools[${index}]`
     if (tool.input_schema === undefined) {
-      losses.refuse(path, noSuchTool)
+      losses.refuseTool(path)
       return []
     }
     return [{
@@ -208,9 +209,14 @@ const isOneAtATime = ({ tool_choice: choice }: Contract.MessagesRequest): boolea
   choice !== undefined && choice !== null && "disable_parallel_tool_use" in choice &&
   choice.disable_parallel_tool_use === true
 
+/** A format of another type than `json_schema` is a bare schema. */
 const toFormat = (config: Contract.MessagesRequest["output_config"]): AnswerFormat => {
-  const format = config?.output_format ?? config?.format
-  return format?.["type"] === "json_schema" ? { type: "jsonSchema", schema: format["schema"] ?? {} } : { type: "text" }
+  const name = config?.output_format ? "output_format" : "format"
+  const format = config?.[name]
+  if (!format || Object.keys(format).length === 0) return { type: "text" }
+  const { json_schema: named, type, ...rest } = format
+  const schema = type !== "json_schema" ? { schema: format } : Predicate.isReadonlyObject(named) ? named : rest
+  return toSchemaFormat(schema, `output_config.${name}`)
 }
 
 const toReasoning = ({ output_config, thinking }: Contract.MessagesRequest, losses: Losses): Reasoning | undefined => {
@@ -220,6 +226,6 @@ const toReasoning = ({ output_config, thinking }: Contract.MessagesRequest, loss
     return { type: "budget", tokens: thinking.budget_tokens }
   }
   if (thinking?.type === "disabled") return { type: "off" }
-  if (effort !== undefined) return { type: "effort", effort }
+  if (effort !== undefined) return reasoningOf(effort, "output_config.effort", losses)
   return thinking ? { type: "auto" } : undefined
 }

@@ -124,7 +124,22 @@ export type AnswerFormat =
     readonly name?: string
     readonly description?: string
     readonly strict?: boolean
+    readonly path?: string
   }
+
+/** Reads a schema as clients send it: in a wrapper with its name, or bare. */
+export const toSchemaFormat = (sent: { readonly [field: string]: unknown }, path: string): AnswerFormat => {
+  const { name, schema: wrapped, strict, ...bare } = sent
+  const { description } = bare
+  return {
+    type: "jsonSchema",
+    schema: wrapped ?? bare,
+    ...(typeof name === "string" ? { name } : {}),
+    ...(typeof description === "string" ? { description } : {}),
+    ...(strict === true ? { strict } : {}),
+    path
+  }
+}
 
 export type SamplingSetting = "temperature" | "topP" | "topK" | "presencePenalty" | "frequencyPenalty"
 export type Sampling = { readonly [S in SamplingSetting]?: number | undefined }
@@ -139,6 +154,15 @@ export type Reasoning =
 
 export const efforts = ["minimal", "low", "medium", "high", "xhigh", "max"] as const
 export type Effort = typeof efforts[number]
+
+/** By the name of an effort, in any dialect. An unknown one is refused at `path`. */
+export const reasoningOf = (name: string, path: string, losses: Losses): Reasoning | undefined => {
+  if (name === "none") return { type: "off" }
+  const effort = efforts.find((effort) => effort === name)
+  if (effort !== undefined) return { type: "effort", effort }
+  losses.refuse(path, "is an effort that the provider of this model does not have")
+  return undefined
+}
 
 export type Modality = "text" | "image" | "audio"
 

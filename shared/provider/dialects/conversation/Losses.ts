@@ -20,7 +20,7 @@ export const carried = fateOf("carried")
 export const meaning = fateOf("meaning")
 export const tools = fateOf("tool")
 
-export const noSuchTool = "is a tool that the provider of this model does not have"
+const noSuchTool = "is a tool that the provider of this model does not have"
 export const foreignReasoning = "comes from another provider"
 
 /** Field names of another form, which the client makes up, are not shown. */
@@ -62,6 +62,11 @@ export class Losses {
     else this.#refuse(path, what)
   }
 
+  /** A tool is lost, which no answer can make up for: refused even by a lenient engine. */
+  refuseTool(path: string): void {
+    this.#refuse(path, noSuchTool)
+  }
+
   warnOf(setting: Setting, what?: string): void {
     this.warn(this.#settings[setting] ?? setting, what)
   }
@@ -73,7 +78,7 @@ export class Losses {
   /** Records the fields of a request that do not reach the canonical conversation. */
   recordUnmapped(request: unknown, fates: Fate, path = ""): void {
     if (fates === "carried" || request === undefined || request === null || request === false) return
-    if (fates === "tool") return this.refuse(path, noSuchTool)
+    if (fates === "tool") return this.refuseTool(path)
     if (isEmpty(request)) return
     if (fates === "hint") return this.warn(path)
     if (fates === "meaning") return this.refuse(path)

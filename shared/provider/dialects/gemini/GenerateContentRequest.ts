@@ -254,7 +254,10 @@ const toToolChoice = (request: Contract.GenerateContentRequest): ToolChoice => {
 const toFormat = (config: Config, losses: Losses): AnswerFormat => {
   const schema = config?.responseJsonSchema ??
     (config?.responseSchema ? toJsonSchema(config.responseSchema) : undefined)
-  if (schema !== undefined && schema !== null) return { type: "jsonSchema", schema }
+  if (schema !== undefined && schema !== null) {
+    const name = config?.responseJsonSchema ? "responseJsonSchema" : "responseSchema"
+    return { type: "jsonSchema", schema, path: `generationConfig.${name}` }
+  }
   const mediaType = config?.responseMimeType ?? "text/plain"
   if (mediaType === "application/json") return { type: "json" }
   if (mediaType !== "text/plain") losses.refuseOf("format")

@@ -13,6 +13,7 @@ import type {
   ToolChoice,
   Turn
 } from "../conversation/Conversation.ts"
+import { reasoningOf, toSchemaFormat } from "../conversation/Conversation.ts"
 import { carried, type Fate, type Losses, meaning } from "../conversation/Losses.ts"
 import { fromUrl, typeOfName } from "../conversation/Media.ts"
 import * as Signature from "../conversation/Signature.ts"
@@ -46,34 +47,42 @@ export const fates: Fate = {
       file: carried("filename", "file_data", "file_id"),
       video_url: carried("url")
     }],
-    tool_calls: [{ id: "carried", type: "carried", function: carried("name", "arguments") }],
+    tool_calls: [{ ...carried("id", "type", "custom"), function: carried("name", "arguments") }],
     ...carried("tool_call_id", "reasoning_content", "reasoning_details", "refusal"),
     ...meaning("audio", "function_call"),
     // of a compaction by another service
     ...carried("encrypted_content", "id")
   }],
   ...carried(...Object.values(settings), "max_completion_tokens"),
-  tools: [{ type: "carried", function: carried("name", "description", "parameters", "strict") }],
-  response_format: { type: "carried", json_schema: carried("name", "description", "schema", "strict") },
+  tools: [{ ...carried("type", "custom"), function: carried("name", "description", "parameters", "strict") }],
+  response_format: carried("type", "json_schema", "schema"),
   ...meaning("logit_bias", "logprobs", "top_logprobs", "functions", "function_call", "web_search_options")
 }
 
 export const toConversation = (request: Contract.ChatCompletionRequest, losses: Losses): Conversation => ({
   turns: request.messages.flatMap((message, index) => {
     const path = `messages[${index}]`
-    if (!isEncrypted(message)) return [toTurn(toMessage(message), path)]
+    if (!isEncrypted(message)) return [toTurn(toMessage(message), path, losses)]
     // compactions of this gateway are already expanded; only their own service can decrypt others
     losses.warn(path, "was sealed by another service")
     return []
   }),
-  tools: (request.tools ?? []).map(({ function: tool }, index) => ({
-    name: tool.name,
-    description: tool.description ?? undefined,
-    parameters: tool.parameters ?? {},
-    ...(tool.strict === true ? { strict: true } : {}),
-    path: `tools[${index}]`
-  })),
-  toolChoice: toToolChoice(request),
+  tools: (request.tools ?? []).flatMap((tool, index) => {
+    const path = `tools[${index}]`
+    if (!("function" in tool)) {
+      losses.refuseTool(path)
+      return []
+    }
+    const { description, name, parameters, strict } = tool.function
+    return [{
+      name,
+      description: description ?? undefined,
+      parameters: parameters ?? {},
+      ...(strict === true ? { strict } : {}),
+      path
+    }]
+  }),
+  toolChoice: toToolChoice(request, losses),
   parallelToolCalls: request.parallel_tool_calls ?? undefined,
   format: toFormat(request.response_format),
   stop: typeof request.stop === "string" ? [request.stop] : request.stop ?? [],
@@ -81,7 +90,9 @@ export const toConversation = (request: Contract.ChatCompletionRequest, losses: 
   choices: request.n ?? 1,
   seed: request.seed ?? undefined,
   sampling: toSampling(request),
-  reasoning: request.reasoning_effort ? { type: "effort", effort: request.reasoning_effort } : undefined,
+  reasoning: request.reasoning_effort
+    ? reasoningOf(request.reasoning_effort, "reasoning_effort", losses)
+    : undefined,
   modalities: toModalities(request, losses),
   user: request.user ?? undefined
 })
@@ -118,7 +129,7 @@ const toOwnPart = (part: Contract.KeptMessage["content"][number]): Contract.Cont
   }
 }
 
-const toTurn = (message: Contract.Message, path: string): Turn => ({
+const toTurn = (message: Contract.Message, path: string, losses: Losses): Turn => ({
   role: message.role === "developer" ? "system" : message.role,
   content: [
     ...toReasoning(message, path),
@@ -127,11 +138,11 @@ const toTurn = (message: Contract.Message, path: string): Turn => ({
       : (message.content ?? []).map((part, index) => toPart(part, `${path}.content[${index}]`))),
     ...(message.refusal ? [{ type: "text" as const, text: message.refusal, path: `${path}.refusal` }] : [])
   ],
-  toolCalls: (message.tool_calls ?? []).map((call) => ({
-    id: call.id,
-    name: call.function.name,
-    arguments: call.function.arguments
-  })),
+  toolCalls: (message.tool_calls ?? []).flatMap((call, index) => {
+    if (call.type === "function") return [{ id: call.id, ...call.function }]
+    losses.refuse(`${path}.tool_calls[${index}]`)
+    return []
+  }),
   toolCallId: message.tool_call_id ?? undefined,
   path
 })
@@ -194,24 +205,27 @@ const toFile = (
   }
 }
 
-const toToolChoice = ({ tool_choice: choice, tools }: Contract.ChatCompletionRequest): ToolChoice => {
-  if (choice === undefined || choice === null) return { type: (tools ?? []).length > 0 ? "auto" : "none" }
-  return typeof choice === "string" ? { type: choice } : { type: "tool", name: choice.function.name }
+const toToolChoice = (
+  { tool_choice: choice, tools }: Contract.ChatCompletionRequest,
+  losses: Losses
+): ToolChoice => {
+  if (typeof choice === "string") return { type: choice }
+  if (choice && "function" in choice) return { type: "tool", name: choice.function.name }
+  if (choice) losses.refuseTool("tool_choice")
+  return { type: (tools ?? []).length > 0 ? "auto" : "none" }
 }
 
 const toFormat = (format: Contract.ChatCompletionRequest["response_format"]): AnswerFormat => {
   switch (format?.type) {
     case "json_object":
-      return { type: "json" }
+      return format.schema
+        ? { type: "jsonSchema", schema: format.schema, path: "response_format.schema" }
+        : { type: "json" }
     case "json_schema": {
-      const { description, name, schema, strict } = format.json_schema
-      return {
-        type: "jsonSchema",
-        schema: schema ?? {},
-        ...(typeof name === "string" ? { name } : {}),
-        ...(typeof description === "string" ? { description } : {}),
-        ...(strict === true ? { strict } : {})
-      }
+      const { json_schema: named, schema } = format
+      return named
+        ? toSchemaFormat(named, "response_format.json_schema")
+        : { type: "jsonSchema", schema, path: "response_format.schema" }
     }
     default:
       return { type: "text" }

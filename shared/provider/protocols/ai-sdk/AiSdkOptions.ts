@@ -1,6 +1,5 @@
 /** The catalogue's options for the `ai-sdk` protocol. */
 import { Schema } from "effect"
-import { voices } from "../../../contract/operations/AudioSpeech.ts"
 import { JsonObject } from "../../../contract/Fields.ts"
 import * as Options from "../../call/Options.ts"
 
@@ -17,7 +16,7 @@ const AiSdkOptions = Schema.Struct({
   providerOptions: Schema.optionalKey(Schema.Record(Schema.String, JsonObject)),
   /** The package's name for each of the API's voices, if it differs. */
   voices: Schema.optionalKey(
-    Schema.Struct(Object.fromEntries(voices.map((voice) => [voice, Schema.optionalKey(Schema.NonEmptyString)])))
+    Schema.Record(Schema.String, Schema.NonEmptyString)
   ),
   /** The provider's header for the idempotency key of a video. Default: none. */
   idempotencyHeader: Schema.optionalKey(

@@ -35,6 +35,7 @@ export const make = (open: Opener): Perform =>
     const { instructions, language } = yield* readKnown(call)
     const opened = yield* open(endpoint)
     const model = yield* modelOf("speech", opened, endpoint, call)
+    const voice = typeof request.voice === "string" ? request.voice : request.voice.id
     const format = request.response_format ?? "mp3"
     const { audio, response, warnings } = yield* attempt({ endpoint, secrets: opened.secrets }, (options) =>
       model.doGenerate({
@@ -42,7 +43,7 @@ export const make = (open: Opener): Perform =>
         ...(typeof instructions === "string" ? { instructions } : {}),
         ...(typeof language === "string" ? { language } : {}),
         text: request.input,
-        voice: opened.options.voices?.[request.voice] ?? request.voice,
+        voice: opened.options.voices?.[voice] ?? voice,
         outputFormat: format,
         ...(typeof request.speed === "number" ? { speed: request.speed } : {}),
         providerOptions: providerOptions(opened, model, unknownFields(json, known))

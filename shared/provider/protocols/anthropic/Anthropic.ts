@@ -11,8 +11,13 @@ import { usageOf } from "../../dialects/anthropic/AnthropicUsage.ts"
 
 const path = "/v1/messages"
 
-/** The API version of translated requests. */
+/** The API version of requests whose client states none that Anthropic has: its versions are dates. */
 const version = "2023-06-01"
+
+const versionIn = (headers: NonNullable<Call["headers"]>): string => {
+  const own = headers["vendor-version"] ?? ""
+  return headers["anthropic-version"] ?? (/^\d{4}-\d{2}-\d{2}$/.test(own) ? own : version)
+}
 
 // Request
 
@@ -27,7 +32,7 @@ const relay = (call: Call): Relayed => {
     body: RelayedBody.edit(call, members, changes, "messages"),
     contentType,
     headers: {
-      "anthropic-version": headers["anthropic-version"] ?? headers["vendor-version"] ?? version,
+      "anthropic-version": versionIn(headers),
       ...(betas === undefined ? {} : { "anthropic-beta": betas })
     },
     streams: JsonText.valueOf(body, members, "stream") === true

@@ -257,6 +257,59 @@ describe("a chat completions request", () => {
     })
   })
 
+  it("with a bare schema, or one beside the type, is translated as if it were wrapped", () => {
+    const sent = (response_format: object) =>
+      ask(chatCompletions, generateContentProvider, {
+        model: "alias",
+        messages: [{ role: "user", content: "Hello" }],
+        response_format
+      }, {})
+    for (
+      const format of [
+        { type: "json_schema", json_schema: schema },
+        { type: "json_schema", json_schema: { ...schema, strict: true } },
+        { type: "json_schema", schema },
+        { type: "json_object", schema }
+      ]
+    ) {
+      const { refusal, sent: request, warnings } = sent(format)
+      assert.deepInclude(request, {
+        generationConfig: { responseMimeType: "application/json", responseJsonSchema: schema }
+      })
+      assert.deepStrictEqual([refusal, warnings], [undefined, []])
+    }
+    assert.throws(() => sent({ type: "json_schema" }), /json_schema/)
+  })
+
+  it("with an effort of another model reaches providers that have it, and is refused by others", () => {
+    const sent = (reasoning_effort: string) =>
+      ask(chatCompletions, messagesProvider, {
+        model: "alias",
+        messages: [{ role: "user", content: "Hello" }],
+        reasoning_effort
+      }, {})
+    assert.deepInclude(sent("none").sent, { thinking: { type: "disabled" } })
+    assert.deepInclude(sent("xhigh").sent, { output_config: { effort: "xhigh" } })
+    const minimal = sent("minimal")
+    assert.deepInclude(minimal.sent, { output_config: { effort: "low" } })
+    assert.deepStrictEqual(minimal.warnings, ["reasoning_effort was raised to low"])
+    assert.strictEqual(sent("huge").refusal?.param, "reasoning_effort")
+  })
+
+  it("with custom tools is refused by the path of the tool, its choice or its call", () => {
+    const refused = (more: object, messages: ReadonlyArray<object> = []) =>
+      ask(chatCompletions, messagesProvider, {
+        model: "alias",
+        messages: [{ role: "user", content: "Hello" }, ...messages],
+        ...more
+      }, {}).refusal?.param
+    const custom = { type: "custom", custom: { name: "run", description: "Runs code" } }
+    assert.strictEqual(refused({ tools: [custom] }), "tools[0]")
+    assert.strictEqual(refused({ tools: body.tools, tool_choice: custom }), "tool_choice")
+    const calls = [{ id: "c", type: "custom", custom: { name: "run", input: "1 + 1" } }]
+    assert.strictEqual(refused({}, [{ role: "assistant", tool_calls: calls }]), "messages[1].tool_calls[0]")
+  })
+
   it("with an open schema gets closed objects for Anthropic, which requires them", () => {
     const schemaOf = (schema: object) => {
       const { sent } = ask(chatCompletions, messagesProvider, {
@@ -549,6 +602,24 @@ describe("a messages request", () => {
       toolConfig: { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["look"] } },
       generationConfig: { topK: 40, stopSequences: ["END"], maxOutputTokens: 300 }
     })
+  })
+
+  it("with a bare schema is translated as if it were wrapped", () => {
+    const closed = { ...parameters, additionalProperties: false }
+    for (
+      const output_config of [{ format: closed }, {
+        output_format: { type: "json_schema", json_schema: { schema: closed } }
+      }]
+    ) {
+      const { sent } = ask(messages, chatCompletionsProvider, {
+        model: "alias",
+        max_tokens: 10,
+        messages: [{ role: "user", content: "Hello" }],
+        output_config
+      }, {})
+      const json_schema = { name: "answer", schema: closed, strict: true }
+      assert.deepInclude(sent, { response_format: { type: "json_schema", json_schema } })
+    }
   })
 
   it("sets strict for OpenAI only with a schema that OpenAI can enforce", () => {

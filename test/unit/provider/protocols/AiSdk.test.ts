@@ -223,7 +223,7 @@ describe("reranking", () => {
   it.live("answers in Cohere's format, with the billed units", () =>
     bench((provider) =>
       Effect.gen(function*() {
-        const documents = ["a lighthouse", { text: "bees in a hive" }]
+        const documents = ["a lighthouse", { title: "bees in a hive", year: 1871 }]
         const answer = yield* ask(
           rerank,
           { model: "alias", query: "bees", documents, top_n: 1, return_documents: true, maxTokensPerDoc: 64 },
@@ -231,7 +231,7 @@ describe("reranking", () => {
         )
         const { id, results } = read(answer)
         assert.match(id, /^rerank-/)
-        assert.deepStrictEqual(results, [{ index: 1, relevance_score: 1, document: { text: "bees in a hive" } }])
+        assert.deepStrictEqual(results, [{ index: 1, relevance_score: 1, document: documents[1] }])
         assert.deepStrictEqual(answer.usage, { inputTokens: 0, outputTokens: 0, searchUnits: 1 })
         // the package gets fields that the gateway does not know
         assert.deepInclude(provider.requests[0]?.json, { max_tokens_per_doc: 64 })
