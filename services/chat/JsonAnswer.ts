@@ -1,12 +1,13 @@
 /**
  * Builds a value that fits a JSON Schema from the text of a message.
  *
- * Numbers and enum values come from the text; a string is the text itself. A value that the text lacks is left out,
- * null, or the schema's default. If the schema requires one anyway, it is the first or the emptiest value allowed: 0,
- * false, `[]`. Strings with a pattern or a format are refused, because they would have to be invented; so are keywords
- * that this engine does not support. A value may fit several options of `oneOf`. The work is bounded.
+ * A value that the text lacks is left out, null, or the schema's default. If the schema requires one anyway, it is the first
+ * or the emptiest value allowed: 0, false, `[]`, an empty string, or the whole text for a field such as `query`. Strings with a
+ * pattern or a format are refused, because they would have to be invented; so are keywords that this engine does not support. A value may
+ * fit several options of `oneOf`. The work is bounded.
  */
 import { JsonPointer, Predicate, Result } from "effect"
+import { Facts, type Field, takesWholeText } from "./Facts.ts"
 import { clip } from "./Text.ts"
 
 type Keywords = Readonly<Record<string, unknown>>
@@ -16,6 +17,15 @@ interface Made {
   /** Whether it comes from the text. */
   readonly found: boolean
 }
+
+/** The place of a value. `index` counts the items of a list, so that they differ. */
+interface Slot extends Omit<Field, "description" | "format"> {
+  readonly path: string
+  readonly index: number
+  /** Whether the text is an item of a list that the text itself separates. */
+  readonly isItem: boolean
+}
+const root: Slot = { path: "", index: 0, isItem: false, name: "", others: [], isNeeded: true, isOnlyNumber: true }
 
 class Refusal {
   readonly reason: string
@@ -29,6 +39,12 @@ const maxReads = 20_000
 const maxLength = 10_000
 const maxItems = 1_000
 
+/** The most items that are looked for in the text. */
+const mostFound = 100
+
+/** The most other fields of an object that are considered for a value. */
+const mostOthers = 50
+
 /** Keywords that restrict values and that this engine does not support. It ignores other unknown keywords as annotations. */
 const unsupported =
   /^(?:not|if|contains|patternProperties|propertyNames|dependencies|dependent\w+|unevaluated\w+|additionalItems)$/u
@@ -36,7 +52,7 @@ const unsupported =
 /** Returns the value, or why there is none, worded to follow the name of the schema's field. */
 export const jsonValue = (schema: unknown, said: string): Result.Result<unknown, string> => {
   try {
-    return Result.succeed(new Maker(schema, said).make([schema], "", 0).value)
+    return Result.succeed(new Maker(schema, said).make([schema], root).value)
   } catch (error) {
     if (error instanceof Refusal) return Result.fail(error.reason)
     // nested too deep for the stack
@@ -47,9 +63,9 @@ export const jsonValue = (schema: unknown, said: string): Result.Result<unknown,
 
 class Maker {
   readonly #root: unknown
-  readonly #said: string
-  /** The numbers of the text that no field has taken yet. */
-  readonly #numbers: Array<number>
+  /** The text, or the item of a list in it, and what it says. */
+  #said: string
+  #facts: Facts
   /** The references being resolved. If one of them occurs again, the schema contains itself. */
   readonly #open = new Set<string>()
   #reads = 0
@@ -57,25 +73,25 @@ class Maker {
   constructor(root: unknown, said: string) {
     this.#root = root
     this.#said = said
-    this.#numbers = (said.match(/(?<![\w.-])-?\d{1,15}(?:\.\d{1,10})?(?![\w-])/gu) ?? []).map(Number)
+    this.#facts = new Facts(said.slice(0, maxLength))
   }
 
-  /** Makes a value that fits all the schemas. `index` counts the items of a list, so that they differ. */
-  make(schemas: ReadonlyArray<unknown>, path: string, index: number): Made {
+  /** Makes a value that fits all the schemas. */
+  make(schemas: ReadonlyArray<unknown>, field: Slot): Made {
     const parts: Array<Keywords> = []
     const opened: Array<string> = []
     for (const queue = [...schemas]; queue.length > 0;) {
-      const { $ref, allOf, ...keywords } = this.#read(queue.shift(), path)
+      const { $ref, allOf, ...keywords } = this.#read(queue.shift(), field.path)
       parts.push(keywords)
       queue.push(...list(allOf))
       if (typeof $ref !== "string" || opened.includes($ref)) continue
-      if (this.#open.has($ref)) throw new Refusal(`contains itself${at(path)} without an end`)
+      if (this.#open.has($ref)) throw new Refusal(`contains itself${at(field.path)} without an end`)
       opened.push($ref)
       queue.push(this.#target($ref))
     }
     for (const reference of opened) this.#open.add(reference)
     try {
-      return this.#makeOf(parts, path, index)
+      return this.#makeOf(parts, field)
     } finally {
       for (const reference of opened) this.#open.delete(reference)
     }
@@ -100,29 +116,34 @@ class Maker {
     return target
   }
 
-  #makeOf(parts: ReadonlyArray<Keywords>, path: string, index: number): Made {
+  #makeOf(parts: ReadonlyArray<Keywords>, field: Slot): Made {
     for (const [number, part] of parts.entries()) {
       const { anyOf, oneOf, ...rest } = part
       const options = anyOf ?? oneOf
       if (!Array.isArray(options)) continue
+      const slot = options.some(isNull) ? { ...field, isNeeded: false } : field
       const others = parts.with(number, anyOf === undefined ? rest : { ...rest, oneOf })
-      return this.#first(options.map((option) => () => this.make([...others, option], path, index)), path)
+      return this.#first(options.map((option) => () => this.make([...others, option], slot)), field)
     }
     const types = typesOf(parts)
     const made = this.#first(
       parts.some((part) => valuesOf(part) !== undefined)
-        ? [() => this.#listed(parts, types, path, index)]
-        : types.map((type) => () => this.#ofType(type, parts, path, index)),
-      path
+        ? [() => this.#listed(parts, types, field)]
+        : types.map((type) => () =>
+          this.#ofType(type, parts, types.includes("null") ? { ...field, isNeeded: false } : field)
+        ),
+      field
     )
     const usual = parts.find((part) => part["default"] !== undefined)?.["default"]
-    return made.found || made.value === null || usual === undefined || index > 0 ? made : { value: usual, found: false }
+    return made.found || made.value === null || usual === undefined || field.index > 0
+      ? made
+      : { value: usual, found: false }
   }
 
   /** The first value found in the text; otherwise null if any way allows it, otherwise the first value made. */
-  #first(ways: ReadonlyArray<() => Made>, path: string): Made {
+  #first(ways: ReadonlyArray<() => Made>, field: Slot): Made {
     const made: Array<Made> = []
-    let refusal: unknown = new Refusal(`allows no value${at(path)}`)
+    let refusal: unknown = new Refusal(`allows no value${at(field.path)}`)
     for (const way of ways) {
       const one = Result.try(way)
       if (Result.isSuccess(one) && one.success.found) return one.success
@@ -134,40 +155,54 @@ class Maker {
     return best
   }
 
-  #listed(parts: ReadonlyArray<Keywords>, types: ReadonlyArray<string>, path: string, index: number): Made {
+  #listed(parts: ReadonlyArray<Keywords>, types: ReadonlyArray<string>, field: Slot): Made {
     const [first = [], ...others] = parts.map(valuesOf).filter((values) => values !== undefined)
     const allowed = others.map((values) => new Set(values.map((value) => JSON.stringify(value))))
     const values = first.filter((value) =>
       allowed.every((values) => values.has(JSON.stringify(value))) && types.some((type) => isOf(value, type))
     )
-    if (values.length === 0) throw new Refusal(`allows no value${at(path)}`)
+    if (values.length === 0) throw new Refusal(`allows no value${at(field.path)}`)
     const words = ` ${this.#said.toLowerCase().replace(/[^\p{L}\p{N}_]+/gu, " ")} `
-    const mentioned = values.find((value) => typeof value === "string" && words.includes(` ${value.toLowerCase()} `))
-    if (mentioned !== undefined && index === 0) return { value: mentioned, found: true }
+    const mentioned = values.filter((value) => typeof value === "string" && words.includes(` ${value.toLowerCase()} `))
+    const { index } = field
+    if (index < mentioned.length) return { value: mentioned[index], found: true }
     return { value: index === 0 && values.includes(null) ? null : values[index % values.length], found: false }
   }
 
-  #ofType(type: string, parts: ReadonlyArray<Keywords>, path: string, index: number): Made {
-    if (type === "object") return this.#object(parts, path)
-    if (type === "array") return this.#array(parts, path)
-    if (type === "string") return this.#string(parts, path, index)
-    if (type === "boolean") return { value: index % 2 === 1, found: false }
-    return type === "null" ? { value: null, found: false } : this.#number(type, parts, path, index)
+  #ofType(type: string, parts: ReadonlyArray<Keywords>, field: Slot): Made {
+    if (type === "object") return this.#object(parts, field)
+    if (type === "array") return this.#array(parts, field)
+    if (type === "string") return this.#string(parts, field)
+    if (type === "boolean") return { value: field.index % 2 === 1, found: false }
+    return type === "null" ? { value: null, found: false } : this.#number(type, parts, field)
   }
 
-  #object(parts: ReadonlyArray<Keywords>, path: string): Made {
+  #object(parts: ReadonlyArray<Keywords>, field: Slot): Made {
     const made = new Map<string, Made>()
     const required = new Set(parts.flatMap(({ required }) => list(required)).filter(Predicate.isString))
-    const fewest = this.#fewest(parts, "Properties", path)
+    const fewest = this.#fewest(parts, "Properties", field.path)
+    const properties = parts.flatMap(({ properties }) => Object.entries(properties ?? {}))
+    const names = [...new Set([...required, ...properties.map(([name]) => name)])]
+    const others = names.slice(0, mostOthers)
+    const isOnlyNumber = properties.filter(([, schema]) => isNumeric(schema)).length === 1
     const make = (name: string): Made => {
       const schemas = parts.map(({ additionalProperties, properties }) =>
         Predicate.isReadonlyObject(properties) && Object.hasOwn(properties, name)
           ? properties[name]
           : additionalProperties
       )
-      return this.make(schemas, path === "" ? name : `${path}.${name}`, 0)
+      const own: Slot = {
+        path: field.path === "" ? name : `${field.path}.${name}`,
+        index: 0,
+        isItem: false,
+        name,
+        others,
+        isNeeded: required.has(name),
+        isOnlyNumber
+      }
+      return this.make(schemas, own)
     }
-    for (const name of new Set([...required, ...parts.flatMap(({ properties }) => Object.keys(properties ?? {}))])) {
+    for (const name of names) {
       const isNeeded = required.has(name) || made.size < fewest
       const one = isNeeded ? Result.succeed(make(name)) : Result.try(() => make(name))
       if (Result.isSuccess(one) && (isNeeded || one.success.found)) made.set(name, one.success)
@@ -179,22 +214,39 @@ class Maker {
     }
   }
 
-  #array(parts: ReadonlyArray<Keywords>, path: string): Made {
-    const made = Array.from({ length: this.#fewest(parts, "Items", path) }, (_, index) => {
+  #array(parts: ReadonlyArray<Keywords>, field: Slot): Made {
+    const fewest = this.#fewest(parts, "Items", field.path)
+    const longest = Math.min(most(parts, "maxItems"), Math.max(fewest, mostFound))
+    const isUnique = parts.some(({ uniqueItems }) => uniqueItems === true)
+    const make = (index: number, isItem: boolean): Made => {
       const schemas = parts.map(({ items, prefixItems }) =>
         index in list(prefixItems) ? list(prefixItems)[index] : items
       )
-      return this.make(schemas, `${path}[${index}]`, index)
+      const own = { path: `${field.path}[${index}]`, index: isItem ? 0 : index, isItem, isNeeded: false }
+      return this.make(schemas, { ...field, ...own })
+    }
+    const items = this.#facts.list(field.name)
+    const made = items.slice(0, Math.max(0, longest)).flatMap((item, index) => {
+      const one = Result.try(() => this.#within(item, () => make(index, true)))
+      return Result.isSuccess(one) && one.success.found ? [one.success] : []
     })
+    const isEnough = () => made.length >= (items.length > 0 ? fewest : longest)
+    while (!isEnough()) {
+      const isNeeded = made.length < fewest
+      const next = isNeeded ? Result.succeed(make(made.length, false)) : Result.try(() => make(made.length, false))
+      if (Result.isFailure(next)) break
+      const isNew = () => !made.some(({ value }) => JSON.stringify(value) === JSON.stringify(next.success.value))
+      if (!isNeeded && (!next.success.found || (isUnique && !isNew()))) break
+      made.push(next.success)
+    }
     const value = made.map(({ value }) => value)
-    const isUnique = new Set(value.map((item) => JSON.stringify(item))).size === value.length
-    if (!isUnique && parts.some(({ uniqueItems }) => uniqueItems === true)) {
-      throw new Refusal(`requires more distinct items${at(path)} than the built-in engine can make`)
+    if (isUnique && new Set(value.map((item) => JSON.stringify(item))).size < value.length) {
+      throw new Refusal(`requires more distinct items${at(field.path)} than the built-in engine can make`)
     }
     return { value, found: made.some(({ found }) => found) }
   }
 
-  #number(type: string, parts: ReadonlyArray<Keywords>, path: string, index: number): Made {
+  #number(type: string, parts: ReadonlyArray<Keywords>, field: Slot): Made {
     const [low, high] = [least(parts, "minimum", -Infinity), most(parts, "maximum")]
     const [above, below] = [least(parts, "exclusiveMinimum", -Infinity), most(parts, "exclusiveMaximum")]
     const step = least(parts, "multipleOf", 0)
@@ -202,30 +254,54 @@ class Maker {
       value >= low && value <= high && value > above && value < below &&
       (type === "number" || Number.isInteger(value)) &&
       (step === 0 || Math.abs(value / step - Math.round(value / step)) < 1e-9)
-    const taken = this.#numbers.findIndex(fits)
-    if (taken !== -1) return { value: this.#numbers.splice(taken, 1)[0], found: true }
+    const said = this.#facts.number({ ...field, ...describe(parts) }, fits)
+    if (said !== undefined) return { value: said, found: true }
     const [first, last] = [Math.max(low, above), Math.min(high, below)]
     const by = step || 1
+    const { index } = field
     const up = Math.ceil(first / by) + index
     const candidates = [index, up, up + 1, Math.floor(last / by) - index, Math.floor(last / by) - 1 - index]
     const value = [...candidates.map((times) => times * by), first + (last - first) * (index + 1) / (index + 2)]
       .map((value) => Number(value.toPrecision(12))).find((value) => Number.isFinite(value) && fits(value))
-    if (value === undefined) throw new Refusal(`allows no number${at(path)} that the built-in engine can find`)
+    if (value === undefined) throw new Refusal(`allows no number${at(field.path)} that the built-in engine can find`)
     return { value: value + 0, found: false }
   }
 
-  #string(parts: ReadonlyArray<Keywords>, path: string, index: number): Made {
+  #string(parts: ReadonlyArray<Keywords>, field: Slot): Made {
+    const fewest = least(parts, "minLength")
+    const longest = Math.min(most(parts, "maxLength"), maxLength)
+    if (fewest > longest) throw new Refusal(`allows no string${at(field.path)} that the built-in engine can make`)
+    const fits = (text: string): boolean => text.length >= fewest && [...text].length <= longest
+    const isFree = parts.every(({ pattern }) => pattern === undefined)
+    const said = isFree ? this.#facts.string({ ...field, ...describe(parts) }) : undefined
+    if (said !== undefined && fits(said)) return { value: said, found: true }
     for (const { format, pattern } of parts) {
       if (format === undefined && pattern === undefined) continue
       const what = pattern === undefined ? `of the format ${String(format)}` : "with a pattern"
-      throw new Refusal(`requires a string${at(path)} ${what}, which the built-in engine would have to invent`)
+      throw new Refusal(`requires a string${at(field.path)} ${what}, which the built-in engine would have to invent`)
     }
-    const fewest = least(parts, "minLength")
-    const longest = Math.min(most(parts, "maxLength"), maxLength)
-    if (fewest > longest) throw new Refusal(`allows no string${at(path)} that the built-in engine can make`)
-    const text = index === 0 ? this.#said : `${index + 1}: ${this.#said}`
+    const isWhole = field.isItem || takesWholeText(field)
+    const text = !isWhole && field.index === 0
+      ? ""
+      : field.index === 0
+      ? this.#said
+      : `${field.index + 1}: ${this.#said}`
     const characters = [...text].length > longest ? [...clip(text, longest)].slice(0, longest) : [...text]
-    return { value: characters.join("") + ".".repeat(Math.max(0, fewest - characters.length)), found: false }
+    const value = characters.join("") + ".".repeat(Math.max(0, fewest - characters.length))
+    return { value, found: field.isItem && value === text }
+  }
+
+  /** Makes a value of a part of the text. */
+  #within<A>(text: string, make: () => A): A {
+    const [said, facts] = [this.#said, this.#facts]
+    this.#said = text
+    this.#facts = new Facts(text)
+    try {
+      return make()
+    } finally {
+      this.#said = said
+      this.#facts = facts
+    }
   }
 
   #fewest(parts: ReadonlyArray<Keywords>, noun: "Items" | "Properties", path: string): number {
@@ -236,6 +312,18 @@ class Maker {
 }
 
 const list = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+
+const describe = (parts: ReadonlyArray<Keywords>) => {
+  const find = (keyword: "description" | "format") => parts.map((part) => part[keyword]).find(Predicate.isString)
+  return { description: find("description") ?? "", format: find("format") }
+}
+
+const isNull = (schema: unknown): boolean => Predicate.isReadonlyObject(schema) && schema["type"] === "null"
+
+/** Also of a list of numbers. */
+const isNumeric = (schema: unknown): boolean =>
+  Predicate.isReadonlyObject(schema) &&
+  (isNumeric(schema["items"]) || [schema["type"]].flat().some((type) => /^(?:number|integer)$/iu.test(String(type))))
 
 const at = (path: string): string => path === "" ? "" : ` at ${path}`
 

@@ -58,7 +58,7 @@ const namedTools = (tools: ReadonlyArray<ToolDefinition>, { results, said }: Las
 
 /** Verbs in tool names, which do not distinguish tools. */
 const verbs = new Set(
-  contentWords("get fetch find look lookup search query list show create make do run call set read")
+  contentWords("get fetch find look lookup search query list show create make do run call set read send write")
 )
 
 /** The position of a tool's name in the text, or of its words other than verbs, such as `weather` of `get_weather`; or -1. */

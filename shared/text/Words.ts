@@ -1,7 +1,7 @@
 /** Splits text into words, in the same way for every built-in engine. */
 
 /** English words that occur in every text and say little about it. */
-const functionWords = new Set(
+export const functionWords = new Set(
   `
   a about after again all also am an and any are as at be because been before being but by can could did do does each for
   from had has have he her his how i if in into is it its just let me more most much must my no not of off on one only or

@@ -217,6 +217,97 @@ describe("a JSON schema", () => {
       }])
     }))
 
+  const [string, integer, nullable] = [{ type: "string" }, { type: "integer" }, { type: ["string", "null"] }]
+  const list = (items: object) => ({ type: "array", items })
+  const flight = object({ origin: string, destination: string, date: string, passenger: nullable, seats: integer })
+  const rows: ReadonlyArray<readonly [schema: object, said: string, value: object]> = [
+    [
+      object({ to: string, subject: string, body: nullable }),
+      "Send an email with the subject Lunch on Friday to bob@example.com saying See you at noon.",
+      { to: "bob@example.com", subject: "Lunch on Friday", body: "See you at noon." }
+    ],
+    [
+      object({ to: string, subject: string, body: nullable }),
+      "Email Carol about the quarterly report",
+      { to: "Carol", subject: "quarterly report", body: null }
+    ],
+    [object({ recipient: string, message: string }), "Tell Bob: message: I'll be late, sorry!", {
+      recipient: "Bob",
+      message: "I'll be late, sorry!"
+    }],
+    [flight, "Fly from Berlin to Lisbon on May 3, 2027 with Anna Schmidt, 2 seats", {
+      origin: "Berlin",
+      destination: "Lisbon",
+      date: "May 3, 2027",
+      passenger: "Anna Schmidt",
+      seats: 2
+    }],
+    [flight, "Fly to Rio de Janeiro tomorrow", {
+      origin: "",
+      destination: "Rio de Janeiro",
+      date: "tomorrow",
+      passenger: null,
+      seats: 0
+    }],
+    [object({ city: nullable, name: string, age: integer }), "My name is Paris Berg, I am 41 and I live in Berlin", {
+      city: "Berlin",
+      name: "Paris Berg",
+      age: 41
+    }],
+    [object({ city: nullable, name: string, day: nullable }), "Book a hotel for Anna", {
+      city: null,
+      name: "Anna",
+      day: null
+    }],
+    [object({ company: nullable, name: string, city: string }), "Anna works at Google in Zurich", {
+      company: "Google",
+      name: "Anna",
+      city: "Zurich"
+    }],
+    [
+      object({ nights: integer, guests: integer, children: { type: ["integer", "null"] } }),
+      "For 2 guests: 1,200 nights",
+      {
+        nights: 1_200,
+        guests: 2,
+        children: null
+      }
+    ],
+    [
+      object({ phone: string, website: string, left: { type: "string", format: "email" } }, ["phone", "website"]),
+      "Call +49 151 2345678 or see https://zoe.example/a?b=1.",
+      {
+        phone: "+49 151 2345678",
+        website: "https://zoe.example/a?b=1"
+      }
+    ],
+    [object({ when: { type: "string", format: "date" }, order_id: string }), "Order A-1234 of 2027-05-03 is late", {
+      when: "2027-05-03",
+      order_id: "A-1234"
+    }],
+    [object({ q: { type: "string", description: "The city to look up" } }), "Visit Oslo", { q: "Oslo" }],
+    [object({ query: string, limit: integer }), "The 5 best films", { query: "The 5 best films", limit: 5 }],
+    [object({ people: list(object({ name: string, age: integer })) }), "Anna is 30 and Bob is 25.", {
+      people: [{ name: "Anna", age: 30 }, { name: "Bob", age: 25 }]
+    }],
+    [
+      object({ tags: list(string), sizes: list(integer), colours: list({ enum: ["red", "green", "blue"] }) }),
+      "Tags: new, hot and small. Sizes: 3, 5. It is blue or red.",
+      {
+        tags: ["new", "hot", "small"],
+        sizes: [3, 5],
+        colours: ["red", "blue"]
+      }
+    ]
+  ]
+  it.effect.each(rows)(
+    "takes each value from its place in the text: %#",
+    ([schema, said, value]) =>
+      Effect.gen(function*() {
+        assert.deepStrictEqual(yield* fill(schema, said), [value], said)
+      })
+  )
+
   it.effect("that this engine cannot satisfy is rejected, with the path", () =>
     Effect.gen(function*() {
       const refusal = (schema: unknown) =>
@@ -307,12 +398,25 @@ describe("tools", () => {
   it.effect("are called if the user names them, with arguments from the text", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* calls("What's the weather in Paris?"), [
-        ["get_weather", { location: "What's the weather in Paris?" }]
+        ["get_weather", { location: "Paris" }]
       ])
       assert.deepStrictEqual(yield* calls("how is the weather in new york, in fahrenheit?"), [
-        ["get_weather", { location: "how is the weather in new york, in fahrenheit?", unit: "fahrenheit" }]
+        ["get_weather", { location: "new york", unit: "fahrenheit" }]
       ])
       assert.deepStrictEqual((yield* calls("Please book a flight")).map(([name]) => name), ["bookFlight"])
+    }))
+
+  it.effect("get an address, a subject and no invented text", () =>
+    Effect.gen(function*() {
+      const parameters = object({ to: { type: "string" }, subject: { type: "string" }, body: { type: "string" } }, [
+        "to",
+        "subject"
+      ])
+      const email = { name: "send_email", description: "Sends an email", parameters }
+      const said = "Send an email to bob@example.com with the subject Lunch"
+      assert.deepStrictEqual(yield* calls(said, { tools: [email] }), [
+        ["send_email", { to: "bob@example.com", subject: "Lunch" }]
+      ])
     }))
 
   it.effect("are called in parallel, in the order in which the user names them", () =>
@@ -324,7 +428,7 @@ describe("tools", () => {
       for (const made of both) {
         assert.deepStrictEqual(made.map((call) => [call.name, parse(call.arguments)]), [
           ["lookup_order", { order_id: 1234 }],
-          ["get_weather", { location: "Use lookup_order for 1234, then get_weather for Tokyo." }]
+          ["get_weather", { location: "Tokyo" }]
         ])
       }
       assert.strictEqual(new Set(both.flat().map(({ id }) => id)).size, 4)
@@ -367,7 +471,7 @@ describe("tools", () => {
       assert.deepStrictEqual(
         yield* calls("Where is order 77?", { toolChoice: { type: "tool", name: "get_weather" } }),
         [
-          ["get_weather", { location: "Where is order 77?" }]
+          ["get_weather", { location: "" }]
         ]
       )
     }))
