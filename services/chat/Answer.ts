@@ -22,12 +22,16 @@ export interface Step {
 /** Matches an instruction to repeat a text, such as `say hello`. */
 const order = /^(?:please )?(?:say|repeat|echo|reply with(?: exactly| only| just)?):?\s+["“]?(.+?)["”]?$/isu
 
+/** The end of any text. */
+const continuation =
+  "so it goes on, says the gateway's built-in echo, which is not a model and cannot know what comes next."
+
 /** One answer for each choice. `words` sets the length of text answers. */
 export const planAnswers = Effect.fnUntraced(function*(conversation: Conversation, words: number | undefined) {
-  const { choices, format, turns } = conversation
+  const { choices, continues, format, turns } = conversation
   const last = readLast(conversation)
   const calls = yield* planCalls(conversation, last)
-  const text = calls.length > 0 ? "" : format.type === "text" ? echo(last) : yield* json(format, last)
+  const text = calls.length > 0 ? "" : format.type === "text" ? echo(last, continues) : yield* json(format, last)
   return Array.from({ length: choices }, (_, choice): Answer => {
     if (calls.length > 0) {
       return {
@@ -40,12 +44,16 @@ export const planAnswers = Effect.fnUntraced(function*(conversation: Conversatio
   })
 })
 
-const echo = ({ results, said, unread }: Last): string => {
+const echo = ({ results, said, unread }: Last, continues: boolean | undefined): string => {
   if (results.length > 0) {
     return results.map(({ text, tool }) => text === "" ? `${tool} returned nothing` : `${tool} returned: ${text}`)
       .join("\n")
   }
-  const answer = order.exec(said)?.[1] ??
+  const ordered = order.exec(said)?.[1]
+  if (continues === true && ordered === undefined) {
+    return `${/[.!?]["”']?$/u.test(said) ? " And" : " and"} ${continuation}`
+  }
+  const answer = ordered ??
     `This is the gateway's built-in echo, not a model. You wrote: ${said === "" ? "nothing." : said}`
   return unread === 0 ? answer : `${answer} This engine cannot read the ${unread} images or files of the message.`
 }

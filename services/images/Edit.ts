@@ -10,6 +10,8 @@ import type { ImageRequest } from "../../shared/provider/dialects/images/ImageRe
 import { abilities, readInstruction } from "./Operations.ts"
 import { encode, load, longestSide, open, paint, take, toCanvas, toPixels } from "./Pixels.ts"
 
+const clip = (text: string): string => text.length > 100 ? `${text.slice(0, 100).toWellFormed()}…` : text
+
 /** Maximum number of changes in one instruction: each processes all pixels. */
 const maxSteps = 50
 
@@ -32,11 +34,14 @@ export const edit = Effect.fn("Edit.edit")(function*(
     return yield* InvalidRequest.at(promptParam, `must ask for at most ${maxSteps} changes, not for ${steps.length}`)
   }
   const isFilling = steps.length === 0 && request.mask !== undefined
-  if (steps.length === 0 && !isFilling && images.length === 1) {
+  const beyond = isFilling ? [] : read.beyond.filter((clause) => images.length === 1 || !joining.test(clause))
+  const isBeyond = beyond.length > 0
+  if (isBeyond || (steps.length === 0 && !isFilling && images.length === 1)) {
     return yield* InvalidRequest.at(
       promptParam,
-      `must name a change that this built-in engine, which is not a model, can make: ${abilities}; with a mask, what to ` +
-        "paint into it; several pictures are joined side by side"
+      (isBeyond ? `asks to "${clip(beyond.join(", "))}", but ` : "") +
+        `must name changes of the whole picture that this built-in engine, which is not a model, can make: ${abilities}; with ` +
+        "a mask, what to paint into it; several pictures are joined side by side"
     )
   }
   const longest = Math.floor(longestSide / Math.sqrt(images.length))

@@ -151,15 +151,26 @@ const readClause = (clause: string): ReadonlyArray<Step> =>
     return step === undefined ? [] : [{ at, step: { operation, ...step } }]
   }).toSorted((a, b) => a.at - b.at).map(({ step }) => step)
 
-/** The changes that an instruction asks for, in its order, and the clauses that name none. */
+/** What changes only a part of what the picture shows, and so needs a model: by the verb, or by the object of an operation. */
+const contentVerb =
+  /^(?:(?:please|now|can you|could you) )*(?:add|remove|erase|delete|replace|insert|put|draw|place|swap|give|hide)\b/
+const partial = new RegExp(
+  "\\b(?:the|his|her|their|my) (?!(?:whole|entire|full|original|image|picture|photo\\w*|canvas|scene|colou?rs?|tones?|" +
+    "brightness|size|width|height|left|right|top|bottom|upper|lower|middle|cent(?:er|re)|sides?|half|edges?|rest)\\b)"
+)
+
+/** The changes that an instruction asks for, in its order, the clauses that name none, and those that need a model. */
 export const readInstruction = (
   instruction: string
-): { readonly steps: ReadonlyArray<Step>; readonly unclear: ReadonlyArray<string> } => {
+): { readonly [K in "unclear" | "beyond"]: ReadonlyArray<string> } & { readonly steps: ReadonlyArray<Step> } => {
   const clauses = instruction.slice(0, readCharacters).toLowerCase().replaceAll(/\s+/g, " ").split(separator)
     .map((clause) => clause.trim().slice(0, clauseCharacters)).filter((clause) => clause !== "")
     .map((clause) => ({ clause, steps: readClause(clause) }))
   return {
     steps: clauses.flatMap(({ steps }) => steps),
+    beyond: clauses.flatMap(({ clause, steps }) =>
+      (steps.length === 0 ? contentVerb : partial).test(clause) ? [clause] : []
+    ),
     unclear: clauses.flatMap(({ clause, steps }) => steps.length > 0 || negation.test(clause) ? [] : [clause])
   }
 }

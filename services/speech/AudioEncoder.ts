@@ -1,6 +1,6 @@
 /**
- * Encodes 24 kHz mono sound while it is produced: the first bytes leave before the sound ends, so formats are written without
- * a total length at their beginning.
+ * Encodes 24 kHz mono sound while it is produced. The first bytes leave before the sound ends, except of WAV and FLAC, which
+ * state the length at their beginning and are kept in memory until then: at most 30 MB.
  *
  * The encoders of MP3, AAC and FLAC start a worker thread per sound. Opus needs none: it takes a hundredth of the sound's
  * duration.
@@ -16,6 +16,7 @@ import {
   type AudioCodec,
   AudioSample,
   AudioSampleSource,
+  BufferTarget,
   CustomAudioEncoder,
   EncodedPacket,
   FlacOutputFormat,
@@ -23,7 +24,8 @@ import {
   OggOutputFormat,
   Output,
   type OutputFormat,
-  registerEncoder
+  registerEncoder,
+  WavOutputFormat
 } from "mediabunny"
 import type { AudioFormat } from "../../shared/contract/operations/AudioSpeech.ts"
 import { toLittleEndian } from "./Samples.ts"
@@ -33,6 +35,9 @@ export const sampleRate = 24_000
 
 /** 20 ms of sound: the content of an Opus packet. */
 const packetSamples = 480
+
+/** The most bytes of a kept file that leave at once. */
+const pieceBytes = 65_536
 
 class OpusEncoder extends CustomAudioEncoder {
   static override supports(codec: AudioCodec): boolean {
@@ -97,11 +102,12 @@ registerAacEncoder()
 registerFlacEncoder()
 registerEncoder(OpusEncoder)
 
-/** File formats of each codec, without fields that could only be filled in at the end. */
-const files: Readonly<Record<Exclude<AudioFormat, "pcm" | "wav">, () => OutputFormat>> = {
+/** File formats. The headers of WAV and FLAC state the length; the others have no fields to fill in at the end. */
+const files: Readonly<Record<Exclude<AudioFormat, "pcm">, () => OutputFormat>> = {
   mp3: () => new Mp3OutputFormat({ xingHeader: false }),
   aac: () => new AdtsOutputFormat(),
-  flac: () => new FlacOutputFormat({ appendOnly: true }),
+  flac: () => new FlacOutputFormat(),
+  wav: () => new WavOutputFormat(),
   opus: () => new OggOutputFormat({ maximumPageDuration: 0.5 })
 }
 
@@ -109,34 +115,7 @@ const files: Readonly<Record<Exclude<AudioFormat, "pcm" | "wav">, () => OutputFo
 export const encode = <E, R>(
   format: AudioFormat,
   sound: Stream.Stream<Int16Array, E, R>
-): Stream.Stream<Uint8Array, E, R> => {
-  if (format !== "pcm" && format !== "wav") return encodeWith(format, sound)
-  return Stream.map(sound, (samples, index) =>
-    index === 0 && format === "wav"
-      ? Buffer.concat([wavHeader(), toLittleEndian(samples)])
-      : toLittleEndian(samples))
-}
-
-const wavHeader = (): Uint8Array => {
-  const header = Buffer.alloc(44)
-  // by convention the size of a sound with an unknown end: players read to the end of the file
-  const unknownSize = 0xffff_ffff
-  header.write("RIFF", 0, "latin1")
-  header.write("WAVEfmt ", 8, "latin1")
-  header.write("data", 36, "latin1")
-  header.writeUInt32LE(unknownSize, 4)
-  header.writeUInt32LE(16, 16)
-  // PCM, one channel
-  header.writeUInt16LE(1, 20)
-  header.writeUInt16LE(1, 22)
-  header.writeUInt32LE(sampleRate, 24)
-  header.writeUInt32LE(sampleRate * 2, 28)
-  // bytes in a frame, bits in a sample
-  header.writeUInt16LE(2, 32)
-  header.writeUInt16LE(16, 34)
-  header.writeUInt32LE(unknownSize, 40)
-  return header
-}
+): Stream.Stream<Uint8Array, E, R> => format === "pcm" ? Stream.map(sound, toLittleEndian) : encodeWith(format, sound)
 
 /** Runs a sound through an encoder into a file format. The first samples start the encoder. */
 const encodeWith = <E, R>(
@@ -150,10 +129,11 @@ const encodeWith = <E, R>(
       const write = async (chunk: Uint8Array) => {
         await run(Queue.offer(queue, chunk))
       }
-      const target = new AppendOnlyStreamTarget(new WritableStream({ write }))
+      const whole = codec === "wav" || codec === "flac" ? new BufferTarget() : undefined
+      const target = whole ?? new AppendOnlyStreamTarget(new WritableStream({ write }))
       const output = new Output({ format: files[codec](), target })
-      const bitrate = codec === "flac" ? {} : { bitrate: codec === "opus" ? 32_000 : 64_000 }
-      const source = new AudioSampleSource({ codec, ...bitrate })
+      const bitrate = whole === undefined ? { bitrate: codec === "opus" ? 32_000 : 64_000 } : {}
+      const source = new AudioSampleSource({ codec: codec === "wav" ? "pcm-s16" : codec, ...bitrate })
       output.addAudioTrack(source)
       // without a reader, an encoder would wait for its last write forever
       const cancel = Effect.andThen(Queue.shutdown(queue), Effect.promise(() => output.cancel()))
@@ -169,6 +149,10 @@ const encodeWith = <E, R>(
           sample.close()
         }))
       yield* Effect.promise(() => output.finalize())
+      const bytes = new Uint8Array(whole?.buffer ?? new ArrayBuffer())
+      for (let at = 0; at < bytes.length; at += pieceBytes) {
+        yield* Queue.offer(queue, bytes.subarray(at, at + pieceBytes))
+      }
       yield* Queue.end(queue)
     }),
     { bufferSize: 16, strategy: "suspend" }

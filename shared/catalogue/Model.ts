@@ -17,6 +17,8 @@ export type Target = typeof Target.Type
 
 export const Model = Schema.Struct({
   workload: Schema.Literals(workloads),
+  /** Shown to clients by `GET /v1/models`. */
+  description: Schema.optionalKey(Schema.NonEmptyString),
   /** The pool whose queue and workers serve it. Default `default`. */
   pool: Schema.optionalKey(PoolName),
   targets: Schema.NonEmptyArray(Target),

@@ -20,6 +20,7 @@ export interface OfferedModel {
   readonly protocols?: ReadonlyArray<string>
   /** See `Model`. */
   readonly maxVideos?: number
+  readonly description?: string
 }
 
 const videoMakers = new Set<string>(videoProtocols)
@@ -79,11 +80,12 @@ const decoder: CatalogueFile.Decoder<ModelSnapshot> = (value) =>
     if (mistakes.length > 0) return yield* Result.fail(mistakes)
     return {
       models: new Map(
-        [...models].map(([name, { maxVideos, pool = "default", workload }]): [string, OfferedModel] => {
+        [...models].map(([name, { description, maxVideos, pool = "default", workload }]): [string, OfferedModel] => {
           const protocols = workload === "video" ? protocolsOf(models, name, known) : undefined
           return [name, {
             workload,
             pool,
+            ...(description === undefined ? {} : { description }),
             ...(protocols === undefined ? {} : { protocols }),
             ...(maxVideos === undefined ? {} : { maxVideos })
           }]

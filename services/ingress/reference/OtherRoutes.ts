@@ -10,7 +10,8 @@ const Model = Schema.Struct({
   id: field(Schema.String, "The model's name in requests."),
   object: constant("model", "A model."),
   created: field(Schema.Int, "Always 0: the gateway does not know when a model was made."),
-  owned_by: field(Schema.String, "Always `model-gateway`: providers are not disclosed.")
+  owned_by: field(Schema.String, "Always `model-gateway`: providers are not disclosed."),
+  description: field(Schema.optionalKey(Schema.String), "What the catalogue says about the model.")
 })
 
 const ModelList = Schema.Struct({

@@ -1,7 +1,7 @@
 /** `GET /v1/models`: the models that a key may use, in the form that official clients expect. */
 import { Effect } from "effect"
 import { type Headers, HttpRouter, HttpServerResponse } from "effect/http"
-import { Models } from "../../../shared/catalogue/Models.ts"
+import { Models, type OfferedModel } from "../../../shared/catalogue/Models.ts"
 import { ModelNotFound } from "../../../shared/contract/JobError.ts"
 import { allows } from "../../../shared/keys/ApiKey.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
@@ -10,7 +10,13 @@ import type { RequestRecord } from "../record/RequestRecord.ts"
 import { authenticate } from "../request/Authentication.ts"
 import { respond } from "./Respond.ts"
 
-const entry = (id: string) => ({ id, object: "model", created: 0, owned_by: "model-gateway" })
+const entry = ([id, { description }]: [string, OfferedModel]) => ({
+  id,
+  object: "model",
+  created: 0,
+  owned_by: "model-gateway",
+  ...(description === undefined ? {} : { description })
+})
 
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const keys = yield* KeyRing
@@ -20,10 +26,11 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     record.setKey(key.id)
     const { "*": encoded = "" } = yield* HttpRouter.params
     const id = PathTemplate.decodePath(encoded)
-    const names = [...offered.current().models.keys()].filter((name) => allows(key, name))
-    if (id === "") return HttpServerResponse.jsonUnsafe({ object: "list", data: names.map(entry), has_more: false })
-    if (!names.includes(id)) return yield* new ModelNotFound({ model: id })
-    return HttpServerResponse.jsonUnsafe(entry(id))
+    const { models } = offered.current()
+    const entries = [...models].filter(([name]) => allows(key, name)).map(entry)
+    if (id === "") return HttpServerResponse.jsonUnsafe({ object: "list", data: entries, has_more: false })
+    const model = entries.find((entry) => entry.id === id)
+    return model === undefined ? yield* new ModelNotFound({ model: id }) : HttpServerResponse.jsonUnsafe(model)
   })
   // the router also adds the path without the star; a model's name may contain slashes
   yield* router.add(

@@ -72,7 +72,9 @@ export const audioSpeech = {
   response: Schema.Uint8Array,
   responseTypes: Object.values(mediaTypes),
   streams: () => false,
-  description: "The audio is sent as it is generated. `response_format` sets its media type.",
+  description:
+    "The audio is sent as it is generated; WAV and FLAC of the built-in engine, which state their length at the " +
+    "beginning, when it is complete. `response_format` sets its media type.",
   examples: {
     speech: {
       summary: "A sentence as MP3",

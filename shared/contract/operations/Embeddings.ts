@@ -62,7 +62,9 @@ export const embeddings = {
   request: EmbeddingsRequest,
   response: EmbeddingList,
   streams: () => false,
-  description: "Each text becomes one vector, in the order of `input`.",
+  description:
+    "Each text becomes one vector, in the order of `input`. The vectors of the built-in `local-embedding` are lexical: " +
+    "texts that share words are similar, texts that say the same in other words are not.",
   examples: {
     several: {
       summary: "Several texts",

@@ -1,4 +1,4 @@
-/** Each audio format is valid, contains the input sound, and is emitted while the input continues. */
+/** Each audio format is valid, contains the input sound, and is most are emitted while the input continues. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Latch, Stream } from "effect"
 import { encode, sampleRate } from "../../../services/speech/AudioEncoder.ts"
@@ -61,6 +61,16 @@ for (const format of audioFormats) {
         assert.deepStrictEqual(quarters, quarters.toSorted((a, b) => a - b))
       }))
 
+    it.live("fails with the error of the input", () =>
+      Effect.gen(function*() {
+        const broken = Stream.concat(sound, Stream.fail("broken" as const))
+        const exit = yield* Effect.exit(Stream.runDrain(encode(format, broken)))
+        assert.deepStrictEqual(exit, Exit.fail("broken" as const))
+      }))
+
+    // these two state the length at their beginning
+    if (format === "wav" || format === "flac") return
+
     it.live("sends the beginning before the input has ended", () =>
       Effect.gen(function*() {
         const begun = yield* Latch.make()
@@ -71,13 +81,6 @@ for (const format of audioFormats) {
           return sum + chunk.length
         })
         assert.isAbove(bytes, 1_000)
-      }))
-
-    it.live("fails with the error of the input", () =>
-      Effect.gen(function*() {
-        const broken = Stream.concat(sound, Stream.fail("broken" as const))
-        const exit = yield* Effect.exit(Stream.runDrain(encode(format, broken)))
-        assert.deepStrictEqual(exit, Exit.fail("broken" as const))
       }))
 
     it.live("releases everything when its reader stops", () =>
@@ -121,6 +124,15 @@ describe("lossless", () => {
       const wav = yield* encoded("wav")
       assert.strictEqual(wav.toString("latin1", 0, 4), "RIFF")
       assert.deepStrictEqual(samplesOf(wav.subarray(44)), tone)
+    }))
+
+  it.effect("wav and flac state their true length", () =>
+    Effect.gen(function*() {
+      const wav = yield* encoded("wav")
+      assert.deepStrictEqual([wav.readUInt32LE(4), wav.readUInt32LE(40)], [wav.length - 8, tone.length * 2])
+      // the number of samples in STREAMINFO, of 36 bits
+      const flac = yield* encoded("flac")
+      assert.deepStrictEqual([flac.readUInt8(21) & 0xf, flac.readUInt32BE(22)], [0, tone.length])
     }))
 
   it.effect.skipIf(!hasFfmpeg)("flac keeps every sample", () =>

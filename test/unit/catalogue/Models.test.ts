@@ -3,6 +3,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, FileSystem, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
+import { readFileSync } from "node:fs"
 import { poolsOf } from "../../../shared/catalogue/Model.ts"
 import { Models, parse } from "../../../shared/catalogue/Models.ts"
 
@@ -51,6 +52,12 @@ describe("the models of a catalogue", () => {
       assert.deepStrictEqual([...(yield* parse("models.yaml", printed)).models] as unknown, projected)
       const { models: without } = yield* parse("gateway.yaml", videos)
       assert.isUndefined(without.get("both")?.protocols)
+    }))
+
+  it.effect("may have a description for clients; that of the built-in embeddings says that they are lexical", () =>
+    Effect.gen(function*() {
+      const { models } = yield* parse("gateway.yaml", readFileSync("deploy/local/gateway.yaml", "utf8"))
+      assert.match(models.get("local-embedding")?.description ?? "", /^Lexical, without a model\./)
     }))
 
   it.effect("are read even if only workers understand the providers", () =>

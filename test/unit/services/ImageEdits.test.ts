@@ -180,10 +180,27 @@ layer(engine, { excludeTestServices: true })((it) => {
 
     it.effect("is rejected if none of it is understood, with a list of supported edits", () =>
       Effect.gen(function*() {
-        for (const prompt of ["exaggerate the melancholy", "add a rainbow", "do not blur"]) {
+        for (const prompt of ["exaggerate the melancholy", "do not blur"]) {
           const error = yield* Effect.flip(editStripes(prompt))
           assert.strictEqual((error as InvalidRequest).param, "prompt")
           assert.match(error.message, /not a model, can make: grayscale, invert, blur, .*tint.*side by side/)
+        }
+      }))
+
+    it.effect("is rejected if it asks for what needs a model, even beside supported edits", () =>
+      Effect.gen(function*() {
+        for (
+          const [prompt, beyond] of [
+            ["Add a hat", "add a hat"],
+            ["Please remove the boat and blur it.", "please remove the boat"],
+            ["make it gray, then make the hat red", "make the hat red"],
+            ["blur the background", "blur the background"]
+          ] as const
+        ) {
+          const error = yield* Effect.flip(editStripes(prompt))
+          assert.strictEqual((error as InvalidRequest).param, "prompt")
+          assert.match(error.message, /no model: grayscale, invert, blur, .*tint/)
+          assert.include(error.message, `asks to "${beyond}"`)
         }
       }))
 

@@ -44,6 +44,15 @@ describe("the built-in chat engine", () => {
       assert.match(yield* say(conversation(turns)), /You wrote: What is my name\?$/u)
     }))
 
+  it.effect("continues the prompt of a completion", () =>
+    Effect.gen(function*() {
+      const say = (prompt: string) =>
+        Effect.map(ask(conversation([turn("user", prompt)], { continues: true })), (events) => textOf(events))
+      assert.match(yield* say("Once upon a time"), /^ and so it goes on, .*not a model/u)
+      assert.match(yield* say("It was night."), /^ And so it goes on, /u)
+      assert.strictEqual(yield* say("Say this is a test"), "this is a test")
+    }))
+
   it.effect("answers with exact words if the user asks for them", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* say(conversation([turn("user", "Say this is a test")])), "this is a test")

@@ -185,6 +185,8 @@ export type SettingNames = { readonly [S in Setting]?: string }
 
 export interface Conversation {
   readonly turns: ReadonlyArray<Turn>
+  /** The answer continues the user's text instead of answering it. */
+  readonly continues?: boolean
   readonly tools: ReadonlyArray<ToolDefinition>
   readonly toolChoice: ToolChoice
   /** `false`: at most one tool call in an answer. */

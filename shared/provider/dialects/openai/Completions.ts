@@ -29,6 +29,7 @@ const toConversations = (request: Contract.CompletionRequest, losses: Losses): R
   if (request.suffix) losses.warn("suffix", "was turned into an instruction")
   return promptsOf(request).map((prompt): Conversation => ({
     turns: [...insertion(request), textTurn("user", prompt)],
+    continues: true,
     tools: [],
     toolChoice: { type: "none" },
     format: { type: "text" },
