@@ -15,9 +15,9 @@ export interface Field {
   readonly isOnlyNumber: boolean
 }
 
-/** Limits on the spans of one kind, and on the fields whose values are looked for: some hundredths of a second. */
-const mostSpans = 200
-const mostFields = 200
+/** Limits on the spans of one kind, and on the fields whose values are looked for: a twentieth of a second. */
+const mostSpans = 100
+const mostFields = 100
 
 interface Span {
   readonly at: number
@@ -31,10 +31,9 @@ const weekday = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 const patterns = {
   email: /(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/gu,
   url: /(?<!\w)https?:\/\/[^\s<>"']{0,2000}[\w/]/gu,
-  uuid: /(?<![\w-])[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}(?![\w-])/giu,
-  ipv4: /(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]\d)/gu,
+  isoDate: /(?<![\w-])\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?![\w-])/gu,
   date: new RegExp(
-    `(?<!\\w)(?:\\d{4}-\\d\\d-\\d\\d|\\d{1,2}[./]\\d{1,2}[./]\\d{4}|${month} \\d{1,2}(?:st|nd|rd|th)?(?!\\d|:)(?:,? \\d{4})?|` +
+    `(?<!\\w)(?:\\d{1,2}[./]\\d{1,2}[./]\\d{4}|${month} \\d{1,2}(?:st|nd|rd|th)?(?!\\d|:)(?:,? \\d{4})?|` +
       `\\d{1,2}(?:st|nd|rd|th)?(?: of)? ${month}(?:,? \\d{4})?|(?:(?:next|this) )?${weekday}|today|tonight|tomorrow|` +
       `next (?:week|month|year))(?!\\w)`,
     "giu"
@@ -47,14 +46,12 @@ const patterns = {
 }
 type Pattern = keyof typeof patterns
 
-/** By JSON Schema's name of a format. Dates and times of other forms than these are no values of the format. */
-const formats: ReadonlyMap<string, readonly [Pattern, RegExp]> = new Map([
-  ["email", ["email", /@/u]],
-  ["uri", ["url", /:/u]],
-  ["url", ["url", /:/u]],
-  ["uuid", ["uuid", /-/u]],
-  ["ipv4", ["ipv4", /\./u]],
-  ["date", ["date", /^\d{4}-\d\d-\d\d$/u]]
+/** By JSON Schema's name of a format. */
+const formats: ReadonlyMap<string, Pattern> = new Map([
+  ["email", "email"],
+  ["uri", "url"],
+  ["url", "url"],
+  ["date", "isoDate"]
 ])
 
 /** How well a name suits a field, by the words before it; `^` begins a sentence as its subject, and others are ``. */
@@ -69,48 +66,30 @@ interface Kind {
   readonly lead?: string
 }
 
+const cuesOf = (text: string): Cues =>
+  Object.fromEntries(
+    text.split(" ").map((cue) => [(cue.split(":", 1)[0] ?? "").replace("_", " "), Number(cue.split(":")[1])])
+  )
+
+const place = cuesOf("in:3 near:3 around:3 at:2 visit:2 weather:2 weather_for:2 weather_of:2 to:1 from:1")
+const person = cuesOf("^:2 :1 is:3 am:3 m:3 called:3 named:3 with:2 for:2 by:2 from:0.5 in:0 at:0 near:0")
+const receiver = cuesOf(":0.5 to:4 from:0 for:1 with:1 tell:2 ask:2 email:2 message:2 text:2 in:0 at:0")
 const kinds: ReadonlyArray<Kind> = [
-  { names: /\be?-?mails?\b/u, patterns: ["email"], cues: { "": 1, to: 2 } },
+  { names: /\be?-?mails?\b/u, patterns: ["email"], cues: cuesOf(":1 to:2") },
   { names: /\b(?:urls?|uri|links?|website|homepage)\b/u, patterns: ["url"] },
   { names: /\b(?:phone|telephone|mobile|fax)\b/u, patterns: ["phone"] },
-  { names: /\b(?:dates?|day|birthday|deadline|due|when|until|since)\b/u, patterns: ["date"] },
+  { names: /\b(?:dates?|day|birthday|deadline|due|when|until|since)\b/u, patterns: ["isoDate", "date"] },
   { names: /\btime\b/u, patterns: ["time"] },
-  { names: /^(?:from|sender|origin|departure|source)\b/u, patterns: ["email"], cues: { "": 0.5, from: 4, to: 0 } },
-  {
-    names: /^(?:to|cc|bcc|recipients?|receiver|destination|arrival)\b/u,
-    patterns: ["email"],
-    cues: { "": 0.5, to: 4, from: 0, for: 1, with: 1, tell: 2, ask: 2, email: 2, message: 2, text: 2, in: 0, at: 0 }
-  },
-  {
-    names: /\b(?:city|cities|locations?|places?|country|countries|town|state|region|where|venue|address)\b/u,
-    cues: { in: 3, near: 3, around: 3, at: 2, visit: 2, weather: 2, to: 1, from: 1, "weather for": 2, "weather of": 2 }
-  },
-  { names: /\b(?:company|organi[sz]ation|employer|brand)\b/u, cues: { at: 3, for: 1, joined: 2, by: 1 } },
-  {
-    names: /\b(?:subject|title|topic|headline|event|project|task|product|file)\b/u,
-    lead: "about|titled|entitled|called|named|regarding"
-  },
+  { names: /^(?:from|sender|origin|departure|source)\b/u, patterns: ["email"], cues: cuesOf(":0.5 from:4 to:0") },
+  { names: /^(?:to|cc|bcc|recipients?|receiver|destination|arrival)\b/u, patterns: ["email"], cues: receiver },
+  { names: /\b(?:city|cities|locations?|places?|countr\w+|town|state|region|where|venue|address)\b/u, cues: place },
+  { names: /\b(?:company|organi[sz]ation|employer|brand)\b/u, cues: cuesOf("at:3 for:1 joined:2 by:1") },
+  { names: /\b(?:subject|title|topic|event|project|task|file)\b/u, lead: "about|titled|called|named|regarding" },
   { names: /\b(?:body|message|content|note|comment|text|reply)\b/u, lead: "saying|that says|that reads|says" },
   { names: /\b(?:id|code|number|reference|sku|zip)\b/u, patterns: ["code", "number"] },
   {
-    names:
-      /\b(?:names?|person|people|user|customer|client|author|guests?|passenger|contact|attendees?|participants?|friend|owner)\b/u,
-    cues: {
-      "^": 2,
-      "": 1,
-      is: 3,
-      am: 3,
-      m: 3,
-      called: 3,
-      named: 3,
-      with: 2,
-      for: 2,
-      by: 2,
-      from: 0.5,
-      in: 0,
-      at: 0,
-      near: 0
-    }
+    names: /\b(?:names?|person|people|user|customer|client|author|guests?|passenger|\w+(?:cipants?|endees?))\b/u,
+    cues: person
   }
 ]
 
@@ -126,23 +105,7 @@ const asSubject =
   /^(?:['’]s\b|,|\s*\(|\s+(?:is|was|are|lives|has|have|and|works|said|says|wants|needs|will|from|asks|asked)\b|$)/u
 
 /** Words in names of fields that are no labels of values. */
-const generic = new Set([
-  "id",
-  "name",
-  "number",
-  "text",
-  "value",
-  "of",
-  "the",
-  "to",
-  "from",
-  "in",
-  "at",
-  "date",
-  "time",
-  "user",
-  "email"
-])
+const generic = new Set("id name number text value of the to from in at date time user email".split(" "))
 
 const wordsOf = (name: string): string =>
   name.slice(0, 100).replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim()
@@ -182,10 +145,9 @@ export class Facts {
   /** The value of a text field, if the text holds one. */
   string(field: Field): string | undefined {
     if (this.#fields++ > mostFields) return undefined
-    const ofFormat = formats.get(field.format ?? "")
-    if (field.format !== undefined && ofFormat === undefined) return undefined
-    if (ofFormat !== undefined) {
-      return this.#take(this.#spans[ofFormat[0]].find(({ at, text }) => ofFormat[1].test(text) && !this.#taken.has(at)))
+    if (field.format !== undefined) {
+      const pattern = formats.get(field.format)
+      return pattern && this.#take(this.#spans[pattern].find(({ at }) => !this.#taken.has(at)))
     }
     const kind = kindOf(field.name, field.description)
     return this.#labelled(field, kind) ?? this.#ofKind(field, kind) ?? this.#quoted(kind)
@@ -195,14 +157,11 @@ export class Facts {
   list(name: string): ReadonlyArray<string> {
     const labels = labelsOf([name, name.replace(/s$/u, "")])
     if (labels === "") return []
-    const list = new RegExp(
-      `(?<![\\p{L}\\p{N}])(?:${labels})(?::| are| is)\\s+([^\\n;!?]*?)(?:\\.(?:\\s|$)|[\\n;!?]|$)`,
-      "iu"
-    )
-    return (list.exec(this.#text)?.[1] ?? "").split(/\s*(?:,|\band\b|&)\s*/u).filter((item) => item !== "").slice(
-      0,
-      100
-    )
+    const start = new RegExp(`(?<![\\p{L}\\p{N}])(?:${labels})(?::| are| is)\\s+`, "iu").exec(this.#text)
+    const rest = start === null
+      ? ""
+      : this.#text.slice(start.index + start[0].length).split(/\.(?:\s|$)|[\n;!?]/u, 1)[0] ?? ""
+    return rest.split(/\s*(?:,|\band\b|&)\s*/u).filter((item) => item !== "")
   }
 
   /** The number that has the field's label beside it; for a field that may go without, the first that has no other's. */
@@ -287,16 +246,14 @@ export class Facts {
   /** The span that suits the field best, unless another field suits it better. */
   #ofKind({ isNeeded, name, others }: Field, kind: Kind | undefined): string | undefined {
     if (kind === undefined || (kind.patterns === undefined && kind.cues === undefined)) return undefined
-    const rivals = others.map((other) => other === name ? undefined : kindOf(other)?.cues).filter((cues) =>
-      cues !== undefined
-    )
+    const rivals = others.filter((other) => other !== name).map((other) => kindOf(other)?.cues ?? {})
     let best: Span | undefined
     let most = 0
     for (const span of this.#spansOf(kind)) {
       const before = cueBefore(this.#text, span)
       const score = suits(kind.cues, before)
       if (score <= most || this.#taken.has(span.at)) continue
-      if (this.#spans.name.includes(span) && rivals.some((cues) => suits(cues, before) > score)) continue
+      if (this.#spans.name.includes(span) && rivals.some((rival) => suits(rival, before) > score)) continue
       best = span
       most = score
     }
@@ -308,11 +265,7 @@ export class Facts {
     const places = Object.keys(cues).filter((cue) => cues[cue]! >= 3 && cue !== "to" && functionWords.has(cue))
     if (places.length === 0) return undefined
     const found = new RegExp(`(?<!\\p{L})(?:${places.join("|")})\\s+(\\p{Ll}+(?: \\p{Ll}+){0,2})`, "u").exec(this.#text)
-    const words = found?.[1]?.split(" ") ?? []
-    const end = words.findIndex((word) =>
-      functionWords.has(word) || /^(?:today|tonight|tomorrow|please|next)$/u.test(word)
-    )
-    const text = (end === -1 ? words : words.slice(0, end)).join(" ")
+    const text = found?.[1]?.split(/ (?=today|tonight|tomorrow|please|next)/u, 1)[0] ?? ""
     return found === null || text === "" ? undefined : { at: found.index, text }
   }
 
@@ -320,7 +273,7 @@ export class Facts {
     if (kind !== undefined && kind.lead === undefined) return undefined
     const quotes = this.#text.matchAll(/["“]([^"“”\n]{1,2000})["”]/gu)
     return this.#take(
-      Array.from(quotes, ({ 1: text = "", index: at }) => ({ at, text })).find(({ at }) => !this.#taken.has(at))
+      quotes.map(({ 1: text = "", index: at }) => ({ at, text })).find(({ at }) => !this.#taken.has(at))
     )
   }
 }

@@ -191,16 +191,9 @@ class Maker {
           ? properties[name]
           : additionalProperties
       )
-      const own: Slot = {
-        path: field.path === "" ? name : `${field.path}.${name}`,
-        index: 0,
-        isItem: false,
-        name,
-        others,
-        isNeeded: required.has(name),
-        isOnlyNumber
-      }
-      return this.make(schemas, own)
+      const path = field.path === "" ? name : `${field.path}.${name}`
+      const isNeeded = required.has(name)
+      return this.make(schemas, { path, index: 0, isItem: false, name, others, isNeeded, isOnlyNumber })
     }
     for (const name of names) {
       const isNeeded = required.has(name) || made.size < fewest
