@@ -40,7 +40,9 @@ describe("cohere-ai, version 1", () => {
       returnDocuments: true
     }
     const { results } = await v1().rerank(request, once)
-    assert.deepStrictEqual(results.map(({ document }) => document), [{ text: documents[2]! }, { text: documents[1]! }])
+    const title = "a title"
+    const best = [{ text: documents[2]!, title }, { text: documents[1]!, title }]
+    assert.deepStrictEqual<unknown>(results.map(({ document }) => document), best)
   })
 
   it("ranks 10,000 documents", async () => {

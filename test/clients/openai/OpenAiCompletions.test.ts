@@ -113,7 +113,7 @@ describe("the AI SDK", () => {
 
   it("generates text", async () => {
     const { finishReason, text, usage } = await generateText({ model: completionModel(), prompt: lighthouse })
-    assert.include(text, built)
+    assert.match(text, /so it goes on, .*not a model/u)
     assert.strictEqual(finishReason, "stop")
     assert.isAbove(usage.inputTokens ?? 0, 10)
   })

@@ -53,7 +53,8 @@ const operations: Record<string, (index: number) => Promise<void>> = {
     assert.include(await text("/v1/messages", body, { "vendor-version": "2023-06-01" }), fact(index))
   },
   "completions": async (index) => {
-    assert.include(await text("/v1/completions", { model: "local-chat", prompt: asking(index) }), fact(index))
+    const prompt = { model: "local-chat", prompt: asking(index), echo: true }
+    assert.include(await text("/v1/completions", prompt), fact(index))
   },
   "generateContent": async (index) => {
     const body = { contents: [{ parts: [{ text: asking(index) }] }] }

@@ -199,7 +199,7 @@ layer(engine, { excludeTestServices: true })((it) => {
         ) {
           const error = yield* Effect.flip(editStripes(prompt))
           assert.strictEqual((error as InvalidRequest).param, "prompt")
-          assert.match(error.message, /no model: grayscale, invert, blur, .*tint/)
+          assert.match(error.message, /not a model, can make: grayscale, invert, blur, .*tint/)
           assert.include(error.message, `asks to "${beyond}"`)
         }
       }))

@@ -1,5 +1,6 @@
 /** The exact request that a provider gets for a client of another dialect. */
 import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
 import { chatCompletions } from "../../../../shared/provider/dialects/openai/ChatCompletions.ts"
 import { chatCompletionsProvider } from "../../../../shared/provider/dialects/openai/ChatCompletionsProvider.ts"
 import { completions } from "../../../../shared/provider/dialects/openai/Completions.ts"
@@ -8,6 +9,7 @@ import { generateContent } from "../../../../shared/provider/dialects/gemini/Gen
 import { generateContentProvider } from "../../../../shared/provider/dialects/gemini/GenerateContentProvider.ts"
 import { messages } from "../../../../shared/provider/dialects/anthropic/Messages.ts"
 import { messagesProvider } from "../../../../shared/provider/dialects/anthropic/MessagesProvider.ts"
+import { Losses } from "../../../../shared/provider/dialects/conversation/Losses.ts"
 import * as Signature from "../../../../shared/provider/dialects/conversation/Signature.ts"
 import { translate } from "../../../fixture/calls/Translated.ts"
 
@@ -308,6 +310,16 @@ describe("a chat completions request", () => {
     assert.strictEqual(refused({ tools: body.tools, tool_choice: custom }), "tool_choice")
     const calls = [{ id: "c", type: "custom", custom: { name: "run", input: "1 + 1" } }]
     assert.strictEqual(refused({}, [{ role: "assistant", tool_calls: calls }]), "messages[1].tool_calls[0]")
+    // the built-in engine ignores most losses, but not this one
+    const losses = new Losses("lenient", chatCompletions.settings)
+    const request = {
+      model: "local",
+      messages: [{ role: "user" as const, content: "Hello" }],
+      tools: [{ type: "custom" }]
+    }
+    chatCompletions.toConversation(request, losses)
+    const { message } = Effect.runSync(Effect.flip(losses.failIfRefused))
+    assert.strictEqual(message, "tools[0]: is a tool that the provider of this model does not have")
   })
 
   it("with an open schema gets closed objects for Anthropic, which requires them", () => {
