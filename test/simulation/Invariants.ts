@@ -111,6 +111,19 @@ function* onlyTouchedFail({ clients, scenario }: Ended): Generator<Violation> {
   }
 }
 
+/** The call of a client that left ends within two seconds. */
+function* leavingStopsTheCall({ clients, provider, scenario, world }: Ended): Generator<Violation> {
+  for (const client of clients) {
+    const { endedAt, outcome, request } = client
+    if (outcome !== "left" || endedAt === undefined || isTouched(scenario, request.at, endedAt + 2_000)) continue
+    for (const call of provider.calls) {
+      if (call.request !== request.request) continue
+      const lateMs = (call.until ?? world.now) - endedAt
+      if (lateMs > 2_000) yield named("leaving stops the call", client, `its call ran for ${lateMs.toFixed(0)} ms more`)
+    }
+  }
+}
+
 /** Five seconds after the last fault everything flows. */
 function* flowsAgain({ probes }: Ended): Generator<Violation> {
   for (const client of probes) {
@@ -149,6 +162,7 @@ const checks: ReadonlyArray<Check> = [
   paidOnce,
   usageIsTheBill,
   onlyTouchedFail,
+  leavingStopsTheCall,
   flowsAgain,
   nothingIsLeft
 ]

@@ -6,7 +6,7 @@ import { Cluster } from "./nats/Cluster.ts"
 import { Network } from "./world/Network.ts"
 import { IngressProcess, WorkerProcess } from "./gateway/Processes.ts"
 import { Provider } from "./gateway/Provider.ts"
-import { activeMs, endOf, type Fault, type Scenario, warmUpMs } from "./Scenario.ts"
+import { activeMs, endOf, type Fault, momentMs, type Scenario, warmUpMs } from "./Scenario.ts"
 import { World } from "./world/World.ts"
 
 export interface Result {
@@ -63,70 +63,91 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
   for (const fault of scenario.faults) world.after(fault.at, undefined, () => strike(fault))
 
   const strike = (fault: Fault): void => {
-    world.trace.tell("fault", `${fault.kind} ${fault.target}`)
-    const running = (all: ReadonlyArray<IngressProcess | WorkerProcess>) => all.filter(({ machine }) => machine.isAlive)
-    const alive = fault.kind.endsWith("worker") ? running(workers) : running(ingresses)
-    const process = alive[fault.target % Math.max(1, alive.length)]
-    const server = cluster.servers[fault.target % cluster.servers.length]!
-    const links = process === undefined
-      ? []
-      : cluster.servers.map(({ machine }) => network.link(process.machine, machine))
-    switch (fault.kind) {
+    const { kind, moment, target } = fault
+    const all: ReadonlyArray<IngressProcess | WorkerProcess> = kind.endsWith("worker") ? workers : ingresses
+    const alive = all.filter(({ machine }) => machine.isAlive)
+    const process = kind.endsWith("nats") ? undefined : alive[target % Math.max(1, alive.length)]
+    const act = () => {
+      world.trace.tell("fault", `${kind}: ${process?.machine.name ?? ""} for ${fault.ms.toFixed(0)} ms`)
+      if (process === undefined) strikeServer(fault)
+      else strikeProcess(process, fault)
+    }
+    if (process === undefined || moment === undefined) return act()
+    const { machine } = process
+    const onWrite = (bytes: Uint8Array) => {
+      if (!Buffer.from(bytes).toString("latin1").includes(moment.text)) return
+      machine.onWrite = undefined
+      if (moment.isBefore) act()
+      else world.after(0, undefined, act)
+    }
+    machine.onWrite = onWrite
+    world.after(momentMs, undefined, () => {
+      if (machine.onWrite === onWrite) machine.onWrite = undefined
+    })
+  }
+
+  const strikeProcess = (process: IngressProcess | WorkerProcess, { kind, ms }: Fault): void => {
+    if (!process.machine.isAlive) return
+    const links = cluster.servers.map(({ machine }) => network.link(process.machine, machine))
+    const replaced = (start: () => IngressProcess | WorkerProcess) =>
+      void world.after(ms, undefined, () => {
+        start().start()
+      })
+    switch (kind) {
       case "kill worker":
       case "deploy worker":
-        if (process === undefined) return
-        if (fault.kind === "kill worker") process.kill()
+        if (kind === "kill worker") process.kill()
         else process.terminate()
-        return void world.after(fault.backAfterMs, undefined, () => {
+        return replaced(() => {
           const next = new WorkerProcess(world, cluster, `worker-${workers.length}`, scenario.slots, provider)
           workers.push(next)
-          next.start()
+          return next
         })
       case "kill ingress":
-        if (process === undefined) return
         process.kill()
-        return void world.after(fault.backAfterMs, undefined, () => {
+        return replaced(() => {
           const next = new IngressProcess(world, cluster, `ingress-${ingresses.length}`)
           ingresses.push(next)
-          next.start()
+          return next
         })
       case "freeze worker":
       case "freeze ingress":
-        if (process === undefined) return
         process.machine.freeze()
-        return void world.after(fault.forMs, undefined, () => process.machine.thaw(world))
-      case "freeze nats":
-        if (!server.isUp) return
-        server.machine.freeze()
-        return void world.after(fault.forMs, undefined, () => server.machine.thaw(world))
-      case "kill nats":
-        if (!server.machine.isAlive) return
-        server.kill()
-        cluster.jetStream.serverLost(server)
-        return void world.after(fault.backAfterMs, undefined, () => {
-          server.restart()
-          cluster.jetStream.serverBack(server)
-          world.trace.tell(server.name, "is back")
-        })
+        return void world.after(ms, undefined, () => process.machine.thaw(world))
       case "hold worker":
       case "hold ingress":
         for (const link of links) link.isHeld = true
-        return void world.after(fault.forMs, undefined, () => {
+        return void world.after(ms, undefined, () => {
           for (const link of links) link.release()
         })
       case "cut worker":
       case "cut ingress":
-        if (process !== undefined) network.breakAll(process.machine)
-        return
+        return network.breakAll(process.machine)
       case "slow worker":
         for (const link of links) link.slowMs = 50
-        return void world.after(fault.forMs, undefined, () => {
+        return void world.after(ms, undefined, () => {
           for (const link of links) link.slowMs = 0
         })
-      case "clock of worker":
-      case "clock of ingress":
-        if (process !== undefined) process.machine.skewMs += fault.byMs
+      default:
+        process.machine.skewMs += ms
     }
+  }
+
+  const strikeServer = ({ kind, ms, target }: Fault): void => {
+    const server = cluster.servers[target % cluster.servers.length]!
+    if (!server.isUp) return
+    if (kind === "freeze nats") {
+      const { machine } = server
+      machine.freeze()
+      return void world.after(ms, undefined, () => machine.thaw(world))
+    }
+    server.kill()
+    cluster.jetStream.serverLost(server)
+    world.after(ms, undefined, () => {
+      server.restart()
+      cluster.jetStream.serverBack(server)
+      world.trace.tell(server.name, "is back")
+    })
   }
 
   const healedAt = Math.max(warmUpMs + activeMs, ...scenario.faults.map(endOf)) + healMs

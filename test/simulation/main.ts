@@ -1,7 +1,7 @@
 /**
  * `npm run simulate`: runs simulations on all cores and exits with 1 if one violates an invariant. The last line sums up.
  *
- * SIMULATE_SECONDS (60), SIMULATE_SEED (the first seed; default: random), SIMULATE_COUNT (instead of the seconds), STORY (words
+ * SIMULATE_SECONDS (60), SIMULATE_SEED (the first seed; default: random), SIMULATE_COUNT (instead of the seconds), SIMULATE_UNTIL (`violation`: ends at the first), STORY (words
  * separated by commas: prints the lines of the trace with one of them; empty: all).
  */
 import { randomInt } from "node:crypto"
@@ -37,6 +37,7 @@ const run = async (offset: number, step: number): Promise<Sum> => {
         `  faults: ${scenario.faults.map(({ at, kind, target }) => `${kind} ${target} at ${at.toFixed(0)}`).join(", ")}`
       )
     }
+    if (sum.violations > 0 && process.env["SIMULATE_UNTIL"] === "violation") process.exit(1)
     const words = process.env["STORY"]?.split(",").filter((word) => word !== "")
     if (words !== undefined) console.log(world.trace.story(...words))
   }
@@ -44,8 +45,10 @@ const run = async (offset: number, step: number): Promise<Sum> => {
 }
 
 const part = process.env["SIMULATE_PART"]
-if (part !== undefined) process.send?.(await run(Number(part), availableParallelism()))
-else {
+if (part !== undefined) {
+  const sum = await run(Number(part), process.send === undefined ? 1 : availableParallelism())
+  process.send?.(sum)
+} else {
   const parts = await Promise.all(
     Array.from({ length: availableParallelism() }, (_, at) =>
       new Promise<Sum>((resolve, reject) => {

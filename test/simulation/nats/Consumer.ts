@@ -4,7 +4,7 @@
  */
 import { epochMs } from "../world/Interposition.ts"
 import type { Event, World } from "../world/World.ts"
-import { headerOf, matches, type Message, status } from "./Protocol.ts"
+import { matches, type Message, status } from "./Protocol.ts"
 import type { Stored, Stream } from "./Stream.ts"
 
 export interface ConsumerConfig {
@@ -218,6 +218,3 @@ export class Consumer {
     return this.#world.after(ms, this.#stream.leader?.machine, run)
   }
 }
-
-/** The job that a message carries, for stories. */
-export const jobOf = (message: Message): string => headerOf(message, "Gw-Job")?.split(" ", 2)[1] ?? "?"

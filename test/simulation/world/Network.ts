@@ -174,7 +174,11 @@ export class Network {
       if (error !== undefined) socket.emit("error", error)
       socket.emit("close")
     }
-    const socket: ClientSocket = new ClientSocket((bytes) => toServer.send(bytes), () => close(true))
+    const write = (bytes: Uint8Array) => {
+      machine.onWrite?.(bytes)
+      toServer.send(bytes)
+    }
+    const socket: ClientSocket = new ClientSocket(write, () => close(true))
     const toServer = new Direction(world, server, link, (bytes) => connection?.onData(bytes))
     const toClient = new Direction(world, machine, link, (bytes) => void socket.emit("data", bytes))
     const open: Open = { machine, server, breakOff: () => close(false) }

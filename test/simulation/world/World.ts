@@ -27,6 +27,8 @@ export class Machine {
   #held: Array<Event> | undefined
   /** Runs when it dies, for what others notice of it. */
   readonly onDeath: Array<() => void> = []
+  /** Runs before each of its writes to a socket. */
+  onWrite: ((bytes: Uint8Array) => void) | undefined
 
   constructor(name: string) {
     this.name = name

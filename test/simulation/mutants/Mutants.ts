@@ -1,0 +1,192 @@
+/**
+ * Faults put into the gateway's code, to show that the simulation can fail: those of the past by hand, others mechanically.
+ * Each replaces one text of one file.
+ */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+
+export interface Mutant {
+  readonly name: string
+  /** From the project's folder. */
+  readonly file: string
+  readonly from: string
+  readonly to: string
+}
+
+const project = join(import.meta.dirname, "../../..")
+
+const server = "shared/bus/worker/JobServer.ts"
+const reply = "shared/bus/worker/JobReply.ts"
+const source = "shared/bus/worker/JobSource.ts"
+const tracker = "shared/bus/ingress/JobTracker.ts"
+const links = "shared/bus/ingress/WorkerLinks.ts"
+const state = "shared/bus/protocol/JobState.ts"
+const connection = "shared/nats/Nats.ts"
+const writer = "shared/nats/EventWriter.ts"
+const life = "shared/worker/JobLife.ts"
+
+/** Faults of the past, put back. */
+export const past: ReadonlyArray<Mutant> = [
+  {
+    name: "a worker forgets the paid jobs that it has ended",
+    file: server,
+    from: "if (this.#ended.has(key) || this.#endedBefore.has(key)) return job.acknowledge()",
+    to: ""
+  },
+  {
+    name: "a paid call does not wait for ingress",
+    file: server,
+    from: "reply.isCommitted ? Effect.void : claimAndWait(reply, \"mayHaveBeenSent\")",
+    to: "reply.isCommitted ? Effect.void : Effect.sync(() => reply.claim(\"mayHaveBeenSent\"))"
+  },
+  {
+    name: "a weaker claim takes back that a call may have been sent",
+    file: state,
+    from: "state.redispatch === \"mayHaveBeenSent\" ? { ...event, redispatch: \"mayHaveBeenSent\" } : event",
+    to: "event"
+  },
+  {
+    name: "a job that may have been sent gets another attempt",
+    file: state,
+    from: "if (state.redispatch === \"mayHaveBeenSent\" || state.attempt >= maxAttempts)",
+    to: "if (state.attempt >= maxAttempts)"
+  },
+  {
+    name: "an overtaken job is not published again",
+    file: state,
+    from: "return state.attempt < maxAttempts ? publish(state.attempt + 1, state.losses) : stay(state)",
+    to: "return stay(state)"
+  },
+  {
+    name: "one 503 means that a worker is gone",
+    file: links,
+    from: "this.#now() - link.missingSince >= Timings.workerGoneAfterMs",
+    to: "true"
+  },
+  {
+    name: "a stalled server makes workers look lost",
+    file: tracker,
+    from: "const isStalled = this.#askedAt !== undefined && now - this.#askedAt > stalledMs",
+    to: "const isStalled = false"
+  },
+  {
+    name: "a job's deadline follows the wall clock",
+    file: tracker,
+    from: "this.#now = monotonicMs(clock)",
+    to: "this.#now = () => clock.currentTimeMillisUnsafe()"
+  },
+  {
+    name: "a worker drops jobs that look too old",
+    file: server,
+    from: "if (job.body !== undefined) return this.#run(key, job)",
+    to: "if (this.#clock.currentTimeMillisUnsafe() > job.deadline) return job.acknowledge()\n"
+      + "    if (job.body !== undefined) return this.#run(key, job)"
+  },
+  { name: "nothing is held while NATS is away", file: connection, from: "outbox.hold()", to: "" },
+  {
+    name: "claims are not repeated after a reconnect",
+    file: server,
+    from: "for (const { reply } of this.#replies.values()) reply.claimAgain()",
+    to: ""
+  },
+  {
+    name: "a closing worker does not wait for its events",
+    file: server,
+    from: "yield* Effect.timeoutOption(this.#released.await, flushWithinMs)",
+    to: ""
+  },
+  {
+    name: "a job is acknowledged before its event is stored",
+    file: server,
+    from: "if (isHeld || !hasEnded) return",
+    to: "if (!hasEnded) return"
+  },
+  {
+    name: "a lost frame is not noticed",
+    file: tracker,
+    from: "if (frame.sequence !== job.sequence) return this.#apply(job, { event: \"frameLost\" })",
+    to: ""
+  },
+  { name: "an event is sent once", file: writer, from: "if (!maySend || now", to: "if (maySend || now" },
+  {
+    name: "a job counts as lost while its worker lives",
+    file: life,
+    from: "if (delivery === 2) job.pulled.giveBack(meteringMs)\n    else meter.lost()",
+    to: "meter.lost()"
+  },
+  { name: "the first call of a repeated job is metered", file: life, from: " && !reply.isMoved)", to: ")" },
+  {
+    name: "an unclaimed job is not confirmed",
+    file: tracker,
+    from: "else if (job.confirmAt !== undefined && now >= job.confirmAt) this.#confirm(job)",
+    to: ""
+  },
+  {
+    name: "forgotten pull requests are not noticed",
+    file: source,
+    from: "if (this.#outstanding > 0 && this.#now() - this.#lastHeard > silenceMs) return this.#begin()",
+    to: ""
+  },
+  {
+    name: "credit is sent once",
+    file: tracker,
+    from: "if (job.taken > 0) this.#sendCredit(job)",
+    to: ""
+  },
+  {
+    name: "a worker reports no progress to JetStream",
+    file: source,
+    from: "if (held) outbox.publish(subject, inProgress)",
+    to: ""
+  },
+  {
+    name: "a client that leaves does not stop its call",
+    file: reply,
+    from: "this.#options.onCancel()",
+    to: ""
+  },
+  {
+    name: "silences do not restart after a stall",
+    file: tracker,
+    from: "if (wasStalled) this.#links.resetSilences()",
+    to: ""
+  }
+]
+
+/** The files whose guards are negated and whose messages are dropped one by one. */
+const mutated = [tracker, server, reply, source, writer, links, state, life, "shared/bus/ingress/JobPool.ts"]
+
+const guard = /^( *)((?:\} else |else )?if) \((.+)\) ((?:return|continue|this|job|reply|for|throw|\{).*)$/
+const message = /^( *)((?:return )?(?:this\.#)?(?:[\w.#]+\.)?(?:outbox|#outbox)\.publish\(.*\)|this\.#send\(.*\))$/
+
+/** One mutant per guard and per message that is sent in one line. */
+export const mechanical = (): ReadonlyArray<Mutant> =>
+  mutated.flatMap((file) => {
+    const lines = readFileSync(join(project, file), "utf8").split("\n")
+    return lines.flatMap((line, at): ReadonlyArray<Mutant> => {
+      const [, indent, word, condition, rest] = guard.exec(line) ?? []
+      const sent = message.exec(line)
+      const where = `${file}:${at + 1}`
+      // with its neighbours, so that the text is unique
+      const around = (to: string) => ({
+        from: lines.slice(Math.max(0, at - 2), at + 3).join("\n"),
+        to: [...lines.slice(Math.max(0, at - 2), at), to, ...lines.slice(at + 1, at + 3)].join("\n")
+      })
+      if (condition !== undefined) {
+        return [{
+          name: `${where} negates ${condition}`,
+          file,
+          ...around(`${indent}${word} (!(${condition})) ${rest}`)
+        }]
+      }
+      if (sent === null) return []
+      return [{ name: `${where} drops ${sent[2]}`, file, ...around(line.includes("return") ? `${sent[1]}return` : "") }]
+    })
+  })
+
+/** The file's text with the fault. Fails if the code has changed and the mutant with it. */
+export const apply = ({ file, from, name, to }: Mutant): string => {
+  const text = readFileSync(join(project, file), "utf8")
+  if (text.split(from).length !== 2) throw new Error(`the mutant "${name}" does not fit ${file} any more`)
+  return text.replace(from, () => to)
+}
