@@ -1,18 +1,20 @@
 /**
  * `npm run simulate`: runs simulations on all cores and exits with 1 if one violates an invariant. The last line sums up.
  *
- * SIMULATE_SECONDS (60), SIMULATE_SEED (the first seed; default: random), SIMULATE_COUNT (instead of the seconds), SIMULATE_UNTIL (`violation`: ends at the first), STORY (words
+ * SIMULATE_SECONDS (60), SIMULATE_SEED (the first seed; default: random), SIMULATE_COUNT (seeds, instead of the seconds),
+ * SIMULATE_UNTIL (`violation`: ends at the first, without shrinking it), STORY (words
  * separated by commas: prints the lines of the trace with one of them; empty: all).
  */
 import { randomInt } from "node:crypto"
 import { fork } from "node:child_process"
 import { availableParallelism } from "node:os"
 import { scenarioOf } from "./Scenario.ts"
-import { simulate } from "./Simulation.ts"
+import { shrink } from "./Shrink.ts"
+import { type Result, simulate } from "./Simulation.ts"
 
 const seconds = Number(process.env["SIMULATE_SECONDS"] ?? 60)
 const count = Number(process.env["SIMULATE_COUNT"] ?? Number.POSITIVE_INFINITY)
-const first = Number(process.env["SIMULATE_SEED"] ?? randomInt(1_000_000_000))
+const firstSeed = Number(process.env["SIMULATE_SEED"] ?? randomInt(1_000_000_000))
 
 interface Sum {
   seeds: number
@@ -21,23 +23,35 @@ interface Sum {
   violations: number
 }
 
+/** Prints what a scenario violates, what it consists of, and its story. */
+const report = ({ scenario, violations, world }: Result): void => {
+  for (const { detail, invariant } of violations.slice(0, 5)) console.log(`  ${invariant}: ${detail}`)
+  const { faults, ingresses, requests, servers, slots, workers } = scenario
+  console.log(
+    `  with ${servers} servers, ${ingresses} ingresses, ${workers} workers of ${slots} slots, ${requests.length} requests`
+  )
+  for (const { at, kind, moment, ms, target } of faults) {
+    const when = moment === undefined ? "" : ` ${moment.isBefore ? "before" : "after"} it writes "${moment.text}"`
+    console.log(`  fault: ${kind} ${target} at ${at.toFixed(0)} ms for ${ms.toFixed(0)} ms${when}`)
+  }
+  console.log(world.trace.story().split("\n").slice(-100).join("\n"))
+}
+
 const run = async (offset: number, step: number): Promise<Sum> => {
   const until = performance.now() + seconds * 1_000
   const sum = { seeds: 0, requests: 0, faults: 0, violations: 0 }
   for (let at = 0; at + offset < count && (count < Number.POSITIVE_INFINITY || performance.now() < until); at += step) {
-    const { hash, scenario, violations, world } = await simulate(scenarioOf(first + offset + at))
+    const { hash, scenario, violations, world } = await simulate(scenarioOf(firstSeed + offset + at))
     sum.seeds++
     sum.requests += scenario.requests.length
     sum.faults += scenario.faults.length
     sum.violations += violations.length
-    if (violations.length > 0) {
+    const [first] = violations
+    if (first !== undefined) {
       console.log(`seed ${scenario.seed} (${hash}): ${violations.length} violations`)
-      for (const { detail, invariant } of violations.slice(0, 5)) console.log(`  ${invariant}: ${detail}`)
-      console.log(
-        `  faults: ${scenario.faults.map(({ at, kind, target }) => `${kind} ${target} at ${at.toFixed(0)}`).join(", ")}`
-      )
+      if (process.env["SIMULATE_UNTIL"] === "violation") process.exit(1)
+      report(await simulate(await shrink(scenario, first.invariant)))
     }
-    if (sum.violations > 0 && process.env["SIMULATE_UNTIL"] === "violation") process.exit(1)
     const words = process.env["STORY"]?.split(",").filter((word) => word !== "")
     if (words !== undefined) console.log(world.trace.story(...words))
   }
@@ -53,7 +67,7 @@ if (part !== undefined) {
     Array.from({ length: availableParallelism() }, (_, at) =>
       new Promise<Sum>((resolve, reject) => {
         const child = fork(import.meta.filename, {
-          env: { ...process.env, SIMULATE_SEED: `${first}`, SIMULATE_PART: `${at}` }
+          env: { ...process.env, SIMULATE_SEED: `${firstSeed}`, SIMULATE_PART: `${at}` }
         })
         let sum: Sum | undefined
         child.on("message", (message) => void (sum = message as Sum))
@@ -62,7 +76,7 @@ if (part !== undefined) {
   )
   const total = (name: keyof Sum) => parts.reduce((sum, part) => sum + part[name], 0)
   console.log(
-    `${total("seeds")} seeds from ${first}, ${total("requests")} requests, ${total("faults")} faults, ${
+    `${total("seeds")} seeds from ${firstSeed}, ${total("requests")} requests, ${total("faults")} faults, ${
       total("violations")
     } violations`
   )
