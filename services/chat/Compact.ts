@@ -121,10 +121,20 @@ const toKept = (item: InputItem): ReadonlyArray<OutputItem> => {
   return isSealed(item) ? [item] : []
 }
 
-/** The items left out of the summary. */
+/** The parts that hold no text. */
+const unreadIn = (content: Content | null | undefined, path: string): ReadonlyArray<string> =>
+  typeof content === "string" ?
+    [] :
+    (content ?? []).flatMap((part, index) =>
+      "text" in part || "refusal" in part ? [] : [`${path}[${index}] is of a type that is not summarised`]
+    )
+
+/** The items and parts left out of the summary. User messages are kept whole. */
 const unread = (items: ReadonlyArray<InputItem>): ReadonlyArray<string> =>
   items.flatMap((item, index) => {
-    if (isMessage(item) || isCall(item) || isCallOutput(item)) return []
+    if (isMessage(item)) return item.role === "user" ? [] : unreadIn(item.content, `input[${index}].content`)
+    if (isCallOutput(item)) return unreadIn(item.output, `input[${index}].output`)
+    if (isCall(item)) return []
     return isSealed(item)
       ? [`input[${index}] was sealed by another service`]
       : [`input[${index}] is of a type that is not summarised`]

@@ -1,7 +1,10 @@
 /** Offers the built-in chat engine to the `local` protocol, in every chat dialect. */
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Layer, Stream, Struct } from "effect"
+import { InvalidRequest, type JobError } from "../../shared/contract/JobError.ts"
 import { compaction } from "../../shared/contract/operations/Compaction.ts"
 import * as ClientDialects from "../../shared/provider/dialects/ClientDialects.ts"
+import { settings as chatSettings } from "../../shared/provider/dialects/openai/ChatCompletionsRequest.ts"
+import type { Losses } from "../../shared/provider/dialects/conversation/Losses.ts"
 import * as ChatOverEngine from "../../shared/provider/dialects/conversation/ChatOverEngine.ts"
 import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
 import * as Options from "../../shared/provider/call/Options.ts"
@@ -9,17 +12,34 @@ import { loadTokenizer } from "../../shared/text/Tokens.ts"
 import * as Compact from "./Compact.ts"
 import { Compactions } from "./Compactions.ts"
 import { LocalChat, LocalChatOptions } from "./LocalChat.ts"
+import * as Unread from "./Unread.ts"
 
 const decodeOptions = Options.reader(LocalChatOptions)
 const settings = { fingerprint: "local-echo", isLenient: true }
 
-export const layer = Layer.effect(
+/** The engine names settings as chat completions does. */
+const withClientsName = (error: JobError, losses: Losses): JobError => {
+  if (error._tag !== "InvalidRequest") return error
+  const setting = Struct.keys(chatSettings).find((setting) => chatSettings[setting] === error.param)
+  if (setting === undefined || error.param === null) return error
+  const param = losses.nameOf(setting)
+  return new InvalidRequest({ message: error.message.replace(error.param, param), param, code: error.code })
+}
+
+export const layerNoDeps = Layer.effect(
   LocalEngines,
   Effect.gen(function*() {
     const { answer } = yield* LocalChat
     const compactions = yield* Compactions
-    const engine: ChatOverEngine.ChatEngine = ({ call, conversation }) =>
-      Stream.unwrap(Effect.map(decodeOptions(call.endpoint), (options) => answer(conversation, options)))
+    const engine: ChatOverEngine.ChatEngine = ({ call, conversation, losses }) => {
+      Unread.record(conversation, losses)
+      return Stream.unwrap(
+        Effect.map(
+          Effect.andThen(losses.failIfRefused, decodeOptions(call.endpoint)),
+          (options) => answer(conversation, options)
+        )
+      ).pipe(Stream.mapError((error) => withClientsName(error, losses)))
+    }
     return LocalEngines.of({
       warmUp: Effect.asVoid(loadTokenizer),
       performs: new Map([
@@ -28,4 +48,6 @@ export const layer = Layer.effect(
       ])
     })
   })
-).pipe(Layer.provide([LocalChat.layer, Compactions.layer]))
+)
+
+export const layer = layerNoDeps.pipe(Layer.provide([LocalChat.layer, Compactions.layer]))

@@ -23,8 +23,12 @@ export interface Last {
   readonly results: ReadonlyArray<{ readonly tool: string; readonly text: string }>
 }
 
+/** The index of the user's last message. */
+export const lastTurnOf = (turns: Conversation["turns"]): number =>
+  Math.max(0, turns.findLastIndex(({ role }) => role === "user"))
+
 export const readLast = ({ turns }: Conversation): Last => {
-  const at = Math.max(0, turns.findLastIndex(({ role }) => role === "user"))
+  const at = lastTurnOf(turns)
   const turn = turns[at]
   const tools = new Map(turns.flatMap(({ toolCalls }) => toolCalls.map(({ id, name }) => [id, name])))
   const read = (turn: Turn) => clip(textOf(turn).trim(), mostRepeated)

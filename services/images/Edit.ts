@@ -80,6 +80,16 @@ export const edit = Effect.fn("Edit.edit")(function*(
   return Array.from({ length: n }, () => picture)
 })
 
+/** The settings without effect on an edit that paints nothing. */
+export const unusedIn = ({ mask, negativePrompt, pathOf, prompt, seed }: ImageRequest): ReadonlyArray<string> => {
+  if (mask !== undefined && readInstruction(prompt).steps.length === 0) return []
+  const removesNothing = negativePrompt !== undefined && readInstruction(negativePrompt).steps.length === 0
+  return [
+    ...(seed === undefined ? [] : [pathOf("seed")]),
+    ...(removesNothing ? [pathOf("negative_prompt")] : [])
+  ]
+}
+
 /** Scales down a picture that became too large, for example by a rotation. */
 const fit = (pixels: Pixels): Effect.Effect<Pixels, InternalError> =>
   Math.max(pixels.width, pixels.height) <= longestSide

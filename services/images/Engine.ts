@@ -10,7 +10,7 @@ import * as Images from "../../shared/provider/dialects/images/Images.ts"
 import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
 import { loadTokenizer } from "../../shared/text/Tokens.ts"
 import { ResultStore } from "../../shared/provider/call/ResultStore.ts"
-import { edit } from "./Edit.ts"
+import { edit, unusedIn } from "./Edit.ts"
 import { encode, paint, toPixels } from "./Pixels.ts"
 
 /** The longest side that the engine paints, in pixels. */
@@ -38,7 +38,7 @@ const generate = Effect.fnUntraced(function*(request: ImageRequest) {
 
 const model = (guard: GuardedFetch["Service"]): ImageModel =>
   Effect.fnUntraced(function*({ operation }, request) {
-    const { extend, images, pathOf, prompt, size } = request
+    const { extend, format, images, pathOf, prompt, quality, size } = request
     if (size !== undefined && Math.max(size.width, size.height) > longestPainted) {
       const what = `must have sides of at most ${longestPainted} pixels for this model`
       return yield* InvalidRequest.at(pathOf("size"), what)
@@ -47,7 +47,11 @@ const model = (guard: GuardedFetch["Service"]): ImageModel =>
     return {
       pictures,
       usage: countsTokens.includes(operation.name) ? yield* count(prompt, pictures) : undefined,
-      warnings: extend === true ? [pathOf("prompt_extend")] : []
+      warnings: [
+        ...(extend === true ? [pathOf("prompt_extend")] : []),
+        ...(quality !== undefined && (format ?? "png") === "png" ? [pathOf("output_compression")] : []),
+        ...(images.length > 0 ? unusedIn(request) : [])
+      ]
     }
   })
 

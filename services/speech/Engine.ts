@@ -54,7 +54,9 @@ const perform = (engine: LocalSpeech["Service"]): Perform =>
     return { inputTokens: 0, outputTokens: 0, characters: countCharacters(input) }
   })
 
-export const layer = Layer.effect(
+export const layerNoDeps = Layer.effect(
   LocalEngines,
   Effect.map(LocalSpeech, (engine) => LocalEngines.of({ performs: new Map([[audioSpeech.name, perform(engine)]]) }))
-).pipe(Layer.provide(LocalSpeech.layer))
+)
+
+export const layer = layerNoDeps.pipe(Layer.provide(LocalSpeech.layer))

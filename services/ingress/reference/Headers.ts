@@ -42,9 +42,11 @@ const answered = {
   ),
   "x-gateway-queue-ms": header("Time the request waited for a worker, in milliseconds.", count, 1),
   "x-translation-warnings": header(
-    "The fields that could not be translated for the provider, each with the reason.",
+    "The fields of the request without effect, separated by `; `: each begins with its path, and may say what happened to it. " +
+      "They are those that the provider or the built-in engine does not support, and unknown ones that it does not get. " +
+      "Names at most 20, then `and <number> more`. Absent if every field has an effect or is refused.",
     text,
-    "logit_bias is not carried over"
+    "seed is not carried over; tools[0].function.strict is not carried over"
   )
 }
 

@@ -4,6 +4,8 @@
 const maxWarnings = 20
 const maxCharacters = 2_048
 
+const name = "x-translation-warnings"
+
 /** Each warning names the path of a field: plain ASCII, and no text from the client. */
 export const toHeaders = (warnings: ReadonlyArray<string>): Readonly<Record<string, string>> => {
   if (warnings.length === 0) return {}
@@ -15,5 +17,14 @@ export const toHeaders = (warnings: ReadonlyArray<string>): Readonly<Record<stri
     listed.push(warning)
   }
   const more = warnings.length - listed.length
-  return { "x-translation-warnings": [...listed, ...(more > 0 ? [`and ${more} more`] : [])].join("; ") }
+  return { [name]: [...listed, ...(more > 0 ? [`and ${more} more`] : [])].join("; ") }
 }
+
+/** The headers of an answer with further warnings. */
+export const add = (
+  headers: Readonly<Record<string, string>>,
+  warnings: ReadonlyArray<string>
+): Readonly<Record<string, string>> =>
+  warnings.length === 0
+    ? headers
+    : { ...headers, ...toHeaders([...new Set([...headers[name]?.split("; ") ?? [], ...warnings])]) }

@@ -30,7 +30,8 @@ export const settings: SettingNames = {
 }
 
 const block = {
-  ...carried("type", "text", "source", "title"),
+  ...carried("type", "text", "title"),
+  source: carried("type", "media_type", "data", "url", "file_id", "content"),
   // the answer would cite its sources
   citations: { enabled: "meaning" }
 } as const
@@ -49,7 +50,7 @@ export const fates: Fate = {
   }],
   ...carried("max_tokens", "temperature", "top_p", "top_k", "stop_sequences"),
   tools: [carried("type", "name", "description", "input_schema", "strict")],
-  tool_choice: "carried",
+  tool_choice: carried("type", "name", "disable_parallel_tool_use"),
   thinking: carried("type", "budget_tokens"),
   output_config: carried("output_format", "format", "effort"),
   metadata: carried("user_id"),
@@ -67,6 +68,7 @@ export const toConversation = (request: Contract.MessagesRequest, losses: Losses
       losses.refuseTool(path)
       return []
     }
+    if (tool.type && tool.type !== "custom") losses.warn(`${path}.type`)
     return [{
       name: tool.name,
       description: tool.description ?? undefined,
@@ -226,6 +228,10 @@ const toReasoning = ({ output_config, thinking }: Contract.MessagesRequest, loss
     return { type: "budget", tokens: thinking.budget_tokens }
   }
   if (thinking?.type === "disabled") return { type: "off" }
-  if (effort !== undefined) return reasoningOf(effort, "output_config.effort", losses)
+  if (effort !== undefined) {
+    losses.rename("reasoning", "output_config.effort")
+    return reasoningOf(effort, "output_config.effort", losses)
+  }
+  if (thinking?.type === "between_tools") losses.warn("thinking.type", "was taken as adaptive")
   return thinking ? { type: "auto" } : undefined
 }

@@ -29,7 +29,32 @@ export const decoder = <Request>(
       return turn.pipe(
         Effect.andThen(Effect.sync(() => losses.recordUnmapped(json, dialect.fates))),
         Effect.andThen(turn),
-        Effect.map(() => ({ request, conversations: [dialect.toConversation(request, losses)].flat(), losses }))
+        Effect.map(() => {
+          const conversations = [dialect.toConversation(request, losses)].flat()
+          for (const conversation of conversations) recordUnused(conversation, losses)
+          return { request, conversations, losses }
+        })
       )
     })
 }
+
+/** Records what means nothing in any dialect: calls and reasoning of others than the assistant, and choices among no tools. */
+const recordUnused = ({ parallelToolCalls, toolChoice, tools, turns }: Conversation, losses: Losses): void => {
+  for (const { content, path = "", role, toolCalls } of turns) {
+    if (role !== "assistant" && toolCalls.length > 0) {
+      losses.warn(path, "has tool calls, which only the assistant makes")
+    }
+    for (const part of content) {
+      if (part.type !== "reasoning") continue
+      if (role !== "assistant") losses.warn(part.path ?? path, "is reasoning, which only the assistant has")
+      else if (part.text === "" && part.signature === undefined) {
+        losses.warn(part.path ?? path, "is reasoning without a text")
+      }
+    }
+  }
+  if (tools.length > 0) return
+  if (toolChoice.type === "required" || toolChoice.type === "tool") losses.warnOf("toolChoice", noTools)
+  if (parallelToolCalls === false) losses.warnOf("parallelToolCalls", noTools)
+}
+
+const noTools = "has no effect without tools"

@@ -31,13 +31,13 @@ type Mode = "strict" | "ordinary" | "lenient"
 export class Losses {
   readonly #warnings = new Set<string>()
   readonly #mode: Mode
-  readonly #settings: SettingNames
+  readonly #settings: { [S in Setting]?: string }
   #refusal: InvalidRequest | undefined
 
   /** `strict` refuses every loss, `lenient` none. `settings` are the client's names. */
   constructor(mode: Mode, settings: SettingNames) {
     this.#mode = mode
-    this.#settings = settings
+    this.#settings = { ...settings }
   }
 
   /** Fails with the first refused loss so far. */
@@ -51,14 +51,14 @@ export class Losses {
   }
 
   /** A hint is lost. `what` says what happened to the field, as in `was lowered to 1`. */
-  warn(path: string, what = notCarried): void {
+  warn(path: string, what = this.#lost): void {
     if (this.#mode === "strict") this.#refuse(path, what)
     else this.#warnings.add(`${path} ${what}`)
   }
 
   /** A loss would change the meaning of the answer. */
   refuse(path: string, what = "cannot be carried over to the provider of this model"): void {
-    if (this.#mode === "lenient") this.#warnings.add(`${path} ${notCarried}`)
+    if (this.#mode === "lenient") this.#warnings.add(`${path} ${this.#lost}`)
     else this.#refuse(path, what)
   }
 
@@ -67,12 +67,22 @@ export class Losses {
     this.#refuse(path, noSuchTool)
   }
 
+  /** This request sets the setting by another field than usual. */
+  rename(setting: Setting, path: string): void {
+    this.#settings[setting] = path
+  }
+
+  /** The client's name of the setting. */
+  nameOf(setting: Setting): string {
+    return this.#settings[setting] ?? setting
+  }
+
   warnOf(setting: Setting, what?: string): void {
-    this.warn(this.#settings[setting] ?? setting, what)
+    this.warn(this.nameOf(setting), what)
   }
 
   refuseOf(setting: Setting, what?: string): void {
-    this.refuse(this.#settings[setting] ?? setting, what)
+    this.refuse(this.nameOf(setting), what)
   }
 
   /** Records the fields of a request that do not reach the canonical conversation. */
@@ -96,12 +106,21 @@ export class Losses {
     }
   }
 
+  get #lost(): string {
+    return this.#mode === "lenient" ? "has no effect" : "is not carried over"
+  }
+
   #refuse(path: string, what: string): void {
     this.#refusal ??= InvalidRequest.at(path, what, "not_translatable")
   }
 }
 
-const notCarried = "is not carried over"
+/** The fields of a request that are lost, if none of them is refused. */
+export const lostIn = (request: unknown, fates: Fate, path = ""): ReadonlyArray<string> => {
+  const losses = new Losses("lenient", {})
+  losses.recordUnmapped(request, fates, path)
+  return losses.warnings
+}
 
 const isList = (fates: Fate): fates is readonly [Fate] => Array.isArray(fates)
 

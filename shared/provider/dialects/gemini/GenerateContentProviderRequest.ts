@@ -25,7 +25,7 @@ export const toRequest = (conversation: Conversation, { losses, model }: Target,
   if (user !== undefined) losses.warnOf("user")
   if (parallelToolCalls === false && tools.length > 0) losses.refuseOf("parallelToolCalls")
   if (modalities?.includes("audio") === true) losses.refuseOf("modalities")
-  for (const { path = "", strict } of tools) if (strict === true) losses.warn(`${path}.strict`)
+  for (const { path = "", strict } of tools) if (strict === true) losses.warn(path, "is not enforced strictly")
   const system = systemTexts(conversation.turns, losses).flatMap(toText)
   return {
     systemInstruction: system.length === 0 ? undefined : { parts: system },
@@ -141,6 +141,7 @@ const toParts = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
       warnOfDetail(part, losses)
       return toMedia(part, losses)
     case "file":
+      if (part.name !== undefined && part.media.type !== "url") losses.warn(part.path ?? "", "loses its name")
       return toMedia(part, losses)
   }
 }

@@ -41,10 +41,13 @@ const part: Fate = {
   ...meaning("executableCode", "codeExecutionResult", "videoMetadata")
 }
 
+/** Instructions hold no calls. */
+const systemPart: Fate = { ...part, ...meaning("functionCall", "functionResponse") }
+
 export const fates: Fate = {
   model: "carried",
   contents: [{ role: "carried", parts: [part] }],
-  systemInstruction: { role: "carried", parts: [part] },
+  systemInstruction: { role: "carried", parts: [systemPart] },
   tools: [{
     functionDeclarations: [carried("name", "description", "parameters", "parametersJsonSchema")],
     ...tools("googleSearch", "googleSearchRetrieval", "googleMaps", "enterpriseWebSearch", "urlContext"),
@@ -73,11 +76,12 @@ export const toConversation = (request: Contract.GenerateContentRequest, losses:
       ...(system.length === 0 ? [] : [{
         role: "system" as const,
         content: system.flatMap((part, index) => toParts(part, `systemInstruction.parts[${index}]`)),
-        toolCalls: []
+        toolCalls: [],
+        path: "systemInstruction"
       }]),
       ...request.contents.flatMap((content, index) => toTurns(content, `contents[${index}]`, calls))
     ],
-    tools: toTools(request),
+    tools: toTools(request, losses),
     toolChoice: toToolChoice(request),
     format: toFormat(config, losses),
     stop: config?.stopSequences ?? [],
@@ -198,23 +202,20 @@ const roleOf = (role: string | null | undefined): Turn["role"] => {
 /** Any part can have a signature, which belongs to the reasoning before it. */
 const toParts = (part: Contract.Part, path: string): ReadonlyArray<ContentPart> => {
   const signature = part.thoughtSignature ? Signature.fromClient(part.thoughtSignature, "gemini") : undefined
-  if (part.thought === true) return [{ type: "reasoning", text: part.text ?? "", signature, path }]
+  if (part.thought === true) {
+    return [{ type: "reasoning", text: part.text ?? "", signature, path }, ...toOwnParts({ ...part, text: null }, path)]
+  }
   const signed: ReadonlyArray<ContentPart> = signature === undefined
     ? []
     : [{ type: "reasoning", text: "", signature, path }]
-  return [...toOwnPart(part, path), ...signed]
+  return [...toOwnParts(part, path), ...signed]
 }
 
-const toOwnPart = (part: Contract.Part, path: string): ReadonlyArray<ContentPart> => {
-  if (typeof part.text === "string") return [{ type: "text", text: part.text, path }]
-  if (part.inlineData) {
-    const { data, mimeType } = part.inlineData
-    return [toMedia(mimeType, { type: "base64", data }, path)]
-  }
-  return part.fileData
-    ? [toMedia(part.fileData.mimeType ?? "", { type: "url", url: part.fileData.fileUri }, path)]
-    : []
-}
+const toOwnParts = ({ fileData, inlineData, text }: Contract.Part, path: string): ReadonlyArray<ContentPart> => [
+  ...(typeof text === "string" ? [{ type: "text" as const, text, path }] : []),
+  ...(inlineData ? [toMedia(inlineData.mimeType, { type: "base64", data: inlineData.data }, path)] : []),
+  ...(fileData ? [toMedia(fileData.mimeType ?? "", { type: "url", url: fileData.fileUri }, path)] : [])
+]
 
 const toMedia = (mediaType: string, media: Media, path: string): ContentPart =>
   mediaType.startsWith("image/")
@@ -222,19 +223,30 @@ const toMedia = (mediaType: string, media: Media, path: string): ContentPart =>
     : { type: "file", mediaType, name: media.type === "url" ? media.url : undefined, media, path }
 
 /** The tools, without the functions that the client does not allow. */
-const toTools = ({ toolConfig, tools }: Contract.GenerateContentRequest): Conversation["tools"] => {
+const toTools = (
+  { toolConfig, tools }: Contract.GenerateContentRequest,
+  losses: Losses
+): Conversation["tools"] => {
   const { allowedFunctionNames, mode } = toolConfig?.functionCallingConfig ?? {}
-  const allowed = new Set(mode === "ANY" || mode === "VALIDATED" ? allowedFunctionNames : [])
+  const isLimited = mode === "ANY" || mode === "VALIDATED"
+  const allowed = new Set(isLimited ? allowedFunctionNames : [])
+  if (!isLimited && (allowedFunctionNames ?? []).length > 0) {
+    losses.warn("toolConfig.functionCallingConfig.allowedFunctionNames", "needs the mode ANY or VALIDATED")
+  }
   return (tools ?? []).flatMap(({ functionDeclarations }, at) =>
-    (functionDeclarations ?? []).flatMap((tool, index) =>
-      allowed.size > 0 && !allowed.has(tool.name) ? [] : [{
+    (functionDeclarations ?? []).flatMap((tool, index) => {
+      const path = `tools[${at}].functionDeclarations[${index}]`
+      if (tool.parameters && tool.parametersJsonSchema) {
+        losses.warn(`${path}.parameters`, "gives way to parametersJsonSchema")
+      }
+      return allowed.size > 0 && !allowed.has(tool.name) ? [] : [{
         name: tool.name,
         description: tool.description ?? undefined,
         parameters: tool.parametersJsonSchema ?? toJsonSchema(tool.parameters ?? {}),
         ...(mode === "VALIDATED" ? { strict: true } : {}),
-        path: `tools[${at}].functionDeclarations[${index}]`
+        path
       }]
-    )
+    })
   )
 }
 

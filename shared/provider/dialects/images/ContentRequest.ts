@@ -3,8 +3,10 @@ import { Effect } from "effect"
 import { GenerateContentRequest, type imageSizes } from "../../../contract/operations/GenerateContent.ts"
 import type { Size } from "../../../contract/operations/ImageGenerations.ts"
 import { InvalidRequest } from "../../../contract/JobError.ts"
-import { decoder } from "../../call/RequestBody.ts"
+import { strictTranslation, translationHeader } from "../../../contract/Translation.ts"
+import { reader } from "../../call/RequestBody.ts"
 import type { Call } from "../../call/Protocol.ts"
+import { carried, type Fate, Losses } from "../conversation/Losses.ts"
 import type { ImageRequest, ImageSetting } from "./ImageRequest.ts"
 import type { ImageSource } from "./ImageSource.ts"
 
@@ -14,7 +16,20 @@ export interface WantedParts {
   readonly image: boolean
 }
 
-const decode = decoder(GenerateContentRequest)
+const read = reader(GenerateContentRequest)
+
+/** Models of pictures take a prompt, and no conversation. */
+const fates: Fate = {
+  model: "carried",
+  contents: [{
+    role: "carried",
+    parts: [{ text: "carried", inlineData: carried("data", "mimeType"), fileData: carried("fileUri", "mimeType") }]
+  }],
+  generationConfig: {
+    ...carried("candidateCount", "seed", "responseModalities"),
+    imageConfig: carried("aspectRatio", "imageSize")
+  }
+}
 
 /** The longer side of a picture, in pixels. */
 const sides: Record<typeof imageSizes[number], number> = { "512": 512, "1K": 1_024, "2K": 2_048, "4K": 4_096 }
@@ -36,7 +51,19 @@ const sizeOf = (
 const paths: Partial<Record<ImageSetting, string>> = { n: "candidateCount", size: "imageConfig.imageSize" }
 
 export const readContent = Effect.fnUntraced(function*(call: Call) {
-  const request = yield* decode(call)
+  const { json, request } = yield* read(call)
+  const isStrict = call.headers?.[translationHeader] === strictTranslation
+  const losses = new Losses(isStrict ? "strict" : "ordinary", {})
+  losses.recordUnmapped(json, fates)
+  for (const [index, { role }] of request.contents.entries()) {
+    if (role === "model" || role === "system") {
+      losses.warn(`contents[${index}].role`, "is part of the prompt like any other")
+    }
+  }
+  if (request.generationConfig?.responseModalities?.includes("AUDIO") === true) {
+    losses.warn("generationConfig.responseModalities", "are TEXT and IMAGE for this model")
+  }
+  yield* losses.failIfRefused
   const config = request.generationConfig
   const parts = request.contents.flatMap(({ parts }, content) => parts.map((part, at) => ({ content, at, part })))
   const images = parts.flatMap(({ at, content, part }): ReadonlyArray<ImageSource> => {
@@ -53,6 +80,8 @@ export const readContent = Effect.fnUntraced(function*(call: Call) {
     seed: config?.seed ?? undefined,
     answerAs: "b64_json",
     extra: {},
+    lost: losses.warnings,
+    lostInMessages: [],
     pathOf: (setting) => `generationConfig.${paths[setting] ?? setting}`
   }
   const modalities = config?.responseModalities ?? []

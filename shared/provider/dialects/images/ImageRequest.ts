@@ -5,6 +5,7 @@ import {
   ImageGenerationRequest,
   imageRequestFields,
   imageSettings,
+  Input,
   parseSize,
   type Size,
   textsOf
@@ -13,6 +14,8 @@ import { InvalidRequest } from "../../../contract/JobError.ts"
 import { reader, unreadable } from "../../call/RequestBody.ts"
 import type { Call } from "../../call/Protocol.ts"
 import { unknownFields } from "../../json/UnknownFields.ts"
+import * as Losses from "../conversation/Losses.ts"
+import { fatesOf } from "../conversation/SchemaFates.ts"
 import type { ImageSource } from "./ImageSource.ts"
 import type { PictureKind } from "../../call/PictureKind.ts"
 
@@ -60,6 +63,10 @@ export interface ImageRequest {
   readonly input?: unknown
   /** Unknown fields of the body and of `parameters`, for the provider. */
   readonly extra: Readonly<Record<string, unknown>>
+  /** Fields that have no place here. */
+  readonly lost: ReadonlyArray<string>
+  /** Fields of the client's `input` that have no place here. */
+  readonly lostInMessages: ReadonlyArray<string>
   /** The path of a setting in the client's request. */
   readonly pathOf: (setting: ImageSetting) => string
 }
@@ -77,11 +84,33 @@ const settingsOf = (top: Settings, nested: Settings | null | undefined) => ({
   format: nested?.output_format ?? top.output_format ?? undefined,
   quality: nested?.output_compression ?? top.output_compression ?? undefined,
   user: top.user ?? undefined,
+  lost: (Object.keys(nested ?? {}) as ReadonlyArray<keyof Settings>)
+    .filter((name) => isGiven(nested?.[name]) && isGiven(top[name]))
+    .map((name) => `${name} gives way to parameters.${name}`),
+  lostInMessages: [],
   pathOf: (setting: ImageSetting) => {
     const inner: Partial<Record<ImageSetting, unknown>> = nested ?? {}
     return inner[setting] === undefined || inner[setting] === null ? setting : `parameters.${setting}`
   }
 })
+
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null
+
+const inputFates = fatesOf(Input)
+
+/** A prompt is the user's only. */
+const lostIn = (input: unknown, messages: typeof Input.Type["messages"]): ReadonlyArray<string> => [
+  ...Losses.lostIn(input, inputFates, "input"),
+  ...messages.flatMap(({ content, role }, index) => {
+    if (role === "user") return []
+    const path = `input.messages[${index}]`
+    return [
+      content.some(({ text }) => typeof text === "string")
+        ? `${path} is not part of the prompt: its role is ${role}`
+        : `${path}.role has no effect on images`
+    ]
+  })
+]
 
 const known = new Set([...Object.keys(imageRequestFields), ...Object.keys(imageSettings), "image", "image[]", "mask"])
 
@@ -107,6 +136,7 @@ const fromJson = (body: unknown, request: ImageGenerationRequest | ImageEditRequ
   return {
     ...settingsOf(request, request.parameters),
     ...unknownIn(body),
+    lostInMessages: lostIn(Predicate.isObject(body) ? body["input"] : undefined, messages),
     prompt: request.prompt ?? textsOf(messages).join("\n"),
     promptParam: typeof request.prompt === "string" ? "prompt" : "input.messages",
     images: [...inMessages, ...sourcesOf(image)],

@@ -39,9 +39,24 @@ const makes: ReadonlyMap<string, Make> = new Map([
 /** The names of the operations. */
 export const operations = [...makes.keys()]
 
+export interface Abilities {
+  /** Takes the client's messages as they are, instead of their prompt. */
+  readonly takesMessages?: boolean
+}
+
 /** By the operation's name. */
-export const performs = (model: ImageModel, means: ImageAnswer.Dependencies): ReadonlyMap<string, Perform> =>
-  new Map([...makes].map(([name, make]) => [name, make(model, means)]))
+export const performs = (
+  model: ImageModel,
+  means: ImageAnswer.Dependencies,
+  { takesMessages = false }: Abilities = {}
+): ReadonlyMap<string, Perform> => {
+  const warning: ImageModel = (call, request) =>
+    Effect.map(model(call, request), ({ warnings = [], ...made }) => ({
+      ...made,
+      warnings: [...request.lost, ...(takesMessages ? [] : request.lostInMessages), ...warnings]
+    }))
+  return new Map([...makes].map(([name, make]) => [name, make(warning, means)]))
+}
 
 const toUsage = ({ pictures, usage }: GeneratedPictures): Usage => ({
   inputTokens: 0,

@@ -54,6 +54,7 @@ export const fates: Fate = {
     ...carried("encrypted_content", "id")
   }],
   ...carried(...Object.values(settings), "max_completion_tokens"),
+  tool_choice: { ...carried("type", "custom"), function: carried("name") },
   tools: [{ ...carried("type", "custom"), function: carried("name", "description", "parameters", "strict") }],
   response_format: carried("type", "json_schema", "schema"),
   ...meaning("logit_bias", "logprobs", "top_logprobs", "functions", "function_call", "web_search_options")
@@ -62,7 +63,13 @@ export const fates: Fate = {
 export const toConversation = (request: Contract.ChatCompletionRequest, losses: Losses): Conversation => ({
   turns: request.messages.flatMap((message, index) => {
     const path = `messages[${index}]`
-    if (!isEncrypted(message)) return [toTurn(toMessage(message), path, losses)]
+    if (!isEncrypted(message)) {
+      const own = toMessage(message)
+      for (const [field, role] of fieldsOfRoles) {
+        if (own[field] && own.role !== role) losses.warn(`${path}.${field}`, `belongs to messages of the role ${role}`)
+      }
+      return [toTurn(own, path, losses)]
+    }
     // compactions of this gateway are already expanded; only their own service can decrypt others
     losses.warn(path, "was sealed by another service")
     return []
@@ -103,6 +110,13 @@ export const toSampling = (request: Contract.ChatCompletionRequest | CompletionR
   presencePenalty: request.presence_penalty ?? undefined,
   frequencyPenalty: request.frequency_penalty ?? undefined
 })
+
+/** Fields of messages of one role. */
+const fieldsOfRoles = [
+  ["tool_call_id", "tool"],
+  ["reasoning_content", "assistant"],
+  ["reasoning_details", "assistant"]
+] as const satisfies ReadonlyArray<readonly [keyof Contract.Message, Contract.Message["role"]]>
 
 type AnyMessage = Contract.ChatCompletionRequest["messages"][number]
 

@@ -18,7 +18,7 @@ import type {
   Turn
 } from "../../dialects/conversation/Conversation.ts"
 import { foreignReasoning, type Losses } from "../../dialects/conversation/Losses.ts"
-import { textOf } from "../../dialects/conversation/Media.ts"
+import { textOf, warnOfDetail } from "../../dialects/conversation/Media.ts"
 import { effortOf } from "../../dialects/conversation/ReasoningEffort.ts"
 import * as ToolCalls from "../../dialects/conversation/ToolCalls.ts"
 
@@ -109,6 +109,8 @@ const toParts = (
       losses.warn(part.path ?? "", foreignReasoning)
       return []
     case "image":
+      warnOfDetail(part, losses)
+      return toFile(part, version, losses)
     case "file":
       return toFile(part, version, losses)
   }

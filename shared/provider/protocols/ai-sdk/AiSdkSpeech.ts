@@ -4,6 +4,8 @@ import { isUtf8 } from "node:buffer"
 import { AudioSpeechRequest, countCharacters, mediaTypes } from "../../../contract/operations/AudioSpeech.ts"
 import { optional } from "../../../contract/Fields.ts"
 import { ProviderFailed } from "../../../contract/JobError.ts"
+import { carried, lostIn } from "../../dialects/conversation/Losses.ts"
+import * as Json from "../../json/Json.ts"
 import { decoder, reader } from "../../call/RequestBody.ts"
 import type { Perform } from "../../call/Protocol.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
@@ -56,11 +58,12 @@ export const make = (open: Opener): Perform =>
     sink.start({
       status: 200,
       contentType: isSound(mediaType) ? mediaType : mediaTypes[format],
-      headers: TranslationWarnings.toHeaders(
-        lostFeatures(warnings).map((feature) =>
+      headers: TranslationWarnings.toHeaders([
+        ...lostIn(Json.fields(json)["voice"], carried("id"), "voice"),
+        ...lostFeatures(warnings).map((feature) =>
           settings[feature] ?? feature
         )
-      )
+      ])
     })
     sink.write(sound)
     return { inputTokens: 0, outputTokens: 0, characters: countCharacters(request.input) }

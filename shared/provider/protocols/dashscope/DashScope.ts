@@ -18,7 +18,7 @@ import * as JsonExchange from "../../exchange/JsonExchange.ts"
 import { type Call, type Perform, performByName } from "../../call/Protocol.ts"
 
 export const make = (tools: Dependencies & ExchangeTools): Perform =>
-  performByName(Images.performs(model(tools), tools))
+  performByName(Images.performs(model(tools), tools, { takesMessages: true }))
 
 const path = "/api/v1/services/aigc/multimodal-generation/generation"
 
@@ -57,9 +57,11 @@ const toBody = Effect.fnUntraced(function*({ endpoint }: Call, request: ImageReq
   return { model: endpoint.model, input: yield* toInput(request), parameters: toParameters(request) }
 })
 
-/** DashScope's pictures are always PNG files. */
-const lost = (request: ImageRequest): ReadonlyArray<string> =>
-  pathsOf(request, request.format === "png" ? ["quality", "user"] : ["format", "quality", "user"])
+/** DashScope's pictures are always PNG files. Messages hold their pictures themselves. */
+const lost = (request: ImageRequest): ReadonlyArray<string> => [
+  ...pathsOf(request, request.format === "png" ? ["quality", "user"] : ["format", "quality", "user"]),
+  ...request.images.flatMap(({ param }) => request.input === undefined || param.startsWith("input.") ? [] : [param])
+]
 
 // Answer
 

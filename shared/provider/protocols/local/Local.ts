@@ -1,8 +1,17 @@
 /** The `local` protocol: answers by the engine built into the worker. Each worker service supplies its workload's engine. */
 import { Context, Effect } from "effect"
 import { ProviderTimeout } from "../../../contract/JobError.ts"
+import { operations } from "../../../contract/operations/operations.ts"
+import { type Call, type Perform, performByName } from "../../call/Protocol.ts"
+import { turnFor } from "../../call/RequestBody.ts"
+import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
+import * as ClientDialects from "../../dialects/ClientDialects.ts"
+import { type Fate, lostIn } from "../../dialects/conversation/Losses.ts"
+import { fatesOf } from "../../dialects/conversation/SchemaFates.ts"
+import * as Json from "../../json/Json.ts"
 import * as Endpoint from "../../transport/Endpoint.ts"
-import { type Perform, performByName } from "../../call/Protocol.ts"
+import type { Sink } from "../../transport/Sink.ts"
+import * as MultipartText from "../openai/MultipartText.ts"
 
 export class LocalEngines extends Context.Service<LocalEngines, {
   /** The operations that this worker's engine serves, by name. */
@@ -14,10 +23,42 @@ export class LocalEngines extends Context.Service<LocalEngines, {
 export const make = (engines: LocalEngines["Service"]): Perform => {
   const perform = performByName(engines.performs)
   return (call, sink) =>
-    perform(call, sink).pipe(
-      Effect.timeoutOrElse({
-        duration: Endpoint.timeoutsOf(call.endpoint).totalMs,
-        orElse: () => Effect.fail(new ProviderTimeout({ provider: call.endpoint.name, phase: "total" }))
-      })
-    )
+    Effect.flatMap(unknownIn(call), (unknown) => perform(call, unknown.length === 0 ? sink : warning(sink, unknown)))
+      .pipe(
+        Effect.timeoutOrElse({
+          duration: Endpoint.timeoutsOf(call.endpoint).totalMs,
+          orElse: () => Effect.fail(new ProviderTimeout({ provider: call.endpoint.name, phase: "total" }))
+        })
+      )
 }
+
+/** Chat dialects record unknown fields themselves. */
+const fates: ReadonlyMap<string, Fate> = new Map(
+  operations.filter(({ name }) => !ClientDialects.operations.includes(name)).map((
+    { name, request }
+  ) => [name, fatesOf(request)])
+)
+
+const text = new TextDecoder()
+
+/** The fields of a request that no engine knows. */
+const unknownIn = (call: Call): Effect.Effect<ReadonlyArray<string>> => {
+  const known = fates.get(call.operation.name)
+  if (known === undefined) return Effect.succeed([])
+  return Effect.map(turnFor(call), () => lostIn(bodyOf(call), known))
+}
+
+const bodyOf = ({ body, contentType }: Call): unknown =>
+  contentType.startsWith("multipart/")
+    ? Object.fromEntries(MultipartText.names(body, contentType).map((name) => [name, "text"]))
+    : Json.parse(text.decode(body))
+
+/** Adds warnings to the head of the answer. */
+const warning = (sink: Sink, warnings: ReadonlyArray<string>): Sink => ({
+  get hasStarted() {
+    return sink.hasStarted
+  },
+  start: (head) => sink.start({ ...head, headers: TranslationWarnings.add(head.headers, warnings) }),
+  write: (bytes) => sink.write(bytes),
+  onDrain: (resume) => sink.onDrain(resume)
+})

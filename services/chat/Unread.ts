@@ -1,0 +1,36 @@
+/** Names what the built-in engine does not read of a conversation: an echo has no style, no memory and nothing to sample. */
+import type {
+  ContentPart,
+  Conversation,
+  SamplingSetting,
+  Setting
+} from "../../shared/provider/dialects/conversation/Conversation.ts"
+import type { Losses } from "../../shared/provider/dialects/conversation/Losses.ts"
+import { lastTurnOf } from "./Text.ts"
+
+const unread = "is not read by the built-in engine"
+
+const samplings: ReadonlyArray<SamplingSetting> = ["temperature", "topP", "topK", "presencePenalty", "frequencyPenalty"]
+const settings = ["seed", "reasoning"] as const satisfies ReadonlyArray<Setting & keyof Conversation>
+
+const isRead = ({ type }: ContentPart): boolean => type === "text"
+
+/** The engine reads the texts of the user's last message and of tools' results after it, and which tools were called. */
+export const record = (conversation: Conversation, losses: Losses): void => {
+  const { modalities, sampling = {}, tools, turns } = conversation
+  for (const setting of samplings) if (sampling[setting] !== undefined) losses.warnOf(setting)
+  for (const setting of settings) if (conversation[setting] !== undefined) losses.warnOf(setting)
+  if (modalities?.some((modality) => modality !== "text") === true) losses.warnOf("modalities")
+  for (const { description, path = "tools" } of tools) {
+    if (description !== undefined) losses.warn(path, "has a description, which the built-in engine does not read")
+  }
+  const last = lastTurnOf(turns)
+  for (const [index, { content, failed, path, role, toolCalls }] of turns.entries()) {
+    // without a path the client did not write it
+    if (path === undefined) continue
+    const isHeard = index === last || (index > last && role === "tool")
+    if (isHeard) { for (const part of content) if (!isRead(part)) losses.warn(part.path ?? path, unread) }
+    else if (content.length > 0 || index < last) losses.warn(path, unread)
+    if (isHeard && (failed === true || toolCalls.length > 0)) losses.warn(path, "is read as a text only")
+  }
+}
