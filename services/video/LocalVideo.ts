@@ -5,7 +5,7 @@
  * Its reference to a task is the seed, so that a worker that takes over the task makes the same frames again. A thread
  * paints and encodes, so that the worker stays responsive.
  */
-import { Effect, Layer, Random, Schema } from "effect"
+import { Context, Effect, Layer, Random, Schema } from "effect"
 import { join } from "node:path"
 import { Worker } from "node:worker_threads"
 import { InternalError, type JobError } from "../../shared/contract/JobError.ts"
@@ -13,6 +13,7 @@ import { extentOf, LocalVideoRequest } from "../../shared/contract/operations/Lo
 import * as SchemaErrors from "../../shared/contract/SchemaErrors.ts"
 import { decodePicture, openPicture } from "../../shared/pictures/InputPicture.ts"
 import { GuardedFetch } from "../../shared/provider/transport/GuardedFetch.ts"
+import { carried, lostIn } from "../../shared/provider/dialects/conversation/Losses.ts"
 import { bytesOf, invalidImage } from "../../shared/provider/dialects/images/ImageSource.ts"
 import { LocalVideoEngine, type Video, type VideoCall } from "../../shared/provider/call/VideoEngine.ts"
 import { room } from "./Camera.ts"
@@ -22,10 +23,18 @@ const decodeTask = Schema.decodeUnknownEffect(Schema.Struct({ seed: Schema.Int }
 
 const decodeRequest = Schema.decodeUnknownEffect(LocalVideoRequest)
 
+/** The engine's settings in `metadata`. */
+const known = carried("negative_prompt", "style", "quality_level")
+
 /** H.264 quantization, 10 to 51: lower is finer. */
 const quantizations = { low: 36, standard: 28, high: 20 }
 
-const render = (order: RenderOrder, report: (progress: number) => void): Effect.Effect<Rendered, JobError> =>
+export class Renderer extends Context.Service<Renderer, {
+  /** The file of the order; reports its progress in percent. */
+  readonly render: (order: RenderOrder, report: (progress: number) => void) => Effect.Effect<Rendered, JobError>
+}>()("services/video/LocalVideo/Renderer") {}
+
+const renderInThread: Renderer["Service"]["render"] = (order, report) =>
   Effect.callback<Rendered, JobError>((resume) => {
     const thread = new Worker(join(import.meta.dirname, "Render.ts"), { workerData: order })
     thread.on("message", (message: { readonly progress: number } | { readonly file: Rendered }) => {
@@ -59,7 +68,7 @@ const follow = Effect.fn("LocalVideo.follow")(function*(
   { request }: VideoCall,
   task: unknown,
   report: (progress: number) => void
-): Effect.fn.Return<Video, JobError, GuardedFetch> {
+): Effect.fn.Return<Video, JobError, GuardedFetch | Renderer> {
   const { seed } = yield* decodeTask(task).pipe(Effect.mapError(() => new InternalError()))
   // ingress has checked this if the model has no other provider
   const bounded = yield* decodeRequest(request).pipe(
@@ -67,6 +76,7 @@ const follow = Effect.fn("LocalVideo.follow")(function*(
   )
   const { fps, frames, height, width } = extentOf(bounded)
   const { image, metadata, prompt } = request
+  const { render } = yield* Renderer
   const bytes = yield* render({
     width,
     height,
@@ -78,20 +88,27 @@ const follow = Effect.fn("LocalVideo.follow")(function*(
     negativePrompt: metadata?.negative_prompt ?? "",
     picture: typeof image === "string" ? yield* load(image, width, height) : undefined
   }, report)
-  return { bytes, format: "mp4", metadata: { duration: frames / fps, fps, width, height, seed } }
+  const warnings = lostIn(metadata, known, "metadata")
+  return {
+    bytes,
+    format: "mp4",
+    metadata: { duration: frames / fps, fps, width, height, seed, ...(warnings.length === 0 ? {} : { warnings }) }
+  }
 })
 
-export const layer = Layer.effect(
+export const layerNoDeps = Layer.effect(
   LocalVideoEngine,
-  Effect.map(GuardedFetch, (fetch) =>
+  Effect.map(Effect.context<GuardedFetch | Renderer>(), (services) =>
     LocalVideoEngine.of({
       start: ({ request: { seed } }) =>
         Effect.map(
           typeof seed === "number" ? Effect.succeed(seed) : Random.nextIntBetween(0, 2 ** 31 - 1),
           (seed) => ({ seed })
         ),
-      follow: (call, task, report) => Effect.provideService(follow(call, task, report), GuardedFetch, fetch),
+      follow: (call, task, report) => Effect.provideContext(follow(call, task, report), services),
       // the thread ends with the fiber that follows it
       cancel: () => Effect.void
     }))
 )
+
+export const layer = Layer.provide(layerNoDeps, Layer.succeed(Renderer, { render: renderInThread }))

@@ -21,6 +21,10 @@ import {
   ProviderTimeout
 } from "../../shared/contract/JobError.ts"
 import { VideoGenerationRequest } from "../../shared/contract/operations/VideoGenerations.ts"
+import * as TranslationWarnings from "../../shared/provider/call/TranslationWarnings.ts"
+import { lostIn } from "../../shared/provider/dialects/conversation/Losses.ts"
+import { fatesOf } from "../../shared/provider/dialects/conversation/SchemaFates.ts"
+import * as Json from "../../shared/provider/json/Json.ts"
 import * as AttemptTelemetry from "../../shared/provider/routing/AttemptTelemetry.ts"
 import { patience } from "../../shared/provider/exchange/Polling.ts"
 import type { VideoCall } from "../../shared/provider/call/VideoEngine.ts"
@@ -55,15 +59,16 @@ const momentMs = 100
 /** The time limit for a stopping worker to release its task, in milliseconds. */
 const releaseWithinMs = 2_000
 
-const decodeRequest = Schema.decodeUnknownEffect(Schema.fromJsonString(VideoGenerationRequest))
+const decodeRequest = Schema.decodeUnknownEffect(VideoGenerationRequest)
+const fates = fatesOf(VideoGenerationRequest)
 
-const requestOf = (means: Dependencies, task: VideoTask) =>
-  means.tasks.readBody(task).pipe(
-    Effect.flatMap((body) => decodeRequest(Buffer.from(body).toString("utf8"))),
-    // ingress has decoded it by the same schema
-    Effect.catchTag("SchemaError", () => Effect.fail(new InternalError())),
-    Effect.map((request) => ({ ...request, n: 1, seed: seedOf(request, task) }))
-  )
+/** The request for one video, and warnings about the fields that no provider can get. */
+const requestOf = Effect.fnUntraced(function*(means: Dependencies, task: VideoTask) {
+  const body = Json.parse(Buffer.from(yield* means.tasks.readBody(task)).toString("utf8"))
+  // ingress has decoded it by the same schema
+  const request = yield* Effect.mapError(decodeRequest(body), () => new InternalError())
+  return { request: { ...request, n: 1, seed: seedOf(request, task) }, lost: lostIn(body, fates) }
+})
 
 /** With one seed all videos of a request would be the same. A negative seed asks for a random one. */
 const seedOf = ({ seed = null }: VideoGenerationRequest, { index }: VideoTask): number | null =>
@@ -140,13 +145,15 @@ interface Work {
   readonly means: Dependencies
   readonly owned: OwnedTask
   readonly request: VideoGenerationRequest
+  /** Warnings about unknown fields of the request. */
+  readonly lost: ReadonlyArray<string>
   readonly report: (progress: number) => void
   /** The names of the providers called so far. */
   readonly asked: Set<string>
 }
 
 /** From the provider's reference to the stored video. */
-const follow = Effect.fnUntraced(function*({ means, owned, report }: Work, started: Started) {
+const follow = Effect.fnUntraced(function*({ lost, means, owned, report }: Work, started: Started) {
   const { call, provider, task } = started
   const totalMs = provider.endpoint.provider.timeouts?.totalMs ?? defaultTotalMs
   const video = yield* provider.engine.follow(call, task, report).pipe(
@@ -159,8 +166,10 @@ const follow = Effect.fnUntraced(function*({ means, owned, report }: Work, start
     Effect.tapErrorTag("ProviderTimeout", () => stopAt(started))
   )
   yield* means.tasks.writeContent(owned.current().id, video.bytes)
-  const { format, metadata } = video
-  yield* owned.record({ event: "completed", result: { format, metadata, size: video.bytes.length } })
+  const { bytes: { length: size }, format, metadata } = video
+  const warnings = TranslationWarnings.bounded([...metadata.warnings ?? [], ...lost])
+  const result = { format, metadata: { ...metadata, ...(warnings.length === 0 ? {} : { warnings }) }, size }
+  yield* owned.record({ event: "completed", result })
 })
 
 /** Finds the provider that already has the task; `undefined` if no provider has it. */
@@ -240,7 +249,7 @@ const perform = Effect.fnUntraced(function*(means: Dependencies, owned: OwnedTas
     yield* Effect.logError("task failed: two workers were lost while running it", { id: owned.current().id })
     return yield* new PoisonJob()
   }
-  const work: Work = { means, owned, request: yield* requestOf(means, owned.current()), report, asked: new Set() }
+  const work: Work = { means, owned, ...yield* requestOf(means, owned.current()), report, asked: new Set() }
   const started = yield* findStarted(work)
   yield* started === undefined ? runAnywhere(work) : follow(work, started)
 })
@@ -260,7 +269,8 @@ const stopCancelled = Effect.fnUntraced(function*(means: Dependencies, id: strin
   if (task?.status !== "cancelled" || task.providerTask === null || task.providerTask.task === null) return
   const provider = means.providers.find(task.providerTask.provider, task.providerTask.model)
   if (provider === undefined) return
-  const call = { id, request: yield* requestOf(means, task), endpoint: provider.endpoint }
+  const { request } = yield* requestOf(means, task)
+  const call = { id, request, endpoint: provider.endpoint }
   yield* stopAt({ call, provider, task: task.providerTask.task })
 })
 

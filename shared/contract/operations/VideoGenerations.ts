@@ -50,7 +50,7 @@ export const VideoGenerationRequest = Schema.Struct({
       "Providers get any other value, such as `webm`; the built-in engine rejects it."
   ),
   user: EndUser,
-  metadata: optional(Metadata, "Further settings of the model; the provider gets unknown ones unchanged.")
+  metadata: optional(Metadata, "Further settings of the model; a provider gets unknown ones unchanged, and the built-in engine ignores them.")
 })
 export type VideoGenerationRequest = typeof VideoGenerationRequest.Type
 
@@ -66,7 +66,7 @@ export const VideoMetadata = Schema.Struct({
   seed: field(Schema.NullOr(Schema.Int), "Makes the same video again; `null` if the provider does not report it."),
   warnings: field(
     Schema.optionalKey(Schema.Array(Schema.String)),
-    "Fields of the request that the provider does not support, by path."
+    "Fields of the request that have no effect, by path. Beyond 20 they are only counted."
   )
 })
 export type VideoMetadata = typeof VideoMetadata.Type

@@ -1,4 +1,4 @@
-/** The answer's header that lists the parts of the request lost in translation. */
+/** Lists the parts of the request lost in translation, in a header of the answer or in a task. */
 
 /** Further warnings are only counted: servers and proxies reject headers of more than 8 KiB. */
 const maxWarnings = 20
@@ -6,9 +6,8 @@ const maxCharacters = 2_048
 
 const name = "x-translation-warnings"
 
-/** Each warning names the path of a field: plain ASCII, and no text from the client. */
-export const toHeaders = (warnings: ReadonlyArray<string>): Readonly<Record<string, string>> => {
-  if (warnings.length === 0) return {}
+/** The first warnings, and the number of further ones. */
+export const bounded = (warnings: ReadonlyArray<string>): ReadonlyArray<string> => {
   const listed: Array<string> = []
   let characters = 0
   for (const warning of warnings) {
@@ -17,8 +16,12 @@ export const toHeaders = (warnings: ReadonlyArray<string>): Readonly<Record<stri
     listed.push(warning)
   }
   const more = warnings.length - listed.length
-  return { [name]: [...listed, ...(more > 0 ? [`and ${more} more`] : [])].join("; ") }
+  return [...listed, ...(more > 0 ? [`and ${more} more`] : [])]
 }
+
+/** Each warning names the path of a field: plain ASCII, and no text from the client. */
+export const toHeaders = (warnings: ReadonlyArray<string>): Readonly<Record<string, string>> =>
+  warnings.length === 0 ? {} : { [name]: bounded(warnings).join("; ") }
 
 /** The headers of an answer with further warnings. */
 export const add = (

@@ -23,6 +23,12 @@ export interface Video {
 export const formatParameter = ({ response_format: format }: VideoGenerationRequest) =>
   typeof format !== "string" || format === "url" || format === "mp4" ? {} : { response_format: format }
 
+/** The paths of given fields that no provider's API of videos has. */
+export const lostAtProviders = ({ metadata, user }: VideoGenerationRequest): ReadonlyArray<string> => [
+  ...(typeof metadata?.quality_level === "string" ? ["metadata.quality_level"] : []),
+  ...(typeof user === "string" ? ["user"] : [])
+]
+
 /** How long a provider may take to return a task's id, in milliseconds. */
 export const createWithinMs = 30_000
 

@@ -8,7 +8,13 @@ import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import { redact } from "../../exchange/ProviderError.ts"
 import * as Polling from "../../exchange/Polling.ts"
 import * as VideoFile from "../../call/VideoFile.ts"
-import { createWithinMs, formatParameter, type VideoCall, type VideoEngine } from "../../call/VideoEngine.ts"
+import {
+  createWithinMs,
+  formatParameter,
+  lostAtProviders,
+  type VideoCall,
+  type VideoEngine
+} from "../../call/VideoEngine.ts"
 import { type Attempt, attempt } from "./AiSdkCall.ts"
 import { toFile } from "./AiSdkImages.ts"
 import { lostFeatures, modelOf, providerOptions } from "./AiSdkModel.ts"
@@ -23,9 +29,6 @@ const ownOptions = (request: VideoGenerationRequest) => {
   const { negative_prompt: negativePrompt, quality_level: _level, style: _style, ...own } = request.metadata ?? {}
   return { ...own, ...formatParameter(request), ...(typeof negativePrompt === "string" ? { negativePrompt } : {}) }
 }
-
-const lost = ({ metadata }: VideoGenerationRequest): ReadonlyArray<string> =>
-  typeof metadata?.quality_level === "string" ? ["metadata.quality_level"] : []
 
 const toOptions = Effect.fnUntraced(function*({ request }: VideoCall, guard: GuardedFetch["Service"]) {
   const { duration, fps, height, image, metadata, prompt, seed, width } = request
@@ -82,7 +85,10 @@ export const make = ({ guard, secrets }: PackageTools): VideoEngine => {
         }))
       return {
         operation,
-        warnings: [...lost(request), ...lostFeatures(warnings).map((feature) => settings[feature] ?? feature)]
+        warnings: [
+          ...lostAtProviders(request),
+          ...lostFeatures(warnings).map((feature) => settings[feature] ?? feature)
+        ]
       }
     }),
     follow: Effect.fnUntraced(function*(call, task) {

@@ -14,6 +14,7 @@ import * as VideoFile from "../../call/VideoFile.ts"
 import {
   createWithinMs,
   formatParameter,
+  lostAtProviders,
   type Video,
   type VideoCall,
   type VideoEngine
@@ -98,7 +99,7 @@ const toBody = Effect.fnUntraced(function*({ endpoint, request }: VideoCall) {
 const lost = ({ endpoint, request }: VideoCall): ReadonlyArray<string> => [
   ...sizeOf(request, familyOf(endpoint), typeof request.image === "string").warnings,
   ...(typeof request.fps === "number" ? ["fps"] : []),
-  ...(typeof request.metadata?.quality_level === "string" ? ["metadata.quality_level"] : [])
+  ...lostAtProviders(request)
 ]
 
 // Answer
