@@ -31,7 +31,7 @@ export const make = (compactions: Compactions["Service"]): Perform =>
       ? [{ role: "user", content: request.input }]
       : request.input ?? []
     const instructions = request.instructions ?? ""
-    const sources = items.flatMap(toSource)
+    const sources = items.flatMap(toSources).filter(({ text }) => text !== "")
     const summary = yield* summarise(sources, instructions)
     const tokenizer = yield* loadTokenizer
     const inputTokens = yield* tokenizer.countAll([instructions, ...sources.map(({ text }) => text)])
@@ -39,12 +39,11 @@ export const make = (compactions: Compactions["Service"]): Perform =>
     const usage = { inputTokens, outputTokens, inputTextTokens: inputTokens, outputTextTokens: outputTokens }
 
     const id = newId("resp")
-    const sealed = {
-      id: newId("cmp"),
-      type: "compaction" as const,
-      encrypted_content: compactions.seal.seal(call.tenant, summary)
-    }
-    const output: ReadonlyArray<OutputItem> = [...items.flatMap(toKept), sealed]
+    const sealed = compactions.seal.seal(call.tenant, summary)
+    const output: ReadonlyArray<OutputItem> = [
+      ...items.flatMap(toKept),
+      { id: newId("cmp"), type: "compaction", encrypted_content: sealed }
+    ]
     yield* compactions.keep(call.tenant, id, output)
     const response: CompactedResponse = {
       id,
@@ -68,9 +67,9 @@ const isCallOutput = (item: InputItem): item is Contract.FunctionCallOutputItem 
 const isSealed = (item: InputItem): item is CompactionItem => item.type === "compaction"
 
 const textOf = (content: Content | null | undefined): string =>
-  typeof content === "string" ? content : (content ?? []).flatMap((part) => {
-    if ("text" in part && typeof part.text === "string") return [part.text]
-    return "refusal" in part && typeof part.refusal === "string" ? [part.refusal] : []
+  (typeof content === "string" ? [content] : content ?? []).flatMap((part) => {
+    const text = typeof part === "string" ? part : "refusal" in part ? part.refusal : "text" in part ? part.text : ""
+    return typeof text === "string" ? [text.toWellFormed()] : []
   }).join("\n")
 
 const origins: { readonly [R in Contract.MessageItem["role"]]: Source["origin"] } = {
@@ -81,44 +80,32 @@ const origins: { readonly [R in Contract.MessageItem["role"]]: Source["origin"] 
   tool: "tool"
 }
 
-const toSource = (item: InputItem): ReadonlyArray<Source> => {
-  if (isMessage(item)) {
-    const calls = (item.tool_calls ?? []).map((call) =>
-      call.type === "function"
-        ? describeCall(call.function.name, call.function.arguments)
-        : describeCall(call.custom.name, call.custom.input)
-    )
-    const text = textOf(item.content)
-    const said = { text, origin: origins[item.role] }
-    return [said, ...calls].filter(({ text }) => text !== "").map(wellFormed)
-  }
-  if (isCall(item)) return [wellFormed(describeCall(item.name, item.arguments))]
-  if (isCallOutput(item)) return [wellFormed({ text: textOf(item.output), origin: "tool" })]
-  return []
+/** What an item says. May be empty. */
+const toSources = (item: InputItem): ReadonlyArray<Source> => {
+  if (isCall(item)) return [describeCall(item.name, item.arguments)]
+  if (isCallOutput(item)) return [{ text: textOf(item.output), origin: "tool" }]
+  if (!isMessage(item)) return []
+  const calls = (item.tool_calls ?? []).map((call) =>
+    call.type === "function"
+      ? describeCall(call.function.name, call.function.arguments)
+      : describeCall(call.custom.name, call.custom.input)
+  )
+  return [{ text: textOf(item.content), origin: origins[item.role] }, ...calls]
 }
 
 const describeCall = (name: string, json: string): Source => ({
-  text: `The assistant called ${name}${json === "" || json === "{}" ? "" : ` with ${json}`}.`,
+  text: `The assistant called ${name}${json === "" || json === "{}" ? "" : ` with ${json}`}.`.toWellFormed(),
   origin: "tool"
 })
 
-const wellFormed = ({ origin, text }: Source): Source => ({ text: text.toWellFormed(), origin })
-
 /** The user's messages, and compactions of other services. */
 const toKept = (item: InputItem): ReadonlyArray<OutputItem> => {
-  if (isMessage(item)) {
-    if (item.role !== "user") return []
-    const { content } = item
-    const parts = typeof content === "string" ? [{ type: "input_text", text: content }] : content ?? []
-    return [{
-      id: item.id ?? newId("msg"),
-      type: "message",
-      role: "user",
-      status: "completed",
-      content: parts.map((part) => part.type === "text" ? { ...part, type: "input_text" } : part)
-    }]
-  }
-  return isSealed(item) ? [item] : []
+  if (isSealed(item)) return [item]
+  if (!isMessage(item) || item.role !== "user") return []
+  const { content } = item
+  const parts = typeof content === "string" ? [{ type: "text", text: content }] : content ?? []
+  const kept = parts.map((part) => part.type === "text" ? { ...part, type: "input_text" } : part)
+  return [{ id: item.id ?? newId("msg"), type: "message", role: "user", status: "completed", content: kept }]
 }
 
 /** The parts that hold no text. */
@@ -135,7 +122,7 @@ const unread = (items: ReadonlyArray<InputItem>): ReadonlyArray<string> =>
     if (isMessage(item)) return item.role === "user" ? [] : unreadIn(item.content, `input[${index}].content`)
     if (isCallOutput(item)) return unreadIn(item.output, `input[${index}].output`)
     if (isCall(item)) return []
-    return isSealed(item)
-      ? [`input[${index}] was sealed by another service`]
-      : [`input[${index}] is of a type that is not summarised`]
+    return [
+      `input[${index}] ${isSealed(item) ? "was sealed by another service" : "is of a type that is not summarised"}`
+    ]
   })

@@ -42,21 +42,20 @@ const formats: ReadonlyMap<string, Format> = new Map([
   }]
 ])
 
-/** The summary in an item sealed by this gateway, `None` for any other item. `path` is its place in the request. */
-const open = (
-  compactions: Compactions["Service"],
-  tenant: string,
+/** Converts the item at `path`: one sealed by this gateway to a system message of its summary. */
+const expand = (
+  format: Format,
+  unseal: (sealed: string) => Option.Option<string>,
   item: unknown,
   path: string
-): Effect.Effect<Option.Option<string>, InvalidRequest> => {
-  if (!Predicate.isReadonlyObject(item) || item["type"] !== "compaction") return Effect.succeedNone
-  const sealed = item["encrypted_content"]
-  if (typeof sealed !== "string" || !isOurs(sealed)) return Effect.succeedNone
+): Effect.Effect<unknown, InvalidRequest> => {
+  const isCompaction = Predicate.isReadonlyObject(item) && item["type"] === "compaction"
+  const sealed = isCompaction ? item["encrypted_content"] : undefined
+  if (typeof sealed !== "string" || !isOurs(sealed)) return Effect.succeed(format.plain(item))
   const param = `${path}.encrypted_content`
-  return Option.match(compactions.seal.open(tenant, sealed), {
-    onNone: () =>
-      Effect.fail(InvalidRequest.at(param, "was changed, or made for another API key", "invalid_compaction")),
-    onSome: Effect.succeedSome
+  return Effect.mapBoth(Effect.fromOption(unseal(sealed)), {
+    onFailure: () => InvalidRequest.at(param, "was changed, or made for another API key", "invalid_compaction"),
+    onSuccess: format.system
   })
 }
 
@@ -69,28 +68,22 @@ const prepare = Effect.fnUntraced(function*(
   const format = formats.get(operation.name)
   if (format === undefined || !format.marks.some((mark) => body.includes(mark))) return work
 
-  const expand = Effect.fnUntraced(function*(items: ReadonlyArray<unknown>) {
-    const expanded: Array<unknown> = []
-    for (const [index, item] of items.entries()) {
-      const summary = yield* open(compactions, tenant, item, `${format.field}[${index}]`)
-      expanded.push(Option.isSome(summary) ? format.system(summary.value) : format.plain(item))
-    }
-    return expanded
-  })
-
+  const unseal = (sealed: string) => compactions.seal.open(tenant, sealed)
+  const expandAll = (items: ReadonlyArray<unknown>) =>
+    Effect.forEach(items, (item, index) => expand(format, unseal, item, `${format.field}[${index}]`))
   const members = JsonText.members(body) ?? []
   const given = JsonText.valueOf(body, members, format.field)
   const changes = new Map<string, unknown>()
   let items: ReadonlyArray<unknown> = typeof given === "string" ? [{ role: "user", content: given }] : []
   if (Array.isArray(given)) {
-    items = yield* expand(given)
+    items = yield* expandAll(given)
     if (items.some((item, index) => item !== given[index])) changes.set(format.field, items)
   }
   if (operation.name === compaction.name) {
     const id = JsonText.valueOf(body, members, "previous_response_id")
     const earlier = typeof id === "string" ? yield* compactions.find(tenant, id) : Option.none()
     if (Option.isSome(earlier)) {
-      changes.set(format.field, [...yield* expand(earlier.value), ...items])
+      changes.set(format.field, [...yield* expandAll(earlier.value), ...items])
       changes.set("previous_response_id", null)
     }
   }

@@ -2,9 +2,9 @@
  * Builds a value that fits a JSON Schema from the text of a message.
  *
  * A value that the text lacks is left out, null, or the schema's default. If the schema requires one anyway, it is the first
- * or the emptiest value allowed: 0, false, `[]`, an empty string, or the whole text for a field such as `query`. Strings with a
- * pattern or a format are refused, because they would have to be invented; so are keywords that this engine does not support. A value may
- * fit several options of `oneOf`. The work is bounded.
+ * or the emptiest value allowed: 0, false, `[]`, an empty string, or the whole text for a field such as `query`. A string with
+ * a pattern or a format would have to be invented, and is refused; so are keywords that this engine does not support. A value
+ * may fit several options of `oneOf`.
  */
 import { JsonPointer, Predicate, Result } from "effect"
 import { Facts, type Field, takesWholeText } from "./Facts.ts"
@@ -18,31 +18,28 @@ interface Made {
   readonly found: boolean
 }
 
-/** The place of a value. `index` counts the items of a list, so that they differ. */
+/** The place of a value in the answer, and in the text. */
 interface Slot extends Omit<Field, "description" | "format"> {
   readonly path: string
+  /** Counts the items of a list that the engine makes, so that they differ. */
   readonly index: number
-  /** Whether the text is an item of a list that the text itself separates. */
+  /** The text, or an item of a list that the text itself separates. */
+  readonly facts: Facts
   readonly isItem: boolean
+  /** The references that lead here. If one of them occurs again, the schema contains itself. */
+  readonly open: ReadonlySet<string>
 }
-const root: Slot = { path: "", index: 0, isItem: false, name: "", others: [], isNeeded: true, isOnlyNumber: true }
 
-class Refusal {
-  readonly reason: string
-  constructor(reason: string) {
-    this.reason = reason
-  }
-}
+class Refusal extends Error {}
 
 /** Limits on schemas read for one value (a few milliseconds of work), on strings, and on items or properties. */
 const maxReads = 20_000
 const maxLength = 10_000
 const maxItems = 1_000
+const tooLarge = "is too large for the built-in engine"
 
-/** The most items that are looked for in the text. */
+/** The most items that are looked for in the text, and other fields of an object that are considered for a value. */
 const mostFound = 100
-
-/** The most other fields of an object that are considered for a value. */
 const mostOthers = 50
 
 /** Keywords that restrict values and that this engine does not support. It ignores other unknown keywords as annotations. */
@@ -51,54 +48,45 @@ const unsupported =
 
 /** Returns the value, or why there is none, worded to follow the name of the schema's field. */
 export const jsonValue = (schema: unknown, said: string): Result.Result<unknown, string> => {
+  const facts = new Facts(said.slice(0, maxLength))
+  const field = { name: "", others: [], isNeeded: true, isOnlyNumber: true }
+  const whole: Slot = { ...field, path: "", index: 0, facts, isItem: false, open: new Set() }
   try {
-    return Result.succeed(new Maker(schema, said).make([schema], root).value)
+    return Result.succeed(new Maker(schema).make([schema], whole).value)
   } catch (error) {
-    if (error instanceof Refusal) return Result.fail(error.reason)
+    if (error instanceof Refusal) return Result.fail(error.message)
     // nested too deep for the stack
-    if (error instanceof RangeError) return Result.fail("is too large for the built-in engine")
+    if (error instanceof RangeError) return Result.fail(tooLarge)
     throw error
   }
 }
 
 class Maker {
   readonly #root: unknown
-  /** The text, or the item of a list in it, and what it says. */
-  #said: string
-  #facts: Facts
-  /** The references being resolved. If one of them occurs again, the schema contains itself. */
-  readonly #open = new Set<string>()
   #reads = 0
 
-  constructor(root: unknown, said: string) {
+  constructor(root: unknown) {
     this.#root = root
-    this.#said = said
-    this.#facts = new Facts(said.slice(0, maxLength))
   }
 
   /** Makes a value that fits all the schemas. */
   make(schemas: ReadonlyArray<unknown>, field: Slot): Made {
     const parts: Array<Keywords> = []
-    const opened: Array<string> = []
+    const open = new Set(field.open)
     for (const queue = [...schemas]; queue.length > 0;) {
       const { $ref, allOf, ...keywords } = this.#read(queue.shift(), field.path)
       parts.push(keywords)
       queue.push(...list(allOf))
-      if (typeof $ref !== "string" || opened.includes($ref)) continue
-      if (this.#open.has($ref)) throw new Refusal(`contains itself${at(field.path)} without an end`)
-      opened.push($ref)
-      queue.push(this.#target($ref))
+      if (typeof $ref !== "string") continue
+      if (field.open.has($ref)) throw new Refusal(`contains itself${at(field.path)} without an end`)
+      if (!open.has($ref)) queue.push(this.#target($ref))
+      open.add($ref)
     }
-    for (const reference of opened) this.#open.add(reference)
-    try {
-      return this.#makeOf(parts, field)
-    } finally {
-      for (const reference of opened) this.#open.delete(reference)
-    }
+    return this.#makeOf(parts, { ...field, open })
   }
 
   #read(schema: unknown, path: string): Keywords {
-    if (this.#reads++ > maxReads) throw new Refusal("is too large for the built-in engine")
+    if (this.#reads++ > maxReads) throw new Refusal(tooLarge)
     if (schema === true || schema === undefined) return {}
     if (!Predicate.isReadonlyObject(schema)) throw new Refusal(`allows no value${at(path)}`)
     const keyword = Object.keys(schema).find((keyword) => unsupported.test(keyword))
@@ -126,18 +114,14 @@ class Maker {
       return this.#first(options.map((option) => () => this.make([...others, option], slot)), field)
     }
     const types = typesOf(parts)
-    const made = this.#first(
-      parts.some((part) => valuesOf(part) !== undefined)
-        ? [() => this.#listed(parts, types, field)]
-        : types.map((type) => () =>
-          this.#ofType(type, parts, types.includes("null") ? { ...field, isNeeded: false } : field)
-        ),
-      field
-    )
+    const slot = types.includes("null") ? { ...field, isNeeded: false } : field
+    const ways = parts.some((part) => valuesOf(part) !== undefined)
+      ? [() => this.#listed(parts, types, field)]
+      : types.map((type) => () => this.#ofType(type, parts, slot))
+    const made = this.#first(ways, field)
     const usual = parts.find((part) => part["default"] !== undefined)?.["default"]
-    return made.found || made.value === null || usual === undefined || field.index > 0
-      ? made
-      : { value: usual, found: false }
+    const isUsual = !made.found && made.value !== null && usual !== undefined && field.index === 0
+    return isUsual ? { value: usual, found: false } : made
   }
 
   /** The first value found in the text; otherwise null if any way allows it, otherwise the first value made. */
@@ -162,7 +146,7 @@ class Maker {
       allowed.every((values) => values.has(JSON.stringify(value))) && types.some((type) => isOf(value, type))
     )
     if (values.length === 0) throw new Refusal(`allows no value${at(field.path)}`)
-    const words = ` ${this.#said.toLowerCase().replace(/[^\p{L}\p{N}_]+/gu, " ")} `
+    const words = ` ${field.facts.text.toLowerCase().replace(/[^\p{L}\p{N}_]+/gu, " ")} `
     const mentioned = values.filter((value) => typeof value === "string" && words.includes(` ${value.toLowerCase()} `))
     const { index } = field
     if (index < mentioned.length) return { value: mentioned[index], found: true }
@@ -183,8 +167,8 @@ class Maker {
     const fewest = this.#fewest(parts, "Properties", field.path)
     const properties = parts.flatMap(({ properties }) => Object.entries(properties ?? {}))
     const names = [...new Set([...required, ...properties.map(([name]) => name)])]
-    const others = names.slice(0, mostOthers)
     const isOnlyNumber = properties.filter(([, schema]) => isNumeric(schema)).length === 1
+    const inner: Slot = { ...field, index: 0, isItem: false, isOnlyNumber }
     const make = (name: string): Made => {
       const schemas = parts.map(({ additionalProperties, properties }) =>
         Predicate.isReadonlyObject(properties) && Object.hasOwn(properties, name)
@@ -192,13 +176,13 @@ class Maker {
           : additionalProperties
       )
       const path = field.path === "" ? name : `${field.path}.${name}`
-      const isNeeded = required.has(name)
-      return this.make(schemas, { path, index: 0, isItem: false, name, others, isNeeded, isOnlyNumber })
+      const others = names.slice(0, mostOthers).filter((other) => other !== name)
+      return this.make(schemas, { ...inner, path, name, others, isNeeded: required.has(name) })
     }
     for (const name of names) {
       const isNeeded = required.has(name) || made.size < fewest
-      const one = isNeeded ? Result.succeed(make(name)) : Result.try(() => make(name))
-      if (Result.isSuccess(one) && (isNeeded || one.success.found)) made.set(name, one.success)
+      const one = attempt(() => make(name), isNeeded)
+      if (isNeeded || one?.found === true) made.set(name, one!)
     }
     for (let extra = 1; made.size < fewest; extra++) made.set(`field${extra}`, make(`field${extra}`))
     return {
@@ -211,32 +195,31 @@ class Maker {
     const fewest = this.#fewest(parts, "Items", field.path)
     const longest = Math.min(most(parts, "maxItems"), Math.max(fewest, mostFound))
     const isUnique = parts.some(({ uniqueItems }) => uniqueItems === true)
-    const make = (index: number, isItem: boolean): Made => {
+    const make = (index: number, slot: Slot): Made => {
       const schemas = parts.map(({ items, prefixItems }) =>
         index in list(prefixItems) ? list(prefixItems)[index] : items
       )
-      const own = { path: `${field.path}[${index}]`, index: isItem ? 0 : index, isItem, isNeeded: false }
-      return this.make(schemas, { ...field, ...own })
+      return this.make(schemas, { ...slot, path: `${field.path}[${index}]`, isNeeded: false })
     }
-    const items = this.#facts.list(field.name)
-    const made = items.slice(0, Math.max(0, longest)).flatMap((item, index) => {
-      const one = Result.try(() => this.#within(item, () => make(index, true)))
-      return Result.isSuccess(one) && one.success.found ? [one.success] : []
+    const items = field.facts.list(field.name)
+    const made = items.slice(0, longest).flatMap((item, index) => {
+      const one = attempt(() => make(index, { ...field, facts: new Facts(item), index: 0, isItem: true }))
+      return one?.found === true ? [one] : []
     })
-    const isEnough = () => made.length >= (items.length > 0 ? fewest : longest)
-    while (!isEnough()) {
+    const isDistinct = () => new Set(made.map(({ value }) => JSON.stringify(value))).size === made.length
+    while (made.length < (items.length > 0 ? fewest : longest)) {
       const isNeeded = made.length < fewest
-      const next = isNeeded ? Result.succeed(make(made.length, false)) : Result.try(() => make(made.length, false))
-      if (Result.isFailure(next)) break
-      const isNew = () => !made.some(({ value }) => JSON.stringify(value) === JSON.stringify(next.success.value))
-      if (!isNeeded && (!next.success.found || (isUnique && !isNew()))) break
-      made.push(next.success)
+      const next = attempt(() => make(made.length, { ...field, index: made.length, isItem: false }), isNeeded)
+      if (next === undefined || !(isNeeded || next.found)) break
+      made.push(next)
+      if (isNeeded || !isUnique || isDistinct()) continue
+      made.pop()
+      break
     }
-    const value = made.map(({ value }) => value)
-    if (isUnique && new Set(value.map((item) => JSON.stringify(item))).size < value.length) {
+    if (isUnique && !isDistinct()) {
       throw new Refusal(`requires more distinct items${at(field.path)} than the built-in engine can make`)
     }
-    return { value, found: made.some(({ found }) => found) }
+    return { value: made.map(({ value }) => value), found: made.some(({ found }) => found) }
   }
 
   #number(type: string, parts: ReadonlyArray<Keywords>, field: Slot): Made {
@@ -247,7 +230,7 @@ class Maker {
       value >= low && value <= high && value > above && value < below &&
       (type === "number" || Number.isInteger(value)) &&
       (step === 0 || Math.abs(value / step - Math.round(value / step)) < 1e-9)
-    const said = this.#facts.number({ ...field, ...describe(parts) }, fits)
+    const said = field.facts.number({ ...field, ...describe(parts) }, fits)
     if (said !== undefined) return { value: said, found: true }
     const [first, last] = [Math.max(low, above), Math.min(high, below)]
     const by = step || 1
@@ -266,35 +249,18 @@ class Maker {
     if (fewest > longest) throw new Refusal(`allows no string${at(field.path)} that the built-in engine can make`)
     const fits = (text: string): boolean => text.length >= fewest && [...text].length <= longest
     const isFree = parts.every(({ pattern }) => pattern === undefined)
-    const said = isFree ? this.#facts.string({ ...field, ...describe(parts) }) : undefined
+    const said = isFree ? field.facts.string({ ...field, ...describe(parts) }) : undefined
     if (said !== undefined && fits(said)) return { value: said, found: true }
     for (const { format, pattern } of parts) {
       if (format === undefined && pattern === undefined) continue
       const what = pattern === undefined ? `of the format ${String(format)}` : "with a pattern"
       throw new Refusal(`requires a string${at(field.path)} ${what}, which the built-in engine would have to invent`)
     }
-    const isWhole = field.isItem || takesWholeText(field)
-    const text = !isWhole && field.index === 0
-      ? ""
-      : field.index === 0
-      ? this.#said
-      : `${field.index + 1}: ${this.#said}`
-    const characters = [...text].length > longest ? [...clip(text, longest)].slice(0, longest) : [...text]
-    const value = characters.join("") + ".".repeat(Math.max(0, fewest - characters.length))
-    return { value, found: field.isItem && value === text }
-  }
-
-  /** Makes a value of a part of the text. */
-  #within<A>(text: string, make: () => A): A {
-    const [said, facts] = [this.#said, this.#facts]
-    this.#said = text
-    this.#facts = new Facts(text)
-    try {
-      return make()
-    } finally {
-      this.#said = said
-      this.#facts = facts
-    }
+    const { facts: { text: whole }, index } = field
+    const text = index > 0 ? `${index + 1}: ${whole}` : field.isItem || takesWholeText(field) ? whole : ""
+    const clipped = clip(text, longest).slice(0, longest)
+    const value = clipped + ".".repeat(Math.max(0, fewest - [...clipped].length))
+    return { value, found: field.isItem && value === whole }
   }
 
   #fewest(parts: ReadonlyArray<Keywords>, noun: "Items" | "Properties", path: string): number {
@@ -312,6 +278,10 @@ const describe = (parts: ReadonlyArray<Keywords>) => {
 }
 
 const isNull = (schema: unknown): boolean => Predicate.isReadonlyObject(schema) && schema["type"] === "null"
+
+/** What `make` makes; `undefined` if it refuses and the value is not needed. */
+const attempt = (make: () => Made, isNeeded = false): Made | undefined =>
+  isNeeded ? make() : Result.getOrUndefined(Result.try(make))
 
 /** Also of a list of numbers. */
 const isNumeric = (schema: unknown): boolean =>

@@ -6,13 +6,11 @@
  */
 import { Clock, Context, Effect, Layer, Option, Predicate, Random, Schema, Stream } from "effect"
 import { atLeast, between, integer } from "../../shared/contract/Fields.ts"
-import type { JobError } from "../../shared/contract/JobError.ts"
-import { InvalidRequest, ProviderFailed } from "../../shared/contract/JobError.ts"
+import { InvalidRequest, type JobError, ProviderFailed } from "../../shared/contract/JobError.ts"
 import type { Conversation } from "../../shared/provider/dialects/conversation/Conversation.ts"
 import type { ModelEvent } from "../../shared/provider/dialects/conversation/ModelEvent.ts"
 import { loadTokenizer } from "../../shared/text/Tokens.ts"
-import type { Step } from "./Answer.ts"
-import { planAnswers, speak } from "./Answer.ts"
+import { planAnswers, speak, type Step } from "./Answer.ts"
 import { textOf } from "./Text.ts"
 
 const NotNegative = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))

@@ -54,15 +54,11 @@ const crop: Read = (clause) => {
   return {
     said: `cropped${side === undefined ? "" : ` to the ${side}`}`,
     apply: (picture, { height, width }) => {
-      const square = clause.includes("square")
-        ? { width: Math.min(width, height), height: Math.min(width, height) }
-        : {}
-      const box = {
+      const shorter = Math.min(width, height)
+      const box = sizeIn(clause) ?? (clause.includes("square") ? { width: shorter, height: shorter } : {
         width: side === "top" || side === "bottom" ? width : clamp(width * share),
-        height: side === "left" || side === "right" ? height : clamp(height * share),
-        ...square,
-        ...sizeIn(clause)
-      }
+        height: side === "left" || side === "right" ? height : clamp(height * share)
+      })
       const [restX, restY] = [Math.max(0, width - box.width), Math.max(0, height - box.height)]
       const left = side === "left" ? 0 : side === "right" ? restX : Math.floor(restX / 2)
       const top = side === "top" ? 0 : side === "bottom" ? restY : Math.floor(restY / 2)

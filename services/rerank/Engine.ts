@@ -21,41 +21,30 @@ const perform = (tokenizer: Tokenizer): Perform =>
     const documents = typeof given === "string" ? [given] : given
     const texts = documents.map((document) => textOf(document, rank_fields))
     const scores = yield* relevance(query, texts)
-    const ranking = [...texts.keys()].toSorted((a, b) => scores[b]! - scores[a]! || a - b).slice(
-      0,
-      top_n ?? texts.length
-    )
+    const ranking = [...texts.keys()].toSorted((a, b) => scores[b]! - scores[a]! || a - b).slice(0, top_n ?? undefined)
     const inputTokens = yield* tokenizer.countAll([query, ...texts])
     const searchUnits = Math.ceil(texts.length / documentsPerSearchUnit)
-    const meta = { api_version: { version: "1" }, billed_units: { search_units: searchUnits } }
+    const results = ranking.map((index) => {
+      const document = return_documents === true ? toReturned(documents[index]) : undefined
+      return { index, relevance_score: scores[index], document }
+    })
     sink.start({ status: 200, contentType: "application/json", headers: {} })
-    const results = Stream.fromIterable(print(ranking, scores, return_documents === true ? documents : undefined))
-    yield* writeAll(
-      sink,
-      Stream.make(`{"id":${JSON.stringify(randomUUID())},"results":[`).pipe(
-        Stream.concat(Stream.mapEffect(results, (json) => Effect.as(Effect.yieldNow, json))),
-        Stream.concat(Stream.make(`],"meta":${JSON.stringify(meta)}}`)),
-        Stream.map((text) => utf8.encode(text))
-      )
-    )
+    const answer = Stream.fromIterable(print(results, searchUnits))
+    yield* writeAll(sink, Stream.mapEffect(answer, (json) => Effect.as(Effect.yieldNow, utf8.encode(json))))
     return { inputTokens, outputTokens: 0, searchUnits }
   })
 
-/** The results as JSON, in pieces of about 64 KiB. */
-function* print(
-  ranking: ReadonlyArray<number>,
-  scores: ReadonlyArray<number>,
-  documents: ReadonlyArray<string | object> | undefined
-): Generator<string> {
-  let json = ""
-  for (const [at, index] of ranking.entries()) {
-    const document = toReturned(documents?.[index])
-    json += `${at === 0 ? "" : ","}${JSON.stringify({ index, relevance_score: scores[index], document })}`
+/** The answer as JSON, in pieces of about 64 KiB. */
+function* print(results: ReadonlyArray<object>, searchUnits: number): Generator<string> {
+  const meta = { api_version: { version: "1" }, billed_units: { search_units: searchUnits } }
+  let json = `{"id":"${randomUUID()}","results":[`
+  for (const [at, result] of results.entries()) {
+    json += `${at === 0 ? "" : ","}${JSON.stringify(result)}`
     if (json.length < 65_536) continue
     yield json
     json = ""
   }
-  yield json
+  yield `${json}],"meta":${JSON.stringify(meta)}}`
 }
 
 export const layer = Layer.effect(

@@ -10,23 +10,7 @@ import { registerAacEncoder } from "@mediabunny/aac-encoder"
 import { registerFlacEncoder } from "@mediabunny/flac-encoder"
 import { registerMp3Encoder } from "@mediabunny/mp3-encoder"
 import { Effect, Queue, Stream } from "effect"
-import {
-  AdtsOutputFormat,
-  AppendOnlyStreamTarget,
-  type AudioCodec,
-  AudioSample,
-  AudioSampleSource,
-  BufferTarget,
-  CustomAudioEncoder,
-  EncodedPacket,
-  FlacOutputFormat,
-  Mp3OutputFormat,
-  OggOutputFormat,
-  Output,
-  type OutputFormat,
-  registerEncoder,
-  WavOutputFormat
-} from "mediabunny"
+import * as Media from "mediabunny"
 import type { AudioFormat } from "../../shared/contract/operations/AudioSpeech.ts"
 import { toLittleEndian } from "./Samples.ts"
 
@@ -39,8 +23,8 @@ const packetSamples = 480
 /** The most bytes of a kept file that leave at once. */
 const pieceBytes = 65_536
 
-class OpusEncoder extends CustomAudioEncoder {
-  static override supports(codec: AudioCodec): boolean {
+class OpusEncoder extends Media.CustomAudioEncoder {
+  static override supports(codec: Media.AudioCodec): boolean {
     return codec === "opus"
   }
 
@@ -58,7 +42,7 @@ class OpusEncoder extends CustomAudioEncoder {
     this.#encoder.bitrate = 32_000
   }
 
-  encode(sample: AudioSample): void {
+  encode(sample: Media.AudioSample): void {
     const samples = new Int16Array(sample.numberOfFrames)
     sample.copyTo(samples, { planeIndex: 0, format: "s16" })
     this.#added += samples.length
@@ -82,7 +66,7 @@ class OpusEncoder extends CustomAudioEncoder {
       const start = this.#packets++ * packetSamples
       const duration = Math.min(packetSamples, end - start) / sampleRate
       const data = this.#encoder.encode(input.slice(at, at + packetSamples))
-      this.onPacket(new EncodedPacket(data, "key", start / sampleRate, duration), this.#metadata())
+      this.onPacket(new Media.EncodedPacket(data, "key", start / sampleRate, duration), this.#metadata())
     }
     this.#pending = input.slice(at)
   }
@@ -100,15 +84,15 @@ class OpusEncoder extends CustomAudioEncoder {
 registerMp3Encoder()
 registerAacEncoder()
 registerFlacEncoder()
-registerEncoder(OpusEncoder)
+Media.registerEncoder(OpusEncoder)
 
 /** File formats. The headers of WAV and FLAC state the length; the others have no fields to fill in at the end. */
-const files: Readonly<Record<Exclude<AudioFormat, "pcm">, () => OutputFormat>> = {
-  mp3: () => new Mp3OutputFormat({ xingHeader: false }),
-  aac: () => new AdtsOutputFormat(),
-  flac: () => new FlacOutputFormat(),
-  wav: () => new WavOutputFormat(),
-  opus: () => new OggOutputFormat({ maximumPageDuration: 0.5 })
+const files: Readonly<Record<Exclude<AudioFormat, "pcm">, () => Media.OutputFormat>> = {
+  mp3: () => new Media.Mp3OutputFormat({ xingHeader: false }),
+  aac: () => new Media.AdtsOutputFormat(),
+  flac: () => new Media.FlacOutputFormat(),
+  wav: () => new Media.WavOutputFormat(),
+  opus: () => new Media.OggOutputFormat({ maximumPageDuration: 0.5 })
 }
 
 /** Encodes a sound that has at least one sample. Its slices should be short: each is encoded without a pause. */
@@ -129,11 +113,11 @@ const encodeWith = <E, R>(
       const write = async (chunk: Uint8Array) => {
         await run(Queue.offer(queue, chunk))
       }
-      const whole = codec === "wav" || codec === "flac" ? new BufferTarget() : undefined
-      const target = whole ?? new AppendOnlyStreamTarget(new WritableStream({ write }))
-      const output = new Output({ format: files[codec](), target })
+      const whole = codec === "wav" || codec === "flac" ? new Media.BufferTarget() : undefined
+      const target = whole ?? new Media.AppendOnlyStreamTarget(new WritableStream({ write }))
+      const output = new Media.Output({ format: files[codec](), target })
       const bitrate = whole === undefined ? { bitrate: codec === "opus" ? 32_000 : 64_000 } : {}
-      const source = new AudioSampleSource({ codec: codec === "wav" ? "pcm-s16" : codec, ...bitrate })
+      const source = new Media.AudioSampleSource({ codec: codec === "wav" ? "pcm-s16" : codec, ...bitrate })
       output.addAudioTrack(source)
       // without a reader, an encoder would wait for its last write forever
       const cancel = Effect.andThen(Queue.shutdown(queue), Effect.promise(() => output.cancel()))
@@ -144,7 +128,7 @@ const encodeWith = <E, R>(
           if (output.state === "pending") await output.start()
           const timestamp = added / sampleRate
           added += data.length
-          const sample = new AudioSample({ data, format: "s16", numberOfChannels: 1, sampleRate, timestamp })
+          const sample = new Media.AudioSample({ data, format: "s16", numberOfChannels: 1, sampleRate, timestamp })
           await source.add(sample)
           sample.close()
         }))

@@ -1,13 +1,6 @@
 /** Offers the built-in speech engine to the `local` protocol. */
 import { Effect, Layer, Schema, Stream } from "effect"
-import {
-  audioSpeech,
-  AudioSpeechRequest,
-  countCharacters,
-  mediaTypes,
-  type Voice,
-  voices
-} from "../../shared/contract/operations/AudioSpeech.ts"
+import * as Contract from "../../shared/contract/operations/AudioSpeech.ts"
 import { InvalidRequest, ProviderFailed } from "../../shared/contract/JobError.ts"
 import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
 import * as Options from "../../shared/provider/call/Options.ts"
@@ -23,16 +16,16 @@ const language = Schema.String.check(
 
 /** Settings of this engine in the catalogue. `language` is by espeak-ng's names (`de`, `pt-br`) and `en` by default. */
 const decodeOptions = Options.reader(Schema.Struct({ language: Schema.optionalKey(language) }))
-const decodeRequest = decoder(AudioSpeechRequest)
+const decodeRequest = decoder(Contract.AudioSpeechRequest)
 
-const isVoice = (voice: unknown): voice is Voice => voices.some((own) => own === voice)
+const isVoice = (voice: unknown): voice is Contract.Voice => Contract.voices.some((own) => own === voice)
 
 const perform = (engine: LocalSpeech["Service"]): Perform =>
   Effect.fnUntraced(function*(call, sink) {
     const { language = "en" } = yield* decodeOptions(call.endpoint)
     const { input, response_format, voice, ...request } = yield* decodeRequest(call)
     if (!isVoice(voice)) {
-      return yield* InvalidRequest.at("voice", `must be one of ${voices.join(", ")} for this model`)
+      return yield* InvalidRequest.at("voice", `must be one of ${Contract.voices.join(", ")} for this model`)
     }
     const format = response_format ?? "mp3"
     const speed = request.speed ?? 1
@@ -46,17 +39,20 @@ const perform = (engine: LocalSpeech["Service"]): Perform =>
       ),
       Stream.map((bytes) => {
         // not before the first sound: until then a failure can still set the status
-        if (!sink.hasStarted) sink.start({ status: 200, contentType: mediaTypes[format], headers })
+        if (!sink.hasStarted) sink.start({ status: 200, contentType: Contract.mediaTypes[format], headers })
         return bytes
       })
     )
     yield* writeAll(sink, encoded)
-    return { inputTokens: 0, outputTokens: 0, characters: countCharacters(input) }
+    return { inputTokens: 0, outputTokens: 0, characters: Contract.countCharacters(input) }
   })
 
 export const layerNoDeps = Layer.effect(
   LocalEngines,
-  Effect.map(LocalSpeech, (engine) => LocalEngines.of({ performs: new Map([[audioSpeech.name, perform(engine)]]) }))
+  Effect.map(
+    LocalSpeech,
+    (engine) => LocalEngines.of({ performs: new Map([[Contract.audioSpeech.name, perform(engine)]]) })
+  )
 )
 
 export const layer = layerNoDeps.pipe(Layer.provide(LocalSpeech.layer))

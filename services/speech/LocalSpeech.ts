@@ -34,19 +34,16 @@ export class LocalSpeech extends Context.Service<LocalSpeech, {
 /** A speaker variant of espeak-ng, its pitch, and its English accent; `en` is British. */
 type EspeakVoice = readonly [variant: string, pitch: number, english: "en-us" | "en"]
 
-/** Any two of them differ in pitch, in timbre, or in both. */
+/**
+ * Any two of them differ in pitch, in timbre, or in both: between a man's and a woman's (about 140 Hz), three men (105, 115 and
+ * 75 Hz, the last one dark), a bright woman (225 Hz) and a soft one (180 Hz).
+ */
 const voices: Readonly<Record<Voice, EspeakVoice>> = {
-  // between a man's and a woman's, about 140 Hz
   alloy: ["f4", 25, "en-us"],
-  // a man, about 105 Hz
   echo: ["m3", 50, "en-us"],
-  // a man with a British accent, about 115 Hz
   fable: ["m7", 60, "en"],
-  // a deep and dark man, about 75 Hz
   onyx: ["m8", 35, "en-us"],
-  // a bright woman, about 225 Hz
   nova: ["f3", 60, "en-us"],
-  // a soft woman, about 180 Hz
   shimmer: ["steph", 50, "en-us"]
 }
 

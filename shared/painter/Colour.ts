@@ -3,6 +3,9 @@
 /** Red, green and blue, 0 to 255 each. */
 export type Colour = readonly [red: number, green: number, blue: number]
 
+export const white: Colour = [250, 250, 250]
+export const black: Colour = [12, 14, 20]
+
 /** From `a` (0) to `b` (1). */
 export const mix = (a: Colour, b: Colour, part: number): Colour => [
   a[0] + (b[0] - a[0]) * part,

@@ -4,7 +4,7 @@
  * A letter has a grid of four by six. Each stroke is a row of points, two digits per point, from the upper left.
  */
 import type { Canvas } from "./Canvas.ts"
-import type { Colour } from "./Colour.ts"
+import { black, white } from "./Colour.ts"
 
 /** Letters and their strokes, which are separated by `~`. */
 const strokes = new Map(
@@ -32,18 +32,10 @@ export const writable = (text: string): string =>
 /** The width of a text of this height, in pixels. */
 export const widthOf = (text: string, height: number): number => Math.max(0, text.length * advance - 0.27) * height
 
-/** Writes a line of `writable` text with its upper left corner at `x`, `y`, all in pixels, with an outline around it. */
-export const write = (
-  canvas: Canvas,
-  text: string,
-  x: number,
-  y: number,
-  height: number,
-  colour: Colour,
-  outline: Colour
-): void => {
+/** Writes a line of `writable` text in white with its upper left corner at `x`, `y`, all in pixels, outlined in black. */
+export const write = (canvas: Canvas, text: string, x: number, y: number, height: number): void => {
   const radius = Math.max(0.5, height * pen / 2)
-  for (const [width, ink] of [[radius * 2, outline], [radius, colour]] as const) {
+  for (const [width, ink] of [[radius * 2, black], [radius, white]] as const) {
     for (const [at, letter] of Array.from(text).entries()) {
       const left = x + at * advance * height
       for (const stroke of strokes.get(letter) ?? []) {

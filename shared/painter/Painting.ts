@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto"
 import { Canvas } from "./Canvas.ts"
-import { type Colour, colourOf, fromHue, mix } from "./Colour.ts"
+import { black, type Colour, colourOf, fromHue, mix, white } from "./Colour.ts"
 import { widthOf, wrap, writable, write } from "./Lettering.ts"
 
 export interface Painting {
@@ -16,12 +16,6 @@ export interface Painting {
   readonly height: number
   readonly seed: number
 }
-
-const white: Colour = [250, 250, 250]
-const black: Colour = [12, 14, 20]
-
-const placeholderMark = "BUILT-IN PLACEHOLDER, NO MODEL"
-const machineMark = "AI GENERATED"
 
 /** Maximum number of letters of the prompt that are written. */
 const mostLetters = 90
@@ -110,7 +104,7 @@ function* letter(canvas: Canvas, text: string): Generator<void> {
   if (size < 4) return
   const top = height * 0.7 - lines.length * size * 0.8
   for (const [at, line] of lines.entries()) {
-    write(canvas, line, (width - widthOf(line, size)) / 2, top + at * size * 1.6, size, white, black)
+    write(canvas, line, (width - widthOf(line, size)) / 2, top + at * size * 1.6, size)
     yield
   }
 }
@@ -118,22 +112,17 @@ function* letter(canvas: Canvas, text: string): Generator<void> {
 /** Paints the picture without a pause, for threads that do nothing else. */
 export const paint = (painting: Painting): Canvas => {
   const painted = steps(painting)
-  for (;;) {
-    const { done, value } = painted.next()
-    if (done === true) return value
+  let step = painted.next()
+  while (step.done !== true) step = painted.next()
+  return step.value
+}
+
+/** Writes a mark in a lower corner, of at most these shares of the picture's height and width. */
+const markWriter =
+  (mark: string, corner: "left" | "right", ofHeight: number, ofWidth: number) => (canvas: Canvas): void => {
+    const { height, width } = canvas
+    const size = Math.max(4, Math.min(height * ofHeight, width * ofWidth / widthOf(mark, 1)))
+    write(canvas, mark, corner === "left" ? size : width - widthOf(mark, size) - size, height - 2 * size, size)
   }
-}
-
-/** Marks a picture as a placeholder, at its lower edge. */
-export const writePlaceholderMark = (canvas: Canvas): void => {
-  const { height, width } = canvas
-  const size = Math.max(4, Math.min(height * 0.026, width * 0.55 / widthOf(placeholderMark, 1)))
-  write(canvas, placeholderMark, size, height - 2 * size, size, white, black)
-}
-
-/** Marks a picture as made by a machine, in its lower right corner. */
-export const writeMachineMark = (canvas: Canvas): void => {
-  const { height, width } = canvas
-  const size = Math.max(4, Math.min(height * 0.04, width * 0.3 / widthOf(machineMark, 1)))
-  write(canvas, machineMark, width - widthOf(machineMark, size) - size, height - 2 * size, size, white, black)
-}
+export const writePlaceholderMark = markWriter("BUILT-IN PLACEHOLDER, NO MODEL", "left", 0.026, 0.55)
+export const writeMachineMark = markWriter("AI GENERATED", "right", 0.04, 0.3)

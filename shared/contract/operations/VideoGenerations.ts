@@ -50,7 +50,10 @@ export const VideoGenerationRequest = Schema.Struct({
       "Providers get any other value, such as `webm`; the built-in engine rejects it."
   ),
   user: EndUser,
-  metadata: optional(Metadata, "Further settings of the model; a provider gets unknown ones unchanged, and the built-in engine ignores them.")
+  metadata: optional(
+    Metadata,
+    "Further settings of the model; a provider gets unknown ones unchanged, and the built-in engine ignores them."
+  )
 })
 export type VideoGenerationRequest = typeof VideoGenerationRequest.Type
 
