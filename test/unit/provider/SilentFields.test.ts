@@ -77,6 +77,8 @@ const walk = Effect.fnUntraced(function*(base: Base, protocol: Target["protocol"
     return found
   })
   assert.deepInclude(yield* outcome(base.body), { type: "answered" }, base.title)
+  // a difference from call to call would pass for the effect of a field
+  assert.deepStrictEqual(yield* outcomeOf(base.body), yield* outcome(base.body), base.title)
   return yield* Effect.forEach(
     yield* casesOf(base),
     Effect.fnUntraced(function*({ base, given, path, values }): Effect.fn.Return<Finding> {
