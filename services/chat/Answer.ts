@@ -1,5 +1,5 @@
 /** Plans the answer of each choice and emits it word by word, within stop sequences and token limits. */
-import { Effect, Result } from "effect"
+import { Effect } from "effect"
 import { createHash } from "node:crypto"
 import { InvalidRequest } from "../../shared/contract/JobError.ts"
 import type { Conversation } from "../../shared/provider/dialects/conversation/Conversation.ts"
@@ -9,9 +9,8 @@ import { jsonValue } from "./JsonAnswer.ts"
 import { clip, type Last, readLast } from "./Text.ts"
 import { planCalls, type PlannedCall } from "./ToolUse.ts"
 
-export type Answer =
-  | { readonly type: "text"; readonly text: string }
-  | { readonly type: "calls"; readonly calls: ReadonlyArray<PlannedCall & { readonly id: string }> }
+/** A text, or at least one call. */
+export type Answer = string | ReadonlyArray<PlannedCall & { readonly id: string }>
 
 /** One event and its cost in tokens. */
 export interface Step {
@@ -33,14 +32,8 @@ export const planAnswers = Effect.fnUntraced(function*(conversation: Conversatio
   const calls = yield* planCalls(conversation, last)
   const text = calls.length > 0 ? "" : format.type === "text" ? echo(last, continues) : yield* json(format, last)
   return Array.from({ length: choices }, (_, choice): Answer => {
-    if (calls.length > 0) {
-      return {
-        type: "calls",
-        calls: calls.map((call, i) => ({ ...call, id: callId([turns.length, choice, i, call]) }))
-      }
-    }
-    if (format.type !== "text") return { type: "text", text }
-    return { type: "text", text: toLength(choice === 0 ? text : `${text} (${choice + 1})`, words) }
+    if (calls.length > 0) return calls.map((call, i) => ({ ...call, id: callId([turns.length, choice, i, call]) }))
+    return format.type === "text" ? toLength(choice === 0 ? text : `${text} (${choice + 1})`, words) : text
   })
 })
 
@@ -72,10 +65,9 @@ const json = (
 ): Effect.Effect<string, InvalidRequest> => {
   const text = [...results.map(({ text }) => text), said].join("\n")
   if (format.type === "json") return Effect.succeed(JSON.stringify({ echo: clip(text, 2_000) }))
-  return Result.match(jsonValue(format.schema, text), {
-    onFailure: (reason) =>
-      Effect.fail(InvalidRequest.at(format.path ?? "response_format", `has a schema that ${reason}`)),
-    onSuccess: (value) => Effect.succeed(JSON.stringify(value))
+  return Effect.mapBoth(Effect.fromResult(jsonValue(format.schema, text)), {
+    onFailure: (reason) => InvalidRequest.at(format.path ?? "response_format", `has a schema that ${reason}`),
+    onSuccess: (value) => JSON.stringify(value)
   })
 }
 
@@ -94,15 +86,15 @@ export function* speak(
     event: { type: "finish", choice, reason, ...stopSequence === undefined ? {} : { stopSequence } },
     tokens: 0
   })
-  if (answer.type === "text") {
-    const end = firstStop(answer.text, stop)
-    const text = end === undefined ? answer.text : answer.text.slice(0, end.at)
+  if (typeof answer === "string") {
+    const end = firstStop(answer, stop)
+    const text = answer.slice(0, end?.at)
     const left = yield* speakPieces(tokenizer, text, maxTokens, (delta) => ({ type: "text", choice, delta }))
     yield left === undefined ? finish("length") : finish("stop", end?.sequence)
     return
   }
   let left: number | undefined = maxTokens
-  for (const [call, { arguments: json, id, name }] of answer.calls.entries()) {
+  for (const [call, { arguments: json, id, name }] of answer.entries()) {
     const tokens = tokenizer.count(name)
     if (tokens > left) return yield finish("length")
     yield { event: { type: "toolCall", choice, call, id, name }, tokens }
@@ -134,10 +126,7 @@ function* speakPieces(
 }
 
 /** The earliest stop sequence. Of several that start at the same place, the shortest, because it is complete first. */
-const firstStop = (
-  text: string,
-  stop: ReadonlyArray<string>
-): { readonly at: number; readonly sequence: string } | undefined =>
+const firstStop = (text: string, stop: ReadonlyArray<string>) =>
   stop.filter((sequence) => sequence !== "")
     .map((sequence) => ({ at: text.indexOf(sequence), sequence }))
     .filter(({ at }) => at !== -1)

@@ -13,7 +13,6 @@ import * as TranslationWarnings from "../../shared/provider/call/TranslationWarn
 import type { Compactions } from "./Compactions.ts"
 import { type Source, summarise } from "./Summary.ts"
 
-const utf8 = new TextEncoder()
 const decode = decoder(Contract.CompactionRequest)
 
 type OutputItem = CompactedResponse["output"][number]
@@ -55,7 +54,7 @@ export const make = (compactions: Compactions["Service"]): Perform =>
     }
     const headers = TranslationWarnings.toHeaders(unread(items))
     sink.start({ status: 200, contentType: "application/json", headers })
-    sink.write(utf8.encode(JSON.stringify(response)))
+    sink.write(Buffer.from(JSON.stringify(response)))
     return usage
   })
 
@@ -72,13 +71,8 @@ const textOf = (content: Content | null | undefined): string =>
     return typeof text === "string" ? [text.toWellFormed()] : []
   }).join("\n")
 
-const origins: { readonly [R in Contract.MessageItem["role"]]: Source["origin"] } = {
-  system: "instructions",
-  developer: "instructions",
-  user: "user",
-  assistant: "assistant",
-  tool: "tool"
-}
+const originOf = ({ role }: Contract.MessageItem): Source["origin"] =>
+  role === "system" || role === "developer" ? "instructions" : role
 
 /** What an item says. May be empty. */
 const toSources = (item: InputItem): ReadonlyArray<Source> => {
@@ -90,7 +84,7 @@ const toSources = (item: InputItem): ReadonlyArray<Source> => {
       ? describeCall(call.function.name, call.function.arguments)
       : describeCall(call.custom.name, call.custom.input)
   )
-  return [{ text: textOf(item.content), origin: origins[item.role] }, ...calls]
+  return [{ text: textOf(item.content), origin: originOf(item) }, ...calls]
 }
 
 const describeCall = (name: string, json: string): Source => ({

@@ -206,20 +206,17 @@ class Maker {
       const one = attempt(() => make(index, { ...field, facts: new Facts(item), index: 0, isItem: true }))
       return one?.found === true ? [one] : []
     })
-    const isDistinct = () => new Set(made.map(({ value }) => JSON.stringify(value))).size === made.length
     while (made.length < (items.length > 0 ? fewest : longest)) {
       const isNeeded = made.length < fewest
       const next = attempt(() => make(made.length, { ...field, index: made.length, isItem: false }), isNeeded)
       if (next === undefined || !(isNeeded || next.found)) break
       made.push(next)
-      if (isNeeded || !isUnique || isDistinct()) continue
-      made.pop()
-      break
     }
-    if (isUnique && !isDistinct()) {
+    const distinct = new Map(made.map((one, at) => [isUnique ? JSON.stringify(one.value) : at, one.value]))
+    if (distinct.size < fewest) {
       throw new Refusal(`requires more distinct items${at(field.path)} than the built-in engine can make`)
     }
-    return { value: made.map(({ value }) => value), found: made.some(({ found }) => found) }
+    return { value: [...distinct.values()], found: made.some(({ found }) => found) }
   }
 
   #number(type: string, parts: ReadonlyArray<Keywords>, field: Slot): Made {
@@ -323,6 +320,3 @@ const isOf = (value: unknown, type: string): boolean =>
   type === "integer"
     ? Number.isInteger(value)
     : type === (value === null ? "null" : Array.isArray(value) ? "array" : typeof value)
-
-/** Whether a value can be the arguments of a tool. */
-export const isJsonObject = (value: unknown): value is Keywords => Predicate.isReadonlyObject(value)

@@ -40,9 +40,8 @@ export const LocalChatOptions = Schema.Struct({
 })
 export type LocalChatOptions = typeof LocalChatOptions.Type
 
-/** Maximum output between two pauses if no pace is set. */
+/** Maximum number of events, of a word each, between two pauses if no pace is set. */
 const eventsAtOnce = 64
-const tokensAtOnce = 512
 
 /** Limits on lists that the engine searches repeatedly. Choices and tools have OpenAI's limits; OpenAI allows fewer stops. */
 const maxChoices = 128
@@ -51,15 +50,14 @@ const maxStops = 64
 const maxSchemaValues = 10_000
 
 const checkSize = ({ choices, format, stop, tools }: Conversation): Effect.Effect<void, InvalidRequest> => {
-  const schema = `must have a schema of at most ${maxSchemaValues} values`
-  const formatPath = format.type === "jsonSchema" && format.path || "response_format"
-  const large = tools.find(({ parameters }) => !hasAtMost(parameters, maxSchemaValues))
+  const schemas = tools.map(({ parameters, path = "tools" }) => ({ schema: parameters, path }))
+  if (format.type === "jsonSchema") schemas.push({ schema: format.schema, path: format.path ?? "response_format" })
+  const large = schemas.find(({ schema }) => !hasAtMost(schema, maxSchemaValues))
   const checks: ReadonlyArray<readonly [isOver: boolean, param: string, what: string]> = [
     [choices > maxChoices, "n", `must be at most ${maxChoices}`],
     [stop.length > maxStops, "stop", `must have at most ${maxStops} sequences`],
     [tools.length > maxTools, "tools", `must have at most ${maxTools} tools`],
-    [large !== undefined, large?.path ?? "tools", schema],
-    [format.type === "jsonSchema" && !hasAtMost(format.schema, maxSchemaValues), formatPath, schema]
+    [large !== undefined, large?.path ?? "", `must have a schema of at most ${maxSchemaValues} values`]
   ]
   const over = checks.find(([isOver]) => isOver)
   return over === undefined ? Effect.void : Effect.fail(InvalidRequest.at(over[1], `${over[2]} for this model`))
@@ -67,11 +65,11 @@ const checkSize = ({ choices, format, stop, tools }: Conversation): Effect.Effec
 
 /** Whether a JSON value holds at most `most` values. */
 const hasAtMost = (json: unknown, most: number): boolean => {
-  const open: Array<unknown> = [json]
-  for (let seen = 0; open.length > 0; seen++) {
-    if (seen > most) return false
-    const next = open.pop()
-    if (Predicate.isObjectOrArray(next)) { for (const value of Object.values(next)) open.push(value) }
+  const values = [json]
+  // grows while it is read
+  for (const value of values) {
+    if (values.length > most) return false
+    if (Predicate.isObjectOrArray(value)) { for (const inner of Object.values(value)) values.push(inner) }
   }
   return true
 }
@@ -97,7 +95,8 @@ export class LocalChat extends Context.Service<LocalChat, {
 const start = Effect.fnUntraced(function*(conversation: Conversation, options: LocalChatOptions, request: number) {
   yield* checkSize(conversation)
   const startedAt = yield* Clock.currentTimeMillis
-  const fault = yield* drawFault(options.fault, conversation.seed ?? request)
+  const draw = yield* Random.next.pipe(Random.withSeed(conversation.seed ?? request))
+  const fault = options.fault !== undefined && draw < options.fault.rate ? options.fault : undefined
   const answers = yield* planAnswers(conversation, options.words)
   const tokenizer = yield* loadTokenizer
   const choices = answers.map((answer, choice): Choice => ({
@@ -112,8 +111,7 @@ const start = Effect.fnUntraced(function*(conversation: Conversation, options: L
   /** Waits for the next event and returns all that are due; none if every choice is over. */
   const nextEvents = Effect.fnUntraced(function*(): Effect.fn.Return<ReadonlyArray<ModelEvent>, JobError> {
     const events: Array<ModelEvent> = []
-    let tokensNow = 0
-    while (!broken && events.length < eventsAtOnce && tokensNow < tokensAtOnce) {
+    while (!broken && events.length < eventsAtOnce) {
       const choice = nextChoice(choices)
       if (choice === undefined) break
       const wait = firstAt + choice.tokens * msPerToken - (yield* Clock.currentTimeMillis)
@@ -128,7 +126,6 @@ const start = Effect.fnUntraced(function*(conversation: Conversation, options: L
       broken = fault !== undefined && (choice.tokens >= fault.afterTokens || event.type === "finish")
       if (broken) break
       choice.tokens += tokens
-      tokensNow += tokens
       events.push(event)
     }
     if (fault === undefined || !broken || events.length > 0) return events
@@ -169,12 +166,6 @@ const nextChoice = (choices: ReadonlyArray<Choice>): Choice | undefined => {
   for (const choice of choices) if (!choice.over && (next === undefined || choice.tokens < next.tokens)) next = choice
   return next
 }
-
-const drawFault = Effect.fnUntraced(function*(fault: LocalChatOptions["fault"], seed: number) {
-  if (fault === undefined) return undefined
-  const draw = yield* Random.next.pipe(Random.withSeed(seed))
-  return draw < fault.rate ? fault : undefined
-})
 
 const inputTexts = ({ format, tools, turns }: Conversation): ReadonlyArray<string> => [
   ...turns.flatMap((turn) => [textOf(turn), ...turn.toolCalls.flatMap((call) => [call.name, call.arguments])]),

@@ -1,9 +1,9 @@
 /** Chooses the tools that the engine calls, and their arguments. */
-import { Effect, Result } from "effect"
+import { Effect, Predicate, Result } from "effect"
 import { InvalidRequest } from "../../shared/contract/JobError.ts"
 import type { Conversation, ToolDefinition } from "../../shared/provider/dialects/conversation/Conversation.ts"
 import { contentWords } from "../../shared/text/Words.ts"
-import { isJsonObject, jsonValue } from "./JsonAnswer.ts"
+import { jsonValue } from "./JsonAnswer.ts"
 import type { Last } from "./Text.ts"
 
 export interface PlannedCall {
@@ -43,10 +43,13 @@ const planCall = (
   { name, parameters, path }: ToolDefinition,
   { said }: Last
 ): Effect.Effect<PlannedCall, InvalidRequest> =>
-  Result.match(isJsonObject(parameters) ? jsonValue(parameters, said) : Result.succeed({}), {
-    onFailure: (reason) => Effect.fail(InvalidRequest.at(path ?? "tools", `has parameters whose schema ${reason}`)),
-    onSuccess: (value) => Effect.succeed({ name, arguments: JSON.stringify(isJsonObject(value) ? value : {}) })
-  })
+  Effect.mapBoth(
+    Effect.fromResult(Predicate.isReadonlyObject(parameters) ? jsonValue(parameters, said) : Result.succeed({})),
+    {
+      onFailure: (reason) => InvalidRequest.at(path ?? "tools", `has parameters whose schema ${reason}`),
+      onSuccess: (value) => ({ name, arguments: JSON.stringify(Predicate.isReadonlyObject(value) ? value : {}) })
+    }
+  )
 
 /** The tools that the message names and that have no result yet, in the order of their mention. */
 const namedTools = (tools: ReadonlyArray<ToolDefinition>, { results, said }: Last): ReadonlyArray<ToolDefinition> => {

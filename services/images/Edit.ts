@@ -34,12 +34,12 @@ export const edit = Effect.fn("Edit.edit")(function*(
     return yield* InvalidRequest.at(promptParam, `must ask for at most ${maxSteps} changes, not for ${steps.length}`)
   }
   const isFilling = steps.length === 0 && request.mask !== undefined
-  const beyond = isFilling ? [] : read.beyond.filter((clause) => images.length === 1 || !joining.test(clause))
-  const isBeyond = beyond.length > 0
-  if (isBeyond || (steps.length === 0 && !isFilling && images.length === 1)) {
+  const isExtra = (clause: string): boolean => !isFilling && (images.length === 1 || !joining.test(clause))
+  const beyond = read.beyond.filter(isExtra)
+  if (beyond.length > 0 || (steps.length === 0 && !isFilling && images.length === 1)) {
     return yield* InvalidRequest.at(
       promptParam,
-      (isBeyond ? `asks to "${clip(beyond.join(", "))}", but ` : "") +
+      (beyond.length > 0 ? `asks to "${clip(beyond.join(", "))}", but ` : "") +
         `must name changes of the whole picture that this built-in engine, which is not a model, can make: ${abilities}; with ` +
         "a mask, what to paint into it; several pictures are joined side by side"
     )
@@ -75,8 +75,8 @@ export const edit = Effect.fn("Edit.edit")(function*(
     writeMachineMark(toCanvas(result))
     done.push("marked as made by a machine")
   }
-  const unclear = isFilling ? [] : read.unclear.filter((clause) => others.length === 0 || !joining.test(clause))
-  const picture = { content: yield* encode(result, request), revisedPrompt: report(done, unclear) }
+  const revisedPrompt = report(done, read.unclear.filter(isExtra))
+  const picture = { content: yield* encode(result, request), revisedPrompt }
   return Array.from({ length: n }, () => picture)
 })
 

@@ -156,9 +156,7 @@ const partial = new RegExp(
 )
 
 /** The changes that an instruction asks for, in its order, the clauses that name none, and those that need a model. */
-export const readInstruction = (
-  instruction: string
-): { readonly [K in "unclear" | "beyond"]: ReadonlyArray<string> } & { readonly steps: ReadonlyArray<Step> } => {
+export const readInstruction = (instruction: string) => {
   const clauses = instruction.slice(0, readCharacters).toLowerCase().replaceAll(/\s+/g, " ").split(separator)
     .map((clause) => clause.trim().slice(0, clauseCharacters)).filter((clause) => clause !== "")
     .map((clause) => ({ clause, steps: readClause(clause) }))

@@ -31,14 +31,12 @@ export const load = Effect.fn("Pixels.load")(function*(
   guard: GuardedFetch["Service"],
   longest = longestSide
 ): Effect.fn.Return<{ readonly pixels: Pixels; readonly hasAlpha: boolean }, InvalidRequest> {
-  const load = openPicture(yield* bytesOf(source, guard)).pipe(
-    Effect.flatMap(({ hasAlpha, picture }) =>
-      Effect.map(
-        decodePicture(picture.resize(longest, longest, { fit: "inside", withoutEnlargement: true })),
-        (pixels) => ({ pixels, hasAlpha })
-      )
-    )
-  )
+  const bytes = yield* bytesOf(source, guard)
+  const load = Effect.gen(function*() {
+    const { hasAlpha, picture } = yield* openPicture(bytes)
+    const scaled = picture.resize(longest, longest, { fit: "inside", withoutEnlargement: true })
+    return { pixels: yield* decodePicture(scaled), hasAlpha }
+  })
   return yield* Effect.mapError(load, ({ what }) => invalidImage(source, what))
 })
 

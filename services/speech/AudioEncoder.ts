@@ -95,18 +95,15 @@ const files: Readonly<Record<Exclude<AudioFormat, "pcm">, () => Media.OutputForm
   opus: () => new Media.OggOutputFormat({ maximumPageDuration: 0.5 })
 }
 
-/** Encodes a sound that has at least one sample. Its slices should be short: each is encoded without a pause. */
+/**
+ * Encodes a sound that has at least one sample: the first ones start the encoder. Its slices should be short: each is encoded
+ * without a pause.
+ */
 export const encode = <E, R>(
-  format: AudioFormat,
-  sound: Stream.Stream<Int16Array, E, R>
-): Stream.Stream<Uint8Array, E, R> => format === "pcm" ? Stream.map(sound, toLittleEndian) : encodeWith(format, sound)
-
-/** Runs a sound through an encoder into a file format. The first samples start the encoder. */
-const encodeWith = <E, R>(
-  codec: keyof typeof files,
+  codec: AudioFormat,
   sound: Stream.Stream<Int16Array, E, R>
 ): Stream.Stream<Uint8Array, E, R> =>
-  Stream.callback<Uint8Array, E, R>(
+  codec === "pcm" ? Stream.map(sound, toLittleEndian) : Stream.callback<Uint8Array, E, R>(
     Effect.fnUntraced(function*(queue) {
       const run = Effect.runPromiseWith(yield* Effect.context())
       // a full queue stops the encoder and so the sound, until the client reads on

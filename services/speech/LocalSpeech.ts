@@ -31,14 +31,12 @@ export class LocalSpeech extends Context.Service<LocalSpeech, {
   static readonly layer = LocalSpeech.layerNoDeps.pipe(Layer.provide(Espeak.layer))
 }
 
-/** A speaker variant of espeak-ng, its pitch, and its English accent; `en` is British. */
-type EspeakVoice = readonly [variant: string, pitch: number, english: "en-us" | "en"]
-
 /**
- * Any two of them differ in pitch, in timbre, or in both: between a man's and a woman's (about 140 Hz), three men (105, 115 and
- * 75 Hz, the last one dark), a bright woman (225 Hz) and a soft one (180 Hz).
+ * A speaker variant of espeak-ng, its pitch, and its English accent, where `en` is British. Any two differ in pitch, in timbre,
+ * or in both: between a man's and a woman's (about 140 Hz), three men (105, 115 and 75 Hz, the last one dark), a bright woman
+ * (225 Hz) and a soft one (180 Hz).
  */
-const voices: Readonly<Record<Voice, EspeakVoice>> = {
+const voices: Readonly<Record<Voice, readonly [variant: string, pitch: number, english: "en-us" | "en"]>> = {
   alloy: ["f4", 25, "en-us"],
   echo: ["m3", 50, "en-us"],
   fable: ["m7", 60, "en"],
