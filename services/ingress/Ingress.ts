@@ -1,7 +1,7 @@
 /** The gateway's public HTTP server, its routes and their dependencies. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Config, Effect, Layer } from "effect"
+import { Config, Effect, Layer, Random } from "effect"
 import { HttpMiddleware, HttpRouter } from "effect/http"
 import { atLeast } from "../../shared/contract/Fields.ts"
 import { JobClient } from "../../shared/bus/ingress/JobClient.ts"
@@ -30,14 +30,22 @@ import * as TaskCounts from "./routes/TaskCounts.ts"
 import * as Tasks from "./routes/Tasks.ts"
 import * as UnreadableRequest from "./answer/UnreadableRequest.ts"
 
-/** Ready while it serves, has the keys, is connected to NATS and is not draining. */
+/**
+ * How long an ingress stays ready without NATS, in milliseconds: requests wait longer than most reconnects take. Each waits for
+ * another time, so that an outage does not take all of them out of the load balancer at once.
+ */
+const readyWithoutNatsMs = { least: 5_000, most: 15_000 }
+
+/** Ready while it serves, has the keys, has not been without NATS for long and is not draining. */
 const readiness = Layer.effectDiscard(Effect.gen(function*() {
+  const { least, most } = readyWithoutNatsMs
+  const withoutNatsMs = yield* Random.nextBetween(least, most)
   const nats = yield* Nats
   const keys = yield* KeyRing
   const drain = yield* Drain
   const jobs = yield* JobClient
   const models = yield* Models
-  const isReady = () => nats.isConnected() && keys.isLoaded() && !drain.isDraining()
+  const isReady = () => nats.awayForMs() < withoutNatsMs && keys.isLoaded() && !drain.isDraining()
   yield* (yield* Presence).answerWith(() => ({
     service: "ingress",
     isReady: isReady(),

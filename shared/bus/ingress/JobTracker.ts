@@ -43,6 +43,8 @@ const closedRetryMs = 1_000
 /** How long a published job may be unclaimed before ingress confirms it with JetStream, in milliseconds. */
 const confirmAfterMs = 300
 const confirmAgainMs = 1_000
+/** The same while the stream has no leader, which NATS says at once. */
+const leaderlessMs = 200
 const confirmTimeoutMs = 2_000
 
 /** If a server does not answer for this long, it is stalled, so the silence of workers does not mean that they are lost. */
@@ -474,7 +476,11 @@ export class JobTracker {
       if (verdict === "duplicate") Object.assign(job, { publication, publishedAt })
       if (verdict === "full") return this.#apply(job, { event: "failed", error: job.pool.full(job.request) })
       // the deadline bounds the retries
-      job.confirmAt = verdict === "unknown" ? this.#now() + confirmAgainMs : undefined
+      job.confirmAt = verdict === "unknown"
+        ? this.#now() + confirmAgainMs
+        : verdict === "nobody"
+        ? this.#now() + leaderlessMs
+        : undefined
     })
   }
 }

@@ -8,6 +8,7 @@ import type { AnswerListener, JobRequest } from "./JobRequest.ts"
 import { initial, type JobState } from "../protocol/JobState.ts"
 import * as Timings from "../protocol/Timings.ts"
 import * as Subjects from "../protocol/Subjects.ts"
+import type { Version } from "../protocol/Subjects.ts"
 import type { WorkerLink } from "./WorkerLinks.ts"
 
 export class OpenJob {
@@ -18,6 +19,8 @@ export class OpenJob {
   /** When an unclaimed job fails, by the monotonic clock. */
   readonly expiresAt: number
   state: JobState = initial
+  /** The version of the protocol in which its latest attempt is published. */
+  version: Version = 2
   worker: WorkerLink<OpenJob> | undefined
   /** The number of the next frame of this attempt. */
   sequence = 0
@@ -49,6 +52,7 @@ export class OpenJob {
       Subjects.jobSubject(request.workload, request.pool),
       inline ? request.body : new Uint8Array(0),
       encodeJob({
+        version: this.version,
         id,
         attempt,
         reply: Subjects.replySubject(request.workload, ingress, id, attempt),

@@ -7,9 +7,10 @@
 import type { Msg } from "@nats-io/nats-core"
 import { Option, Schema } from "effect"
 import { decodeHeader } from "../../nats/Outbox.ts"
-import { header, protocolVersion } from "./Subjects.ts"
+import { header, type Version, versions } from "./Subjects.ts"
 
 export interface JobHeader {
+  readonly version: Version
   readonly id: string
   readonly attempt: number
   /** The subject for frames. */
@@ -35,7 +36,7 @@ const field = (value: string): string => plain.test(value) ? value : encodeURICo
 export const encodeJob = (job: JobHeader, messageId: string): string => {
   const headers = job.headers === undefined ? "" : field(JSON.stringify(job.headers))
   const about = `${field(job.operation)} ${field(job.model)} ${field(job.tenant)} ${field(job.contentType)}`
-  return `NATS/1.0\r\n${header.job}: ${protocolVersion} ${job.id} ${job.attempt} ${job.reply} ${job.deadline} ${about} ` +
+  return `NATS/1.0\r\n${header.job}: ${job.version} ${job.id} ${job.attempt} ${job.reply} ${job.deadline} ${about} ` +
     `${headers} ${field(job.traceparent ?? "")} ${job.bodySize}\r\n${header.messageId}: ${messageId}\r\n\r\n`
 }
 
@@ -43,14 +44,22 @@ const fields = 12
 
 const decodeRecord = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.String)))
 
-/** `undefined` if the message has another version of the protocol, or none. */
+/** Whether the message is a job in a version of the protocol that this worker does not read, but another may. */
+export const isForeign = (message: Msg): boolean => {
+  const version = Number(message.headers?.get(header.job).split(" ", 1)[0] || Number.NaN)
+  return Number.isInteger(version) && !versions.some((known) => known === version)
+}
+
+/** `undefined` if the message is no job in a version that this worker reads. */
 export const decodeJob = (message: Msg): JobHeader | undefined => {
   const line = message.headers?.get(header.job).split(" ")
-  if (line?.length !== fields || line[0] !== protocolVersion) return undefined
+  const version = versions.find((known) => line?.[0] === `${known}`)
+  if (line?.length !== fields || version === undefined) return undefined
   const text = (index: number) => decodeHeader(line[index] ?? "")
   const [attempt, deadline, bodySize] = [Number(line[2]), Number(line[4]), Number(line[11])]
   if (!Number.isSafeInteger(attempt) || Number.isNaN(deadline) || !Number.isSafeInteger(bodySize)) return undefined
   return {
+    version,
     id: text(1),
     attempt,
     reply: text(3),

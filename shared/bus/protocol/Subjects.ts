@@ -6,8 +6,9 @@
 import type { Workload } from "../../contract/Operation.ts"
 import { messageIdHeader } from "../../nats/Outbox.ts"
 
-/** The version of this protocol, sent with every job. A worker drops jobs of another version. */
-export const protocolVersion = "2"
+/** The versions of this protocol that workers read. Each job says in which one it is written and answered. */
+export const versions = [2, 3] as const
+export type Version = typeof versions[number]
 
 /** The job queue of a pool. */
 export const jobSubject = (workload: Workload, pool: string): string => `jobs.${workload}.${pool}`

@@ -90,7 +90,15 @@ export class TaskQueue extends Context.Service<TaskQueue, {
 const unavailable = new Unavailable({ retryAfterMs: 2_000 })
 
 /** A task has no client that waits for frames, and its record holds the request. */
-const noReply = { attempt: 0, reply: "", deadline: 0, contentType: "", headers: undefined, bodySize: 0 }
+const noReply = {
+  version: 2,
+  attempt: 0,
+  reply: "",
+  deadline: 0,
+  contentType: "",
+  headers: undefined,
+  bodySize: 0
+} as const
 
 const publish = (nats: Nats["Service"], task: TaskSubmission): Effect.Effect<void, JetStreamFailed | QueueFull> =>
   attempt(() =>

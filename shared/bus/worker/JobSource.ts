@@ -9,7 +9,7 @@ import { Effect } from "effect"
 import type { Msg, Subscription } from "@nats-io/nats-core"
 import type { Workload } from "../../contract/Operation.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
-import { decodeJob, type JobHeader } from "../protocol/JobHeader.ts"
+import { decodeJob, isForeign, type JobHeader } from "../protocol/JobHeader.ts"
 import type { Nats } from "../../nats/Nats.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 
@@ -49,11 +49,15 @@ export interface PulledJob extends JobHeader, Hold {
  */
 const expiresMs = 5_000
 /** How often the server confirms a standing request; it rejects more than half of `expiresMs`. */
-const idleHeartbeatMs = 2_000
+const idleHeartbeatMs = 500
 /** A server that is silent for this long has forgotten the standing requests: two heartbeats and some slack. */
-const silenceMs = 2 * idleHeartbeatMs + 1_000
-/** How often `watch` should be called, and the pause after a rejected pull request. */
-export const watchMs = 1_000
+const silenceMs = 2 * idleHeartbeatMs + 500
+/** How often `watch` should be called. */
+export const watchMs = 250
+/** After how long a job in an unknown version of the protocol is delivered again, to a worker that may read it. */
+const foreignMs = 1_000
+/** The pause after a rejected pull request: the consumer has another leader, or none yet. */
+const rejectedMs = 200
 
 const ack = Buffer.from("+ACK")
 const nak = Buffer.from("-NAK")
@@ -147,7 +151,7 @@ export class JobSource {
     const hold = this.#hold(message.reply ?? "")
     if (this.#subscription === undefined) return hold.giveBack()
     const job = decodeJob(message)
-    if (job === undefined) return hold.acknowledge()
+    if (job === undefined) return isForeign(message) ? hold.giveBack(foreignMs) : hold.acknowledge()
     const body = message.data.length === 0 && job.bodySize > 0 ? undefined : message.data
     this.#options.onJob({ ...job, ...hold, subject: message.subject, body })
   }
@@ -189,7 +193,7 @@ export class JobSource {
       ? Number(headers.get(Subjects.header.pendingMessages))
       : this.#outstanding
     this.#outstanding = Math.max(0, this.#outstanding - unserved)
-    if (headers.code !== 408) this.#backOffUntil = this.#now() + watchMs
+    if (headers.code !== 408) this.#backOffUntil = this.#now() + rejectedMs
     this.#schedule()
   }
 

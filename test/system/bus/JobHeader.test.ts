@@ -1,10 +1,10 @@
 /** A job's header arrives unchanged, whatever it contains. */
 import { assert, describe, it } from "@effect/vitest"
-import type { NatsConnection } from "@nats-io/nats-core"
+import type { Msg, NatsConnection } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
 import { Schema } from "effect"
 import { afterAll, beforeAll } from "vitest"
-import { decodeJob, encodeJob, type JobHeader } from "../../../shared/bus/protocol/JobHeader.ts"
+import { decodeJob, encodeJob, isForeign, type JobHeader } from "../../../shared/bus/protocol/JobHeader.ts"
 import { Outbox } from "../../../shared/nats/Outbox.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 
@@ -22,15 +22,19 @@ afterAll(async () => {
 })
 
 /** Sends one message per header through the server and back. */
-const roundTrip = async (all: ReadonlyArray<string>) => {
+const roundTrip = async <A = JobHeader | undefined>(
+  all: ReadonlyArray<string>,
+  read: (message: Msg) => A | JobHeader | undefined = decodeJob
+) => {
   const subscription = connection.subscribe("headers", { max: all.length })
   for (const headers of all) outbox.publish("headers", undefined, headers)
-  const jobs: Array<JobHeader | undefined> = []
-  for await (const message of subscription) jobs.push(decodeJob(message))
+  const jobs: Array<A | JobHeader | undefined> = []
+  for await (const message of subscription) jobs.push(read(message))
   return jobs
 }
 
 const job: JobHeader = {
+  version: 3,
   id: "AbC1",
   attempt: 2,
   reply: "r.chat.X.AbC1.2",
@@ -83,7 +87,7 @@ describe("a job's header", () => {
   it("of another version, or with a malformed number, is rejected", async () => {
     const good = encodeJob(job, "id")
     const bad = [
-      good.replace("Gw-Job: 2 ", "Gw-Job: 3 "),
+      good.replace("Gw-Job: 3 ", "Gw-Job: 4 "),
       good.replace(" 2 r.chat", " many r.chat"),
       good.replace(" 512\r\n", " 512 more\r\n"),
       good.replace(" 512\r\n", " 0.5\r\n"),
@@ -91,5 +95,6 @@ describe("a job's header", () => {
       "NATS/1.0\r\n\r\n"
     ]
     assert.deepStrictEqual(await roundTrip([good, ...bad]), [job, ...bad.map(() => undefined)])
+    assert.deepStrictEqual(await roundTrip([good, ...bad], isForeign), [false, true, ...bad.slice(1).map(() => false)])
   })
 })

@@ -6,7 +6,6 @@ import { Deferred, Effect, Fiber, Queue } from "effect"
 import { randomBytes } from "node:crypto"
 import type { ServeOptions } from "../../../shared/bus/worker/JobServer.ts"
 import { encodeHeaders } from "../../../shared/nats/Outbox.ts"
-import { protocolVersion } from "../../../shared/bus/protocol/Subjects.ts"
 import { QueueFull, QueueTimeout, Unavailable } from "../../../shared/contract/JobError.ts"
 import { untilJobs, untilNoJobs } from "../../fixture/nats/JobStream.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
@@ -93,7 +92,7 @@ describe("slots", () => {
       const foreign = [
         encodeHeaders({ "Gw-V": "1", "Gw-Job": "x", "Gw-Deadline": 0 }),
         encodeHeaders({ "Gw-Job": "99 x many r 0 op %zz t text/plain   0" }),
-        encodeHeaders({ "Gw-Job": `${protocolVersion} x many r 0 op m t text/plain   0` }),
+        encodeHeaders({ "Gw-Job": `2 x many r 0 op m t text/plain   0` }),
         undefined
       ]
       for (const headers of foreign) face.nats.outbox.publish("jobs.chat.default", randomBytes(10), headers)

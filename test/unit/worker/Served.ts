@@ -9,6 +9,7 @@ import type { UsageEvent } from "../../../shared/usage/UsageEvent.ts"
 import type { Metering } from "../../../shared/worker/Meter.ts"
 
 export const pulled: PulledJob = {
+  version: 2,
   id: "job",
   attempt: 1,
   reply: "r.chat.ingress.job.1",
