@@ -2,15 +2,15 @@
  * Connects a process to NATS. A command tries once; a service, which may start before its server, retries for `NATS_WAIT_MS`.
  * Errors that no retry can fix end both at once.
  */
-import type { NatsConnection, Server } from "@nats-io/nats-core"
+import type { NatsConnection } from "@nats-io/nats-core"
 import { errors } from "@nats-io/nats-core"
 import type { NodeConnectionOptions } from "@nats-io/transport-node"
 import { connect as dial } from "@nats-io/transport-node"
-import { Config, DateTime, Effect, Predicate, Result, Schedule, Schema, SemVer } from "effect"
+import { Config, Effect, Predicate, Result, Schedule, Schema, SemVer } from "effect"
 import { atLeast } from "../contract/Fields.ts"
 import { variables } from "./Credentials.ts"
 import { backOff } from "./JetStream.ts"
-import { reconnectMs } from "./Reconnect.ts"
+import { ServerChoice } from "./Reconnect.ts"
 import type { Account } from "./Storage.ts"
 
 /** No server is usable: none answers, or a server rejects the credentials, fails TLS or is too old. */
@@ -32,11 +32,17 @@ export class NatsUnavailable extends Schema.TaggedError<NatsUnavailable>()("Nats
 export const connect = (
   servers: string,
   options: NodeConnectionOptions,
-  account: Account = "data"
+  account: Account = "data",
+  choice = new ServerChoice()
 ): Effect.Effect<NatsConnection, NatsUnavailable> =>
   Effect.callback<NatsConnection, NatsUnavailable>((resume) => {
     let isWanted = true
-    const all = { ...defaults, ...options, servers: servers.split(",").map((server) => server.trim()) }
+    const all = {
+      ...defaults,
+      ...options,
+      reconnectToServer: choice.next,
+      servers: servers.split(",").map((server) => server.trim())
+    }
     dial(all).then(
       (connection) => isWanted ? resume(Effect.succeed(connection)) : void connection.close(),
       (cause) => resume(new NatsUnavailable({ servers, ...whyOf(cause, account) }))
@@ -87,15 +93,12 @@ const defaults = {
   // a new key may be unknown to the server for a moment while its configuration is replaced
   ignoreAuthErrorAbort: true,
   // The client compares wall clocks, so that a clock set back by a minute would delay a reconnect by a minute. It never waits
-  // by itself, and asks here how long to wait, which is never longer than intended.
+  // by itself; `ServerChoice` says how long to wait.
   reconnectDelayHandler: () => Number.NEGATIVE_INFINITY,
-  reconnectToServer: (pool: ReadonlyArray<Server>) => {
-    const [server] = pool
-    return server === undefined ? null : { server, delay: remainingMs(server) }
-  },
   pingInterval: 5_000,
   maxPingOut: 2,
-  timeout: 5_000,
+  // also of each try to connect: a frozen server accepts connections and says nothing
+  timeout: 3_000,
   noAsyncTraces: true,
   /**
    * How many bytes the client gathers before it writes within the turn. Its default of 32 KiB holds a handful of answers
@@ -103,14 +106,6 @@ const defaults = {
    */
   pendingLimit: 512 * 1024
 } as const
-
-/** How long until this server may be tried again, in milliseconds. */
-const remainingMs = ({ lastConnect }: Server): number => {
-  const waitMs = reconnectMs.wait + Math.random() * reconnectMs.jitter
-  // the client's clock
-  const now = DateTime.toEpochMillis(DateTime.nowUnsafe())
-  return Math.min(waitMs, Math.max(0, lastConnect + waitMs - now))
-}
 
 const start = "start a server there, or set NATS_URL to another"
 

@@ -6,14 +6,14 @@
  */
 import type { Msg, NatsConnection, Subscription } from "@nats-io/nats-core"
 import { createInbox, nuid } from "@nats-io/nats-core"
-import { Clock, Config, Context, Effect, identity, Layer, Stream } from "effect"
+import { Clock, Config, Context, Effect, identity, Layer, Option, Stream } from "effect"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { ServiceName } from "../telemetry/ServiceName.ts"
 import { connect, type NatsUnavailable, patiently } from "./Connect.ts"
 import * as Credentials from "./Credentials.ts"
 import { inboxPrefix } from "./Inbox.ts"
 import { Outbox } from "./Outbox.ts"
-import { holdMs } from "./Reconnect.ts"
+import { holdMs, ServerChoice } from "./Reconnect.ts"
 import { monotonicMs } from "./MonotonicClock.ts"
 import type { Account, InAccount } from "./Storage.ts"
 
@@ -23,6 +23,8 @@ export class Nats extends Context.Service<Nats, {
   /** Unique to this process and its start: base62, safe as a subject token. */
   readonly id: string
   readonly isConnected: () => boolean
+  /** The id of the server to which it is connected, or was last. */
+  readonly server: () => string
   /**
    * Whether the connection has been up for a while. Right after an outage other processes may still be reconnecting, so
    * missing listeners on their subjects do not mean that they are gone.
@@ -85,8 +87,10 @@ const make = <E>(
     const reconnects = Metrics.natsReconnects(account)
     const errors = Metrics.natsErrors(account)
 
+    const choice = new ServerChoice()
+    const options = { ...credentials, name: service, inboxPrefix: inboxPrefix(service) }
     const connection = yield* Effect.acquireRelease(
-      acquire(connect(servers, { ...credentials, name: service, inboxPrefix: inboxPrefix(service) }, account)),
+      acquire(connect(servers, options, account, choice)),
       (connection) => Effect.promise(() => connection.close()).pipe(Effect.timeoutOption("2 seconds")),
       { interruptible: true }
     )
@@ -132,11 +136,17 @@ const make = <E>(
       }),
       Effect.forkScoped
     )
+    yield* leaveStalledServer(connection, choice, now, isConnected).pipe(
+      Effect.delay(askEveryMs),
+      Effect.forever,
+      Effect.forkScoped
+    )
     return Nats.of({
       connection,
       outbox,
       id: nuid.next(),
       isConnected,
+      server: () => connection.info?.server_id ?? "",
       isSettled: () => awaySince === undefined && now() - backSince > settlingMs,
       awayForMs: () => awaySince === undefined ? 0 : now() - awaySince,
       inbox: () => createInbox(inboxPrefix(service)),
@@ -157,6 +167,30 @@ const make = <E>(
       }
     })
   }).pipe(account === "data" ? identity : Effect.annotateLogs({ account }))
+
+/** How often a client asks its server whether it is alive, and how long that may take, in milliseconds. */
+const askEveryMs = 500
+const answerWithinMs = 1_000
+
+/** Changes to another server of the cluster if this one does not answer: it may be frozen, with its connections open. */
+const leaveStalledServer = Effect.fnUntraced(function*(
+  connection: NatsConnection,
+  choice: ServerChoice,
+  now: () => number,
+  isConnected: () => boolean
+) {
+  if (!isConnected() || connection.getServers().length < 2) return
+  const askedAt = now()
+  const answer = yield* Effect.promise(() => connection.flush().catch(() => undefined)).pipe(
+    Effect.timeoutOption(answerWithinMs)
+  )
+  // after a stall of this process the answer may wait to be read
+  const wasStalled = now() - askedAt > 1.5 * answerWithinMs
+  if (Option.isSome(answer) || wasStalled || !isConnected()) return
+  yield* Effect.logWarning("the NATS server does not answer: changing to another")
+  choice.avoid(connection.getServer())
+  yield* Effect.promise(() => connection.reconnect())
+})
 
 /** All clients have reconnected within this many milliseconds of a server's return: many times `reconnectMs`. */
 const settlingMs = 3_000
