@@ -74,6 +74,7 @@ export class Outbox {
   readonly #onRefused: (subject: string, cause: unknown) => void
   #messages: Array<Message> = []
   #beforeFlush: Array<() => void> = []
+  #withFlush: Array<() => void> = []
   #afterFlush: Array<() => void> = []
   #scheduled = false
   #held = false
@@ -116,8 +117,27 @@ export class Outbox {
    */
   linger(produce: () => void): void {
     this.#beforeFlush.push(produce)
-    if (this.#scheduled || this.#lingering !== undefined) return
-    this.#lingering = setTimeout(() => this.#flushLingering(), lingerMs)
+    this.#scheduleSoon()
+  }
+
+  /** Runs `produce` once with the next send, behind all that `beforeFlush` and `linger` run. `wake` causes that send. */
+  withFlush(produce: () => void): void {
+    this.#withFlush.push(produce)
+  }
+
+  /** Causes a send as `beforeFlush` (`now`) or `linger` (`soon`) do. */
+  wake(when: "now" | "soon"): void {
+    if (when === "now") this.#schedule()
+    else this.#scheduleSoon()
+  }
+
+  /** Sends a message at once, even if others are held. */
+  publishNow(subject: string, payload: Uint8Array = empty, headers?: string, reply?: string): void {
+    try {
+      this.#connection.publish(subject, payload, optionsOf({ subject, payload, headers, reply }))
+    } catch (cause) {
+      this.#onRefused(subject, cause)
+    }
   }
 
   /** Runs `done` once everything published so far has been written to the socket. */
@@ -130,25 +150,40 @@ export class Outbox {
   hold(): void {
     this.#held = true
     clearTimeout(this.#release)
+    this.#release = undefined
   }
 
   /** Sends the held messages after `delayMs` milliseconds, because their receivers have to reconnect too. */
   releaseAfter(delayMs: number): void {
     clearTimeout(this.#release)
-    this.#release = setTimeout(() => {
-      this.#held = false
-      this.#heldBytes = 0
-      this.flush()
-    }, delayMs)
+    this.#release = setTimeout(() => this.#releaseNow(), delayMs)
+  }
+
+  /** Sends the held messages earlier than `releaseAfter` intends, because all their receivers have answered. */
+  release(): void {
+    if (this.#release !== undefined) this.#releaseNow()
+  }
+
+  #releaseNow(): void {
+    clearTimeout(this.#release)
+    this.#release = undefined
+    this.#held = false
+    this.#heldBytes = 0
+    this.flush()
   }
 
   /** Sends the gathered messages at once, unless they are held. */
   flush(): void {
     this.#scheduled = false
     if (this.#held) return
+    // what is produced now leaves now
+    this.#scheduled = true
     const produce = this.#beforeFlush
     this.#beforeFlush = []
     for (const run of produce) run()
+    const last = this.#withFlush
+    this.#withFlush = []
+    for (const run of last) run()
     const messages = this.#messages
     this.#messages = []
     for (const message of messages) {
@@ -166,13 +201,18 @@ export class Outbox {
         for (const run of done) run()
       })
     }
-    this.#scheduled = this.#messages.length > 0 || this.#beforeFlush.length > 0
+    this.#scheduled = this.#messages.length + this.#beforeFlush.length + this.#withFlush.length > 0
     if (this.#scheduled) setImmediate(() => this.flush())
   }
 
   #flushLingering(): void {
     this.#lingering = undefined
-    if (!this.#scheduled && this.#beforeFlush.length > 0) this.flush()
+    if (!this.#scheduled && this.#beforeFlush.length + this.#withFlush.length > 0) this.flush()
+  }
+
+  #scheduleSoon(): void {
+    if (this.#scheduled || this.#lingering !== undefined) return
+    this.#lingering = setTimeout(() => this.#flushLingering(), lingerMs)
   }
 
   #schedule(): void {

@@ -29,6 +29,8 @@ export class JobPool<Job> {
   /** The number of publications so far, and the number of the latest claimed one. */
   #publications = 0
   #claimedUpTo = 0
+  /** When ingress may next ask JetStream for the state of the queue. */
+  askAt = 0
 
   constructor(limits: PoolLimits, occupancy: PoolOccupancy = new PoolOccupancy()) {
     this.#occupancy = occupancy

@@ -11,7 +11,9 @@ import { Unavailable } from "../../contract/JobError.ts"
 import type { Workload } from "../../contract/Operation.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import type { BodyBudget } from "../../bounds/BodyBudget.ts"
-import { decodeFrame, encodeControl, type Frame, isLast } from "../protocol/Frame.ts"
+import { BundleReceiver, type Receipt } from "./BundleReceiver.ts"
+import { decodeBundle } from "../protocol/Bundle.ts"
+import { type Claim, decodeFrame, encodeControl, type Frame, isLast } from "../protocol/Frame.ts"
 import { JobPool, type PoolLimits } from "./JobPool.ts"
 import type { AnswerListener, JobHandle, JobRequest } from "./JobRequest.ts"
 import type { JobSpans } from "./JobSpans.ts"
@@ -25,11 +27,12 @@ import type { Outbox } from "../../nats/Outbox.ts"
 import { encodeHeaders } from "../../nats/Outbox.ts"
 import type { PoolOccupancy } from "../fairness/PoolOccupancy.ts"
 import { ReleasingMap } from "./ReleasingMap.ts"
-import { confirm } from "./Publication.ts"
+import { Publications } from "./Publications.ts"
 import { monotonicMs } from "../../nats/MonotonicClock.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 import { header } from "../protocol/Subjects.ts"
-import { type WorkerLink, WorkerLinks } from "./WorkerLinks.ts"
+import type { WorkerLink } from "./WorkerLinks.ts"
+import { WorkerWatch } from "./WorkerWatch.ts"
 
 export interface QueueDepth {
   readonly waiting: number
@@ -39,19 +42,6 @@ export interface QueueDepth {
 
 /** When clients of a closing ingress should retry, in milliseconds. */
 const closedRetryMs = 1_000
-
-/** How long a published job may be unclaimed before ingress confirms it with JetStream, in milliseconds. */
-const confirmAfterMs = 300
-const confirmAgainMs = 1_000
-/** The same while the stream has no leader, which NATS says at once. */
-const leaderlessMs = 200
-const confirmTimeoutMs = 2_000
-
-/** If a server does not answer for this long, it is stalled, so the silence of workers does not mean that they are lost. */
-const stalledMs = 1_000
-
-/** An unclaimed job counts as overtaken if later jobs were claimed longer ago than this, in milliseconds. */
-const overtakenForMs = 500
 
 type Pool = JobPool<OpenJob>
 
@@ -72,13 +62,13 @@ export class JobTracker {
   readonly #pools = new Map<string, Pool>()
   readonly #poolsByOccupancy = new Map<PoolOccupancy, Pool>()
   readonly occupancyExchange: OccupancyExchange
-  readonly #links: WorkerLinks<OpenJob>
+  readonly #bundles: BundleReceiver
+  readonly #workers: WorkerWatch
+  readonly #publications: Publications
   readonly #gauges: Array<() => void> = []
   readonly #bodies: BodyBudget
   readonly #onPoison: (job: Readonly<Record<string, string>>) => void
   #lastTick: number
-  /** When the server was pinged; `undefined` once it has answered. */
-  #askedAt: number | undefined
   #closed = false
 
   constructor(
@@ -93,7 +83,27 @@ export class JobTracker {
     this.#outbox = nats.outbox
     this.#clock = clock
     this.#now = monotonicMs(clock)
-    this.#links = new WorkerLinks(this.#now)
+    this.#bundles = new BundleReceiver(this.#now)
+    this.#workers = new WorkerWatch({
+      nats,
+      now: this.#now,
+      serverOf: (worker) => this.#bundles.serverOf(worker),
+      onLost: (link) => this.#workerLost(link),
+      onAway: (link) => this.#workerAway(link),
+      onStallEnd: () => this.occupancyExchange.resetSilences(),
+      onAllHeard: () => {
+        this.#outbox.release()
+        this.#publications.reclaimed()
+      }
+    })
+    this.#publications = new Publications({
+      outbox: nats.outbox,
+      ingress: nats.id,
+      now: this.#now,
+      jobs: this.#jobs,
+      onConfirm: ({ span }) => span === undefined ? undefined : this.#spans?.event(span, "published again"),
+      onFull: (job) => this.#apply(job, { event: "failed", error: job.pool.full(job.request) })
+    })
     this.#spans = spans
     this.#limits = limits
     this.#bodies = bodies
@@ -192,12 +202,12 @@ export class JobTracker {
     }
     if (before.state === "Published" && next.state === "Claimed") {
       if (job.span !== undefined) this.#spans?.end(job.span, "claimed")
-      this.#links.link(job, job.request.workload, next.worker)
+      this.#workers.links.link(job, job.request.workload, next.worker)
       job.listener.onClaim()
     }
     if (isOver(next) && !isOver(before)) {
       this.#endSpan(job, commands)
-      this.#links.unlink(job)
+      this.#workers.links.unlink(job)
       this.#jobs.delete(job)
       this.#bodies.release(job.request.tenant, job.request.body.length)
       job.pool.ended(job.request, before.state !== "Queued")
@@ -212,12 +222,11 @@ export class JobTracker {
       case "publish":
         if (command.attempt > 1) this.#beginSpan(job, command.attempt)
         if (job.span !== undefined) this.#spans?.event(job.span, "published")
-        this.#links.unlink(job)
+        this.#workers.links.unlink(job)
         job.sequence = 0
         job.taken = 0
         job.reportedTaken = 0
-        job.confirmAt = this.#now() + confirmAfterMs
-        this.#number(job, this.#now())
+        this.#publications.published(job)
         return this.#outbox.publish(...job.toMessage(this.#nats.id, command.attempt))
       case "go":
         if (sender !== undefined) {
@@ -269,32 +278,64 @@ export class JobTracker {
   }
 
   #receive(message: Msg): void {
-    const { attempt, job: id } = Subjects.parseReply(message.subject)
+    const { attempt, job } = Subjects.parseReply(message.subject)
+    const workload = Subjects.workloadOf(message.subject)
+    if (job === Subjects.workerToken && message.headers === undefined) {
+      return this.#receiveBundle(attempt, workload, message.data)
+    }
     const frame = decodeFrame(message)
     if (frame === undefined) return
-    if (id === Subjects.workerToken) return this.#hear(attempt, message.subject, frame)
-    const sender = message.reply === "" ? undefined : message.reply
+    if (job === Subjects.workerToken) return this.#hear(attempt, workload, frame)
+    if (message.reply === undefined || message.reply === "") return
+    const { worker } = Subjects.parseControl(message.reply)
+    this.#receiveFrame(job, Number(attempt), worker, message.reply, frame, message.data)
+  }
+
+  #receiveBundle(worker: string, workload: Workload, data: Uint8Array): void {
+    const bundle = decodeBundle(data)
+    if (bundle === undefined) return
+    this.#workers.heard(worker)
+    const { isNext, receipt } = this.#bundles.receive(worker, workload, bundle, data.length)
+    if (receipt !== undefined) this.#send(worker, workload, receipt)
+    if (!isNext) return
+    for (const entry of bundle.entries) {
+      if (entry.type === "server") this.#bundles.located(worker, entry.server)
+      else if (entry.type === "claim") this.#claimed(worker, workload, entry.claim)
+      else {
+        const control = Subjects.controlSubject(workload, worker, entry.job, entry.attempt)
+        this.#receiveFrame(entry.job, entry.attempt, worker, control, entry.frame, entry.payload)
+      }
+    }
+  }
+
+  #receiveFrame(
+    id: string,
+    attempt: number,
+    worker: string,
+    control: string,
+    frame: Frame,
+    bytes: Uint8Array
+  ): void {
     const job = this.#jobs.get(id)
-    if (job === undefined || attemptOf(job.state) !== Number(attempt)) {
+    if (job === undefined || attemptOf(job.state) !== attempt) {
       // after its last frame a worker has nothing to stop
-      if (sender !== undefined && !isLast(frame)) this.#refuse(sender, frame, job)
+      if (!isLast(frame)) this.#refuse(control, frame, job)
       return
     }
-    if (frame.type === "noResponders" || frame.type === "claims" || sender === undefined) return
-    const { worker } = Subjects.parseControl(sender)
-    if (job.worker !== undefined && job.worker.id !== worker) return this.#refuse(sender, frame, job)
+    if (job.worker !== undefined && job.worker.id !== worker) return this.#refuse(control, frame, job)
+    if (frame.type === "noResponders" || frame.type === "claims") return
     if (frame.type === "claim" || job.state.state === "Published") {
       // the first frame replaces a lost claim
       const redispatch = "redispatch" in frame ? frame.redispatch : "mayHaveBeenSent"
       const awaits = frame.type === "claim"
       if (job.state.state === "Published") job.pool.claimed(worker, job.publication, Number.NaN, this.#now())
-      this.#apply(job, { event: "claimed", attempt: Number(attempt), worker, redispatch, awaits }, sender)
+      this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits }, control)
       if (frame.type === "claim") return
     }
     if (job.worker === undefined) return
-    this.#links.markHeard(job.worker)
+    this.#workers.links.markHeard(job.worker)
     job.lastSeen = job.worker.lastSeen
-    if (frame.type === "pull") return this.#sendBody(job, Number(attempt), frame.offset, frame.length)
+    if (frame.type === "pull") return this.#sendBody(job, attempt, frame.offset, frame.length)
     if (frame.type === "pong") return
     if (frame.sequence !== job.sequence) return this.#apply(job, { event: "frameLost" })
     if (frame.type === "heartbeat") {
@@ -313,7 +354,6 @@ export class JobTracker {
       )
     }
     if (frame.head !== undefined) job.listener.onStart(frame.head)
-    const bytes = message.data
     if (bytes.length > 0) job.listener.onChunk(bytes, frame.end !== undefined)
     if (frame.end !== undefined) {
       this.#apply(job, { event: "ended" })
@@ -328,23 +368,25 @@ export class JobTracker {
   }
 
   /** Handles messages about a worker as a whole: its own, and the server's `503`. */
-  #hear(worker: string, subject: string, frame: Frame): void {
-    const link = this.#links.find(worker)
-    if (frame.type === "noResponders") {
-      if (link !== undefined && this.#nats.isSettled() && this.#links.isGone(link)) this.#workerLost(link)
-      return
+  #hear(worker: string, workload: Workload, frame: Frame): void {
+    if (frame.type === "noResponders") return this.#workers.missing(worker)
+    this.#workers.heard(worker)
+    if (frame.type === "claims") { for (const claim of frame.claims) this.#claimed(worker, workload, claim) }
+  }
+
+  #claimed(worker: string, workload: Workload, { attempt, behind, job: id, redispatch }: Claim): void {
+    const sender = Subjects.controlSubject(workload, worker, id, attempt)
+    const job = this.#jobs.get(id)
+    if (job === undefined || attemptOf(job.state) !== attempt) {
+      return this.#outbox.publish(sender, undefined, encodeControl({ type: "no", isMoved: job !== undefined }))
     }
-    if (link !== undefined) this.#links.markHeard(link)
-    if (frame.type !== "claims") return
-    const workload = Subjects.workloadOf(subject)
-    for (const { attempt, behind, job: id, redispatch } of frame.claims) {
-      const sender = Subjects.controlSubject(workload, worker, id, attempt)
-      const job = this.#jobs.get(id)
-      if (job !== undefined && attemptOf(job.state) === attempt) {
-        if (job.state.state === "Published") job.pool.claimed(worker, job.publication, behind, this.#now())
-        this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits: false }, sender)
-      } else this.#outbox.publish(sender, undefined, encodeControl({ type: "no", isMoved: job !== undefined }))
-    }
+    if (job.state.state === "Published") job.pool.claimed(worker, job.publication, behind, this.#now())
+    this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits: false }, sender)
+  }
+
+  /** Tells a worker about its bundles, which both sides need even while other messages are held. */
+  #send(worker: string, workload: Workload, receipt: Receipt): void {
+    this.#outbox.publishNow(Subjects.linkSubject(workload, worker, this.#nats.id), undefined, encodeControl(receipt))
   }
 
   #sendBody(job: OpenJob, attempt: number, offset: number, length: number): void {
@@ -377,110 +419,46 @@ export class JobTracker {
     for (const job of [...link.jobs]) this.#apply(job, { event: "workerLost", announced: false })
   }
 
+  /** The worker, or its server of NATS, is frozen. Its jobs move if that is safe; the others wait for the worker. */
+  #workerAway(link: WorkerLink<OpenJob>): void {
+    for (const job of [...link.jobs]) {
+      const { state } = job
+      if (state.state === "Claimed" && state.redispatch !== "mayHaveBeenSent" && state.attempt < Timings.maxAttempts) {
+        this.#apply(job, { event: "workerLost", announced: true })
+      }
+    }
+  }
+
   /** Checks all deadlines and silences. Runs every `tickMs` milliseconds. */
   tick(): void {
     const now = this.#now()
+    for (const [worker, workload, receipt] of this.#bundles.due()) this.#send(worker, workload, receipt)
     // if this process itself was stalled, silence does not mean that others are lost
     const sinceMs = now - this.#lastTick
     const wasStalled = sinceMs > 5 * Timings.tickMs
     this.#lastTick = now
     // while NATS is away no job is served, which must not lower the measured rate
     if (this.#nats.isSettled()) { for (const pool of this.#pools.values()) pool.tick(now, sinceMs) }
-    const isStalled = this.#askedAt !== undefined && now - this.#askedAt > stalledMs
+    const isStalled = this.#workers.isServerStalled()
     if (wasStalled || !this.#nats.isSettled()) this.occupancyExchange.resetSilences()
     else if (!isStalled) this.occupancyExchange.expire()
-    if (wasStalled) this.#links.resetSilences()
-    if (this.#nats.isSettled() && !wasStalled && !isStalled) this.#watchWorkers()
+    if (wasStalled) this.#workers.links.resetSilences()
+    if (this.#nats.isSettled() && !wasStalled && !isStalled) this.#workers.check()
     const silenceMs = this.#nats.isConnected() && !isStalled ? Timings.jobSilenceMs : Timings.awaySilenceMs
     for (const job of this.#jobs) {
       if (job.state.state === "Queued" || job.state.state === "Published") {
         if (now >= job.expiresAt) {
           this.#apply(job, { event: "deadline", retryAfterMs: job.pool.retryAfterMs(job.request) })
-        } else if (job.confirmAt !== undefined && now >= job.confirmAt) this.#confirm(job)
-        else if (this.#isOvertaken(job, now)) this.#apply(job, { event: "overtaken" })
+        } else if (job.state.state === "Published" && this.#publications.isOvertaken(job)) {
+          this.#apply(job, { event: "overtaken" })
+        }
       } else if (now - job.lastSeen > silenceMs) this.#apply(job, { event: "workerLost", announced: false })
     }
   }
 
-  #watchWorkers(): void {
-    for (const [link, isLost] of this.#links.silent()) {
-      this.#pingServer()
-      if (isLost) this.#workerLost(link)
-      else {
-        // at every tick: a ping sent before the worker died gets no answer, and only a later one gets a 503
-        this.#outbox.publish(
-          Subjects.pingSubject(link.workload, link.id),
-          undefined,
-          encodeControl({ type: "ping" }),
-          Subjects.aboutWorkerSubject(link.workload, this.#nats.id, link.id)
-        )
-      }
-    }
-  }
-
-  /** Pings the server, because the silence may be the server's. If so, all silences restart when the server answers. */
-  #pingServer(): void {
-    if (this.#askedAt !== undefined) return
-    const askedAt = this.#now()
-    const answered = () => {
-      this.#askedAt = undefined
-      if (this.#now() - askedAt <= stalledMs) return
-      this.#links.resetSilences()
-      this.occupancyExchange.resetSilences()
-    }
-    this.#askedAt = askedAt
-    this.#nats.connection.flush().then(answered, answered)
-  }
-
   #reconnected(): void {
-    const now = this.#now()
-    this.#links.resetSilences()
-    // the server may be new, with empty streams, and claims may be lost with the old one
-    for (const job of this.#jobs) {
-      if (job.state.state !== "Published") continue
-      job.confirmAt = now + Timings.reclaimMs
-      this.#number(job, now + Timings.reclaimMs)
-    }
+    this.#publications.reconnected()
+    this.#workers.reconnected()
     for (const pool of this.#pools.values()) this.#admit(pool)
-  }
-
-  /** Numbers the publication, which is behind everything already in the stream. */
-  #number(job: OpenJob, publishedAt: number): void {
-    job.publication = job.pool.numbered()
-    job.publishedAt = publishedAt
-    job.overtakenAt = undefined
-  }
-
-  /** Whether later jobs were claimed a while ago. */
-  #isOvertaken(job: OpenJob, now: number): boolean {
-    if (job.state.state !== "Published" || !job.pool.hasOvertaken(job.publication)) return false
-    job.overtakenAt ??= now
-    // a worker may be waiting for `go`, or may return the job
-    return now - job.overtakenAt > overtakenForMs && now - job.publishedAt > Timings.overtakenAfterMs
-  }
-
-  /**
-   * Publishes an unclaimed job again under the same message id and waits for JetStream's answer: whether it
-   * had the job already, has stored the job now, or could not.
-   */
-  #confirm(job: OpenJob): void {
-    const attempt = attemptOf(job.state)
-    if (attempt === undefined) return
-    job.confirmAt = this.#now() + confirmTimeoutMs + confirmAgainMs
-    if (job.span !== undefined) this.#spans?.event(job.span, "published again")
-    const { publication, publishedAt } = job
-    this.#number(job, this.#now())
-    void confirm(this.#outbox, job.toMessage(this.#nats.id, attempt), confirmTimeoutMs).then((verdict) => {
-      if (job.state.state !== "Published" || job.state.attempt !== attempt) return
-      // it keeps its place in the stream
-      if (verdict === "duplicate") Object.assign(job, { publication, publishedAt })
-      if (verdict === "full") return this.#apply(job, { event: "failed", error: job.pool.full(job.request) })
-      // the deadline bounds the retries
-      job.confirmAt = verdict === "unknown"
-        ? this.#now() + confirmAgainMs
-        : verdict === "nobody"
-        ? this.#now() + leaderlessMs
-        : undefined
-    })
   }
 }

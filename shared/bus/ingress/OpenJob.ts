@@ -20,7 +20,7 @@ export class OpenJob {
   readonly expiresAt: number
   state: JobState = initial
   /** The version of the protocol in which its latest attempt is published. */
-  version: Version = 2
+  version: Version = 3
   worker: WorkerLink<OpenJob> | undefined
   /** The number of the next frame of this attempt. */
   sequence = 0
@@ -29,8 +29,10 @@ export class OpenJob {
   publication = 0
   publishedAt = 0
   overtakenAt: number | undefined
-  /** When to ask JetStream about the publication; `undefined` once confirmed. */
-  confirmAt: number | undefined
+  /** Where the stream has it, as far as JetStream has confirmed. */
+  storedAs: number | undefined
+  /** When to ask JetStream about the publication. */
+  confirmAt = 0
   /** How many bytes of this attempt's answer the client has taken, and how many ingress has reported to the worker. */
   taken = 0
   reportedTaken = 0

@@ -3,6 +3,9 @@ import type { Workload } from "../../contract/Operation.ts"
 import * as Timings from "../protocol/Timings.ts"
 import { ReleasingMap } from "./ReleasingMap.ts"
 
+/** A living worker with jobs, which is pinged after a silence, was heard within this time, in milliseconds. */
+const heardWithinMs = Timings.pingAfterMs + 3 * Timings.tickMs
+
 export interface WorkerLink<Job extends { readonly id: string }> {
   readonly id: string
   readonly workload: Workload
@@ -69,13 +72,24 @@ export class WorkerLinks<Job extends Linked<Job>> {
     return this.#now() - link.missingSince >= Timings.workerGoneAfterMs
   }
 
-  /** The silent workers, and whether each is lost. */
-  *silent(): Generator<readonly [link: WorkerLink<Job>, isLost: boolean]> {
+  all(): Iterable<WorkerLink<Job>> {
+    return this.#links.values()
+  }
+
+  /** Whether any of these workers was heard just now. */
+  hasHeard(isMeant: (worker: string) => boolean): boolean {
+    const since = this.#now() - heardWithinMs
+    for (const { id, lastSeen } of this.#links.values()) if (lastSeen >= since && isMeant(id)) return true
+    return false
+  }
+
+  /** The silent workers, and for how long each has not answered a ping, in milliseconds. */
+  *silent(): Generator<readonly [link: WorkerLink<Job>, silentMs: number]> {
     const now = this.#now()
     for (const link of this.#links.values()) {
       if (now - link.lastSeen <= Timings.pingAfterMs) continue
       link.pingedAt ??= now
-      yield [link, now - link.pingedAt > Timings.pongWithinMs]
+      yield [link, now - link.pingedAt]
     }
   }
 

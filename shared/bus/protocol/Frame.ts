@@ -20,7 +20,10 @@ import { header, parseControl } from "./Subjects.ts"
  */
 export type Redispatch = "idempotent" | "unsent" | "mayHaveBeenSent"
 
-/** The protocol's words, which differ from the code's. */
+export const isRedispatch = (word: unknown): word is Redispatch =>
+  word === "idempotent" || word === "unsent" || word === "mayHaveBeenSent"
+
+/** The words of version 2 of the protocol. */
 const wireWords = { idempotent: "always", unsent: "notYetSent", mayHaveBeenSent: "neverSent" } as const
 
 /** The start of an answer: status and headers of the HTTP response. */
@@ -74,10 +77,12 @@ export type Control =
   | { readonly type: "ping" }
   /** The total number of bytes that the client has taken: a lost message does no harm. */
   | { readonly type: "credit"; readonly bytes: number }
+  /** About bundles: `ack` has received all below this number; `resend` lacks those from this number on. */
+  | { readonly type: "ack" | "resend"; readonly number: number }
   | { readonly type: "noResponders" }
 
 const encodeError = Schema.encodeSync(Schema.fromJsonString(JobError))
-const decodeError = Schema.decodeUnknownOption(Schema.fromJsonString(JobError))
+export const decodeError = Schema.decodeUnknownOption(Schema.fromJsonString(JobError))
 
 /** The header lines of a frame, if it has any; `payloadOf` encodes the payloads of `error` and `claims`. */
 export const encodeFrame = (frame: Frame): string | undefined => {
@@ -89,14 +94,7 @@ export const encodeFrame = (frame: Frame): string | undefined => {
 const detailOf = (frame: Frame): string | undefined => {
   switch (frame.type) {
     case "data":
-      return JSON.stringify(
-        [
-          frame.head === undefined
-            ? null
-            : [frame.head.status, wireWords[frame.redispatch], frame.head.contentType, frame.head.headers],
-          frame.end === undefined ? false : frame.end.usage ?? null
-        ] satisfies Ends
-      )
+      return JSON.stringify(endsOf(frame, wireWords[frame.redispatch]))
     case "claim":
       return wireWords[frame.redispatch]
     case "pull":
@@ -110,6 +108,12 @@ const detailOf = (frame: Frame): string | undefined => {
 type Ends = readonly [
   head: readonly [status: number, redispatch: string, contentType: string, headers: AnswerHead["headers"]] | null,
   usage: Usage | null | false
+]
+
+/** `redispatch` is the word for it. */
+export const endsOf = ({ end, head }: Extract<Frame, { readonly type: "data" }>, redispatch: string): Ends => [
+  head === undefined ? null : [head.status, redispatch, head.contentType, head.headers],
+  end === undefined ? false : end.usage ?? null
 ]
 
 /** The reply subject of a frame: the control subject, followed by the frame's number if it has one. */
@@ -138,7 +142,7 @@ export const decodeFrame = (message: Msg): Frame | undefined => {
   const { detail, type } = partsOf(headers.get(header.frame))
   switch (type) {
     case "data":
-      return Number.isNaN(sequence) ? undefined : decodeData(sequence, detail)
+      return Number.isNaN(sequence) ? undefined : decodeData(sequence, detail, redispatchOf)
     case "heartbeat":
       return { type, sequence }
     case "claim":
@@ -164,8 +168,12 @@ const partsOf = (value: string): { readonly type: string; readonly detail: strin
   return at === -1 ? { type: decoded, detail: "" } : { type: decoded.slice(0, at), detail: decoded.slice(at + 1) }
 }
 
-/** Without schemas, which took a tenth of ingress's time per request. */
-const decodeData = (sequence: number, json: string): Frame | undefined => {
+/** `toRedispatch` reads the word for it. Without schemas, which took a tenth of ingress's time per request. */
+export const decodeData = (
+  sequence: number,
+  json: string,
+  toRedispatch: (word: unknown) => Redispatch
+): Frame | undefined => {
   const ends = parse(json)
   if (!Array.isArray(ends) || ends.length !== 2) return undefined
   const [first, last]: ReadonlyArray<unknown> = ends
@@ -178,7 +186,7 @@ const decodeData = (sequence: number, json: string): Frame | undefined => {
   return {
     type: "data",
     sequence,
-    redispatch: redispatchOf(redispatch),
+    redispatch: toRedispatch(redispatch),
     head,
     end: last === false ? undefined : { usage: isUsage(last) ? last : undefined }
   }
@@ -216,6 +224,8 @@ const movedWord = "moved"
 export const encodeControl = (control: Control): string => {
   const detail = control.type === "credit"
     ? control.bytes
+    : "number" in control
+    ? control.number
     : control.type === "go"
     ? wireWords[control.redispatch]
     : "isMoved" in control && control.isMoved
@@ -240,6 +250,9 @@ export const decodeControl = (message: Msg): Control | undefined => {
       return { type }
     case "credit":
       return { type, bytes: Number(detail) }
+    case "ack":
+    case "resend":
+      return { type, number: Number(detail) }
     default:
       return undefined
   }

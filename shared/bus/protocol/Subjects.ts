@@ -19,6 +19,10 @@ export const jobStreamSubjects = (workload: Workload): string => `jobs.${workloa
 export const pullSubject = (workload: Workload, pool: string): string =>
   `$JS.API.CONSUMER.MSG.NEXT.${jobStream(workload)}.${pool}`
 
+/** JetStream's subject for requests about the state of a pool's queue. */
+export const queueStateSubject = (workload: Workload, pool: string): string =>
+  `$JS.API.CONSUMER.INFO.${jobStream(workload)}.${pool}`
+
 /** The reply subject of one attempt at a job. */
 export const replySubject = (workload: Workload, ingress: string, job: string, attempt: number): string =>
   `r.${workload}.${ingress}.${job}.${attempt}`
@@ -50,11 +54,14 @@ export const workloadOf = (subject: string): Workload => subject.split(".", 2)[1
 /** Ingress's controls of one attempt. */
 export const controlSubject = (workload: Workload, worker: string, job: string, attempt: number): string =>
   `ctl.${workload}.${worker}.${job}.${attempt}`
-/** The reply subject of claims: the server answers `503` there if the ingress is gone. */
-export const ingressGoneSubject = (workload: Workload, worker: string, ingress: string): string =>
+/**
+ * An ingress's controls of all that a worker sends it, and the reply subject of claims and bundles: the server answers `503`
+ * there if the ingress is gone.
+ */
+export const linkSubject = (workload: Workload, worker: string, ingress: string): string =>
   `ctl.${workload}.${worker}.${workerToken}.${ingress}`
 /** The ingress in such a subject; `undefined` for other control subjects. */
-export const ingressGone = (subject: string): string | undefined => {
+export const linkedIngress = (subject: string): string | undefined => {
   const { key } = parseControl(subject)
   return key.startsWith(`${workerToken}.`) ? key.slice(workerToken.length + 1) : undefined
 }

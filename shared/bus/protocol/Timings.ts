@@ -31,11 +31,17 @@ export const pingAfterMs = 300
  */
 export const workerGoneAfterMs = 350
 
-/** The same for an ingress, where a second more does no harm. */
-export const ingressGoneAfterMs = 1_000
+/** The same for an ingress. Long enough for it to reconnect: its answers are sent again then. */
+export const ingressGoneAfterMs = 5_000
 
 /** A worker that does not answer a ping for this long is considered frozen. */
 export const pongWithinMs = 1_900
+
+/**
+ * The same if the worker's server of NATS may be frozen instead. Within this time the worker has noticed and changed to another
+ * server, so that a job that may have been paid for is not given up.
+ */
+export const serverChangeWithinMs = 6_000
 
 /** How often ingress checks deadlines and silences. */
 export const tickMs = 200
@@ -47,7 +53,7 @@ export const waitedLongMs = 1_000
  * A job that has waited for this long, and that later jobs have overtaken, was delivered to a worker that is likely dead or
  * frozen: ingress publishes it again. Long enough that the worker, if it wakes, asks before it starts.
  */
-export const overtakenAfterMs = 2 * waitedLongMs
+export const overtakenAfterMs = 1.5 * waitedLongMs
 
 /** JetStream redelivers a job whose worker has not reported progress for this long. */
 export const ackWaitMs = 3 * heartbeatMs

@@ -6,9 +6,8 @@
 import type { JobError } from "../../contract/JobError.ts"
 import type { Workload } from "../../contract/Operation.ts"
 import type { Usage } from "../../contract/Usage.ts"
-import type { Claims } from "./Claims.ts"
+import type { FrameChannel, FrameSource } from "./FrameChannel.ts"
 import type { AnswerEnd, AnswerHead, Control, Frame, Redispatch } from "../protocol/Frame.ts"
-import { encodeFrame, payloadOf, replyOf } from "../protocol/Frame.ts"
 import * as Timings from "../protocol/Timings.ts"
 import type { Outbox } from "../../nats/Outbox.ts"
 import * as Subjects from "../protocol/Subjects.ts"
@@ -17,7 +16,7 @@ const empty = new Uint8Array(0)
 
 export interface ReplyOptions {
   readonly outbox: Outbox
-  readonly claims: Claims
+  readonly channel: FrameChannel
   readonly workload: Workload
   readonly worker: string
   readonly job: string
@@ -32,9 +31,7 @@ export interface ReplyOptions {
 
 export class JobReply {
   readonly #options: ReplyOptions
-  /** The ingress that waits for this answer. */
-  readonly ingress: string
-  readonly #control: string
+  readonly #source: FrameSource
   #redispatch: Redispatch = "mayHaveBeenSent"
   #claimed = false
   #sequence = 0
@@ -57,9 +54,15 @@ export class JobReply {
 
   constructor(options: ReplyOptions) {
     this.#options = options
-    this.ingress = Subjects.parseReply(options.subject).ingress
-    this.#control = Subjects.controlSubject(options.workload, options.worker, options.job, options.attempt)
+    const { attempt, job, subject, worker, workload } = options
+    const control = Subjects.controlSubject(workload, worker, job, attempt)
+    this.#source = { job, attempt, ingress: Subjects.parseReply(subject).ingress, subject, control }
     this.#lastSent = options.now()
+  }
+
+  /** The ingress that waits for this answer. */
+  get ingress(): string {
+    return this.#source.ingress
   }
 
   /** Whether the answer has started: from then on an error is part of the answer. */
@@ -91,9 +94,9 @@ export class JobReply {
   claim(redispatch: Redispatch): void {
     this.#redispatch = redispatch
     this.#claimed = true
-    const { attempt, behind, claims, job, now } = this.#options
+    const { attempt, behind, channel, job, now } = this.#options
     this.#lastSent = now()
-    claims.add(this.ingress, { job, attempt, redispatch, behind })
+    channel.claim(this.ingress, { job, attempt, redispatch, behind })
   }
 
   /** Repeats a claim that may have been lost with the server, so that ingress gives the job to no other worker. */
@@ -150,8 +153,7 @@ export class JobReply {
     if (this.#over) return
     this.#flush()
     this.#over = true
-    const frame: Frame = { type: "error", sequence: this.#sequence++, error }
-    this.#send(frame, payloadOf(frame))
+    this.#send({ type: "error", sequence: this.#sequence++, error })
   }
 
   /** Runs at every heartbeat interval: sends a heartbeat unless a frame was sent just before. */
@@ -253,11 +255,9 @@ export class JobReply {
     } while (at < all.length)
   }
 
-  /** Every frame carries the control subject, so that ingress can answer it. */
-  #send(frame: Frame, payload: Uint8Array = empty): void {
-    const { claims, now, outbox, subject } = this.#options
+  #send(frame: Frame, payload?: Uint8Array): void {
+    const { channel, now } = this.#options
     this.#lastSent = now()
-    claims.send()
-    outbox.publish(subject, payload, encodeFrame(frame), replyOf(this.#control, frame))
+    channel.send(this.#source, frame, payload)
   }
 }

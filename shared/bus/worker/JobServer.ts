@@ -9,7 +9,8 @@ import type { AnswerLost } from "../../contract/JobError.ts"
 import { Cancelled, WorkerLost } from "../../contract/JobError.ts"
 import { bodyBudgetBytes } from "../../bounds/BodyBudget.ts"
 import { BodyPull } from "./BodyPull.ts"
-import { Claims } from "./Claims.ts"
+import { BundleSender } from "./BundleSender.ts"
+import { SingleFrames } from "./SingleFrames.ts"
 import type { Redispatch } from "../protocol/Frame.ts"
 import { decodeControl, encodeFrame } from "../protocol/Frame.ts"
 import { JobReply } from "./JobReply.ts"
@@ -112,7 +113,11 @@ class Server implements PoolServer.PoolServer {
   readonly #now: () => number
   readonly #fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
   readonly source: JobSource
-  readonly #claims: Claims
+  /** For jobs in version 2 and 3 of the protocol. */
+  readonly #frames: SingleFrames
+  readonly #bundles: BundleSender
+  /** Ingresses that have not answered since the reconnect. */
+  readonly #unheard = new Set<string>()
   readonly #replies = new Map<string, { readonly reply: JobReply; readonly job: PulledJob }>()
   readonly #bodies = new BodyPull()
   readonly #fibers = new Set<Fiber.Fiber<void>>()
@@ -147,7 +152,10 @@ class Server implements PoolServer.PoolServer {
     this.#now = monotonicMs(clock)
     this.#forgottenAt = this.#checkedAt = this.#now()
     this.#fork = Effect.runForkWith(context)
-    this.#claims = new Claims(nats.outbox, options.workload, nats.id)
+    const { id: worker, outbox } = nats
+    const { workload } = options
+    this.#frames = new SingleFrames(outbox, workload, worker)
+    this.#bundles = new BundleSender({ outbox, workload, worker, now: this.#now, server: nats.server })
     this.source = new JobSource({ ...options, nats, now: this.#now, onJob: (job) => this.#begin(job) })
   }
 
@@ -160,6 +168,7 @@ class Server implements PoolServer.PoolServer {
         this.#wasStalled()
         this.#checkedAt = this.#now()
         for (const { reply } of this.#replies.values()) reply.repeatClaim()
+        if (this.#nats.isConnected()) this.#bundles.check()
       }),
       every(Timings.announcementMs.every, () => this.#announce()),
       every(Timings.heartbeatMs, () => {
@@ -169,7 +178,7 @@ class Server implements PoolServer.PoolServer {
         }
         const now = this.#now()
         for (const [ingress, since] of this.#missingSince) {
-          if (now - since > Timings.heartbeatMs) this.#missingSince.delete(ingress)
+          if (now - since > Timings.ingressGoneAfterMs + Timings.heartbeatMs) this.#missingSince.delete(ingress)
         }
         for (const job of this.#waiting.values()) job.working()
         for (const job of this.#held.values()) job.working()
@@ -192,7 +201,17 @@ class Server implements PoolServer.PoolServer {
   }
 
   reconnected(): void {
-    for (const { reply } of this.#replies.values()) reply.claimAgain()
+    for (const { job, reply } of this.#replies.values()) if (job.version === 2) reply.claimAgain()
+    this.#unheard.clear()
+    for (const { reply } of this.#replies.values()) this.#unheard.add(reply.ingress)
+    for (const ingress of this.#bundles.reconnected()) this.#unheard.add(ingress)
+    if (this.#unheard.size === 0) this.#nats.outbox.release()
+  }
+
+  /** The ingress lives. Once all have answered after a reconnect, nothing needs to be held for them. */
+  #heard(ingress: string): void {
+    this.#missingSince.delete(ingress)
+    if (this.#unheard.delete(ingress) && this.#unheard.size === 0) this.#nats.outbox.release()
   }
 
   readonly close = Effect.gen({ self: this }, function*() {
@@ -208,6 +227,10 @@ class Server implements PoolServer.PoolServer {
     if (!isConnected()) return
     const flush = Effect.callback<void>((resume) => outbox.afterFlush(() => resume(Effect.void)))
     yield* Effect.timeoutOption(flush, flushWithinMs)
+    const acknowledged = Effect.callback<void>((resume) =>
+      this.#bundles.afterAcknowledgement(() => resume(Effect.void))
+    )
+    yield* Effect.timeoutOption(acknowledged, flushWithinMs)
     if (isConnected()) yield* Effect.promise(() => connection.flush())
   })
 
@@ -244,7 +267,7 @@ class Server implements PoolServer.PoolServer {
     }
     const reply = new JobReply({
       outbox: this.#nats.outbox,
-      claims: this.#claims,
+      channel: job.version === 2 ? this.#frames : this.#bundles,
       workload: this.#options.workload,
       worker: this.#nats.id,
       job: job.id,
@@ -338,15 +361,21 @@ class Server implements PoolServer.PoolServer {
     const control = decodeControl(message)
     if (control === undefined) return
     if (control.type === "ping" && message.reply !== undefined && message.reply !== "") {
-      return this.#nats.outbox.publish(message.reply, undefined, encodeFrame({ type: "pong" }))
+      const { ingress } = Subjects.parseReply(message.reply)
+      if (!this.#bundles.ask(ingress)) this.#pong(message.reply)
+      return this.#heard(ingress)
     }
     const { key } = Subjects.parseControl(message.subject)
+    const linked = Subjects.linkedIngress(message.subject)
     if (control.type === "noResponders") {
-      const ingress = Subjects.ingressGone(message.subject) ?? this.#replies.get(key)?.reply.ingress
+      const ingress = linked ?? this.#replies.get(key)?.reply.ingress
       if (ingress !== undefined && this.#nats.isSettled()) this.#missing(ingress)
       return
     }
-    this.#replies.get(key)?.reply.receive(control)
+    if (linked === undefined) return this.#replies.get(key)?.reply.receive(control)
+    this.#heard(linked)
+    if (control.type === "ack") this.#bundles.acknowledge(linked, control.number)
+    if (control.type === "resend") this.#bundles.resend(linked, control.number)
   }
 
   /** An ingress without listeners is gone if it still has none when the worker asks again. */
@@ -363,14 +392,14 @@ class Server implements PoolServer.PoolServer {
   }
 
   #ask(ingress: string): void {
-    const { id, outbox } = this.#nats
+    const { id } = this.#nats
     const { workload } = this.#options
-    outbox.publish(
-      Subjects.aboutWorkerSubject(workload, ingress, id),
-      undefined,
-      encodeFrame({ type: "pong" }),
-      Subjects.ingressGoneSubject(workload, id, ingress)
-    )
+    this.#pong(Subjects.aboutWorkerSubject(workload, ingress, id), Subjects.linkSubject(workload, id, ingress))
+  }
+
+  /** At once, even if messages are held: ingress must know that this worker lives. */
+  #pong(subject: string, reply?: string): void {
+    this.#nats.outbox.publishNow(subject, undefined, encodeFrame({ type: "pong" }), reply)
   }
 
   /** Stops all jobs of an ingress that is gone. */
@@ -378,5 +407,6 @@ class Server implements PoolServer.PoolServer {
     for (const { reply } of [...this.#replies.values()]) {
       if (reply.ingress === ingress) reply.abandon()
     }
+    this.#bundles.forget(ingress)
   }
 }

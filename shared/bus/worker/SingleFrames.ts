@@ -1,10 +1,14 @@
-/** Batches this worker's claims: each ingress gets those made since the last send in one message. */
+/**
+ * Version 2 of the protocol: each frame is a message of its own. Claims are batched: each ingress gets those made since the last
+ * send in one message.
+ */
 import type { Workload } from "../../contract/Operation.ts"
-import { type Claim, encodeFrame, type Frame, payloadOf } from "../protocol/Frame.ts"
+import { type Claim, encodeFrame, type Frame, payloadOf, replyOf } from "../protocol/Frame.ts"
 import type { Outbox } from "../../nats/Outbox.ts"
 import * as Subjects from "../protocol/Subjects.ts"
+import type { FrameChannel, FrameSource } from "./FrameChannel.ts"
 
-export class Claims {
+export class SingleFrames implements FrameChannel {
   readonly #outbox: Outbox
   readonly #workload: Workload
   readonly #worker: string
@@ -16,15 +20,22 @@ export class Claims {
     this.#worker = worker
   }
 
-  add(ingress: string, claim: Claim): void {
-    if (this.#waiting.size === 0) this.#outbox.linger(() => this.send())
+  claim(ingress: string, claim: Claim): void {
+    if (this.#waiting.size === 0) this.#outbox.linger(() => this.#sendClaims())
     const claims = this.#waiting.get(ingress)
     if (claims === undefined) this.#waiting.set(ingress, [claim])
     else claims.push(claim)
   }
 
-  /** Publishes the gathered claims. Runs before any frame: the claim to a job must precede its frames. */
-  send(): void {
+  /** Every frame carries the control subject, so that ingress can answer it. */
+  send({ control, subject }: FrameSource, frame: Frame, payload?: Uint8Array): void {
+    // the claim to a job must precede its frames
+    this.#sendClaims()
+    const bytes = frame.type === "error" ? payloadOf(frame) : payload
+    this.#outbox.publish(subject, bytes, encodeFrame(frame), replyOf(control, frame))
+  }
+
+  #sendClaims(): void {
     if (this.#waiting.size === 0) return
     const waiting = this.#waiting
     this.#waiting = new Map()
@@ -34,7 +45,7 @@ export class Claims {
         Subjects.aboutWorkerSubject(this.#workload, ingress, this.#worker),
         payloadOf(frame),
         encodeFrame(frame),
-        Subjects.ingressGoneSubject(this.#workload, this.#worker, ingress)
+        Subjects.linkSubject(this.#workload, this.#worker, ingress)
       )
     }
   }

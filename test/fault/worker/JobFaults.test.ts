@@ -41,16 +41,16 @@ describe.concurrent("a worker that dies", () => {
       const answer = face.submit()
       yield* Deferred.await(pulled)
       cable.cut()
-      let delivery = 0
+      let attempt = 0
       yield* worker(server.url, {
         run: (job) => {
-          delivery = job.pulled.delivery
+          attempt = job.pulled.attempt
           return reply(job, { redispatch: "mayHaveBeenSent", pieces: [piece("answer")] })
         }
       })
       yield* answer.usage
       assert.strictEqual(answer.bytes.toString(), "answer")
-      assert.deepStrictEqual([delivery, answer.claims, answer.restarts], [2, 1, 0])
+      assert.deepStrictEqual([attempt, answer.claims, answer.restarts], [2, 1, 0])
       yield* Effect.promise(() => untilNoJobs(server))
     }))
 
@@ -203,7 +203,7 @@ describe.concurrent("a paid call whose answer is lost with the connection", () =
       yield* untilDisconnected(only)
       cable.mend()
       yield* untilConnected(only)
-      yield* answer.error
+      yield* answer.usage
       yield* Effect.promise(() => untilNoJobs(server))
       assert.strictEqual(calls, 1)
     }))

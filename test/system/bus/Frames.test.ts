@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { connect } from "@nats-io/transport-node"
 import { Deferred, Effect, Queue } from "effect"
+import { decodeBundle } from "../../../shared/bus/protocol/Bundle.ts"
 import type { Claim, Control, Frame } from "../../../shared/bus/protocol/Frame.ts"
 import {
   decodeControl,
@@ -218,7 +219,7 @@ describe("a frame", () => {
       const server = yield* NatsServer.make()
       const face = yield* ingress(server.url)
       const { connection } = yield* stranger(server)
-      const subscription = connection.subscribe("r.>", { max: 2 })
+      const subscription = connection.subscribe("r.>", { max: 1 })
       yield* Effect.promise(() => connection.flush())
       yield* worker(server.url, {
         run: (job) =>
@@ -230,8 +231,11 @@ describe("a frame", () => {
           })
       })
       yield* face.submit().usage
-      const messages = yield* Effect.promise(() => Array.fromAsync(subscription))
-      assert.deepStrictEqual(messages.map((message) => decodeFrame(message)?.type), ["claims", "data"])
+      const [message] = yield* Effect.promise(() => Array.fromAsync(subscription))
+      assert.deepStrictEqual(
+        decodeBundle(message!.data)?.entries.map((entry) => entry.type === "frame" ? entry.frame.type : entry.type),
+        ["server", "claim", "data"]
+      )
     }))
 
   it.live("that is malformed has no effect, and neither has a malformed control message", () =>

@@ -166,12 +166,12 @@ describe("a server that lost the pull requests", () => {
       time += 60_000
       one!.acknowledge()
       assert.deepStrictEqual(yield* Queue.take(pulls), { batch: 1, inbox })
-      time += 4_000
+      time += 1_000
       source.watch()
       nats.outbox.flush()
       yield* Effect.promise(() => nats.connection.flush())
       yield* nothingElse(pulls)
-      time += 2_000
+      time += 1_000
       source.watch()
       const anew = yield* Queue.take(pulls)
       assert.strictEqual(anew.batch, 1)

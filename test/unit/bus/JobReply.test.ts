@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Msg, NatsConnection, PublishOptions } from "@nats-io/nats-core"
 import { decodeFrame, type Frame } from "../../../shared/bus/protocol/Frame.ts"
 import { frameBytes, heartbeatMs, windowBytes } from "../../../shared/bus/protocol/Timings.ts"
-import { Claims } from "../../../shared/bus/worker/Claims.ts"
 import { JobReply } from "../../../shared/bus/worker/JobReply.ts"
+import { SingleFrames } from "../../../shared/bus/worker/SingleFrames.ts"
 import { WorkerLost } from "../../../shared/contract/JobError.ts"
 import { Outbox } from "../../../shared/nats/Outbox.ts"
 
@@ -36,7 +36,7 @@ const openReply = () => {
   let cancels = 0
   const reply = new JobReply({
     outbox,
-    claims: new Claims(outbox, "chat", "worker"),
+    channel: new SingleFrames(outbox, "chat", "worker"),
     workload: "chat",
     worker: "worker",
     job: "job",

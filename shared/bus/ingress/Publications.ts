@@ -1,0 +1,137 @@
+/**
+ * The published jobs that no worker has claimed yet: confirms that their stream has them, and finds those that were delivered to a
+ * worker that is likely dead.
+ */
+import type { Outbox } from "../../nats/Outbox.ts"
+import * as Timings from "../protocol/Timings.ts"
+import type { OpenJob } from "./OpenJob.ts"
+import { confirm, deliveredUpTo, type Verdict } from "./Publication.ts"
+
+/** How long a published job may be unclaimed before ingress confirms it with JetStream, in milliseconds. */
+const confirmAfterMs = 300
+const confirmTimeoutMs = 2_000
+
+/** When a job that is still unclaimed is confirmed again, in milliseconds: a stream may lose what it has stored. */
+const confirmAgainMs: Readonly<Record<Exclude<Verdict, "full">, number>> = {
+  stored: 2_000,
+  duplicate: 2_000,
+  // NATS says at once that the stream has no leader
+  nobody: 200,
+  unknown: 1_000
+}
+
+/** An unclaimed job counts as overtaken if it has been known for this long to be delivered, or later jobs claimed. */
+const overtakenForMs = 500
+
+/** How often ingress asks at most up to where a queue has been delivered, in milliseconds. */
+const askEveryMs = 500
+
+export interface PublicationsOptions {
+  readonly outbox: Outbox
+  /** The id of this ingress. */
+  readonly ingress: string
+  readonly now: () => number
+  /** All open jobs. */
+  readonly jobs: Iterable<OpenJob>
+  readonly onConfirm: (job: OpenJob) => void
+  /** The stream has no room for the job. */
+  readonly onFull: (job: OpenJob) => void
+}
+
+export class Publications {
+  readonly #options: PublicationsOptions
+
+  constructor(options: PublicationsOptions) {
+    this.#options = options
+  }
+
+  /** The job is published for the first time, or in a new attempt. */
+  published(job: OpenJob): void {
+    const now = this.#options.now()
+    job.confirmAt = now + confirmAfterMs
+    job.storedAs = undefined
+    number(job, now)
+  }
+
+  /**
+   * Whether the job was delivered, or later ones were claimed, a while ago; if not, confirms it when that is due. Runs at every
+   * tick for each unclaimed job.
+   */
+  isOvertaken(job: OpenJob): boolean {
+    const now = this.#options.now()
+    if (job.pool.hasOvertaken(job.publication)) job.overtakenAt ??= now
+    const { state } = job
+    // the last attempt stays in the stream, which redelivers it
+    if (job.overtakenAt !== undefined && state.state === "Published" && state.attempt < Timings.maxAttempts) {
+      // a worker may be waiting for `go`, or may return the job
+      return now - job.overtakenAt > overtakenForMs && now - job.publishedAt > Timings.overtakenAfterMs
+    }
+    if (now >= job.confirmAt) this.#confirm(job)
+    this.#askForDelivery(job, now)
+    return false
+  }
+
+  /** The server may be new, with empty streams, and claims may be lost with the old one. */
+  reconnected(): void {
+    const at = this.#options.now() + Timings.reclaimMs
+    for (const job of this.#unclaimed()) {
+      job.confirmAt = at
+      number(job, at)
+    }
+  }
+
+  /** Since the reconnect, all lost claims have come again. */
+  reclaimed(): void {
+    const now = this.#options.now()
+    for (const job of this.#unclaimed()) job.confirmAt = now
+  }
+
+  *#unclaimed(): Generator<OpenJob> {
+    for (const job of this.#options.jobs) if (job.state.state === "Published") yield job
+  }
+
+  /** Finds unclaimed jobs of the same pool that were delivered. */
+  #askForDelivery(job: OpenJob, now: number): void {
+    const { pool, storedAs } = job
+    if (storedAs === undefined || now < pool.askAt) return
+    pool.askAt = now + askEveryMs
+    void deliveredUpTo(this.#options.outbox, job, confirmTimeoutMs).then((delivered = 0) => {
+      for (const each of this.#unclaimed()) {
+        if (each.pool !== pool || each.storedAs === undefined || each.storedAs > delivered) continue
+        each.overtakenAt ??= this.#options.now()
+      }
+    })
+  }
+
+  /**
+   * Publishes an unclaimed job again under the same message id and waits for JetStream's answer: whether it had the job already,
+   * has stored the job now, or could not.
+   */
+  #confirm(job: OpenJob): void {
+    const { ingress, now, onConfirm, onFull, outbox } = this.#options
+    const { overtakenAt, publication, publishedAt, state } = job
+    if (state.state !== "Published") return
+    const { attempt } = state
+    job.confirmAt = now() + confirmTimeoutMs + confirmAgainMs.unknown
+    onConfirm(job)
+    number(job, now())
+    void confirm(outbox, job.toMessage(ingress, attempt), confirmTimeoutMs).then(({ sequence, verdict }) => {
+      if (job.state.state !== "Published" || job.state.attempt !== attempt) return
+      if (verdict === "full") return onFull(job)
+      // it keeps its place in the stream
+      if (verdict === "duplicate") {
+        Object.assign(job, { overtakenAt: overtakenAt ?? job.overtakenAt, publication, publishedAt })
+      }
+      job.storedAs = sequence ?? job.storedAs
+      // the deadline bounds the retries
+      job.confirmAt = now() + confirmAgainMs[verdict]
+    })
+  }
+}
+
+/** Numbers the publication, which is behind everything already in the stream. */
+const number = (job: OpenJob, publishedAt: number): void => {
+  job.publication = job.pool.numbered()
+  job.publishedAt = publishedAt
+  job.overtakenAt = undefined
+}
