@@ -2,40 +2,28 @@
  * `npm run figures`: measures behaviour under failure and load against its targets. Takes some minutes; run it only on an
  * otherwise idle machine. Exits with an error if a target is missed.
  *
- * FIGURES (prefixes of the figures' names, separated by commas; default: all).
+ * FIGURES (prefixes of the figures' names, separated by commas; default: all), STRIKE_ROUNDS (1) and STRIKE_SEED (1) of
+ * natsStrikes, NATS_SERVER (the program for clusters; see NewNatsServer.ts).
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Config, Console, Effect, Logger, Schema } from "effect"
-import { isAllowedDuringFailure } from "../fixture/client/ChatClient.ts"
 import { Gateway, type GatewayOptions, otherWorkloads } from "../fixture/gateway/Gateway.ts"
-import { askChat, Load } from "../fixture/client/Load.ts"
-import { NatsCluster } from "../fixture/nats/NatsCluster.ts"
 import { chaos } from "../chaos/Chaos.ts"
 import { fairness } from "./Fairness.ts"
 import * as LongStreams from "./LongStreams.ts"
 import * as ManyStreams from "./ManyStreams.ts"
+import * as NatsFailures from "./NatsFailures.ts"
 import * as Overload from "./Overload.ts"
 import * as RollingDeploy from "./RollingDeploy.ts"
+import { atMost, count, ms, type Row } from "./Row.ts"
 import { slowWorker } from "./SlowWorker.ts"
 import { timeToReplace } from "./WorkerLoss.ts"
-
-/** A figure, its value, its target, and whether it is met. */
-type Row = readonly [name: string, measured: string, target: string, holds: boolean]
 
 class Missed extends Schema.TaggedError<Missed>()("Missed", { names: Schema.Array(Schema.String) }) {
   override get message() {
     return `targets missed: ${this.names.join("; ")}`
   }
 }
-
-const ms = (value: number) => `${value.toFixed(0)} ms`
-const count = (value: number) => `${value}`
-const atMost = (
-  name: string,
-  value: number,
-  most: number,
-  show = ms
-): Row => [name, show(value), `≤ ${show(most)}`, value <= most]
 
 const on = <A>(options: GatewayOptions, use: (gateway: Gateway) => Promise<A>): Effect.Effect<A> =>
   Effect.scoped(Effect.flatMap(Gateway.make(options), (gateway) => Effect.promise(() => use(gateway))))
@@ -110,29 +98,6 @@ const oneSlower = Effect.map(slowWorker(6_000), ({ even, oneSlower }): ReadonlyA
   ]
 ])
 
-const leader = Effect.scoped(Effect.gen(function*() {
-  const cluster = yield* NatsCluster.make()
-  const gateway = yield* Gateway.makeOn(cluster, { workers: 2, environment: { NATS_REPLICAS: "3" } })
-  return yield* Effect.promise(async (): Promise<ReadonlyArray<Row>> => {
-    gateway.provider.behave({ kind: "paced", chunks: 5, everyMs: 10 })
-    const ask = (index: number, id: string) => askChat(index % 2 === 0 ? "free-chat" : "paid-chat", id)
-    const load = new Load(gateway, { clients: 16, patienceMs: 60_000, ask })
-    await load.untilWhole(100)
-    await (await cluster.leaderOf("JOBS_CHAT")).kill()
-    const killed = performance.now()
-    await load.untilWhole(100, killed, 60_000)
-    const tookMs = performance.now() - killed
-    await load.stop()
-    const failed = load.entries.filter(({ outcome }) => outcome.kind !== "whole").length
-    const lost = load.entries.filter(({ outcome }) => !isAllowedDuringFailure(outcome)).length
-    return [
-      atMost("leader of the stream killed, of three servers: recovered after", tookMs, 10_000),
-      atMost(`requests without an answer or a time to retry, of ${load.entries.length}`, lost, 0, count),
-      ["requests that failed", `${failed}`, "", true]
-    ]
-  })
-}))
-
 const abort = on(
   { environment: ManyStreams.environment(4_096) },
   async (gateway) => [
@@ -169,6 +134,16 @@ const overload = on(
   }
 )
 
+const natsStrikes = Effect.gen(function*() {
+  const seed = yield* Config.Int("STRIKE_SEED").pipe(Config.withDefault(1))
+  const rounds = yield* Config.Int("STRIKE_ROUNDS").pipe(Config.withDefault(1))
+  const rows = yield* Effect.forEach(
+    Array.from({ length: rounds }),
+    (_, index) => NatsFailures.natsStrikes(seed + index)
+  )
+  return rows.flat()
+}).pipe(Effect.orDie)
+
 const figures: Readonly<Record<string, Effect.Effect<ReadonlyArray<Row>>>> = {
   workerLoss,
   randomDeaths,
@@ -176,7 +151,10 @@ const figures: Readonly<Record<string, Effect.Effect<ReadonlyArray<Row>>>> = {
   quietTenants: Effect.scoped(quietTenants),
   longStreams,
   oneSlower,
-  leader,
+  natsRestart: NatsFailures.natsRestart,
+  natsLoss: NatsFailures.natsLoss,
+  natsFreeze: NatsFailures.natsFreeze,
+  natsStrikes,
   abort,
   streams,
   overload
@@ -187,8 +165,9 @@ const run = Effect.gen(function*() {
   const missed: Array<string> = []
   for (const [key, measure] of Object.entries(figures)) {
     if (!wanted.some((name) => key.startsWith(name))) continue
-    for (const [name, measured, target, holds] of yield* measure) {
-      yield* Console.log(`${holds ? "  " : "✗ "}${name.padEnd(76)} ${measured.padStart(10)}   ${target}`)
+    for (const [name, measured, target, holds, nats] of yield* measure) {
+      const part = nats === undefined ? "" : `   (NATS itself: ${nats})`
+      yield* Console.log(`${holds ? "  " : "✗ "}${name.padEnd(76)} ${measured.padStart(10)}   ${target}${part}`)
       if (!holds) missed.push(name)
     }
   }

@@ -1,6 +1,6 @@
 /** The guide's backup: the rights of `admin` suffice to save a bucket as bytes and to restore a lost one. */
 import { assert, describe, it } from "@effect/vitest"
-import { type NatsConnection, nkeyAuthenticator } from "@nats-io/nats-core"
+import type { NatsConnection } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
 import { Schema } from "effect"
 import { execFile } from "node:child_process"
@@ -17,13 +17,7 @@ let nats: SecureNats
 let control: NatsConnection
 let data: NatsConnection
 
-const connectTo = (account: Account) =>
-  connect({
-    servers: nats.server.url,
-    tls: { caFile: join(nats.folder, "ca.pem") },
-    authenticator: nkeyAuthenticator(new TextEncoder().encode(nats.seedOf("admin", account))),
-    inboxPrefix: inboxPrefix("admin")
-  })
+const connectTo = (account: Account) => connect(nats.optionsOf("admin", account))
 
 beforeAll(async () => {
   nats = await SecureNats.start()

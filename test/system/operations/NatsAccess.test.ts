@@ -192,13 +192,7 @@ const covers = (pattern: string, subject: string): boolean => {
 }
 
 const connectAs = ({ account, service }: Identity): Promise<NatsConnection> =>
-  connect({
-    servers: nats.server.url,
-    tls: { caFile: join(nats.folder, "ca.pem") },
-    authenticator: nkeyAuthenticator(new TextEncoder().encode(nats.seedOf(service, account))),
-    inboxPrefix: `_INBOX.${service}`,
-    reconnect: false
-  })
+  connect({ ...nats.optionsOf(service, account), reconnect: false })
 
 /** Those of these subjects that the server denies. */
 const refused = async (connection: NatsConnection, { publish, subscribe }: ReturnType<typeof forbidden>) => {

@@ -5,9 +5,8 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { jetstreamManager } from "@nats-io/jetstream"
-import { headers, type NatsConnection, nkeyAuthenticator } from "@nats-io/nats-core"
+import { headers, type NatsConnection } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
-import { join } from "node:path"
 import { afterAll, beforeAll } from "vitest"
 import type { NatsService } from "../../../shared/bus/provision/Access.ts"
 import { type Account, buckets, bucketStream, events } from "../../../shared/nats/Storage.ts"
@@ -20,13 +19,7 @@ let nats: SecureNats
 /** The administrator in both accounts. */
 const admin = {} as Record<Account, NatsConnection>
 
-const connectAs = (service: NatsService, account: Account = "data") =>
-  connect({
-    servers: nats.server.url,
-    tls: { caFile: join(nats.folder, "ca.pem") },
-    authenticator: nkeyAuthenticator(new TextEncoder().encode(nats.seedOf(service, account))),
-    inboxPrefix: `_INBOX.${service}`
-  })
+const connectAs = (service: NatsService, account: Account = "data") => connect(nats.optionsOf(service, account))
 
 /** Everything in the control account: each stream with a subject that holds a record. */
 const kept = [
