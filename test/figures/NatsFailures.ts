@@ -5,7 +5,7 @@
 import { Effect, type Scope } from "effect"
 import type { NatsService } from "../../shared/bus/provision/Access.ts"
 import { jobStream } from "../../shared/bus/protocol/Subjects.ts"
-import { isAllowedDuringFailure, tally } from "../fixture/client/ChatClient.ts"
+import { isAllowedDuringFailure } from "../fixture/client/ChatClient.ts"
 import { askChat, type Entry, Load } from "../fixture/client/Load.ts"
 import { randomFrom } from "../fixture/general/Random.ts"
 import { Gateway } from "../fixture/gateway/Gateway.ts"
@@ -105,13 +105,18 @@ const firstRow = (name: string, { firstMs }: Observation): Row =>
 const failedRow = (name: string, { entries, failed }: Observation): Row =>
   atMost(`${name}: failed requests, of ${entries.length}`, failed.length, 0, count)
 
-/** The errors, each with the model, which says whether the request was paid or a stream. */
-const errorRows = ({ failed }: Observation): ReadonlyArray<Row> => {
-  const kinds = [...new Set(failed.map(({ model }) => model))].toSorted()
-  return kinds.flatMap((kind) =>
-    Object.entries(tally(failed.filter(({ model }) => model === kind).map(({ outcome }) => outcome)))
-      .map(([error, times]): Row => [`    ${kind}: ${error}`, count(times), "", true])
-  )
+/** The errors, with what else drives a fix: paid or not, streamed or not, whether the provider was called, and after how long. */
+const errorRows = ({ failed }: Observation, { load }: Stage): ReadonlyArray<Row> => {
+  const kinds = Map.groupBy(failed, ({ id, model, outcome }) => {
+    const { kind, ...details } = outcome
+    const error = kind === "refused" ? [outcome.status, outcome.code] : Object.values(details)
+    return `${model}, ${load.calls.get(id) ?? 0} calls: ${[kind, ...error].join(" ")}`
+  })
+  return [...kinds].toSorted().map(([kind, entries]): Row => {
+    const seconds = entries.map(({ tookMs }) => tookMs / 1_000)
+    const after = `after ${Math.min(...seconds).toFixed(1)} to ${Math.max(...seconds).toFixed(1)} s`
+    return [`    ${kind} ${after}`, count(entries.length), "", true]
+  })
 }
 
 const untilCurrent = async ({ cluster }: Stage): Promise<void> => {
@@ -148,7 +153,7 @@ const observeAll = (
     })
     return Object.entries(spans).flatMap(([name, during]) => {
       const seen = observe(stage, during)
-      return [...rowsOf(name, seen, stage), ...errorRows(seen)]
+      return [...rowsOf(name, seen, stage), ...errorRows(seen, stage)]
     })
   }))
 
@@ -156,6 +161,13 @@ const observeAll = (
 export const natsRestart = observeAll({
   "NATS restarted, one server at a time": async (stage) => {
     for (const node of stage.cluster.nodes) {
+      await node.restart()
+      await untilCurrent(stage)
+    }
+  },
+  "the same, each server as a lame duck first": async (stage) => {
+    for (const node of stage.cluster.nodes) {
+      await node.retire()
       await node.restart()
       await untilCurrent(stage)
     }
