@@ -2,7 +2,7 @@
  * What clients notice when servers of a NATS cluster fail, beside the time in which NATS itself does not work: 40 requests/s and
  * 30 open streams over two ingresses and two workers, with production's accounts.
  */
-import { Effect, type Scope } from "effect"
+import { Effect, type Scope, SemVer } from "effect"
 import type { NatsService } from "../../shared/bus/provision/Access.ts"
 import { jobStream } from "../../shared/bus/protocol/Subjects.ts"
 import { isAllowedDuringFailure } from "../fixture/client/ChatClient.ts"
@@ -11,7 +11,8 @@ import { randomFrom } from "../fixture/general/Random.ts"
 import { Gateway } from "../fixture/gateway/Gateway.ts"
 import { Cable } from "../fixture/nats/Cable.ts"
 import type { NatsCluster } from "../fixture/nats/NatsCluster.ts"
-import { newNatsServer } from "../fixture/nats/NewNatsServer.ts"
+import type { NatsServer } from "../fixture/nats/NatsServer.ts"
+import { newNatsServer, oldest, versionOf } from "../fixture/nats/NewNatsServer.ts"
 import { SecureNats } from "../fixture/nats/SecureNats.ts"
 import { NatsProbe } from "./NatsProbe.ts"
 import { longest, outside, pauses, type Span } from "./Pauses.ts"
@@ -37,6 +38,8 @@ const leastMs = 250
 const passed = { answers: 300, withinMs: 45_000 }
 
 interface Stage {
+  /** The version of nats-server. */
+  readonly version: SemVer.SemVer
   readonly cluster: NatsCluster
   /** The way of the services to each server. */
   readonly cables: ReadonlyArray<Cable>
@@ -47,6 +50,8 @@ interface Stage {
 
 const makeStage: Effect.Effect<Stage, never, Scope.Scope> = Effect.gen(function*() {
   const program = yield* Effect.promise(newNatsServer)
+  const version = yield* Effect.promise(() => versionOf(program))
+  if (version === undefined) return yield* Effect.die(new Error(`${program} cannot be run`))
   const nats = yield* SecureNats.makeCluster({ program, words: ["--no_advertise"] })
   const cluster = nats.server
   yield* Effect.promise(() => nats.provision(replicas))
@@ -68,13 +73,13 @@ const makeStage: Effect.Effect<Stage, never, Scope.Scope> = Effect.gen(function*
     (probe) => Effect.promise(() => probe.stop())
   )
   yield* Effect.promise(() => cluster.untilCurrent())
-  return { cluster, cables, gateway, load: new Load(gateway, { ...load, ask }), probe }
+  return { version, cluster, cables, gateway, load: new Load(gateway, { ...load, ask }), probe }
 })
 
 /** What happened from just before an event until all had recovered from it. */
 interface Observation {
   readonly during: Span
-  /** Requests that were open meanwhile. */
+  /** Requests that ended meanwhile. */
   readonly entries: ReadonlyArray<Entry>
   readonly failed: ReadonlyArray<Entry>
   /** Pauses of NATS itself, and of answers, without streams. */
@@ -87,14 +92,23 @@ interface Observation {
 const isStream = ({ model }: Entry): boolean => streamModels.includes(model)
 
 const observe = ({ load, probe }: Stage, during: Span): Observation => {
-  const entries = load.entries.filter(({ beganAt, tookMs }) => beganAt < during.until && beganAt + tookMs > during.from)
+  const endOf = ({ beganAt, tookMs }: Entry) => beganAt + tookMs
+  const entries = load.entries.filter((entry) => endOf(entry) > during.from && endOf(entry) <= during.until)
   const failed = entries.filter(({ outcome }) => outcome.kind !== "whole")
   const ends = load.entries.filter((entry) => entry.outcome.kind === "whole" && !isStream(entry))
-    .map(({ beganAt, tookMs }) => beganAt + tookMs)
+    .map(endOf)
   const nats = probe.pauses(during)
-  const firstMs = Math.max(0, ...nats.map(({ until }) => Math.min(...ends.filter((end) => end > until)) - until))
+  const works = nats.map(({ until }) => until).filter((at) => at < during.until)
+  const firstMs = Math.max(0, ...works.map((at) => Math.min(...ends.filter((end) => end > at)) - at))
   return { during, entries, failed, nats, answers: pauses(ends, during, leastMs), firstMs }
 }
+
+const versionRow = ({ version }: Stage): Row => [
+  "nats-server",
+  SemVer.format(version),
+  `≥ ${SemVer.format(oldest)}`,
+  SemVer.isGreaterThanOrEqualTo(version, oldest)
+]
 
 const pauseRow = (name: string, { answers, nats }: Observation, mostMs: number): Row =>
   atMost(`${name}: longest pause of answers`, longest(answers), mostMs, ms, ms(longest(nats)))
@@ -125,9 +139,10 @@ const untilCurrent = async ({ cluster }: Stage): Promise<void> => {
 
 const pass = (forMs: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, Math.max(0, forMs)))
 
-/** Waits until clients get answers again. Gives up after a while, because that is a result, too. */
+/** Waits until clients get answers again, and requests from before have ended. Gives up in time, because that is a result, too. */
 const untilPassed = async ({ load }: Stage): Promise<void> => {
   await load.untilWhole(passed.answers, performance.now(), passed.withinMs).catch(() => undefined)
+  await load.untilEnded()
 }
 
 type Event = (stage: Stage) => Promise<unknown>
@@ -151,10 +166,11 @@ const observeAll = (
       await stage.load.stop()
       return spans
     })
-    return Object.entries(spans).flatMap(([name, during]) => {
+    const rows = Object.entries(spans).flatMap(([name, during]) => {
       const seen = observe(stage, during)
       return [...rowsOf(name, seen, stage), ...errorRows(seen, stage)]
     })
+    return [versionRow(stage), ...rows]
   }))
 
 /** Restarts every server; the next follows when the cluster is healthy and every replica is up to date. */
@@ -165,7 +181,7 @@ export const natsRestart = observeAll({
       await untilCurrent(stage)
     }
   },
-  "the same, each server as a lame duck first": async (stage) => {
+  "NATS restarted, each server through its lame duck mode": async (stage) => {
     for (const node of stage.cluster.nodes) {
       await node.retire()
       await node.restart()
@@ -182,17 +198,22 @@ export const natsRestart = observeAll({
   ]
 })
 
-/** Kills the leader of the stream, restarts it, and kills a server that leads neither the stream nor its consumer. */
+const leader = ({ cluster }: Stage): Promise<NatsServer> => cluster.leaderOf(stream)
+
+/** A server that leads neither the stream nor its consumer. */
+const follower = async ({ cluster }: Stage): Promise<NatsServer | undefined> => {
+  const leaders = [await cluster.leaderOf(stream), await cluster.leaderOf(stream, "default")]
+  return cluster.nodes.find((node) => !leaders.includes(node))
+}
+
+/** Kills the leader of the stream, restarts it, and kills a follower. */
 export const natsLoss = observeAll({
-  "leader of the stream killed": async ({ cluster }) => (await cluster.leaderOf(stream)).kill(),
-  "it is restarted": async (stage) => {
+  "leader of the stream killed": async (stage) => (await leader(stage)).kill(),
+  "the killed leader restarted": async (stage) => {
     for (const node of stage.cluster.nodes) if (node.pid === undefined) await node.restart()
     await untilCurrent(stage)
   },
-  "a server without leaders killed": async ({ cluster }) => {
-    const leaders = [await cluster.leaderOf(stream), await cluster.leaderOf(stream, "default")]
-    await cluster.nodes.find((node) => !leaders.includes(node))?.kill()
-  }
+  "a follower killed": async (stage) => (await follower(stage))?.kill()
 }, (name, seen) => {
   const unavailable = seen.failed.filter(({ outcome }) => outcome.kind === "refused" && outcome.status === 503)
   return [
@@ -203,13 +224,15 @@ export const natsLoss = observeAll({
   ]
 })
 
+const freeze = async (server: NatsServer | undefined): Promise<void> => {
+  server?.freeze()
+  await pass(5_000)
+  server?.thaw()
+}
+
 export const natsFreeze = observeAll({
-  "leader of the stream frozen for 5 s": async ({ cluster }) => {
-    const leader = await cluster.leaderOf(stream)
-    leader.freeze()
-    await pass(5_000)
-    leader.thaw()
-  }
+  "leader of the stream frozen for 5 s": async (stage) => freeze(await leader(stage)),
+  "a follower frozen for 5 s": async (stage) => freeze(await follower(stage))
 }, (name, seen) => [failedRow(name, seen), pauseRow(name, seen, longest(seen.nats) + 1_000), firstRow(name, seen)])
 
 /** Each begins a fault of the server with this index, and returns what ends it. */

@@ -52,11 +52,6 @@ export class NatsProbe {
     return union(Object.values(this.#answered).flatMap((times) => pauses(times, during, leastMs)))
   }
 
-  /** When NATS did not acknowledge publishes. */
-  publishPauses(during: Span): ReadonlyArray<Span> {
-    return pauses(this.#answered.publish, during, leastMs)
-  }
-
   async stop(): Promise<void> {
     clearInterval(this.#timer)
     await Promise.all(this.#connections.map((connection) => connection.close()))
