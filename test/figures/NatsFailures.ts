@@ -9,7 +9,6 @@ import { isAllowedDuringFailure } from "../fixture/client/ChatClient.ts"
 import { askChat, type Entry, Load } from "../fixture/client/Load.ts"
 import { randomFrom } from "../fixture/general/Random.ts"
 import { Gateway } from "../fixture/gateway/Gateway.ts"
-import { Cable } from "../fixture/nats/Cable.ts"
 import type { NatsCluster } from "../fixture/nats/NatsCluster.ts"
 import type { NatsServer } from "../fixture/nats/NatsServer.ts"
 import { newNatsServer, oldest, versionOf } from "../fixture/nats/NewNatsServer.ts"
@@ -41,9 +40,7 @@ interface Stage {
   /** The version of nats-server. */
   readonly version: SemVer.SemVer
   readonly cluster: NatsCluster
-  /** The way of the services to each server. */
-  readonly cables: ReadonlyArray<Cable>
-  readonly gateway: Gateway<{ readonly url: string }>
+  readonly gateway: Gateway<NatsCluster>
   readonly load: Load
   readonly probe: NatsProbe
 }
@@ -55,10 +52,10 @@ const makeStage: Effect.Effect<Stage, never, Scope.Scope> = Effect.gen(function*
   const nats = yield* SecureNats.makeCluster({ program, words: ["--no_advertise"] })
   const cluster = nats.server
   yield* Effect.promise(() => nats.provision(replicas))
-  const cables = yield* Effect.forEach(cluster.nodes, ({ url }) => Cable.make(url))
-  const gateway = yield* Gateway.makeOn({ url: cables.map(({ url }) => url).join(",") }, {
+  const gateway = yield* Gateway.makeOn(cluster, {
     ingresses: 2,
     workers: 2,
+    wired: true,
     models: `
   free-stream: { workload: chat, targets: [{ provider: free }] }
   paid-stream: { workload: chat, targets: [{ provider: paid }] }
@@ -73,7 +70,7 @@ const makeStage: Effect.Effect<Stage, never, Scope.Scope> = Effect.gen(function*
     (probe) => Effect.promise(() => probe.stop())
   )
   yield* Effect.promise(() => cluster.untilCurrent())
-  return { version, cluster, cables, gateway, load: new Load(gateway, { ...load, ask }), probe }
+  return { version, cluster, gateway, load: new Load(gateway, { ...load, ask }), probe }
 })
 
 /** What happened from just before an event until all had recovered from it. */
@@ -145,7 +142,29 @@ const untilPassed = async ({ load }: Stage): Promise<void> => {
   await load.untilEnded()
 }
 
-type Event = (stage: Stage) => Promise<unknown>
+/** Prepares an event, and returns it. */
+type Event = (stage: Stage) => Promise<() => Promise<unknown>>
+
+const servicesOf = ({ gateway: { ingresses, workers } }: Stage) => [...ingresses, ...workers]
+
+/** An event of one server, to which the first ingress and the first worker are connected, and the others are not. */
+const on = (
+  choose: (stage: Stage) => Promise<NatsServer>,
+  event: (server: NatsServer) => Promise<unknown>
+): Event =>
+async (stage) => {
+  const { cluster: { nodes }, gateway: { ingresses, workers } } = stage
+  const server = await choose(stage)
+  const indices = [...nodes.keys()]
+  const others = indices.filter((index) => nodes[index] !== server)
+  for (const process of servicesOf(stage)) {
+    const isFirst = process === ingresses[0] || process === workers[0]
+    process.cut(isFirst ? others : indices.filter((index) => !others.includes(index)))
+  }
+  await untilPassed(stage)
+  for (const process of servicesOf(stage)) process.mend()
+  return () => event(server)
+}
 
 /** Lets events happen under load, one after the other, and observes each. */
 const observeAll = (
@@ -157,9 +176,10 @@ const observeAll = (
     const spans = yield* Effect.promise(async () => {
       const spans: Record<string, Span> = {}
       await untilPassed(stage)
-      for (const [name, event] of Object.entries(events)) {
+      for (const [name, prepare] of Object.entries(events)) {
+        const event = await prepare(stage)
         const from = performance.now()
-        await event(stage)
+        await event()
         await untilPassed(stage)
         spans[name] = { from, until: performance.now() }
       }
@@ -175,13 +195,13 @@ const observeAll = (
 
 /** Restarts every server; the next follows when the cluster is healthy and every replica is up to date. */
 export const natsRestart = observeAll({
-  "NATS restarted, one server at a time": async (stage) => {
+  "NATS restarted, one server at a time": async (stage) => async () => {
     for (const node of stage.cluster.nodes) {
       await node.restart()
       await untilCurrent(stage)
     }
   },
-  "NATS restarted, each server through its lame duck mode": async (stage) => {
+  "NATS restarted, each server through its lame duck mode": async (stage) => async () => {
     for (const node of stage.cluster.nodes) {
       await node.retire()
       await node.restart()
@@ -201,19 +221,19 @@ export const natsRestart = observeAll({
 const leader = ({ cluster }: Stage): Promise<NatsServer> => cluster.leaderOf(stream)
 
 /** A server that leads neither the stream nor its consumer. */
-const follower = async ({ cluster }: Stage): Promise<NatsServer | undefined> => {
+const follower = async ({ cluster }: Stage): Promise<NatsServer> => {
   const leaders = [await cluster.leaderOf(stream), await cluster.leaderOf(stream, "default")]
-  return cluster.nodes.find((node) => !leaders.includes(node))
+  return cluster.nodes.find((node) => !leaders.includes(node))!
 }
 
 /** Kills the leader of the stream, restarts it, and kills a follower. */
 export const natsLoss = observeAll({
-  "leader of the stream killed": async (stage) => (await leader(stage)).kill(),
-  "the killed leader restarted": async (stage) => {
+  "leader of the stream killed": on(leader, (server) => server.kill()),
+  "the killed leader restarted": async (stage) => async () => {
     for (const node of stage.cluster.nodes) if (node.pid === undefined) await node.restart()
     await untilCurrent(stage)
   },
-  "a follower killed": async (stage) => (await follower(stage))?.kill()
+  "a follower killed": on(follower, (server) => server.kill())
 }, (name, seen) => {
   const unavailable = seen.failed.filter(({ outcome }) => outcome.kind === "refused" && outcome.status === 503)
   return [
@@ -224,15 +244,15 @@ export const natsLoss = observeAll({
   ]
 })
 
-const freeze = async (server: NatsServer | undefined): Promise<void> => {
-  server?.freeze()
+const freeze = async (server: NatsServer): Promise<void> => {
+  server.freeze()
   await pass(5_000)
-  server?.thaw()
+  server.thaw()
 }
 
 export const natsFreeze = observeAll({
-  "leader of the stream frozen for 5 s": async (stage) => freeze(await leader(stage)),
-  "a follower frozen for 5 s": async (stage) => freeze(await follower(stage))
+  "leader of the stream frozen for 5 s": on(leader, freeze),
+  "a follower frozen for 5 s": on(follower, freeze)
 }, (name, seen) => [failedRow(name, seen), pauseRow(name, seen, longest(seen.nats) + 1_000), firstRow(name, seen)])
 
 /** Each begins a fault of the server with this index, and returns what ends it. */
@@ -246,9 +266,9 @@ const strikes: ReadonlyArray<(stage: Stage, index: number) => Promise<() => unkn
     return () => nodes[index]?.thaw()
   },
   // its clients, not the other servers
-  async ({ cables }, index) => {
-    cables[index]?.cut()
-    return () => cables[index]?.mend()
+  async (stage, index) => {
+    for (const process of servicesOf(stage)) process.cut([index])
+    return () => servicesOf(stage).forEach((process) => process.mend())
   }
 ]
 
@@ -257,7 +277,7 @@ const struck = { times: 26, everyMs: 90_000 / 26, leastMs: 200, mostMs: 2_500 }
 /** Faults of random servers, one after the other, in an order that the seed determines. */
 export const natsStrikes = (seed: number) =>
   observeAll({
-    [`${struck.times} strikes, seed ${seed}`]: async (stage) => {
+    [`${struck.times} strikes, seed ${seed}`]: async (stage) => async () => {
       const random = randomFrom(seed)
       const from = performance.now()
       for (let index = 0; index < struck.times; index++) {
