@@ -23,8 +23,8 @@ const named = (invariant: string, { request: { request } }: Client, detail: stri
 const aftermathMs = 15_000
 
 /** Whether a fault may have acted on what happened in this time. */
-const isTouched = ({ faults }: Ended["scenario"], from: number, until: number): boolean =>
-  faults.some((fault) => fault.at <= until && endOf(fault) + aftermathMs >= from)
+const isTouched = (scenario: Ended["scenario"], from: number, until: number): boolean =>
+  scenario.faults.some((fault) => fault.at <= until && endOf(scenario, fault) + aftermathMs >= from)
 
 /** Every request ends exactly once; one that no worker claims by its deadline. */
 function* endsOnce({ clients, scenario }: Ended): Generator<Violation> {
@@ -76,17 +76,16 @@ interface Event {
 
 /** One usage event for each request that was called, with what the provider bills, if its worker lived on. */
 function* usageIsTheBill({ clients, cluster, provider, workers }: Ended): Generator<Violation> {
-  const events = [...cluster.jetStream.streams.get("USAGE")?.messages.values() ?? []]
+  const stream = cluster.jetStream.streams.get("USAGE")
+  const events = [...stream?.messages.values() ?? []]
     .map(({ message }) => JSON.parse(message.payload.toString()) as Event)
-  // without a stream on disk the events before a restart are gone
-  const isWhole = cluster.servers.length > 1 ||
-    !cluster.world.trace.lines.some(({ what }) => what.startsWith("kill nats"))
   for (const client of clients) {
     const own = events.filter(({ id }) => id === client.job)
     if (own.length > 1) yield named("usage is the bill", client, `has ${own.length} events`)
     const calls = provider.calls.filter(({ request }) => request === client.request.request)
     const last = calls.at(-1)
-    if (last === undefined || !isWhole) continue
+    // an event that was confirmed and is gone cannot be written again
+    if (last === undefined || (client.job !== undefined && stream?.forgotten.has(client.job) === true)) continue
     const worker = workers.find(({ machine }) => machine.name === last.worker)
     // killed, or ended after a deploy
     if (worker?.machine.isAlive !== true) continue

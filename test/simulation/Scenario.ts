@@ -1,8 +1,9 @@
 /** What a seed means: the processes, the requests and the faults of one simulation, as plain values that can be shrunk. */
 import type { Request } from "./gateway/Client.ts"
+import { knownFaultKinds, mostElectionMs, type NatsFaultKind, natsFaultKinds } from "./nats/Faults.ts"
 import { Random } from "./world/Random.ts"
 
-export const faultKinds = [
+export const processFaultKinds = [
   "kill worker",
   "deploy worker",
   "freeze worker",
@@ -14,11 +15,21 @@ export const faultKinds = [
   "freeze ingress",
   "hold ingress",
   "cut ingress",
-  "clock of ingress",
-  "freeze nats",
-  "kill nats"
+  "clock of ingress"
 ] as const
-export type FaultKind = typeof faultKinds[number]
+export type FaultKind = typeof processFaultKinds[number] | NatsFaultKind
+
+export const isNatsFault = (kind: FaultKind): kind is NatsFaultKind =>
+  !(processFaultKinds as ReadonlyArray<string>).includes(kind)
+
+/** Whether faults occur that the gateway is known not to survive. */
+const hasKnown = process.env["SIMULATE_KNOWN"] === "1"
+
+const faultKinds: ReadonlyArray<FaultKind> = [
+  ...processFaultKinds,
+  ...natsFaultKinds,
+  ...(hasKnown ? knownFaultKinds : [])
+]
 
 export interface Fault {
   readonly kind: FaultKind
@@ -70,9 +81,10 @@ const moments = {
   ingress: ["PUB jobs.", "Gw-Ctl: go", "Gw-Ctl: credit", "Gw-Ctl: cancel", "Gw-Ctl: ping"]
 } as const
 
-/** When a fault no longer acts by itself. */
-export const endOf = ({ at, kind, moment, ms }: Fault): number =>
-  at + (moment === undefined ? 0 : momentMs) + (kind.startsWith("clock") ? 0 : ms)
+/** When a fault no longer acts by itself: servers may still elect leaders after its end. */
+export const endOf = ({ servers }: Pick<Scenario, "servers">, { at, kind, moment, ms }: Fault): number =>
+  at + (moment === undefined ? 0 : momentMs) + (kind.startsWith("clock") ? 0 : ms) +
+  (isNatsFault(kind) && servers > 1 ? mostElectionMs : 0)
 
 const faultOf = (random: Random, at: number, kind: FaultKind): Fault => {
   const [, process] = /(worker|ingress)$/.exec(kind) ?? []

@@ -26,8 +26,12 @@ export const shrink = async (scenario: Scenario, invariant: string): Promise<Sce
       if (!await attempt({ ...smallest, requests: rest })) from += size
     }
   }
-  for (const name of ["ingresses", "workers"] as const) {
-    while (smallest[name] > 1 && await attempt({ ...smallest, [name]: smallest[name] - 1 }));
-  }
+  const fewerWorkers = ({ slots, workers }: Scenario) => ({
+    workers: workers - 1,
+    // as many slots in all, or requests would wait for them
+    slots: Math.ceil(slots * workers / (workers - 1))
+  })
+  while (smallest.ingresses > 1 && await attempt({ ...smallest, ingresses: smallest.ingresses - 1 }));
+  while (smallest.workers > 1 && await attempt({ ...smallest, ...fewerWorkers(smallest) }));
   return smallest
 }

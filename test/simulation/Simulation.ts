@@ -3,10 +3,11 @@ import { enter } from "./world/Interposition.ts"
 import { Client } from "./gateway/Client.ts"
 import { type Violation, violationsOf } from "./Invariants.ts"
 import { Cluster } from "./nats/Cluster.ts"
+import { strikeNats } from "./nats/Faults.ts"
 import { Network } from "./world/Network.ts"
 import { IngressProcess, WorkerProcess } from "./gateway/Processes.ts"
 import { Provider } from "./gateway/Provider.ts"
-import { activeMs, endOf, type Fault, momentMs, type Scenario, warmUpMs } from "./Scenario.ts"
+import { activeMs, endOf, type Fault, isNatsFault, momentMs, type Scenario, warmUpMs } from "./Scenario.ts"
 import { World } from "./world/World.ts"
 
 export interface Result {
@@ -66,13 +67,17 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     const { kind, moment, target } = fault
     const all: ReadonlyArray<IngressProcess | WorkerProcess> = kind.endsWith("worker") ? workers : ingresses
     const alive = all.filter(({ machine }) => machine.isAlive)
-    const process = kind.endsWith("nats") ? undefined : alive[target % Math.max(1, alive.length)]
-    const act = () => {
-      world.trace.tell("fault", `${kind}: ${process?.machine.name ?? ""} for ${fault.ms.toFixed(0)} ms`)
-      if (process === undefined) strikeServer(fault)
-      else strikeProcess(process, fault)
+    if (isNatsFault(kind)) {
+      world.trace.tell("fault", `${kind}: ${target} for ${fault.ms.toFixed(0)} ms`)
+      return strikeNats(cluster, { ...fault, kind })
     }
-    if (process === undefined || moment === undefined) return act()
+    const process = alive[target % Math.max(1, alive.length)]
+    if (process === undefined) return
+    const act = () => {
+      world.trace.tell("fault", `${kind}: ${process.machine.name} for ${fault.ms.toFixed(0)} ms`)
+      strikeProcess(process, fault)
+    }
+    if (moment === undefined) return act()
     const { machine } = process
     const onWrite = (bytes: Uint8Array) => {
       if (!Buffer.from(bytes).toString("latin1").includes(moment.text)) return
@@ -133,24 +138,7 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     }
   }
 
-  const strikeServer = ({ kind, ms, target }: Fault): void => {
-    const server = cluster.servers[target % cluster.servers.length]!
-    if (!server.isUp) return
-    if (kind === "freeze nats") {
-      const { machine } = server
-      machine.freeze()
-      return void world.after(ms, undefined, () => machine.thaw(world))
-    }
-    server.kill()
-    cluster.jetStream.serverLost(server)
-    world.after(ms, undefined, () => {
-      server.restart()
-      cluster.jetStream.serverBack(server)
-      world.trace.tell(server.name, "is back")
-    })
-  }
-
-  const healedAt = Math.max(warmUpMs + activeMs, ...scenario.faults.map(endOf)) + healMs
+  const healedAt = Math.max(warmUpMs + activeMs, ...scenario.faults.map((fault) => endOf(scenario, fault))) + healMs
   const probes: Array<Client> = []
   world.after(healedAt, undefined, () => {
     for (let at = 0; at < probeCount; at++) {

@@ -22,7 +22,11 @@ const storyOf = (world: World, machine: Machine) =>
 const surroundings = (world: World, machine: Machine, cluster: Cluster, settings: Readonly<Record<string, string>>) =>
   Layer.mergeAll(
     storyOf(world, machine),
-    ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: cluster.url, ...settings }))
+    ConfigProvider.layer(ConfigProvider.fromUnknown({
+      NATS_URL: cluster.url,
+      NATS_REPLICAS: `${cluster.servers.length}`,
+      ...settings
+    }))
   )
 
 abstract class GatewayProcess {

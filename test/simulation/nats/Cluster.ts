@@ -17,8 +17,14 @@ export class Cluster {
   readonly version: string
   readonly servers: ReadonlyArray<Server>
   readonly jetStream: JetStream
+  /** Added to the way between two servers, in milliseconds. */
+  slowMs = 0
+  /** Streams in memory lose nothing while servers remain. Otherwise an empty server may be elected. */
+  keepsMemory = true
   /** When the last message between two servers arrives. */
   readonly #arrivals = new Map<string, number>()
+  /** What waits for the routes of isolated servers, in its order. */
+  #waiting: Array<{ readonly from: Server; readonly to: Server; readonly run: () => void }> = []
 
   constructor(world: World, network: Network, { servers, version }: ClusterOptions) {
     this.world = world
@@ -36,13 +42,40 @@ export class Cluster {
     return this.servers.filter((other) => other !== server)
   }
 
-  /** Runs at the other server after the way there, in the order of the calls. */
+  /** Whether a majority of servers reach each other. */
+  get hasMajority(): boolean {
+    return 2 * this.servers.filter(({ isReachable }) => isReachable).length > this.servers.length
+  }
+
+  /** Runs at the other server after the way there, in the order of the calls. Is lost with the route. */
   inOrder(from: Server, to: Server, run: () => void): void {
+    const route = from.routeTo(to)
+    if (route === undefined) return
+    if (from.isIsolated || to.isIsolated) return void this.#waiting.push({ from, to, run })
     const { world } = this
     const way = `${from.name} ${to.name}`
-    const at = Math.max(this.#arrivals.get(way) ?? 0, world.now + world.random.between(0.1, 1))
+    const at = Math.max(this.#arrivals.get(way) ?? 0, world.now + world.random.between(0.1, 1) + this.slowMs)
     this.#arrivals.set(way, at)
     const { machine } = to
-    world.after(at - world.now, undefined, () => machine === to.machine ? world.after(0, machine, run) : undefined)
+    world.after(at - world.now, undefined, () => {
+      if (machine === to.machine && from.routeTo(to) === route) world.after(0, machine, run)
+    })
+  }
+
+  /** A server no longer reaches the others; its clients reach it. If the routes break, everyone notices. */
+  isolate(server: Server, breaksRoutes: boolean): void {
+    server.isIsolated = true
+    if (breaksRoutes) { for (const other of this.others(server)) server.part(other) }
+    this.jetStream.review()
+  }
+
+  /** Messages that wait arrive now. */
+  rejoin(server: Server): void {
+    server.isIsolated = false
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const { from, run, to } of waiting) this.inOrder(from, to, run)
+    for (const other of this.others(server)) if (server.routeTo(other) === undefined) server.meet(other)
+    this.jetStream.review()
   }
 }

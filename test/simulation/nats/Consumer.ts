@@ -1,10 +1,12 @@
 /**
  * A durable pull consumer of JetStream: delivers each message to one pull request, again if it is not acknowledged in time, and
- * at most `max_deliver` times.
+ * at most `max_deliver` times. It has a leader of its own, in whose memory the pull requests are.
  */
 import { epochMs } from "../world/Interposition.ts"
 import type { Event, World } from "../world/World.ts"
+import { type Change, Group } from "./Group.ts"
 import { matches, type Message, status } from "./Protocol.ts"
+import type { Server } from "./Server.ts"
 import type { Stored, Stream } from "./Stream.ts"
 
 export interface ConsumerConfig {
@@ -14,6 +16,7 @@ export interface ConsumerConfig {
   /** In nanoseconds. */
   readonly ack_wait?: number
   readonly max_deliver?: number
+  readonly max_waiting?: number
 }
 
 /** A pull request; times are in nanoseconds. */
@@ -21,12 +24,13 @@ interface Pull {
   readonly batch?: number
   readonly expires?: number
   readonly idle_heartbeat?: number
+  readonly no_wait?: boolean
 }
 
 interface Waiting {
   readonly inbox: string
   left: number
-  readonly ends: Event
+  readonly ends: Event | undefined
   heartbeat: Event | undefined
 }
 
@@ -39,10 +43,14 @@ interface Pending {
 
 const nanosPerMs = 1_000_000
 
+/** How many acknowledged messages a state that rolls back may bring again. */
+const mostRolledBack = 20
+
 export class Consumer {
   readonly #world: World
   readonly #stream: Stream
   readonly config: ConsumerConfig
+  readonly group: Group
   readonly #filter: ReadonlyArray<string>
   readonly #pending = new Map<number, Pending>()
   #waiting: Array<Waiting> = []
@@ -50,12 +58,16 @@ export class Consumer {
   #cursor = 0
   #delivered = 0
   #timer: Event | undefined
+  /** The last messages that were acknowledged, with their deliveries. */
+  #acknowledged: Array<{ readonly stored: Stored; readonly deliveries: number }> = []
 
   constructor(world: World, stream: Stream, config: ConsumerConfig) {
     this.#world = world
     this.#stream = stream
     this.config = config
     this.#filter = (config.filter_subject ?? ">").split(".")
+    const { peers } = stream.group
+    this.group = new Group(peers, world.random.pick(peers), (change) => this.#changedLeader(change))
   }
 
   /** Messages that were delivered and not acknowledged. */
@@ -65,6 +77,11 @@ export class Consumer {
 
   get cursor(): number {
     return this.#cursor
+  }
+
+  /** How many messages were delivered, each delivery counted. */
+  get delivered(): number {
+    return this.#delivered
   }
 
   get waiting(): number {
@@ -78,24 +95,44 @@ export class Consumer {
     return count
   }
 
-  pull(inbox: string, { batch = 1, expires = 0, idle_heartbeat = 0 }: Pull): void {
+  /** Messages that no acknowledgement will ever remove: delivered too often. */
+  get orphans(): number {
+    let count = 0
+    for (const stored of this.#stream.messages.values()) {
+      if (this.#matches(stored) && stored.sequence <= this.#cursor && !this.#pending.has(stored.sequence)) count++
+    }
+    return count
+  }
+
+  pull(inbox: string, { batch = 1, expires = 0, idle_heartbeat = 0, no_wait = false }: Pull): void {
+    const most = this.config.max_waiting ?? 512
+    if (this.#waiting.length >= most) return this.#tell(inbox, 409, "Exceeded MaxWaiting")
     const request: Waiting = {
       inbox,
       left: batch,
       heartbeat: undefined,
-      ends: this.#after(expires / nanosPerMs, () => this.#expire(request))
+      // without a limit it waits for ever
+      ends: expires === 0 ? undefined : this.#after(expires / nanosPerMs, () => this.#expire(request))
     }
     this.#waiting.push(request)
     if (idle_heartbeat > 0) this.#beat(request, idle_heartbeat / nanosPerMs)
     this.pump()
+    if (!no_wait || !this.#waiting.includes(request)) return
+    this.#end(request)
+    this.#tell(inbox, 404, "No Messages")
   }
 
   /** Settles a delivery: `+ACK`, `-NAK`, `-NAK {"delay":…}` or `+WPI`. */
   settle(sequence: number, deliveries: number, word: string): void {
     const pending = this.#pending.get(sequence)
     if (word.startsWith("+ACK") || word === "") {
-      this.#pending.delete(sequence)
+      const stored = this.#stream.messages.get(sequence)
+      if (stored !== undefined && pending !== undefined) {
+        this.#acknowledged.push({ stored, deliveries: pending.deliveries })
+        if (this.#acknowledged.length > mostRolledBack) this.#acknowledged.shift()
+      }
       // an acknowledgement of an earlier delivery counts as well
+      this.#pending.delete(sequence)
       this.#stream.acknowledged(sequence)
       return
     }
@@ -108,25 +145,57 @@ export class Consumer {
     this.#plan()
   }
 
-  /** Pull requests are only in the leader's memory. */
-  changedLeader(): void {
-    for (const { ends, heartbeat } of this.#waiting) {
-      ends.isCancelled = true
+  /** The stream has stored a message: its leader tells the consumer's. */
+  stored(by: Server | undefined): void {
+    const { leader } = this
+    if (leader === undefined || by === undefined) return
+    if (leader === by) this.pump()
+    else leader.cluster.inOrder(by, leader, () => this.leader === leader ? this.pump() : undefined)
+  }
+
+  get leader(): Server | undefined {
+    return this.group.leader
+  }
+
+  /** Pull requests are forgotten, and clients may be told. */
+  forgetPulls(tells: boolean, text = "Leadership Change"): void {
+    for (const { ends, heartbeat, inbox } of this.#waiting) {
+      if (tells) this.#tell(inbox, 409, text)
+      if (ends !== undefined) ends.isCancelled = true
       if (heartbeat !== undefined) heartbeat.isCancelled = true
     }
     this.#waiting = []
-    if (this.#timer !== undefined) this.#timer.isCancelled = true
-    this.#timer = undefined
+  }
+
+  /**
+   * The newest part of its state is lost: acknowledged messages are delivered again, if the stream still has them, and messages
+   * that workers have are delivered to others.
+   */
+  rollBack(): void {
+    const { random } = this.#world
+    for (const { deliveries, stored } of this.#acknowledged.splice(-random.integer(1, mostRolledBack))) {
+      this.#stream.restore(stored)
+      this.#pending.set(stored.sequence, { deliveries, dueAt: this.#world.now + this.#ackWaitMs, isDue: false })
+    }
+    if (random.chance(0.5)) {
+      const [newest] = [...this.#pending.keys()].toSorted((a, b) => b - a)
+      if (newest !== undefined) {
+        this.#pending.delete(newest)
+        this.#cursor = Math.min(this.#cursor, newest - 1)
+      }
+    }
     this.#plan()
+    this.pump()
   }
 
   /** Delivers as much as requests ask for. */
   pump(): void {
-    const { leader } = this.#stream
-    if (leader === undefined || !leader.machine.isAlive) return
+    const { leader } = this
+    if (leader === undefined || !leader.isUp || !this.group.hasMajority) return
+    this.#stream.expire()
     for (let request = this.#waiting[0]; request !== undefined; request = this.#waiting[0]) {
       const stored = this.#next()
-      if (stored === undefined) return
+      if (stored === undefined) break
       // a request whose inbox is known to be gone is dropped
       if (!leader.knowsListener(request.inbox)) {
         this.#end(request)
@@ -145,12 +214,56 @@ export class Consumer {
     this.#plan()
   }
 
+  /** Pull requests are only in the leader's memory, and timers run there. */
+  #changedLeader({ from, hasSteppedDown, isStale }: Change): void {
+    const { random } = this.#world
+    if (isStale && from !== undefined) this.#haunt(from)
+    else if (hasSteppedDown && from?.isUp === true && random.chance(0.7)) {
+      // the leader still sends it
+      for (const { inbox } of this.#waiting) from.send(inbox, status(inbox, 409, "Leadership Change"))
+    }
+    this.forgetPulls(false)
+    if (this.#timer !== undefined) this.#timer.isCancelled = true
+    this.#timer = undefined
+    // elsewhere the ack wait starts again
+    for (const pending of this.#pending.values()) {
+      if (random.chance(0.5)) pending.dueAt = Math.max(pending.dueAt, this.#world.now + this.#ackWaitMs)
+    }
+    this.#plan()
+  }
+
+  /** A former leader that wakes up delivers what it thinks is due to the requests that it remembers. */
+  #haunt(former: Server): void {
+    const waiting = this.#waiting.map(({ inbox, left }) => ({ inbox, left }))
+    const known = [...this.#pending].map(([sequence, { deliveries, dueAt }]) => ({
+      stored: this.#stream.messages.get(sequence),
+      deliveries,
+      dueAt
+    }))
+    // held while it is frozen
+    this.#world.after(0, former.machine, () => {
+      for (const { deliveries, dueAt, stored } of known) {
+        const [request] = waiting
+        if (request === undefined) break
+        if (stored === undefined || dueAt > this.#world.now || this.#world.random.chance(0.5)) continue
+        if (--request.left <= 0) waiting.shift()
+        former.send(request.inbox, this.#toMessage(stored, deliveries + 1))
+      }
+      if (this.#world.random.chance(0.5)) return
+      for (const { inbox } of waiting) former.send(inbox, status(inbox, 409, "Leadership Change"))
+    })
+  }
+
   get #ackWaitMs(): number {
     return (this.config.ack_wait ?? 30_000 * nanosPerMs) / nanosPerMs
   }
 
-  #isNew({ message, sequence }: Stored): boolean {
-    return sequence > this.#cursor && matches(this.#filter, message.subject.split("."))
+  #matches({ message }: Stored): boolean {
+    return matches(this.#filter, message.subject.split("."))
+  }
+
+  #isNew(stored: Stored): boolean {
+    return stored.sequence > this.#cursor && this.#matches(stored)
   }
 
   #next(): Stored | undefined {
@@ -196,25 +309,31 @@ export class Consumer {
 
   #beat(request: Waiting, everyMs: number): void {
     request.heartbeat = this.#after(everyMs, () => {
-      this.#stream.leader?.send(request.inbox, status(request.inbox, 100, "Idle Heartbeat"))
+      this.#tell(request.inbox, 100, "Idle Heartbeat")
       this.#beat(request, everyMs)
     })
   }
 
   #expire(request: Waiting): void {
-    const left = { "Nats-Pending-Messages": `${request.left}`, "Nats-Pending-Bytes": "0" }
-    this.#stream.leader?.send(request.inbox, status(request.inbox, 408, "Request Timeout", left))
+    this.#tell(request.inbox, 408, "Request Timeout", request.left)
     this.#end(request)
   }
 
+  #tell(inbox: string, code: number, text: string, left?: number): void {
+    const fields = left === undefined
+      ? {}
+      : { "Nats-Pending-Messages": `${left}`, "Nats-Pending-Bytes": "0" }
+    this.leader?.send(inbox, status(inbox, code, text, fields))
+  }
+
   #end(request: Waiting): void {
-    request.ends.isCancelled = true
+    if (request.ends !== undefined) request.ends.isCancelled = true
     if (request.heartbeat !== undefined) request.heartbeat.isCancelled = true
     this.#waiting = this.#waiting.filter((other) => other !== request)
   }
 
   /** Runs at the leader of that time. */
   #after(ms: number, run: () => void): Event {
-    return this.#world.after(ms, this.#stream.leader?.machine, run)
+    return this.#world.after(ms, this.leader?.machine, run)
   }
 }

@@ -2,7 +2,8 @@
 import { DateTime } from "effect"
 import { epochMs } from "../world/Interposition.ts"
 import type { Cluster } from "./Cluster.ts"
-import type { ConsumerConfig } from "./Consumer.ts"
+import type { Consumer, ConsumerConfig } from "./Consumer.ts"
+import type { Group } from "./Group.ts"
 import { json, type Message } from "./Protocol.ts"
 import type { Server } from "./Server.ts"
 import { Stream, type StreamConfig } from "./Stream.ts"
@@ -10,6 +11,13 @@ import { Stream, type StreamConfig } from "./Stream.ts"
 const notFound = (what: string, code: number) => ({
   error: { code: 404, err_code: code, description: `${what} not found` }
 })
+
+const unavailable = {
+  error: { code: 503, err_code: 10_008, description: "JetStream system temporarily unavailable" }
+}
+
+/** After how long a server without a leader says so, in milliseconds. */
+const unavailableMs = 500
 
 export class JetStream {
   readonly #cluster: Cluster
@@ -19,14 +27,21 @@ export class JetStream {
     this.#cluster = cluster
   }
 
+  /** Whether every stream and consumer has a leader that all servers know. */
+  get isWhole(): boolean {
+    return this.#groups.every(({ isWhole }) => isWhole)
+  }
+
   /** Takes a message that is for JetStream. `false` if nothing of it has the subject. */
   accept(at: Server, message: Message): boolean {
     const { subject } = message
     if (subject.startsWith("$JS.ACK.")) {
-      const [, , stream = "", consumer = "", deliveries, sequence] = subject.split(".")
-      this.#atLeader(at, this.streams.get(stream), () => {
-        const word = message.payload.toString("latin1")
-        this.streams.get(stream)?.consumers.get(consumer)?.settle(Number(sequence), Number(deliveries), word)
+      const [, , name = "", consumerName = "", deliveries, sequence] = subject.split(".")
+      const consumer = this.streams.get(name)?.consumers.get(consumerName)
+      this.#atLeader(at, consumer, (leader) => {
+        // a former leader changes nothing
+        if (consumer === undefined || consumer.leader !== leader || !consumer.group.hasMajority) return
+        consumer.settle(Number(sequence), Number(deliveries), message.payload.toString("latin1"))
       })
       return true
     }
@@ -34,45 +49,60 @@ export class JetStream {
     const tokens = subject.split(".")
     for (const stream of this.streams.values()) {
       if (!stream.takes(tokens)) continue
-      if (stream.leader?.machine.isAlive !== true) return false
-      this.#atLeader(at, stream, (leader) => {
-        const ack = stream.publish(message)
-        if (message.reply !== "") leader.send(message.reply, json(message.reply, ack))
-      })
+      // as any subject without a listener
+      if (stream.group.answering(at).length === 0) return false
+      this.#atLeader(at, stream, (leader) =>
+        stream.whenReady(() => {
+          if (stream.leader !== leader) return
+          const ack = stream.publish(message)
+          if (message.reply === "" || stream.losesAcks) return
+          leader.send(message.reply, json(message.reply, ack))
+        }))
       return true
     }
     return false
   }
 
-  /** The server is gone: its streams get another leader, or are gone as well. */
-  serverLost(server: Server): void {
-    const { world } = this.#cluster
-    for (const stream of this.streams.values()) {
-      if (stream.leader !== server) continue
-      stream.lead(undefined)
-      const others = this.#cluster.others(server).filter(({ machine }) => machine.isAlive)
-      if (others.length === 0) {
-        if (stream.config.storage === "memory") this.streams.delete(stream.config.name)
-        continue
+  /** Servers have come or gone, or cannot be reached. */
+  review(): void {
+    for (const stream of this.streams.values()) stream.review()
+  }
+
+  /** A server learns who leads. */
+  tell(server: Server): void {
+    for (const group of this.#groups) group.tell(server)
+  }
+
+  /** The server is gone, and what is only in its memory. */
+  serverLost(): void {
+    for (const [name, stream] of this.streams) {
+      const { config, group } = stream
+      if (config.storage === "memory" && group.peers.length === 1 && this.#cluster.servers.length === 1) {
+        this.streams.delete(name)
       }
-      const next = world.random.pick(others)
-      world.after(world.random.between(1_000, 5_000), next.machine, () => stream.lead(next))
     }
+    this.review()
   }
 
-  /** The server is back: it leads the streams that wait for one. */
+  /** The server is back. */
   serverBack(server: Server): void {
-    for (const stream of this.streams.values()) {
-      if (stream.leader?.machine.isAlive !== true) stream.lead(server)
-    }
+    for (const stream of this.streams.values()) if (stream.group.peers.includes(server)) stream.restarted(server)
+    this.review()
   }
 
-  #atLeader(at: Server, stream: Stream | undefined, run: (leader: Server) => void): void {
-    const leader = stream?.leader
-    // JetStream does not answer while it elects a leader
-    if (leader === undefined) return
-    if (leader === at) run(leader)
-    else this.#cluster.inOrder(at, leader, () => stream?.leader === leader ? run(leader) : undefined)
+  get #groups(): ReadonlyArray<Group> {
+    return [...this.streams.values()].flatMap(({ consumers, group }) => [
+      group,
+      ...[...consumers.values()].map((consumer) => consumer.group)
+    ])
+  }
+
+  /** Runs at the leader, and at those that believe that they lead; not at all while nobody does. */
+  #atLeader(at: Server, led: Stream | Consumer | undefined, run: (leader: Server) => void): void {
+    for (const server of led?.group.answering(at) ?? []) {
+      if (server === at) run(server)
+      else this.#cluster.inOrder(at, server, () => run(server))
+    }
   }
 
   #request(at: Server, message: Message): boolean {
@@ -80,53 +110,105 @@ export class JetStream {
     const answer = (server: Server, value: object) => {
       if (message.reply !== "") server.send(message.reply, json(message.reply, value))
     }
-    const stream = this.streams.get((action === "MSG" ? names[1] : action === "DURABLE" ? names[1] : names[0]) ?? "")
-    if (kind === "STREAM" && action === "CREATE") {
-      const config = JSON.parse(message.payload.toString()) as StreamConfig
-      const made = this.streams.get(config.name) ?? new Stream(this.#cluster.world, config, at)
-      this.streams.set(config.name, made)
-      answer(at, infoOf(made))
-    } else if (kind === "STREAM" && action === "INFO") {
-      if (stream === undefined) answer(at, notFound("stream", 10_059))
-      else this.#atLeader(at, stream, (leader) => answer(leader, infoOf(stream)))
-    } else if (kind === "CONSUMER" && action === "MSG") {
-      this.#atLeader(at, stream, () => {
-        const pull = JSON.parse(message.payload.toString()) as object
-        stream?.consumers.get(names[2] ?? "")?.pull(message.reply, pull)
+    const stream = this.streams.get((action === "MSG" || action === "DURABLE" ? names[1] : names[0]) ?? "")
+    if (kind === "STREAM" && action === "CREATE") this.#createStream(at, message, answer)
+    else if (action === "MSG") {
+      const consumer = stream?.consumers.get(names[2] ?? "")
+      this.#atLeader(at, consumer, (leader) => {
+        if (consumer?.leader === leader) consumer.pull(message.reply, JSON.parse(message.payload.toString()) as object)
       })
-    } else if (kind === "CONSUMER") {
-      if (stream === undefined) answer(at, notFound("stream", 10_059))
-      else {
-        this.#atLeader(at, stream, (leader) => {
-          if (action !== "INFO") {
-            stream.ensureConsumer((JSON.parse(message.payload.toString()) as { config: ConsumerConfig }).config)
-          }
-          const consumer = stream.consumers.get((action === "DURABLE" ? names[2] : names[1]) ?? "")
-          answer(
-            leader,
-            consumer === undefined ? notFound("consumer", 10_014) : {
-              type: "io.nats.jetstream.api.v1.consumer_info_response",
-              stream_name: stream.config.name,
-              name: consumer.config.durable_name,
-              config: consumer.config
-            }
-          )
-        })
-      }
-    }
+    } else if (stream === undefined) {
+      // the servers together know what exists
+      if (this.#cluster.hasMajority) answer(at, notFound("stream", 10_059))
+    } else if (kind === "STREAM") {
+      this.#ask(at, stream, answer, (leader) => {
+        if (names[0] === "LEADER" || action === "LEADER") stream.group.stepDown()
+        answer(leader, infoOf(stream))
+      })
+    } else this.#requestConsumer(at, stream, message, answer)
     return true
+  }
+
+  #createStream(at: Server, message: Message, answer: (server: Server, value: object) => void): void {
+    if (!this.#cluster.hasMajority) return
+    const config = JSON.parse(message.payload.toString()) as StreamConfig
+    const made = this.streams.get(config.name) ?? new Stream(this.#cluster.world, config, at)
+    this.streams.set(config.name, made)
+    answer(at, infoOf(made))
+  }
+
+  #requestConsumer(
+    at: Server,
+    stream: Stream,
+    { payload, subject }: Message,
+    answer: (server: Server, value: object) => void
+  ): void {
+    const [, , , action, ...names] = subject.split(".")
+    if (action === "CREATE" || action === "DURABLE") {
+      if (!this.#cluster.hasMajority) return
+      const consumer = stream.ensureConsumer((JSON.parse(payload.toString()) as { config: ConsumerConfig }).config)
+      return answer(at, consumerInfoOf(stream, consumer))
+    }
+    const name = (action === "LEADER" ? names[2] : names[1]) ?? ""
+    const consumer = stream.consumers.get(name)
+    if (consumer === undefined) return answer(at, notFound("consumer", 10_014))
+    this.#ask(at, consumer, answer, (leader) => {
+      if (action === "LEADER") consumer.group.stepDown()
+      answer(leader, action === "LEADER" ? { success: true } : consumerInfoOf(stream, consumer))
+    })
+  }
+
+  /** Asks the leader. Without one, the others say so after a while, or nobody answers. */
+  #ask(
+    at: Server,
+    led: Stream | Consumer,
+    answer: (server: Server, value: object) => void,
+    run: (leader: Server) => void
+  ): void {
+    const { world } = this.#cluster
+    if (led.group.answering(at).length > 0) return this.#atLeader(at, led, run)
+    if (!world.random.chance(0.5)) return
+    world.after(unavailableMs, at.machine, () => answer(at, unavailable))
   }
 }
 
-const infoOf = ({ config, createdAt, last, messages }: Stream) => ({
-  type: "io.nats.jetstream.api.v1.stream_info_response",
-  config,
-  created: DateTime.formatIso(DateTime.makeUnsafe(epochMs + createdAt)),
-  state: {
-    messages: messages.size,
-    bytes: 0,
-    first_seq: [...messages.keys()][0] ?? last + 1,
-    last_seq: last,
-    consumer_count: 1
+const timeOf = (ms: number) => DateTime.formatIso(DateTime.makeUnsafe(epochMs + ms))
+
+const clusterOf = ({ leader, peers }: Group) => ({
+  name: "cluster",
+  leader: leader?.name,
+  replicas: peers.filter((peer) => peer !== leader).map(({ isReachable, name }) => ({ name, current: isReachable, active: 0 }))
+})
+
+const infoOf = (stream: Stream) => {
+  stream.expire()
+  const { bytes, config, consumers, createdAt, group, last, messages } = stream
+  return {
+    type: "io.nats.jetstream.api.v1.stream_info_response",
+    config,
+    created: timeOf(createdAt),
+    state: {
+      messages: messages.size,
+      bytes,
+      first_seq: [...messages.keys()][0] ?? last + 1,
+      last_seq: last,
+      consumer_count: consumers.size
+    },
+    cluster: clusterOf(group)
   }
+}
+
+const consumerInfoOf = ({ config: { name } }: Stream, consumer: Consumer) => ({
+  type: "io.nats.jetstream.api.v1.consumer_info_response",
+  stream_name: name,
+  name: consumer.config.durable_name,
+  created: timeOf(0),
+  config: consumer.config,
+  delivered: { consumer_seq: consumer.delivered, stream_seq: consumer.cursor },
+  ack_floor: { consumer_seq: 0, stream_seq: 0 },
+  num_ack_pending: consumer.unacknowledged,
+  num_redelivered: 0,
+  num_waiting: consumer.waiting,
+  num_pending: consumer.undelivered,
+  cluster: clusterOf(consumer.group)
 })

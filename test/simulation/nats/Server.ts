@@ -51,6 +51,11 @@ export class Server {
   #subscriptions = new Set<Subscription>()
   /** What this server knows of the others' interest. */
   #remote = new Map<Server, Interest>()
+  /** Nothing passes between it and the others. */
+  isIsolated = false
+  /** How often the route to each has been made; `undefined` while it is broken. */
+  readonly #routes = new Map<Server, number | undefined>()
+  #meetings = 0
 
   constructor(cluster: Cluster, name: string, port: number) {
     this.cluster = cluster
@@ -62,6 +67,40 @@ export class Server {
 
   get isUp(): boolean {
     return this.machine.isAlive && !this.machine.isFrozen
+  }
+
+  /** Whether the others hear it in time. */
+  get isReachable(): boolean {
+    return this.isUp && !this.isIsolated
+  }
+
+  /** The route to the other, over which messages may be late; `undefined` if it is broken. */
+  routeTo(other: Server): number | undefined {
+    return this.#routes.has(other) ? this.#routes.get(other) : 0
+  }
+
+  /** The route to the other breaks: interest and what was on its way are gone. */
+  part(other: Server): void {
+    for (const [one, two] of [[this, other], [other, this]] as const) {
+      one.#routes.set(two, undefined)
+      one.#remote.delete(two)
+    }
+  }
+
+  /** The route to the other is back. */
+  meet(other: Server): void {
+    this.#meetings++
+    for (const [one, two] of [[this, other], [other, this]] as const) one.#routes.set(two, this.#meetings)
+    for (const [one, two] of [[this, other], [other, this]] as const) {
+      one.#tellInterest(two)
+      this.cluster.jetStream.tell(two)
+    }
+  }
+
+  #tellInterest(other: Server): void {
+    this.cluster.inOrder(this, other, () => {
+      for (const { subject } of this.#subscriptions) other.#interestOf(this).add(subject)
+    })
   }
 
   /** Everything in its memory is gone. */
@@ -77,11 +116,8 @@ export class Server {
   restart(): void {
     this.machine = new Machine(this.name)
     this.#listen()
-    for (const other of this.cluster.others(this)) {
-      this.cluster.inOrder(other, this, () => {
-        for (const { subject } of other.#subscriptions) this.#interestOf(other).add(subject)
-      })
-    }
+    for (const other of this.cluster.others(this)) other.#tellInterest(this)
+    this.cluster.jetStream.tell(this)
   }
 
   #listen(): void {

@@ -1,8 +1,9 @@
-/** A stream of JetStream: a log with limits and a window of message ids, on the server that leads it. */
+/** A stream of JetStream: a log with limits and a window of message ids, on servers of which one leads. */
 import type { World } from "../world/World.ts"
-import type { Server } from "./Server.ts"
 import { Consumer, type ConsumerConfig } from "./Consumer.ts"
+import { Group } from "./Group.ts"
 import { headerOf, matches, type Message } from "./Protocol.ts"
+import type { Server } from "./Server.ts"
 
 /** JetStream's own names; times are in nanoseconds. */
 export interface StreamConfig {
@@ -10,6 +11,8 @@ export interface StreamConfig {
   readonly subjects: ReadonlyArray<string>
   readonly retention?: "limits" | "interest" | "workqueue"
   readonly storage?: "file" | "memory"
+  readonly discard?: "old" | "new"
+  readonly num_replicas?: number
   readonly max_msgs?: number
   readonly max_bytes?: number
   readonly max_age?: number
@@ -29,29 +32,58 @@ export type PubAck =
   | {
     readonly stream: string
     readonly seq: 0
-    readonly error: { readonly code: number; readonly description: string }
+    readonly error: { readonly code: number; readonly err_code: number; readonly description: string }
   }
 
 const nanosPerMs = 1_000_000
+
+const sizeOf = ({ headers, payload, subject }: Message): number => subject.length + headers.length + payload.length
+
+const refusals = {
+  messages: { code: 503, err_code: 10_077, description: "maximum messages exceeded" },
+  bytes: { code: 503, err_code: 10_077, description: "maximum bytes exceeded" },
+  disk: { code: 503, err_code: 10_023, description: "insufficient resources" }
+} as const
 
 export class Stream {
   readonly #world: World
   readonly config: StreamConfig
   readonly createdAt: number
   readonly consumers = new Map<string, Consumer>()
-  /** The server that stores and delivers; `undefined` during an election. */
-  leader: Server | undefined
+  readonly group: Group
+  /** The disk has no room for more. */
+  isFull = false
+  /** Answers to publications get lost, as with a connection that breaks. */
+  losesAcks = false
+  /** The leader's disk stalls: what comes waits. */
+  #stalled: Array<() => void> | undefined
   #messages = new Map<number, Stored>()
+  #bytes = 0
   #ids = new Map<string, { readonly sequence: number; readonly at: number }>()
   #last = 0
   readonly #subjects: ReadonlyArray<ReadonlyArray<string>>
+  /** Ids of messages that were confirmed and are gone without having been delivered and acknowledged. */
+  readonly forgotten = new Set<string>()
+  /** When servers have last lost their memory, and which of them lack the log since then. */
+  readonly #restarted = new Map<Server, number>()
+  readonly #empty = new Set<Server>()
+  /** What waits for a majority. */
+  #uncommitted: Array<() => void> = []
 
   constructor(world: World, config: StreamConfig, leader: Server) {
+    const { cluster } = leader
     this.#world = world
     this.config = config
     this.createdAt = world.now
-    this.leader = leader
+    const replicas = config.num_replicas ?? 1
+    const others = cluster.others(leader).filter((_, at) => at < replicas - 1)
+    this.group = new Group([leader, ...others], leader, () => this.#changedLeader())
     this.#subjects = config.subjects.map((subject) => subject.split("."))
+  }
+
+  /** The server that stores; `undefined` during an election. */
+  get leader(): Server | undefined {
+    return this.group.leader
   }
 
   get last(): number {
@@ -62,36 +94,70 @@ export class Stream {
     return this.#messages
   }
 
+  get bytes(): number {
+    return this.#bytes
+  }
+
   takes(subject: ReadonlyArray<string>): boolean {
     return this.#subjects.some((pattern) => matches(pattern, subject))
   }
 
+  /** Runs at the leader, once its disk answers and a majority takes part. */
+  whenReady(run: () => void): void {
+    if (this.#stalled !== undefined) this.#stalled.push(run)
+    else if (this.group.hasMajority) run()
+    else this.#uncommitted.push(run)
+  }
+
   publish(message: Message): PubAck {
-    const { duplicate_window = 120_000 * nanosPerMs, max_age = 0, max_msgs = -1, name } = this.config
+    const { discard, duplicate_window = 120_000 * nanosPerMs, max_bytes = -1, max_msgs = -1, name } = this.config
     const { now } = this.#world
-    this.#forget(duplicate_window / nanosPerMs)
-    if (max_age > 0) {
-      for (const { at, sequence } of this.#messages.values()) {
-        if (now - at <= max_age / nanosPerMs) break
-        this.#messages.delete(sequence)
-      }
-    }
+    this.#forgetIds(duplicate_window / nanosPerMs)
+    this.expire()
     const id = headerOf(message, "Nats-Msg-Id")
     const known = id === undefined ? undefined : this.#ids.get(id)
     if (known !== undefined) return { stream: name, seq: known.sequence, duplicate: true }
-    if (max_msgs > 0 && this.#messages.size >= max_msgs && this.config.retention === "workqueue") {
-      return { stream: name, seq: 0, error: { code: 503, description: "maximum messages exceeded" } }
+    const hasRoom = () => max_msgs < 0 || this.#messages.size < max_msgs
+    const hasBytes = () => max_bytes < 0 || this.#bytes + sizeOf(message) <= max_bytes
+    if (this.isFull) return { stream: name, seq: 0, error: refusals.disk }
+    if (discard === "new") {
+      if (!hasRoom()) return { stream: name, seq: 0, error: refusals.messages }
+      if (!hasBytes()) return { stream: name, seq: 0, error: refusals.bytes }
     }
     const sequence = ++this.#last
     this.#messages.set(sequence, { sequence, message, at: now })
+    this.#bytes += sizeOf(message)
+    for (const oldest of this.#messages.keys()) {
+      if (max_msgs < 0 || this.#messages.size <= max_msgs) {
+        if (max_bytes < 0 || this.#bytes <= max_bytes) break
+      }
+      this.remove(oldest)
+    }
     if (id !== undefined) this.#ids.set(id, { sequence, at: now })
-    for (const consumer of this.consumers.values()) consumer.pump()
+    for (const consumer of this.consumers.values()) consumer.stored(this.leader)
     return { stream: name, seq: sequence }
   }
 
   /** A consumer has acknowledged it. */
   acknowledged(sequence: number): void {
-    if (this.config.retention === "workqueue") this.#messages.delete(sequence)
+    if (this.config.retention === "workqueue") this.remove(sequence)
+  }
+
+  remove(sequence: number): void {
+    const stored = this.#messages.get(sequence)
+    if (stored === undefined) return
+    this.#messages.delete(sequence)
+    this.#bytes -= sizeOf(stored.message)
+  }
+
+  /** Removes messages that are too old. */
+  expire(): void {
+    const { max_age = 0 } = this.config
+    if (max_age === 0) return
+    for (const { at, sequence } of this.#messages.values()) {
+      if (this.#world.now - at <= max_age / nanosPerMs) return
+      this.remove(sequence)
+    }
   }
 
   ensureConsumer(config: ConsumerConfig): Consumer {
@@ -104,22 +170,92 @@ export class Stream {
     return consumer
   }
 
-  /** The leader is gone: what waits at it is lost. */
-  lead(server: Server | undefined): void {
-    this.leader = server
-    for (const consumer of this.consumers.values()) consumer.changedLeader()
+  /** Servers have come or gone. */
+  review(): void {
+    this.group.review()
+    for (const consumer of this.consumers.values()) consumer.group.review()
+    if (!this.group.hasMajority) return
+    for (const run of this.#uncommitted.splice(0)) run()
+    for (const consumer of this.consumers.values()) consumer.pump()
   }
 
-  /** Loses the newest messages although they were confirmed, as after a crash before a sync. */
+  /** A server has lost what was in its memory. */
+  restarted(server: Server): void {
+    this.#restarted.set(server, this.#world.now)
+    const { cluster } = server
+    if (this.config.storage !== "memory" || cluster.keepsMemory) return
+    this.#empty.add(server)
+    const catchUp = () => {
+      if (this.group.isWhole && !this.#empty.has(this.leader!)) this.#empty.delete(server)
+      else this.#world.after(100, server.machine, catchUp)
+    }
+    this.#world.after(this.#world.random.between(10, 2_000), server.machine, catchUp)
+  }
+
+  /** The leader's disk stalls, until `resume`. */
+  stall(): void {
+    this.#stalled ??= []
+  }
+
+  resume(): void {
+    const stalled = this.#stalled ?? []
+    this.#stalled = undefined
+    for (const run of stalled) this.whenReady(run)
+  }
+
+  /** Loses the newest messages although they were confirmed, as after a power cut before a sync. */
   forgetNewest(count: number): void {
     for (const sequence of [...this.#messages.keys()].toReversed().slice(0, count)) {
-      this.#messages.delete(sequence)
+      this.#forget(sequence)
       this.#last = Math.min(this.#last, sequence - 1)
-      for (const [id, known] of this.#ids) if (known.sequence === sequence) this.#ids.delete(id)
     }
   }
 
-  #forget(windowMs: number): void {
+  /** Loses the whole log: sequences start again. */
+  forgetAll(): void {
+    for (const sequence of this.#messages.keys()) this.#forget(sequence)
+    this.#ids.clear()
+    this.#last = 0
+  }
+
+  /** Has a message again that a consumer had acknowledged. */
+  restore(stored: Stored): void {
+    if (stored.sequence > this.#last || this.#messages.has(stored.sequence)) return
+    this.#messages.set(stored.sequence, stored)
+    this.#bytes += sizeOf(stored.message)
+    this.#messages = new Map([...this.#messages].toSorted(([a], [b]) => a - b))
+  }
+
+  #changedLeader(): void {
+    // what was not decided is gone, or was decided after all
+    const uncommitted = this.#uncommitted
+    this.#uncommitted = this.#world.random.chance(0.5) ? [] : uncommitted
+    const { leader } = this
+    if (leader === undefined) return
+    if (this.#empty.delete(leader)) this.forgetAll()
+    const restartedAt = this.#restarted.get(leader)
+    if (restartedAt !== undefined) this.#forgetSettledIds(restartedAt)
+  }
+
+  #forget(sequence: number): void {
+    const stored = this.#messages.get(sequence)
+    if (stored === undefined) return
+    const id = headerOf(stored.message, "Nats-Msg-Id")
+    if (id !== undefined) {
+      this.#ids.delete(id)
+      this.forgotten.add(id)
+    }
+    this.remove(sequence)
+  }
+
+  /** A server that starts knows the ids of the messages that it still stores, and no others. */
+  #forgetSettledIds(before: number): void {
+    for (const [id, { at, sequence }] of this.#ids) {
+      if (at <= before && !this.#messages.has(sequence)) this.#ids.delete(id)
+    }
+  }
+
+  #forgetIds(windowMs: number): void {
     for (const [id, { at }] of this.#ids) {
       if (this.#world.now - at <= windowMs) return
       this.#ids.delete(id)

@@ -1,0 +1,117 @@
+/** What may fail in NATS itself, and for how long. */
+import type { Cluster } from "./Cluster.ts"
+
+export const natsFaultKinds = [
+  "kill nats",
+  "restart nats",
+  "freeze nats",
+  "cut nats",
+  "isolate nats",
+  "slow routes",
+  "no stream leader",
+  "stalled stream",
+  "full stream",
+  "lost confirmations",
+  "no consumer leader",
+  "consumer forgets pulls",
+  "consumer rolls back",
+  "usage forgets newest"
+] as const
+
+/**
+ * What the gateway does not survive yet, so that simulations have it only with SIMULATE_KNOWN=1: a job that was confirmed and is gone keeps its place in
+ * ingress's window, and a stream whose sequences start again is behind its consumer for ever.
+ */
+export const knownFaultKinds = ["jobs forget newest", "jobs forget all"] as const
+
+export type NatsFaultKind = typeof natsFaultKinds[number] | typeof knownFaultKinds[number]
+
+/** A fault acts on this long after its end: until streams and consumers have leaders again, in milliseconds. */
+export const mostElectionMs = 9_000
+
+export interface NatsFault {
+  readonly kind: NatsFaultKind
+  readonly target: number
+  /** In milliseconds. */
+  readonly ms: number
+}
+
+/** The streams of a simulation, by whom they are hit. */
+const jobs = "JOBS_"
+const usage = "USAGE"
+
+/** Strikes, and heals after `ms`. */
+export const strikeNats = (cluster: Cluster, { kind, ms, target }: NatsFault): void => {
+  const { jetStream, network, world } = cluster
+  const server = cluster.servers[target % cluster.servers.length]!
+  const streams = [...jetStream.streams.values()]
+  const stream = streams[target % Math.max(1, streams.length)]
+  const consumers = streams.flatMap(({ consumers }) => [...consumers.values()])
+  const consumer = consumers[target % Math.max(1, consumers.length)]
+  const heal = (run: () => void) => void world.after(ms, undefined, run)
+  const stop = () => {
+    server.kill()
+    jetStream.serverLost()
+    heal(() => {
+      server.restart()
+      jetStream.serverBack(server)
+      world.trace.tell(server.name, "is back")
+    })
+  }
+  switch (kind) {
+    case "kill nats":
+      return server.isUp ? stop() : undefined
+    case "restart nats":
+      if (!server.isUp) return
+      for (const { consumers, group } of streams) {
+        for (const led of [group, ...[...consumers.values()].map(({ group }) => group)]) {
+          if (led.leader === server) led.stepDown()
+        }
+      }
+      return stop()
+    case "freeze nats": {
+      if (!server.isUp) return
+      const { machine } = server
+      machine.freeze()
+      jetStream.review()
+      return heal(() => {
+        machine.thaw(world)
+        jetStream.review()
+      })
+    }
+    case "cut nats":
+      return network.breakAll(server.machine)
+    case "isolate nats":
+      if (server.isIsolated || cluster.servers.length === 1) return
+      cluster.isolate(server, world.random.chance(0.5))
+      return heal(() => cluster.rejoin(server))
+    case "slow routes":
+      cluster.slowMs = world.random.between(5, 500)
+      return heal(() => void (cluster.slowMs = 0))
+    case "no stream leader":
+      return stream?.group.stepDown()
+    case "no consumer leader":
+      return consumer?.group.stepDown()
+    case "stalled stream":
+      stream?.stall()
+      return heal(() => stream?.resume())
+    case "full stream":
+      if (stream === undefined) return
+      stream.isFull = true
+      return heal(() => void (stream.isFull = false))
+    case "lost confirmations":
+      if (stream === undefined) return
+      stream.losesAcks = true
+      return heal(() => void (stream.losesAcks = false))
+    case "consumer forgets pulls":
+      return consumer?.forgetPulls(world.random.chance(0.5))
+    case "consumer rolls back":
+      return consumer?.rollBack()
+    case "usage forgets newest":
+      return streams.find(({ config }) => config.name === usage)?.forgetNewest(world.random.integer(1, 5))
+    case "jobs forget newest":
+      return streams.find(({ config }) => config.name.startsWith(jobs))?.forgetNewest(world.random.integer(1, 5))
+    case "jobs forget all":
+      return streams.find(({ config }) => config.name.startsWith(jobs))?.forgetAll()
+  }
+}

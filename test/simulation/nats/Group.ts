@@ -1,0 +1,129 @@
+/**
+ * The servers that store a stream or a consumer, and which of them leads: nothing is decided without a majority, a lost leader is
+ * replaced after an election, and a leader that was frozen or isolated meanwhile believes for a moment that it still leads.
+ */
+import type { Event } from "../world/World.ts"
+import type { Server } from "./Server.ts"
+
+/** How long an election takes after a loss, in milliseconds: servers wait 4 to 9 s, less if the leader has stepped down. */
+const electionMs = { least: 500, most: 9_000 }
+const handoverMs = { least: 5, most: 500 }
+/** How long a former leader that is back believes that it leads. */
+const staleMs = { least: 1, most: 300 }
+
+export interface Change {
+  readonly from: Server | undefined
+  /** The former leader lives, and does not know it yet. */
+  readonly isStale: boolean
+  /** The former leader has stepped down, and may tell its clients. */
+  readonly hasSteppedDown: boolean
+}
+
+export class Group {
+  readonly peers: ReadonlyArray<Server>
+  readonly #onChange: (change: Change) => void
+  #leader: Server | undefined
+  #election: Event | undefined
+  /** The servers that know of the leader; the others find no listener. */
+  #informed = new Set<Server>()
+  /** Former leaders that do not know it yet. */
+  readonly #stale = new Set<Server>()
+
+  constructor(peers: ReadonlyArray<Server>, leader: Server, onChange: (change: Change) => void) {
+    this.peers = peers
+    this.#onChange = onChange
+    this.#leader = leader
+    this.#inform()
+  }
+
+  /** The server that decides; `undefined` during an election. It may be frozen. */
+  get leader(): Server | undefined {
+    return this.#leader
+  }
+
+  /** Whether requests are decided now. */
+  get isWhole(): boolean {
+    return this.#leader?.isReachable === true && this.hasMajority && this.#stale.size === 0
+  }
+
+  get hasMajority(): boolean {
+    return 2 * this.peers.filter(({ isReachable }) => isReachable).length > this.peers.length
+  }
+
+  /** Who answers requests from this server: the leader, and those that believe that they lead. */
+  answering(at: Server): ReadonlyArray<Server> {
+    const leader = this.#leader !== undefined && this.#informed.has(at) ? [this.#leader] : []
+    return [...leader, ...this.#stale].filter((server) => at.routeTo(server) !== undefined)
+  }
+
+  /** A server was lost, frozen, isolated or is back. */
+  review(): void {
+    const leader = this.#leader
+    for (const server of this.#stale) {
+      if (!server.machine.isAlive) this.#stale.delete(server)
+      else if (server.isReachable) this.#learns(server)
+    }
+    if (leader !== undefined && !leader.machine.isAlive) this.#set(undefined, false)
+    if (this.isDecided) return
+    const [only] = this.peers
+    if (this.peers.length === 1) {
+      if (only?.isReachable === true) this.#set(only, false)
+      return
+    }
+    this.#elect(electionMs)
+  }
+
+  /** The leader hands over to another server, like before a graceful stop. */
+  stepDown(): void {
+    if (this.peers.length === 1 || this.#leader === undefined) return
+    this.#set(undefined, true)
+    this.#elect(handoverMs)
+  }
+
+  /** A server has started and learns who leads. */
+  tell(server: Server): void {
+    const leader = this.#leader
+    if (leader === undefined || leader === server) return
+    leader.cluster.inOrder(leader, server, () => this.#leader === leader ? this.#informed.add(server) : undefined)
+  }
+
+  /** Whether the leader can be reached by the others. */
+  get isDecided(): boolean {
+    return this.#leader?.isReachable === true
+  }
+
+  #elect({ least, most }: { readonly least: number; readonly most: number }): void {
+    const world = this.peers[0]?.cluster.world
+    if (world === undefined || (this.#election !== undefined && !this.#election.isCancelled)) return
+    this.#election = world.after(world.random.between(least, most), undefined, () => {
+      this.#election = undefined
+      // without a majority the return of a server begins the next election
+      if (this.isDecided || !this.hasMajority) return
+      const able = this.peers.filter(({ isReachable }) => isReachable)
+      const former = this.#leader
+      const isStale = former?.machine.isAlive === true
+      if (former !== undefined && isStale) this.#stale.add(former)
+      this.#set(world.random.pick(able), false, isStale)
+    })
+  }
+
+  #learns(server: Server): void {
+    const { world } = server.cluster
+    world.after(world.random.between(staleMs.least, staleMs.most), server.machine, () => this.#stale.delete(server))
+  }
+
+  #set(leader: Server | undefined, hasSteppedDown: boolean, isStale = false): void {
+    const from = this.#leader
+    this.#leader = leader
+    this.#informed = new Set()
+    this.#inform()
+    this.#onChange({ from, isStale, hasSteppedDown })
+  }
+
+  #inform(): void {
+    const leader = this.#leader
+    if (leader === undefined) return
+    this.#informed.add(leader)
+    for (const other of leader.cluster.others(leader)) this.tell(other)
+  }
+}
