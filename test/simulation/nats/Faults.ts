@@ -12,17 +12,20 @@ export const natsFaultKinds = [
   "stalled stream",
   "full stream",
   "lost confirmations",
-  "no consumer leader",
-  "consumer forgets pulls",
   "consumer rolls back",
   "usage forgets newest"
 ] as const
 
-/**
- * What the gateway does not survive yet, so that simulations have it only with SIMULATE_KNOWN=1: a job that was confirmed and is gone keeps its place in
- * ingress's window, and a stream whose sequences start again is behind its consumer for ever.
- */
-export const knownFaultKinds = ["jobs forget newest", "jobs forget all"] as const
+/** What the gateway does not survive yet: simulations have it only with SIMULATE_KNOWN=1. */
+export const knownFaultKinds = [
+  // A worker counts a forgotten pull request as standing for as long as it hears of any other, so that its slots stay idle.
+  "no consumer leader",
+  "consumer forgets pulls",
+  // a job that was confirmed and is gone keeps its place in ingress's window
+  "jobs forget newest",
+  // a stream whose sequences start again is behind its consumer for ever
+  "jobs forget all"
+] as const
 
 export type NatsFaultKind = typeof natsFaultKinds[number] | typeof knownFaultKinds[number]
 
