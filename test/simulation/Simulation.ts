@@ -69,7 +69,7 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     const alive = all.filter(({ machine }) => machine.isAlive)
     if (isNatsFault(kind)) {
       world.trace.tell("fault", `${kind}: ${target} for ${fault.ms.toFixed(0)} ms`)
-      return strikeNats(cluster, { ...fault, kind })
+      return void strikeNats(cluster, { ...fault, kind })
     }
     const process = alive[target % Math.max(1, alive.length)]
     if (process === undefined) return

@@ -30,7 +30,7 @@ export class Cluster {
     this.world = world
     this.network = network
     this.version = version
-    this.servers = Array.from({ length: servers }, (_, at) => new Server(this, `nats-${at + 1}`, firstPort + at))
+    this.servers = Array.from({ length: servers }, (_, at) => new Server(this, `nats-${at}`, firstPort + at))
     this.jetStream = new JetStream(this)
   }
 

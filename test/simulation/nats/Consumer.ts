@@ -24,12 +24,12 @@ interface Pull {
   readonly batch?: number
   readonly expires?: number
   readonly idle_heartbeat?: number
-  readonly no_wait?: boolean
 }
 
 interface Waiting {
   readonly inbox: string
   left: number
+  readonly until: number
   readonly ends: Event | undefined
   heartbeat: Event | undefined
 }
@@ -104,12 +104,13 @@ export class Consumer {
     return count
   }
 
-  pull(inbox: string, { batch = 1, expires = 0, idle_heartbeat = 0, no_wait = false }: Pull): void {
+  pull(inbox: string, { batch = 1, expires = 0, idle_heartbeat = 0 }: Pull): void {
     const most = this.config.max_waiting ?? 512
     if (this.#waiting.length >= most) return this.#tell(inbox, 409, "Exceeded MaxWaiting")
     const request: Waiting = {
       inbox,
       left: batch,
+      until: expires === 0 ? Number.POSITIVE_INFINITY : this.#world.now + expires / nanosPerMs,
       heartbeat: undefined,
       // without a limit it waits for ever
       ends: expires === 0 ? undefined : this.#after(expires / nanosPerMs, () => this.#expire(request))
@@ -117,9 +118,6 @@ export class Consumer {
     this.#waiting.push(request)
     if (idle_heartbeat > 0) this.#beat(request, idle_heartbeat / nanosPerMs)
     this.pump()
-    if (!no_wait || !this.#waiting.includes(request)) return
-    this.#end(request)
-    this.#tell(inbox, 404, "No Messages")
   }
 
   /** Settles a delivery: `+ACK`, `-NAK`, `-NAK {"delay":…}` or `+WPI`. */
@@ -196,9 +194,11 @@ export class Consumer {
     for (let request = this.#waiting[0]; request !== undefined; request = this.#waiting[0]) {
       const stored = this.#next()
       if (stored === undefined) break
-      // a request whose inbox is known to be gone is dropped
-      if (!leader.knowsListener(request.inbox)) {
-        this.#end(request)
+      // a request whose inbox is known to be gone is dropped, and one that has expired while the server was frozen
+      const isLate = request.until <= this.#world.now
+      if (isLate || !leader.knowsListener(request.inbox)) {
+        if (isLate && this.#world.random.chance(0.5)) this.#expire(request)
+        else this.#end(request)
         continue
       }
       request.left--

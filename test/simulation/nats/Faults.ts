@@ -35,27 +35,30 @@ export const mostElectionMs = 9_000
 export interface NatsFault {
   readonly kind: NatsFaultKind
   readonly target: number
-  /** In milliseconds. */
-  readonly ms: number
+  /** In milliseconds; `undefined` until the caller heals it. */
+  readonly ms: number | undefined
 }
 
 /** The streams of a simulation, by whom they are hit. */
 const jobs = "JOBS_"
 const usage = "USAGE"
 
-/** Strikes, and heals after `ms`. */
-export const strikeNats = (cluster: Cluster, { kind, ms, target }: NatsFault): void => {
+/** Strikes, and heals after `ms` or with the returned function. */
+export const strikeNats = (cluster: Cluster, { kind, ms, target }: NatsFault): (() => void) | undefined => {
   const { jetStream, network, world } = cluster
   const server = cluster.servers[target % cluster.servers.length]!
   const streams = [...jetStream.streams.values()]
   const stream = streams[target % Math.max(1, streams.length)]
   const consumers = streams.flatMap(({ consumers }) => [...consumers.values()])
   const consumer = consumers[target % Math.max(1, consumers.length)]
-  const heal = (run: () => void) => void world.after(ms, undefined, run)
+  const heal = (run: () => void) => {
+    if (ms !== undefined) world.after(ms, undefined, run)
+    return run
+  }
   const stop = () => {
     server.kill()
     jetStream.serverLost()
-    heal(() => {
+    return heal(() => {
       server.restart()
       jetStream.serverBack(server)
       world.trace.tell(server.name, "is back")
@@ -65,7 +68,7 @@ export const strikeNats = (cluster: Cluster, { kind, ms, target }: NatsFault): v
     case "kill nats":
       return server.isUp ? stop() : undefined
     case "restart nats":
-      if (!server.isUp) return
+      if (!server.isUp) return undefined
       for (const { consumers, group } of streams) {
         for (const led of [group, ...[...consumers.values()].map(({ group }) => group)]) {
           if (led.leader === server) led.stepDown()
@@ -73,7 +76,7 @@ export const strikeNats = (cluster: Cluster, { kind, ms, target }: NatsFault): v
       }
       return stop()
     case "freeze nats": {
-      if (!server.isUp) return
+      if (!server.isUp) return undefined
       const { machine } = server
       machine.freeze()
       jetStream.review()
@@ -83,38 +86,46 @@ export const strikeNats = (cluster: Cluster, { kind, ms, target }: NatsFault): v
       })
     }
     case "cut nats":
-      return network.breakAll(server.machine)
+      network.breakAll(server.machine)
+      return undefined
     case "isolate nats":
-      if (server.isIsolated || cluster.servers.length === 1) return
+      if (server.isIsolated || cluster.servers.length === 1) return undefined
       cluster.isolate(server, world.random.chance(0.5))
       return heal(() => cluster.rejoin(server))
     case "slow routes":
       cluster.slowMs = world.random.between(5, 500)
       return heal(() => void (cluster.slowMs = 0))
     case "no stream leader":
-      return stream?.group.stepDown()
+      stream?.group.stepDown()
+      return undefined
     case "no consumer leader":
-      return consumer?.group.stepDown()
+      consumer?.group.stepDown()
+      return undefined
     case "stalled stream":
       stream?.stall()
       return heal(() => stream?.resume())
     case "full stream":
-      if (stream === undefined) return
+      if (stream === undefined) return undefined
       stream.isFull = true
       return heal(() => void (stream.isFull = false))
     case "lost confirmations":
-      if (stream === undefined) return
+      if (stream === undefined) return undefined
       stream.losesAcks = true
       return heal(() => void (stream.losesAcks = false))
     case "consumer forgets pulls":
-      return consumer?.forgetPulls(world.random.chance(0.5))
+      consumer?.forgetPulls(world.random.chance(0.5))
+      return undefined
     case "consumer rolls back":
-      return consumer?.rollBack()
+      consumer?.rollBack()
+      return undefined
     case "usage forgets newest":
-      return streams.find(({ config }) => config.name === usage)?.forgetNewest(world.random.integer(1, 5))
+      streams.find(({ config }) => config.name === usage)?.forgetNewest(world.random.integer(1, 5))
+      return undefined
     case "jobs forget newest":
-      return streams.find(({ config }) => config.name.startsWith(jobs))?.forgetNewest(world.random.integer(1, 5))
+      streams.find(({ config }) => config.name.startsWith(jobs))?.forgetNewest(world.random.integer(1, 5))
+      return undefined
     case "jobs forget all":
-      return streams.find(({ config }) => config.name.startsWith(jobs))?.forgetAll()
+      streams.find(({ config }) => config.name.startsWith(jobs))?.forgetAll()
+      return undefined
   }
 }
