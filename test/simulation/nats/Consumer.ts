@@ -54,6 +54,8 @@ export class Consumer {
   readonly #filter: ReadonlyArray<string>
   readonly #pending = new Map<number, Pending>()
   #waiting: Array<Waiting> = []
+  /** Whose requests are forgotten, although nobody has told them. */
+  #untold: Array<string> = []
   /** The newest message that was delivered. */
   #cursor = 0
   #delivered = 0
@@ -218,11 +220,15 @@ export class Consumer {
   #changedLeader({ from, hasSteppedDown, isStale }: Change): void {
     const { random } = this.#world
     if (isStale && from !== undefined) this.#haunt(from)
-    else if (hasSteppedDown && from?.isUp === true && random.chance(0.7)) {
-      // the leader still sends it
-      for (const { inbox } of this.#waiting) from.send(inbox, status(inbox, 409, "Leadership Change"))
-    }
+    else for (const { inbox } of this.#waiting) this.#untold.push(inbox)
     this.forgetPulls(false)
+    // a leader that steps down may tell the clients, and so may the next one, which knows who waits, but not for what
+    const teller = hasSteppedDown && from?.isUp === true ? from : this.leader
+    if (teller !== undefined && random.chance(0.5)) {
+      for (const inbox of this.#untold) teller.send(inbox, status(inbox, 409, "Leadership Change"))
+      this.#untold = []
+    }
+    if (this.leader !== undefined) this.#untold = []
     if (this.#timer !== undefined) this.#timer.isCancelled = true
     this.#timer = undefined
     // elsewhere the ack wait starts again

@@ -110,7 +110,8 @@ export class JetStream {
     const answer = (server: Server, value: object) => {
       if (message.reply !== "") server.send(message.reply, json(message.reply, value))
     }
-    const stream = this.streams.get((action === "MSG" || action === "DURABLE" ? names[1] : names[0]) ?? "")
+    const isSecond = action === "MSG" || action === "DURABLE" || action === "LEADER"
+    const stream = this.streams.get((isSecond ? names[1] : names[0]) ?? "")
     if (kind === "STREAM" && action === "CREATE") this.#createStream(at, message, answer)
     else if (action === "MSG") {
       const consumer = stream?.consumers.get(names[2] ?? "")
@@ -122,7 +123,7 @@ export class JetStream {
       if (this.#cluster.hasMajority) answer(at, notFound("stream", 10_059))
     } else if (kind === "STREAM") {
       this.#ask(at, stream, answer, (leader) => {
-        if (names[0] === "LEADER" || action === "LEADER") stream.group.stepDown()
+        if (action === "LEADER") stream.group.stepDown()
         answer(leader, infoOf(stream))
       })
     } else this.#requestConsumer(at, stream, message, answer)

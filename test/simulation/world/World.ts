@@ -66,8 +66,11 @@ export class Machine {
 /** More events than this at one moment mean that something runs for ever. */
 const mostAtOnce = 200_000
 
-/** Returns when all promises that are settled now have run their reactions. */
-const settled = (): Promise<void> => new Promise((resolve) => real.setImmediate(resolve))
+/** So many events run before Node's own loop turns. */
+const eventsPerTurn = 5_000
+
+/** Runs the reactions of all promises that are settled now. Only outside of promises: a turn of Node's loop does it, but costs more. */
+const settle = (process as unknown as { readonly _tickCallback: () => void })._tickCallback
 
 export class World {
   readonly random: Random
@@ -78,6 +81,8 @@ export class World {
   current: Machine | undefined
   readonly #events = new TinyQueue<Event>([], (a, b) => a.at - b.at || a.order - b.order)
   #order = 0
+  /** How many events have run at this moment. */
+  #atOnce = 0
   #ids = 0
 
   constructor(seed: number) {
@@ -103,16 +108,34 @@ export class World {
   }
 
   /** Runs all events until that time, or until `isDone`. */
-  async run(until: number, isDone: () => boolean = () => false): Promise<void> {
-    let atOnce = 0
-    for (let event = this.#events.pop(); event !== undefined; event = this.#events.pop()) {
+  run(until: number, isDone: () => boolean = () => false): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const turn = () => {
+        try {
+          if (this.#runSome(until, isDone)) resolve()
+          else real.setImmediate(turn)
+        } catch (error) {
+          reject(error)
+        }
+      }
+      real.setImmediate(turn)
+    })
+  }
+
+  /** Runs a number of events. Returns whether it was the last of them. */
+  #runSome(until: number, isDone: () => boolean): boolean {
+    for (let count = 0; count < eventsPerTurn; count++) {
+      const event = this.#events.pop()
+      if (event === undefined) return true
       if (event.at > until) {
         this.#events.push(event)
-        break
+        return true
       }
       if (event.isCancelled) continue
-      atOnce = event.at > this.now ? 0 : atOnce + 1
-      if (atOnce > mostAtOnce) throw new Error(`${event.machine?.name ?? "the world"} runs for ever at ${this.now} ms`)
+      this.#atOnce = event.at > this.now ? 0 : this.#atOnce + 1
+      if (this.#atOnce > mostAtOnce) {
+        throw new Error(`${event.machine?.name ?? "the world"} runs for ever at ${this.now} ms`)
+      }
       this.now = Math.max(this.now, event.at)
       const { machine } = event
       if (machine === undefined) event.run()
@@ -121,11 +144,11 @@ export class World {
       else {
         this.current = machine
         event.run()
-        await settled()
+        settle()
         this.current = undefined
       }
-      if (isDone()) return
+      if (isDone()) return true
     }
-    this.now = Math.max(this.now, Math.min(until, this.now))
+    return false
   }
 }
