@@ -34,7 +34,19 @@ export interface Ended {
 const healMs = 5_000
 /** Longer than the longest request with its patience, silences and redeliveries. */
 const quietMs = 75_000
+/** Nothing more happens if nothing was left for this long: more than JetStream waits before it delivers a job again. */
+const calmMs = 10_000
 const probeCount = 10
+
+/** How many jobs are in the streams, delivered or not. */
+const jobsLeft = ({ jetStream }: Cluster): number => {
+  let left = 0
+  for (const { config: { name }, consumers } of jetStream.streams.values()) {
+    if (!name.startsWith("JOBS")) continue
+    for (const { unacknowledged, undelivered } of consumers.values()) left += unacknowledged + undelivered
+  }
+  return left
+}
 
 export const simulate = async (scenario: Scenario): Promise<Result> => {
   const world = new World(scenario.seed)
@@ -157,7 +169,15 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
       }))
     }
   })
-  await world.run(healedAt + quietMs)
+  let calmSince: number | undefined
+  const isCalm = () =>
+    clients.every(({ outcome }) => outcome !== undefined) && provider.open === 0 && jobsLeft(cluster) === 0
+  const watch = () => {
+    calmSince = isCalm() ? calmSince ?? world.now : undefined
+    world.after(1_000, undefined, watch)
+  }
+  world.after(healedAt + 1_000, undefined, watch)
+  await world.run(healedAt + quietMs, () => calmSince !== undefined && world.now - calmSince >= calmMs)
   const ended: Ended = { world, scenario, cluster, provider, clients, ingresses, workers, probes }
   const violations = violationsOf(ended)
   for (const process of [...ingresses, ...workers]) process.machine.kill()
