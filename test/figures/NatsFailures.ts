@@ -253,7 +253,7 @@ const freeze = async (server: NatsServer): Promise<void> => {
 export const natsFreeze = observeAll({
   "leader of the stream frozen for 5 s": on(leader, freeze),
   "a follower frozen for 5 s": on(follower, freeze)
-}, (name, seen) => [failedRow(name, seen), pauseRow(name, seen, longest(seen.nats) + 1_000), firstRow(name, seen)])
+}, (name, seen) => [failedRow(name, seen), pauseRow(name, seen, longest(seen.nats) + 2_000), firstRow(name, seen)])
 
 /** Each begins a fault of the server with this index, and returns what ends it. */
 const strikes: ReadonlyArray<(stage: Stage, index: number) => Promise<() => unknown>> = [

@@ -16,6 +16,9 @@ const unknownRetryMs = 1_000
 /** The longest retry time, in milliseconds: predictions beyond it are unreliable. */
 const longestRetryMs = 60_000
 
+/** How long a queue counts as stalled after JetStream did not answer for it, in milliseconds: longer than until the next try. */
+const stalledForMs = 3_000
+
 /** The share of the deadline that a job may spend in the queue: a job that starts at its deadline is useless. */
 const queueShare = 0.8
 
@@ -31,6 +34,7 @@ export class JobPool<Job> {
   #claimedUpTo = 0
   /** When ingress may next ask JetStream for the state of the queue. */
   askAt = 0
+  #stalledUntil = Number.NEGATIVE_INFINITY
 
   constructor(limits: PoolLimits, occupancy: PoolOccupancy = new PoolOccupancy()) {
     this.#occupancy = occupancy
@@ -57,7 +61,7 @@ export class JobPool<Job> {
    */
   enter(job: Job, claimant: Claimant, patienceMs: number, now: number): QueueFull | QueueTimeout | undefined {
     const mostMs = queueShare * patienceMs
-    const waitMs = this.#mayGo(claimant, now) ? 0 : this.#waitMs(claimant, mostMs)
+    const waitMs = this.#mayGo(claimant, now) || now < this.#stalledUntil ? 0 : this.#waitMs(claimant, mostMs)
     if (waitMs !== undefined && waitMs > mostMs) return new QueueTimeout({ retryAfterMs: retryAfter(waitMs) })
     if (!this.#waiting.offer(job, claimant, now)) return this.full(claimant)
     this.#jobs++
@@ -122,11 +126,21 @@ export class JobPool<Job> {
     this.#occupancy.claimedBy(worker, now)
     this.#claimedUpTo = Math.max(this.#claimedUpTo, publication)
     this.#drain.add()
+    this.#stalledUntil = Number.NEGATIVE_INFINITY
     if (!Number.isNaN(behind)) this.#window.claimed(behind, this.#unclaimed - 1, this.#drain.perSecond)
+  }
+
+  /**
+   * JetStream does not answer for the queue, which may be electing a leader. That nobody takes jobs meanwhile says nothing about
+   * how fast workers are.
+   */
+  stalled(now: number): void {
+    this.#stalledUntil = now + stalledForMs
   }
 
   /** Runs periodically, `ms` milliseconds after the last time. */
   tick(now: number, ms: number): void {
+    if (now < this.#stalledUntil) return
     this.#drain.tick(now, ms, this.#waiting.size > 0)
     this.#occupancy.tick(now, ms)
   }

@@ -33,6 +33,8 @@ export class OpenJob {
   storedAs: number | undefined
   /** When to ask JetStream about the publication. */
   confirmAt = 0
+  /** Since when JetStream has not answered that. */
+  confirmingSince: number | undefined
   /** How many bytes of this attempt's answer the client has taken, and how many ingress has reported to the worker. */
   taken = 0
   reportedTaken = 0

@@ -20,6 +20,9 @@ const confirmAgainMs: Readonly<Record<Exclude<Verdict, "full">, number>> = {
   unknown: 1_000
 }
 
+/** Without an answer for this long, in milliseconds, the queue is stalled. */
+const stalledAfterMs = 300
+
 /** An unclaimed job counts as overtaken if it has been known for this long to be delivered, or later jobs claimed. */
 const overtakenForMs = 500
 
@@ -59,6 +62,7 @@ export class Publications {
    */
   isOvertaken(job: OpenJob): boolean {
     const now = this.#options.now()
+    if (job.confirmingSince !== undefined && now - job.confirmingSince > stalledAfterMs) job.pool.stalled(now)
     if (job.pool.hasOvertaken(job.publication)) job.overtakenAt ??= now
     const { state } = job
     // the last attempt stays in the stream, which redelivers it
@@ -95,7 +99,8 @@ export class Publications {
     const { pool, storedAs } = job
     if (storedAs === undefined || now < pool.askAt) return
     pool.askAt = now + askEveryMs
-    void deliveredUpTo(this.#options.outbox, job, confirmTimeoutMs).then((delivered = 0) => {
+    void deliveredUpTo(this.#options.outbox, job, confirmTimeoutMs).then((delivered) => {
+      if (delivered === undefined) return pool.stalled(this.#options.now())
       for (const each of this.#unclaimed()) {
         if (each.pool !== pool || each.storedAs === undefined || each.storedAs > delivered) continue
         each.overtakenAt ??= this.#options.now()
@@ -113,9 +118,12 @@ export class Publications {
     if (state.state !== "Published") return
     const { attempt } = state
     job.confirmAt = now() + confirmTimeoutMs + confirmAgainMs.unknown
+    job.confirmingSince = now()
     onConfirm(job)
     number(job, now())
     void confirm(outbox, job.toMessage(ingress, attempt), confirmTimeoutMs).then(({ sequence, verdict }) => {
+      job.confirmingSince = undefined
+      if (verdict === "nobody" || verdict === "unknown") job.pool.stalled(now())
       if (job.state.state !== "Published" || job.state.attempt !== attempt) return
       if (verdict === "full") return onFull(job)
       // it keeps its place in the stream

@@ -1,5 +1,5 @@
 /** What a cluster of three does when it loses leaders of streams and consumers. */
-import { type StreamConfig, StorageType } from "@nats-io/jetstream"
+import { StorageType, type StreamConfig } from "@nats-io/jetstream"
 import {
   createConsumer,
   createStream,
@@ -41,7 +41,8 @@ const script = (
     const stream = await leaderOf(stage, first, "stream")
     const consumer = await leaderOf(stage, first, "consumer")
     const all = [0, 1, 2]
-    const free = all.find((server) => server !== stream && server !== consumer) ?? all.find((server) => server !== stream)
+    const free = all.find((server) => server !== stream && server !== consumer) ??
+      all.find((server) => server !== stream)
     return run({ stage, client: await stage.connect(free), stream, consumer })
   }
 })
@@ -66,13 +67,17 @@ export const clusterScripts: ReadonlyArray<Script> = [
     return outcome
   }),
 
-  script("messages while the stream's leader is frozen", "a stale leader, silence", async ({ client, stage, stream }) => {
-    await stage.strike("freeze", stream)
-    const outcome = await publishUntilStored(stage, client, "a")
-    await stage.heal()
-    await stage.sleep(1_000)
-    return `${outcome}: ${await stored(stage, client)}`
-  }),
+  script(
+    "messages while the stream's leader is frozen",
+    "a stale leader, silence",
+    async ({ client, stage, stream }) => {
+      await stage.strike("freeze", stream)
+      const outcome = await publishUntilStored(stage, client, "a")
+      await stage.heal()
+      await stage.sleep(1_000)
+      return `${outcome}: ${await stored(stage, client)}`
+    }
+  ),
 
   script("the id of a stored message after an election", "ids survive elections", async ({ client, stage, stream }) => {
     await publish(stage, client, "a")
@@ -96,8 +101,10 @@ export const clusterScripts: ReadonlyArray<Script> = [
     await client.connection.flush()
     await stage.sleep(100)
     const manager = await managerOf(client)
-    await patiently(stage, () =>
-      client.connection.request(`$JS.API.CONSUMER.LEADER.STEPDOWN.${stage.name}.jobs`, "", { timeout: 1_000 }))
+    await patiently(
+      stage,
+      () => client.connection.request(`$JS.API.CONSUMER.LEADER.STEPDOWN.${stage.name}.jobs`, "", { timeout: 1_000 })
+    )
     await patiently(stage, () => manager.consumers.info(stage.name, "jobs"))
     await publishUntilStored(stage, client, "a")
     return textOf(await request.next(1_500))

@@ -128,15 +128,19 @@ export const consumerScripts: ReadonlyArray<Script> = [
     return textOf(await request.next(500))
   }),
 
-  script("a pull request of a client whose network is dead", "delivery to a dead inbox counts", async (stage, client) => {
-    const dead = await stage.connect()
-    pull(stage, dead)
-    await dead.connection.flush()
-    dead.hold()
-    await publish(stage, client)
-    const request = pull(stage, client)
-    return `${textOf(await request.next(ackWaitMs / 2))}, then ${textOf(await request.next(2_000))}`
-  }),
+  script(
+    "a pull request of a client whose network is dead",
+    "delivery to a dead inbox counts",
+    async (stage, client) => {
+      const dead = await stage.connect()
+      pull(stage, dead)
+      await dead.connection.flush()
+      dead.hold()
+      await publish(stage, client)
+      const request = pull(stage, client)
+      return `${textOf(await request.next(ackWaitMs / 2))}, then ${textOf(await request.next(2_000))}`
+    }
+  ),
 
   script("a pull request of a client that dies", "delivery to a dead inbox counts", async (stage, client) => {
     const dead = await stage.connect()
@@ -147,13 +151,19 @@ export const consumerScripts: ReadonlyArray<Script> = [
     return textOf(await pull(stage, client).next(2_000))
   }),
 
-  script("a pull request that waits while the server is frozen", "a frozen server delivers late", async (stage, client) => {
-    const request = pull(stage, client, { expiresMs: 1_000 })
-    await client.connection.flush()
-    await stage.strike("freeze", 0)
-    void publish(stage, client)
-    await stage.sleep(2_000)
-    await stage.heal()
-    return textOf(await request.next(2_000))
-  }, {}, 5_000)
+  script(
+    "a pull request that waits while the server is frozen",
+    "a frozen server delivers late",
+    async (stage, client) => {
+      const request = pull(stage, client, { expiresMs: 1_000 })
+      await client.connection.flush()
+      await stage.strike("freeze", 0)
+      void publish(stage, client)
+      await stage.sleep(2_000)
+      await stage.heal()
+      return textOf(await request.next(2_000))
+    },
+    {},
+    5_000
+  )
 ]

@@ -1,5 +1,5 @@
 /** What streams do: ids, limits, ages, and what a restart leaves of them. */
-import { DiscardPolicy, type StreamConfig, StorageType } from "@nats-io/jetstream"
+import { DiscardPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/nats-core"
 import { createConsumer, createStream, managerOf, patiently, publish, pull, stored, textOf } from "./Actions.ts"
 import type { Client, Script, Stage } from "./Script.ts"
@@ -61,11 +61,15 @@ export const streamScripts: ReadonlyArray<Script> = [
     return publish(stage, client, "a")
   }),
 
-  script("the id of a message that was acknowledged, after a restart", "a restart forgets ids", async (stage, client) => {
-    await publishAndSettle(stage, client)
-    await restart(stage)
-    return patiently(stage, () => firmly(publish(stage, client, "a")))
-  }),
+  script(
+    "the id of a message that was acknowledged, after a restart",
+    "a restart forgets ids",
+    async (stage, client) => {
+      await publishAndSettle(stage, client)
+      await restart(stage)
+      return patiently(stage, () => firmly(publish(stage, client, "a")))
+    }
+  ),
 
   script("the id of a stored message after a restart", "a restart keeps ids", async (stage, client) => {
     await publish(stage, client, "a")

@@ -178,7 +178,11 @@ const timeOf = (ms: number) => DateTime.formatIso(DateTime.makeUnsafe(epochMs + 
 const clusterOf = ({ leader, peers }: Group) => ({
   name: "cluster",
   leader: leader?.name,
-  replicas: peers.filter((peer) => peer !== leader).map(({ isReachable, name }) => ({ name, current: isReachable, active: 0 }))
+  replicas: peers.filter((peer) => peer !== leader).map(({ isReachable, name }) => ({
+    name,
+    current: isReachable,
+    active: 0
+  }))
 })
 
 const infoOf = (stream: Stream) => {

@@ -119,6 +119,18 @@ describe("a job that cannot be served in time", () => {
     assert.isUndefined(pool.enter("q0", claimant("q"), 100, 1_000))
   })
 
+  it("is queued while JetStream does not answer, however long its tenant's queue seems to take", () => {
+    const pool = drainingPool(80)
+    pool.stalled(1_000)
+    assert.isUndefined(pool.enter("n80", claimant("n"), 1_900, 1_000))
+    // nobody takes jobs meanwhile, which says nothing about the workers
+    for (let tick = 1; tick <= 14; tick++) pool.tick(1_000 + 200 * tick, 200)
+    const [before, after] = [pool.retryAfterMs(claimant("n")), drainingPool(81).retryAfterMs(claimant("n"))]
+    assert.strictEqual(before, after)
+    pool.claimed("worker", 0, 0, 3_900)
+    assert.instanceOf(pool.enter("n81", claimant("n"), 1_900, 3_900), QueueTimeout)
+  })
+
   it("is queued if the drain rate is unknown", () => {
     const pool = new JobPool<string>(limits)
     for (let job = 0; job < 90; job++) assert.isUndefined(pool.enter(`n${job}`, claimant("n"), 1, 0))
