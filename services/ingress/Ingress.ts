@@ -8,6 +8,7 @@ import { JobClient } from "../../shared/bus/ingress/JobClient.ts"
 import { provisionPatiently } from "../../shared/bus/provision/JobStreams.ts"
 import { layerBothPatient, Nats } from "../../shared/nats/Nats.ts"
 import { Presence } from "../../shared/bus/provision/Presence.ts"
+import { newestOf, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
 import { poolsOf } from "../../shared/catalogue/Model.ts"
 import { Models } from "../../shared/catalogue/Models.ts"
 import { ResultFiles } from "../../shared/files/ResultFiles.ts"
@@ -54,16 +55,24 @@ const readiness = Layer.effectDiscard(Effect.gen(function*() {
   yield* (yield* HealthServer).report(isReady)
 }))
 
-/** Creates the queues of every model in the catalogue, before the first job and after each reconnect. */
+/**
+ * Creates the queues of every model in the catalogue, before the first job and after each reconnect. Does not wait for those of
+ * older versions of the protocol, which may have no leader.
+ */
 const queues = Layer.effectDiscard(Effect.gen(function*() {
   const nats = yield* Nats
   const models = yield* Models
+  const scope = yield* Effect.scope
   const run = Effect.runForkWith(yield* Effect.context<Nats>())
   const ensure = Effect.suspend(() =>
-    Effect.forEach(poolsOf(models.current()), ({ pool, workload }) => provisionPatiently(workload, pool), {
-      discard: true,
-      concurrency: "unbounded"
-    })
+    Effect.forEach(
+      poolsOf(models.current()).flatMap((pool) => versionsOf(pool.workload).map((version) => ({ ...pool, version }))),
+      ({ pool, version, workload }) => {
+        const provision = provisionPatiently(workload, pool, version)
+        return version === newestOf(workload) ? provision : Effect.forkIn(provision, scope)
+      },
+      { discard: true, concurrency: "unbounded" }
+    )
   )
   yield* ensure
   yield* Effect.acquireRelease(

@@ -4,7 +4,7 @@
  */
 import { Effect, type Scope, SemVer } from "effect"
 import type { NatsService } from "../../shared/bus/provision/Access.ts"
-import { jobStream } from "../../shared/bus/protocol/Subjects.ts"
+import { jobStream, newestOf } from "../../shared/bus/protocol/Subjects.ts"
 import { isAllowedDuringFailure } from "../fixture/client/ChatClient.ts"
 import { askChat, type Entry, Load } from "../fixture/client/Load.ts"
 import { randomFrom } from "../fixture/general/Random.ts"
@@ -18,7 +18,7 @@ import { longest, outside, pauses, type Span } from "./Pauses.ts"
 import { atMost, count, ms, type Row } from "./Row.ts"
 
 const replicas = 3
-const stream = jobStream("chat")
+const stream = jobStream("chat", newestOf("chat"))
 
 /** Every fifth request is a stream of 3 s, so that 30 are open; half of each kind is paid. */
 const load = { perSecond: 50, clients: 2_000, patienceMs: 60_000 }

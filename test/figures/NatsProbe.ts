@@ -4,7 +4,7 @@
  */
 import type { NatsConnection } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
-import { jobStream, jobSubject } from "../../shared/bus/protocol/Subjects.ts"
+import { jobSubject, newestOf, queueStateSubject } from "../../shared/bus/protocol/Subjects.ts"
 import type { NatsCluster } from "../fixture/nats/NatsCluster.ts"
 import type { SecureNats } from "../fixture/nats/SecureNats.ts"
 import { pauses, type Span, union } from "./Pauses.ts"
@@ -16,8 +16,8 @@ const leastMs = 250
 
 /** A pool without workers, so that nobody runs the probe's jobs. */
 const subjects = {
-  publish: jobSubject("chat", "probe"),
-  consume: `$JS.API.CONSUMER.INFO.${jobStream("chat")}.default`
+  publish: jobSubject("chat", "probe", newestOf("chat")),
+  consume: queueStateSubject("chat", "default", newestOf("chat"))
 }
 
 export class NatsProbe {

@@ -1,4 +1,5 @@
 /** What must hold in every simulation, whatever fails. */
+import { jobStream, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
 import type { Client } from "./gateway/Client.ts"
 import { placeIn } from "./gateway/Provider.ts"
 import { endOf } from "./Scenario.ts"
@@ -147,12 +148,15 @@ function* nothingIsLeft({ cluster, ingresses, provider }: Ended): Generator<Viol
     }
   }
   if (provider.open > 0) yield { invariant: "nothing is left", detail: `${provider.open} calls are open` }
-  const stream = cluster.jetStream.streams.get("JOBS_CHAT")
-  const consumer = stream?.consumers.get("default")
-  if ((consumer?.unacknowledged ?? 0) + (consumer?.undelivered ?? 0) > 0) {
-    yield {
-      invariant: "nothing is left",
-      detail: `${consumer?.undelivered} jobs are undelivered and ${consumer?.unacknowledged} unacknowledged`
+  for (const version of versionsOf("chat")) {
+    const name = jobStream("chat", version)
+    const consumer = cluster.jetStream.streams.get(name)?.consumers.get("default")
+    if ((consumer?.unacknowledged ?? 0) + (consumer?.undelivered ?? 0) > 0) {
+      yield {
+        invariant: "nothing is left",
+        detail:
+          `${consumer?.undelivered} jobs of ${name} are undelivered and ${consumer?.unacknowledged} unacknowledged`
+      }
     }
   }
 }

@@ -3,7 +3,7 @@
  * the announcements of other ingresses and of workers. It sends no message per job.
  */
 import type { Msg } from "@nats-io/nats-core"
-import type { Workload } from "../../contract/Operation.ts"
+import { type Workload, workloads } from "../../contract/Operation.ts"
 import * as Timings from "../protocol/Timings.ts"
 import type { Nats } from "../../nats/Nats.ts"
 import { decodeOccupancy, decodeSlots, encodeOccupancy, type PoolAnnouncement } from "./Occupancy.ts"
@@ -54,6 +54,8 @@ export class OccupancyExchange {
     nats.subscribe(Subjects.occupancyInbox, (message) => this.#hearPeer(message))
     nats.subscribe(Subjects.slotsInbox, (message) => this.#hearWorker(message))
     this.#announce(true)
+    // until a worker has announced itself, its jobs are published in the oldest version
+    for (const workload of workloads) nats.outbox.publish(Subjects.announceSubject(workload))
   }
 
   pool(workload: Workload, name: string): PoolOccupancy {
@@ -116,12 +118,12 @@ export class OccupancyExchange {
   #hearWorker(message: Msg): void {
     const slots = decodeSlots(message.string())
     if (slots === undefined) return
-    const { pool, worker, workload } = Subjects.parseSlots(message.subject)
+    const { pool, version, worker, workload } = Subjects.parseSlots(message.subject)
     const known = this.#workers.get(worker)
     if (known === undefined && this.#workers.size >= maxWorkers) return
     const occupancy = this.#known(workload, pool)
     if (occupancy === undefined) return
-    occupancy.setWorker(worker, slots)
+    occupancy.setWorker(worker, slots, version)
     if (known?.pools.has(occupancy)) known.lastHeard = this.#now()
     else this.#workers.set(worker, { pools: new Set([...known?.pools ?? [], occupancy]), lastHeard: this.#now() })
     this.#onChange(occupancy)

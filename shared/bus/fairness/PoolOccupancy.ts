@@ -9,6 +9,7 @@ import type { Types } from "effect"
 import { DrainRate } from "./DrainRate.ts"
 import { mayTake, reserveOf, roomOf, shareOf, type TenantDemand } from "./FairShare.ts"
 import type { Claimant } from "./FairQueue.ts"
+import { newestVersion, type Version } from "../protocol/Subjects.ts"
 
 /** A tenant's taken slots and waiting jobs at one ingress. */
 export interface TenantOccupancy extends TenantDemand {
@@ -43,13 +44,15 @@ type Shares = Partial<Record<Claimant["priority"], number>>
 
 export class PoolOccupancy {
   readonly #tenants = new Map<string, Tenant>()
-  readonly #workers = new Map<string, number>()
+  readonly #workers = new Map<string, { readonly slots: number; readonly isNewest: boolean }>()
   /** Workers that announce no slots, and when each last claimed a job. */
   readonly #silentWorkers = new Map<string, number>()
   readonly #peers = new Map<string, ReadonlyArray<TenantOccupancy>>()
   /** Runs when this ingress has taken so many slots that the others should learn of it at once. */
   readonly #onGrowth: () => void
   #slots = 0
+  /** How many of the workers read the newest version of the protocol. */
+  #newest = 0
   #taken = 0
   #waiting = 0
   #ownWaiting = 0
@@ -71,6 +74,12 @@ export class PoolOccupancy {
   /** `undefined` if unknown. */
   get slots(): number | undefined {
     return this.#slots === 0 || this.#silentWorkers.size > 0 ? undefined : this.#slots
+  }
+
+  /** The newest version of the protocol that every worker reads; the oldest while there is none. */
+  get version(): Version {
+    const readNewest = this.#newest > 0 && this.#newest === this.#workers.size && this.#silentWorkers.size === 0
+    return readNewest ? newestVersion : 2
   }
 
   /** Whether a job waits at this ingress. */
@@ -149,12 +158,15 @@ export class PoolOccupancy {
     return perSecond === undefined ? undefined : 1_000 * tenant.ownWaiting / perSecond
   }
 
-  /** A worker has announced its slots: 0 if it takes no more jobs. */
-  setWorker(worker: string, slots: number): void {
+  /** A worker has announced its slots, 0 if it takes no more jobs, and the newest version of the protocol that it reads. */
+  setWorker(worker: string, slots: number, version = 2): void {
     this.#silentWorkers.delete(worker)
-    this.#slots += slots - (this.#workers.get(worker) ?? 0)
+    const known = this.#workers.get(worker)
+    const isNewest = version >= newestVersion
+    this.#slots += slots - (known?.slots ?? 0)
+    this.#newest += Number(isNewest && slots > 0) - Number(known?.isNewest ?? false)
     if (slots === 0) this.#workers.delete(worker)
-    else this.#workers.set(worker, slots)
+    else this.#workers.set(worker, { slots, isNewest })
     this.#isDirty = true
   }
 

@@ -3,6 +3,7 @@ import { QueueFull, QueueTimeout } from "../../contract/JobError.ts"
 import { DrainRate } from "../fairness/DrainRate.ts"
 import { type Claimant, FairQueue, type QueueLimits } from "../fairness/FairQueue.ts"
 import { PoolOccupancy } from "../fairness/PoolOccupancy.ts"
+import type { Version } from "../protocol/Subjects.ts"
 import { Window } from "./Window.ts"
 
 export interface PoolLimits extends QueueLimits {
@@ -40,6 +41,11 @@ export class JobPool<Job> {
     this.#occupancy = occupancy
     this.#waiting = new FairQueue(limits)
     this.#window = new Window(limits.window)
+  }
+
+  /** The version of the protocol for the next publication. */
+  get version(): Version {
+    return this.#occupancy.version
   }
 
   /** Jobs in the stream, as far as ingress knows, without a worker. */

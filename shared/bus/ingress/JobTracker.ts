@@ -223,6 +223,7 @@ export class JobTracker {
         if (command.attempt > 1) this.#beginSpan(job, command.attempt)
         if (job.span !== undefined) this.#spans?.event(job.span, "published")
         this.#workers.links.unlink(job)
+        job.version = job.pool.version
         job.sequence = 0
         job.taken = 0
         job.reportedTaken = 0
@@ -261,7 +262,7 @@ export class JobTracker {
   #beginSpan(job: OpenJob, attempt: number): void {
     const { body, model, operation, parent, pool, workload } = job.request
     if (this.#spans === undefined || parent === undefined) return
-    const subject = Subjects.jobSubject(workload, pool)
+    const subject = Subjects.jobSubject(workload, pool, job.pool.version)
     job.span = this.#spans.begin(
       { id: job.id, subject, operation, model, bodySize: body.length },
       attempt,

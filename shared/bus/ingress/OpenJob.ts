@@ -29,6 +29,8 @@ export class OpenJob {
   publication = 0
   publishedAt = 0
   overtakenAt: number | undefined
+  /** Since when no worker reads its version. */
+  unreadableAt: number | undefined
   /** Where the stream has it, as far as JetStream has confirmed. */
   storedAs: number | undefined
   /** When to ask JetStream about the publication. */
@@ -53,7 +55,7 @@ export class OpenJob {
     const { id, request, span } = this
     const inline = request.body.length <= Timings.inlineBodyBytes
     return [
-      Subjects.jobSubject(request.workload, request.pool),
+      Subjects.jobSubject(request.workload, request.pool, this.version),
       inline ? request.body : new Uint8Array(0),
       encodeJob({
         version: this.version,

@@ -6,8 +6,8 @@ import { encodeHeaders, type Outbox } from "../../nats/Outbox.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 
 /**
- * `stored`: now in the stream. `duplicate`: it was already. `full`: the stream has no room. `nobody`: the stream has no leader.
- * `unknown`: no clear answer.
+ * `stored`: now in the stream. `duplicate`: it was already. `full`: the stream or its server has no room. `nobody`: the stream
+ * has no leader. `unknown`: no clear answer.
  */
 export type Verdict = "stored" | "duplicate" | "full" | "nobody" | "unknown"
 
@@ -28,7 +28,7 @@ export const verdictIn = (answer: Msg): Answer => {
     return { verdict: duplicate === true ? "duplicate" : "stored", detail: "", sequence: seq }
   }
   const detail = error?.description ?? "an answer without a sequence"
-  return { verdict: /maximum (messages|bytes)/.test(detail) ? "full" : "unknown", detail }
+  return { verdict: /maximum (messages|bytes)|insufficient resources/.test(detail) ? "full" : "unknown", detail }
 }
 
 type Message = ReturnType<OpenJob["toMessage"]>
@@ -54,11 +54,11 @@ export const confirm = async (outbox: Outbox, message: Message, timeoutMs: numbe
 /** Up to where in its stream a pool's queue has been delivered; `undefined` if its leader does not answer. Never fails. */
 export const deliveredUpTo = async (
   outbox: Outbox,
-  { request: { pool, workload } }: OpenJob,
+  { request: { pool, workload }, version }: OpenJob,
   timeoutMs: number
 ): Promise<number | undefined> => {
   try {
-    const subject = Subjects.queueStateSubject(workload, pool)
+    const subject = Subjects.queueStateSubject(workload, pool, version)
     const answer = await outbox.request(subject, new Uint8Array(0), encodeHeaders({}), timeoutMs)
     return answer.json<{ readonly delivered?: { readonly stream_seq?: number } }>().delivered?.stream_seq
   } catch {

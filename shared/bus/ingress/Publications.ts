@@ -57,18 +57,21 @@ export class Publications {
   }
 
   /**
-   * Whether the job was delivered, or later ones were claimed, a while ago; if not, confirms it when that is due. Runs at every
+   * Whether the job was delivered, or later ones were claimed, or no worker can read it any more, for a while; if not, confirms it when that is due. Runs at every
    * tick for each unclaimed job.
    */
   isOvertaken(job: OpenJob): boolean {
     const now = this.#options.now()
     if (job.confirmingSince !== undefined && now - job.confirmingSince > stalledAfterMs) job.pool.stalled(now)
     if (job.pool.hasOvertaken(job.publication)) job.overtakenAt ??= now
+    if (job.version <= job.pool.version) job.unreadableAt = undefined
+    else job.unreadableAt ??= now
+    const since = job.overtakenAt ?? job.unreadableAt
     const { state } = job
     // the last attempt stays in the stream, which redelivers it
-    if (job.overtakenAt !== undefined && state.state === "Published" && state.attempt < Timings.maxAttempts) {
+    if (since !== undefined && state.state === "Published" && state.attempt < Timings.maxAttempts) {
       // a worker may be waiting for `go`, or may return the job
-      return now - job.overtakenAt > overtakenForMs && now - job.publishedAt > Timings.overtakenAfterMs
+      return now - since > overtakenForMs && now - job.publishedAt > Timings.overtakenAfterMs
     }
     if (now >= job.confirmAt) this.#confirm(job)
     this.#askForDelivery(job, now)
@@ -96,13 +99,14 @@ export class Publications {
 
   /** Finds unclaimed jobs of the same pool that were delivered. */
   #askForDelivery(job: OpenJob, now: number): void {
-    const { pool, storedAs } = job
+    const { pool, storedAs, version } = job
     if (storedAs === undefined || now < pool.askAt) return
     pool.askAt = now + askEveryMs
     void deliveredUpTo(this.#options.outbox, job, confirmTimeoutMs).then((delivered) => {
       if (delivered === undefined) return pool.stalled(this.#options.now())
       for (const each of this.#unclaimed()) {
-        if (each.pool !== pool || each.storedAs === undefined || each.storedAs > delivered) continue
+        if (each.pool !== pool || each.version !== version) continue
+        if (each.storedAs === undefined || each.storedAs > delivered) continue
         each.overtakenAt ??= this.#options.now()
       }
     })

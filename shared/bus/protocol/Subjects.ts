@@ -9,19 +9,30 @@ import { messageIdHeader } from "../../nats/Outbox.ts"
 /** The versions of this protocol that workers read. Each job says in which one it is written and answered. */
 export const versions = [2, 3] as const
 export type Version = typeof versions[number]
+export const newestVersion: Version = 3
 
-/** The job queue of a pool. */
-export const jobSubject = (workload: Workload, pool: string): string => `jobs.${workload}.${pool}`
-export const jobStream = (workload: Workload): string => `JOBS_${workload.toUpperCase()}`
-export const jobStreamSubjects = (workload: Workload): string => `jobs.${workload}.>`
+/** The versions in which a workload's jobs are stored, oldest first. Tasks have no frames, so they need no other. */
+export const versionsOf = (workload: Workload): ReadonlyArray<Version> => workload === "video" ? [2] : versions
+export const newestOf = (workload: Workload): Version => versionsOf(workload).at(-1) ?? 2
+
+/** The number in the names of a version's subjects and streams. */
+const suffixOf = (version: Version): string => version === 2 ? "" : String(version)
+
+/** The job queue of a pool, one for each version. */
+export const jobSubject = (workload: Workload, pool: string, version: Version): string =>
+  `jobs${suffixOf(version)}.${workload}.${pool}`
+export const jobStream = (workload: Workload, version: Version): string =>
+  `JOBS${suffixOf(version)}_${workload.toUpperCase()}`
+export const jobStreamSubjects = (workload: Workload, version: Version): string =>
+  `jobs${suffixOf(version)}.${workload}.>`
 
 /** JetStream's subject for pull requests to a pool. */
-export const pullSubject = (workload: Workload, pool: string): string =>
-  `$JS.API.CONSUMER.MSG.NEXT.${jobStream(workload)}.${pool}`
+export const pullSubject = (workload: Workload, pool: string, version: Version): string =>
+  `$JS.API.CONSUMER.MSG.NEXT.${jobStream(workload, version)}.${pool}`
 
 /** JetStream's subject for requests about the state of a pool's queue. */
-export const queueStateSubject = (workload: Workload, pool: string): string =>
-  `$JS.API.CONSUMER.INFO.${jobStream(workload)}.${pool}`
+export const queueStateSubject = (workload: Workload, pool: string, version: Version): string =>
+  `$JS.API.CONSUMER.INFO.${jobStream(workload, version)}.${pool}`
 
 /** The reply subject of one attempt at a job. */
 export const replySubject = (workload: Workload, ingress: string, job: string, attempt: number): string =>
@@ -69,6 +80,8 @@ export const linkedIngress = (subject: string): string | undefined => {
 export const pingSubject = (workload: Workload, worker: string): string =>
   controlSubject(workload, worker, workerToken, 0)
 export const controlInbox = (workload: Workload, worker: string): string => `ctl.${workload}.${worker}.>`
+/** Asks every worker to announce its slots. */
+export const announceSubject = (workload: Workload): string => pingSubject(workload, workerToken)
 
 /** Parts of a large request's body, on the worker's demand. */
 export const bodySubject = (workload: Workload, worker: string, job: string, attempt: number): string =>
@@ -94,16 +107,17 @@ export const parseControl = (
 /** Requests for every process's state. */
 export const presenceSubject = "presence"
 
-/** A worker's announcements of its slots in a pool. */
-export const slotsSubject = (workload: Workload, pool: string, worker: string): string =>
-  `slots.${workload}.${pool}.${worker}`
+/** A worker's announcements of its slots in a pool, with the newest version that it reads. */
+export const slotsSubject = (workload: Workload, pool: string, worker: string, version: Version): string =>
+  `slots.${workload}.${pool}.${worker}.${version}`
 export const slotsSubjects = (workload: Workload): string => `slots.${workload}.>`
 export const slotsInbox = "slots.>"
+/** The worker reads all versions up to `version`; former workers state none and read version 2. */
 export const parseSlots = (
   subject: string
-): { readonly workload: Workload; readonly pool: string; readonly worker: string } => {
-  const [, workload, pool = "", worker = ""] = subject.split(".")
-  return { workload: workload as Workload, pool, worker }
+): { readonly workload: Workload; readonly pool: string; readonly worker: string; readonly version: number } => {
+  const [, workload, pool = "", worker = "", version = "2"] = subject.split(".")
+  return { workload: workload as Workload, pool, worker, version: Number(version) }
 }
 /** An ingress's announcements of its tenants' taken slots and waiting jobs. */
 export const occupancySubject = (ingress: string): string => `occupancy.${ingress}`

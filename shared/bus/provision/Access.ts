@@ -24,11 +24,16 @@ export interface Right {
 
 const api = (word: string): string => `$JS.API.${word}`
 
+/** The streams of a workload's jobs, one for each version. */
+const jobStreamsOf = (workload: Workload) =>
+  Subjects.versionsOf(workload).map((version) => ({ workload, version, stream: Subjects.jobStream(workload, version) }))
+const jobStreams = workloads.flatMap(jobStreamsOf)
+
 const submitsJobs: Right = {
   does: "submits jobs of every workload and receives their answers",
   publish: [
-    ...workloads.map(Subjects.jobStreamSubjects),
-    ...workloads.map((workload) => api(`CONSUMER.INFO.${Subjects.jobStream(workload)}.*`)),
+    ...jobStreams.map(({ workload, version }) => Subjects.jobStreamSubjects(workload, version)),
+    ...jobStreams.map(({ stream }) => api(`CONSUMER.INFO.${stream}.*`)),
     "ctl.>",
     "in.>"
   ],
@@ -38,11 +43,13 @@ const submitsJobs: Right = {
 const serves = (workload: Workload): Right => ({
   does: `takes and answers jobs of ${workload}`,
   publish: [
-    api(`CONSUMER.INFO.${Subjects.jobStream(workload)}.*`),
-    Subjects.pullSubject(workload, "*"),
-    `$JS.ACK.${Subjects.jobStream(workload)}.>`,
-    // the form of newer servers, with domain and account first
-    `$JS.ACK.*.*.${Subjects.jobStream(workload)}.>`,
+    ...jobStreamsOf(workload).flatMap(({ stream, version }) => [
+      api(`CONSUMER.INFO.${stream}.*`),
+      Subjects.pullSubject(workload, "*", version),
+      `$JS.ACK.${stream}.>`,
+      // the form of newer servers, with domain and account first
+      `$JS.ACK.*.*.${stream}.>`
+    ]),
     `r.${workload}.>`
   ],
   subscribe: [`ctl.${workload}.>`, `in.${workload}.>`]
@@ -123,10 +130,7 @@ const oversees: Right = {
   does: "requests the state of every process and reads every queue",
   publish: [
     Subjects.presenceSubject,
-    ...workloads.flatMap((workload) => [
-      api(`CONSUMER.INFO.${Subjects.jobStream(workload)}.*`),
-      api(`STREAM.MSG.GET.${Subjects.jobStream(workload)}`)
-    ])
+    ...jobStreams.flatMap(({ stream }) => [api(`CONSUMER.INFO.${stream}.*`), api(`STREAM.MSG.GET.${stream}`)])
   ]
 }
 

@@ -1,9 +1,10 @@
 /**
- * The JetStream streams and consumers that store jobs until a worker takes them: one stream per workload, one durable consumer
- * per pool.
+ * The JetStream streams and consumers that store jobs until a worker takes them: one stream per workload and version of the
+ * protocol, one durable consumer per pool.
  *
- * Interactive jobs are stored in memory, since a job is useless once its client's socket is gone. Video jobs outlive their
- * client and are stored on disk.
+ * A single server stores interactive jobs in memory, since a job is useless once its client's socket is gone. Clusters store
+ * them on disk: a memory stream whose servers restart one after the other elects a leader that has lost its messages. Video
+ * jobs outlive their client and are always on disk.
  */
 import type { ConsumerConfig } from "@nats-io/jetstream"
 import { AckPolicy, DiscardPolicy, jetstreamManager, RetentionPolicy, StorageType } from "@nats-io/jetstream"
@@ -22,7 +23,7 @@ import {
   replicas
 } from "../../nats/JetStream.ts"
 import { Nats } from "../../nats/Nats.ts"
-import { jobStream, jobStreamSubjects, jobSubject } from "../protocol/Subjects.ts"
+import { jobStream, jobStreamSubjects, jobSubject, type Version } from "../protocol/Subjects.ts"
 
 /** How a stream stores the jobs of a workload. */
 interface Retention {
@@ -52,27 +53,39 @@ const durable: Retention = {
 
 const retentionOf = (workload: Workload): Retention => workload === "video" ? durable : interactive
 
+/**
+ * The storage of a stream can never change, so version 2 keeps its own until it is removed. Until then its bytes stay reserved in
+ * memory, so a memory stream of a newer version reserves none and is bounded by the server's memory.
+ */
+const placeOf = (workload: Workload, version: Version, replicas: number) => {
+  const { maxBytes, storage } = retentionOf(workload)
+  if (version === 2) return { storage, max_bytes: maxBytes }
+  return replicas > 1
+    ? { storage: StorageType.File, max_bytes: maxBytes }
+    : { storage: StorageType.Memory, max_bytes: -1 }
+}
+
 /** How many jobs may wait in one stream. */
 const maxJobs = 10_000
 
-export const streamConfig = (workload: Workload, replicas: number): NamedStream => ({
-  name: jobStream(workload),
-  subjects: [jobStreamSubjects(workload)],
+export const streamConfig = (workload: Workload, version: Version, replicas: number): NamedStream => ({
+  name: jobStream(workload, version),
+  subjects: [jobStreamSubjects(workload, version)],
   retention: RetentionPolicy.Workqueue,
-  storage: retentionOf(workload).storage,
+  ...placeOf(workload, version, replicas),
   discard: DiscardPolicy.New,
   num_replicas: replicas,
   max_msgs: maxJobs,
-  max_bytes: retentionOf(workload).maxBytes,
   // an inline body and its headers
   max_msg_size: inlineBodyBytes + 64 * 1024,
   max_age: nanos(retentionOf(workload).maxAgeMs),
   duplicate_window: nanos(2 * 60_000)
 })
 
-export const consumerConfig = (workload: Workload, pool: string): Partial<ConsumerConfig> => ({
+/** A consumer is stored like its stream. */
+export const consumerConfig = (workload: Workload, pool: string, version: Version): Partial<ConsumerConfig> => ({
   durable_name: pool,
-  filter_subject: jobSubject(workload, pool),
+  filter_subject: jobSubject(workload, pool, version),
   ack_policy: AckPolicy.Explicit,
   ack_wait: nanos(ackWaitMs),
   max_deliver: retentionOf(workload).maxDeliver,
@@ -81,25 +94,27 @@ export const consumerConfig = (workload: Workload, pool: string): Partial<Consum
 })
 
 /** Ensures that the stream of a workload and the consumer of one of its pools exist. */
-export const provision = Effect.fn("JobStreams.provision")(function*(workload: Workload, pool: string) {
-  const nats = yield* Nats
-  const creates = yield* mayCreate
-  const config = streamConfig(workload, yield* replicas)
-  yield* attempt(async () => {
-    const manager = await jetstreamManager(nats.connection, { checkAPI: false, timeout: 3_000 })
-    if (creates) await ensureStream(manager, config)
-    const info = manager.consumers.info(jobStream(workload), pool)
-    if (await (creates ? orMissing(info) : info) !== undefined) return
-    await manager.consumers.add(jobStream(workload), consumerConfig(workload, pool))
-  })
-})
+export const provision = Effect.fn("JobStreams.provision")(
+  function*(workload: Workload, pool: string, version: Version) {
+    const nats = yield* Nats
+    const creates = yield* mayCreate
+    const config = streamConfig(workload, version, yield* replicas)
+    yield* attempt(async () => {
+      const manager = await jetstreamManager(nats.connection, { checkAPI: false, timeout: 3_000 })
+      if (creates) await ensureStream(manager, config)
+      const info = manager.consumers.info(config.name, pool)
+      if (await (creates ? orMissing(info) : info) !== undefined) return
+      await manager.consumers.add(config.name, consumerConfig(workload, pool, version))
+    })
+  }
+)
 
 /** Retries until it succeeds: after an outage the server may still be electing leaders. */
-export const provisionPatiently = (workload: Workload, pool: string) =>
-  provision(workload, pool).pipe(
+export const provisionPatiently = (workload: Workload, pool: string, version: Version) =>
+  provision(workload, pool, version).pipe(
     Effect.tapError((error) => {
       Metrics.update(Metrics.jetStreamErrors("provision"), 1)
-      return Effect.logWarning("waiting for JetStream", { workload, pool, detail: error.message })
+      return Effect.logWarning("waiting for JetStream", { workload, pool, version, detail: error.message })
     }),
     Effect.retry(backOff)
   )

@@ -19,7 +19,7 @@ import { moveAll } from "./Move.ts"
 import { Nats, natsOf } from "../../nats/Nats.ts"
 import { createStore } from "../../nats/ObjectStore.ts"
 import { buckets, bucketStream, events, type InAccount, stores, storeStream } from "../../nats/Storage.ts"
-import { jobStream } from "../protocol/Subjects.ts"
+import { jobStream, type Version, versionsOf } from "../protocol/Subjects.ts"
 
 /** A queue of a model in the catalogue. */
 export interface Pool {
@@ -55,10 +55,14 @@ const stream = async (
   return { name, outcome: "changed" }
 }
 
-const consumer = async (manager: JetStreamManager, { pool, workload }: Pool): Promise<Provisioned> => {
-  const stream = jobStream(workload)
+const consumer = async (
+  manager: JetStreamManager,
+  { pool, workload }: Pool,
+  version: Version
+): Promise<Provisioned> => {
+  const stream = jobStream(workload, version)
   const name = `${stream}/${pool}`
-  const wanted = consumerConfig(workload, pool)
+  const wanted = consumerConfig(workload, pool, version)
   const known = await orMissing(manager.consumers.info(stream, pool))
   if (known === undefined) {
     await manager.consumers.add(stream, wanted)
@@ -86,8 +90,10 @@ export const provisionAll = Effect.fn("Provision.all")(function*(pools: Readonly
   const note = (run: () => Promise<Provisioned>) => Effect.map(attempt(run), (one) => void done.push(one))
 
   for (const workload of workloads) {
-    const config = streamConfig(workload, num_replicas)
-    yield* note(() => stream(manager, config.name, () => manager.streams.add(config), config))
+    for (const version of versionsOf(workload)) {
+      const config = streamConfig(workload, version, num_replicas)
+      yield* note(() => stream(manager, config.name, () => manager.streams.add(config), config))
+    }
   }
   for (const kept of Object.values(events)) {
     const { manager } = yield* placeOf(kept)
@@ -98,7 +104,9 @@ export const provisionAll = Effect.fn("Provision.all")(function*(pools: Readonly
     [...workloads.map((workload) => ({ workload, pool: "default" })), ...pools]
       .map((pool) => [`${pool.workload}/${pool.pool}`, pool])
   )
-  for (const pool of all.values()) yield* note(() => consumer(manager, pool))
+  for (const pool of all.values()) {
+    for (const version of versionsOf(pool.workload)) yield* note(() => consumer(manager, pool, version))
+  }
   for (const kept of Object.values(buckets)) {
     const { connection, manager } = yield* placeOf(kept)
     const config = { num_replicas, max_age: nanos("ttlMs" in kept ? kept.ttlMs : 0) }

@@ -1,11 +1,11 @@
 /** The length of a pool's queue and the age of its oldest job. */
-import { jetstreamManager } from "@nats-io/jetstream"
+import { type ConsumerInfo, jetstreamManager } from "@nats-io/jetstream"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { DateTime, Effect } from "effect"
 import type { Workload } from "../../contract/Operation.ts"
 import { attempt, orMissing } from "../../nats/JetStream.ts"
 import { Nats } from "../../nats/Nats.ts"
-import { jobStream, jobSubject } from "../protocol/Subjects.ts"
+import { jobStream, jobSubject, versionsOf } from "../protocol/Subjects.ts"
 
 export interface QueueState {
   /** Not yet delivered to a worker. */
@@ -14,24 +14,25 @@ export interface QueueState {
   readonly ackPending: number
   /** Of those, delivered more than once. */
   readonly redelivered: number
-  /** Jobs that workers are requesting: free slots. */
-  readonly asked: number
   /** When the oldest of these was published, in epoch milliseconds; `null` if the queue is empty. */
   readonly oldestAt: number | null
 }
 
-/** `null` if the queue does not exist yet. */
+/** Of all versions of the protocol together. `null` if the queue does not exist yet. */
 export const queueCounts = Effect.fnUntraced(function*(workload: Workload, pool: string) {
   const { connection } = yield* Nats
-  const consumer = yield* attempt(async () => {
+  const consumers = yield* attempt(async () => {
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: 3_000 })
-    return orMissing(manager.consumers.info(jobStream(workload), pool))
+    const all = await Promise.all(
+      versionsOf(workload).map((version) => orMissing(manager.consumers.info(jobStream(workload, version), pool)))
+    )
+    return all.filter((consumer) => consumer !== undefined)
   })
-  return consumer === undefined ? null : {
-    pending: consumer.num_pending,
-    ackPending: consumer.num_ack_pending,
-    redelivered: consumer.num_redelivered,
-    asked: consumer.num_waiting
+  const sum = (of: (consumer: ConsumerInfo) => number) => consumers.reduce((total, one) => total + of(one), 0)
+  return consumers.length === 0 ? null : {
+    pending: sum(({ num_pending }) => num_pending),
+    ackPending: sum(({ num_ack_pending }) => num_ack_pending),
+    redelivered: sum(({ num_redelivered }) => num_redelivered)
   }
 })
 
@@ -47,9 +48,14 @@ export const queueState = Effect.fnUntraced(function*(workload: Workload, pool: 
 
 /** The client's own API cannot read the first message of a subject. */
 const oldestAt = async (connection: NatsConnection, workload: Workload, pool: string): Promise<number | null> => {
-  const question = JSON.stringify({ seq: 1, next_by_subj: jobSubject(workload, pool) })
-  const subject = `$JS.API.STREAM.MSG.GET.${jobStream(workload)}`
-  const answer = await connection.request(subject, question, { timeout: 3_000 })
-  const { message } = answer.json<{ readonly message?: { readonly time: string } }>()
-  return message === undefined ? null : DateTime.makeUnsafe(message.time).epochMilliseconds
+  const times = await Promise.all(
+    versionsOf(workload).map(async (version) => {
+      const question = JSON.stringify({ seq: 1, next_by_subj: jobSubject(workload, pool, version) })
+      const subject = `$JS.API.STREAM.MSG.GET.${jobStream(workload, version)}`
+      const answer = await connection.request(subject, question, { timeout: 3_000 })
+      const { message } = answer.json<{ readonly message?: { readonly time: string } }>()
+      return message === undefined ? [] : [DateTime.makeUnsafe(message.time).epochMilliseconds]
+    })
+  )
+  return times.flat().toSorted((a, b) => a - b)[0] ?? null
 }

@@ -64,7 +64,7 @@ export class TaskQueue extends Context.Service<TaskQueue, {
       const context = yield* Effect.context<Nats>()
       return TaskQueue.of({
         submit: (task) => {
-          const subject = Subjects.jobSubject(task.workload, task.pool)
+          const subject = Subjects.jobSubject(task.workload, task.pool, noReply.version)
           return Effect.flatMap(TraceParent.current, (traceparent) => publish(nats, { ...task, traceparent })).pipe(
             Effect.tapErrorTag("JetStreamFailed", () => Metric.update(Metrics.jetStreamErrors("submit"), 1)),
             Effect.retry(whileJetStreamFails),
@@ -103,7 +103,7 @@ const noReply = {
 const publish = (nats: Nats["Service"], task: TaskSubmission): Effect.Effect<void, JetStreamFailed | QueueFull> =>
   attempt(() =>
     nats.outbox.request(
-      Subjects.jobSubject(task.workload, task.pool),
+      Subjects.jobSubject(task.workload, task.pool, noReply.version),
       new Uint8Array(0),
       encodeJob({ ...noReply, ...task }, task.id),
       answerWithinMs

@@ -162,6 +162,7 @@ class Server implements PoolServer.PoolServer {
   readonly open = Effect.suspend(() => {
     const { id } = this.#nats
     this.#nats.subscribe(Subjects.controlInbox(this.#options.workload, id), (message) => this.#control(message))
+    this.#nats.subscribe(Subjects.announceSubject(this.#options.workload), () => this.#announce())
     this.#nats.subscribe(Subjects.bodyInbox(this.#options.workload, id), (message) => this.#bodies.receive(message))
     return Effect.all([
       every(checkMs, () => {
@@ -197,7 +198,7 @@ class Server implements PoolServer.PoolServer {
     const { id, isConnected, outbox } = this.#nats
     if (!isConnected()) return
     const open = this.source.isReady() ? slots : this.source.inFlight()
-    outbox.publish(Subjects.slotsSubject(workload, pool, id), encodeSlots(open))
+    outbox.publish(Subjects.slotsSubject(workload, pool, id, this.source.version), encodeSlots(open))
   }
 
   reconnected(): void {

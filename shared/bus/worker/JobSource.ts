@@ -1,16 +1,17 @@
 /**
- * Pulls jobs from a pool's queue, exactly as many as there are free slots.
+ * Pulls jobs from a pool's queues, one for each version of the protocol, as many as there are free slots.
  *
  * It never prefetches: a job held by a busy worker would wait while another worker is idle. Slots that become free within
  * one turn of the event loop share one pull request, which leaves in the same write as the acknowledgements of the jobs
  * that freed them.
  */
 import { Effect } from "effect"
-import type { Msg, Subscription } from "@nats-io/nats-core"
+import type { Msg } from "@nats-io/nats-core"
 import type { Workload } from "../../contract/Operation.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import { decodeJob, isForeign, type JobHeader } from "../protocol/JobHeader.ts"
 import type { Nats } from "../../nats/Nats.ts"
+import { PullRequests } from "./PullRequests.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 
 /** What the queue says about a job. */
@@ -43,21 +44,12 @@ export interface PulledJob extends JobHeader, Hold {
   readonly body: Uint8Array | undefined
 }
 
-/**
- * When a pull request expires. Less than `ackWaitMs`: a job that a frozen worker received through a request from before
- * the freeze is not delivered to that worker a second time.
- */
-const expiresMs = 5_000
-/** How often the server confirms a standing request; it rejects more than half of `expiresMs`. */
-const idleHeartbeatMs = 500
-/** A server that is silent for this long has forgotten the standing requests: two heartbeats and some slack. */
-const silenceMs = 2 * idleHeartbeatMs + 500
 /** How often `watch` should be called. */
 export const watchMs = 250
 /** After how long a job in an unknown version of the protocol is delivered again, to a worker that may read it. */
 const foreignMs = 1_000
-/** The pause after a rejected pull request: the consumer has another leader, or none yet. */
-const rejectedMs = 200
+/** A queue that has delivered nothing for this long is quiet. */
+const quietMs = 10_000
 
 const ack = Buffer.from("+ACK")
 const nak = Buffer.from("-NAK")
@@ -76,23 +68,30 @@ export interface SourceOptions {
 export class JobSource {
   readonly #options: SourceOptions
   readonly #nats: Nats["Service"]
-  readonly #now: () => number
   readonly #gauges: ReadonlyArray<() => void>
-  #subscription: Subscription | undefined
-  #inbox = ""
-  #outstanding = 0
+  /** The queues by version, the newest first. */
+  readonly #queues: ReadonlyMap<Subjects.Version, PullRequests>
+  /** The queue that delivered last; at first the newest. */
+  #latest: PullRequests | undefined
   #inFlight = 0
-  #lastHeard = 0
-  #scheduled = false
   #pulling = false
   #stopped = false
-  #backOffUntil = 0
 
   constructor(options: SourceOptions) {
     this.#options = options
     this.#nats = options.nats
-    this.#now = options.now
     const { pool, slots, workload } = options
+    const pullsOf = (version: Subjects.Version): PullRequests => {
+      const queue: PullRequests = new PullRequests({
+        ...options,
+        subject: Subjects.pullSubject(workload, pool, version),
+        wanted: () => this.#wanted(queue),
+        onJob: (message) => this.#receive(message, queue)
+      })
+      return queue
+    }
+    this.#queues = new Map(Subjects.versionsOf(workload).toReversed().map((version) => [version, pullsOf(version)]))
+    this.#latest = this.#queues.get(Subjects.newestOf(workload))
     this.#gauges = [
       Metrics.observeUnsafe(Metrics.workerSlots(workload, pool), () => slots),
       Metrics.observeUnsafe(Metrics.workerJobs(workload, pool), () => this.#inFlight)
@@ -109,47 +108,65 @@ export class JobSource {
     return this.#pulling && this.#nats.isConnected()
   }
 
-  /** Starts to pull. The queue must exist by now. */
-  start(): void {
-    if (this.#stopped) return
-    this.#pulling = true
-    this.#begin()
+  /** The newest version of the protocol whose queue it reads. */
+  get version(): Subjects.Version {
+    return [...this.#queues].find(([, queue]) => queue.isOpen)?.[0] ?? 2
   }
 
-  /** The server may have lost the queue: call `start` again once it exists. */
+  /** Starts to pull from the queue of this version, which must exist by now. */
+  start(version: Subjects.Version): void {
+    if (this.#stopped) return
+    this.#pulling = true
+    this.#queues.get(version)?.begin()
+  }
+
+  /** The server may have lost the queues: call `start` again once they exist. */
   pause(): void {
     this.#pulling = false
   }
 
-  /** Starts afresh after the server has forgotten the standing requests. */
-  #begin(): void {
-    // a job may still be on its way to the old subscription; if the connection is gone, so is the job
-    this.#subscription?.drain().catch(() => undefined)
-    this.#outstanding = 0
-    this.#lastHeard = this.#now()
-    this.#inbox = this.#nats.inbox()
-    this.#subscription = this.#nats.subscribe(this.#inbox, (message) => this.#receive(message))
-    this.#schedule()
-  }
-
-  /** Stops pulling. Returns jobs that the server had already sent to the queue. */
+  /** Stops pulling. Returns jobs that the server had already sent to the queues. */
   readonly stop: Effect.Effect<void> = Effect.suspend(() => {
     this.#stopped = true
     this.#pulling = false
     for (const forget of this.#gauges) forget()
-    const subscription = this.#subscription
-    this.#subscription = undefined
-    return subscription === undefined ? Effect.void : Effect.promise(() => subscription.drain())
+    return Effect.forEach(this.#queues.values(), (queue) => queue.stop, { discard: true, concurrency: "unbounded" })
   })
 
-  #receive(message: Msg): void {
-    this.#lastHeard = this.#now()
-    // the server's own messages have no reply subject
-    if (message.reply === "") return this.#status(message)
-    this.#outstanding = Math.max(0, this.#outstanding - 1)
+  /** Keeps the pull requests standing. */
+  watch(): void {
+    if (this.#stopped) return
+    for (const queue of this.#queues.values()) queue.watch()
+  }
+
+  /**
+   * How many more jobs to request from a queue. A quiet queue has one request standing, even if no slot is free, so that its
+   * next job starts at once; this is why the jobs may exceed the slots by one. The others share the free slots.
+   */
+  #wanted(queue: PullRequests): number {
+    let total = this.#options.slots - 1 - this.#inFlight
+    let outstanding = 0
+    let quiet = 0
+    for (const each of this.#queues.values()) {
+      total++
+      outstanding += each.outstanding
+      if (this.#isQuiet(each)) quiet++
+    }
+    const share = this.#isQuiet(queue) ? 1 : Math.floor((total - quiet) / (this.#queues.size - quiet))
+    return Math.min(share - queue.outstanding, total - outstanding)
+  }
+
+  #isQuiet(queue: PullRequests): boolean {
+    return queue !== this.#latest && this.#options.now() - queue.deliveredAt > quietMs
+  }
+
+  #receive(message: Msg, queue: PullRequests): void {
+    const isNews = queue !== this.#latest
+    this.#latest = queue
     this.#inFlight++
     const hold = this.#hold(message.reply ?? "")
-    if (this.#subscription === undefined) return hold.giveBack()
+    if (this.#stopped) return hold.giveBack()
+    if (isNews) queue.schedule()
     const job = decodeJob(message)
     if (job === undefined) return isForeign(message) ? hold.giveBack(foreignMs) : hold.acknowledge()
     const body = message.data.length === 0 && job.bodySize > 0 ? undefined : message.data
@@ -164,7 +181,7 @@ export class JobSource {
       if (!hasSlot) return
       hasSlot = false
       this.#inFlight--
-      this.#schedule()
+      for (const queue of this.#queues.values()) queue.schedule()
     }
     const { outbox } = this.#nats
     const settle = (say: () => void) => {
@@ -183,52 +200,6 @@ export class JobSource {
         if (held) outbox.publish(subject, inProgress)
       }
     }
-  }
-
-  /** 100 is a heartbeat. Any other code ends a pull request and states how much of it was not served. */
-  #status(message: Msg): void {
-    const headers = message.headers
-    if (headers === undefined || headers.code === 100) return
-    const unserved = headers.has(Subjects.header.pendingMessages)
-      ? Number(headers.get(Subjects.header.pendingMessages))
-      : this.#outstanding
-    this.#outstanding = Math.max(0, this.#outstanding - unserved)
-    if (headers.code !== 408) this.#backOffUntil = this.#now() + rejectedMs
-    this.#schedule()
-  }
-
-  #schedule(): void {
-    if (this.#scheduled) return
-    this.#scheduled = true
-    const request = () => this.#request()
-    // while a request stands, the next job comes without another one
-    if (this.#outstanding > 0) this.#nats.outbox.linger(request)
-    else this.#nats.outbox.beforeFlush(request)
-  }
-
-  #request(): void {
-    this.#scheduled = false
-    const { pool, slots, workload } = this.#options
-    const want = slots - this.#inFlight - this.#outstanding
-    if (this.#subscription === undefined || want <= 0 || !this.#nats.isConnected()) return
-    if (this.#now() < this.#backOffUntil) return
-    // without a standing request the server has nothing to say
-    if (this.#outstanding === 0) this.#lastHeard = this.#now()
-    this.#outstanding += want
-    const request = {
-      batch: want,
-      expires: expiresMs * 1_000_000,
-      idle_heartbeat: idleHeartbeatMs * 1_000_000
-    }
-    const subject = Subjects.pullSubject(workload, pool)
-    this.#nats.outbox.publish(subject, Buffer.from(JSON.stringify(request)), undefined, this.#inbox)
-  }
-
-  /** Starts afresh after a silence: JetStream drops pull requests to a missing consumer without an answer. */
-  watch(): void {
-    if (this.#subscription === undefined || !this.#nats.isConnected()) return
-    if (this.#outstanding > 0 && this.#now() - this.#lastHeard > silenceMs) return this.#begin()
-    this.#schedule()
   }
 }
 

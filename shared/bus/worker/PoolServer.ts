@@ -1,10 +1,11 @@
 /** Serves a pool of jobs or tasks: starts, restarts after a reconnect, and ends within a grace period. */
-import { Effect, Fiber, FiberHandle, type Scope } from "effect"
+import { Effect, Fiber, FiberMap, type Scope } from "effect"
 import type { Workload } from "../../contract/Operation.ts"
 import { every } from "../../nats/MonotonicClock.ts"
 import { type JobSource, watchMs } from "./JobSource.ts"
 import { provisionPatiently } from "../provision/JobStreams.ts"
 import { Nats } from "../../nats/Nats.ts"
+import { type Version, versionsOf } from "../protocol/Subjects.ts"
 
 /** A pool that is being served. */
 export type Serving = Pick<JobSource, "isReady" | "inFlight">
@@ -22,7 +23,7 @@ export interface PoolServer {
   readonly source: JobSource
   /** Subscribes, and keeps jobs alive until the scope closes. */
   readonly open: Effect.Effect<void, never, Scope.Scope>
-  /** The source has started to pull. */
+  /** The source has started to pull from one of its queues. */
   readonly started?: () => void
   /** The connection is back, perhaps to a server that has lost its state. */
   readonly reconnected?: () => void
@@ -30,7 +31,10 @@ export interface PoolServer {
   readonly close: Effect.Effect<void>
 }
 
-/** Serves a pool until the scope closes. Waits with the first pull until the queue exists. */
+/**
+ * Serves a pool until the scope closes. Pulls from the queue of each version as soon as that exists: one without a leader does
+ * not delay the others.
+ */
 export const serve = Effect.fnUntraced(function*(
   { pool, workload }: PoolOptions,
   server: PoolServer
@@ -40,18 +44,21 @@ export const serve = Effect.fnUntraced(function*(
   // `open` ends after `close`, so that running jobs are kept alive and answered while `close` waits for them
   yield* Effect.acquireRelease(server.open, () => server.close)
   yield* every(watchMs, () => source.watch())
-  const run = yield* FiberHandle.makeRuntime<Nats>()
+  const run = yield* FiberMap.makeRuntime<Nats, Version>()
   const begin = () => {
     source.pause()
-    run(
-      provisionPatiently(workload, pool).pipe(
-        Effect.orDie,
-        Effect.andThen(Effect.sync(() => {
-          source.start()
-          server.started?.()
-        }))
+    for (const version of versionsOf(workload)) {
+      run(
+        version,
+        provisionPatiently(workload, pool, version).pipe(
+          Effect.orDie,
+          Effect.andThen(Effect.sync(() => {
+            source.start(version)
+            server.started?.()
+          }))
+        )
       )
-    )
+    }
   }
   begin()
   const unsubscribe = nats.onReconnect(() => {

@@ -21,7 +21,7 @@ it.live(
     Effect.gen(function*() {
       const cluster = yield* NatsCluster.make()
       yield* Gateway.runOn(cluster, options, async (gateway) => {
-        const leader = await cluster.leaderOf("JOBS_CHAT")
+        const leader = await cluster.leaderOf("JOBS3_CHAT")
         // some have to move to another node when this one dies
         await Promise.all([
           gateway.startIngress({ NATS_URL: leader.url }),

@@ -41,7 +41,7 @@ describe.concurrent("a server that is killed and restarts empty", () => {
       })
       const running = face.submit({ model: "0" })
       yield* running.claimed
-      const confirmations = face.nats.connection.subscribe("jobs.chat.default", { max: 4 })
+      const confirmations = face.nats.connection.subscribe("*.chat.default", { max: 4 })
       const before = ["1", "2", "3", "4"].map((model) => face.submit({ model }))
       assert.deepStrictEqual(face.depth(), { waiting: 2, unclaimed: 2, running: 1 })
       // those in the window are confirmed, so that nothing more is published about them

@@ -4,7 +4,9 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Msg } from "@nats-io/nats-core"
 import { Deferred, Effect, Fiber, Queue } from "effect"
 import { randomBytes } from "node:crypto"
+import { queueCounts } from "../../../shared/bus/provision/QueueState.ts"
 import type { ServeOptions } from "../../../shared/bus/worker/JobServer.ts"
+import { Nats } from "../../../shared/nats/Nats.ts"
 import { encodeHeaders } from "../../../shared/nats/Outbox.ts"
 import { QueueFull, QueueTimeout, Unavailable } from "../../../shared/contract/JobError.ts"
 import { untilJobs, untilNoJobs } from "../../fixture/nats/JobStream.ts"
@@ -14,12 +16,11 @@ import { head, ingress, reply, worker } from "../../fixture/bus/Sides.ts"
 /** Asks JetStream how many messages the default pool has. */
 const consumerOf = Effect.fnUntraced(function*(server: NatsServer) {
   const { nats } = yield* ingress(server.url)
-  const manager = yield* Effect.promise(() => jetstreamManager(nats.connection))
-  const ask = async () => {
-    const info = await manager.consumers.info("JOBS_CHAT", "default")
-    return { waiting: info.num_pending, unacknowledged: info.num_ack_pending }
-  }
-  return { ask: Effect.promise(ask) }
+  const ask = queueCounts("chat", "default").pipe(
+    Effect.map((counts) => ({ waiting: counts?.pending, unacknowledged: counts?.ackPending })),
+    Effect.provideService(Nats, nats)
+  )
+  return { ask }
 })
 
 describe("slots", () => {
@@ -119,7 +120,7 @@ describe("a job that is delivered twice", () => {
           job.reply.end(undefined)
         }).pipe(Effect.onInterrupt(() => Deferred.succeed(refused, undefined)))
       const copy = yield* Effect.callback<Msg>((resume) => {
-        face.nats.connection.subscribe("jobs.chat.default", {
+        face.nats.connection.subscribe("*.chat.default", {
           max: 1,
           callback: (_, message) => resume(Effect.succeed(message))
         })
@@ -132,12 +133,13 @@ describe("a job that is delivered twice", () => {
       // without the message id, so that JetStream takes it for another message
       const headers = encodeHeaders({ "Gw-Job": message.headers?.get("Gw-Job") })
       const manager = yield* Effect.promise(() => jetstreamManager(face.nats.connection))
+      const stream = yield* Effect.promise(() => manager.streams.find(message.subject))
       let published = 1
       /** Publishes the job again, and returns once a worker has acknowledged the copy. */
       const again = Effect.suspend(() => {
         published++
-        face.nats.outbox.publish("jobs.chat.default", message.data, headers)
-        return Effect.promise(async () => (await manager.streams.info("JOBS_CHAT")).state).pipe(
+        face.nats.outbox.publish(message.subject, message.data, headers)
+        return Effect.promise(async () => (await manager.streams.info(stream)).state).pipe(
           Effect.repeat({ until: (state) => state.last_seq === published && state.messages === 1 })
         )
       })

@@ -5,6 +5,7 @@ import { connect } from "@nats-io/transport-node"
 import { Effect, Queue } from "effect"
 import type { PulledJob } from "../../../shared/bus/worker/JobSource.ts"
 import { JobSource } from "../../../shared/bus/worker/JobSource.ts"
+import { pullSubject, versions } from "../../../shared/bus/protocol/Subjects.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { ingress } from "../../fixture/bus/Sides.ts"
 
@@ -19,14 +20,20 @@ const sourceOf = Effect.fnUntraced(function*(
     Effect.promise(() => connect({ servers: server.url })),
     (connection) => Effect.promise(() => connection.close())
   )
-  const pulls = yield* Queue.unbounded<{ readonly batch: number; readonly inbox: string }>()
+  /** By version. */
+  const requests = {
+    2: yield* Queue.unbounded<{ readonly batch: number; readonly inbox: string }>(),
+    3: yield* Queue.unbounded<{ readonly batch: number; readonly inbox: string }>()
+  }
   const words = yield* Queue.unbounded<string>()
-  queue.subscribe("$JS.API.CONSUMER.MSG.NEXT.JOBS_CHAT.slow", {
-    callback: (_, message) => {
-      const { batch } = message.json<{ readonly batch: number }>()
-      Queue.offerUnsafe(pulls, { batch, inbox: message.reply ?? "" })
-    }
-  })
+  for (const version of versions) {
+    queue.subscribe(pullSubject("chat", "slow", version), {
+      callback: (_, message) => {
+        const { batch } = message.json<{ readonly batch: number }>()
+        Queue.offerUnsafe(requests[version], { batch, inbox: message.reply ?? "" })
+      }
+    })
+  }
   // like JetStream's own subjects, which the server reserves
   queue.subscribe("played.ACK.>", {
     callback: (_, message) => void Queue.offerUnsafe(words, `${message.string()} ${message.subject.split(".")[5]}`)
@@ -59,7 +66,7 @@ const sourceOf = Effect.fnUntraced(function*(
     const more = pending === undefined ? "" : `Nats-Pending-Messages: ${pending}\r\n`
     queue.publish(inbox, "", { headers: { encode: () => Buffer.from(`NATS/1.0 ${text}\r\n${more}\r\n`) } as never })
   }
-  return { nats, source, pulls, words, jobs, deliver, status }
+  return { nats, source, requests, pulls: requests[3], words, jobs, deliver, status }
 })
 
 const nothingElse = <A>(queue: Queue.Queue<A>) =>
@@ -71,7 +78,7 @@ describe("a pull request", () => {
   it.live("asks for the free slots at once, then for each as it becomes free", () =>
     Effect.gen(function*() {
       const { deliver, jobs, pulls, source } = yield* sourceOf(5)
-      source.start()
+      source.start(3)
       const first = yield* Queue.take(pulls)
       assert.strictEqual(first.batch, 5)
       for (let count = 0; count < 3; count++) deliver(first.inbox)
@@ -90,7 +97,7 @@ describe("a pull request", () => {
   it.live("is repeated for the jobs that the server did not deliver", () =>
     Effect.gen(function*() {
       const { deliver, jobs, pulls, source, status } = yield* sourceOf(4)
-      source.start()
+      source.start(3)
       const { inbox } = yield* Queue.take(pulls)
       deliver(inbox)
       yield* Queue.take(jobs)
@@ -105,7 +112,7 @@ describe("a job", () => {
   it.live("has its headers' values, and is acknowledged once", () =>
     Effect.gen(function*() {
       const { deliver, jobs, pulls, source, words } = yield* sourceOf(2)
-      source.start()
+      source.start(3)
       const { inbox } = yield* Queue.take(pulls)
       deliver(inbox, { delivery: 3 })
       const job = yield* Queue.take(jobs)
@@ -127,7 +134,7 @@ describe("a job", () => {
   it.live("in flight when the source stops is returned to the queue", () =>
     Effect.gen(function*() {
       const { deliver, jobs, nats, pulls, source, words } = yield* sourceOf(2)
-      source.start()
+      source.start(3)
       const { inbox } = yield* Queue.take(pulls)
       deliver(inbox)
       const running = yield* Queue.take(jobs)
@@ -144,11 +151,61 @@ describe("a job", () => {
   it.live("of a newer version of the protocol is left to newer workers", () =>
     Effect.gen(function*() {
       const { deliver, jobs, pulls, source, words } = yield* sourceOf(2)
-      source.start()
+      source.start(3)
       const { inbox } = yield* Queue.take(pulls)
       deliver(inbox, { version: 4 })
       assert.strictEqual(yield* Queue.take(words), "-NAK {\"delay\":1000000000} 1")
       yield* nothingElse(jobs)
+    }))
+})
+
+describe("the queues of two versions", () => {
+  it.live("share the slots: the newer one is asked for all of them, the quiet one for one more", () =>
+    Effect.gen(function*() {
+      const { deliver, jobs, requests, source } = yield* sourceOf(3)
+      assert.strictEqual(source.version, 2)
+      source.start(2)
+      const older = yield* Queue.take(requests[2])
+      assert.strictEqual(older.batch, 1)
+      source.start(3)
+      const newer = yield* Queue.take(requests[3])
+      assert.strictEqual(newer.batch, 3)
+      assert.strictEqual(source.version, 3)
+      for (let count = 0; count < 3; count++) deliver(newer.inbox, { version: 3 })
+      const [one, two] = yield* Queue.takeN(jobs, 3)
+      deliver(older.inbox)
+      const extra = yield* Queue.take(jobs)
+      assert.deepStrictEqual([extra.version, source.inFlight()], [2, 4])
+      // the slots are exceeded by one: the first that ends leaves none free
+      one!.acknowledge()
+      assert.strictEqual(source.inFlight(), 3)
+      two!.acknowledge()
+      // both have delivered, so each gets a part of what is free
+      assert.strictEqual((yield* Queue.take(requests[2])).batch, 1)
+      assert.strictEqual((yield* Queue.take(requests[3])).batch, 1)
+      yield* nothingElse(requests[2])
+      yield* nothingElse(requests[3])
+    }))
+
+  it.live("are asked independently, so that one without a leader does not stop the other", () =>
+    Effect.gen(function*() {
+      let time = 0
+      const { deliver, jobs, nats, requests, source, status } = yield* sourceOf(2, () => time)
+      source.start(3)
+      source.start(2)
+      const newer = yield* Queue.take(requests[3])
+      const older = yield* Queue.take(requests[2])
+      status(newer.inbox, "409 Leadership Change", 2)
+      deliver(older.inbox)
+      assert.strictEqual((yield* Queue.take(jobs)).version, 2)
+      // of two free places, counting the extra one, the queue without a leader keeps its own
+      assert.strictEqual((yield* Queue.take(requests[2])).batch, 1)
+      time += 300
+      source.watch()
+      nats.outbox.flush()
+      assert.strictEqual((yield* Queue.take(requests[3])).batch, 1)
+      yield* nothingElse(requests[2])
+      yield* nothingElse(requests[3])
     }))
 })
 
@@ -157,7 +214,7 @@ describe("a server that lost the pull requests", () => {
     Effect.gen(function*() {
       let time = 0
       const { deliver, jobs, nats, pulls, source } = yield* sourceOf(2, () => time)
-      source.start()
+      source.start(3)
       const { inbox } = yield* Queue.take(pulls)
       deliver(inbox)
       deliver(inbox)

@@ -10,7 +10,7 @@ import { parse } from "yaml"
 import * as Catalogue from "../../../shared/catalogue/Catalogue.ts"
 import * as Models from "../../../shared/catalogue/Models.ts"
 import { workloads } from "../../../shared/contract/Operation.ts"
-import { jobStream } from "../../../shared/bus/protocol/Subjects.ts"
+import { jobStream, versionsOf } from "../../../shared/bus/protocol/Subjects.ts"
 import {
   type Document,
   missing,
@@ -62,14 +62,19 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
 
   it.each(workloads)("scales, protects and isolates the workers of %s", (workload) => {
     const scaled = named<Pods.ScaledObject>("ScaledObject", workload)
-    const [trigger] = scaled?.spec.triggers ?? []
+    const triggers = scaled?.spec.triggers ?? []
     assert.strictEqual(scaled?.spec.scaleTargetRef.name, workload)
-    assert.strictEqual(trigger?.metadata["stream"], jobStream(workload))
-    assert.strictEqual(trigger?.metadata["account"], "GATEWAY")
-    assert.isAtMost(
-      Number(trigger?.metadata["lagThreshold"]),
-      Number(pods.find(({ name }) => name === workload)?.environment.get("WORKER_SLOTS"))
+    assert.sameMembers(
+      [...new Set(triggers.map(({ metadata }) => metadata["stream"]))],
+      versionsOf(workload).map((version) => jobStream(workload, version))
     )
+    for (const { metadata } of triggers) {
+      assert.strictEqual(metadata["account"], "GATEWAY")
+      assert.isAtMost(
+        Number(metadata["lagThreshold"]),
+        Number(pods.find(({ name }) => name === workload)?.environment.get("WORKER_SLOTS"))
+      )
+    }
     const disruptions = named<Pods.Selecting>("PodDisruptionBudget", workload)
     assert.deepInclude(disruptions?.spec.selector?.matchLabels, { "app.kubernetes.io/component": workload })
     const policy = named<Pods.NetworkPolicy>("NetworkPolicy", workload)
@@ -290,7 +295,7 @@ stage("the schema checks", () => {
   })
   it.each([
     ["text for a number", "\"minReadySeconds\":5", "\"minReadySeconds\":\"5\""],
-    ["a number for text, in KEDA's metadata", "\"stream\":\"JOBS_CHAT\"", "\"stream\":5"]
+    ["a number for text, in KEDA's metadata", "\"stream\":\"JOBS3_CHAT\"", "\"stream\":5"]
   ])("find %s", async (_, from, to) => {
     const documents = broken((text) => text.replace(from, to))
     assert.strictEqual((await wrongValues(documents)).length, 1)
@@ -326,7 +331,8 @@ stage("an additional pool in a folder of its own", () => {
         one.kind === "ScaledObject" && one.metadata.name === "chat-slow"
       )
       assert.strictEqual(scaled?.spec.scaleTargetRef.name, "chat-slow")
-      assert.deepInclude(scaled?.spec.triggers[0]?.metadata, { stream: "JOBS_CHAT", consumer: "slow" })
+      assert.deepInclude(scaled?.spec.triggers[0]?.metadata, { stream: "JOBS3_CHAT", consumer: "slow" })
+      assert.deepInclude(scaled?.spec.triggers[1]?.metadata, { stream: "JOBS_CHAT", consumer: "slow" })
     } finally {
       rmSync(place, { recursive: true })
     }

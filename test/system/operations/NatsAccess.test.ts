@@ -143,9 +143,12 @@ const forbidden = (
     publish: [
       ...workloads.flatMap((workload) => [
         `jobs.${workload}.default`,
+        `jobs3.${workload}.default`,
         `r.${workload}.anyone.job.1`,
-        `$JS.API.CONSUMER.MSG.NEXT.JOBS_${workload.toUpperCase()}.default`,
-        `$JS.ACK.JOBS_${workload.toUpperCase()}.default.1.1.1.1.1`
+        ...[`JOBS_${workload.toUpperCase()}`, `JOBS3_${workload.toUpperCase()}`].flatMap((stream) => [
+          `$JS.API.CONSUMER.MSG.NEXT.${stream}.default`,
+          `$JS.ACK.${stream}.default.1.1.1.1.1`
+        ])
       ]),
       ...Object.values(buckets).flatMap((bucket) => [
         `$KV.${bucket.name}.any`,
@@ -162,6 +165,7 @@ const forbidden = (
       "$JS.API.STREAM.CREATE.OTHER",
       "$JS.API.STREAM.DELETE.JOBS_CHAT",
       "$JS.API.STREAM.PURGE.JOBS_CHAT",
+      "$JS.API.STREAM.DELETE.JOBS3_CHAT",
       "$JS.API.CONSUMER.CREATE.JOBS_CHAT.other",
       "$SYS.REQ.SERVER.PING",
       "anything"
@@ -172,6 +176,7 @@ const forbidden = (
       ...workloads.flatMap((workload) => [`ctl.${workload}.>`, `in.${workload}.>`, `r.${workload}.>`]),
       "r.>",
       "jobs.>",
+      "jobs3.>",
       "$KV.>",
       "$JS.>",
       "_INBOX.>",
@@ -225,6 +230,7 @@ describe("the server denies", { timeout: 60_000 }, () => {
     [
       ["chat", "$JS.API.CONSUMER.MSG.NEXT.JOBS_VIDEO.default"],
       ["chat", "jobs.chat.default"],
+      ["chat", "jobs3.chat.default"],
       ["chat", "$JS.API.STREAM.MSG.GET.KV_API_KEYS"],
       ["chat", "r.images.anyone.job.1"],
       ["ingress", "$KV.API_KEYS.any"],

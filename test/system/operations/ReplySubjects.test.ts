@@ -58,17 +58,17 @@ const tricks: ReadonlyArray<Trick> = [
   {
     name: "a request for a consumer's state",
     play: (worker, workload, reply) =>
-      worker.publish(`$JS.API.CONSUMER.INFO.${jobStream(workload)}.default`, "", { reply })
+      worker.publish(`$JS.API.CONSUMER.INFO.${jobStream(workload, 2)}.default`, "", { reply })
   },
   {
     name: "a pull request for a job, with its client's text",
     play: (worker, workload, reply) =>
-      worker.publish(pullSubject(workload, "default"), `{"batch":1,"no_wait":true}`, { reply })
+      worker.publish(pullSubject(workload, "default", 2), `{"batch":1,"no_wait":true}`, { reply })
   },
   {
     name: "a pull request that expires",
     play: (worker, workload, reply) =>
-      worker.publish(pullSubject(workload, "default"), `{"batch":1,"expires":1000000}`, { reply })
+      worker.publish(pullSubject(workload, "default", 2), `{"batch":1,"expires":1000000}`, { reply })
   },
   {
     name: "the confirmation of a stored event",
@@ -85,7 +85,7 @@ const tricks: ReadonlyArray<Trick> = [
   {
     name: "an acknowledgement that asks for the next job",
     play: (worker, workload, reply) =>
-      worker.publish(`$JS.ACK.${jobStream(workload)}.default.1.1.1.1.1`, "+NXT", { reply })
+      worker.publish(`$JS.ACK.${jobStream(workload, 2)}.default.1.1.1.1.1`, "+NXT", { reply })
   }
 ]
 
@@ -118,7 +118,7 @@ const harmless: ReadonlyArray<Trick> = [
 /** Submits a job for each trick that takes one. */
 const submitJobs = async (workload: Workload, count: number) => {
   const ingress = await connectAs("ingress")
-  for (let index = 0; index < count; index++) ingress.publish(jobSubject(workload, "default"), forged)
+  for (let index = 0; index < count; index++) ingress.publish(jobSubject(workload, "default", 2), forged)
   await ingress.flush()
   await ingress.close()
 }

@@ -175,3 +175,32 @@ describe("an occupancy announcement", () => {
     for (const text of ["", "-1", "1.5", "many", "1e9"]) assert.isUndefined(decodeSlots(text), text)
   })
 })
+
+describe("the version of the protocol", () => {
+  it("is the newest once every announced worker reads it, and falls while one does not", () => {
+    const pool = new PoolOccupancy()
+    assert.strictEqual(pool.version, 2)
+    pool.setWorker("new", 4, 3)
+    assert.strictEqual(pool.version, 3)
+    pool.setWorker("old", 4)
+    assert.strictEqual(pool.version, 2)
+    pool.setWorker("newer", 4, 4)
+    pool.setWorker("old", 0)
+    assert.strictEqual(pool.version, 3)
+    pool.setWorker("new", 4, 2)
+    assert.strictEqual(pool.version, 2)
+    pool.setWorker("new", 0)
+    assert.strictEqual(pool.version, 3)
+    pool.setWorker("newer", 0)
+    assert.strictEqual(pool.version, 2)
+  })
+
+  it("is the oldest while a worker takes jobs without an announcement", () => {
+    const pool = new PoolOccupancy()
+    pool.setWorker("new", 4, 3)
+    pool.claimedBy("old", 0)
+    assert.strictEqual(pool.version, 2)
+    pool.setWorker("old", 4, 3)
+    assert.strictEqual(pool.version, 3)
+  })
+})

@@ -1,0 +1,133 @@
+/**
+ * The pull requests of a worker that stand at one queue. They survive whatever happens to the queue: a rejection, another
+ * leader, or a server that has forgotten them.
+ */
+import type { Msg, Subscription } from "@nats-io/nats-core"
+import { Effect } from "effect"
+import type { Nats } from "../../nats/Nats.ts"
+import * as Subjects from "../protocol/Subjects.ts"
+
+/**
+ * When a pull request expires. JetStream cannot withdraw one, so a slot that stands at the wrong queue is lost to the others for
+ * this long. Less than `ackWaitMs`: a job that a frozen worker received through a request from before the freeze is not
+ * delivered to that worker a second time.
+ */
+const expiresMs = 1_000
+/** How often the server confirms a standing request; it rejects more than half of `expiresMs`. */
+const idleHeartbeatMs = 500
+/** A server that is silent for this long has forgotten the standing requests: two heartbeats and some slack. */
+const silenceMs = 2 * idleHeartbeatMs + 500
+/** The pause after a rejected pull request: the consumer has another leader, or none yet. */
+const rejectedMs = 200
+
+export interface PullOptions {
+  readonly nats: Nats["Service"]
+  readonly now: () => number
+  /** JetStream's subject for pull requests to the queue. */
+  readonly subject: string
+  /** How many more jobs to request now. */
+  readonly wanted: () => number
+  readonly onJob: (message: Msg) => void
+}
+
+export class PullRequests {
+  readonly #options: PullOptions
+  readonly #nats: Nats["Service"]
+  readonly #now: () => number
+  #subscription: Subscription | undefined
+  #inbox = ""
+  #outstanding = 0
+  #lastHeard = 0
+  #deliveredAt = Number.NEGATIVE_INFINITY
+  #scheduled = false
+  #backOffUntil = 0
+
+  constructor(options: PullOptions) {
+    this.#options = options
+    this.#nats = options.nats
+    this.#now = options.now
+  }
+
+  /** Whether it has begun and not stopped. */
+  get isOpen(): boolean {
+    return this.#subscription !== undefined
+  }
+
+  /** How many jobs are requested but not delivered. */
+  get outstanding(): number {
+    return this.#outstanding
+  }
+
+  /** When the queue last delivered a job. */
+  get deliveredAt(): number {
+    return this.#deliveredAt
+  }
+
+  /** Starts, or starts afresh after the server has forgotten the standing requests. */
+  begin(): void {
+    // a job may still be on its way to the old subscription; if the connection is gone, so is the job
+    this.#subscription?.drain().catch(() => undefined)
+    this.#outstanding = 0
+    this.#lastHeard = this.#now()
+    this.#inbox = this.#nats.inbox()
+    this.#subscription = this.#nats.subscribe(this.#inbox, (message) => this.#receive(message))
+    this.schedule()
+  }
+
+  /** Ends the requests. Returns once all jobs that were on their way have arrived. */
+  readonly stop: Effect.Effect<void> = Effect.suspend(() => {
+    const subscription = this.#subscription
+    this.#subscription = undefined
+    return subscription === undefined ? Effect.void : Effect.promise(() => subscription.drain())
+  })
+
+  /** Requests what is wanted, with the next write. */
+  schedule(): void {
+    if (this.#scheduled || this.#options.wanted() <= 0) return
+    this.#scheduled = true
+    const request = () => this.#request()
+    // while a request stands, the next job comes without another one
+    if (this.#outstanding > 0) this.#nats.outbox.linger(request)
+    else this.#nats.outbox.beforeFlush(request)
+  }
+
+  /** Starts afresh after a silence: JetStream drops pull requests to a missing consumer without an answer. */
+  watch(): void {
+    if (this.#subscription === undefined || !this.#nats.isConnected()) return
+    if (this.#outstanding > 0 && this.#now() - this.#lastHeard > silenceMs) return this.begin()
+    this.schedule()
+  }
+
+  #receive(message: Msg): void {
+    this.#lastHeard = this.#now()
+    // the server's own messages have no reply subject
+    if (message.reply === "") return this.#status(message)
+    this.#outstanding = Math.max(0, this.#outstanding - 1)
+    this.#deliveredAt = this.#lastHeard
+    this.#options.onJob(message)
+  }
+
+  /** 100 is a heartbeat. Any other code ends a pull request and states how much of it was not served. */
+  #status(message: Msg): void {
+    const headers = message.headers
+    if (headers === undefined || headers.code === 100) return
+    const unserved = headers.has(Subjects.header.pendingMessages)
+      ? Number(headers.get(Subjects.header.pendingMessages))
+      : this.#outstanding
+    this.#outstanding = Math.max(0, this.#outstanding - unserved)
+    if (headers.code !== 408) this.#backOffUntil = this.#now() + rejectedMs
+    this.schedule()
+  }
+
+  #request(): void {
+    this.#scheduled = false
+    if (this.#subscription === undefined || !this.#nats.isConnected()) return
+    const batch = this.#options.wanted()
+    if (batch <= 0 || this.#now() < this.#backOffUntil) return
+    // without a standing request the server has nothing to say
+    if (this.#outstanding === 0) this.#lastHeard = this.#now()
+    this.#outstanding += batch
+    const request = { batch, expires: expiresMs * 1_000_000, idle_heartbeat: idleHeartbeatMs * 1_000_000 }
+    this.#nats.outbox.publish(this.#options.subject, Buffer.from(JSON.stringify(request)), undefined, this.#inbox)
+  }
+}
