@@ -22,6 +22,7 @@ import * as FleetHandlers from "./handlers/FleetHandlers.ts"
 import * as GatewayProxy from "./handlers/GatewayProxy.ts"
 import * as KeyHandlers from "./handlers/KeyHandlers.ts"
 import * as ProblemDetails from "./ProblemDetails.ts"
+import * as QueueKeeper from "./QueueKeeper.ts"
 import { RequestLog } from "./handlers/RequestLog.ts"
 import * as SameOrigin from "./access/SameOrigin.ts"
 import * as SecurityHeaders from "./access/SecurityHeaders.ts"
@@ -65,7 +66,7 @@ const routes = Layer.mergeAll(adminApi, GatewayProxy.layer, TraceIntake.layer, W
   Layer.provide([SecurityHeaders.layer, SameOrigin.layer])
 )
 
-export const layer = readiness.pipe(
+export const layer = Layer.merge(readiness, QueueKeeper.layer).pipe(
   Layer.provideMerge(
     HttpRouter.serve(routes, { disableLogger: true, disableListenLog: true, routerConfig: { maxParamLength: 4_096 } })
   ),

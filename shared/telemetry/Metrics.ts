@@ -149,6 +149,9 @@ export const redispatches = counter("gateway_queue_redispatches_total", ["worklo
 export const poisonJobs = counter("gateway_queue_poison_jobs_total", ["workload", "pool"])(
   "Jobs failed because two workers in a row were lost while running them"
 )
+export const consumersRecreated = counter("gateway_queue_consumers_recreated_total", ["workload", "pool"])(
+  "Consumers of job queues that the console recreated because they could not deliver"
+)
 
 // workers
 

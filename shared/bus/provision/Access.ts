@@ -134,6 +134,15 @@ const oversees: Right = {
   ]
 }
 
+const repairs: Right = {
+  does: "recreates consumers of job queues that cannot deliver",
+  publish: jobStreams.flatMap(({ stream, version, workload }) => [
+    api(`STREAM.INFO.${stream}`),
+    api(`CONSUMER.DELETE.${stream}.*`),
+    api(`CONSUMER.CREATE.${stream}.*.${Subjects.jobSubject(workload, "*", version)}`)
+  ])
+}
+
 /** What every worker needs: its jobs, the ledger of its providers' limits, and its usage events. */
 const works = (workload: Workload): ReadonlyArray<Right> => [
   serves(workload),
@@ -178,7 +187,8 @@ export const rights = {
     watches(buckets.usageCounters),
     writes(buckets.usageCounters),
     writes(buckets.usageSpend),
-    oversees
+    oversees,
+    repairs
   ],
   admin: [provisions, provisionsControl, writes(buckets.apiKeys), storesAndReads(events.keyChanges)]
 } satisfies Record<Workload, ReadonlyArray<Right>> & Record<string, ReadonlyArray<Right>>

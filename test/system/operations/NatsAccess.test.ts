@@ -5,6 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { nkeyAuthenticator, nkeys, PermissionViolationError } from "@nats-io/nats-core"
+import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { join } from "node:path"
 import { afterAll, beforeAll } from "vitest"
@@ -118,6 +119,16 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     const isCounted = ({ name, requestsThisMonth }: Awaited<ReturnType<typeof keys>>[number]) =>
       name === "test" && requestsThisMonth > 0
     await eventually(keys, (keys) => keys.some(isCounted), 30_000)
+  })
+
+  it("recreates the consumer of a queue, as the console", async () => {
+    const admin = await connectAs({ service: "admin", account: "data", name: "admin" })
+    const { consumers } = await jetstreamManager(admin)
+    const filter = () =>
+      consumers.info("JOBS3_RERANK", "default").then(({ config }) => config.filter_subject, () => "none")
+    await consumers.delete("JOBS3_RERANK", "default")
+    await eventually(filter, (subject) => subject === "jobs3.rerank.default", 20_000)
+    await admin.close()
   })
 
   // the last of these tests: it covers all of them

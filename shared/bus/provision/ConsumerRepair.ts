@@ -1,0 +1,51 @@
+/**
+ * Recreates the consumer of a job queue if it cannot deliver.
+ *
+ * If servers lose the log of a stream, its sequences start again from 1, but the consumer's own state may survive. Such a
+ * consumer waits for sequences beyond those that it has delivered, so it delivers nothing, and its workers are idle. A consumer
+ * that is missing from an existing stream is created too: its servers may have lost it, or a repair was interrupted.
+ */
+import { jetstreamManager } from "@nats-io/jetstream"
+import { Effect } from "effect"
+import type { Workload } from "../../contract/Operation.ts"
+import { attempt, orMissing } from "../../nats/JetStream.ts"
+import { Nats } from "../../nats/Nats.ts"
+import * as Metrics from "../../telemetry/Metrics.ts"
+import { jobStream, type Version } from "../protocol/Subjects.ts"
+import { consumerConfig } from "./JobStreams.ts"
+
+/** Right after an election a stream may report an older state than its consumer: for how long, in milliseconds. */
+const confirmAfterMs = 1_000
+
+/** The consumer's defect, if it has one. The consumer is read first: its stream can only be further by then. */
+const defectOf = Effect.fnUntraced(function*(stream: string, pool: string) {
+  const { connection } = yield* Nats
+  const [consumer, state] = yield* attempt(async () => {
+    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: 3_000 })
+    const consumer = await orMissing(manager.consumers.info(stream, pool))
+    return [consumer, (await orMissing(manager.streams.info(stream)))?.state] as const
+  })
+  if (state === undefined) return undefined
+  if (consumer === undefined) return "missing"
+  return consumer.delivered.stream_seq > state.last_seq ? "ahead of its stream" : undefined
+})
+
+/** Returns whether it recreated the consumer. Fails if JetStream does not answer; it may be electing a leader. */
+export const repairConsumer = Effect.fn("ConsumerRepair.repair")(
+  function*(workload: Workload, pool: string, version: Version) {
+    const stream = jobStream(workload, version)
+    if ((yield* defectOf(stream, pool)) === undefined) return false
+    yield* Effect.sleep(confirmAfterMs)
+    const defect = yield* defectOf(stream, pool)
+    if (defect === undefined) return false
+    const { connection } = yield* Nats
+    yield* attempt(async () => {
+      const manager = await jetstreamManager(connection, { checkAPI: false, timeout: 3_000 })
+      await orMissing(manager.consumers.delete(stream, pool))
+      await manager.consumers.add(stream, consumerConfig(workload, pool, version))
+    })
+    Metrics.update(Metrics.consumersRecreated(workload, pool), 1)
+    yield* Effect.logWarning(`the consumer of a job queue was ${defect}: recreated it`, { stream, pool })
+    return true
+  }
+)
