@@ -9,7 +9,7 @@ import { connect as dial } from "@nats-io/transport-node"
 import { Config, Effect, Predicate, Result, Schedule, Schema, SemVer } from "effect"
 import { atLeast } from "../contract/Fields.ts"
 import { variables } from "./Credentials.ts"
-import { backOff } from "./JetStream.ts"
+import { backOff, replicas } from "./JetStream.ts"
 import { ServerChoice } from "./Reconnect.ts"
 import type { Account } from "./Storage.ts"
 
@@ -146,7 +146,7 @@ const oldest = SemVer.make({ major: 2, minor: 9, patch: 10 })
 
 const requireVersion = (connection: NatsConnection, servers: string) => {
   const version = connection.info?.version ?? "unknown"
-  if (isSupported(version)) return Effect.void
+  if (isAtLeast(version, oldest)) return Effect.void
   const detail = `version ${version} is older than ${SemVer.format(oldest)}`
   return Effect.andThen(
     Effect.promise(() => connection.close()),
@@ -154,9 +154,23 @@ const requireVersion = (connection: NatsConnection, servers: string) => {
   )
 }
 
+/** Older versions lose replicas of streams: issues 3713, 5542 and 6469 of nats-server. */
+const oldestInClusters = SemVer.make({ major: 2, minor: 12, patch: 0 })
+
+/**
+ * Logs a warning if the server is too old for `NATS_REPLICAS`. Not an error: old and new servers run side by side while NATS is
+ * upgraded, and a service that restarts meanwhile must find one.
+ */
+export const warnOfOldCluster = Effect.fnUntraced(function*(connection: NatsConnection) {
+  const version = connection.info?.version ?? "unknown"
+  if ((yield* replicas) === 1 || isAtLeast(version, oldestInClusters)) return
+  const needed = SemVer.format(oldestInClusters)
+  yield* Effect.logWarning(`nats-server may lose replicas of streams: use ${needed} or newer in clusters`, { version })
+})
+
 /** A pre-release counts as its release. */
-const isSupported = (version: string): boolean =>
+const isAtLeast = (version: string, least: SemVer.SemVer): boolean =>
   Result.match(SemVer.parse(version), {
     onFailure: () => false,
-    onSuccess: (parsed) => SemVer.isGreaterThanOrEqualTo(SemVer.release(parsed), oldest)
+    onSuccess: (parsed) => SemVer.isGreaterThanOrEqualTo(SemVer.release(parsed), least)
   })

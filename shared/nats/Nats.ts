@@ -9,7 +9,7 @@ import { createInbox, nuid } from "@nats-io/nats-core"
 import { Clock, Config, Context, Effect, identity, Layer, Option, Stream } from "effect"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { ServiceName } from "../telemetry/ServiceName.ts"
-import { connect, type NatsUnavailable, patiently } from "./Connect.ts"
+import { connect, type NatsUnavailable, patiently, warnOfOldCluster } from "./Connect.ts"
 import * as Credentials from "./Credentials.ts"
 import { inboxPrefix } from "./Inbox.ts"
 import { Outbox } from "./Outbox.ts"
@@ -95,6 +95,8 @@ const make = <E>(
       { interruptible: true }
     )
 
+    // the control account is on the same servers
+    if (account === "data") yield* warnOfOldCluster(connection)
     const now = monotonicMs(yield* Clock.Clock)
     let awaySince: number | undefined
     let backSince = Number.NEGATIVE_INFINITY

@@ -163,3 +163,24 @@ describe("a service that gains nothing by waiting", { timeout: 30_000 }, () => {
       assert.isTrue((yield* buildNats({ NATS_URL: secure.url, ...trusting }).nats).isConnected())
     }))
 })
+
+describe("a service in a cluster", () => {
+  /** A server of this version, as far as a client can tell. */
+  const playServer = (version: string) => (socket: Socket) => {
+    const info = { server_id: "one", version, proto: 1, headers: true, max_payload: 1_048_576 }
+    socket.write(`INFO ${JSON.stringify(info)}\r\n`)
+    socket.on("data", (bytes) => bytes.includes("PING") ? socket.write("PONG\r\n") : true)
+  }
+
+  it.live.each([["2.11.9", "3", true], ["2.12.0-RC.2", "3", false], ["2.11.9", "1", false]] as const)(
+    "warns of servers that lose replicas: %s with %s of them",
+    ([version, replicas, warns]) =>
+      Effect.gen(function*() {
+        const port = nextPort()
+        yield* listen(port, playServer(version))
+        const { logged, nats } = buildNats({ NATS_URL: `nats://127.0.0.1:${port}`, NATS_REPLICAS: replicas })
+        yield* nats
+        assert.strictEqual(logged.some((line) => line.includes("2.12.0 or newer") && line.includes(version)), warns)
+      })
+  )
+})
