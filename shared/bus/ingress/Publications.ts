@@ -57,8 +57,8 @@ export class Publications {
   }
 
   /**
-   * Whether the job was delivered, or later ones were claimed, or no worker can read it any more, for a while; if not, confirms it when that is due. Runs at every
-   * tick for each unclaimed job.
+   * Whether the job was delivered, or later ones were claimed, or no worker reads its version, for a while; if not, confirms it
+   * when that is due. Runs at every tick for each unclaimed job.
    */
   isOvertaken(job: OpenJob): boolean {
     const now = this.#options.now()

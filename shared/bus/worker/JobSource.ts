@@ -120,9 +120,13 @@ export class JobSource {
     this.#queues.get(version)?.begin()
   }
 
-  /** The server may have lost the queues: call `start` again once they exist. */
-  pause(): void {
+  /**
+   * After a reconnect: the standing requests are lost, and perhaps the queues. Requests jobs again at once; call `start` again once
+   * the queues exist.
+   */
+  restart(): void {
     this.#pulling = false
+    for (const queue of this.#queues.values()) if (queue.isOpen) queue.begin()
   }
 
   /** Stops pulling. Returns jobs that the server had already sent to the queues. */

@@ -46,7 +46,6 @@ export const serve = Effect.fnUntraced(function*(
   yield* every(watchMs, () => source.watch())
   const run = yield* FiberMap.makeRuntime<Nats, Version>()
   const begin = () => {
-    source.pause()
     for (const version of versionsOf(workload)) {
       run(
         version,
@@ -63,6 +62,7 @@ export const serve = Effect.fnUntraced(function*(
   begin()
   const unsubscribe = nats.onReconnect(() => {
     server.reconnected?.()
+    source.restart()
     begin()
   })
   yield* Effect.addFinalizer(() => Effect.sync(unsubscribe))
