@@ -8,7 +8,7 @@
 import { Cause, Clock, Effect, Metric, Option, Schema } from "effect"
 import { maxLosses } from "../../shared/bus/protocol/Timings.ts"
 import type { PulledJob } from "../../shared/bus/worker/JobSource.ts"
-import type { JetStreamFailed } from "../../shared/nats/JetStream.ts"
+import { JetStreamFailed } from "../../shared/nats/JetStream.ts"
 import type { Settlement } from "../../shared/bus/tasks/TaskQueue.ts"
 import {
   InternalError,
@@ -314,9 +314,20 @@ const settle = (means: Dependencies, id: string, owned: OwnedTask): Effect.Effec
   )
 }
 
+/**
+ * How long a new task may be unknown, in milliseconds: a server that was the leader until a moment ago does not know its record,
+ * which ingress stores before it submits the task.
+ */
+const unknownForMs = 60_000
+
 export const runTask = (means: Dependencies, job: PulledJob): Effect.Effect<Settlement> =>
   Effect.flatMap(Clock.currentTimeMillis, (begun) =>
     means.tasks.claim(job.id, means.worker).pipe(
+      Effect.catchIf(
+        (error) =>
+          error._tag === "TaskRefused" && error.refusal === "unknown" && begun - job.publishedAt < unknownForMs,
+        () => Effect.fail(new JetStreamFailed({ detail: "the task's record cannot be read yet" }))
+      ),
       Effect.flatMap((owned) => settle(means, job.id, owned)),
       // a refused claim, or an end that could not be written
       Effect.catchCause((cause) => recover(means, job.id, undefined, cause)),

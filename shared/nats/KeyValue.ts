@@ -55,8 +55,9 @@ const isConflict = (cause: unknown): boolean =>
 /** The error codes for a write that came too late: with the expected sequence, or without. */
 const wrongLastSequence = [10_071, 10_164]
 
+/** Reads are answered by the leader: another server may not have the newest record, and a task could be lost or run twice. */
 export const createBucket = (connection: NatsConnection, { name, ttlMs = 0 }: BucketSpec, replicas: number) =>
-  new Kvm(connection).create(name, { replicas, history: 1, ttl: ttlMs })
+  new Kvm(connection).create(name, { replicas, history: 1, ttl: ttlMs, allow_direct: false })
 
 /** Opens a bucket, or creates it if `mayCreate`. */
 export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends BucketSpec>(kept: K): Effect.fn.Return<
@@ -113,17 +114,30 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
   }
 })
 
+/** How often a watch is compared with its bucket, and how long a change may be on its way, in milliseconds. */
+const compareEveryMs = 15_000
+const deliveredWithinMs = 5_000
+
 const watchBucket = (
   nats: Nats["Service"],
   name: string,
   bucket: KV,
   queue: Queue.Queue<WatchEvent, JetStreamFailed | Cause.Done>
-): Effect.Effect<unknown, JetStreamFailed, Scope.Scope> =>
-  Effect.acquireRelease(
+): Effect.Effect<unknown, JetStreamFailed, Scope.Scope> => {
+  /** The newest revision that the watch has delivered. */
+  let seen = 0
+  const broken = (detail: string) => {
+    Queue.failCauseUnsafe(queue, Cause.fail(new JetStreamFailed({ detail })))
+  }
+  // the client notices a lost message only by the next one, which may never come
+  const compare = Effect.gen(function*() {
+    yield* Effect.sleep(compareEveryMs)
+    const { streamInfo: { state } } = yield* attempt(() => bucket.status())
+    yield* Effect.sleep(deliveredWithinMs)
+    if (state.messages > 0 && seen < state.last_seq) broken("the watch has missed a change")
+  })
+  const watch = Effect.acquireRelease(
     attempt(async () => {
-      const broken = (detail: string) => {
-        Queue.failCauseUnsafe(queue, Cause.fail(new JetStreamFailed({ detail })))
-      }
       const forget = nats.onReconnect(() => broken("the connection was lost"))
       Queue.offerUnsafe(queue, "loading")
       try {
@@ -133,6 +147,7 @@ const watchBucket = (
         const watcher = await bucket.watch()
         const pump = async () => {
           for await (const entry of watcher) {
+            seen = entry.revision
             Queue.offerUnsafe(queue, toEntry(entry))
             if (loaded || !entry.isUpdate) continue
             loaded = true
@@ -158,6 +173,8 @@ const watchBucket = (
         watcher.stop()
       })
   )
+  return Effect.andThen(watch, Effect.forkScoped(Effect.forever(Effect.ignore(compare))))
+}
 
 /**
  * Follows a bucket with a copy in memory. Returns a getter of the copy once it is complete. After a lost connection
