@@ -1,5 +1,8 @@
 /** What a seed means: the processes, the requests and the faults of one simulation, as plain values that can be shrunk. */
 import type { Request } from "./gateway/Client.ts"
+import { type Weather, weatherKinds } from "./gateway/HttpProvider.ts"
+import type { KeyEdit, PlannedKey } from "./gateway/Keys.ts"
+import type { TaskRequest } from "./gateway/TaskClient.ts"
 import { knownFaultKinds, mostElectionMs, type NatsFaultKind, natsFaultKinds } from "./nats/Faults.ts"
 import { Random } from "./world/Random.ts"
 
@@ -17,10 +20,23 @@ export const processFaultKinds = [
   "cut ingress",
   "clock of ingress"
 ] as const
-export type FaultKind = typeof processFaultKinds[number] | NatsFaultKind
+/** Those that are drawn apart, for parts of the gateway that only some seeds have, so that other seeds stay as they are. */
+const laterFaultKinds = ["deploy ingress", "kill video", "freeze video", "hold video", "deploy video"] as const
+const [deployIngress, ...videoFaultKinds] = laterFaultKinds
+/** Those of buckets: one server's log is behind, or the watches lose messages. */
+const bucketFaultKinds = ["stale bucket", "gap in watches"] as const
+type BucketFaultKind = typeof bucketFaultKinds[number]
+export type FaultKind =
+  | typeof processFaultKinds[number]
+  | typeof laterFaultKinds[number]
+  | NatsFaultKind
+  | BucketFaultKind
 
 export const isNatsFault = (kind: FaultKind): kind is NatsFaultKind =>
-  !(processFaultKinds as ReadonlyArray<string>).includes(kind)
+  !([...processFaultKinds, ...laterFaultKinds, ...bucketFaultKinds] as ReadonlyArray<string>).includes(kind)
+
+export const isBucketFault = (kind: FaultKind): kind is BucketFaultKind =>
+  (bucketFaultKinds as ReadonlyArray<string>).includes(kind)
 
 /** Whether faults occur that the gateway is known not to survive. */
 const hasKnown = process.env["SIMULATE_KNOWN"] === "1"
@@ -51,6 +67,24 @@ export interface Scenario {
   readonly slots: number
   readonly requests: ReadonlyArray<Request>
   readonly faults: ReadonlyArray<Fault>
+  /** The keys with limits and what an administrator does to them; absent: requests need no keys. */
+  readonly limits: Limits | undefined
+  /** Videos; absent: nobody makes any. */
+  readonly tasks: Tasks | undefined
+  /** Workers call providers over HTTP, in this weather; absent: they call one that never fails. */
+  readonly weather: ReadonlyArray<Weather> | undefined
+}
+
+export interface Tasks {
+  readonly workers: number
+  readonly requests: ReadonlyArray<TaskRequest>
+}
+
+export interface Limits {
+  /** How long a unit counts, in milliseconds. */
+  readonly windowMs: number
+  readonly keys: ReadonlyArray<PlannedKey>
+  readonly edits: ReadonlyArray<KeyEdit>
 }
 
 /** Nothing starts before, so that all processes are ready. */
@@ -78,6 +112,8 @@ const moments = {
     "PUB usage",
     "heartbeat"
   ],
+  // records of tasks, their objects, usage events, and acknowledgements
+  video: ["PUB $KV.VIDEO_TASKS", "PUB $O.VIDEO_CONTENT", "PUB usage", "+ACK", "MSG.NEXT"],
   ingress: ["PUB jobs.", "Gw-Ctl: go", "Gw-Ctl: credit", "Gw-Ctl: cancel", "Gw-Ctl: ping"]
 } as const
 
@@ -104,6 +140,82 @@ const faultOf = (random: Random, at: number, kind: FaultKind): Fault => {
       : undefined
   }
 }
+
+/** This tenant has no limits. */
+export const unlimited = "key_1"
+
+/** The tenants of requests. */
+const tenants = [unlimited, "key_2", "key_3"]
+
+const limitsOf = (random: Random, requests: ReadonlyArray<Request>): Limits => {
+  const windowMs = random.pick([2_000, 10_000, 60_000])
+  // about what a tenant asks for in a window, less or more
+  const share = requests.length / tenants.length * Math.min(1, windowMs / activeMs)
+  const around = (usual: number) => Math.max(1, Math.ceil(usual * random.between(0.3, 3)))
+  const tokensEach = requests.reduce((sum, { bodyBytes, chunks }) => sum + bodyBytes / 4 + chunks + 1, 0) /
+    Math.max(1, requests.length)
+  const mostTokens = Math.max(0, ...requests.map(({ chunks }) => chunks + 1))
+  return {
+    windowMs,
+    keys: tenants.map((tenant): PlannedKey => {
+      const none = { tenant, concurrentRequests: null, requestsPerMinute: null, tokensPerMinute: null }
+      if (tenant === unlimited) return none
+      return {
+        ...none,
+        concurrentRequests: random.chance(0.6) ? random.integer(1, 30) : null,
+        ...(random.chance(0.5)
+          ? { requestsPerMinute: around(share) }
+          : { tokensPerMinute: mostTokens + around(share * tokensEach) })
+      }
+    }),
+    edits: Array.from({ length: random.integer(1, 12) }, (_, edit) => ({
+      at: warmUpMs + random.between(0, activeMs),
+      tenant: random.pick(tenants),
+      weight: 2 + edit
+    })).toSorted((a, b) => a.at - b.at)
+  }
+}
+
+const tasksOf = (random: Random): Tasks => ({
+  workers: random.integer(1, 3),
+  requests: Array.from({ length: random.integer(1, 8) }, (_, task): TaskRequest => ({
+    task,
+    at: warmUpMs + random.between(0, activeMs),
+    tenant: random.pick(tenants),
+    makesMs: random.between(100, 8_000),
+    fate: random.chance(0.75) ? "made" : random.pick(["unreachable", "fails", "kills"]),
+    cancelsAfterMs: random.chance(0.15) ? random.between(1, 6_000) : undefined
+  }))
+})
+
+const weatherOf = (random: Random): ReadonlyArray<Weather> =>
+  Array.from({ length: random.integer(0, 6) }, () => {
+    const from = warmUpMs + random.between(0, activeMs)
+    return {
+      provider: random.integer(0, 1),
+      kind: random.pick(weatherKinds),
+      from,
+      until: Math.min(warmUpMs + activeMs, from + random.between(200, 8_000)),
+      share: random.chance(0.5) ? 1 : random.between(0.1, 1)
+    }
+  })
+
+const videoFaultsOf = (random: Random): ReadonlyArray<Fault> =>
+  Array.from({ length: random.integer(0, 3) }, () => ({
+    ...faultOf(random, warmUpMs + random.between(0, activeMs), random.pick(videoFaultKinds)),
+    moment: random.chance(0.5)
+      ? { text: random.pick(moments.video), isBefore: random.chance(0.5) }
+      : undefined
+  }))
+
+const bucketFaultsOf = (random: Random): ReadonlyArray<Fault> =>
+  Array.from({ length: random.integer(0, 3) }, () => ({
+    kind: random.pick(bucketFaultKinds),
+    at: warmUpMs + random.between(0, activeMs),
+    target: random.integer(0, 9),
+    ms: random.between(100, 6_000),
+    moment: undefined
+  }))
 
 export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
   const random = new Random(seed)
@@ -134,6 +246,20 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
     }
   })
   const workers = random.integer(1, 4)
+  // sources of their own, so that each part of a scenario is the same with and without the others
+  const limited = new Random(seed ^ 0x1e_57_ed)
+  const limits = limited.chance(0.25) ? limitsOf(limited, requests) : undefined
+  const deploying = new Random(seed ^ 0xde_91_07)
+  const deploys = faults.length > 0 && deploying.chance(0.15)
+    ? [faultOf(deploying, warmUpMs + deploying.between(0, activeMs), deployIngress)]
+    : []
+  const making = new Random(seed ^ 0x71_de_05)
+  const tasks = making.chance(0.1) ? tasksOf(making) : undefined
+  const videoFaults = tasks === undefined || faults.length === 0 ? [] : videoFaultsOf(making)
+  const calling = new Random(seed ^ 0xca_11_05)
+  const weather = calling.chance(0.1) ? weatherOf(calling) : undefined
+  const usesBuckets = limits !== undefined || tasks !== undefined
+  const bucketFaults = usesBuckets && faults.length > 0 ? bucketFaultsOf(limited) : []
   return {
     seed,
     servers,
@@ -141,6 +267,9 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
     workers,
     slots: Math.ceil(random.integer(leastSlots, 2 * leastSlots) / workers),
     requests,
-    faults: faults.toSorted((a, b) => a.at - b.at)
+    faults: [...faults, ...deploys, ...videoFaults, ...bucketFaults].toSorted((a, b) => a.at - b.at),
+    limits,
+    tasks,
+    weather
   }
 }

@@ -1,14 +1,32 @@
 /** Runs one scenario to its end and returns what it violated. */
 import { enter } from "./world/Interposition.ts"
+import { Layer } from "effect"
+import { Performer } from "../../shared/worker/JobLife.ts"
 import { Client } from "./gateway/Client.ts"
+import { HttpProvider, providerNames } from "./gateway/HttpProvider.ts"
+import { Administrator } from "./gateway/Keys.ts"
+import { routedPerformer } from "./gateway/Routing.ts"
 import { type Violation, violationsOf } from "./Invariants.ts"
 import { Cluster } from "./nats/Cluster.ts"
 import { strikeNats } from "./nats/Faults.ts"
 import { Network } from "./world/Network.ts"
-import { IngressProcess, WorkerProcess } from "./gateway/Processes.ts"
+import { type GatewayProcess, IngressProcess, WorkerProcess } from "./gateway/Processes.ts"
 import { Provider } from "./gateway/Provider.ts"
-import { activeMs, endOf, type Fault, isNatsFault, momentMs, type Scenario, warmUpMs } from "./Scenario.ts"
-import { World } from "./world/World.ts"
+import {
+  activeMs,
+  endOf,
+  type Fault,
+  isBucketFault,
+  isNatsFault,
+  momentMs,
+  type Scenario,
+  unlimited,
+  warmUpMs
+} from "./Scenario.ts"
+import { TaskClient } from "./gateway/TaskClient.ts"
+import { VideoProcess } from "./gateway/VideoProcess.ts"
+import { VideoStudio } from "./gateway/VideoStudio.ts"
+import { type Machine, World } from "./world/World.ts"
 
 export interface Result {
   readonly scenario: Scenario
@@ -28,6 +46,14 @@ export interface Ended {
   readonly workers: ReadonlyArray<WorkerProcess>
   /** The last wave, after all faults have healed. */
   readonly probes: ReadonlyArray<Client>
+  /** Later ones, one after another, after every circuit has had a probe. */
+  readonly lastProbes: ReadonlyArray<Client>
+  readonly administrator: Administrator
+  readonly videos: {
+    readonly studio: VideoStudio
+    readonly workers: ReadonlyArray<VideoProcess>
+    readonly clients: ReadonlyArray<TaskClient>
+  }
 }
 
 /** Five seconds after the last fault everything flows again: probes start then. */
@@ -37,6 +63,10 @@ const quietMs = 75_000
 /** Nothing more happens if nothing was left for this long: more than JetStream waits before it delivers a job again. */
 const calmMs = 10_000
 const probeCount = 10
+/** Then circuits may be probed, and a provider's pace after a 429 is forgotten. */
+const lastProbesMs = 10_000
+/** How long a supervisor takes to replace a process that died by itself. */
+const restartMs = 500
 
 /** How many jobs are in the streams, delivered or not. */
 const jobsLeft = ({ jetStream }: Cluster): number => {
@@ -54,20 +84,58 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
   enter(world, (machine, port, onConnect) => network.connect(machine, port, onConnect))
   const cluster = new Cluster(world, network, { servers: scenario.servers, version: "2.12.1" })
   const provider = new Provider(world)
-  const ingresses = Array.from(
-    { length: scenario.ingresses },
-    (_, at) => new IngressProcess(world, cluster, `ingress-${at}`)
-  )
-  const workers = Array.from(
-    { length: scenario.workers },
-    (_, at) => new WorkerProcess(world, cluster, `worker-${at}`, scenario.slots, provider)
-  )
+  const ingresses: Array<IngressProcess> = []
+  const addIngress = () => {
+    const ingress = new IngressProcess(world, cluster, `ingress-${ingresses.length}`, {
+      limitWindowMs: scenario.limits?.windowMs,
+      hasTasks: scenario.tasks !== undefined
+    })
+    ingresses.push(ingress)
+    return ingress
+  }
+  for (let at = 0; at < scenario.ingresses; at++) addIngress()
+  const { weather } = scenario
+  for (const at of weather === undefined ? [] : providerNames.keys()) {
+    new HttpProvider(world, network, at, weather ?? [], provider).start()
+  }
+  const performer = weather === undefined
+    ? (machine: Machine) => Layer.succeed(Performer, provider.performer(machine))
+    : () => routedPerformer
+  const workers: Array<WorkerProcess> = []
+  const addWorker = () => {
+    const worker = new WorkerProcess(world, cluster, `worker-${workers.length}`, scenario.slots, performer)
+    workers.push(worker)
+    return worker
+  }
+  for (let at = 0; at < scenario.workers; at++) addWorker()
   for (const process of [...ingresses, ...workers]) process.start()
+  const studio = new VideoStudio(world)
+  const videoWorkers: Array<VideoProcess> = []
+  const addVideoWorker = (): VideoProcess => {
+    const worker = new VideoProcess(world, cluster, `video-${videoWorkers.length}`, studio)
+    videoWorkers.push(worker)
+    worker.onFailure = () => void world.after(restartMs, undefined, () => addVideoWorker().start())
+    return worker
+  }
+  for (let at = 0; at < (scenario.tasks?.workers ?? 0); at++) addVideoWorker().start()
+  studio.onKill = (machine) => {
+    videoWorkers.find((worker) => worker.machine === machine)?.kill()
+    world.after(restartMs, undefined, () => addVideoWorker().start())
+  }
+  const administrator = new Administrator(world, cluster)
+  if (scenario.limits !== undefined) administrator.start(scenario.limits.keys, scenario.limits.edits)
 
   const clients: Array<Client> = []
-  const ask = (request: Scenario["requests"][number]) => {
+  const readyIngress = () => {
     const ready = ingresses.filter(({ isReady, machine }) => isReady && machine.isAlive)
-    const client = new Client(world, request, ready.length === 0 ? undefined : world.random.pick(ready))
+    return ready.length === 0 ? undefined : world.random.pick(ready)
+  }
+  const taskClients = (scenario.tasks?.requests ?? []).map((request) => new TaskClient(world, request, readyIngress))
+  for (const client of taskClients) world.after(client.request.at, undefined, () => client.start())
+  const ask = (request: Scenario["requests"][number]) => {
+    const ingress = readyIngress()
+    const key = administrator.keys.get(request.tenant)
+    const client = new Client(world, request, ingress, { isApi: weather !== undefined, key })
     clients.push(client)
     client.start()
     return client
@@ -77,8 +145,20 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
 
   const strike = (fault: Fault): void => {
     const { kind, moment, target } = fault
-    const all: ReadonlyArray<IngressProcess | WorkerProcess> = kind.endsWith("worker") ? workers : ingresses
+    const all: ReadonlyArray<GatewayProcess> = kind.endsWith("worker")
+      ? workers
+      : kind.endsWith("ingress")
+      ? ingresses
+      : kind.endsWith("video")
+      ? videoWorkers
+      : []
     const alive = all.filter(({ machine }) => machine.isAlive)
+    if (isBucketFault(kind)) {
+      const { jetStream: { keyValue }, servers } = cluster
+      world.trace.tell("fault", `${kind}: ${target} for ${fault.ms.toFixed(0)} ms`)
+      if (kind === "gap in watches") return keyValue.loseMessages(1 + target % 3)
+      return keyValue.makeStale(servers[target % servers.length]!, fault.ms)
+    }
     if (isNatsFault(kind)) {
       world.trace.tell("fault", `${kind}: ${target} for ${fault.ms.toFixed(0)} ms`)
       return void strikeNats(cluster, { ...fault, kind })
@@ -103,10 +183,10 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     })
   }
 
-  const strikeProcess = (process: IngressProcess | WorkerProcess, { kind, ms }: Fault): void => {
+  const strikeProcess = (process: GatewayProcess, { kind, ms }: Fault): void => {
     if (!process.machine.isAlive) return
     const links = cluster.servers.map(({ machine }) => network.link(process.machine, machine))
-    const replaced = (start: () => IngressProcess | WorkerProcess) =>
+    const replaced = (start: () => GatewayProcess) =>
       void world.after(ms, undefined, () => {
         start().start()
       })
@@ -115,24 +195,25 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
       case "deploy worker":
         if (kind === "kill worker") process.kill()
         else process.terminate()
-        return replaced(() => {
-          const next = new WorkerProcess(world, cluster, `worker-${workers.length}`, scenario.slots, provider)
-          workers.push(next)
-          return next
-        })
+        return replaced(addWorker)
       case "kill ingress":
-        process.kill()
-        return replaced(() => {
-          const next = new IngressProcess(world, cluster, `ingress-${ingresses.length}`)
-          ingresses.push(next)
-          return next
-        })
+      case "deploy ingress":
+        if (kind === "kill ingress") process.kill()
+        else process.terminate()
+        return replaced(addIngress)
+      case "kill video":
+      case "deploy video":
+        if (kind === "kill video") process.kill()
+        else process.terminate()
+        return replaced(addVideoWorker)
       case "freeze worker":
       case "freeze ingress":
+      case "freeze video":
         process.machine.freeze()
         return void world.after(ms, undefined, () => process.machine.thaw(world))
       case "hold worker":
       case "hold ingress":
+      case "hold video":
         for (const link of links) link.isHeld = true
         return void world.after(ms, undefined, () => {
           for (const link of links) link.release()
@@ -152,34 +233,53 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
 
   const healedAt = Math.max(warmUpMs + activeMs, ...scenario.faults.map((fault) => endOf(scenario, fault))) + healMs
   const probes: Array<Client> = []
+  const lastProbes: Array<Client> = []
+  const probe = (number: number) =>
+    ask({
+      request: 1_000 + number,
+      at: world.now,
+      isPaid: number % 2 === 0,
+      tenant: scenario.limits === undefined ? `key_${1 + number % 3}` : unlimited,
+      patienceMs: 20_000,
+      bodyBytes: 100,
+      chunks: 2,
+      everyMs: 10,
+      chunkBytes: 64,
+      leavesAfterMs: undefined,
+      readMs: 0
+    })
   world.after(healedAt, undefined, () => {
-    for (let at = 0; at < probeCount; at++) {
-      probes.push(ask({
-        request: 1_000 + at,
-        at: healedAt,
-        isPaid: at % 2 === 0,
-        tenant: `key_${1 + at % 3}`,
-        patienceMs: 20_000,
-        bodyBytes: 100,
-        chunks: 2,
-        everyMs: 10,
-        chunkBytes: 64,
-        leavesAfterMs: undefined,
-        readMs: 0
-      }))
-    }
+    for (let at = 0; at < probeCount; at++) probes.push(probe(at))
   })
   let calmSince: number | undefined
   const isCalm = () =>
-    clients.every(({ outcome }) => outcome !== undefined) && provider.open === 0 && jobsLeft(cluster) === 0
+    clients.every(({ outcome }) => outcome !== undefined) && provider.open === 0 && jobsLeft(cluster) === 0 &&
+    taskClients.every(({ hasEnded, id }) => id === undefined || hasEnded)
   const watch = () => {
     calmSince = isCalm() ? calmSince ?? world.now : undefined
     world.after(1_000, undefined, watch)
   }
-  world.after(healedAt + 1_000, undefined, watch)
+  // leases and records of keys come to rest later than jobs
+  const usesBuckets = scenario.limits !== undefined || scenario.tasks !== undefined || weather !== undefined
+  if (!usesBuckets) world.after(healedAt + 1_000, undefined, watch)
+  for (let at = 0; at < (weather === undefined ? 0 : probeCount); at++) {
+    world.after(healedAt + lastProbesMs + at * 300, undefined, () => lastProbes.push(probe(probeCount + at)))
+  }
   await world.run(healedAt + quietMs, () => calmSince !== undefined && world.now - calmSince >= calmMs)
-  const ended: Ended = { world, scenario, cluster, provider, clients, ingresses, workers, probes }
+  const ended: Ended = {
+    world,
+    scenario,
+    cluster,
+    provider,
+    clients,
+    ingresses,
+    workers,
+    probes,
+    lastProbes,
+    administrator,
+    videos: { studio, workers: videoWorkers, clients: taskClients }
+  }
   const violations = violationsOf(ended)
-  for (const process of [...ingresses, ...workers]) process.machine.kill()
+  for (const { machine } of [...ingresses, ...workers, ...videoWorkers, administrator]) machine.kill()
   return { scenario, violations, hash: world.trace.hash, world }
 }

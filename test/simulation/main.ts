@@ -8,9 +8,11 @@
 import { randomInt } from "node:crypto"
 import { fork } from "node:child_process"
 import { availableParallelism } from "node:os"
+import { join } from "node:path"
 import { scenarioOf } from "./Scenario.ts"
 import { shrink } from "./Shrink.ts"
 import { type Result, simulate } from "./Simulation.ts"
+import { type Counts, countTransitions, coverageOf } from "./Transitions.ts"
 
 const seconds = Number(process.env["SIMULATE_SECONDS"] ?? 60)
 const count = Number(process.env["SIMULATE_COUNT"] ?? Number.POSITIVE_INFINITY)
@@ -21,7 +23,12 @@ interface Sum {
   requests: number
   faults: number
   violations: number
+  /** Of jobs at ingress. */
+  readonly transitions: Counts
 }
+
+/** So many seeds reach every transition of a job that is reachable. */
+const seedsForAll = 300
 
 /** Prints what a scenario violates, what it consists of, and its story. */
 const report = ({ scenario, violations, world }: Result): void => {
@@ -39,7 +46,7 @@ const report = ({ scenario, violations, world }: Result): void => {
 
 const run = async (offset: number, step: number): Promise<Sum> => {
   const until = performance.now() + seconds * 1_000
-  const sum = { seeds: 0, requests: 0, faults: 0, violations: 0 }
+  const sum: Sum = { seeds: 0, requests: 0, faults: 0, violations: 0, transitions: countTransitions() }
   for (let at = 0; at + offset < count && (count < Number.POSITIVE_INFINITY || performance.now() < until); at += step) {
     const { hash, scenario, violations, world } = await simulate(scenarioOf(firstSeed + offset + at))
     sum.seeds++
@@ -68,7 +75,12 @@ if (part !== undefined) {
       new Promise<Sum>((resolve, reject) => {
         const child = fork(import.meta.filename, {
           // short-lived objects are most of the work
-          execArgv: [...process.execArgv, "--max-semi-space-size=64"],
+          execArgv: [
+            ...process.execArgv,
+            "--max-semi-space-size=64",
+            "--import",
+            join(import.meta.dirname, "ObserveSteps.ts")
+          ],
           env: { ...process.env, SIMULATE_SEED: `${firstSeed}`, SIMULATE_PART: `${at}` }
         })
         let sum: Sum | undefined
@@ -76,11 +88,22 @@ if (part !== undefined) {
         child.on("exit", (code) => sum === undefined ? reject(new Error(`a part ended with ${code}`)) : resolve(sum))
       }))
   )
-  const total = (name: keyof Sum) => parts.reduce((sum, part) => sum + part[name], 0)
-  console.log(
+  const total = (name: Exclude<keyof Sum, "transitions">) => parts.reduce((sum, part) => sum + part[name], 0)
+  const counts: Counts = {}
+  for (const { transitions } of parts) {
+    for (const [name, count] of Object.entries(transitions)) counts[name] = (counts[name] ?? 0) + count
+  }
+  const { all, missing, reached, surprising } = coverageOf(counts)
+  const isLong = total("seeds") >= seedsForAll
+  const { log } = console
+  if (isLong) { for (const transition of missing) log(`never reached: ${transition}`) }
+  for (const transition of surprising) log(`reached, although listed as unreachable: ${transition}`)
+  log(`${reached} of ${all} transitions of a job`)
+  const isCovered = surprising.length === 0 && (!isLong || missing.length === 0)
+  log(
     `${total("seeds")} seeds from ${firstSeed}, ${total("requests")} requests, ${total("faults")} faults, ${
       total("violations")
     } violations`
   )
-  process.exitCode = total("violations") > 0 ? 1 : 0
+  process.exitCode = total("violations") > 0 || !isCovered ? 1 : 0
 }

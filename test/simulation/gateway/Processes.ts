@@ -1,14 +1,19 @@
 /** The gateway's processes on simulated machines: the shipped code from the bus's client and the worker's job life down to NATS. */
-import { ConfigProvider, Effect, type Fiber, Layer, Logger } from "effect"
+import { type Config, ConfigProvider, Effect, type Fiber, Layer, Logger, Option } from "effect"
+import { Admission } from "../../../services/ingress/request/Admission.ts"
+import { TaskQueue } from "../../../shared/bus/tasks/TaskQueue.ts"
 import { Presence } from "../../../shared/bus/provision/Presence.ts"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { JobServer } from "../../../shared/bus/worker/JobServer.ts"
-import { Nats } from "../../../shared/nats/Nats.ts"
+import { KeyRing } from "../../../shared/keys/KeyRing.ts"
+import { Limits } from "../../../shared/limits/Limits.ts"
+import { layerBothPatient, Nats } from "../../../shared/nats/Nats.ts"
+import { Spending } from "../../../shared/usage/Spending.ts"
+import { VideoTasks } from "../../../shared/tasks/VideoTasks.ts"
 import { UsageLog } from "../../../shared/usage/UsageLog.ts"
-import { Performer } from "../../../shared/worker/JobLife.ts"
+import type { Performer } from "../../../shared/worker/JobLife.ts"
 import { Worker } from "../../../shared/worker/Worker.ts"
 import type { Cluster } from "../nats/Cluster.ts"
-import type { Provider } from "./Provider.ts"
 import { Machine, type World } from "../world/World.ts"
 
 /** What a process logs becomes a part of the story. */
@@ -19,7 +24,13 @@ const storyOf = (world: World, machine: Machine) =>
     })
   ])
 
-const surroundings = (world: World, machine: Machine, cluster: Cluster, settings: Readonly<Record<string, string>>) =>
+/** What a process logs and how it is configured. */
+export const surroundings = (
+  world: World,
+  machine: Machine,
+  cluster: Cluster,
+  settings: Readonly<Record<string, string>>
+) =>
   Layer.mergeAll(
     storyOf(world, machine),
     ConfigProvider.layer(ConfigProvider.fromUnknown({
@@ -29,11 +40,14 @@ const surroundings = (world: World, machine: Machine, cluster: Cluster, settings
     }))
   )
 
-abstract class GatewayProcess {
+export abstract class GatewayProcess {
   readonly world: World
   readonly cluster: Cluster
   readonly machine: Machine
   isReady = false
+  /** Runs if it ends by itself, as a service does that cannot start. */
+  onFailure: () => void = () => undefined
+  #isStopping = false
   /** When it has ended after `terminate`. */
   endedAt: number | undefined
   #fiber: Fiber.Fiber<unknown, unknown> | undefined
@@ -54,7 +68,9 @@ abstract class GatewayProcess {
       this.#fiber.addObserver((exit) => {
         this.endedAt = this.world.now
         this.world.trace.tell(this.machine.name, `ended: ${exit._tag}`)
+        const isFailure = !this.#isStopping && this.machine.isAlive
         this.machine.kill()
+        if (isFailure) this.onFailure()
       })
     })
   }
@@ -62,6 +78,7 @@ abstract class GatewayProcess {
   /** Like SIGTERM. */
   terminate(): void {
     this.world.trace.tell(this.machine.name, "gets SIGTERM")
+    this.#isStopping = true
     this.isReady = false
     this.world.on(this.machine, () => this.#fiber?.interruptUnsafe())
   }
@@ -75,35 +92,88 @@ abstract class GatewayProcess {
   }
 }
 
-export class IngressProcess extends GatewayProcess {
-  client: JobClient["Service"] | undefined
+/** What admits the requests of keys, over all ingresses. */
+const admission = Admission.layer.pipe(
+  Layer.provideMerge(Limits.layerKeys),
+  Layer.provide(Spending.layer),
+  Layer.merge(KeyRing.layer)
+)
 
-  readonly run = () =>
-    Effect.runFork(
-      Effect.gen({ self: this }, function*() {
-        this.client = yield* JobClient
-        this.isReady = true
-        this.world.trace.tell(this.machine.name, "is ready")
-        return yield* Effect.never
-      }).pipe(
-        Effect.provide(
-          JobClient.layer.pipe(
-            Layer.provide(Nats.layerPatient),
-            Layer.provideMerge(surroundings(this.world, this.machine, this.cluster, {}))
-          )
-        )
-      )
-    )
+export interface Admitting {
+  readonly admission: Admission["Service"]
+  readonly keys: KeyRing["Service"]
+  readonly limits: Limits["Service"]
+}
+
+/** Durable tasks, as the routes of ingress use them. */
+const tasks = Layer.merge(VideoTasks.layer({ patienceMs: 5_000 }), TaskQueue.layer)
+
+export interface Tasks {
+  readonly store: VideoTasks["Service"]
+  readonly queue: TaskQueue["Service"]
+}
+
+/** What an ingress offers besides jobs. */
+export interface Offer {
+  /** Requests need keys, and their limits per minute count for so long, in milliseconds. */
+  readonly limitWindowMs: number | undefined
+  readonly hasTasks: boolean
+}
+
+export class IngressProcess extends GatewayProcess {
+  readonly #offer: Offer
+  client: JobClient["Service"] | undefined
+  /** Only if it is offered. */
+  admitting: Admitting | undefined
+  tasks: Tasks | undefined
+
+  constructor(world: World, cluster: Cluster, name: string, offer: Offer) {
+    super(world, cluster, name)
+    this.#offer = offer
+  }
+
+  readonly run = () => {
+    const { hasTasks, limitWindowMs } = this.#offer
+    const around = surroundings(this.world, this.machine, this.cluster, {
+      GATEWAY_LIMIT_WINDOW_MS: `${limitWindowMs ?? 60_000}`
+    })
+    const client = hasTasks ? Layer.merge(JobClient.layer, tasks) : JobClient.layer
+    const layer = limitWindowMs === undefined
+      ? Layer.provide(client, Nats.layerPatient)
+      : Layer.provide(Layer.merge(client, admission), layerBothPatient)
+    const serve = Effect.gen({ self: this }, function*() {
+      this.client = yield* JobClient
+      this.admitting = Option.getOrUndefined(Option.all({
+        admission: yield* Effect.serviceOption(Admission),
+        keys: yield* Effect.serviceOption(KeyRing),
+        limits: yield* Effect.serviceOption(Limits)
+      }))
+      this.tasks = Option.getOrUndefined(Option.all({
+        store: yield* Effect.serviceOption(VideoTasks),
+        queue: yield* Effect.serviceOption(TaskQueue)
+      }))
+      this.isReady = true
+      this.world.trace.tell(this.machine.name, "is ready")
+      return yield* Effect.never
+    })
+    return Effect.runFork(Effect.provide(serve, Layer.provideMerge(layer, around)))
+  }
 }
 
 export class WorkerProcess extends GatewayProcess {
   readonly slots: number
-  readonly provider: Provider
+  readonly #performer: (machine: Machine) => Layer.Layer<Performer, Config.ConfigError, Nats>
 
-  constructor(world: World, cluster: Cluster, name: string, slots: number, provider: Provider) {
+  constructor(
+    world: World,
+    cluster: Cluster,
+    name: string,
+    slots: number,
+    performer: (machine: Machine) => Layer.Layer<Performer, Config.ConfigError, Nats>
+  ) {
     super(world, cluster, name)
     this.slots = slots
-    this.provider = provider
+    this.#performer = performer
   }
 
   readonly run = () =>
@@ -118,7 +188,7 @@ export class WorkerProcess extends GatewayProcess {
         Effect.provide(
           Worker.layer("chat", this.slots).pipe(
             Layer.provide([
-              Layer.succeed(Performer, this.provider.performer(this.machine)),
+              this.#performer(this.machine),
               JobServer.layer,
               UsageLog.layer,
               Presence.layer

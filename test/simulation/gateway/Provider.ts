@@ -20,14 +20,18 @@ export interface Call {
   until: number | undefined
   /** How many chunks it has made: what it bills. */
   made: number
-  outcome: "open" | "complete" | "aborted"
+  outcome: "open" | "complete" | "aborted" | "failed"
+  /** The provider's name, if there are several. */
+  readonly provider?: string
+  /** Of a failed call: what the provider did. */
+  failure?: string
 }
 
 /** The name of models whose calls cost nothing; all others are paid. */
 export const freeModel = "free"
 
 /** A chunk names its request, its call and its place, so that a client can tell whose bytes it gets. */
-const chunkOf = ({ id }: Call, { chunkBytes, request }: Order, at: number): Buffer => {
+export const chunkOf = ({ id }: Call, { chunkBytes, request }: Order, at: number): Buffer => {
   const bytes = Buffer.alloc(chunkBytes, "-")
   bytes.write(`${request}:${id}:${at};`)
   return bytes
@@ -62,7 +66,8 @@ export class Provider {
           const order = JSON.parse(Buffer.from(work.body).toString().trimEnd()) as Order
           if (!isIdempotent(work.model)) yield* work.commit
           work.onCall({ name: "provider", model: work.model })
-          const call = this.#begin(machine, order.request, !isIdempotent(work.model))
+          const call = this.begin(machine.name, order.request, !isIdempotent(work.model))
+          machine.onDeath.push(() => this.end(call, "aborted"))
           yield* Effect.gen({ self: this }, function*() {
             yield* Effect.sleep(2 * travelMs)
             reply.start({ status: 200, contentType: "text/event-stream", headers: {} })
@@ -72,38 +77,41 @@ export class Provider {
               const isFull = !reply.write(chunkOf(call, order, at))
               if (isFull) yield* Effect.callback<void>((resume) => reply.onDrain(() => resume(Effect.void)))
             }
-            this.#end(call, "complete")
-          }).pipe(Effect.onInterrupt(() => Effect.sync(() => this.#end(call, "aborted"))))
+            this.end(call, "complete")
+          }).pipe(Effect.onInterrupt(() => Effect.sync(() => this.end(call, "aborted"))))
           return { inputTokens: 1, outputTokens: order.chunks }
         })
     }
   }
 
-  #begin(machine: Machine, request: number, isPaid: boolean): Call {
+  begin(worker: string, request: number, isPaid: boolean, provider?: string): Call {
     const { now, trace } = this.#world
     const call: Call = {
       id: this.calls.length,
       request,
-      worker: machine.name,
+      worker,
       isPaid,
       from: now,
       until: undefined,
       made: 0,
-      outcome: "open"
+      outcome: "open",
+      ...(provider === undefined ? {} : { provider })
     }
     this.calls.push(call)
-    trace.tell("provider", `call ${call.id} of ${machine.name} for request ${request}${isPaid ? ", paid" : ""}`)
-    machine.onDeath.push(() => this.#end(call, "aborted"))
+    trace.tell(provider ?? "provider", `call ${call.id} of ${worker} for request ${request}${isPaid ? ", paid" : ""}`)
     return call
   }
 
-  #end(call: Call, outcome: "complete" | "aborted"): void {
+  end(call: Call, outcome: Exclude<Call["outcome"], "open">, failure?: string): void {
     if (call.outcome !== "open") return
     call.outcome = outcome
     call.until = this.#world.now
+    if (failure !== undefined) call.failure = failure
     this.#world.trace.tell(
-      "provider",
-      `call ${call.id} for request ${call.request} is ${outcome} after ${call.made} chunks`
+      call.provider ?? "provider",
+      `call ${call.id} for request ${call.request} is ${outcome} after ${call.made} chunks${
+        failure === undefined ? "" : `: ${failure}`
+      }`
     )
   }
 }

@@ -24,6 +24,11 @@ const state = "shared/bus/protocol/JobState.ts"
 const connection = "shared/nats/Nats.ts"
 const writer = "shared/nats/EventWriter.ts"
 const life = "shared/worker/JobLife.ts"
+const taskLife = "services/video/TaskLife.ts"
+const taskUsage = "services/video/TaskUsage.ts"
+const bucket = "shared/nats/KeyValue.ts"
+const ledger = "shared/limits/Ledger.ts"
+const lease = "shared/limits/ReplicaLease.ts"
 
 /** Faults of the past, put back. */
 export const past: ReadonlyArray<Mutant> = [
@@ -150,6 +155,60 @@ export const past: ReadonlyArray<Mutant> = [
     file: tracker,
     from: "if (wasStalled) this.#links.resetSilences()",
     to: ""
+  },
+  {
+    name: "a task whose record is not known yet is dropped",
+    file: taskLife,
+    from: "error.refusal === \"unknown\" && begun - job.publishedAt < unknownForMs",
+    to: "error.refusal === \"unknown\" && begun < 0"
+  },
+  {
+    name: "a task whose end is not known yet has no usage",
+    file: taskUsage,
+    from: "(task) => task !== undefined && hasEnded(task.status),",
+    to: "() => true,"
+  },
+  {
+    name: "a task that was started is started again",
+    file: taskLife,
+    from: "return provider?.mayRepeat === true ? undefined : yield* unconfirmed(providerTask.provider)",
+    to: "return undefined"
+  },
+  {
+    name: "a task is run without end",
+    file: taskLife,
+    from: "if (owned.current().losses >= maxLosses) {",
+    to: "if (owned.current().losses > 100) {"
+  },
+  {
+    name: "a watch that has missed a change goes on",
+    file: bucket,
+    from: "if (state.messages > 0 && seen < state.last_seq) broken(\"the watch has missed a change\")",
+    to: ""
+  },
+  {
+    name: "a write does not compare the revision",
+    file: bucket,
+    from: "Option.some(await bucket.update(key, value, revision))",
+    to: "Option.some(await bucket.put(key, value))"
+  },
+  {
+    name: "other replicas' leases do not count",
+    file: ledger,
+    from: "const free = terms.limit - sum(used.values()) - sum(others.map(({ units }) => units)) - keep",
+    to: "const free = terms.limit - sum(used.values()) - keep"
+  },
+  {
+    name: "units that were used are not reported",
+    file: lease,
+    from: "used: new Map(this.#used),",
+    to: "used: new Map(),"
+  },
+  {
+    name: "a request that has ended keeps its unit",
+    file: lease,
+    from: "if (!isWindow) this.#release(-more)",
+    to: "if (!isWindow) return"
   }
 ]
 

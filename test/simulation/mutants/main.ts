@@ -31,7 +31,7 @@ const mutants = wanted === "all"
 /** Copies the code with the fault, and returns whether a simulation of it fails. */
 const isFound = async (mutant: Mutant, at: number): Promise<boolean> => {
   const copy = join(folder, `${at}`)
-  for (const part of ["shared", "test/simulation", "package.json", "services/ingress", "test/fixture/general"]) {
+  for (const part of ["shared", "test/simulation", "package.json", "services", "test/fixture/general"]) {
     cpSync(join(project, part), join(copy, part), { recursive: true })
   }
   writeFileSync(join(copy, mutant.file), apply(mutant))

@@ -4,6 +4,7 @@ import { epochMs } from "../world/Interposition.ts"
 import type { Cluster } from "./Cluster.ts"
 import type { Consumer, ConsumerConfig } from "./Consumer.ts"
 import type { Group } from "./Group.ts"
+import { KeyValue } from "./KeyValue.ts"
 import { json, type Message } from "./Protocol.ts"
 import type { Server } from "./Server.ts"
 import { Stream, type StreamConfig } from "./Stream.ts"
@@ -22,9 +23,11 @@ const unavailableMs = 500
 export class JetStream {
   readonly #cluster: Cluster
   readonly streams = new Map<string, Stream>()
+  readonly keyValue: KeyValue
 
   constructor(cluster: Cluster) {
     this.#cluster = cluster
+    this.keyValue = new KeyValue(cluster, this.streams, (at, stream, run) => this.#atLeader(at, stream, run))
   }
 
   /** Whether every stream and consumer has a leader that all servers know. */
@@ -35,6 +38,7 @@ export class JetStream {
   /** Takes a message that is for JetStream. `false` if nothing of it has the subject. */
   accept(at: Server, message: Message): boolean {
     const { subject } = message
+    if (this.keyValue.accept(at, message)) return true
     if (subject.startsWith("$JS.ACK.")) {
       const [, , name = "", consumerName = "", deliveries, sequence] = subject.split(".")
       const consumer = this.streams.get(name)?.consumers.get(consumerName)

@@ -14,6 +14,7 @@ export interface StreamConfig {
   readonly discard?: "old" | "new"
   readonly num_replicas?: number
   readonly max_msgs?: number
+  readonly max_msgs_per_subject?: number
   readonly max_bytes?: number
   readonly max_age?: number
   readonly duplicate_window?: number

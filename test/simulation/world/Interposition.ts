@@ -3,12 +3,15 @@
  * numbers and sockets are the world's. Import this before any code of the gateway.
  */
 import { nuid } from "@nats-io/nats-core"
+import crypto from "node:crypto"
+import { createRequire, syncBuiltinESMExports } from "node:module"
 import net from "node:net"
 import { performance } from "node:perf_hooks"
+import { StreamSocket, type Wire } from "./StreamSocket.ts"
 import type { Event, Machine, World } from "./World.ts"
 
 /** Connects a machine to a port of the simulated network. */
-export type Dial = (machine: Machine, port: number, onConnect: () => void) => unknown
+export type Dial = (machine: Machine, port: number, onConnect: () => void) => Wire
 
 let world: World | undefined
 let dial: Dial | undefined
@@ -23,9 +26,16 @@ export const enter = (next: World, connect: Dial): void => {
 export const epochMs = Date.UTC(2026, 0, 1, 12)
 
 class Timer {
+  readonly #again: () => Event
   event: Event
-  constructor(event: Event) {
-    this.event = event
+  constructor(again: () => Event) {
+    this.#again = again
+    this.event = again()
+  }
+  refresh(): this {
+    this.event.isCancelled = true
+    this.event = this.#again()
+    return this
   }
   unref(): this {
     return this
@@ -58,6 +68,9 @@ export const real = {
   hrtime: process.hrtime.bigint,
   random: Math.random,
   createConnection: net.createConnection,
+  connect: net.connect,
+  randomUUID: crypto.randomUUID,
+  randomInt: crypto.randomInt,
   nuid: nuid.next.bind(nuid)
 }
 
@@ -71,7 +84,7 @@ Object.assign(globalThis, {
   setTimeout: (run: Callback, ms?: number, ...args: ReadonlyArray<unknown>) => {
     const at = here()
     if (at === undefined) return real.setTimeout(run, ms, ...args)
-    return new Timer(at.world.after(delayOf(ms), at.machine, () => run(...args)))
+    return new Timer(() => at.world.after(delayOf(ms), at.machine, () => run(...args)))
   },
   setInterval: (run: Callback, ms?: number, ...args: ReadonlyArray<unknown>) => {
     const at = here()
@@ -80,13 +93,13 @@ Object.assign(globalThis, {
       timer.event = at.world.after(delayOf(ms), at.machine, again)
       run(...args)
     }
-    const timer: Timer = new Timer(at.world.after(delayOf(ms), at.machine, again))
+    const timer: Timer = new Timer(() => at.world.after(delayOf(ms), at.machine, again))
     return timer
   },
   setImmediate: (run: Callback, ...args: ReadonlyArray<unknown>) => {
     const at = here()
     if (at === undefined) return real.setImmediate(run, ...args)
-    return new Timer(at.world.after(0, at.machine, () => run(...args)))
+    return new Timer(() => at.world.after(0, at.machine, () => run(...args)))
   },
   clearTimeout: clear(real.clearTimeout),
   clearInterval: clear(real.clearInterval),
@@ -107,6 +120,16 @@ process.hrtime.bigint = () => {
   return at === undefined ? real.hrtime() : BigInt(Math.round(at.world.now * 1_000_000))
 }
 Math.random = () => here()?.world.random.next() ?? real.random()
+crypto.randomUUID = ((options?: crypto.RandomUUIDOptions) => {
+  const random = here()?.world.random
+  if (random === undefined) return real.randomUUID(options)
+  const digits = Array.from({ length: 32 }, () => random.integer(0, 15).toString(16)).join("")
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
+}) as typeof crypto.randomUUID
+// only as the gateway calls it: from 0 to below a bound
+crypto.randomInt =
+  ((below: number) => here()?.world.random.integer(0, below - 1) ?? real.randomInt(below)) as typeof crypto.randomInt
+syncBuiltinESMExports()
 nuid.next = () => here()?.world.id() ?? real.nuid()
 
 net.createConnection = ((port: number, host: string, onConnect: () => void) => {
@@ -115,3 +138,18 @@ net.createConnection = ((port: number, host: string, onConnect: () => void) => {
     ? real.createConnection(port, host, onConnect)
     : dial(at.machine, port, onConnect)
 }) as typeof net.createConnection
+
+/** As undici connects. */
+net.connect = ((options: { readonly port: number | string }) => {
+  const at = here()
+  const connect = dial
+  if (at === undefined || connect === undefined) return real.connect(options as net.NetConnectOpts)
+  return new StreamSocket((onConnect) => connect(at.machine, Number(options.port), onConnect))
+}) as typeof net.connect
+
+// undici's own timers share one tick, which would stop with the machine that started it
+const timers = createRequire(import.meta.url)("undici/lib/util/timers.js") as Record<string, unknown>
+for (const name of ["setTimeout", "setFastTimeout"]) {
+  timers[name] = (run: Callback, ms: number, ...args: ReadonlyArray<unknown>) => setTimeout(run, ms, ...args)
+}
+for (const name of ["clearTimeout", "clearFastTimeout"]) timers[name] = (timer: never) => clearTimeout(timer)

@@ -35,6 +35,14 @@ class Direction {
     this.#schedule()
   }
 
+  /** Runs when everything that was sent has arrived. */
+  afterwards(run: () => void): void {
+    this.#world.after(this.#link.delayMs(this.#world), this.#to, () => {
+      if (this.#isCut || !this.#isDue) run()
+      else this.afterwards(run)
+    })
+  }
+
   cut(): void {
     this.#isCut = true
     this.#waiting = []
@@ -114,6 +122,8 @@ export interface Connection {
   onData: (bytes: Buffer) => void
   onClose: () => void
   readonly close: () => void
+  /** Closes it once everything that was sent has arrived. */
+  readonly end: () => void
 }
 
 interface Open {
@@ -179,7 +189,12 @@ export class Network {
       toServer.send(bytes)
     }
     const socket: ClientSocket = new ClientSocket(write, () => close(true))
-    const toServer = new Direction(world, server, link, (bytes) => connection?.onData(bytes))
+    // a client may write before the server has accepted
+    let early: Array<Buffer> | undefined = []
+    const toServer = new Direction(world, server, link, (bytes) => {
+      if (early === undefined) connection?.onData(bytes)
+      else early.push(bytes)
+    })
     const toClient = new Direction(world, machine, link, (bytes) => void socket.emit("data", bytes))
     const open: Open = { machine, server, breakOff: () => close(false) }
     const fail = () => world.after(link.delayMs(world), machine, () => finish(refused()))
@@ -194,11 +209,23 @@ export class Network {
         send: (bytes) => toClient.send(bytes),
         onData: () => undefined,
         onClose: () => undefined,
-        close: () => close(false)
+        close: () => close(false),
+        end: () =>
+          toClient.afterwards(() => {
+            if (!socket.destroyed) socket.emit("end")
+            close(true)
+            finish()
+          })
       }
       const accepted = connection
       world.after(0, machine, () => onConnect())
-      world.after(link.delayMs(world), server, () => isOpen ? acceptor.accept(accepted) : undefined)
+      world.after(link.delayMs(world), server, () => {
+        if (!isOpen) return
+        acceptor.accept(accepted)
+        const before = early ?? []
+        early = undefined
+        for (const bytes of before) accepted.onData(bytes)
+      })
     })
     return socket
   }

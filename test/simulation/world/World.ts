@@ -102,6 +102,17 @@ export class World {
     return `id${String(this.#ids++).padStart(20, "0")}`
   }
 
+  /** Runs on a machine at once, from outside of all events: with its clock. */
+  as<A>(machine: Machine, run: () => A): A {
+    const { current } = this
+    this.current = machine
+    try {
+      return run()
+    } finally {
+      this.current = current
+    }
+  }
+
   /** Runs on a machine now, from outside of it. */
   on(machine: Machine, run: () => void): void {
     this.after(0, machine, run)

@@ -1,0 +1,48 @@
+/** What must hold for calls over HTTP: when a second call is allowed, and that providers are used again once they recover. */
+import { providerNames } from "./gateway/HttpProvider.ts"
+import type { Call } from "./gateway/Provider.ts"
+import type { Ended } from "./Simulation.ts"
+import { type Check, named, type Violation } from "./Violation.ts"
+
+/** How much later than the worker a provider may learn that a call has ended, in milliseconds. */
+const travelMs = 200
+
+/** Why a call may not be followed by this one; `undefined` if it may. */
+const objection = (before: Call, after: Call, mayMove: boolean): string | undefined => {
+  const name = `call ${after.id} follows call ${before.id}`
+  // a job that may be repeated is given to a worker again, even to the same
+  if (!after.isPaid && mayMove) return undefined
+  if (before.worker !== after.worker) return `${name} of another worker`
+  if (before.outcome === "complete") return `${name}, which is complete`
+  if ((before.until ?? Number.POSITIVE_INFINITY) > after.from + travelMs) return `${name}, which has not ended`
+  // an answer that has begun belongs to the client, unless the bytes were lost with their provider
+  if (before.made > 0 && before.failure !== "down") return `${name}, which has answered with ${before.made} chunks`
+  return undefined
+}
+
+/** A second call follows only a failure that the retry rules allow. */
+function* secondCallFollowsFailure({ clients, provider, scenario }: Ended): Generator<Violation> {
+  if (scenario.weather === undefined) return
+  for (const client of clients) {
+    const calls = provider.calls.filter(({ request }) => request === client.request.request)
+    for (const [at, call] of calls.entries()) {
+      const before = calls[at - 1]
+      const problem = before === undefined ? undefined : objection(before, call, scenario.faults.length > 0)
+      if (problem !== undefined) yield named("a call follows a failure", client, problem)
+    }
+  }
+}
+
+/** Circuits close: the last probes are answered by the first provider again. */
+function* circuitsClose({ lastProbes, provider, scenario }: Ended): Generator<Violation> {
+  // after a 429 a worker holds calls to its pace for a minute, and takes the next provider meanwhile
+  if (scenario.weather === undefined || scenario.weather.some(({ kind }) => kind === "429")) return
+  for (const client of lastProbes) {
+    const used = provider.calls.filter(({ request }) => request === client.request.request).map((call) => call.provider)
+    if (client.outcome !== "complete" || used.length !== 1 || used[0] !== providerNames[0]) {
+      yield named("circuits close", client, `is ${client.outcome} after calls to ${used.join(", ") || "none"}`)
+    }
+  }
+}
+
+export const checks: ReadonlyArray<Check> = [secondCallFollowsFailure, circuitsClose]
