@@ -93,12 +93,12 @@ if (part !== undefined) {
   for (const { transitions } of parts) {
     for (const [name, count] of Object.entries(transitions)) counts[name] = (counts[name] ?? 0) + count
   }
-  const { all, missing, reached, surprising } = coverageOf(counts)
+  const { missing, reachable, reached, surprising } = coverageOf(counts)
   const isLong = total("seeds") >= seedsForAll
   const { log } = console
   if (isLong) { for (const transition of missing) log(`never reached: ${transition}`) }
   for (const transition of surprising) log(`reached, although listed as unreachable: ${transition}`)
-  log(`${reached} of ${all} transitions of a job`)
+  log(`${reached} of ${reachable} transitions of a job`)
   const isCovered = surprising.length === 0 && (!isLong || missing.length === 0)
   log(
     `${total("seeds")} seeds from ${firstSeed}, ${total("requests")} requests, ${total("faults")} faults, ${
