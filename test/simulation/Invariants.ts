@@ -1,5 +1,6 @@
 /** What must hold in every simulation, whatever fails. */
 import { jobStream, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
+import { checks as flow } from "./FlowInvariants.ts"
 import { placeIn } from "./gateway/Provider.ts"
 import { warmUpMs } from "./Scenario.ts"
 import { checks as limits } from "./LimitInvariants.ts"
@@ -165,6 +166,7 @@ const checks: ReadonlyArray<Check> = [
   leavingStopsTheCall,
   flowsAgain,
   nothingIsLeft,
+  ...flow,
   ...limits,
   ...providers,
   ...tasks

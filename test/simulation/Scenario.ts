@@ -38,8 +38,8 @@ export const isNatsFault = (kind: FaultKind): kind is NatsFaultKind =>
 export const isBucketFault = (kind: FaultKind): kind is BucketFaultKind =>
   (bucketFaultKinds as ReadonlyArray<string>).includes(kind)
 
-/** Whether faults occur that the gateway is known not to survive. */
-const hasKnown = process.env["SIMULATE_KNOWN"] === "1"
+/** Whether faults occur that the gateway is known not to survive, and what it is known to violate is looked at. */
+export const hasKnown = process.env["SIMULATE_KNOWN"] === "1"
 
 const faultKinds: ReadonlyArray<FaultKind> = [
   ...processFaultKinds,

@@ -44,6 +44,8 @@ export interface Ended {
   readonly clients: ReadonlyArray<Client>
   readonly ingresses: ReadonlyArray<IngressProcess>
   readonly workers: ReadonlyArray<WorkerProcess>
+  /** How many jobs workers have asked for and not got. */
+  readonly pulls: number
   /** The last wave, after all faults have healed. */
   readonly probes: ReadonlyArray<Client>
   /** Later ones, one after another, after every circuit has had a probe. */
@@ -76,6 +78,15 @@ const jobsLeft = ({ jetStream }: Cluster): number => {
     for (const { unacknowledged, undelivered } of consumers.values()) left += unacknowledged + undelivered
   }
   return left
+}
+
+/** How many jobs the pull requests in JetStream ask for. */
+const pullsOf = ({ jetStream }: Cluster): number => {
+  let asked = 0
+  for (const { consumers } of jetStream.streams.values()) {
+    for (const consumer of consumers.values()) asked += consumer.asked
+  }
+  return asked
 }
 
 export const simulate = async (scenario: Scenario): Promise<Result> => {
@@ -252,6 +263,13 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     for (let at = 0; at < probeCount; at++) probes.push(probe(at))
   })
   let calmSince: number | undefined
+  /** The last second's, of which the most counts: a pull request that expires is repeated a moment later. */
+  const pulls: Array<number> = []
+  const countPulls = () => {
+    pulls.push(pullsOf(cluster))
+    if (pulls.length > 10) pulls.shift()
+    world.after(100, undefined, countPulls)
+  }
   const isCalm = () =>
     clients.every(({ outcome }) => outcome !== undefined) && provider.open === 0 && jobsLeft(cluster) === 0 &&
     taskClients.every(({ hasEnded, id }) => id === undefined || hasEnded)
@@ -259,6 +277,7 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     calmSince = isCalm() ? calmSince ?? world.now : undefined
     world.after(1_000, undefined, watch)
   }
+  world.after(healedAt + 1_000, undefined, countPulls)
   // leases and records of keys come to rest later than jobs
   const usesBuckets = scenario.limits !== undefined || scenario.tasks !== undefined || weather !== undefined
   if (!usesBuckets) world.after(healedAt + 1_000, undefined, watch)
@@ -274,6 +293,7 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     clients,
     ingresses,
     workers,
+    pulls: Math.max(...pulls),
     probes,
     lastProbes,
     administrator,

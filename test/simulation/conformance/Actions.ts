@@ -119,8 +119,10 @@ export const pull = (
     callback: (_, message) => {
       const delivery = deliveryOf(message, connection)
       if (delivery.status.startsWith("100")) heartbeats++
-      else arrived.push(delivery)
-      wake()
+      else {
+        arrived.push(delivery)
+        wake()
+      }
     }
   })
   const request = {
@@ -132,12 +134,8 @@ export const pull = (
   return {
     heartbeats: () => heartbeats,
     next: async (withinMs) => {
-      const late = stage.sleep(withinMs)
-      let isLate = false
-      void late.then(() => void (isLate = true))
-      while (arrived.length === 0 && !isLate) {
-        await Promise.race([late, new Promise<void>((resolve) => void (wake = resolve))])
-      }
+      const arrives = new Promise<void>((resolve) => void (wake = resolve))
+      if (arrived.length === 0) await Promise.race([stage.sleep(withinMs), arrives])
       return arrived.shift()
     }
   }

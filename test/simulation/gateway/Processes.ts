@@ -16,6 +16,9 @@ import { Worker } from "../../../shared/worker/Worker.ts"
 import type { Cluster } from "../nats/Cluster.ts"
 import { Machine, type World } from "../world/World.ts"
 
+/** How many bytes of bodies an ingress holds: its own default depends on the machine. */
+export const queueBytes = 64 * 1024 * 1024
+
 /** What a process logs becomes a part of the story. */
 const storyOf = (world: World, machine: Machine) =>
   Logger.layer([
@@ -135,7 +138,8 @@ export class IngressProcess extends GatewayProcess {
   readonly run = () => {
     const { hasTasks, limitWindowMs } = this.#offer
     const around = surroundings(this.world, this.machine, this.cluster, {
-      GATEWAY_LIMIT_WINDOW_MS: `${limitWindowMs ?? 60_000}`
+      GATEWAY_LIMIT_WINDOW_MS: `${limitWindowMs ?? 60_000}`,
+      GATEWAY_QUEUE_BYTES: `${queueBytes}`
     })
     const client = hasTasks ? Layer.merge(JobClient.layer, tasks) : JobClient.layer
     const layer = limitWindowMs === undefined

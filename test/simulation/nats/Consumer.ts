@@ -90,19 +90,15 @@ export class Consumer {
     return this.#waiting.length
   }
 
+  /** How many messages the waiting requests ask for. */
+  get asked(): number {
+    return this.#waiting.reduce((sum, { left }) => sum + left, 0)
+  }
+
   /** Messages that were never delivered. */
   get undelivered(): number {
     let count = 0
     for (const stored of this.#stream.messages.values()) if (this.#isNew(stored)) count++
-    return count
-  }
-
-  /** Messages that no acknowledgement will ever remove: delivered too often. */
-  get orphans(): number {
-    let count = 0
-    for (const stored of this.#stream.messages.values()) {
-      if (this.#matches(stored) && stored.sequence <= this.#cursor && !this.#pending.has(stored.sequence)) count++
-    }
     return count
   }
 

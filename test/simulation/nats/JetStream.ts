@@ -139,7 +139,7 @@ export class JetStream {
     const config = JSON.parse(message.payload.toString()) as StreamConfig
     const made = this.streams.get(config.name) ?? new Stream(this.#cluster.world, config, at)
     this.streams.set(config.name, made)
-    answer(at, infoOf(made))
+    if (made.leader !== undefined) answer(made.leader, infoOf(made))
   }
 
   #requestConsumer(
@@ -152,7 +152,9 @@ export class JetStream {
     if (action === "CREATE" || action === "DURABLE") {
       if (!this.#cluster.hasMajority) return
       const consumer = stream.ensureConsumer((JSON.parse(payload.toString()) as { config: ConsumerConfig }).config)
-      return answer(at, consumerInfoOf(stream, consumer))
+      // its leader answers, so that whoever hears of it reaches it
+      if (consumer.leader !== undefined) answer(consumer.leader, consumerInfoOf(stream, consumer))
+      return
     }
     const name = (action === "LEADER" ? names[2] : names[1]) ?? ""
     const consumer = stream.consumers.get(name)

@@ -1,0 +1,91 @@
+/** That requests move on: nothing waits beside free slots, shares are fair, slots and budgets come back, messages are few. */
+import type { Client } from "./gateway/Client.ts"
+import { queueBytes } from "./gateway/Processes.ts"
+import { hasKnown } from "./Scenario.ts"
+import type { Ended } from "./Simulation.ts"
+import { type Check, isTouched, named, type Violation } from "./Violation.ts"
+
+/** How long a request may wait although there is a free slot, in milliseconds: announcements are as old as half a second. */
+const idleMs = 2_000
+/** How often the slots are looked at meanwhile. */
+const stepMs = 100
+
+/** Whether requests wait for slots only, and nothing but requests causes messages. */
+const isPlain = ({ limits, tasks, weather }: Ended["scenario"]): boolean =>
+  limits === undefined && tasks === undefined && weather === undefined
+
+/** Whether a client's job runs at a worker at this time. */
+const runs = ({ claimedAt, endedAt }: Client, at: number): boolean =>
+  claimedAt !== undefined && claimedAt <= at && (endedAt === undefined || endedAt > at)
+
+const stepsOf = (from: number, until: number): ReadonlyArray<number> =>
+  Array.from({ length: Math.floor((until - from) / stepMs) }, (_, at) => from + at * stepMs)
+
+/**
+ * A job waits neither while half of the slots are free, nor while its tenant has less than half of an equal share: a tenant alone
+ * may use seven eighths, and jobs may wait for a worker's budget of bodies.
+ */
+function* nothingWaits({ clients, scenario: { slots, workers }, scenario }: Ended): Generator<Violation> {
+  if (!isPlain(scenario)) return
+  const all = slots * workers
+  const tenants = new Set(clients.map(({ request }) => request.tenant))
+  for (const client of clients) {
+    const { claimedAt, endedAt, request } = client
+    const until = claimedAt ?? endedAt ?? Number.POSITIVE_INFINITY
+    if (until - request.at <= idleMs || isTouched(scenario, request.at, request.at + idleMs)) continue
+    const steps = stepsOf(request.at, request.at + idleMs)
+    const running = steps.map((at) => clients.filter((other) => runs(other, at)).length)
+    if (running.every((count) => count < all / 2)) {
+      yield named("nothing waits", client, `waited beside ${all - Math.max(...running)} of ${all} free slots`)
+    }
+    const own = steps.map((at) =>
+      clients.filter((other) => other.request.tenant === request.tenant && runs(other, at)).length
+    )
+    if (own.every((count) => count < all / tenants.size / 2)) {
+      yield named("fair shares", client, `waited although its tenant had ${Math.max(...own)} of ${all} slots`)
+    }
+  }
+}
+
+/** Every slot of every worker is asked for again, and no bytes of bodies are taken. */
+function* slotsReturn({ clients, ingresses, pulls, workers }: Ended): Generator<Violation> {
+  const slots = workers.reduce((sum, { isReady, machine, slots }) => sum + (isReady && machine.isAlive ? slots : 0), 0)
+  // see the known faults of NATS: a cluster that loses a consumer's leader costs slots
+  if (pulls < slots && hasKnown) {
+    yield { invariant: "slots return", detail: `workers ask for ${pulls} jobs with ${slots} free slots` }
+  }
+  for (const { client, machine } of ingresses) {
+    if (!machine.isAlive || client === undefined) continue
+    for (const tenant of new Set(clients.map(({ request }) => request.tenant))) {
+      // one tenant may take half of all
+      if (client.bodies.reserve(tenant, queueBytes / 2)) client.bodies.release(tenant, queueBytes / 2)
+      else yield { invariant: "bytes return", detail: `${machine.name} counts bytes of ${tenant}` }
+    }
+  }
+}
+
+/** Messages of one request beside those of its answer: claims, controls, confirmations, acknowledgements and its event. */
+const perRequest = 20
+/** Messages of a request per second of its life: heartbeats, progress, repeated questions and credit. */
+const perSecond = 4
+/** Messages of a process per second and other process: announcements, pings and pull requests. */
+const perPair = 3
+
+/** No storm of messages, whatever fails. */
+function* messagesAreBounded({ clients, cluster, ingresses, scenario, workers, world }: Ended): Generator<Violation> {
+  if (!isPlain(scenario)) return
+  const processes = ingresses.length + workers.length
+  const own = clients.reduce((sum, { endedAt = world.now, request: { at, bodyBytes, chunkBytes, chunks } }) => {
+    const frames = 3 * chunks * Math.ceil(chunkBytes / 65_536) + bodyBytes / 65_536
+    return sum + perRequest + frames + perSecond * (endedAt - at) / 1_000
+  }, 0)
+  const most = own + perPair * processes ** 2 * world.now / 1_000
+  if (cluster.published > most) {
+    yield {
+      invariant: "messages are bounded",
+      detail: `${cluster.published} messages for ${clients.length} requests, of at most ${most.toFixed(0)}`
+    }
+  }
+}
+
+export const checks: ReadonlyArray<Check> = [nothingWaits, slotsReturn, messagesAreBounded]
