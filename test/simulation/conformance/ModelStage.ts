@@ -38,13 +38,19 @@ class ModelStage implements Stage {
         connect({ ...options, ignoreClusterUpdates: true }).then((connection) =>
           resolve({
             connection,
-            cut: () => this.#network.breakAll(machine),
-            hold: () => {
-              for (const server of this.#cluster.servers) this.#network.link(machine, server.machine).isHeld = true
-            }
+            cut: () => {
+              this.#network.breakAll(machine)
+              // it does not connect again
+              this.#hold(machine)
+            },
+            hold: () => this.#hold(machine)
           }), reject)
       })
     })
+  }
+
+  #hold(machine: Machine): void {
+    for (const server of this.#cluster.servers) this.#network.link(machine, server.machine).isHeld = true
   }
 
   sleep(ms: number): Promise<void> {
