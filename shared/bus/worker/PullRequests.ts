@@ -15,6 +15,8 @@ import * as Subjects from "../protocol/Subjects.ts"
 const expiresMs = 1_000
 /** How often the server confirms a standing request; it rejects more than half of `expiresMs`. */
 const idleHeartbeatMs = 500
+/** A request that the server has not ended this long after its expiry is forgotten, in milliseconds: its leader is gone. */
+const overdueMs = 250
 /** A server that is silent for this long has forgotten the standing requests: two heartbeats and some slack. */
 const silenceMs = 2 * idleHeartbeatMs + 500
 /** The pause after a rejected pull request: the consumer has another leader, or none yet. */
@@ -36,6 +38,8 @@ export class PullRequests {
   readonly #now: () => number
   #subscription: Subscription | undefined
   #inbox = ""
+  /** How many jobs are requested but not delivered, and until when at the latest, the oldest first. */
+  #standing: Array<{ left: number; readonly until: number }> = []
   #outstanding = 0
   #lastHeard = 0
   #deliveredAt = Number.NEGATIVE_INFINITY
@@ -67,6 +71,7 @@ export class PullRequests {
   begin(): void {
     // a job may still be on its way to the old subscription; if the connection is gone, so is the job
     this.#subscription?.drain().catch(() => undefined)
+    this.#standing = []
     this.#outstanding = 0
     this.#lastHeard = this.#now()
     this.#inbox = this.#nats.inbox()
@@ -94,15 +99,32 @@ export class PullRequests {
   /** Starts afresh after a silence: JetStream drops pull requests to a missing consumer without an answer. */
   watch(): void {
     if (this.#subscription === undefined || !this.#nats.isConnected()) return
-    if (this.#outstanding > 0 && this.#now() - this.#lastHeard > silenceMs) return this.begin()
+    const now = this.#now()
+    if (this.#outstanding > 0 && now - this.#lastHeard > silenceMs) return this.begin()
+    // a leader that is gone takes its requests along, while others keep this queue from looking silent
+    for (let [first] = this.#standing; first !== undefined && first.until < now; [first] = this.#standing) {
+      this.#ended(first.left)
+    }
     this.schedule()
+  }
+
+  /** So many of the requested jobs were delivered, or will not be. The server serves the oldest request first. */
+  #ended(count: number): void {
+    let left = Math.min(count, this.#outstanding)
+    this.#outstanding -= left
+    for (let [first] = this.#standing; first !== undefined && left > 0; [first] = this.#standing) {
+      const taken = Math.min(left, first.left)
+      first.left -= taken
+      left -= taken
+      if (first.left === 0) this.#standing.shift()
+    }
   }
 
   #receive(message: Msg): void {
     this.#lastHeard = this.#now()
     // the server's own messages have no reply subject
     if (message.reply === "") return this.#status(message)
-    this.#outstanding = Math.max(0, this.#outstanding - 1)
+    this.#ended(1)
     this.#deliveredAt = this.#lastHeard
     this.#options.onJob(message)
   }
@@ -111,10 +133,8 @@ export class PullRequests {
   #status(message: Msg): void {
     const headers = message.headers
     if (headers === undefined || headers.code === 100) return
-    const unserved = headers.has(Subjects.header.pendingMessages)
-      ? Number(headers.get(Subjects.header.pendingMessages))
-      : this.#outstanding
-    this.#outstanding = Math.max(0, this.#outstanding - unserved)
+    const pending = headers.has(Subjects.header.pendingMessages)
+    this.#ended(pending ? Number(headers.get(Subjects.header.pendingMessages)) : this.#outstanding)
     if (headers.code !== 408) this.#backOffUntil = this.#now() + rejectedMs
     this.schedule()
   }
@@ -127,6 +147,7 @@ export class PullRequests {
     // without a standing request the server has nothing to say
     if (this.#outstanding === 0) this.#lastHeard = this.#now()
     this.#outstanding += batch
+    this.#standing.push({ left: batch, until: this.#now() + expiresMs + overdueMs })
     const request = { batch, expires: expiresMs * 1_000_000, idle_heartbeat: idleHeartbeatMs * 1_000_000 }
     this.#nats.outbox.publish(this.#options.subject, Buffer.from(JSON.stringify(request)), undefined, this.#inbox)
   }
