@@ -87,10 +87,10 @@ export class Publications {
     }
   }
 
-  /** Since the reconnect, all lost claims have come again. */
+  /** Since the reconnect, all lost claims have come again, except those of version 2. */
   reclaimed(): void {
     const now = this.#options.now()
-    for (const job of this.#unclaimed()) job.confirmAt = now
+    for (const job of this.#unclaimed()) if (job.version > 2) job.confirmAt = now
   }
 
   *#unclaimed(): Generator<OpenJob> {

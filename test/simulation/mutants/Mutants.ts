@@ -20,6 +20,11 @@ const reply = "shared/bus/worker/JobReply.ts"
 const source = "shared/bus/worker/JobSource.ts"
 const tracker = "shared/bus/ingress/JobTracker.ts"
 const links = "shared/bus/ingress/WorkerLinks.ts"
+const watch = "shared/bus/ingress/WorkerWatch.ts"
+const publications = "shared/bus/ingress/Publications.ts"
+const receiver = "shared/bus/ingress/BundleReceiver.ts"
+const sender = "shared/bus/worker/BundleSender.ts"
+const pulls = "shared/bus/worker/PullRequests.ts"
 const state = "shared/bus/protocol/JobState.ts"
 const connection = "shared/nats/Nats.ts"
 const writer = "shared/nats/EventWriter.ts"
@@ -70,9 +75,9 @@ export const past: ReadonlyArray<Mutant> = [
   },
   {
     name: "a stalled server makes workers look lost",
-    file: tracker,
-    from: "const isStalled = this.#askedAt !== undefined && now - this.#askedAt > stalledMs",
-    to: "const isStalled = false"
+    file: watch,
+    from: "return this.#askedAt !== undefined && this.#options.now() - this.#askedAt > stalledMs",
+    to: "return false"
   },
   {
     name: "a job's deadline follows the wall clock",
@@ -87,11 +92,65 @@ export const past: ReadonlyArray<Mutant> = [
     to: "if (this.#clock.currentTimeMillisUnsafe() > job.deadline) return job.acknowledge()\n"
       + "    if (job.body !== undefined) return this.#run(key, job)"
   },
-  { name: "nothing is held while NATS is away", file: connection, from: "outbox.hold()", to: "" },
+  { name: "lost bundles are not sent again", file: sender, from: "if (each < number) continue", to: "continue" },
   {
-    name: "claims are not repeated after a reconnect",
-    file: server,
-    from: "for (const { reply } of this.#replies.values()) reply.claimAgain()",
+    name: "a resend skips a bundle",
+    file: sender,
+    from: "if (each < number) continue",
+    to: "if (each <= number) continue"
+  },
+  {
+    name: "a bundle counts twice",
+    file: receiver,
+    from: "if (number < link.next) return { isNext: false, receipt: undefined }",
+    to: "if (number < link.next) return { isNext: true, receipt: undefined }"
+  },
+  {
+    name: "a missing bundle is not noticed",
+    file: receiver,
+    from: "if (number > link.next) return { isNext: false, receipt: this.#request(link) }",
+    to: "link.next = Math.max(link.next, number)"
+  },
+  {
+    name: "more is acknowledged than has arrived",
+    file: receiver,
+    from: "return { type: \"ack\", number: link.next }",
+    to: "return { type: \"ack\", number: link.next + 1 }"
+  },
+  {
+    name: "a worker does not ask about unacknowledged bundles",
+    file: sender,
+    from: "if (link.kept.length > 0 && silentMs >= unacknowledgedMs) this.ask(link.ingress)",
+    to: "if (link.kept.length > 0) continue"
+  },
+  {
+    name: "a forgotten link starts from the first number again",
+    file: sender,
+    from: "this.#first = Math.max(this.#first, link.next)",
+    to: ""
+  },
+  {
+    name: "workers behind a frozen server of NATS are lost",
+    file: watch,
+    from: "const mostMs = this.#isServerSuspected(link) ? Timings.serverChangeWithinMs : Timings.pongWithinMs",
+    to: "const mostMs = Timings.pongWithinMs"
+  },
+  {
+    name: "a full window waits for a job that was delivered to a dead worker",
+    file: publications,
+    from: "this.#askForDelivery(job, now)",
+    to: ""
+  },
+  {
+    name: "a client stays with a frozen server of NATS",
+    file: connection,
+    from: "if (Option.isSome(answer) || wasStalled || !isConnected()) return",
+    to: "if (wasStalled || isConnected()) return"
+  },
+  {
+    name: "an election makes ingress reject requests",
+    file: "shared/bus/ingress/JobPool.ts",
+    from: "this.#stalledUntil = now + stalledForMs",
     to: ""
   },
   {
@@ -106,12 +165,6 @@ export const past: ReadonlyArray<Mutant> = [
     from: "if (isHeld || !hasEnded) return",
     to: "if (!hasEnded) return"
   },
-  {
-    name: "a lost frame is not noticed",
-    file: tracker,
-    from: "if (frame.sequence !== job.sequence) return this.#apply(job, { event: \"frameLost\" })",
-    to: ""
-  },
   { name: "an event is sent once", file: writer, from: "if (!maySend || now", to: "if (maySend || now" },
   {
     name: "a job counts as lost while its worker lives",
@@ -122,15 +175,21 @@ export const past: ReadonlyArray<Mutant> = [
   { name: "the first call of a repeated job is metered", file: life, from: " && !reply.isMoved)", to: ")" },
   {
     name: "an unclaimed job is not confirmed",
-    file: tracker,
-    from: "else if (job.confirmAt !== undefined && now >= job.confirmAt) this.#confirm(job)",
+    file: publications,
+    from: "if (now >= job.confirmAt) this.#confirm(job)",
     to: ""
   },
   {
     name: "forgotten pull requests are not noticed",
-    file: source,
-    from: "if (this.#outstanding > 0 && this.#now() - this.#lastHeard > silenceMs) return this.#begin()",
+    file: pulls,
+    from: "if (this.#outstanding > 0 && now - this.#lastHeard > silenceMs) return this.begin()",
     to: ""
+  },
+  {
+    name: "pull requests that went with a leader count as standing",
+    file: pulls,
+    from: "first !== undefined && first.until < now",
+    to: "first !== undefined && first.until < 0"
   },
   {
     name: "credit is sent once",
@@ -153,7 +212,7 @@ export const past: ReadonlyArray<Mutant> = [
   {
     name: "silences do not restart after a stall",
     file: tracker,
-    from: "if (wasStalled) this.#links.resetSilences()",
+    from: "if (wasStalled) this.#workers.links.resetSilences()",
     to: ""
   },
   {
@@ -213,7 +272,22 @@ export const past: ReadonlyArray<Mutant> = [
 ]
 
 /** The files whose guards are negated and whose messages are dropped one by one. */
-const mutated = [tracker, server, reply, source, writer, links, state, life, "shared/bus/ingress/JobPool.ts"]
+const mutated = [
+  tracker,
+  watch,
+  publications,
+  receiver,
+  server,
+  sender,
+  reply,
+  source,
+  pulls,
+  writer,
+  links,
+  state,
+  life,
+  "shared/bus/ingress/JobPool.ts"
+]
 
 const guard = /^( *)((?:\} else |else )?if) \((.+)\) ((?:return|continue|this|job|reply|for|throw|\{).*)$/
 const message = /^( *)((?:return )?(?:this\.#)?(?:[\w.#]+\.)?(?:outbox|#outbox)\.publish\(.*\)|this\.#send\(.*\))$/

@@ -42,7 +42,7 @@ describe("a simulation", () => {
   })
 
   it.each([
-    "a lost frame is not noticed",
+    "a missing bundle is not noticed",
     "a client that leaves does not stop its call",
     "a paid call does not wait for ingress"
   ])("finds that %s", { timeout: 120_000 }, (fault) => {
