@@ -3,9 +3,9 @@ import { type ConsumerInfo, jetstreamManager } from "@nats-io/jetstream"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { DateTime, Effect } from "effect"
 import type { Workload } from "../../contract/Operation.ts"
-import { attempt, orMissing } from "../../nats/JetStream.ts"
+import { attempt, type JetStreamFailed, orMissing } from "../../nats/JetStream.ts"
 import { Nats } from "../../nats/Nats.ts"
-import { jobStream, jobSubject, versionsOf } from "../protocol/Subjects.ts"
+import { jobStream, jobSubject, type Version, versionsOf } from "../protocol/Subjects.ts"
 
 export interface QueueState {
   /** Not yet delivered to a worker. */
@@ -18,15 +18,25 @@ export interface QueueState {
   readonly oldestAt: number | null
 }
 
+/** The answers about the queue of each version. Fails if there is none: a single queue may have no leader. */
+const ofVersions = <A>(
+  workload: Workload,
+  ask: (version: Version) => Promise<A>
+): Effect.Effect<ReadonlyArray<NonNullable<A>>, JetStreamFailed> =>
+  Effect.partition(versionsOf(workload), (version) => attempt(() => ask(version)), { concurrency: "unbounded" }).pipe(
+    Effect.flatMap(([answers, [failure]]) =>
+      answers.length === 0 && failure !== undefined
+        ? Effect.fail(failure)
+        : Effect.succeed(answers.flatMap((answer) => answer ?? []))
+    )
+  )
+
 /** Of all versions of the protocol together. `null` if the queue does not exist yet. */
 export const queueCounts = Effect.fnUntraced(function*(workload: Workload, pool: string) {
   const { connection } = yield* Nats
-  const consumers = yield* attempt(async () => {
+  const consumers = yield* ofVersions(workload, async (version) => {
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: 3_000 })
-    const all = await Promise.all(
-      versionsOf(workload).map((version) => orMissing(manager.consumers.info(jobStream(workload, version), pool)))
-    )
-    return all.filter((consumer) => consumer !== undefined)
+    return orMissing(manager.consumers.info(jobStream(workload, version), pool))
   })
   const sum = (of: (consumer: ConsumerInfo) => number) => consumers.reduce((total, one) => total + of(one), 0)
   return consumers.length === 0 ? null : {
@@ -42,20 +52,15 @@ export const queueState = Effect.fnUntraced(function*(workload: Workload, pool: 
   if (counts === null) return null
   const { connection } = yield* Nats
   const isEmpty = counts.pending + counts.ackPending === 0
-  const oldest = isEmpty ? null : yield* attempt(() => oldestAt(connection, workload, pool))
-  return { ...counts, oldestAt: oldest } satisfies QueueState
+  const oldest = isEmpty ? [] : yield* ofVersions(workload, (version) => oldestAt(connection, workload, pool, version))
+  return { ...counts, oldestAt: oldest.length === 0 ? null : Math.min(...oldest) } satisfies QueueState
 })
 
 /** The client's own API cannot read the first message of a subject. */
-const oldestAt = async (connection: NatsConnection, workload: Workload, pool: string): Promise<number | null> => {
-  const times = await Promise.all(
-    versionsOf(workload).map(async (version) => {
-      const question = JSON.stringify({ seq: 1, next_by_subj: jobSubject(workload, pool, version) })
-      const subject = `$JS.API.STREAM.MSG.GET.${jobStream(workload, version)}`
-      const answer = await connection.request(subject, question, { timeout: 3_000 })
-      const { message } = answer.json<{ readonly message?: { readonly time: string } }>()
-      return message === undefined ? [] : [DateTime.makeUnsafe(message.time).epochMilliseconds]
-    })
-  )
-  return times.flat().toSorted((a, b) => a - b)[0] ?? null
+const oldestAt = async (connection: NatsConnection, workload: Workload, pool: string, version: Version) => {
+  const question = JSON.stringify({ seq: 1, next_by_subj: jobSubject(workload, pool, version) })
+  const subject = `$JS.API.STREAM.MSG.GET.${jobStream(workload, version)}`
+  const answer = await connection.request(subject, question, { timeout: 3_000 })
+  const { message } = answer.json<{ readonly message?: { readonly time: string } }>()
+  return message === undefined ? undefined : DateTime.makeUnsafe(message.time).epochMilliseconds
 }

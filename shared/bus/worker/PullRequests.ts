@@ -74,8 +74,8 @@ export class PullRequests {
     this.#standing = []
     this.#outstanding = 0
     this.#lastHeard = this.#now()
-    this.#inbox = this.#nats.inbox()
-    this.#subscription = this.#nats.subscribe(this.#inbox, (message) => this.#receive(message))
+    const inbox = this.#inbox = this.#nats.inbox()
+    this.#subscription = this.#nats.subscribe(inbox, (message) => this.#receive(message, inbox === this.#inbox))
     this.schedule()
   }
 
@@ -120,12 +120,14 @@ export class PullRequests {
     }
   }
 
-  #receive(message: Msg): void {
-    this.#lastHeard = this.#now()
+  /** `isCurrent` unless it comes from a request that no longer counts. */
+  #receive(message: Msg, isCurrent: boolean): void {
+    const now = this.#now()
+    if (isCurrent) this.#lastHeard = now
     // the server's own messages have no reply subject
-    if (message.reply === "") return this.#status(message)
-    this.#ended(1)
-    this.#deliveredAt = this.#lastHeard
+    if (message.reply === "") return isCurrent ? this.#status(message) : undefined
+    if (isCurrent) this.#ended(1)
+    this.#deliveredAt = now
     this.#options.onJob(message)
   }
 

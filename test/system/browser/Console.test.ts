@@ -312,7 +312,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       await rows().nth(4).waitFor()
       const expected = [
         /^Ingress POST \/v1\/chat\/completions begins at 0 ms, lasts [\d.]+ m?s$/,
-        /^Queue jobs\.chat\.default begins at /,
+        /^Queue jobs3?\.chat\.default begins at /,
         /^Worker chat · patient-chat begins at /,
         /^Attempt 1 ProviderFailed patient · patient-chat begins at /,
         /^Attempt 2 retry patient · patient-chat begins at .*, lasts .* first token at [\d.]+ m?s$/

@@ -234,4 +234,20 @@ describe("a server that lost the pull requests", () => {
       assert.strictEqual(anew.batch, 1)
       assert.notStrictEqual(anew.inbox, inbox)
     }))
+
+  it.live("may still deliver a job for an old one, which does not count as one of the new", () =>
+    Effect.gen(function*() {
+      const { deliver, jobs, nats, pulls, source } = yield* sourceOf(2)
+      source.start(3)
+      const old = yield* Queue.take(pulls)
+      // a message on the source's own connection arrives before its subscription ends
+      deliver(old.inbox, { connection: nats.connection })
+      source.start(3)
+      nats.outbox.flush()
+      ;(yield* Queue.take(jobs)).acknowledge()
+      nats.outbox.flush()
+      yield* Effect.promise(() => nats.connection.flush())
+      const requests = (yield* Queue.clear(pulls)).filter(({ inbox }) => inbox !== old.inbox)
+      assert.strictEqual(requests.reduce((total, { batch }) => total + batch, 0), 2)
+    }))
 })
