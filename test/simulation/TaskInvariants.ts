@@ -47,11 +47,14 @@ const outcomes = { completed: "success", failed: "failure", cancelled: "cancelle
 
 /** One event for each task that a provider was called for, with the outcome of its record. */
 function* videoUsage({ cluster, videos: { clients } }: Ended): Generator<Violation> {
-  const events = [...cluster.jetStream.streams.get("USAGE")?.messages.values() ?? []]
+  const stream = cluster.jetStream.streams.get("USAGE")
+  const events = [...stream?.messages.values() ?? []]
     .map(({ message }) => JSON.parse(message.payload.toString()) as Event)
   for (const client of clients) {
     const { hasEnded, id, record } = client
     if (id === undefined || record === undefined || !hasEnded) continue
+    // its server has lost it after it was stored
+    if (stream?.forgotten.has(id) === true) continue
     const own = events.filter((event) => event.id === id)
     const wanted = record.providerTask === null ? 0 : 1
     if (own.length !== wanted) yield of("video usage", client, `has ${own.length} events, not ${wanted}`)
