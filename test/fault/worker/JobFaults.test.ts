@@ -1,8 +1,9 @@
 /** Jobs whose worker or ingress fails: a second attempt if that is safe, else an error. */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit } from "effect"
+import { Deferred, Effect, Exit, Queue } from "effect"
 import type { ServedJob } from "../../../shared/bus/worker/JobServer.ts"
-import { inlineBodyBytes } from "../../../shared/bus/protocol/Timings.ts"
+import * as Subjects from "../../../shared/bus/protocol/Subjects.ts"
+import * as Timings from "../../../shared/bus/protocol/Timings.ts"
 import { PoisonJob, WorkerLost } from "../../../shared/contract/JobError.ts"
 import { untilJobs, untilNoJobs } from "../../fixture/nats/JobStream.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
@@ -17,17 +18,6 @@ import {
   worker,
   write
 } from "../../fixture/bus/Sides.ts"
-
-/** Work that claims its job, then waits until it is interrupted, and reports that. */
-const claimAndHang = (
-  job: ServedJob,
-  redispatch: "idempotent" | "mayHaveBeenSent",
-  interrupted: Deferred.Deferred<void>
-) =>
-  Effect.orDie(job.claim(redispatch)).pipe(
-    Effect.andThen(Effect.never),
-    Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined))
-  )
 
 // each waits for the protocol's timeouts: concurrently, they wait once
 describe.concurrent("a worker that dies", () => {
@@ -210,31 +200,46 @@ describe.concurrent("a paid call whose answer is lost with the connection", () =
 })
 
 describe.concurrent("an ingress that dies", () => {
-  it.live("interrupts its jobs, idempotent or not", () =>
-    Effect.gen(function*() {
-      const server = yield* NatsServer.make()
-      const cable = yield* Cable.make(server.url)
-      const face = yield* ingress(cable.url)
-      const gone = yield* Deferred.make<void>()
-      const ends = { silent: yield* Deferred.make<void>(), writing: yield* Deferred.make<void>() }
-      yield* worker(server.url, {
-        run: (job) =>
-          job.pulled.model === "silent" ? claimAndHang(job, "mayHaveBeenSent", ends.silent) : Effect.gen(function*() {
-            yield* Effect.orDie(job.claim("mayHaveBeenSent"))
-            job.reply.start(head)
-            yield* Deferred.await(gone)
-            for (;;) yield* write(job, Buffer.alloc(1_000))
-          }).pipe(Effect.onInterrupt(() => Deferred.succeed(ends.writing, undefined)))
+  it.live.each(Subjects.versions)(
+    "interrupts its jobs in version %s, whether they write or are silent",
+    (version) =>
+      Effect.gen(function*() {
+        const server = yield* NatsServer.make()
+        const cable = yield* Cable.make(server.url)
+        const face = yield* ingress(cable.url)
+        const gone = yield* Deferred.make<void>()
+        const began = yield* Queue.unbounded<number>()
+        const interrupted = yield* Queue.unbounded<string>()
+        yield* worker(server.url, {
+          run: (job) =>
+            Effect.gen(function*() {
+              yield* Effect.orDie(job.claim("mayHaveBeenSent"))
+              yield* Queue.offer(began, job.pulled.version)
+              yield* Deferred.await(gone)
+              if (job.pulled.model === "silent") return yield* Effect.never
+              job.reply.start(head)
+              for (;;) yield* write(job, Buffer.alloc(1_000))
+            }).pipe(Effect.onInterrupt(() => Queue.offer(interrupted, job.pulled.model)))
+        })
+        // an ingress that knows of a worker of the former version publishes in that version
+        if (version === 2) face.nats.connection.publish("slots.chat.default.former", "4")
+        // it has received all announcements
+        yield* Effect.promise(() => face.nats.connection.flush())
+        for (const model of ["silent", "writing"]) face.submit({ model })
+        assert.deepStrictEqual(yield* Queue.takeN(began, 2), [version, version])
+        cable.cut()
+        const from = performance.now()
+        yield* untilDisconnected(face)
+        yield* Deferred.succeed(gone, undefined)
+        assert.sameMembers(yield* Queue.takeN(interrupted, 2), ["silent", "writing"])
+        const tookMs = performance.now() - from
+        // shorter would end jobs whose ingress only changes its server
+        assert.isAtLeast(tookMs, Timings.ingressGoneAfterMs)
+        // noticed at a heartbeat at the latest; the rest is for a busy machine
+        assert.isBelow(tookMs, Timings.ingressGoneAfterMs + Timings.heartbeatMs + 3_000)
+        yield* Effect.promise(() => untilNoJobs(server))
       })
-      const answers = ["silent", "writing"].map((model) => face.submit({ model }))
-      yield* Effect.forEach(answers, (answer) => answer.claimed)
-      cable.cut()
-      yield* untilDisconnected(face)
-      yield* Deferred.succeed(gone, undefined)
-      yield* Deferred.await(ends.writing)
-      yield* Deferred.await(ends.silent)
-      yield* Effect.promise(() => untilNoJobs(server))
-    }))
+  )
 
   it.live("interrupts a job whose worker is fetching its body", () =>
     Effect.gen(function*() {
@@ -254,7 +259,7 @@ describe.concurrent("an ingress that dies", () => {
             Effect.onInterrupt(() => Deferred.succeed(interrupted, undefined))
           )
       })
-      face.submit({ body: Buffer.alloc(inlineBodyBytes + 1) })
+      face.submit({ body: Buffer.alloc(Timings.inlineBodyBytes + 1) })
       yield* Deferred.await(claimed)
       cable.cut()
       yield* untilDisconnected(face)

@@ -4,6 +4,7 @@
  * Each test starts with one worker, so that it knows which has the job, and starts the other afterwards.
  */
 import { assert, describe, it } from "@effect/vitest"
+import { heartbeatMs, ingressGoneAfterMs } from "../../../shared/bus/protocol/Timings.ts"
 import { chat, outcomeOf, startStream } from "../../fixture/client/ChatClient.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
@@ -166,8 +167,8 @@ describe("an ingress that is killed", { timeout: 90_000 }, () => {
       await gateway.ingress.kill()
       const ends = await Promise.all(gateway.provider.requests.map(({ closed }) => closed))
       console.log(`calls closed ${since(killed).toFixed(0)} ms after their ingress was killed`)
-      // the worker learns it from NATS's reply to its next heartbeat, sent every two seconds
-      assert.isBelow(since(killed), 5_000)
+      // NATS's reply to the next heartbeat is the first sign; the rest is for a busy machine
+      assert.isBelow(since(killed), heartbeatMs + ingressGoneAfterMs + 3_000)
       assert.deepStrictEqual(ends, Array.from({ length: 10 }, () => "aborted"))
       const outcomes = await Promise.all([...streams.map((stream) => stream.outcome()), ...waiting])
       assert.deepStrictEqual(outcomes.map(({ kind }) => kind), Array.from({ length: 10 }, () => "broken"))
