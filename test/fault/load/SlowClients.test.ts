@@ -1,6 +1,7 @@
 /** Clients that read endless answers slowly or not at all: they delay only themselves. */
 import { assert, it } from "@effect/vitest"
 import { connect as connectNats } from "@nats-io/transport-node"
+import { decodeBundle } from "../../../shared/bus/protocol/Bundle.ts"
 import { parseReply } from "../../../shared/bus/protocol/Subjects.ts"
 import { windowBytes } from "../../../shared/bus/protocol/Timings.ts"
 import { chat, outcomeOf } from "../../fixture/client/ChatClient.ts"
@@ -16,14 +17,18 @@ const clients = 8
 /** What the kernel buffers of a connection at most, on both ends: a client has taken this much without reading. */
 const kernelBytes = 16 * 1024 * 1024
 
+const frameOf = (subject: string, payload: Uint8Array) => ({ job: parseReply(subject).job, payload })
+
 /** Counts the bytes of each answer on the bus. */
 const countAnswerBytes = async (nats: NatsAddress) => {
   const connection = await connectNats({ servers: nats.url, reconnect: false })
   const bytes = new Map<string, number>()
   connection.subscribe("r.>", {
     callback: (_, { data, subject }) => {
-      const { job } = parseReply(subject)
-      bytes.set(job, (bytes.get(job) ?? 0) + data.length)
+      // what is no bundle is a frame of version 2
+      for (const entry of decodeBundle(data)?.entries ?? [frameOf(subject, data)]) {
+        if ("job" in entry) bytes.set(entry.job, (bytes.get(entry.job) ?? 0) + entry.payload.length)
+      }
     }
   })
   await connection.flush()
