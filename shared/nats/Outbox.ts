@@ -120,7 +120,11 @@ export class Outbox {
     this.#scheduleSoon()
   }
 
-  /** Runs `produce` once with the next send, behind all that `beforeFlush` and `linger` run. `wake` causes that send. */
+  /**
+   * Runs `produce` once with the next send, after all that `beforeFlush` and `linger` run. What it publishes leaves ahead of
+   * everything else, so that an answer leaves before its usage event and the acknowledgement of its job. `wake` causes that
+   * send.
+   */
   withFlush(produce: () => void): void {
     this.#withFlush.push(produce)
   }
@@ -181,10 +185,13 @@ export class Outbox {
     const produce = this.#beforeFlush
     this.#beforeFlush = []
     for (const run of produce) run()
+    const gathered = this.#messages
+    this.#messages = []
     const last = this.#withFlush
     this.#withFlush = []
     for (const run of last) run()
-    const messages = this.#messages
+    // what is produced last leaves first
+    const messages = this.#messages.concat(gathered)
     this.#messages = []
     for (const message of messages) {
       try {

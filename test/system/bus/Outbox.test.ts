@@ -136,6 +136,20 @@ describe("one turn of the event loop", () => {
     assert.deepStrictEqual(order, ["produced", "written: 3"])
   })
 
+  it("runs what goes along with the send last, and sends it first", async () => {
+    const subscription = connection.subscribe("along", { max: 3 })
+    const gathered: Array<string> = []
+    outbox.withFlush(() => outbox.publish("along", Buffer.from(gathered.join(" and "))))
+    outbox.beforeFlush(() => {
+      gathered.push("one")
+      outbox.publish("along", Buffer.from("produced"))
+    })
+    outbox.linger(() => gathered.push("two"))
+    outbox.publish("along", Buffer.from("published"))
+    const received = (await Array.fromAsync(subscription)).map((message) => message.string())
+    assert.deepStrictEqual(received, ["one and two", "published", "produced"])
+  })
+
   it("loses nothing that is published while it ends", async () => {
     const subscription = connection.subscribe("chain", { max: 3 })
     outbox.beforeFlush(() => outbox.beforeFlush(() => outbox.publish("chain", Buffer.from("second"))))
