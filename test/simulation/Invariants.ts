@@ -2,7 +2,7 @@
 import { jobStream, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
 import { checks as flow } from "./FlowInvariants.ts"
 import { placeIn } from "./gateway/Provider.ts"
-import { warmUpMs } from "./Scenario.ts"
+import { hasKnown, warmUpMs } from "./Scenario.ts"
 import { checks as limits } from "./LimitInvariants.ts"
 import { checks as providers } from "./ProviderInvariants.ts"
 import { checks as tasks } from "./TaskInvariants.ts"
@@ -60,7 +60,10 @@ interface Event {
   readonly outcome: string
 }
 
-/** One usage event for each request that was called, with what the provider bills, if its worker lived on. */
+/**
+ * One usage event for each request that was called, with what the provider bills if its worker lived on. If it died, the next
+ * worker writes the event.
+ */
 function* usageIsTheBill({ clients, cluster, provider, scenario, workers }: Ended): Generator<Violation> {
   const stream = cluster.jetStream.streams.get("USAGE")
   const events = [...stream?.messages.values() ?? []]
@@ -74,7 +77,12 @@ function* usageIsTheBill({ clients, cluster, provider, scenario, workers }: Ende
     if (last === undefined || (client.job !== undefined && stream?.forgotten.has(client.job) === true)) continue
     const worker = workers.find(({ machine }) => machine.name === last.worker)
     // killed, or ended after a deploy
-    if (worker?.machine.isAlive !== true) continue
+    if (worker?.machine.isAlive !== true) {
+      if (hasKnown && own.length === 0 && last.isPaid) {
+        yield named("usage is the bill", client, "has no event, and its worker is gone")
+      }
+      continue
+    }
     // of calls that cost nothing any may be counted
     if (!last.isPaid && calls.length > 1) continue
     // an attempt that no provider took has metered the job, and the report of its failure was lost with a connection

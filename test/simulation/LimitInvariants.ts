@@ -3,7 +3,7 @@ import { Effect, Option, Schema } from "effect"
 import { Ledger } from "../../shared/limits/Ledger.ts"
 import type { Client } from "./gateway/Client.ts"
 import type { KnownKey } from "./gateway/Keys.ts"
-import { endOf } from "./Scenario.ts"
+import { endOf, warmUpMs } from "./Scenario.ts"
 import type { Ended } from "./Simulation.ts"
 import { epochMs } from "./world/Interposition.ts"
 import { type Check, isTouched, named, type Violation } from "./Violation.ts"
@@ -73,6 +73,8 @@ function* limitsHold(ended: Ended): Generator<Violation> {
 
 /** How long a request waits for a limit, and how long a returned unit may take to reach another replica, in milliseconds. */
 const waitMs = 1_000
+/** Until a new cluster has a leader for each stream, in milliseconds, after the warm-up. */
+const startMs = 2_000
 const returnMs = 1_500
 
 /** The units that each of the other replicas may have leased ahead. */
@@ -85,6 +87,8 @@ function* notRefusedWithin(ended: Ended): Generator<Violation> {
     for (const client of clients) {
       const { endedAt = 0, refusedBy } = client
       if (refusedBy !== kind || isTouched(scenario, client.request.at - windowMs, endedAt)) continue
+      // a new cluster elects its leaders
+      if (scenario.servers > 1 && client.request.at < warmUpMs + startMs) continue
       const from = endedAt - windowMs - waitMs - returnMs
       const rivals = clients.filter(({ request, settledAt = Number.POSITIVE_INFINITY }) =>
         request.at <= endedAt && (windowMs > 0 ? request.at > from : settledAt > from)

@@ -102,18 +102,26 @@ export const momentMs = 3_000
 const moments = {
   worker: [
     "MSG.NEXT",
-    "Gw-Frame: claims",
-    "Gw-Frame: claim ",
+    "claim id",
+    "ask id",
     "PUB r.chat",
-    "Gw-Frame: data",
+    "data id",
     "+ACK",
     "+WPI",
     "PUB usage",
-    "heartbeat"
+    "heartbeat id"
   ],
   // records of tasks, their objects, usage events, and acknowledgements
   video: ["PUB $KV.VIDEO_TASKS", "PUB $O.VIDEO_CONTENT", "PUB usage", "+ACK", "MSG.NEXT"],
-  ingress: ["PUB jobs.", "Gw-Ctl: go", "Gw-Ctl: credit", "Gw-Ctl: cancel", "Gw-Ctl: ping"]
+  ingress: [
+    "PUB jobs",
+    "Gw-Ctl: go",
+    "Gw-Ctl: credit",
+    "Gw-Ctl: cancel",
+    "Gw-Ctl: ping",
+    "Gw-Ctl: ack",
+    "Gw-Ctl: resend"
+  ]
 } as const
 
 /** When a fault no longer acts by itself: servers may still elect leaders after its end. */

@@ -120,6 +120,14 @@ const unreachable: ReadonlyArray<
 
 /** Single transitions that are unreachable, or too rare for a long run. Neither is an error. */
 const exempt: ReadonlyArray<readonly [transition: string, reason: string]> = [
+  [
+    "Claimed: frameLost → Published, cancel the moved attempt, restart, publish",
+    "a worker would have to give up 64 MiB"
+  ],
+  ["Claimed: frameLost → Failed, cancel, fail with AnswerLost", "a worker would have to give up 64 MiB"],
+  ["Streaming: frameLost → Failed, cancel, fail with AnswerLost", "a worker would have to give up 64 MiB"],
+  ["Queued: shutdown → Failed, fail with Unavailable", "an ingress would have to be deployed while its queue is full"],
+  ["Cancelled: flushed → Cancelled", "a client would have to leave while its first bytes are written"],
   ["Published: claimed → Published, refuse", "ingress refuses a frame of another attempt before it makes a step"],
   ["Claimed: claimed → Claimed, refuse", "ingress refuses a claim of another worker before it makes a step"],
   ["Streaming: claimed → Streaming, refuse", "ingress refuses a claim of another worker before it makes a step"],

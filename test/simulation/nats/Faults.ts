@@ -13,17 +13,15 @@ export const natsFaultKinds = [
   "full stream",
   "lost confirmations",
   "consumer rolls back",
+  "no consumer leader",
+  "consumer forgets pulls",
+  "jobs forget newest",
   "usage forgets newest"
 ] as const
 
-/** What the gateway does not survive yet: simulations have it only with SIMULATE_KNOWN=1. */
+/** What simulations have only with SIMULATE_KNOWN=1. */
 export const knownFaultKinds = [
-  // A worker counts a forgotten pull request as standing for as long as it hears of any other, so that its slots stay idle.
-  "no consumer leader",
-  "consumer forgets pulls",
-  // a job that was confirmed and is gone keeps its place in ingress's window
-  "jobs forget newest",
-  // a stream whose sequences start again is behind its consumer for ever
+  // a stream whose sequences start again is behind its consumer until the console, which simulations lack, recreates that
   "jobs forget all"
 ] as const
 
@@ -40,7 +38,7 @@ export interface NatsFault {
 }
 
 /** The streams of a simulation, by whom they are hit. */
-const jobs = "JOBS_"
+const jobs = "JOBS"
 const usage = "USAGE"
 
 /** Strikes, and heals after `ms` or with the returned function. */
