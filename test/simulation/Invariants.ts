@@ -115,6 +115,37 @@ function* onlyTouchedFail({ clients, scenario }: Ended): Generator<Violation> {
   }
 }
 
+/** What may make a worker look lost: it, or all ways to it, are silent for long. */
+const losses: ReadonlyArray<string> = [
+  "kill worker",
+  "deploy worker",
+  "freeze worker",
+  "hold worker",
+  "slow worker",
+  "freeze ingress",
+  "hold ingress",
+  "kill nats",
+  "restart nats",
+  "freeze nats",
+  "isolate nats",
+  "slow routes"
+]
+
+/** While ingress and workers look for each other after a failure of NATS, jobs are answered in version 2, which loses frames. */
+const isInVersion2 = ({ faults }: Ended["scenario"]): boolean => faults.some(({ kind }) => kind.endsWith(" nats"))
+
+/** Frames arrive, whatever connections lose; and connections that break alone are no reason to give up a worker. */
+function* answersArrive({ clients, scenario }: Ended): Generator<Violation> {
+  const mayBeLost = scenario.faults.some(({ kind }) => losses.includes(kind))
+  for (const client of clients) {
+    if (client.outcome === "AnswerLost" && !isInVersion2(scenario)) {
+      yield named("answers arrive", client, "has lost a frame")
+    } else if (client.outcome === "WorkerLost" && !mayBeLost) {
+      yield named("answers arrive", client, "has lost its worker")
+    }
+  }
+}
+
 /** The call of a client that left ends within two seconds. */
 function* leavingStopsTheCall({ clients, provider, scenario, world }: Ended): Generator<Violation> {
   for (const client of clients) {
@@ -171,6 +202,7 @@ const checks: ReadonlyArray<Check> = [
   paidOnce,
   usageIsTheBill,
   onlyTouchedFail,
+  answersArrive,
   leavingStopsTheCall,
   flowsAgain,
   nothingIsLeft,
