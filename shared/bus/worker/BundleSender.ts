@@ -151,6 +151,7 @@ export class BundleSender implements FrameChannel {
     const link = this.#links.get(ingress)
     if (link === undefined) return
     this.#giveUp(link, -1)
+    link.waiting = []
     this.#first = Math.max(this.#first, link.next)
     this.#links.delete(ingress)
   }
@@ -173,6 +174,8 @@ export class BundleSender implements FrameChannel {
 
   #sendWaiting(link: Link): void {
     const entries = link.waiting
+    // forgotten meanwhile
+    if (entries.length === 0) return
     link.waiting = []
     let from = 0
     let size = 0

@@ -373,8 +373,9 @@ class Server implements PoolServer.PoolServer {
       if (ingress !== undefined && this.#nats.isSettled()) this.#missing(ingress)
       return
     }
+    const ingress = linked ?? this.#replies.get(key)?.reply.ingress
+    if (ingress !== undefined) this.#heard(ingress)
     if (linked === undefined) return this.#replies.get(key)?.reply.receive(control)
-    this.#heard(linked)
     if (control.type === "ack") this.#bundles.acknowledge(linked, control.number)
     if (control.type === "resend") this.#bundles.resend(linked, control.number)
   }

@@ -100,17 +100,21 @@ const linkOf = (isLost: () => boolean) => {
   const sender = new BundleSender({ outbox, workload: "chat", worker: "worker", now: () => now, server: () => "N1" })
   const source = { job: "job", attempt: 1, ingress: "ingress", subject: "", control: "" }
   let sequence = 0
+  const add = (payload: Uint8Array) => {
+    sender.send(
+      source,
+      { type: "data", sequence: sequence++, redispatch: "unsent", head: undefined, end: undefined },
+      payload
+    )
+  }
   return {
     received,
     sender,
     receiver,
     resent: () => resent,
+    add,
     send: (payload: Uint8Array) => {
-      sender.send(
-        source,
-        { type: "data", sequence: sequence++, redispatch: "unsent", head: undefined, end: undefined },
-        payload
-      )
+      add(payload)
       outbox.flush()
     },
     /** Both sides' timers, after this many milliseconds. */
@@ -171,6 +175,16 @@ describe("a link", () => {
     link.send(Buffer.from("next"))
     assert.strictEqual(link.received.at(-1), "next")
     assert(!link.isKept() || link.sender.ask("ingress"))
+  })
+
+  it("that is forgotten sends nothing that waits, and uses none of its numbers twice", () => {
+    const link = linkOf(() => false)
+    link.send(Buffer.from("one"))
+    link.add(Buffer.from("never sent"))
+    link.sender.forget("ingress")
+    link.send(Buffer.from("two"))
+    link.send(Buffer.from("three"))
+    assert.deepStrictEqual(link.received, ["one", "two", "three"])
   })
 
   it("starts with a number that it has never used, after it was forgotten", () => {
