@@ -2,6 +2,7 @@
  * Runs a script against real servers, many times at once: each run has streams and connections of its own, and a strike waits
  * until every run is ready for it.
  */
+import { readdirSync, readFileSync } from "node:fs"
 import { connect } from "@nats-io/transport-node"
 import { Cable } from "../../fixture/nats/Cable.ts"
 import type { NatsServer } from "../../fixture/nats/NatsServer.ts"
@@ -75,8 +76,9 @@ class Theatre {
 
   async #strike(kind: Strike, server: NatsServer): Promise<void> {
     this.#struck = { kind, server }
-    if (kind === "freeze") server.freeze()
-    else await server.kill()
+    if (kind === "kill") return void await server.kill()
+    server.freeze()
+    while (server.pid !== undefined && !isStopped(server.pid)) await sleep(1)
   }
 
   async #heal(): Promise<void> {
@@ -86,6 +88,12 @@ class Theatre {
     else await struck?.server.restart()
   }
 }
+
+/** Whether all threads of a process have stopped; after the signal they run on for a moment. */
+const isStopped = (pid: number): boolean =>
+  readdirSync(`/proc/${pid}/task`).every((thread) =>
+    /^.*\) [Tt] /.test(readFileSync(`/proc/${pid}/task/${thread}/stat`, "utf8"))
+  )
 
 class RealStage implements Stage {
   readonly name: string

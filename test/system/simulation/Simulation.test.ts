@@ -31,16 +31,6 @@ describe("a simulation", () => {
     assert.strictEqual(once(), first)
   })
 
-  it("runs on a model of NATS in which everything is possible that a real server does", { timeout: 180_000 }, () => {
-    const { status, stderr, stdout } = run("conformance/main.ts", {
-      MODEL_SERVERS: "single",
-      MODEL_RUNS: "3",
-      MODEL_SEEDS: "300"
-    })
-    assert.strictEqual(status, 0, stdout + stderr)
-    assert.match(stdout, /^\d{2} scripts, 0 outcomes that are not possible in the model$/m)
-  })
-
   it.each([
     "a missing bundle is not noticed",
     "a client that leaves does not stop its call",
