@@ -20,6 +20,9 @@ const confirmAgainMs: Readonly<Record<Exclude<Verdict, "full">, number>> = {
   unknown: 1_000
 }
 
+/** How much longer than the known workers others may take to reconnect and repeat their claims, in milliseconds. */
+const unknownWorkersMs = 500
+
 /** Without an answer for this long, in milliseconds, the queue is stalled. */
 const stalledAfterMs = 300
 
@@ -87,10 +90,10 @@ export class Publications {
     }
   }
 
-  /** Since the reconnect, all lost claims have come again, except those of version 2. */
+  /** Since the reconnect, all known workers have repeated the claims that were lost, except those of version 2. */
   reclaimed(): void {
-    const now = this.#options.now()
-    for (const job of this.#unclaimed()) if (job.version > 2) job.confirmAt = now
+    const at = this.#options.now() + unknownWorkersMs
+    for (const job of this.#unclaimed()) if (job.version > 2) job.confirmAt = Math.min(job.confirmAt, at)
   }
 
   *#unclaimed(): Generator<OpenJob> {

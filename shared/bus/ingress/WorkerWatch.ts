@@ -73,14 +73,15 @@ export class WorkerWatch {
 
   /** Asks all workers to send what was lost. */
   reconnected(): void {
-    const { nats, onAllHeard } = this.#options
+    const { nats } = this.#options
     this.links.resetSilences()
     this.#unheard.clear()
     for (const link of this.links.all()) {
       this.#unheard.add(link.id)
       this.#ping(link, nats.outbox.publishNow)
     }
-    if (this.#unheard.size === 0) onAllHeard()
+    // nothing needs to be held for workers that we do not know; one of them may still claim what it had pulled
+    if (this.#unheard.size === 0) nats.outbox.release()
   }
 
   /** Whether not the worker may be silent, but its server of NATS: another than ours, through which we hear no other worker. */
