@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { chat, isAllowedDuringFailure, startStream, tally } from "../../fixture/client/ChatClient.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
-import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
+import { untilJobs } from "../../fixture/nats/JobStream.ts"
 import { askChat, Load } from "../../fixture/client/Load.ts"
 import { NatsCluster } from "../../fixture/nats/NatsCluster.ts"
 
@@ -66,7 +66,8 @@ it.live(
         assert.deepStrictEqual(load.entries.filter(({ outcome }) => !isAllowedDuringFailure(outcome)), [])
         assert.deepStrictEqual(load.calledTwice("paid-chat"), [])
         assert.isFalse([...gateway.ingresses, ...gateway.workers].some(({ hasExited }) => hasExited))
-        await untilNoJobs(cluster)
+        // Debian's nats-server may forget acknowledgements in a cluster (nats-server#3713), so that jobs without demand stay stored
+        await untilJobs(cluster, ({ pending, unacknowledged }) => pending + unacknowledged === 0)
       })
     }),
   180_000
