@@ -14,7 +14,7 @@ const everyMs = 50
 /** A shorter pause says nothing: a server that is away misses every third probe. */
 const leastMs = 250
 
-/** A pool without workers, so that nobody runs the probe's jobs. */
+/** A pool without workers, so that the probe's jobs stay in the stream. */
 const subjects = {
   publish: jobSubject("chat", "probe", newestOf("chat")),
   consume: queueStateSubject("chat", "default", newestOf("chat"))

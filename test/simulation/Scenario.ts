@@ -68,7 +68,7 @@ export interface Scenario {
   readonly faults: ReadonlyArray<Fault>
   /** The keys with limits and what an administrator does to them; absent: requests need no keys. */
   readonly limits: Limits | undefined
-  /** Videos; absent: nobody makes any. */
+  /** Videos; absent: no client asks for any. */
   readonly tasks: Tasks | undefined
   /** Workers call providers over HTTP, in this weather; absent: they call one that never fails. */
   readonly weather: ReadonlyArray<Weather> | undefined

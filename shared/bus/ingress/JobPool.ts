@@ -137,8 +137,8 @@ export class JobPool<Job> {
   }
 
   /**
-   * JetStream does not answer for the queue, which may be electing a leader. That nobody takes jobs meanwhile says nothing about
-   * how fast workers are.
+   * JetStream does not answer for the queue, which may be electing a leader. Workers get no jobs meanwhile, however fast they
+   * are.
    */
   stalled(now: number): void {
     this.#stalledUntil = now + stalledForMs

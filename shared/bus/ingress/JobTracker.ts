@@ -320,10 +320,12 @@ export class JobTracker {
     const job = this.#jobs.get(id)
     if (job === undefined || attemptOf(job.state) !== attempt) {
       // after its last frame a worker has nothing to stop
-      if (!isLast(frame)) this.#refuse(control, frame, job)
+      if (!isLast(frame)) this.#refuse(control, frame.type === "claim", job)
       return
     }
-    if (job.worker !== undefined && job.worker.id !== worker) return this.#refuse(control, frame, job)
+    if (job.worker !== undefined && job.worker.id !== worker) {
+      return this.#refuse(control, frame.type === "claim", job)
+    }
     if (frame.type === "noResponders" || frame.type === "claims") return
     if (frame.type === "claim" || job.state.state === "Published") {
       // the first frame replaces a lost claim
@@ -363,8 +365,8 @@ export class JobTracker {
   }
 
   /** Tells a worker that waits for `go` whether the job is over (`no`) or another worker's (`cancel`). */
-  #refuse(sender: string, frame: Frame, job: OpenJob | undefined): void {
-    const type = frame.type === "claim" && job !== undefined ? "cancel" : "no"
+  #refuse(sender: string, awaits: boolean, job: OpenJob | undefined): void {
+    const type = awaits && job !== undefined ? "cancel" : "no"
     this.#outbox.publish(sender, undefined, encodeControl({ type, isMoved: job !== undefined }))
   }
 
@@ -378,9 +380,7 @@ export class JobTracker {
   #claimed(worker: string, workload: Workload, { attempt, behind, job: id, redispatch }: Claim): void {
     const sender = Subjects.controlSubject(workload, worker, id, attempt)
     const job = this.#jobs.get(id)
-    if (job === undefined || attemptOf(job.state) !== attempt) {
-      return this.#outbox.publish(sender, undefined, encodeControl({ type: "no", isMoved: job !== undefined }))
-    }
+    if (job === undefined || attemptOf(job.state) !== attempt) return this.#refuse(sender, false, job)
     if (job.state.state === "Published") job.pool.claimed(worker, job.publication, behind, this.#now())
     this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits: false }, sender)
   }

@@ -6,10 +6,10 @@ import { encodeHeaders, type Outbox } from "../../nats/Outbox.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 
 /**
- * `stored`: now in the stream. `duplicate`: it was already. `full`: the stream or its server has no room. `nobody`: the stream
+ * `stored`: now in the stream. `duplicate`: it was already. `full`: the stream or its server has no room. `leaderless`: the stream
  * has no leader. `unknown`: no clear answer.
  */
-export type Verdict = "stored" | "duplicate" | "full" | "nobody" | "unknown"
+export type Verdict = "stored" | "duplicate" | "full" | "leaderless" | "unknown"
 
 export interface Answer {
   readonly verdict: Verdict
@@ -38,7 +38,7 @@ const ask = async (outbox: Outbox, [subject, payload, headers]: Message, timeout
     return verdictIn(await outbox.request(subject, payload, headers, timeoutMs))
   } catch (cause) {
     // no answer, no connection
-    const verdict = cause instanceof errors.RequestError && cause.isNoResponders() ? "nobody" : "unknown"
+    const verdict = cause instanceof errors.RequestError && cause.isNoResponders() ? "leaderless" : "unknown"
     return { verdict, detail: String(cause) }
   }
 }

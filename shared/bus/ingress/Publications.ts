@@ -16,7 +16,7 @@ const confirmAgainMs: Readonly<Record<Exclude<Verdict, "full">, number>> = {
   stored: 2_000,
   duplicate: 2_000,
   // NATS says at once that the stream has no leader
-  nobody: 200,
+  leaderless: 200,
   unknown: 1_000
 }
 
@@ -130,7 +130,7 @@ export class Publications {
     number(job, now())
     void confirm(outbox, job.toMessage(ingress, attempt), confirmTimeoutMs).then(({ sequence, verdict }) => {
       job.confirmingSince = undefined
-      if (verdict === "nobody" || verdict === "unknown") job.pool.stalled(now())
+      if (verdict === "leaderless" || verdict === "unknown") job.pool.stalled(now())
       if (job.state.state !== "Published" || job.state.attempt !== attempt) return
       if (verdict === "full") return onFull(job)
       // it keeps its place in the stream

@@ -366,18 +366,17 @@ class Server implements PoolServer.PoolServer {
       if (!this.#bundles.ask(ingress)) this.#pong(message.reply)
       return this.#heard(ingress)
     }
-    const { key } = Subjects.parseControl(message.subject)
-    const linked = Subjects.linkedIngress(message.subject)
+    const reply = this.#replies.get(Subjects.parseControl(message.subject).key)?.reply
+    const ingress = reply?.ingress ?? Subjects.linkedIngress(message.subject)
+    if (ingress === undefined) return
     if (control.type === "noResponders") {
-      const ingress = linked ?? this.#replies.get(key)?.reply.ingress
-      if (ingress !== undefined && this.#nats.isSettled()) this.#missing(ingress)
+      if (this.#nats.isSettled()) this.#missing(ingress)
       return
     }
-    const ingress = linked ?? this.#replies.get(key)?.reply.ingress
-    if (ingress !== undefined) this.#heard(ingress)
-    if (linked === undefined) return this.#replies.get(key)?.reply.receive(control)
-    if (control.type === "ack") this.#bundles.acknowledge(linked, control.number)
-    if (control.type === "resend") this.#bundles.resend(linked, control.number)
+    this.#heard(ingress)
+    if (reply !== undefined) reply.receive(control)
+    else if (control.type === "ack") this.#bundles.acknowledge(ingress, control.number)
+    else if (control.type === "resend") this.#bundles.resend(ingress, control.number)
   }
 
   /** An ingress without listeners is gone if it still has none when the worker asks again. */

@@ -2,7 +2,7 @@
 import type { ConsumerConfig, JetStreamManager, StreamConfig } from "@nats-io/jetstream"
 import { AckPolicy, DiscardPolicy, jetstreamManager, RetentionPolicy, StorageType } from "@nats-io/jetstream"
 import { createInbox, headers, type Msg, nanos } from "@nats-io/nats-core"
-import type { Client, Stage } from "./Script.ts"
+import type { Client, Script, Stage } from "./Script.ts"
 
 /** How long to wait for an answer that should come at once, in milliseconds. */
 const soonMs = 2_000
@@ -34,6 +34,23 @@ export const createStream = async (stage: Stage, client: Client, config: Partial
       ...config
     }))
 }
+
+/** A script with a client and a stream. */
+export const withStream = (
+  name: string,
+  shows: string,
+  run: (stage: Stage, client: Client) => Promise<string>,
+  config: Partial<StreamConfig> = {}
+): Script => ({
+  name,
+  shows,
+  isClustered: false,
+  run: async (stage) => {
+    const client = await stage.connect()
+    await createStream(stage, client, config)
+    return run(stage, client)
+  }
+})
 
 /** The consumer of all jobs; `ackWaitMs` is in milliseconds. */
 export const createConsumer = async (

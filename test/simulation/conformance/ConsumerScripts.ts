@@ -1,28 +1,22 @@
 /** What consumers do: pull requests, redelivery, and what a restart leaves of them. */
 import type { ConsumerConfig } from "@nats-io/jetstream"
-import { createConsumer, createStream, publish, pull, stored, textOf } from "./Actions.ts"
+import { createConsumer, publish, pull, stored, textOf, withStream } from "./Actions.ts"
 import type { Client, Script, Stage } from "./Script.ts"
 
 const ackWaitMs = 400
 
-/** A script with a client, a stream, a consumer and one job. */
+/** A script with a client, a stream and a consumer. */
 const script = (
   name: string,
   shows: string,
   run: (stage: Stage, client: Client) => Promise<string>,
   config: Partial<ConsumerConfig> = {},
   ackWait = ackWaitMs
-): Script => ({
-  name,
-  shows,
-  isClustered: false,
-  run: async (stage) => {
-    const client = await stage.connect()
-    await createStream(stage, client)
+): Script =>
+  withStream(name, shows, async (stage, client) => {
     await createConsumer(stage, client, ackWait, config)
     return run(stage, client)
-  }
-})
+  })
 
 /** A script in which one job is delivered once. */
 const withJob = (

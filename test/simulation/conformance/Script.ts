@@ -9,7 +9,7 @@ export interface Client {
   readonly connection: NatsConnection
   /** Breaks the connection: both sides notice at once, and what is on its way is lost. */
   readonly cut: () => void
-  /** Nothing passes any more, and nobody notices. */
+  /** Nothing passes any more, and neither side notices. */
   readonly hold: () => void
 }
 

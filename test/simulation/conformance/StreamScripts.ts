@@ -1,25 +1,8 @@
 /** What streams do: ids, limits, ages, and what a restart leaves of them. */
-import { DiscardPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream"
+import { DiscardPolicy, StorageType } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/nats-core"
-import { createConsumer, createStream, managerOf, patiently, publish, pull, stored, textOf } from "./Actions.ts"
+import { createConsumer, managerOf, patiently, publish, pull, stored, textOf, withStream as script } from "./Actions.ts"
 import type { Client, Script, Stage } from "./Script.ts"
-
-/** A script with a client and a stream. */
-const script = (
-  name: string,
-  shows: string,
-  run: (stage: Stage, client: Client) => Promise<string>,
-  config: Partial<StreamConfig> = {}
-): Script => ({
-  name,
-  shows,
-  isClustered: false,
-  run: async (stage) => {
-    const client = await stage.connect()
-    await createStream(stage, client, config)
-    return run(stage, client)
-  }
-})
 
 /** Publishes one message after the other. */
 const publishAll = async (stage: Stage, client: Client, count: number): Promise<string> => {

@@ -61,6 +61,15 @@ export abstract class GatewayProcess {
     this.machine = new Machine(name)
   }
 
+  /** What a worker does until it is interrupted. */
+  readonly serve = Effect.gen({ self: this }, function*() {
+    const worker = yield* Worker
+    yield* Effect.repeat(Effect.sleep("10 millis"), { until: () => worker.isReady() })
+    this.isReady = true
+    this.world.trace.tell(this.machine.name, "is ready")
+    return yield* Effect.never
+  })
+
   /** Runs until it is interrupted. */
   abstract readonly run: () => Fiber.Fiber<unknown, unknown>
 
@@ -182,13 +191,7 @@ export class WorkerProcess extends GatewayProcess {
 
   readonly run = () =>
     Effect.runFork(
-      Effect.gen({ self: this }, function*() {
-        const worker = yield* Worker
-        yield* Effect.repeat(Effect.sleep("10 millis"), { until: () => worker.isReady() })
-        this.isReady = true
-        this.world.trace.tell(this.machine.name, "is ready")
-        return yield* Effect.never
-      }).pipe(
+      this.serve.pipe(
         Effect.provide(
           Worker.layer("chat", this.slots).pipe(
             Layer.provide([

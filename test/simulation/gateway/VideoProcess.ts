@@ -4,7 +4,6 @@ import * as VideoWorker from "../../../services/video/VideoWorker.ts"
 import { Presence } from "../../../shared/bus/provision/Presence.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import { LocalVideoEngine } from "../../../shared/provider/call/VideoEngine.ts"
-import { Worker } from "../../../shared/worker/Worker.ts"
 import type { Cluster } from "../nats/Cluster.ts"
 import { layerOf } from "./Catalogue.ts"
 import { GatewayProcess, surroundings } from "./Processes.ts"
@@ -27,13 +26,7 @@ export class VideoProcess extends GatewayProcess {
 
   readonly run = () =>
     Effect.runFork(
-      Effect.gen({ self: this }, function*() {
-        const worker = yield* Worker
-        yield* Effect.repeat(Effect.sleep("10 millis"), { until: () => worker.isReady() })
-        this.isReady = true
-        this.world.trace.tell(this.machine.name, "is ready")
-        return yield* Effect.never
-      }).pipe(
+      this.serve.pipe(
         Effect.provide(
           VideoWorker.layer.pipe(
             Layer.provide([

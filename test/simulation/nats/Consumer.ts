@@ -54,7 +54,7 @@ export class Consumer {
   readonly #filter: ReadonlyArray<string>
   readonly #pending = new Map<number, Pending>()
   #waiting: Array<Waiting> = []
-  /** Whose requests are forgotten, although nobody has told them. */
+  /** Clients whose requests are forgotten without a message to them. */
   #untold: Array<string> = []
   /** The newest message that was delivered. */
   #cursor = 0

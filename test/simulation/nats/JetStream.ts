@@ -101,7 +101,7 @@ export class JetStream {
     ])
   }
 
-  /** Runs at the leader, and at those that believe that they lead; not at all while nobody does. */
+  /** Runs at the leader, and at those that believe that they lead; not at all while no server does. */
   #atLeader(at: Server, led: Stream | Consumer | undefined, run: (leader: Server) => void): void {
     for (const server of led?.group.answering(at) ?? []) {
       if (server === at) run(server)
@@ -152,7 +152,7 @@ export class JetStream {
     if (action === "CREATE" || action === "DURABLE") {
       if (!this.#cluster.hasMajority) return
       const consumer = stream.ensureConsumer((JSON.parse(payload.toString()) as { config: ConsumerConfig }).config)
-      // its leader answers, so that whoever hears of it reaches it
+      // its leader answers, so that a client that hears of it reaches it
       if (consumer.leader !== undefined) answer(consumer.leader, consumerInfoOf(stream, consumer))
       return
     }
@@ -165,7 +165,7 @@ export class JetStream {
     })
   }
 
-  /** Asks the leader. Without one, the others say so after a while, or nobody answers. */
+  /** Asks the leader. Without one, the others say so after a while, or no server answers. */
   #ask(
     at: Server,
     led: Stream | Consumer,

@@ -145,7 +145,7 @@ export class PushConsumer {
     })
   }
 
-  /** Nobody listens: it pauses, and ends if that lasts. */
+  /** Without a listener: it pauses, and ends if that lasts. */
   #wait(): void {
     if (this.#look !== undefined && !this.#look.isCancelled) return
     const { server, world } = this.#options

@@ -123,7 +123,7 @@ describe("a job that cannot be served in time", () => {
     const pool = drainingPool(80)
     pool.stalled(1_000)
     assert.isUndefined(pool.enter("n80", claimant("n"), 1_900, 1_000))
-    // nobody takes jobs meanwhile, which says nothing about the workers
+    // workers get no jobs meanwhile, however fast they are
     for (let tick = 1; tick <= 14; tick++) pool.tick(1_000 + 200 * tick, 200)
     const [before, after] = [pool.retryAfterMs(claimant("n")), drainingPool(81).retryAfterMs(claimant("n"))]
     assert.strictEqual(before, after)
