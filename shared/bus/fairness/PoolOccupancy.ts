@@ -34,6 +34,9 @@ const silentWorkerMs = 60_000
 /** Maximum number of such workers to remember; one is enough to know. */
 const maxSilentWorkers = 100
 
+/** Maximum number of workers to remember that take no more jobs. */
+const maxLeaving = 1_000
+
 /** Maximum number of tenants in an announcement; `others` is the sum of the rest. */
 const maxAnnounced = 1_000
 
@@ -47,6 +50,8 @@ export class PoolOccupancy {
   readonly #workers = new Map<string, { readonly slots: number; readonly isNewest: boolean }>()
   /** Workers that announce no slots, and when each last claimed a job. */
   readonly #silentWorkers = new Map<string, number>()
+  /** Workers that take no more jobs, the latest last. They may claim jobs that were already on their way. */
+  readonly #leaving = new Set<string>()
   readonly #peers = new Map<string, ReadonlyArray<TenantOccupancy>>()
   /** Runs when this ingress has taken so many slots that the others should learn of it at once. */
   readonly #onGrowth: () => void
@@ -165,15 +170,24 @@ export class PoolOccupancy {
     const isNewest = version >= newestVersion
     this.#slots += slots - (known?.slots ?? 0)
     this.#newest += Number(isNewest && slots > 0) - Number(known?.isNewest ?? false)
-    if (slots === 0) this.#workers.delete(worker)
+    if (slots === 0) this.#leave(worker)
     else this.#workers.set(worker, { slots, isNewest })
     this.#isDirty = true
   }
 
   /** A worker has claimed a job. */
   claimedBy(worker: string, now: number): void {
-    if (this.#workers.has(worker)) return
+    if (this.#workers.has(worker) || this.#leaving.has(worker)) return
     if (this.#silentWorkers.size < maxSilentWorkers) this.#silentWorkers.set(worker, now)
+  }
+
+  #leave(worker: string): void {
+    this.#workers.delete(worker)
+    this.#leaving.add(worker)
+    for (const oldest of this.#leaving) {
+      if (this.#leaving.size <= maxLeaving) break
+      this.#leaving.delete(oldest)
+    }
   }
 
   /** Replaces the occupancy of another ingress; empty if that ingress is gone. */

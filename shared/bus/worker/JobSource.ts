@@ -73,6 +73,7 @@ export class JobSource {
   readonly #queues: ReadonlyMap<Subjects.Version, PullRequests>
   /** The queue that delivered last; at first the newest. */
   #latest: PullRequests | undefined
+  #version: Subjects.Version = 2
   #inFlight = 0
   #pulling = false
   #stopped = false
@@ -108,15 +109,16 @@ export class JobSource {
     return this.#pulling && this.#nats.isConnected()
   }
 
-  /** The newest version of the protocol whose queue it reads. */
+  /** The newest version of the protocol that it reads, also while it only finishes its jobs. */
   get version(): Subjects.Version {
-    return [...this.#queues].find(([, queue]) => queue.isOpen)?.[0] ?? 2
+    return this.#version
   }
 
   /** Starts to pull from the queue of this version, which must exist by now. */
   start(version: Subjects.Version): void {
     if (this.#stopped) return
     this.#pulling = true
+    if (version > this.#version) this.#version = version
     this.#queues.get(version)?.begin()
   }
 

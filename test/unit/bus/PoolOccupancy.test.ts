@@ -203,4 +203,14 @@ describe("the version of the protocol", () => {
     pool.setWorker("old", 4, 3)
     assert.strictEqual(pool.version, 3)
   })
+
+  it("stays while a worker that takes no more jobs claims one that was on its way", () => {
+    const pool = new PoolOccupancy()
+    pool.setWorker("new", 4, 3)
+    pool.setWorker("leaving", 4, 3)
+    pool.setWorker("leaving", 0)
+    pool.claimedBy("leaving", 0)
+    assert.strictEqual(pool.version, 3)
+    assert.strictEqual(pool.slots, 4)
+  })
 })
