@@ -82,7 +82,7 @@ interface Observation {
   /** Pauses of NATS itself, and of answers, without streams. */
   readonly nats: ReadonlyArray<Span>
   readonly answers: ReadonlyArray<Span>
-  /** The longest time from the end of a pause of NATS to the next answer, in milliseconds. */
+  /** The longest time from the end of a pause of NATS to the next answer, without further pauses of NATS, in milliseconds. */
   readonly firstMs: number
 }
 
@@ -96,7 +96,8 @@ const observe = ({ load, probe }: Stage, during: Span): Observation => {
     .map(endOf)
   const nats = probe.pauses(during)
   const works = nats.map(({ until }) => until).filter((at) => at < during.until)
-  const firstMs = Math.max(0, ...works.map((at) => Math.min(...ends.filter((end) => end > at)) - at))
+  const untilNext = (from: number) => ({ from, until: Math.min(...ends.filter((end) => end > from)) })
+  const firstMs = Math.max(0, ...works.map((at) => outside(untilNext(at), nats)))
   return { during, entries, failed, nats, answers: pauses(ends, during, leastMs), firstMs }
 }
 

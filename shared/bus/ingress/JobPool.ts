@@ -35,6 +35,10 @@ export class JobPool<Job> {
   #claimedUpTo = 0
   /** When ingress may next ask JetStream for the state of the queue. */
   askAt = 0
+  /** When JetStream last answered a confirmation of a job, whether it owes an answer since, and when to ask again. */
+  answeredAt = Number.NEGATIVE_INFINITY
+  awaitsStream = false
+  probeAt = 0
   #stalledUntil = Number.NEGATIVE_INFINITY
 
   constructor(limits: PoolLimits, occupancy: PoolOccupancy = new PoolOccupancy()) {

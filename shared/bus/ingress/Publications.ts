@@ -26,6 +26,9 @@ const unknownWorkersMs = 500
 /** Without an answer for this long, in milliseconds, the queue is stalled. */
 const stalledAfterMs = 300
 
+/** How often one unclaimed job is confirmed while its stream does not answer, in milliseconds, to notice when it does again. */
+const probeEveryMs = 250
+
 /** An unclaimed job counts as overtaken if it has been known for this long to be delivered, or later jobs claimed. */
 const overtakenForMs = 500
 
@@ -65,9 +68,10 @@ export class Publications {
    */
   isOvertaken(job: OpenJob): boolean {
     const now = this.#options.now()
-    if (job.confirmingSince !== undefined && now - job.confirmingSince > stalledAfterMs) job.pool.stalled(now)
-    if (job.pool.hasOvertaken(job.publication)) job.overtakenAt ??= now
-    if (job.version <= job.pool.version) job.unreadableAt = undefined
+    const { pool } = job
+    if (job.confirmingSince !== undefined && now - job.confirmingSince > stalledAfterMs) this.#unanswered(job, now)
+    if (pool.hasOvertaken(job.publication)) job.overtakenAt ??= now
+    if (job.version <= pool.version) job.unreadableAt = undefined
     else job.unreadableAt ??= now
     const since = job.overtakenAt ?? job.unreadableAt
     const { state } = job
@@ -76,7 +80,10 @@ export class Publications {
       // a worker may be waiting for `go`, or may return the job
       return now - since > overtakenForMs && now - job.publishedAt > Timings.overtakenAfterMs
     }
-    if (now >= job.confirmAt) this.#confirm(job)
+    if (now >= job.confirmAt || (pool.awaitsStream && job.storedAs === undefined && now >= pool.probeAt)) {
+      pool.probeAt = now + probeEveryMs
+      this.#confirm(job)
+    }
     this.#askForDelivery(job, now)
     return false
   }
@@ -98,6 +105,22 @@ export class Publications {
 
   *#unclaimed(): Generator<OpenJob> {
     for (const job of this.#options.jobs) if (job.state.state === "Published") yield job
+  }
+
+  /** The stream may be electing a leader. */
+  #unanswered({ pool }: OpenJob, now: number): void {
+    pool.stalled(now)
+    pool.awaitsStream = true
+  }
+
+  /** The first answer of a stream after a silence: it may have lost the jobs that were published meanwhile. */
+  #answered({ pool }: OpenJob, now: number): void {
+    pool.answeredAt = now
+    if (!pool.awaitsStream) return
+    pool.awaitsStream = false
+    for (const each of this.#unclaimed()) {
+      if (each.pool === pool && each.storedAs === undefined) each.confirmAt = Math.min(each.confirmAt, now)
+    }
   }
 
   /** Finds unclaimed jobs of the same pool that were delivered. */
@@ -124,13 +147,18 @@ export class Publications {
     const { overtakenAt, publication, publishedAt, state } = job
     if (state.state !== "Published") return
     const { attempt } = state
-    job.confirmAt = now() + confirmTimeoutMs + confirmAgainMs.unknown
-    job.confirmingSince = now()
+    const askedAt = now()
+    job.confirmAt = askedAt + confirmTimeoutMs + confirmAgainMs.unknown
+    job.confirmingSince ??= askedAt
     onConfirm(job)
     number(job, now())
     void confirm(outbox, job.toMessage(ingress, attempt), confirmTimeoutMs).then(({ sequence, verdict }) => {
+      const hasNoAnswer = verdict === "leaderless" || verdict === "unknown"
+      // the stream has answered later questions
+      if (hasNoAnswer && job.pool.answeredAt > askedAt) return
       job.confirmingSince = undefined
-      if (verdict === "leaderless" || verdict === "unknown") job.pool.stalled(now())
+      if (hasNoAnswer) this.#unanswered(job, now())
+      else this.#answered(job, now())
       if (job.state.state !== "Published" || job.state.attempt !== attempt) return
       if (verdict === "full") return onFull(job)
       // it keeps its place in the stream
