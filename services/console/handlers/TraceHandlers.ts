@@ -13,7 +13,7 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       find: Effect.fnUntraced(function*({ params }) {
         if (Option.isNone(kept)) return yield* new TracesElsewhere()
-        const spans = kept.value.store.find(params.id)
+        const spans = kept.value.inbox.find(params.id)
         return spans.length === 0 ? yield* new TraceUnknown() : spans
       })
     })

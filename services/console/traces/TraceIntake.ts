@@ -2,14 +2,12 @@
  * `/otlp/v1/traces`: receives traces from services as OTLP/HTTP JSON, authenticated by a token of its own. The path exists
  * only if the console keeps traces.
  */
-import { ByteSize, Effect, Option, Redacted, Schema } from "effect"
+import { ByteSize, Effect, Option, Redacted } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Traces } from "./Traces.ts"
 
 /** Several times the largest batch of a service. */
 const maxBodyBytes = 4 * 1024 * 1024
-
-const parse = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
 
 const refusal = (status: number, message: string) => HttpServerResponse.jsonUnsafe({ message }, { status })
 
@@ -20,7 +18,7 @@ const bearer = /^Bearer (\S+)$/i
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const { kept } = yield* Traces
   if (Option.isNone(kept)) return
-  const { store, token } = kept.value
+  const { inbox, token } = kept.value
   yield* router.add(
     "POST",
     "/otlp/v1/traces",
@@ -34,8 +32,8 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
         return refusal(415, "Traces must be application/json: set OTEL_EXPORTER_OTLP_PROTOCOL to http/json")
       }
       if (request.headers["content-encoding"] !== undefined) return refusal(415, "Traces must not be compressed")
-      const body = Option.getOrUndefined(parse(yield* request.text))
-      return store.add(body) ? taken : refusal(400, "Invalid OTLP trace: send an ExportTraceServiceRequest as JSON")
+      const body = new Uint8Array(yield* request.arrayBuffer)
+      return inbox.add(body) ? taken : refusal(400, "Invalid OTLP trace: send an ExportTraceServiceRequest as JSON")
     }).pipe(
       Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes)),
       Effect.catchTag("HttpServerError", () => Effect.succeed(refusal(413, "The traces are larger than 4 MiB")))

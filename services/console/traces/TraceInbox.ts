@@ -1,0 +1,70 @@
+/**
+ * Takes in the traces that services send. At a low rate each body is decoded at once, and a wrong one is refused. Under load most
+ * spans are evicted before anybody looks, so bodies wait, undecoded, until somebody does: decoding all would cost half as much CPU
+ * as a worker's share of the requests.
+ */
+import { Option, Schema } from "effect"
+import type { SpanStore } from "../../../shared/telemetry/SpanStore.ts"
+import type { StoredSpan } from "../../../shared/telemetry/StoredSpan.ts"
+
+/** What is decoded at once: bytes per second, and at most so many together. */
+const decodedPerSecond = 64 * 1024
+const decodedTogether = 1024 * 1024
+
+/** The longest queue of bodies in bytes: they have about as many spans as the store keeps. */
+const maxWaitingBytes = 4 * 1024 * 1024
+
+const parse = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
+
+export class TraceInbox {
+  readonly #store: SpanStore
+  /** In milliseconds. */
+  readonly #now: () => number
+  #allowance = decodedTogether
+  #at: number
+  #waiting: Array<Uint8Array> = []
+  #waitingBytes = 0
+
+  constructor(store: SpanStore, now: () => number) {
+    this.#store = store
+    this.#now = now
+    this.#at = now()
+  }
+
+  /** Adds the body of a POST to `/v1/traces`; returns `false` if it is known to be invalid. */
+  add(body: Uint8Array): boolean {
+    const now = this.#now()
+    this.#allowance = Math.min(decodedTogether, this.#allowance + decodedPerSecond * (now - this.#at) / 1_000)
+    this.#at = now
+    const isCalm = this.#waiting.length === 0 || this.#allowance === decodedTogether
+    if (isCalm && body.length <= this.#allowance) {
+      this.#decodeWaiting()
+      this.#allowance = Math.max(0, this.#allowance - body.length)
+      return this.#decode(body)
+    }
+    this.#waiting.push(body)
+    this.#waitingBytes += body.length
+    while (this.#waitingBytes > maxWaitingBytes) this.#waitingBytes -= this.#waiting.shift()?.length ?? 0
+    return true
+  }
+
+  /** See `SpanStore.find`. */
+  find(id: string): ReadonlyArray<StoredSpan> {
+    this.#decodeWaiting()
+    return this.#store.find(id)
+  }
+
+  #decodeWaiting(): void {
+    const waiting = this.#waiting
+    this.#allowance = Math.max(0, this.#allowance - this.#waitingBytes)
+    this.#waiting = []
+    this.#waitingBytes = 0
+    for (const body of waiting) this.#decode(body)
+  }
+
+  #decode(body: Uint8Array): boolean {
+    return this.#store.add(
+      Option.getOrUndefined(parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString()))
+    )
+  }
+}
