@@ -10,13 +10,18 @@ const soonMs = 2_000
 export const managerOf = ({ connection }: Client, timeout = soonMs): Promise<JetStreamManager> =>
   jetstreamManager(connection, { checkAPI: false, timeout })
 
+/** How long servers may take to elect, even on a busy machine, in milliseconds. */
+const electedWithinMs = 60_000
+
 /** Repeats a request until it is answered: while servers elect, they do not answer or say that they cannot. */
-export const patiently = async <A>(stage: Stage, ask: () => Promise<A>): Promise<A> => {
+export const patiently = async <A>(stage: Stage, ask: () => Promise<A>, withinMs = electedWithinMs): Promise<A> => {
+  const until = performance.now() + withinMs
   for (;;) {
     try {
       return await ask()
-    } catch {
-      await stage.sleep(100)
+    } catch (error) {
+      if (performance.now() > until) throw error
+      await stage.rest(100)
     }
   }
 }
@@ -48,6 +53,7 @@ export const withStream = (
   run: async (stage) => {
     const client = await stage.connect()
     await createStream(stage, client, config)
+    await stage.together()
     return run(stage, client)
   }
 })
@@ -91,11 +97,14 @@ export const failureOf = (error: unknown): string =>
 /** Publishes until it is stored: the failures in the order of their first occurrence, and the end. */
 export const publishUntilStored = async (stage: Stage, client: Client, id: string): Promise<string> => {
   const seen = new Set<string>()
+  const until = performance.now() + electedWithinMs
   for (;;) {
     const outcome = await publish(stage, client, id, 300)
-    if (/^(stored|duplicate)/.test(outcome)) return [...[...seen].toSorted(), outcome].join(", ")
+    if (/^(stored|duplicate)/.test(outcome) || performance.now() > until) {
+      return [...[...seen].toSorted(), outcome].join(", ")
+    }
     seen.add(outcome)
-    await stage.sleep(20)
+    await stage.rest(20)
   }
 }
 
@@ -182,12 +191,17 @@ export const stored = async (stage: Stage, client: Client): Promise<string> => {
 }
 
 /** The server that leads the stream, or its consumer. */
-export const leaderOf = async (stage: Stage, client: Client, of: "stream" | "consumer"): Promise<number> => {
+export const leaderOf = async (
+  stage: Stage,
+  client: Client,
+  of: "stream" | "consumer",
+  stream = stage.name
+): Promise<number> => {
   const manager = await managerOf(client)
   return await patiently(stage, async () => {
     const { cluster } = await (of === "stream"
-      ? manager.streams.info(stage.name)
-      : manager.consumers.info(stage.name, "jobs"))
+      ? manager.streams.info(stream)
+      : manager.consumers.info(stream, "jobs"))
     const [, number] = /-(\d+)$/.exec(cluster?.leader ?? "") ?? []
     if (number === undefined) throw new Error("no leader")
     return Number(number)

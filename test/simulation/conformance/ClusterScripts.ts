@@ -43,7 +43,9 @@ const script = (
     const all = [0, 1, 2]
     const free = all.find((server) => server !== stream && server !== consumer) ??
       all.find((server) => server !== stream)
-    return run({ stage, client: await stage.connect(free), stream, consumer })
+    const scene = { stage, client: await stage.connect(free), stream, consumer }
+    await stage.together()
+    return run(scene)
   }
 })
 
@@ -161,12 +163,11 @@ export const clusterScripts: ReadonlyArray<Script> = [
     await stage.heal()
     await stage.strike("kill", other)
     await stage.heal()
-    const until = stage.sleep(30_000).then(() => "no leader")
     const after = patiently(stage, async () => {
       const outcome = await publish(stage, client)
       if (!outcome.startsWith("stored")) throw new Error(outcome)
       return outcome === "stored 6" ? "kept" : "sequences restart"
-    })
-    return Promise.race([until, after])
+    }, 30_000)
+    return after.catch(() => "no leader")
   }, { storage: StorageType.Memory })
 ]

@@ -3,7 +3,7 @@ import type { ConsumerConfig } from "@nats-io/jetstream"
 import { createConsumer, publish, pull, stored, textOf, withStream } from "./Actions.ts"
 import type { Client, Script, Stage } from "./Script.ts"
 
-const ackWaitMs = 400
+const ackWaitMs = 1_000
 
 /** A script with a client, a stream and a consumer. */
 const script = (
@@ -15,6 +15,7 @@ const script = (
 ): Script =>
   withStream(name, shows, async (stage, client) => {
     await createConsumer(stage, client, ackWait, config)
+    await stage.together()
     return run(stage, client)
   })
 
@@ -87,6 +88,53 @@ export const consumerScripts: ReadonlyArray<Script> = [
     await client.connection.flush()
     await stage.sleep(100)
     return `${second}: ${await stored(stage, client)}`
+  }),
+
+  withJob("a job whose first delivery is returned after its second", "late NAKs count", async (stage, client, job) => {
+    const second = textOf(await pull(stage, client).next(2_000))
+    job.settle("-NAK")
+    return `${second}, then ${textOf(await pull(stage, client).next(ackWaitMs / 2))}`
+  }),
+
+  withJob("a job whose first delivery is in progress after its second", "late in-progress counts", async (
+    stage,
+    client,
+    job
+  ) => {
+    const second = textOf(await pull(stage, client).next(2_000))
+    const again = pull(stage, client)
+    for (let at = 0; at < 8; at++) {
+      job.settle("+WPI")
+      await stage.sleep(ackWaitMs / 4)
+    }
+    const during = textOf(await again.next(1))
+    return `${second}, then ${during}, then ${textOf(await again.next(2_000))}`
+  }),
+
+  script(
+    "a job that is due again while only a dead client's request waits",
+    "an old server delivers another job again as new",
+    async (stage, client) => {
+      const dead = await stage.connect()
+      await publish(stage, client)
+      await pull(stage, client).next(2_000)
+      await stage.sleep(ackWaitMs / 2)
+      await publish(stage, client)
+      await pull(stage, client).next(2_000)
+      pull(stage, dead)
+      await dead.connection.flush()
+      dead.cut()
+      await stage.sleep(ackWaitMs * 3 / 4)
+      const again = await pull(stage, client).next(2_000)
+      return `${again?.sequence} ${textOf(again)}`
+    }
+  ),
+
+  script("two pull requests for two jobs each", "they take turns", async (stage, client) => {
+    const requests = [pull(stage, client, { batch: 2 }), pull(stage, client, { batch: 2 })]
+    for (let at = 0; at < 2; at++) await publish(stage, client)
+    const first = await Promise.all(requests.map((request) => request.next(ackWaitMs / 4)))
+    return first.map((job) => `${job?.sequence ?? ""} ${textOf(job)}`.trim()).join(", ")
   }),
 
   withJob("a job whose acknowledgement meets the server's death", "an acknowledged job comes again", async (

@@ -57,6 +57,12 @@ class ModelStage implements Stage {
     return new Promise((resolve) => void this.#world.after(ms, this.#machine, resolve))
   }
 
+  rest(ms: number): Promise<void> {
+    return this.sleep(ms)
+  }
+
+  async together(): Promise<void> {}
+
   async strike(kind: Strike, server: number, meanwhile = () => {}): Promise<void> {
     const { random } = this.#world
     meanwhile()

@@ -14,10 +14,22 @@ const longestMs = 120_000
 /** A strike comes this long after the last run has begun what it does meanwhile, at most, in milliseconds. */
 const mostLaterMs = 3
 
+/** A run during which this process was held up for longer tells nothing of the servers, in milliseconds. */
+const mostLateMs = 200
+const lookEveryMs = 20
+
+/** When this process was last held up. */
+let heldUpAt = 0
+
+/** So many turns of Node's loop read what has arrived: bytes pass through the cable and the client. */
+const turnsToRead = 5
+
+const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
+
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 interface Wish {
-  readonly kind: Strike | "heal"
+  readonly kind: Strike | "heal" | "together"
   readonly server: number
   readonly meanwhile: () => void
   readonly resolve: () => void
@@ -41,7 +53,7 @@ class Theatre {
     void this.#act()
   }
 
-  wish(kind: Strike | "heal", server: number, meanwhile: () => void): Promise<void> {
+  wish(kind: Wish["kind"], server: number, meanwhile: () => void): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#wishes.push({ kind, server, meanwhile, resolve, reject })
       void this.#act()
@@ -63,12 +75,12 @@ class Theatre {
     const [first] = chosen
     if (first === undefined) return
     if (first.kind === "heal") await this.#heal()
-    else {
+    else if (first.kind !== "together") {
       await Promise.all(chosen.map(async ({ meanwhile }) => {
         await sleep(10 * Math.random())
         meanwhile()
       }))
-      await sleep(mostLaterMs * Math.random())
+      if (Math.random() < 0.5) await sleep(mostLaterMs * Math.random())
       await this.#strike(first.kind, this.servers[first.server]!)
     }
     for (const { resolve } of chosen) resolve()
@@ -99,6 +111,8 @@ class RealStage implements Stage {
   readonly name: string
   readonly #theatre: Theatre
   readonly #open: Array<() => Promise<void>> = []
+  /** Until when it does not matter whether this process was held up. */
+  #soundAt = 0
 
   constructor(theatre: Theatre, name: string) {
     this.#theatre = theatre
@@ -120,14 +134,33 @@ class RealStage implements Stage {
     return { connection, cut: () => cable.cut(), hold: () => cable.hold() }
   }
 
-  readonly sleep = sleep
+  async sleep(ms: number): Promise<void> {
+    await sleep(ms)
+    // what arrived in time counts, even if this process reads it late
+    for (let at = 0; at < turnsToRead; at++) await turn()
+    if (heldUpAt > this.#soundAt) throw new Skipped("this process was held up")
+  }
+
+  async rest(ms: number): Promise<void> {
+    await sleep(ms)
+    this.#soundAt = performance.now()
+  }
+
+  together(): Promise<void> {
+    return this.#wish("together", 0, () => {})
+  }
+
+  async #wish(...wish: Parameters<Theatre["wish"]>): Promise<void> {
+    await this.#theatre.wish(...wish)
+    this.#soundAt = performance.now()
+  }
 
   strike(kind: Strike, server: number, meanwhile: () => void = () => {}): Promise<void> {
-    return this.#theatre.wish(kind, server, meanwhile)
+    return this.#wish(kind, server, meanwhile)
   }
 
   heal(): Promise<void> {
-    return this.#theatre.wish("heal", 0, () => {})
+    return this.#wish("heal", 0, () => {})
   }
 
   async close(): Promise<void> {
@@ -145,19 +178,28 @@ export const runReal = async (
 ): Promise<ReadonlyMap<string, number>> => {
   const theatre = new Theatre(servers, times)
   const outcomes = new Map<string, number>()
+  let lookedAt = performance.now()
+  const looks = setInterval(() => {
+    const now = performance.now()
+    if (now - lookedAt > lookEveryMs + mostLateMs) heldUpAt = now
+    lookedAt = now
+  }, lookEveryMs)
   await Promise.all(Array.from({ length: times }, async () => {
     const stage = new RealStage(theatre, `S${stages++}`)
+    let timer: NodeJS.Timeout | undefined
     try {
-      const late = sleep(longestMs).then(() => "does not end")
+      const late = new Promise<string>((resolve) => void (timer = setTimeout(resolve, longestMs, "does not end")))
       const outcome = await Promise.race([run(stage), late])
       outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
     } catch (error) {
       if (!(error instanceof Skipped)) throw new Error(`"${name}" fails`, { cause: error })
     } finally {
+      clearTimeout(timer)
       theatre.ends()
       await stage.close()
     }
   }))
+  clearInterval(looks)
   await theatre.close()
   return outcomes
 }

@@ -22,6 +22,10 @@ export interface Stage {
   /** Connects to a server, from 0. */
   readonly connect: (server?: number) => Promise<Client>
   readonly sleep: (ms: number) => Promise<void>
+  /** Sleeps where more time changes nothing. */
+  readonly rest: (ms: number) => Promise<void>
+  /** Waits until every run of the script is here. */
+  readonly together: () => Promise<void>
   /** Strikes a server, a moment after `meanwhile` has begun. Ends the run if another one is hit instead. */
   readonly strike: (kind: Strike, server: number, meanwhile?: () => void) => Promise<void>
   /** Starts or continues what was struck. */

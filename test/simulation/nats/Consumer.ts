@@ -119,7 +119,7 @@ export class Consumer {
   }
 
   /** Settles a delivery: `+ACK`, `-NAK`, `-NAK {"delay":…}` or `+WPI`. */
-  settle(sequence: number, deliveries: number, word: string): void {
+  settle(sequence: number, word: string): void {
     const pending = this.#pending.get(sequence)
     if (word.startsWith("+ACK") || word === "") {
       const stored = this.#stream.messages.get(sequence)
@@ -132,11 +132,13 @@ export class Consumer {
       this.#stream.acknowledged(sequence)
       return
     }
-    if (pending === undefined || pending.deliveries !== deliveries) return
+    // so do these
+    if (pending === undefined) return
     if (word.startsWith("+WPI")) pending.dueAt = this.#world.now + this.#ackWaitMs
     else if (word.startsWith("-NAK")) {
       const delay: unknown = word.length > 5 ? JSON.parse(word.slice(5)).delay : 0
       pending.dueAt = this.#world.now + Number(delay) / nanosPerMs
+      pending.isDue = false
     }
     this.#plan()
   }
@@ -197,12 +199,14 @@ export class Consumer {
       if (isLate || !leader.knowsListener(request.inbox)) {
         if (isLate && this.#world.random.chance(0.5)) this.#expire(request)
         else this.#end(request)
+        if (this.#waiting.length === 0 && this.#world.random.chance(0.5)) this.#misplace(stored)
         continue
       }
       request.left--
       if (request.left === 0) this.#end(request)
+      else this.#waiting = [...this.#waiting.slice(1), request]
       const pending = this.#pending.get(stored.sequence) ?? { deliveries: 0, dueAt: 0, isDue: false }
-      pending.deliveries++
+      pending.deliveries = pending.isDue ? pending.deliveries + 1 : 1
       pending.dueAt = this.#world.now + this.#ackWaitMs
       pending.isDue = false
       this.#pending.set(stored.sequence, pending)
@@ -210,6 +214,19 @@ export class Consumer {
       leader.send(request.inbox, this.#toMessage(stored, pending.deliveries))
     }
     this.#plan()
+  }
+
+  /**
+   * An old server that finds nobody for a message that is due again waits for another ack wait, and counts the newest message that
+   * it has delivered as new.
+   */
+  #misplace({ sequence }: Stored): void {
+    const pending = this.#pending.get(sequence)
+    if (pending?.isDue !== true) return
+    pending.deliveries++
+    pending.dueAt = this.#world.now + this.#ackWaitMs
+    pending.isDue = false
+    this.#cursor = Math.max(0, this.#cursor - 1)
   }
 
   /** Pull requests are only in the leader's memory, and timers run there. */

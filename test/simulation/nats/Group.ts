@@ -26,8 +26,8 @@ export class Group {
   #election: Event | undefined
   /** The servers that know of the leader; the others find no listener. */
   #informed = new Set<Server>()
-  /** Former leaders that do not know it yet. */
-  readonly #stale = new Set<Server>()
+  /** Former leaders that do not know it yet, and when they stopped to lead, in milliseconds of the world. */
+  readonly #stale = new Map<Server, number>()
 
   constructor(peers: ReadonlyArray<Server>, leader: Server, onChange: (change: Change) => void) {
     this.peers = peers
@@ -39,6 +39,17 @@ export class Group {
   /** The server that decides; `undefined` during an election. It may be frozen. */
   get leader(): Server | undefined {
     return this.#leader
+  }
+
+  /** As servers tell it. */
+  get info(): object {
+    const leader = this.#leader
+    const replicas = this.peers.filter((peer) => peer !== leader)
+    return {
+      name: "cluster",
+      leader: leader?.name,
+      replicas: replicas.map(({ isReachable, name }) => ({ name, current: isReachable, active: 0 }))
+    }
   }
 
   /** Whether requests are decided now. */
@@ -53,13 +64,19 @@ export class Group {
   /** Who answers requests from this server: the leader, and those that believe that they lead. */
   answering(at: Server): ReadonlyArray<Server> {
     const leader = this.#leader !== undefined && this.#informed.has(at) ? [this.#leader] : []
-    return [...leader, ...this.#stale].filter((server) => at.routeTo(server) !== undefined)
+    return [...leader, ...this.#stale.keys()].filter((server) => at.routeTo(server) !== undefined)
+  }
+
+  /** How long a server that believes that it leads has not led, in milliseconds. */
+  behindMs(server: Server): number {
+    const since = this.#stale.get(server)
+    return since === undefined ? 0 : server.cluster.world.now - since
   }
 
   /** A server was lost, frozen, isolated or is back. */
   review(): void {
     const leader = this.#leader
-    for (const server of this.#stale) {
+    for (const server of this.#stale.keys()) {
       if (!server.machine.isAlive) this.#stale.delete(server)
       else if (server.isReachable) this.#learns(server)
     }
@@ -102,7 +119,7 @@ export class Group {
       const able = this.peers.filter(({ isReachable }) => isReachable)
       const former = this.#leader
       const isStale = former?.machine.isAlive === true
-      if (former !== undefined && isStale) this.#stale.add(former)
+      if (former !== undefined && isStale) this.#stale.set(former, world.now)
       this.#set(world.random.pick(able), false, isStale)
     })
   }

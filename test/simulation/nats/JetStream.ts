@@ -4,7 +4,7 @@ import { epochMs } from "../world/Interposition.ts"
 import type { Cluster } from "./Cluster.ts"
 import type { Consumer, ConsumerConfig } from "./Consumer.ts"
 import type { Group } from "./Group.ts"
-import { KeyValue } from "./KeyValue.ts"
+import { KeyValue, unavailable } from "./KeyValue.ts"
 import { json, type Message } from "./Protocol.ts"
 import type { Server } from "./Server.ts"
 import { Stream, type StreamConfig } from "./Stream.ts"
@@ -12,10 +12,6 @@ import { Stream, type StreamConfig } from "./Stream.ts"
 const notFound = (what: string, code: number) => ({
   error: { code: 404, err_code: code, description: `${what} not found` }
 })
-
-const unavailable = {
-  error: { code: 503, err_code: 10_008, description: "JetStream system temporarily unavailable" }
-}
 
 /** After how long a server without a leader says so, in milliseconds. */
 const unavailableMs = 500
@@ -40,12 +36,17 @@ export class JetStream {
     const { subject } = message
     if (this.keyValue.accept(at, message)) return true
     if (subject.startsWith("$JS.ACK.")) {
-      const [, , name = "", consumerName = "", deliveries, sequence] = subject.split(".")
+      const [, , name = "", consumerName = "", , sequence] = subject.split(".")
       const consumer = this.streams.get(name)?.consumers.get(consumerName)
       this.#atLeader(at, consumer, (leader) => {
-        // a former leader changes nothing
-        if (consumer === undefined || consumer.leader !== leader || !consumer.group.hasMajority) return
-        consumer.settle(Number(sequence), Number(deliveries), message.payload.toString("latin1"))
+        const settle = () => {
+          // a former leader changes nothing
+          if (consumer === undefined || consumer.leader !== leader || !consumer.group.hasMajority) return
+          consumer.settle(Number(sequence), message.payload.toString("latin1"))
+        }
+        // a pull request may overtake it
+        if (this.#cluster.servers.length === 1) settle()
+        else this.#cluster.inOrder(leader, leader, settle)
       })
       return true
     }
@@ -56,11 +57,10 @@ export class JetStream {
       // as any subject without a listener
       if (stream.group.answering(at).length === 0) return false
       this.#atLeader(at, stream, (leader) =>
-        stream.whenReady(() => {
-          if (stream.leader !== leader) return
+        stream.propose(leader, (by) => {
           const ack = stream.publish(message)
           if (message.reply === "" || stream.losesAcks) return
-          leader.send(message.reply, json(message.reply, ack))
+          by?.send(message.reply, json(message.reply, ack))
         }))
       return true
     }
@@ -91,6 +91,7 @@ export class JetStream {
   /** The server is back. */
   serverBack(server: Server): void {
     for (const stream of this.streams.values()) if (stream.group.peers.includes(server)) stream.restarted(server)
+    this.keyValue.serverBack(server)
     this.review()
   }
 
@@ -181,16 +182,6 @@ export class JetStream {
 
 const timeOf = (ms: number) => DateTime.formatIso(DateTime.makeUnsafe(epochMs + ms))
 
-const clusterOf = ({ leader, peers }: Group) => ({
-  name: "cluster",
-  leader: leader?.name,
-  replicas: peers.filter((peer) => peer !== leader).map(({ isReachable, name }) => ({
-    name,
-    current: isReachable,
-    active: 0
-  }))
-})
-
 const infoOf = (stream: Stream) => {
   stream.expire()
   const { bytes, config, consumers, createdAt, group, last, messages } = stream
@@ -205,7 +196,7 @@ const infoOf = (stream: Stream) => {
       last_seq: last,
       consumer_count: consumers.size
     },
-    cluster: clusterOf(group)
+    cluster: group.info
   }
 }
 
@@ -221,5 +212,5 @@ const consumerInfoOf = ({ config: { name } }: Stream, consumer: Consumer) => ({
   num_redelivered: 0,
   num_waiting: consumer.waiting,
   num_pending: consumer.undelivered,
-  cluster: clusterOf(consumer.group)
+  cluster: consumer.group.info
 })

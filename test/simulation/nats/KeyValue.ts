@@ -14,6 +14,11 @@ import type { Stored, Stream, StreamConfig } from "./Stream.ts"
 /** Runs at the leader of a stream, once the request has arrived there. */
 export type AtLeader = (at: Server, stream: Stream, run: (leader: Server) => void) => void
 
+/** What a server says that knows no leader. */
+export const unavailable = {
+  error: { code: 503, err_code: 10_008, description: "JetStream system temporarily unavailable" }
+}
+
 export const isKeyValue = (name: string): boolean => name.startsWith("KV_") || name.startsWith("OBJ_")
 
 const missing = (what: string, code: number) => ({ error: { code: 404, err_code: code, description: what } })
@@ -45,6 +50,13 @@ export class KeyValue {
     for (const consumer of this.#consumers.values()) consumer.miss(count)
   }
 
+  /** Its consumers go on. */
+  serverBack(server: Server): void {
+    for (const consumer of this.#consumers.values()) {
+      if (consumer.server === server) this.#cluster.world.after(0, server.machine, () => consumer.resume())
+    }
+  }
+
   get watches(): number {
     return this.#consumers.size
   }
@@ -66,6 +78,7 @@ export class KeyValue {
       })
       return true
     }
+    const { world } = this.#cluster
     const name = (action === "MSG" ? names[1] : names[0]) ?? ""
     if (!isKeyValue(name)) return false
     if (kind === "STREAM" && action === "CREATE") this.#create(at, message)
@@ -76,8 +89,17 @@ export class KeyValue {
         // it was the leader until a moment ago, and does not know yet that it no longer is
         this.#ask(at, stream, action, message, this.#stale.get(at)?.ms)
       } else if (kind === "DIRECT") this.#readHere(at, stream, names.slice(1).join("."), message)
-      else if (kind === "STREAM") this.#atLeader(at, stream, (leader) => this.#ask(leader, stream, action, message))
-      else this.#atLeader(at, stream, (leader) => this.#consume(leader, stream, action, names[1] ?? "", message))
+      else if (kind === "STREAM") {
+        // a former leader may keep the request from its successor
+        const isMisled = stream.group.behindMs(at) > 0 && world.random.chance(0.5)
+        this.#atLeader(at, stream, (leader) => {
+          if (isMisled && leader !== at) return
+          const behindMs = stream.group.behindMs(leader)
+          // a former leader does not know it yet, or knows no more than that
+          if (behindMs === 0 || world.random.chance(0.3)) this.#ask(leader, stream, action, message, behindMs)
+          else if (world.random.chance(0.5)) this.#answer(leader, message, unavailable)
+        })
+      } else this.#atLeader(at, stream, (leader) => this.#consume(leader, stream, action, names[1] ?? "", message))
     }
     return true
   }
@@ -221,7 +243,6 @@ export class KeyValue {
     })
     if (known === undefined) {
       this.#consumers.set(key, consumer)
-      server.machine.onDeath.push(() => consumer.end())
       world.after(0, server.machine, () => consumer.pump())
     }
     this.#answer(leader, message, consumerInfo(stream, consumer))
@@ -237,7 +258,7 @@ const consumerInfo = ({ config: { name } }: Stream, consumer: PushConsumer) => (
   push_bound: false
 })
 
-const infoOf = ({ config, createdAt, last, messages }: Stream) => ({
+const infoOf = ({ config, createdAt, group, last, messages }: Stream) => ({
   type: "io.nats.jetstream.api.v1.stream_info_response",
   config,
   created: DateTime.formatIso(DateTime.makeUnsafe(epochMs + createdAt)),
@@ -247,5 +268,6 @@ const infoOf = ({ config, createdAt, last, messages }: Stream) => ({
     first_seq: [...messages.keys()][0] ?? last + 1,
     last_seq: last,
     consumer_count: 0
-  }
+  },
+  cluster: group.info
 })

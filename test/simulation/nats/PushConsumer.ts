@@ -1,6 +1,6 @@
 /**
- * A push consumer of one replica in memory, as clients make for ordered reading: numbers its deliveries, acknowledges nothing, and
- * is gone with its server. A message that is lost on the way leaves a gap in the numbers, by which the client notices.
+ * A push consumer of one replica, as clients make for ordered reading: numbers its deliveries, acknowledges nothing, and rests
+ * while its server is dead. A message that is lost on the way leaves a gap in the numbers, by which the client notices.
  */
 import { epochMs } from "../world/Interposition.ts"
 import type { Event, World } from "../world/World.ts"
@@ -86,8 +86,20 @@ export class PushConsumer {
   end(): void {
     if (this.#isOver) return
     this.#isOver = true
-    for (const event of [this.#beat, this.#look]) if (event !== undefined) event.isCancelled = true
+    this.#stop()
     this.#options.onEnd()
+  }
+
+  /** Its server is back, and may not have written that it exists, or its last delivery. */
+  resume(): void {
+    const { random } = this.#options.world
+    if (random.chance(0.3)) return this.end()
+    if (this.#delivered > 0 && random.chance(0.3)) {
+      this.#delivered--
+      this.#next = this.#lastSequence
+    }
+    this.#stop()
+    this.pump()
   }
 
   /** Runs at its server: delivers what is new there. */
@@ -112,6 +124,11 @@ export class PushConsumer {
       server.send(this.config.deliver_subject, this.#toMessage(stored))
     }
     this.#rest()
+  }
+
+  #stop(): void {
+    for (const event of [this.#beat, this.#look]) if (event !== undefined) event.isCancelled = true
+    this.#look = undefined
   }
 
   #isWanted({ message, sequence }: Stored): boolean {

@@ -36,9 +36,23 @@ export type PubAck =
     readonly error: { readonly code: number; readonly err_code: number; readonly description: string }
   }
 
+/** A message that a leader has, but may not have stored. */
+interface Proposal {
+  /** The leader at the time. */
+  readonly at: Server
+  /** Whether other servers may have it. */
+  readonly isShared: boolean
+  /** Stores it; `by` confirms, if any server does. */
+  readonly store: (by: Server | undefined) => void
+}
+
 const nanosPerMs = 1_000_000
 
-const sizeOf = ({ headers, payload, subject }: Message): number => subject.length + headers.length + payload.length
+/** What a message takes on disk besides its subject, headers and payload, in bytes. */
+const recordBytes = 30
+
+const bodyOf = ({ headers, payload }: Message): number => headers.length + payload.length
+const sizeOf = (message: Message): number => recordBytes + message.subject.length + bodyOf(message)
 
 const refusals = {
   messages: { code: 503, err_code: 10_077, description: "maximum messages exceeded" },
@@ -57,19 +71,21 @@ export class Stream {
   /** Answers to publications get lost, as with a connection that breaks. */
   losesAcks = false
   /** The leader's disk stalls: what comes waits. */
-  #stalled: Array<() => void> | undefined
+  #stalled: Array<Proposal> | undefined
   #messages = new Map<number, Stored>()
   #bytes = 0
   #ids = new Map<string, { readonly sequence: number; readonly at: number }>()
   #last = 0
   readonly #subjects: ReadonlyArray<ReadonlyArray<string>>
+  /** Old servers forget the record around a message when they look for room, and then remove the oldest ones. */
+  readonly #countsRecords: boolean
   /** Ids of messages that were confirmed and are gone without having been delivered and acknowledged. */
   readonly forgotten = new Set<string>()
   /** When servers have last lost their memory, and which of them lack the log since then. */
   readonly #restarted = new Map<Server, number>()
   readonly #empty = new Set<Server>()
-  /** What waits for a majority. */
-  #uncommitted: Array<() => void> = []
+  /** What waits for a majority, oldest first. */
+  #uncommitted: Array<Proposal> = []
 
   constructor(world: World, config: StreamConfig, leader: Server) {
     const { cluster } = leader
@@ -79,6 +95,7 @@ export class Stream {
     const replicas = config.num_replicas ?? 1
     const others = cluster.others(leader).filter((_, at) => at < replicas - 1)
     this.group = new Group([leader, ...others], leader, () => this.#changedLeader())
+    this.#countsRecords = world.random.chance(0.5)
     this.#subjects = config.subjects.map((subject) => subject.split("."))
   }
 
@@ -103,11 +120,17 @@ export class Stream {
     return this.#subjects.some((pattern) => matches(pattern, subject))
   }
 
-  /** Runs at the leader, once its disk answers and a majority takes part. */
-  whenReady(run: () => void): void {
-    if (this.#stalled !== undefined) this.#stalled.push(run)
-    else if (this.group.hasMajority) run()
-    else this.#uncommitted.push(run)
+  /**
+   * Stores a message that has arrived at a server, once its disk answers and a majority has the message too. A server that does
+   * not lead stores nothing.
+   */
+  propose(at: Server, store: Proposal["store"]): void {
+    if (this.leader !== at) return
+    const proposal = { at, store, isShared: at.isReachable }
+    if (this.#stalled !== undefined) return void this.#stalled.push(proposal)
+    if (this.group.peers.length === 1) return store(at)
+    this.#uncommitted.push(proposal)
+    at.cluster.inOrder(at, at, () => this.#commit(proposal))
   }
 
   publish(message: Message): PubAck {
@@ -119,7 +142,8 @@ export class Stream {
     const known = id === undefined ? undefined : this.#ids.get(id)
     if (known !== undefined) return { stream: name, seq: known.sequence, duplicate: true }
     const hasRoom = () => max_msgs < 0 || this.#messages.size < max_msgs
-    const hasBytes = () => max_bytes < 0 || this.#bytes + sizeOf(message) <= max_bytes
+    const size = this.#countsRecords ? sizeOf(message) : bodyOf(message)
+    const hasBytes = () => max_bytes < 0 || this.#bytes + size <= max_bytes
     if (this.isFull) return { stream: name, seq: 0, error: refusals.disk }
     if (discard === "new") {
       if (!hasRoom()) return { stream: name, seq: 0, error: refusals.messages }
@@ -176,7 +200,7 @@ export class Stream {
     this.group.review()
     for (const consumer of this.consumers.values()) consumer.group.review()
     if (!this.group.hasMajority) return
-    for (const run of this.#uncommitted.splice(0)) run()
+    this.#commit(this.#uncommitted.at(-1))
     for (const consumer of this.consumers.values()) consumer.pump()
   }
 
@@ -201,7 +225,7 @@ export class Stream {
   resume(): void {
     const stalled = this.#stalled ?? []
     this.#stalled = undefined
-    for (const run of stalled) this.whenReady(run)
+    for (const { at, store } of stalled) this.propose(at, store)
   }
 
   /** Loses the newest messages although they were confirmed, as after a power cut before a sync. */
@@ -227,15 +251,26 @@ export class Stream {
     this.#messages = new Map([...this.#messages].toSorted(([a], [b]) => a - b))
   }
 
+  /** Stores a message and those before it, if their leader still leads a majority. */
+  #commit(proposal: Proposal | undefined): void {
+    const count = proposal === undefined ? 0 : this.#uncommitted.indexOf(proposal) + 1
+    const { leader } = this
+    if (leader?.isReachable !== true || !this.group.hasMajority) return
+    for (const { store } of this.#uncommitted.splice(0, count)) store(leader)
+  }
+
   #changedLeader(): void {
-    // what was not decided is gone, or was decided after all
-    const uncommitted = this.#uncommitted
-    this.#uncommitted = this.#world.random.chance(0.5) ? [] : uncommitted
     const { leader } = this
     if (leader === undefined) return
     if (this.#empty.delete(leader)) this.forgetAll()
     const restartedAt = this.#restarted.get(leader)
     if (restartedAt !== undefined) this.#forgetSettledIds(restartedAt)
+    // what the former leader has not stored is gone, or the new one has it: only that knows, or it confirms too
+    const { random } = this.#world
+    const uncommitted = this.#uncommitted.splice(0).filter(({ at, isShared }) => isShared || at === leader)
+    for (const { store } of uncommitted.slice(0, random.integer(0, uncommitted.length))) {
+      store(random.chance(0.5) ? leader : undefined)
+    }
   }
 
   #forget(sequence: number): void {

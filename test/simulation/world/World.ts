@@ -43,11 +43,15 @@ export class Machine {
     this.#held ??= []
   }
 
-  /** Like SIGCONT: everything that was due meanwhile runs now. */
+  /** Like SIGCONT: everything that was due meanwhile runs now, unless something before it cancels it. */
   thaw(world: World): void {
     const held = this.#held ?? []
     this.#held = undefined
-    for (const { isCancelled, run } of held) if (!isCancelled) world.after(0, this, run)
+    for (const event of held) {
+      world.after(0, this, () => {
+        if (!event.isCancelled) event.run()
+      })
+    }
   }
 
   hold(event: Event): void {
