@@ -4,6 +4,8 @@ import { createConsumer, publish, pull, stored, textOf, withStream } from "./Act
 import type { Client, Script, Stage } from "./Script.ts"
 
 const ackWaitMs = 1_000
+/** Leaves even a busy server time to notice that a client is dead. */
+const longAckWaitMs = 3_000
 
 /** A script with a client, a stream and a consumer. */
 const script = (
@@ -118,16 +120,18 @@ export const consumerScripts: ReadonlyArray<Script> = [
       const dead = await stage.connect()
       await publish(stage, client)
       await pull(stage, client).next(2_000)
-      await stage.sleep(ackWaitMs / 2)
+      await stage.sleep(longAckWaitMs / 2)
       await publish(stage, client)
       await pull(stage, client).next(2_000)
       pull(stage, dead)
       await dead.connection.flush()
       dead.cut()
-      await stage.sleep(ackWaitMs * 3 / 4)
+      await stage.sleep(longAckWaitMs * 3 / 4)
       const again = await pull(stage, client).next(2_000)
       return `${again?.sequence} ${textOf(again)}`
-    }
+    },
+    {},
+    longAckWaitMs
   ),
 
   script("two pull requests for two jobs each", "they take turns", async (stage, client) => {

@@ -112,7 +112,7 @@ class RealStage implements Stage {
   readonly #theatre: Theatre
   readonly #open: Array<() => Promise<void>> = []
   /** Until when it does not matter whether this process was held up. */
-  #soundAt = 0
+  #soundAt = performance.now()
 
   constructor(theatre: Theatre, name: string) {
     this.#theatre = theatre
@@ -138,6 +138,11 @@ class RealStage implements Stage {
     await sleep(ms)
     // what arrived in time counts, even if this process reads it late
     for (let at = 0; at < turnsToRead; at++) await turn()
+    this.requireSound()
+  }
+
+  /** Ends the run if this process was held up when it mattered. */
+  requireSound(): void {
     if (heldUpAt > this.#soundAt) throw new Skipped("this process was held up")
   }
 
@@ -190,6 +195,7 @@ export const runReal = async (
     try {
       const late = new Promise<string>((resolve) => void (timer = setTimeout(resolve, longestMs, "does not end")))
       const outcome = await Promise.race([run(stage), late])
+      stage.requireSound()
       outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
     } catch (error) {
       if (!(error instanceof Skipped)) throw new Error(`"${name}" fails`, { cause: error })

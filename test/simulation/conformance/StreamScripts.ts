@@ -35,9 +35,9 @@ export const streamScripts: ReadonlyArray<Script> = [
 
   script("one id twice, and again after the window", "the duplicate window", async (stage, client) => {
     const within = [await publish(stage, client, "a"), await publish(stage, client, "a")]
-    await stage.sleep(1_000)
+    await stage.sleep(2_500)
     return [...within, await publish(stage, client, "a")].join(", ")
-  }, { duplicate_window: nanos(200) }),
+  }, { duplicate_window: nanos(1_000) }),
 
   script("the id of a message that was acknowledged", "the duplicate window", async (stage, client) => {
     await publishAndSettle(stage, client)
