@@ -117,19 +117,22 @@ const interrupt = (means: Dependencies, job: ServedJob, meter: Meter): Effect.Ef
 const meteringMs = 5_000
 
 /**
- * If ingress refuses a redelivered job, the job is over. Its first worker has died before it metered the job, or lives and
- * could not reach JetStream: only if the job is still unsettled a while later, it counts as lost.
+ * If ingress refuses a redelivered job or is gone, the job is over unless another worker has it. Its first worker has died before
+ * it metered the job, or lives and could not reach JetStream: only if the job is still unsettled a while later, it counts as lost.
  */
 const claim = (job: ServedJob, meter: Meter, isIdempotent: boolean): Effect.Effect<void, Cancelled> => {
   const claiming = job.claim(isIdempotent ? "idempotent" : "unsent")
   const { delivery } = job.pulled
   if (delivery === 1) return claiming
-  const refused = Effect.sync(() => {
-    if (job.reply.isMoved) return
-    if (delivery === 2) job.pulled.giveBack(meteringMs)
-    else meter.lost()
-  })
-  return Effect.tapError(claiming, () => refused)
+  const refused = (cause: Cause.Cause<Cancelled>) =>
+    Effect.sync(() => {
+      if (job.reply.isMoved) return
+      // this worker has to end, and knows nothing about the job
+      if (Cause.hasInterruptsOnly(cause) && !job.reply.isOver) job.pulled.giveBack()
+      else if (delivery === 2) job.pulled.giveBack(meteringMs)
+      else meter.lost()
+    })
+  return Effect.onError(claiming, refused)
 }
 
 /** Records queue time and usage in the job's span. */

@@ -1,8 +1,10 @@
 /** What must hold in every simulation, whatever fails. */
-import { jobStream, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
+import { attemptKey, jobStream, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
+import { maxAttempts } from "../../shared/bus/protocol/Timings.ts"
+import type { Client } from "./gateway/Client.ts"
 import { checks as flow } from "./FlowInvariants.ts"
 import { placeIn } from "./gateway/Provider.ts"
-import { hasKnown, warmUpMs } from "./Scenario.ts"
+import { warmUpMs } from "./Scenario.ts"
 import { checks as limits } from "./LimitInvariants.ts"
 import { checks as providers } from "./ProviderInvariants.ts"
 import { checks as tasks } from "./TaskInvariants.ts"
@@ -60,11 +62,17 @@ interface Event {
   readonly outcome: string
 }
 
+/** Whether a message of the job is gone from its queue. No other worker can learn of the job then. */
+const isQueueLost = ({ cluster: { jetStream } }: Ended, { job }: Client): boolean =>
+  job !== undefined &&
+  Array.from({ length: maxAttempts }, (_, at) => attemptKey(job, at + 1)).some((id) => jetStream.hasLost(id))
+
 /**
  * One usage event for each request that was called, with what the provider bills if its worker lived on. If it died, the next
  * worker writes the event.
  */
-function* usageIsTheBill({ clients, cluster, provider, scenario, workers }: Ended): Generator<Violation> {
+function* usageIsTheBill(ended: Ended): Generator<Violation> {
+  const { clients, cluster, provider, scenario, workers } = ended
   const stream = cluster.jetStream.streams.get("USAGE")
   const events = [...stream?.messages.values() ?? []]
     .map(({ message }) => JSON.parse(message.payload.toString()) as Event)
@@ -78,7 +86,7 @@ function* usageIsTheBill({ clients, cluster, provider, scenario, workers }: Ende
     const worker = workers.find(({ machine }) => machine.name === last.worker)
     // killed, or ended after a deploy
     if (worker?.machine.isAlive !== true) {
-      if (hasKnown && own.length === 0 && last.isPaid) {
+      if (own.length === 0 && last.isPaid && !isQueueLost(ended, client)) {
         yield named("usage is the bill", client, "has no event, and its worker is gone")
       }
       continue

@@ -224,6 +224,17 @@ const bucketFaultsOf = (random: Random): ReadonlyArray<Fault> =>
     moment: undefined
   }))
 
+/** A worker ends while no usage can be stored. */
+const usageFaultsOf = (random: Random): ReadonlyArray<Fault> => {
+  const at = warmUpMs + random.between(0, activeMs)
+  const ms = random.between(500, 6_000)
+  const kind = random.pick(["kill worker", "deploy worker"] as const)
+  return [
+    { kind: "full usage", at, target: 0, ms, moment: undefined },
+    { ...faultOf(random, at + random.between(0, ms), kind), moment: undefined }
+  ]
+}
+
 const kindOf = (random: Random): FaultKind =>
   random.chance(processShare) ? random.pick(processFaultKinds) : random.pick(natsKinds)
 
@@ -268,6 +279,8 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
   const videoFaults = tasks === undefined || faults.length === 0 ? [] : videoFaultsOf(making)
   const calling = new Random(seed ^ 0xca_11_05)
   const weather = calling.chance(0.1) ? weatherOf(calling) : undefined
+  const metering = new Random(seed ^ 0x3e_7e_12)
+  const usageFaults = faults.length > 0 && metering.chance(0.08) ? usageFaultsOf(metering) : []
   const usesBuckets = limits !== undefined || tasks !== undefined
   const bucketFaults = usesBuckets && faults.length > 0 ? bucketFaultsOf(limited) : []
   return {
@@ -277,7 +290,7 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
     workers,
     slots: Math.ceil(random.integer(leastSlots, 2 * leastSlots) / workers),
     requests,
-    faults: [...faults, ...deploys, ...videoFaults, ...bucketFaults].toSorted((a, b) => a.at - b.at),
+    faults: [...faults, ...deploys, ...videoFaults, ...usageFaults, ...bucketFaults].toSorted((a, b) => a.at - b.at),
     limits,
     tasks,
     weather

@@ -236,14 +236,18 @@ export class JobTracker {
         return
       case "refuse":
         if (sender !== undefined) {
-          this.#outbox.publish(sender, undefined, encodeControl({ type: "no", isMoved: !isOver(job.state) }))
+          this.#outbox.publish(
+            sender,
+            undefined,
+            encodeControl({ type: "no", fate: isOver(job.state) ? "over" : "taken" })
+          )
         }
         return
       case "cancel":
         return this.#outbox.publish(
           Subjects.controlSubject(job.request.workload, command.worker, job.id, command.attempt),
           undefined,
-          encodeControl({ type: "cancel", isMoved: command.isMoved })
+          encodeControl({ type: "cancel", fate: command.isMoved ? "moved" : "over" })
         )
       case "restart":
         Metrics.update(Metrics.redispatches(job.request.workload, job.request.pool), 1)
@@ -320,11 +324,11 @@ export class JobTracker {
     const job = this.#jobs.get(id)
     if (job === undefined || attemptOf(job.state) !== attempt) {
       // after its last frame a worker has nothing to stop
-      if (!isLast(frame)) this.#refuse(control, frame.type === "claim", job)
+      if (!isLast(frame)) this.#refuse(control, frame.type === "claim", job, attempt)
       return
     }
     if (job.worker !== undefined && job.worker.id !== worker) {
-      return this.#refuse(control, frame.type === "claim", job)
+      return this.#refuse(control, frame.type === "claim", job, attempt)
     }
     if (frame.type === "noResponders" || frame.type === "claims") return
     if (frame.type === "claim" || job.state.state === "Published") {
@@ -365,9 +369,10 @@ export class JobTracker {
   }
 
   /** Tells a worker that waits for `go` whether the job is over (`no`) or another worker's (`cancel`). */
-  #refuse(sender: string, awaits: boolean, job: OpenJob | undefined): void {
+  #refuse(sender: string, awaits: boolean, job: OpenJob | undefined, attempt: number): void {
     const type = awaits && job !== undefined ? "cancel" : "no"
-    this.#outbox.publish(sender, undefined, encodeControl({ type, isMoved: job !== undefined }))
+    const fate = job === undefined ? "over" : attemptOf(job.state) === attempt ? "taken" : "moved"
+    this.#outbox.publish(sender, undefined, encodeControl({ type, fate }))
   }
 
   /** Handles messages about a worker as a whole: its own, and the server's `503`. */
@@ -380,7 +385,7 @@ export class JobTracker {
   #claimed(worker: string, workload: Workload, { attempt, behind, job: id, redispatch }: Claim): void {
     const sender = Subjects.controlSubject(workload, worker, id, attempt)
     const job = this.#jobs.get(id)
-    if (job === undefined || attemptOf(job.state) !== attempt) return this.#refuse(sender, false, job)
+    if (job === undefined || attemptOf(job.state) !== attempt) return this.#refuse(sender, false, job, attempt)
     if (job.state.state === "Published") job.pool.claimed(worker, job.publication, behind, this.#now())
     this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits: false }, sender)
   }

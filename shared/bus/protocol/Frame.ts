@@ -69,11 +69,17 @@ export type Frame =
   /** NATS's own answer: the subject has no listener, so the other side is gone. */
   | { readonly type: "noResponders" }
 
+/**
+ * What has become of a job that a worker does not have: it is `over`; it has `moved`, so a later attempt follows; or it is
+ * `taken`: another worker has the same attempt, and with it the same message in the queue.
+ */
+export type Fate = "over" | "moved" | "taken"
+
 export type Control =
   /** Accepts a `claim` with this `redispatch`. */
   | { readonly type: "go"; readonly redispatch: Redispatch }
-  /** `isMoved`: another worker has the job, and meters it. */
-  | { readonly type: "no" | "cancel"; readonly isMoved: boolean }
+  /** Unless the job is over, another worker has it, and meters it. */
+  | { readonly type: "no" | "cancel"; readonly fate: Fate }
   | { readonly type: "ping" }
   /** The total number of bytes that the client has taken: a lost message does no harm. */
   | { readonly type: "credit"; readonly bytes: number }
@@ -218,8 +224,8 @@ const decodeClaims = (lines: string): ReadonlyArray<Claim> =>
 const redispatchOf = (word: unknown): Redispatch =>
   word === wireWords.idempotent ? "idempotent" : word === wireWords.unsent ? "unsent" : "mayHaveBeenSent"
 
-/** The detail of a `no` or `cancel` whose job another worker has. */
-const movedWord = "moved"
+/** Ingresses of an older version say that a job has moved if it is taken, and name no other fate. */
+const fateOf = (word: unknown): Fate => word === "moved" || word === "taken" ? word : "over"
 
 export const encodeControl = (control: Control): string => {
   const detail = control.type === "credit"
@@ -228,8 +234,8 @@ export const encodeControl = (control: Control): string => {
     ? control.number
     : control.type === "go"
     ? wireWords[control.redispatch]
-    : "isMoved" in control && control.isMoved
-    ? movedWord
+    : "fate" in control && control.fate !== "over"
+    ? control.fate
     : undefined
   return encodeHeaders({ [header.control]: detail === undefined ? control.type : `${control.type} ${detail}` })
 }
@@ -245,7 +251,7 @@ export const decodeControl = (message: Msg): Control | undefined => {
       return { type, redispatch: redispatchOf(detail) }
     case "no":
     case "cancel":
-      return { type, isMoved: detail === movedWord }
+      return { type, fate: fateOf(detail) }
     case "ping":
       return { type }
     case "credit":

@@ -7,7 +7,7 @@ import type { JobError } from "../../contract/JobError.ts"
 import type { Workload } from "../../contract/Operation.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import type { FrameChannel, FrameSource } from "./FrameChannel.ts"
-import type { AnswerEnd, AnswerHead, Control, Frame, Redispatch } from "../protocol/Frame.ts"
+import type { AnswerEnd, AnswerHead, Control, Fate, Frame, Redispatch } from "../protocol/Frame.ts"
 import * as Timings from "../protocol/Timings.ts"
 import type { Outbox } from "../../nats/Outbox.ts"
 import * as Subjects from "../protocol/Subjects.ts"
@@ -46,7 +46,7 @@ export class JobReply {
   /** When the pending bytes leave: with this turn of the event loop, or along with other messages. */
   #due: "now" | "soon" | undefined
   #over = false
-  #isMoved = false
+  #fate: Fate = "over"
   #lastSent = 0
   #onDrain: (() => void) | undefined
   /** The claim that ingress has not answered yet, and its callback. */
@@ -80,9 +80,14 @@ export class JobReply {
     return this.#over
   }
 
-  /** Whether ingress has given the job to another worker, which meters it. */
+  /** Whether another worker has the job, and meters it. */
   get isMoved(): boolean {
-    return this.#isMoved
+    return this.#fate !== "over"
+  }
+
+  /** Whether another worker has the same attempt, so that the job's message in the queue is still needed. */
+  get isTaken(): boolean {
+    return this.#fate === "taken"
   }
 
   /** Whether this worker has asked ingress to give the job to no other worker, and ingress has not refused. */
@@ -174,7 +179,7 @@ export class JobReply {
         return this.#acceptClaim(control.redispatch)
       case "no":
       case "cancel":
-        this.#isMoved = control.isMoved
+        this.#fate = control.fate
         return this.#stop(control.type === "no")
       // these concern the whole process
       case "ping":

@@ -64,6 +64,8 @@ const stalledMs = 500
 const rememberedMs = 60_000
 /** The claim to a job with a body of up to this many bytes is sent along with other messages. */
 const smallBodyBytes = 16 * 1024
+/** After how long a job that another worker has is delivered again, in milliseconds: ingress may have given up that worker. */
+const takenMs = 5_000
 /** How long to wait for ingress to answer a claim, in milliseconds. */
 const answerWithinMs = 5_000
 /** How long the last messages of a closing server may take to leave, in milliseconds. */
@@ -238,7 +240,8 @@ class Server implements PoolServer.PoolServer {
   #begin(job: PulledJob): void {
     const key = Subjects.attemptKey(job.id, job.attempt)
     // the same attempt, redelivered while this worker still has it
-    if (this.#replies.has(key) || this.#held.has(key) || this.#waiting.has(key)) return job.acknowledge()
+    const earlier = this.#replies.get(key)?.job ?? this.#held.get(key) ?? this.#waiting.get(key)
+    if (earlier !== undefined) return earlier.join(job)
     if (this.#ended.has(key) || this.#endedBefore.has(key)) return job.acknowledge()
     if (job.body !== undefined) return this.#run(key, job)
     this.#waiting.set(key, job)
@@ -263,7 +266,8 @@ class Server implements PoolServer.PoolServer {
     const settle = () => {
       if (isHeld || !hasEnded) return
       this.#held.delete(key)
-      job.acknowledge()
+      if (reply.isTaken) job.giveBack(takenMs)
+      else job.acknowledge()
       if (this.#held.size === 0) this.#released.openUnsafe()
     }
     const reply = new JobReply({

@@ -34,6 +34,8 @@ interface Hold extends Delivery {
   readonly giveBack: (delayMs?: number) => void
   /** Tells JetStream that the job is still running. */
   readonly working: () => void
+  /** Settles a later delivery of the same job together with this one. Frees the slot of the later one. */
+  readonly join: (later: Hold) => void
 }
 
 /** A job as it came from the queue. */
@@ -190,20 +192,33 @@ export class JobSource {
       for (const queue of this.#queues.values()) queue.schedule()
     }
     const { outbox } = this.#nats
-    const settle = (say: () => void) => {
+    const joined: Array<Hold> = []
+    const settle = (say: () => void, settleLater: (later: Hold) => void) => {
       if (!held) return
       held = false
       say()
       free()
+      for (const later of joined) settleLater(later)
     }
     return {
       ...parseAckSubject(subject),
       free,
       // not urgent: if it comes late, JetStream at worst redelivers the job, and ingress rejects that claim
-      acknowledge: () => settle(() => outbox.linger(() => outbox.publish(subject, ack))),
-      giveBack: (delayMs) => settle(() => outbox.publish(subject, delayMs === undefined ? nak : nakLater(delayMs))),
+      acknowledge: () =>
+        settle(() => outbox.linger(() => outbox.publish(subject, ack)), (later) => later.acknowledge()),
+      giveBack: (delayMs) =>
+        settle(
+          () => outbox.publish(subject, delayMs === undefined ? nak : nakLater(delayMs)),
+          (later) => later.giveBack(delayMs)
+        ),
       working: () => {
-        if (held) outbox.publish(subject, inProgress)
+        if (!held) return
+        outbox.publish(subject, inProgress)
+        for (const later of joined) later.working()
+      },
+      join: (later) => {
+        later.free()
+        joined.push(later)
       }
     }
   }

@@ -43,6 +43,9 @@ interface Pending {
 
 const nanosPerMs = 1_000_000
 
+/** When a message was stored, in nanoseconds since 1970. */
+const nanosOf = ({ at }: Stored): string => `${BigInt(epochMs) * 1_000_000n + BigInt(Math.round(at * nanosPerMs))}`
+
 /** How many acknowledged messages a state that rolls back may bring again. */
 const mostRolledBack = 20
 
@@ -119,10 +122,12 @@ export class Consumer {
   }
 
   /** Settles a delivery: `+ACK`, `-NAK`, `-NAK {"delay":…}` or `+WPI`. */
-  settle(sequence: number, word: string): void {
+  settle(sequence: number, nanos: string, word: string): void {
     const pending = this.#pending.get(sequence)
     if (word.startsWith("+ACK") || word === "") {
       const stored = this.#stream.messages.get(sequence)
+      // meant for a message of this sequence from before the stream was lost
+      if (stored !== undefined && nanosOf(stored) !== nanos) this.#stream.mistake(stored)
       if (stored !== undefined && pending !== undefined) {
         this.#acknowledged.push({ stored, deliveries: pending.deliveries })
         if (this.#acknowledged.length > mostRolledBack) this.#acknowledged.shift()
@@ -296,11 +301,11 @@ export class Consumer {
     return undefined
   }
 
-  #toMessage({ at, message, sequence }: Stored, deliveries: number): Message {
+  #toMessage(stored: Stored, deliveries: number): Message {
+    const { message, sequence } = stored
     const { config } = this.#stream
-    const nanos = BigInt(epochMs) * 1_000_000n + BigInt(Math.round(at * nanosPerMs))
     const reply = `$JS.ACK.${config.name}.${this.config.durable_name}.${deliveries}.${sequence}.${++this.#delivered}`
-    return { ...message, reply: `${reply}.${nanos}.${this.undelivered}` }
+    return { ...message, reply: `${reply}.${nanosOf(stored)}.${this.undelivered}` }
   }
 
   /** Wakes up when the next delivery is due again. */

@@ -25,7 +25,13 @@ export const knownFaultKinds = [
   "jobs forget all"
 ] as const
 
-export type NatsFaultKind = typeof natsFaultKinds[number] | typeof knownFaultKinds[number]
+/** What is drawn apart, so that other seeds stay as they are. */
+const laterFaultKinds = ["full usage"] as const
+
+export type NatsFaultKind =
+  | typeof natsFaultKinds[number]
+  | typeof knownFaultKinds[number]
+  | typeof laterFaultKinds[number]
 
 /** A fault acts on this long after its end: until streams and consumers have leaders again, in milliseconds. */
 export const mostElectionMs = 9_000
@@ -106,6 +112,12 @@ export const strikeNats = (cluster: Cluster, { kind, ms, target }: NatsFault): (
       if (stream === undefined) return undefined
       stream.isFull = true
       return heal(() => void (stream.isFull = false))
+    case "full usage": {
+      const events = streams.find(({ config }) => config.name === usage)
+      if (events === undefined) return undefined
+      events.isFull = true
+      return heal(() => void (events.isFull = false))
+    }
     case "lost confirmations":
       if (stream === undefined) return undefined
       stream.losesAcks = true

@@ -19,6 +19,8 @@ const unavailableMs = 500
 export class JetStream {
   readonly #cluster: Cluster
   readonly streams = new Map<string, Stream>()
+  /** Those that are gone with their server. */
+  readonly #gone: Array<Stream> = []
   readonly keyValue: KeyValue
 
   constructor(cluster: Cluster) {
@@ -31,18 +33,25 @@ export class JetStream {
     return this.#groups.every(({ isWhole }) => isWhole)
   }
 
+  /** Whether a message with this id was stored, but is gone although no client has acknowledged it. */
+  hasLost(id: string): boolean {
+    const streams = [...this.#gone, ...this.streams.values()]
+    if (streams.some(({ mistaken }) => mistaken.has(id))) return true
+    return streams.some(({ forgotten }) => forgotten.has(id)) && !streams.some((stream) => stream.knows(id))
+  }
+
   /** Takes a message that is for JetStream. `false` if nothing of it has the subject. */
   accept(at: Server, message: Message): boolean {
     const { subject } = message
     if (this.keyValue.accept(at, message)) return true
     if (subject.startsWith("$JS.ACK.")) {
-      const [, , name = "", consumerName = "", , sequence] = subject.split(".")
+      const [, , name = "", consumerName = "", , sequence, , nanos = ""] = subject.split(".")
       const consumer = this.streams.get(name)?.consumers.get(consumerName)
       this.#atLeader(at, consumer, (leader) => {
         const settle = () => {
           // a former leader changes nothing
           if (consumer === undefined || consumer.leader !== leader || !consumer.group.hasMajority) return
-          consumer.settle(Number(sequence), message.payload.toString("latin1"))
+          consumer.settle(Number(sequence), nanos, message.payload.toString("latin1"))
         }
         // a pull request may overtake it
         if (this.#cluster.servers.length === 1) settle()
@@ -83,6 +92,8 @@ export class JetStream {
       const { config, group } = stream
       if (config.storage === "memory" && group.peers.length === 1 && this.#cluster.servers.length === 1) {
         this.streams.delete(name)
+        stream.forgetAll()
+        this.#gone.push(stream)
       }
     }
     this.review()

@@ -79,8 +79,10 @@ export class Stream {
   readonly #subjects: ReadonlyArray<ReadonlyArray<string>>
   /** Old servers forget the record around a message when they look for room, and then remove the oldest ones. */
   readonly #countsRecords: boolean
-  /** Ids of messages that were confirmed and are gone without having been delivered and acknowledged. */
+  /** Ids of messages that were confirmed and are gone without having been acknowledged. */
   readonly forgotten = new Set<string>()
+  /** Ids of messages that were acknowledged in place of former ones: sequences start again if the stream is lost. */
+  readonly mistaken = new Set<string>()
   /** When servers have last lost their memory, and which of them lack the log since then. */
   readonly #restarted = new Map<Server, number>()
   readonly #empty = new Set<Server>()
@@ -114,6 +116,11 @@ export class Stream {
 
   get bytes(): number {
     return this.#bytes
+  }
+
+  /** Whether a further message with this id is a duplicate. */
+  knows(id: string): boolean {
+    return this.#ids.has(id)
   }
 
   takes(subject: ReadonlyArray<string>): boolean {
@@ -166,6 +173,12 @@ export class Stream {
   /** A consumer has acknowledged it. */
   acknowledged(sequence: number): void {
     if (this.config.retention === "workqueue") this.remove(sequence)
+  }
+
+  /** A client acknowledges a former message with the same sequence. */
+  mistake({ message }: Stored): void {
+    const id = headerOf(message, "Nats-Msg-Id")
+    if (id !== undefined) this.mistaken.add(id)
   }
 
   remove(sequence: number): void {

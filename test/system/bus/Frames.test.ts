@@ -92,10 +92,11 @@ describe("a message", () => {
   const controls: ReadonlyArray<Control> = [
     { type: "go", redispatch: "unsent" },
     { type: "go", redispatch: "mayHaveBeenSent" },
-    { type: "no", isMoved: false },
-    { type: "no", isMoved: true },
-    { type: "cancel", isMoved: false },
-    { type: "cancel", isMoved: true },
+    { type: "no", fate: "over" },
+    { type: "no", fate: "moved" },
+    { type: "no", fate: "taken" },
+    { type: "cancel", fate: "over" },
+    { type: "cancel", fate: "moved" },
     { type: "ping" },
     { type: "credit", bytes: 123_456_789_012 }
   ]

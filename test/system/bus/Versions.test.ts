@@ -2,7 +2,7 @@
 import { jetstream } from "@nats-io/jetstream"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Queue } from "effect"
+import { Deferred, Effect, Fiber, Queue } from "effect"
 import { decodeFrame, encodeFrame, type Frame, replyOf } from "../../../shared/bus/protocol/Frame.ts"
 import { decodeJob, encodeJob } from "../../../shared/bus/protocol/JobHeader.ts"
 import * as Subjects from "../../../shared/bus/protocol/Subjects.ts"
@@ -103,6 +103,37 @@ describe("an ingress", () => {
       yield* face.submit().usage
       assert.strictEqual(yield* Queue.take(published), 3)
     }))
+
+  it.live("keeps to the newest version while a worker that reads it drains", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const face = yield* ingress(server.url)
+      const end = yield* Deferred.make<void>()
+      const going = yield* worker(server.url, {
+        graceMs: 60_000,
+        run: (job) =>
+          Effect.orDie(job.claim("idempotent")).pipe(Effect.andThen(Deferred.await(end)), Effect.andThen(reply(job)))
+      })
+      const published = yield* publications(face.nats.connection)
+      const last = face.submit()
+      yield* last.claimed
+      assert.strictEqual(yield* Queue.take(published), 3)
+      yield* worker(server.url, { run: reply })
+      const closing = yield* Effect.forkChild(going.close)
+      yield* Effect.yieldNow
+      assert.isFalse(going.isReady())
+      const announced = yield* Queue.unbounded<string>()
+      face.nats.connection.subscribe(`slots.chat.default.${going.nats.id}.>`, {
+        callback: (_, { subject }) => void Queue.offerUnsafe(announced, subject)
+      })
+      // the first may be from before
+      yield* Queue.takeN(announced, 2)
+      yield* face.submit().usage
+      assert.strictEqual(yield* Queue.take(published), 3)
+      yield* Deferred.succeed(end, undefined)
+      yield* last.usage
+      yield* Fiber.join(closing)
+    }), 10_000)
 
   it.live("gives unclaimed jobs to former workers if those replace the newer ones", () =>
     Effect.gen(function*() {

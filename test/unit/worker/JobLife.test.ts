@@ -140,6 +140,28 @@ describe("a claim that ingress refuses", () => {
     }))
 })
 
+describe("a claim without an answer", () => {
+  it.effect("of a redelivered job meters its loss when ingress turns out to be gone", () =>
+    Effect.gen(function*() {
+      const life = served({ isSilent: true, pulled: { delivery: 3 } })
+      const fiber = yield* Effect.forkChild(runWith(life, () => Effect.succeed(usage)), { startImmediately: true })
+      life.job.reply.abandon()
+      yield* Fiber.interrupt(fiber)
+      assert.deepStrictEqual(life.said, ["claim unsent", "abandon", "event failure WorkerLost"])
+    }))
+
+  it.effect("of a redelivered job leaves the job to another worker when this one shuts down", () =>
+    Effect.gen(function*() {
+      const delays: Array<number | undefined> = []
+      const giveBack = (delayMs?: number) => void delays.push(delayMs)
+      const life = served({ isSilent: true, pulled: { delivery: 3, giveBack } })
+      const fiber = yield* Effect.forkChild(runWith(life, () => Effect.succeed(usage)), { startImmediately: true })
+      yield* Fiber.interrupt(fiber)
+      assert.deepStrictEqual(life.said, ["claim unsent"])
+      assert.deepStrictEqual(delays, [undefined])
+    }))
+})
+
 describe("a job that is cancelled", () => {
   /** A cancelled job is metered only if a call may have been made: after a commitment, or to an idempotent model. */
   for (

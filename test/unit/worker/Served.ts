@@ -28,6 +28,7 @@ export const pulled: PulledJob = {
   acknowledge: () => undefined,
   giveBack: () => undefined,
   working: () => undefined,
+  join: () => undefined,
   subject: "jobs.chat.default",
   body: new TextEncoder().encode("{}")
 }
@@ -38,6 +39,8 @@ export const served = (options: {
   /** Whether ingress has committed the job. */
   readonly committed?: boolean
   readonly refuses?: boolean
+  /** Whether ingress does not answer the claim. */
+  readonly isSilent?: boolean
   /** Whether ingress has given the job to another worker. */
   readonly isMoved?: boolean
   readonly startedAt?: number
@@ -77,6 +80,7 @@ export const served = (options: {
     claim: (redispatch) =>
       Effect.suspend(() => {
         said.push(`claim ${redispatch}`)
+        if (options.isSilent === true) return Effect.never
         return options.refuses === true ? Effect.fail(new Cancelled()) : Effect.void
       }),
     commit: Effect.void,
