@@ -57,9 +57,11 @@ function* slotsReturn({ clients, ingresses, pulls, workers }: Ended): Generator<
   for (const { client, machine } of ingresses) {
     if (!machine.isAlive || client === undefined) continue
     for (const tenant of new Set(clients.map(({ request }) => request.tenant))) {
-      // one tenant may take half of all
-      if (client.bodies.reserve(tenant, queueBytes / 2)) client.bodies.release(tenant, queueBytes / 2)
-      else yield { invariant: "bytes return", detail: `${machine.name} counts bytes of ${tenant}` }
+      // one tenant may take half of all, and no more
+      const isFree = client.bodies.reserve(tenant, queueBytes / 2)
+      const isMore = isFree && client.bodies.reserve(tenant, 1)
+      if (!isFree || isMore) yield { invariant: "bytes return", detail: `${machine.name} counts bytes of ${tenant}` }
+      if (isFree) client.bodies.release(tenant, queueBytes / 2)
     }
   }
 }

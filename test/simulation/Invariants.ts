@@ -1,10 +1,12 @@
 /** What must hold in every simulation, whatever fails. */
 import { attemptKey, jobStream, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
 import { maxAttempts } from "../../shared/bus/protocol/Timings.ts"
-import type { Client } from "./gateway/Client.ts"
+import { checks as drills } from "./DrillInvariants.ts"
 import { checks as flow } from "./FlowInvariants.ts"
+import type { Client } from "./gateway/Client.ts"
+import { workerGraceMs } from "./gateway/Processes.ts"
 import { placeIn } from "./gateway/Provider.ts"
-import { warmUpMs } from "./Scenario.ts"
+import { endOf, warmUpMs } from "./Scenario.ts"
 import { checks as limits } from "./LimitInvariants.ts"
 import { checks as providers } from "./ProviderInvariants.ts"
 import { checks as tasks } from "./TaskInvariants.ts"
@@ -13,12 +15,22 @@ import type { Ended } from "./Simulation.ts"
 
 export type { Violation }
 
-/** Every request ends exactly once; one that no worker claims by its deadline. */
+/** A request that is not rejected within this time may wait for a worker until its deadline, in milliseconds. */
+const rejectedMs = 100
+
+/** Whether a client was told before its deadline that no worker has taken its job. */
+const isEarly = ({ admittedAt, endedAt = 0, request: { at, patienceMs } }: Client): boolean => {
+  const waitedMs = endedAt - (admittedAt ?? at)
+  return waitedMs > rejectedMs && waitedMs < patienceMs - rejectedMs
+}
+
+/** Every request ends exactly once; one that no worker claims at its deadline, not before, unless it is rejected at once. */
 function* endsOnce({ clients, scenario }: Ended): Generator<Violation> {
   for (const client of clients) {
     const { claimedAt, endedAt, ends, outcome, request } = client
     if (outcome === undefined || endedAt === undefined) yield named("ends once", client, "has not ended")
     else if (ends !== 1) yield named("ends once", client, `ended ${ends} times`)
+    else if (outcome === "QueueTimeout" && isEarly(client)) yield named("ends once", client, "timed out too early")
     else if (claimedAt === undefined && outcome === "QueueTimeout" && !isTouched(scenario, request.at, endedAt)) {
       const lateMs = endedAt - request.at - request.patienceMs
       if (lateMs > 1_000) yield named("ends once", client, `ended ${lateMs.toFixed(0)} ms after its deadline`)
@@ -38,6 +50,9 @@ function* ownBytesInOrder({ clients }: Ended): Generator<Violation> {
       else if (place.at !== at) yield named("own bytes", client, `got chunk ${place.at} as number ${at}`)
       else continue
       break
+    }
+    if (client.outcome === "complete" && (client.starts.length !== 1 || client.starts[0] !== 200)) {
+      yield named("own bytes", client, `has started with ${client.starts.join(", ")}`)
     }
     if (client.outcome === "complete" && places.length !== client.request.chunks) {
       yield named("own bytes", client, `is complete with ${places.length} of ${client.request.chunks} chunks`)
@@ -139,16 +154,29 @@ const losses: ReadonlyArray<string> = [
   "slow routes"
 ]
 
-/** While ingress and workers look for each other after a failure of NATS, jobs are answered in version 2, which loses frames. */
-const isInVersion2 = ({ faults }: Ended["scenario"]): boolean => faults.some(({ kind }) => kind.endsWith(" nats"))
+/** How long after its end a fault may still make a worker look lost, in milliseconds: jobs may be silent for that long. */
+const lossMs = 10_000
+
+/** Whether a fault that makes workers look lost acted shortly before this time. */
+const mayLoseWorkers = (scenario: Ended["scenario"], at: number): boolean =>
+  scenario.faults.some((fault) => {
+    const graceMs = fault.kind === "deploy worker" ? workerGraceMs : 0
+    return losses.includes(fault.kind) && fault.at <= at && endOf(scenario, fault) + graceMs + lossMs >= at
+  })
+
+/** Frames of version 2 may be lost. After a failure of NATS it is used while ingress and workers look for each other. */
+const isInVersion2 = (scenario: Ended["scenario"], from: number, until: number): boolean => {
+  const faults = scenario.faults.filter(({ kind }) => kind.endsWith(" nats"))
+  return scenario.upgradedAt !== undefined || isTouched({ ...scenario, weather: undefined, faults }, from, until)
+}
 
 /** Frames arrive, whatever connections lose; and connections that break alone are no reason to give up a worker. */
 function* answersArrive({ clients, scenario }: Ended): Generator<Violation> {
-  const mayBeLost = scenario.faults.some(({ kind }) => losses.includes(kind))
   for (const client of clients) {
-    if (client.outcome === "AnswerLost" && !isInVersion2(scenario)) {
+    const { endedAt = Number.POSITIVE_INFINITY, outcome, request } = client
+    if (outcome === "AnswerLost" && !isInVersion2(scenario, request.at, endedAt)) {
       yield named("answers arrive", client, "has lost a frame")
-    } else if (client.outcome === "WorkerLost" && !mayBeLost) {
+    } else if (outcome === "WorkerLost" && scenario.upgradedAt === undefined && !mayLoseWorkers(scenario, endedAt)) {
       yield named("answers arrive", client, "has lost its worker")
     }
   }
@@ -186,7 +214,7 @@ function* nothingIsLeft({ cluster, ingresses, provider }: Ended): Generator<Viol
   for (const { client, machine } of ingresses) {
     if (!machine.isAlive || client === undefined) continue
     const depth = client.depth("chat", "default")
-    if (depth.waiting + depth.unclaimed + depth.running > 0) {
+    if (depth.waiting !== 0 || depth.unclaimed !== 0 || depth.running !== 0) {
       yield { invariant: "nothing is left", detail: `${machine.name} has ${JSON.stringify(depth)}` }
     }
   }
@@ -204,7 +232,24 @@ function* nothingIsLeft({ cluster, ingresses, provider }: Ended): Generator<Viol
   }
 }
 
+/** What the gateway logs if its own code fails. */
+const bugs: ReadonlyArray<string> = [
+  "a message handler failed",
+  "a periodic task failed",
+  "job failed by a bug of the gateway",
+  "task failed by an internal error"
+]
+
+/** No code of the gateway fails. */
+function* noBugs({ world }: Ended): Generator<Violation> {
+  for (const { what, who } of world.trace.lines) {
+    if (!what.startsWith("Error: ") || !bugs.some((bug) => what.includes(bug))) continue
+    return yield { invariant: "no bugs", detail: `${who} logs ${what}` }
+  }
+}
+
 const checks: ReadonlyArray<Check> = [
+  noBugs,
   endsOnce,
   ownBytesInOrder,
   paidOnce,
@@ -214,6 +259,7 @@ const checks: ReadonlyArray<Check> = [
   leavingStopsTheCall,
   flowsAgain,
   nothingIsLeft,
+  ...drills,
   ...flow,
   ...limits,
   ...providers,

@@ -72,6 +72,8 @@ export interface Scenario {
   readonly tasks: Tasks | undefined
   /** Workers call providers over HTTP, in this weather; absent: they call one that never fails. */
   readonly weather: ReadonlyArray<Weather> | undefined
+  /** Until when a worker of the previous release runs, in milliseconds; absent: there is none. */
+  readonly upgradedAt: number | undefined
 }
 
 export interface Tasks {
@@ -111,6 +113,8 @@ const moments = {
     "PUB usage",
     "heartbeat id"
   ],
+  // in version 2: claims, frames, ends with acknowledgements
+  former: ["Gw-Frame: claim", "Gw-Frame: data", "+ACK", "PUB usage"],
   // records of tasks, their objects, usage events, and acknowledgements
   video: ["PUB $KV.VIDEO_TASKS", "PUB $O.VIDEO_CONTENT", "PUB usage", "+ACK", "MSG.NEXT"],
   ingress: [
@@ -235,6 +239,60 @@ const usageFaultsOf = (random: Random): ReadonlyArray<Fault> => {
   ]
 }
 
+/** Failures that come alone in some seeds, so that invariants can say exactly what they may cost. */
+export const drillKinds = [
+  "kill worker",
+  "deploy worker",
+  "freeze worker",
+  "hold worker",
+  "cut worker",
+  "clock of worker",
+  "freeze ingress",
+  "hold ingress",
+  "cut ingress",
+  "clock of ingress",
+  "kill nats",
+  "restart nats",
+  "freeze nats",
+  "cut nats",
+  "isolate nats",
+  "slow routes",
+  "no stream leader",
+  "no consumer leader",
+  "lost confirmations",
+  "consumer forgets pulls",
+  "jobs forget newest",
+  "usage forgets newest"
+] as const satisfies ReadonlyArray<FaultKind>
+
+const drillOf = (random: Random): Fault =>
+  faultOf(random, warmUpMs + random.between(0, activeMs), random.pick(drillKinds))
+
+/** In version 2, whatever is in the buffers of a connection that breaks is lost. */
+const formerFaultsOf = (random: Random): ReadonlyArray<Fault> =>
+  Array.from({ length: random.integer(1, 4) }, () => {
+    const kind = random.pick(["cut worker", "cut worker", "cut ingress", "kill worker"] as const)
+    const texts = kind === "cut ingress" ? moments.ingress : moments.former
+    return {
+      ...faultOf(random, warmUpMs + random.between(0, activeMs), kind),
+      moment: { text: random.pick(texts), isBefore: random.chance(0.5) }
+    }
+  })
+
+/** Some answers are so long that they need credit, and some so slow that only heartbeats show that their workers live. */
+const extreme = (random: Random, request: Request): Request =>
+  random.chance(0.85)
+    ? request
+    : random.chance(0.5)
+    ? {
+      ...request,
+      chunks: random.integer(10, 40),
+      everyMs: random.between(1, 20),
+      chunkBytes: random.integer(50_000, 200_000),
+      readMs: random.between(0, 300)
+    }
+    : { ...request, chunks: random.integer(2, 5), everyMs: random.between(1_000, 12_000) }
+
 const kindOf = (random: Random): FaultKind =>
   random.chance(processShare) ? random.pick(processFaultKinds) : random.pick(natsKinds)
 
@@ -245,10 +303,12 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
     { length: random.chance(0.1) ? 0 : random.integer(1, 8) },
     () => faultOf(random, warmUpMs + random.between(0, activeMs), kindOf(random))
   )
+  const drilling = new Random(seed ^ 0xd_21_11)
+  const drill = faults.length === 0 && drilling.chance(0.7) ? [drillOf(drilling)] : []
   const count = random.integer(Math.ceil(mostRequests / 4), mostRequests)
   // half of the requests come just before a fault or together
   const bursts = [...faults.map(({ at }) => at), warmUpMs + random.between(0, activeMs)]
-  const requests = Array.from({ length: count }, (_, request): Request => {
+  const usual = Array.from({ length: count }, (_, request): Request => {
     const isLong = random.chance(0.3)
     return {
       request,
@@ -266,6 +326,8 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
       readMs: random.chance(0.1) ? random.between(1, 200) : 0
     }
   })
+  const stretching = new Random(seed ^ 0x10_46_e2)
+  const requests = stretching.chance(0.15) ? usual.map((request) => extreme(stretching, request)) : usual
   const workers = random.integer(1, 4)
   // sources of their own, so that each part of a scenario is the same with and without the others
   const limited = new Random(seed ^ 0x1e_57_ed)
@@ -281,6 +343,9 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
   const weather = calling.chance(0.1) ? weatherOf(calling) : undefined
   const metering = new Random(seed ^ 0x3e_7e_12)
   const usageFaults = faults.length > 0 && metering.chance(0.08) ? usageFaultsOf(metering) : []
+  const upgrading = new Random(seed ^ 0x0_1d_04)
+  const upgradedAt = upgrading.chance(0.15) ? warmUpMs + upgrading.between(0, activeMs) : undefined
+  const formerFaults = upgradedAt === undefined || faults.length === 0 ? [] : formerFaultsOf(upgrading)
   const usesBuckets = limits !== undefined || tasks !== undefined
   const bucketFaults = usesBuckets && faults.length > 0 ? bucketFaultsOf(limited) : []
   return {
@@ -290,9 +355,18 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
     workers,
     slots: Math.ceil(random.integer(leastSlots, 2 * leastSlots) / workers),
     requests,
-    faults: [...faults, ...deploys, ...videoFaults, ...usageFaults, ...bucketFaults].toSorted((a, b) => a.at - b.at),
+    faults: [
+      ...faults,
+      ...drill,
+      ...deploys,
+      ...formerFaults,
+      ...videoFaults,
+      ...usageFaults,
+      ...bucketFaults
+    ].toSorted((a, b) => a.at - b.at),
     limits,
     tasks,
-    weather
+    weather,
+    upgradedAt
   }
 }

@@ -4,6 +4,7 @@ import { Layer } from "effect"
 import { Performer } from "../../shared/worker/JobLife.ts"
 import { Client } from "./gateway/Client.ts"
 import { HttpProvider, providerNames } from "./gateway/HttpProvider.ts"
+import { formerJobsIn, FormerWorker } from "./gateway/FormerWorker.ts"
 import { Administrator } from "./gateway/Keys.ts"
 import { routedPerformer } from "./gateway/Routing.ts"
 import { type Violation, violationsOf } from "./Invariants.ts"
@@ -44,6 +45,8 @@ export interface Ended {
   readonly clients: ReadonlyArray<Client>
   readonly ingresses: ReadonlyArray<IngressProcess>
   readonly workers: ReadonlyArray<WorkerProcess>
+  /** How many jobs were stored in version 2 of the protocol before the probes. */
+  readonly formerJobs: number
   /** How many jobs workers have asked for and not got. */
   readonly pulls: number
   /** The last wave, after all faults have healed. */
@@ -65,6 +68,8 @@ const quietMs = 75_000
 /** Nothing more happens if nothing was left for this long: more than JetStream waits before it delivers a job again. */
 const calmMs = 10_000
 const probeCount = 10
+/** So much later, links between ingresses and workers without traffic are forgotten; see `BundleSender.ts`. */
+const restMs = 66_000
 /** Then circuits may be probed, and a provider's pace after a 429 is forgotten. */
 const lastProbesMs = 10_000
 /** How long a supervisor takes to replace a process that died by itself. */
@@ -120,6 +125,14 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
   }
   for (let at = 0; at < scenario.workers; at++) addWorker()
   for (const process of [...ingresses, ...workers]) process.start()
+  const former = scenario.upgradedAt === undefined ? [] : [new FormerWorker(world, cluster, "former-worker")]
+  for (const worker of former) {
+    worker.start()
+    world.after(scenario.upgradedAt ?? 0, undefined, () => {
+      if (scenario.seed % 2 === 0) worker.terminate()
+      else worker.kill()
+    })
+  }
   const studio = new VideoStudio(world)
   const videoWorkers: Array<VideoProcess> = []
   const addVideoWorker = (): VideoProcess => {
@@ -259,9 +272,16 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
       leavesAfterMs: undefined,
       readMs: 0
     })
+  const startProbes = (first: number) => {
+    for (let at = 0; at < probeCount; at++) probes.push(probe(first + at))
+  }
+  let formerJobs = 0
   world.after(healedAt, undefined, () => {
-    for (let at = 0; at < probeCount; at++) probes.push(probe(at))
+    formerJobs = formerJobsIn(cluster)
+    startProbes(0)
   })
+  const rests = scenario.faults.length <= 1
+  if (rests) world.after(healedAt + restMs, undefined, () => startProbes(2 * probeCount))
   let calmSince: number | undefined
   /** The last second's, of which the most counts: a pull request that expires is repeated a moment later. */
   const pulls: Array<number> = []
@@ -280,7 +300,7 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
   world.after(healedAt + 1_000, undefined, countPulls)
   // leases and records of keys come to rest later than jobs
   const usesBuckets = scenario.limits !== undefined || scenario.tasks !== undefined || weather !== undefined
-  if (!usesBuckets) world.after(healedAt + 1_000, undefined, watch)
+  if (!usesBuckets && !rests) world.after(healedAt + 1_000, undefined, watch)
   for (let at = 0; at < (weather === undefined ? 0 : probeCount); at++) {
     world.after(healedAt + lastProbesMs + at * 300, undefined, () => lastProbes.push(probe(probeCount + at)))
   }
@@ -293,6 +313,7 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     clients,
     ingresses,
     workers,
+    formerJobs,
     pulls: Math.max(...pulls),
     probes,
     lastProbes,
@@ -300,6 +321,6 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     videos: { studio, workers: videoWorkers, clients: taskClients }
   }
   const violations = violationsOf(ended)
-  for (const { machine } of [...ingresses, ...workers, ...videoWorkers, administrator]) machine.kill()
+  for (const { machine } of [...ingresses, ...workers, ...former, ...videoWorkers, administrator]) machine.kill()
   return { scenario, violations, hash: world.trace.hash, world }
 }

@@ -284,7 +284,7 @@ class Server implements PoolServer.PoolServer {
     })
     this.#replies.set(key, { reply, job })
     let committing: Effect.Effect<void, Cancelled> | undefined
-    fiber = this.#fork(this.#options.run({
+    const running = this.#fork(this.#options.run({
       pulled: job,
       reply,
       takenAt: this.#now(),
@@ -311,7 +311,7 @@ class Server implements PoolServer.PoolServer {
       }
       if (reply.isCommitted) this.#remember(key)
       if (!reply.isOver) reply.fail(new WorkerLost())
-      if (fiber !== undefined) this.#fibers.delete(fiber)
+      this.#fibers.delete(running)
       hasEnded = true
       if (isHeld) {
         this.#held.set(key, job)
@@ -320,9 +320,10 @@ class Server implements PoolServer.PoolServer {
       }
       settle()
     }
-    if (fiber.pollUnsafe() !== undefined) return ended()
-    this.#fibers.add(fiber)
-    fiber.addObserver(ended)
+    if (running.pollUnsafe() !== undefined) return ended()
+    fiber = running
+    this.#fibers.add(running)
+    running.addObserver(ended)
   }
 
   #remember(key: string): void {

@@ -43,7 +43,12 @@ export class Client {
   readonly key: KnownKey | undefined
   job: string | undefined
   chunks: Array<string> = []
+  /** The status of each start of its answer. */
+  starts: Array<number | undefined> = []
   #incomplete: Buffer = Buffer.alloc(0)
+  /** How many bytes have arrived that it has not read, now and at most. */
+  #unread = 0
+  mostUnread = 0
   endedAt: number | undefined
   outcome: Outcome | undefined
   /** How often it was told of an end: once is right. */
@@ -159,18 +164,24 @@ export class Client {
       traceparent: undefined
     }, {
       onClaim: () => void (this.claimedAt = world.now),
-      onStart: () => undefined,
+      onStart: (head: { readonly status: number } | undefined) => this.starts.push(head?.status),
       onChunk: (bytes) => {
         this.#receive(bytes)
         const { length } = bytes
+        this.#unread += length
+        this.mostUnread = Math.max(this.mostUnread, this.#unread)
         const isFirst = !hasBytes
         hasBytes = true
-        world.after(request.readMs, machine, () => this.#handle?.taken(length))
+        world.after(request.readMs, machine, () => {
+          this.#unread -= length
+          this.#handle?.taken(length)
+        })
         if (isFirst) setImmediate(() => this.#handle?.flushed())
       },
       onRestart: () => {
         if (hasBytes) world.trace.tell(machine.name, `request ${request.request} starts again`)
         this.chunks = []
+        this.starts = []
         this.#incomplete = Buffer.alloc(0)
         hasBytes = false
       },

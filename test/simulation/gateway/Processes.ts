@@ -19,6 +19,12 @@ import { Machine, type World } from "../world/World.ts"
 /** How many bytes of bodies an ingress holds: its own default depends on the machine. */
 export const queueBytes = 64 * 1024 * 1024
 
+/** How long the jobs of a worker that is deployed may take, in milliseconds. */
+export const workerGraceMs = 20_000
+
+/** How many bytes of pulled bodies a worker holds: few enough that jobs wait for room. */
+const workerBodyBytes = 1_500_000
+
 /** What a process logs becomes a part of the story. */
 const storyOf = (world: World, machine: Machine) =>
   Logger.layer([
@@ -51,7 +57,7 @@ export abstract class GatewayProcess {
   /** Runs if it ends by itself, as a service does that cannot start. */
   onFailure: () => void = () => undefined
   #isStopping = false
-  /** When it has ended after `terminate`. */
+  terminatedAt: number | undefined
   endedAt: number | undefined
   #fiber: Fiber.Fiber<unknown, unknown> | undefined
 
@@ -91,6 +97,7 @@ export abstract class GatewayProcess {
   terminate(): void {
     this.world.trace.tell(this.machine.name, "gets SIGTERM")
     this.#isStopping = true
+    this.terminatedAt = this.world.now
     this.isReady = false
     this.world.on(this.machine, () => this.#fiber?.interruptUnsafe())
   }
@@ -203,7 +210,8 @@ export class WorkerProcess extends GatewayProcess {
             Layer.provide(Nats.layerPatient),
             Layer.provideMerge(surroundings(this.world, this.machine, this.cluster, {
               WORKER_SLOTS: `${this.slots}`,
-              WORKER_GRACE_MS: "20000"
+              WORKER_BODY_BYTES: `${workerBodyBytes}`,
+              WORKER_GRACE_MS: `${workerGraceMs}`
             }))
           )
         )

@@ -1,0 +1,158 @@
+/** What one failure may cost that comes alone. */
+import { windowBytes } from "../../shared/bus/protocol/Timings.ts"
+import type { Client, Outcome } from "./gateway/Client.ts"
+import { formerJobsIn } from "./gateway/FormerWorker.ts"
+import { workerGraceMs } from "./gateway/Processes.ts"
+import { type drillKinds, type FaultKind, warmUpMs } from "./Scenario.ts"
+import type { Ended } from "./Simulation.ts"
+import { type Check, named, type Violation } from "./Violation.ts"
+
+/** A new cluster has elected its leaders so many milliseconds after the warm-up. */
+const startMs = 2_000
+
+/** How long an answer takes if nothing fails, in milliseconds. */
+export const idealMs = ({ request: { chunkBytes, chunks, everyMs, readMs } }: Client): number => {
+  const turns = Math.floor(2 * chunks * chunkBytes / windowBytes)
+  return chunks * everyMs + turns * (readMs + 20) + readMs
+}
+
+/** What a failure may cost: how late answers come, in milliseconds, and what requests may fail with. */
+interface Cost {
+  readonly lateMs: number
+  readonly outcomes?: ReadonlyArray<Outcome>
+}
+
+/** How late an answer may be although nothing fails: while many clients ask for large ones. */
+const usualMs = 2_000
+/** The same while servers of NATS elect leaders. */
+const electionMs = 12_000
+
+/** A process or server that is gone, or that another part cannot reach, costs the length of the failure if it is the only one. */
+const costs: Readonly<Record<typeof drillKinds[number], Cost>> = {
+  "kill worker": { lateMs: 3_000, outcomes: ["WorkerLost"] },
+  // those that are longer than its grace
+  "deploy worker": { lateMs: usualMs, outcomes: ["WorkerLost"] },
+  "freeze worker": { lateMs: 5_000, outcomes: ["WorkerLost"] },
+  "hold worker": { lateMs: 5_000, outcomes: ["WorkerLost"] },
+  "cut worker": { lateMs: usualMs },
+  "clock of worker": { lateMs: usualMs },
+  "freeze ingress": { lateMs: usualMs },
+  "hold ingress": { lateMs: usualMs },
+  "cut ingress": { lateMs: 4_000 },
+  "clock of ingress": { lateMs: usualMs },
+  "kill nats": { lateMs: electionMs },
+  "restart nats": { lateMs: electionMs },
+  "freeze nats": { lateMs: electionMs },
+  "cut nats": { lateMs: 4_000 },
+  "isolate nats": { lateMs: electionMs },
+  "slow routes": { lateMs: 4_000 },
+  "no stream leader": { lateMs: electionMs },
+  "no consumer leader": { lateMs: electionMs },
+  "lost confirmations": { lateMs: 4_000 },
+  "consumer forgets pulls": { lateMs: 4_000 },
+  "jobs forget newest": { lateMs: 4_000 },
+  "usage forgets newest": { lateMs: usualMs }
+}
+
+/** The kinds' last words, and how many there are. */
+const countOf = ({ servers, workers }: Ended["scenario"], kind: FaultKind): number =>
+  kind.endsWith(" worker") ? workers : kind.endsWith(" nats") ? servers : kind.endsWith(" ingress") ? 1 : Infinity
+
+/** What the only failure of a scenario may cost, if it has only one, whose cost is known. */
+const costIn = (scenario: Ended["scenario"]): Cost | undefined => {
+  const { faults: [fault, ...others], limits, tasks, upgradedAt, weather } = scenario
+  const isPlain = limits === undefined && tasks === undefined && weather === undefined && upgradedAt === undefined
+  if (others.length > 0 || !isPlain) return undefined
+  if (fault === undefined) return { lateMs: usualMs }
+  const cost = (costs as Partial<Record<FaultKind, Cost>>)[fault.kind]
+  const aloneMs = countOf(scenario, fault.kind) === 1 ? Math.max(0, fault.ms) : 0
+  return cost === undefined ? undefined : { ...cost, lateMs: cost.lateMs + aloneMs }
+}
+
+/** The gateway survives each failure at a known cost. */
+function* failuresCostLittle({ clients, scenario }: Ended): Generator<Violation> {
+  const cost = costIn(scenario)
+  if (cost === undefined) return
+  const isDeploy = scenario.faults[0]?.kind === "deploy worker"
+  for (const client of clients) {
+    const { endedAt = Number.POSITIVE_INFINITY, outcome = "no ingress", request } = client
+    if (outcome === "left" || request.at < warmUpMs + startMs) continue
+    const lateMs = endedAt - request.at - idealMs(client)
+    const mayFail = cost.outcomes?.includes(outcome) === true &&
+      (!isDeploy || idealMs(client) > workerGraceMs - usualMs)
+    if (outcome !== "complete" && !mayFail) {
+      yield named("a failure costs little", client, `${outcome} after one failure`)
+    } else if (outcome === "complete" && lateMs > cost.lateMs) {
+      yield named("a failure costs little", client, `is ${lateMs.toFixed(0)} ms late after one failure`)
+    }
+  }
+}
+
+/** A worker is ahead of its client by a window at most. */
+function* windowsHold({ clients, scenario }: Ended): Generator<Violation> {
+  // what has arrived from a provider over HTTP does not wait there
+  if (scenario.weather !== undefined) return
+  for (const client of clients) {
+    const { mostUnread, request: { chunkBytes } } = client
+    if (mostUnread > windowBytes + chunkBytes) yield named("windows hold", client, `has ${mostUnread} unread bytes`)
+  }
+}
+
+/** How long a call may go on that nobody waits for, whatever else fails, in milliseconds. */
+const orphanMs = 30_000
+
+/** Workers end the calls that nobody waits for any more: of clients that have left, and of ingresses that have died. */
+function* orphansEnd({ clients, provider, world }: Ended): Generator<Violation> {
+  for (const client of clients) {
+    for (const { request, until = world.now } of provider.calls) {
+      if (request !== client.request.request || client.endedAt === undefined) continue
+      const lateMs = until - client.endedAt
+      if (lateMs > orphanMs) yield named("orphans end", client, `its call ran for ${lateMs.toFixed(0)} ms more`)
+    }
+  }
+}
+
+/** How long a worker that gets SIGTERM may take after its last job, in milliseconds. */
+const closeMs = 1_500
+
+/** A worker ends soon after its last job. */
+function* deploysEnd({ provider, scenario, workers }: Ended): Generator<Violation> {
+  if (costIn(scenario) === undefined) return
+  for (const { endedAt = Number.POSITIVE_INFINITY, machine: { name }, terminatedAt } of workers) {
+    if (terminatedAt === undefined) continue
+    const calls = provider.calls.filter(({ worker }) => worker === name)
+    const lateMs = endedAt - Math.max(terminatedAt, ...calls.map(({ until = 0 }) => until))
+    if (lateMs > closeMs) yield { invariant: "deploys end", detail: `${name} took ${lateMs.toFixed(0)} ms to end` }
+  }
+}
+
+/** Exactly the jobs that fail as poison are reported. */
+function* poisonIsReported({ clients, world }: Ended): Generator<Violation> {
+  const reports = world.trace.lines.filter(({ what }) => what.startsWith("Error: ") && what.includes("poison job"))
+  const poisoned = clients.filter(({ outcome }) => outcome === "PoisonJob")
+  for (const client of poisoned) {
+    if (!reports.some(({ what }) => what.includes(`"${client.job}"`))) {
+      yield named("poison is reported", client, "is not")
+    }
+  }
+  const left = clients.filter(({ outcome }) => outcome === "left" || outcome === "ingress lost").length
+  if (reports.length > poisoned.length + left) {
+    yield { invariant: "poison is reported", detail: `${reports.length} reports of ${poisoned.length} jobs` }
+  }
+}
+
+/** Version 2 is only for workers of the previous release, and while ingress and workers look for each other. */
+function* newestVersionIsUsed({ cluster, formerJobs, scenario }: Ended): Generator<Violation> {
+  const isUsual = scenario.faults.length === 0 && scenario.upgradedAt === undefined
+  const count = formerJobsIn(cluster) - (isUsual ? 0 : formerJobs)
+  if (count > 0) yield { invariant: "the newest version is used", detail: `${count} jobs are in version 2` }
+}
+
+export const checks: ReadonlyArray<Check> = [
+  failuresCostLittle,
+  windowsHold,
+  orphansEnd,
+  deploysEnd,
+  poisonIsReported,
+  newestVersionIsUsed
+]

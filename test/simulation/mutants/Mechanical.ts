@@ -1,0 +1,226 @@
+/** Mechanical faults: each negates one guard, or drops one message. A file has all of its faults, of which a number chooses one. */
+import {
+  life,
+  links,
+  pool,
+  publications,
+  pulls,
+  receiver,
+  reply,
+  sender,
+  server,
+  source,
+  state,
+  textOf,
+  tracker,
+  watch,
+  writer
+} from "./Files.ts"
+import type { Switch } from "./Mutants.ts"
+import {
+  alone,
+  bodies,
+  cuts,
+  extremes,
+  fault,
+  frozenServer,
+  longAlone,
+  lostCredit,
+  type Needs,
+  orphans,
+  rests,
+  version2
+} from "./Needs.ts"
+
+const files = [
+  tracker,
+  watch,
+  publications,
+  receiver,
+  server,
+  sender,
+  reply,
+  source,
+  pulls,
+  writer,
+  links,
+  state,
+  life,
+  pool
+]
+
+const guard = /^( *(?:\} else |else )?if \()(.+)$/
+const message = /^( *)((?:return )?(?:this\.#)?(?:[\w.#]+\.)?(?:outbox|#outbox)\.publish\(.*\)|this\.#send\(.*\))$/
+
+/** The condition that begins here, up to its closing parenthesis; `undefined` if that is on another line. */
+const conditionIn = (text: string): string | undefined => {
+  let open = 1
+  for (const [at, letter] of [...text].entries()) {
+    open += letter === "(" ? 1 : letter === ")" ? -1 : 0
+    if (open === 0) return text.slice(0, at)
+  }
+  return undefined
+}
+
+/** Simulations have no tracer. */
+const isOfSpans = (line: string): boolean => /span/i.test(line)
+
+interface Fault {
+  readonly does: string
+  /** The line that has the fault if this expression is true. */
+  readonly line: (isOn: string) => string
+}
+
+/** The fault of a line, if it has a guard or sends a message. */
+const faultOf = (line: string): Fault | undefined => {
+  if (isOfSpans(line)) return undefined
+  const [, before, rest = ""] = guard.exec(line) ?? []
+  const condition = conditionIn(rest)
+  if (before !== undefined && condition !== undefined) {
+    const after = rest.slice(condition.length)
+    return { does: `negates ${condition}`, line: (isOn) => `${before}!(${condition}) === (${isOn})${after}` }
+  }
+  const [, indent, sends] = message.exec(line) ?? []
+  if (sends === undefined) return undefined
+  const [isLast, call] = sends.startsWith("return ") ? ["return ", sends.slice("return ".length)] : ["", sends]
+  return { does: `drops ${call}`, line: (isOn) => `${indent}${isLast}${isOn} ? undefined : ${call}` }
+}
+
+/** What is known about a fault. `line` is how its line begins. */
+interface Note {
+  readonly file: string
+  readonly line: string
+  /** Why no simulation can find it. */
+  readonly excuse?: string
+  readonly needs?: Needs
+}
+
+const afterReconnect =
+  "messages leave up to 750 ms earlier or later after a reconnect; bundles are sent again if they are lost"
+const estimates =
+  "the window stays smaller or grows larger, which takes more jobs per second than a simulation has to show"
+const refusedAgain = "a worker that claims another's job without waiting is refused again with its next frame"
+
+const notes: ReadonlyArray<Note> = [
+  { file: reply, line: "if (isUrgent) this.#options.outbox", excuse: "frames leave a millisecond earlier or later" },
+  {
+    file: pulls,
+    line: "if (this.#outstanding > 0) this.#nats.outbox",
+    excuse: "requests leave a millisecond earlier or later"
+  },
+  { file: watch, line: "if (this.#unheard.delete(worker)", excuse: afterReconnect },
+  { file: server, line: "if (this.#unheard.size === 0)", excuse: afterReconnect },
+  { file: server, line: "if (this.#unheard.delete(ingress)", excuse: afterReconnect },
+  { file: tracker, line: "this.#outbox.publish(sender, undefined, encodeControl({ type: \"no\"", excuse: refusedAgain },
+  {
+    file: tracker,
+    line: "if ((wasUnclaimed && !isUnclaimed) || (isOver(next) && !isOver(before))) this.#admit",
+    excuse: "waiting jobs are published by the next tick instead, 50 ms later at most"
+  },
+  { file: tracker, line: "if (job.state.state === \"Published\") job.pool.claimed(", excuse: estimates },
+  { file: pool, line: "if (!Number.isNaN(behind)) this.#window.claimed(", excuse: estimates },
+  {
+    file: server,
+    line: "if (now - this.#checkedAt > checkMs + stalledMs)",
+    excuse:
+      "a job whose call is free runs twice until its first frame is refused, or its claim waits for an answer in vain"
+  },
+  { file: tracker, line: "if (state.state === \"Claimed\" && state.redispatch", needs: frozenServer },
+  { file: tracker, line: "if (wasStalled || !this.#nats.isSettled())", needs: version2 },
+  { file: tracker, line: "else if (!isStalled) this.occupancyExchange", needs: version2 },
+  { file: tracker, line: "if (wasStalled) this.#workers", needs: alone("freeze ingress") },
+  {
+    file: tracker,
+    line: "if (this.#nats.isSettled() && !wasStalled",
+    needs: alone("freeze nats", "freeze ingress", "kill worker")
+  },
+  { file: tracker, line: "if (job.taken > 0)", needs: lostCredit },
+  { file: tracker, line: "if (job.taken - job.reportedTaken", needs: longAlone },
+  { file: tracker, line: "if (frame.type === \"heartbeat\")", needs: extremes },
+  { file: tracker, line: "if (frame.type === \"claims\")", needs: version2 },
+  { file: tracker, line: "if (message.reply === undefined", needs: version2 },
+  { file: tracker, line: "if (frame === undefined) return", needs: version2 },
+  { file: tracker, line: "if (!isLast(frame)) this.#refuse", needs: extremes },
+  { file: tracker, line: "if (job.worker === undefined || attempt === undefined) return", needs: longAlone },
+  { file: watch, line: "if (now() - askedAt <= stalledMs) return", needs: alone("freeze worker", "freeze nats") },
+  { file: watch, line: "if (this.#askedAt !== undefined) return", needs: alone("freeze nats") },
+  { file: watch, line: "if (silentMs > Timings.pongWithinMs)", needs: frozenServer },
+  { file: watch, line: "if (silentMs > mostMs)", needs: alone("freeze worker") },
+  {
+    file: links,
+    line: "if (now - link.lastSeen <= Timings.pingAfterMs)",
+    needs: alone("kill worker", "freeze worker")
+  },
+  { file: publications, line: "if (job.pool.hasOvertaken", needs: alone("kill worker") },
+  { file: publications, line: "if (job.version <= job.pool.version)", needs: version2 },
+  { file: publications, line: "if (now >= job.confirmAt)", needs: alone("jobs forget newest") },
+  { file: publications, line: "if (state.state !== \"Published\") return", needs: alone("jobs forget newest") },
+  { file: publications, line: "if (storedAs === undefined || now < pool.askAt)", needs: alone("kill worker") },
+  { file: publications, line: "if (delivered === undefined) return", needs: alone("kill worker") },
+  { file: publications, line: "if (each.", needs: alone("kill worker") },
+  {
+    file: publications,
+    line: "if (job.state.state !== \"Published\" || job.state.attempt",
+    needs: alone("kill worker")
+  },
+  { file: publications, line: "if (verdict === \"full\")", needs: fault("full stream") },
+  { file: publications, line: "if (verdict === \"duplicate\")", needs: alone("kill worker", "lost confirmations") },
+  { file: receiver, line: "if (number", needs: cuts },
+  { file: receiver, line: "if (link.asked.from", needs: cuts },
+  { file: sender, line: "if (link.resent.from", needs: cuts },
+  { file: sender, line: "if (each < number)", needs: cuts },
+  { file: sender, line: "if (left <= 0) return", needs: extremes },
+  { file: sender, line: "if (size > 0 && size", needs: extremes },
+  { file: sender, line: "if (this.#keptBytes === 0)", needs: alone("deploy worker") },
+  { file: sender, line: "if (link.kept.length > 0 && silentMs", needs: cuts },
+  { file: sender, line: "else if (link.kept.length === 0", needs: rests },
+  { file: reply, line: "if (this.#claimed && !this.#over) this.claim(this.#redispatch)", needs: version2 },
+  { file: reply, line: "if (redispatch !== this.#asked.redispatch", needs: version2 },
+  { file: reply, line: "if (this.#over || this.#options.now() - this.#lastSent", needs: extremes },
+  { file: reply, line: "this.#send({ type: \"heartbeat\"", needs: extremes },
+  { file: reply, line: "if (this.#written < this.#limit", needs: extremes },
+  { file: server, line: "if (this.#ended.has(key)", needs: version2 },
+  { file: server, line: "if (reply.isCommitted) this.#remember", needs: version2 },
+  { file: server, line: "if (now - this.#forgottenAt", needs: version2 },
+  { file: server, line: "if (!this.#bundles.ask(ingress))", needs: version2 },
+  { file: server, line: "if (since === undefined) {", needs: orphans },
+  { file: server, line: "} else if (now - since >= Timings.ingressGoneAfterMs)", needs: orphans },
+  { file: server, line: "if (now - since > Timings.ingressGoneAfterMs", needs: orphans },
+  { file: server, line: "if (reply.ingress === ingress) reply.abandon()", needs: orphans },
+  { file: server, line: "if (control.type === \"noResponders\")", needs: orphans },
+  { file: server, line: "if (this.#nats.isSettled()) this.#missing", needs: orphans },
+  { file: server, line: "if (!isConnected()) return", needs: alone("deploy worker") },
+  { file: server, line: "if (!reply.isOver) reply.fail", needs: fault("deploy worker") },
+  { file: server, line: "if (job.body === undefined)", needs: bodies }
+]
+
+interface Line extends Switch {
+  /** From 0. */
+  readonly at: number
+  readonly fault: Fault
+}
+
+const linesOf = (file: string): ReadonlyArray<Omit<Line, "number">> =>
+  textOf(file).split("\n").flatMap((line, at) => {
+    const fault = faultOf(line)
+    if (fault === undefined) return []
+    const { excuse, needs } = notes.find((note) => note.file === file && line.trimStart().startsWith(note.line)) ?? {}
+    return [{ name: `${file}:${at + 1} ${fault.does}`, file, at, fault, excuse, needs }]
+  })
+
+const lines: ReadonlyArray<Line> = files.flatMap(linesOf).map((line, at) => ({ ...line, number: at + 1 }))
+
+export const mechanical: ReadonlyArray<Switch> = lines
+
+for (const { file, line } of notes) {
+  if (!textOf(file).includes(line)) throw new Error(`${file} has no line "${line}" any more`)
+}
+
+/** The text of a file with all its faults, of which `globalThis.mutant` chooses one; `undefined` if it has none. */
+export const switched = (file: string): string | undefined => {
+  const own = lines.filter((line) => line.file === file)
+  if (own.length === 0) return undefined
+  const text = textOf(file).split("\n")
+  for (const { at, fault, number } of own) text[at] = fault.line(`globalThis.mutant === ${number}`)
+  return text.join("\n")
+}

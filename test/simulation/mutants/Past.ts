@@ -1,0 +1,328 @@
+/** Faults of the past, put back: each replaces one text of one file. */
+import {
+  bucket,
+  connection,
+  lease,
+  ledger,
+  life,
+  links,
+  pool,
+  publications,
+  pulls,
+  receiver,
+  reply,
+  sender,
+  server,
+  source,
+  state,
+  taskLife,
+  taskUsage,
+  textOf,
+  tracker,
+  watch,
+  writer
+} from "./Files.ts"
+import type { Patch } from "./Mutants.ts"
+import {
+  alone,
+  clockWhileWaiting,
+  cluster,
+  cuts,
+  cutWhileSlow,
+  extremes,
+  fault,
+  lateBundles,
+  limits,
+  lostClaim,
+  lostCredit,
+  rests,
+  tasks,
+  version2
+} from "./Needs.ts"
+
+export const past: ReadonlyArray<Patch> = [
+  {
+    name: "a worker forgets the paid jobs that it has ended",
+    file: server,
+    from: "if (this.#ended.has(key) || this.#endedBefore.has(key)) return job.acknowledge()",
+    to: "",
+    needs: version2
+  },
+  {
+    name: "a paid call does not wait for ingress",
+    file: server,
+    from: "reply.isCommitted ? Effect.void : claimAndWait(reply, \"mayHaveBeenSent\")",
+    to: "reply.isCommitted ? Effect.void : Effect.sync(() => reply.claim(\"mayHaveBeenSent\"))",
+    needs: lostClaim
+  },
+  {
+    name: "a weaker claim takes back that a call may have been sent",
+    file: state,
+    from: "state.redispatch === \"mayHaveBeenSent\" ? { ...event, redispatch: \"mayHaveBeenSent\" } : event",
+    to: "event",
+    needs: version2
+  },
+  {
+    name: "a job that may have been sent gets another attempt",
+    file: state,
+    from: "if (state.redispatch === \"mayHaveBeenSent\" || state.attempt >= maxAttempts)",
+    to: "if (state.attempt >= maxAttempts)"
+  },
+  {
+    name: "an overtaken job is not published again",
+    file: state,
+    from: "return state.attempt < maxAttempts ? publish(state.attempt + 1, state.losses) : stay(state)",
+    to: "return stay(state)"
+  },
+  {
+    name: "one 503 means that a worker is gone",
+    file: links,
+    from: "this.#now() - link.missingSince >= Timings.workerGoneAfterMs",
+    to: "true",
+    needs: alone("cut worker", "restart nats", "kill nats")
+  },
+  {
+    name: "a stalled server makes workers look lost",
+    file: watch,
+    from: "return this.#askedAt !== undefined && this.#options.now() - this.#askedAt > stalledMs",
+    to: "return false",
+    needs: alone("freeze nats")
+  },
+  {
+    name: "a job's deadline follows the wall clock",
+    file: tracker,
+    from: "this.#now = monotonicMs(clock)",
+    to: "this.#now = () => clock.currentTimeMillisUnsafe()",
+    needs: clockWhileWaiting
+  },
+  {
+    name: "a worker drops jobs that look too old",
+    file: server,
+    from: "if (job.body !== undefined) return this.#run(key, job)",
+    to: "if (this.#clock.currentTimeMillisUnsafe() > job.deadline) return job.acknowledge()\n"
+      + "    if (job.body !== undefined) return this.#run(key, job)",
+    needs: alone("clock of worker", "clock of ingress")
+  },
+  {
+    name: "lost bundles are not sent again",
+    file: sender,
+    from: "if (each < number) continue",
+    to: "continue",
+    needs: cuts
+  },
+  {
+    name: "a resend skips a bundle",
+    file: sender,
+    from: "if (each < number) continue",
+    to: "if (each <= number) continue",
+    needs: cuts
+  },
+  {
+    name: "a bundle counts twice",
+    file: receiver,
+    from: "if (number < link.next) return { isNext: false, receipt: undefined }",
+    to: "if (number < link.next) return { isNext: true, receipt: undefined }",
+    needs: lateBundles
+  },
+  {
+    name: "a missing bundle is not noticed",
+    file: receiver,
+    from: "if (number > link.next) return { isNext: false, receipt: this.#request(link) }",
+    to: "link.next = Math.max(link.next, number)",
+    needs: cuts
+  },
+  {
+    name: "more is acknowledged than has arrived",
+    file: receiver,
+    from: "return { type: \"ack\", number: link.next }",
+    to: "return { type: \"ack\", number: link.next + 1 }",
+    needs: cutWhileSlow
+  },
+  {
+    name: "a worker does not ask about unacknowledged bundles",
+    file: sender,
+    from: "if (link.kept.length > 0 && silentMs >= unacknowledgedMs) this.ask(link.ingress)",
+    to: "if (link.kept.length > 0) continue",
+    needs: cuts
+  },
+  {
+    name: "a forgotten link starts from the first number again",
+    file: sender,
+    from: "this.#first = Math.max(this.#first, link.next)",
+    to: "",
+    needs: rests
+  },
+  {
+    name: "workers behind a frozen server of NATS are lost",
+    file: watch,
+    from: "const mostMs = this.#isServerSuspected(link) ? Timings.serverChangeWithinMs : Timings.pongWithinMs",
+    to: "const mostMs = Timings.pongWithinMs",
+    needs: cluster(alone("freeze nats"))
+  },
+  {
+    name: "a full window waits for a job that was delivered to a dead worker",
+    file: publications,
+    from: "this.#askForDelivery(job, now)",
+    to: "",
+    needs: alone("kill worker")
+  },
+  {
+    name: "a client stays with a frozen server of NATS",
+    file: connection,
+    from: "if (Option.isSome(answer) || wasStalled || !isConnected()) return",
+    to: "if (wasStalled || isConnected()) return",
+    needs: cluster(alone("freeze nats"))
+  },
+  {
+    name: "an election makes ingress reject requests",
+    file: pool,
+    from: "this.#stalledUntil = now + stalledForMs",
+    to: "",
+    needs: cluster(alone("no stream leader", "no consumer leader", "kill nats", "freeze nats"))
+  },
+  {
+    name: "a closing worker does not wait for its events",
+    file: server,
+    from: "yield* Effect.timeoutOption(this.#released.await, flushWithinMs)",
+    to: ""
+  },
+  {
+    name: "a job is acknowledged before its event is stored",
+    file: server,
+    from: "if (isHeld || !hasEnded) return",
+    to: "if (!hasEnded) return"
+  },
+  {
+    name: "an event is sent once",
+    file: writer,
+    from: "if (!maySend || now",
+    to: "if (maySend || now",
+    needs: fault("lost confirmations", "cut worker", "kill nats")
+  },
+  {
+    name: "a job counts as lost while its worker lives",
+    file: life,
+    from: "if (delivery === 2) job.pulled.giveBack(meteringMs)\n    else meter.lost()",
+    to: "meter.lost()",
+    needs: fault("cut worker", "hold worker")
+  },
+  { name: "the first call of a repeated job is metered", file: life, from: " && !reply.isMoved)", to: ")" },
+  {
+    name: "an unclaimed job is not confirmed",
+    file: publications,
+    from: "if (now >= job.confirmAt) this.#confirm(job)",
+    to: "",
+    needs: alone("jobs forget newest")
+  },
+  {
+    name: "forgotten pull requests are not noticed",
+    file: pulls,
+    from: "if (this.#outstanding > 0 && now - this.#lastHeard > silenceMs) return this.begin()",
+    to: "",
+    needs: alone("consumer forgets pulls", "no consumer leader", "kill nats")
+  },
+  {
+    name: "pull requests that went with a leader count as standing",
+    file: pulls,
+    from: "first !== undefined && first.until < now",
+    to: "first !== undefined && first.until < 0",
+    needs: alone("consumer forgets pulls", "no consumer leader", "kill nats")
+  },
+  {
+    name: "credit is sent once",
+    file: tracker,
+    from: "if (job.taken > 0) this.#sendCredit(job)",
+    to: "",
+    needs: lostCredit
+  },
+  {
+    name: "a worker reports no progress to JetStream",
+    file: source,
+    from: "if (held) outbox.publish(subject, inProgress)",
+    to: "",
+    needs: extremes
+  },
+  {
+    name: "a client that leaves does not stop its call",
+    file: reply,
+    from: "this.#options.onCancel()",
+    to: ""
+  },
+  {
+    name: "silences do not restart after a stall",
+    file: tracker,
+    from: "if (wasStalled) this.#workers.links.resetSilences()",
+    to: "",
+    needs: alone("freeze ingress")
+  },
+  {
+    name: "a task whose record is not known yet is dropped",
+    file: taskLife,
+    from: "error.refusal === \"unknown\" && begun - job.publishedAt < unknownForMs",
+    to: "error.refusal === \"unknown\" && begun < 0",
+    needs: tasks
+  },
+  {
+    name: "a task whose end is not known yet has no usage",
+    file: taskUsage,
+    from: "(task) => task !== undefined && hasEnded(task.status),",
+    to: "() => true,",
+    needs: tasks
+  },
+  {
+    name: "a task that was started is started again",
+    file: taskLife,
+    from: "return provider?.mayRepeat === true ? undefined : yield* unconfirmed(providerTask.provider)",
+    to: "return undefined",
+    needs: tasks
+  },
+  {
+    name: "a task is run without end",
+    file: taskLife,
+    from: "if (owned.current().losses >= maxLosses) {",
+    to: "if (owned.current().losses > 100) {",
+    needs: tasks
+  },
+  {
+    name: "a watch that has missed a change goes on",
+    file: bucket,
+    from: "if (!loaded || (state.messages > 0 && seen < state.last_seq)) broken(\"the watch has missed a change\")",
+    to: "",
+    needs: fault("gap in watches")
+  },
+  {
+    name: "a write does not compare the revision",
+    file: bucket,
+    from: "Option.some(await bucket.update(key, value, revision))",
+    to: "Option.some(await bucket.put(key, value))",
+    needs: limits
+  },
+  {
+    name: "other replicas' leases do not count",
+    file: ledger,
+    from: "const free = terms.limit - sum(used.values()) - sum(others.map(({ units }) => units)) - keep",
+    to: "const free = terms.limit - sum(used.values()) - keep",
+    needs: limits
+  },
+  {
+    name: "units that were used are not reported",
+    file: lease,
+    from: "used: new Map(this.#used),",
+    to: "used: new Map(),",
+    needs: limits
+  },
+  {
+    name: "a request that has ended keeps its unit",
+    file: lease,
+    from: "if (!isWindow) this.#release(-more)",
+    to: "if (!isWindow) return",
+    needs: limits
+  }
+]
+
+/** The file's text with the fault. Fails if the code has changed and the fault with it. */
+export const apply = ({ file, from, name, to }: Patch): string => {
+  const text = textOf(file)
+  if (text.split(from).length !== 2) throw new Error(`the mutant "${name}" does not fit ${file} any more`)
+  return text.replace(from, () => to)
+}
