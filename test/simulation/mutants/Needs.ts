@@ -6,6 +6,8 @@ export type Needs = (scenario: Scenario) => boolean
 
 export const limits: Needs = (scenario) => scenario.limits !== undefined
 export const tasks: Needs = (scenario) => scenario.tasks !== undefined
+/** Jobs fail although their workers live. */
+export const weather: Needs = (scenario) => (scenario.weather?.length ?? 0) > 0
 export const version2: Needs = ({ faults, upgradedAt }) => upgradedAt !== undefined && faults.length > 0
 export const fault = (...kinds: ReadonlyArray<FaultKind>): Needs => ({ faults }) =>
   faults.some(({ kind }) => kinds.includes(kind))
@@ -59,3 +61,7 @@ export const cutWhileSlow: Needs = ({ faults }) =>
   )
 /** Messages arrive by a server that was away after they have been sent again by another. */
 export const lateBundles = cluster(fault("freeze nats", "isolate nats", "slow routes"))
+/** Many bytes are lost. */
+export const longAndCut: Needs = (scenario) => extremes(scenario) && cuts(scenario)
+/** Jobs in version 2 are silent for so long that ingress asks for their workers. */
+export const slowVersion2: Needs = (scenario) => extremes(scenario) && scenario.upgradedAt !== undefined
