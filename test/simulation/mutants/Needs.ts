@@ -18,6 +18,8 @@ export const alone = (...kinds: ReadonlyArray<FaultKind>): Needs => (scenario) =
   scenario.faults.length === 1 && scenario.upgradedAt === undefined && scenario.limits === undefined &&
   scenario.tasks === undefined && scenario.weather === undefined && fault(...kinds)(scenario)
 export const cluster = (needs: Needs): Needs => (scenario) => scenario.servers > 1 && needs(scenario)
+/** A stream has no leader for a while, and nothing else fails. */
+export const election = cluster(alone("no stream leader", "no consumer leader", "kill nats", "freeze nats"))
 /** Some answers need credit and heartbeats. */
 export const extremes: Needs = ({ requests }) => requests.some(({ everyMs }) => everyMs > 1_000)
 /** Calls go on for long after their ingress has died. */
@@ -65,3 +67,7 @@ export const lateBundles = cluster(fault("freeze nats", "isolate nats", "slow ro
 export const longAndCut: Needs = (scenario) => extremes(scenario) && cuts(scenario)
 /** Jobs in version 2 are silent for so long that ingress asks for their workers. */
 export const slowVersion2: Needs = (scenario) => extremes(scenario) && scenario.upgradedAt !== undefined
+/** One of several workers is silent for longer than its jobs may be. */
+export const longSilence: Needs = (scenario) =>
+  scenario.workers > 1 && alone("freeze worker", "hold worker")(scenario) &&
+  scenario.faults.some(({ ms }) => ms > 7_000)

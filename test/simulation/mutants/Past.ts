@@ -29,6 +29,7 @@ import {
   cluster,
   cuts,
   cutWhileSlow,
+  election,
   extremes,
   fault,
   lateBundles,
@@ -178,7 +179,7 @@ export const past: ReadonlyArray<Patch> = [
     file: pool,
     from: "this.#stalledUntil = now + stalledForMs",
     to: "",
-    needs: cluster(alone("no stream leader", "no consumer leader", "kill nats", "freeze nats"))
+    needs: election
   },
   {
     name: "a closing worker does not wait for its events",
@@ -210,8 +211,8 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "an unclaimed job is not confirmed",
     file: publications,
-    from: "if (now >= job.confirmAt) this.#confirm(job)",
-    to: "",
+    from: "pool.probeAt = now + probeEveryMs\n      this.#confirm(job)",
+    to: "pool.probeAt = now + probeEveryMs",
     needs: alone("jobs forget newest")
   },
   {
