@@ -104,7 +104,6 @@ const afterReconnect =
   "messages leave up to 750 ms earlier or later after a reconnect; bundles are sent again if they are lost"
 const estimates =
   "the window stays smaller or grows larger, which takes more jobs per second than a simulation has to show"
-const refusedAgain = "a worker that claims another's job without waiting is refused again with its next frame"
 
 const notes: ReadonlyArray<Note> = [
   { file: reply, line: "if (isUrgent) this.#options.outbox", excuse: "frames leave a millisecond earlier or later" },
@@ -116,7 +115,6 @@ const notes: ReadonlyArray<Note> = [
   { file: watch, line: "if (this.#unheard.delete(worker)", excuse: afterReconnect },
   { file: server, line: "if (this.#unheard.size === 0)", excuse: afterReconnect },
   { file: server, line: "if (this.#unheard.delete(ingress)", excuse: afterReconnect },
-  { file: tracker, line: "this.#outbox.publish(sender, undefined, encodeControl({ type: \"no\"", excuse: refusedAgain },
   {
     file: tracker,
     line: "if ((wasUnclaimed && !isUnclaimed) || (isOver(next) && !isOver(before))) this.#admit",

@@ -203,9 +203,27 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "a job counts as lost while its worker lives",
     file: life,
-    from: "if (delivery === 2) job.pulled.giveBack(meteringMs)\n    else meter.lost()",
-    to: "meter.lost()",
+    from: "else if (delivery === 2) job.pulled.giveBack(meteringMs)\n      else meter.lost()",
+    to: "else meter.lost()",
     needs: fault("cut worker", "hold worker")
+  },
+  {
+    name: "a job whose ingress is gone counts as metered",
+    file: life,
+    from: "return Effect.onError(claiming, refused)",
+    to: "return Effect.tapError(claiming, () => refused(Cause.empty))"
+  },
+  {
+    name: "a job of a worker that has just died is acknowledged",
+    file: server,
+    from: "if (reply.isTaken) job.giveBack(takenMs)\n      else job.acknowledge()",
+    to: "job.acknowledge()"
+  },
+  {
+    name: "a worker that drains reads only the oldest version",
+    file: source,
+    from: "return this.#version\n",
+    to: "return this.#pulling ? this.#version : 2\n"
   },
   { name: "the first call of a repeated job is metered", file: life, from: " && !reply.isMoved)", to: ")" },
   {
@@ -239,7 +257,7 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "a worker reports no progress to JetStream",
     file: source,
-    from: "if (held) outbox.publish(subject, inProgress)",
+    from: "outbox.publish(subject, inProgress)",
     to: "",
     needs: extremes
   },
