@@ -1,4 +1,4 @@
-/** Streams of events in JetStream: each event is stored on disk once, for a limited time, and read in order of storage. */
+/** Streams of events in JetStream: pages of events, stored on disk for a limited time and read in order of storage. */
 import {
   type ConsumerMessages,
   DeliverPolicy,
@@ -22,12 +22,17 @@ import {
 import { Nats, natsOf } from "./Nats.ts"
 import type { EventStreamSpec } from "./Storage.ts"
 
-/** An event and its place in the stream. */
-export interface StoredEvent {
+/** A page: the events of one message, and its place in the stream. */
+export interface Page {
   /** From 1; a stream never reuses one. */
   readonly sequence: number
-  readonly payload: string
+  /** When it was stored, in epoch milliseconds. */
+  readonly storedAt: number
+  readonly events: ReadonlyArray<string>
 }
+
+/** The events of a message: one or more, each a line. */
+export const eventsOf = (payload: string): ReadonlyArray<string> => payload.split("\n")
 
 export const eventConfig = (stream: EventStreamSpec, replicas: number): NamedStream => ({
   name: stream.name,
@@ -59,8 +64,8 @@ export const openEvents = Effect.fn("EventStream.openEvents")(function*<K extend
 /** Options of the consumer. Times are in milliseconds. */
 const reading = { max_messages: 1_000, expires: 10_000, idle_heartbeat: 2_000 } as const
 
-/** Every event from a sequence on, without end. Fails if the connection was lost or the server has dropped the consumer. */
-export const readEvents = (name: string, from: number): Stream.Stream<StoredEvent, JetStreamFailed, Nats> =>
+/** Every page from a sequence on, without end. Fails if the connection was lost or the server has dropped the consumer. */
+export const readEvents = (name: string, from: number): Stream.Stream<Page, JetStreamFailed, Nats> =>
   Stream.unwrap(Effect.gen(function*() {
     const nats = yield* Nats
     const messages = yield* openMessages(nats, async () => {
@@ -71,7 +76,11 @@ export const readEvents = (name: string, from: number): Stream.Stream<StoredEven
       return consumer.consume(reading)
     })
     return messages.pipe(
-      Stream.map((message) => ({ sequence: message.seq, payload: message.string() })),
+      Stream.map((message) => ({
+        sequence: message.seq,
+        storedAt: message.time.getTime(),
+        events: eventsOf(message.string())
+      })),
       Stream.concat(Stream.fail(new JetStreamFailed({ detail: `the reader of ${name} has ended` })))
     )
   }))

@@ -1,7 +1,7 @@
 /** Appends events to a stream and reads the latest: for records that people read, a few at a time. */
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { Array, Effect } from "effect"
-import { openEvents } from "./EventStream.ts"
+import { eventsOf, openEvents } from "./EventStream.ts"
 import { attempt, type JetStreamFailed } from "./JetStream.ts"
 import { natsOf } from "./Nats.ts"
 import type { EventStreamSpec } from "./Storage.ts"
@@ -13,7 +13,7 @@ export interface Journal {
   readonly latest: (count: number) => Effect.Effect<ReadonlyArray<string>, JetStreamFailed>
 }
 
-/** How many events are fetched concurrently. */
+/** How many pages of events are fetched concurrently. */
 const fetchConcurrency = 50
 
 /** Opens the stream, or creates it if this process may; see `openEvents`. */
@@ -26,13 +26,20 @@ export const openJournal = Effect.fn("Journal.openJournal")(function*<K extends 
     append: (subject, payload) => Effect.asVoid(attempt(() => publisher.publish(subject, payload))),
     latest: Effect.fnUntraced(function*(count) {
       const { state } = yield* attempt(() => manager.streams.info(stream.name))
-      const oldest = Math.max(state.first_seq, state.last_seq - count + 1)
-      const found = yield* Effect.forEach(
-        state.messages === 0 ? [] : Array.range(oldest, state.last_seq).toReversed(),
-        (seq) => attempt(() => manager.streams.getMessage(stream.name, { seq })),
-        { concurrency: fetchConcurrency }
-      )
-      return found.flatMap((message) => message === null ? [] : [message.string()])
+      const found: Array<string> = []
+      if (state.messages === 0) return found
+      let last = state.last_seq
+      while (found.length < count && last >= state.first_seq) {
+        const first = Math.max(state.first_seq, last - Math.min(fetchConcurrency, count - found.length) + 1)
+        const pages = yield* Effect.forEach(
+          Array.range(first, last).toReversed(),
+          (seq) => attempt(() => manager.streams.getMessage(stream.name, { seq })),
+          { concurrency: "unbounded" }
+        )
+        for (const page of pages) if (page !== null) found.push(...eventsOf(page.string()).toReversed())
+        last = first - 1
+      }
+      return found.slice(0, count)
     })
   } satisfies Journal
 })

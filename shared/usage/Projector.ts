@@ -1,25 +1,27 @@
 /**
  * Counts each usage event exactly once.
  *
- * Events are read in stream order. Every record contains the sequence of the last event it counts, written together with the
- * counters. If events are read again after a crash, a record skips those it already counts. The checkpoint is written only
- * after all records. So several projectors may run at the same time: each skips what another has counted.
+ * Pages of events are read in stream order. Every record contains the sequence of the last page whose events it counts, written
+ * together with the counters. If pages are read again after a crash, a record skips those it already counts. The checkpoint is
+ * written only after all records. So several projectors may run at the same time: each skips what another has counted.
+ * `RecentEvents` drops events that are also in an earlier page.
  */
 import { Cause, Clock, Effect, Option, Schema, Stream } from "effect"
-import { openEvents, readEvents, type StoredEvent } from "../nats/EventStream.ts"
+import { openEvents, type Page, readEvents } from "../nats/EventStream.ts"
 import { JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
 import { type Bucket, openBucket } from "../nats/KeyValue.ts"
 import { events } from "../nats/Storage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
+import { RecentEvents } from "./RecentEvents.ts"
 import { dailyTally, monthlyTally, Place, type Tally } from "./Tally.ts"
-import { UsageEvent } from "./UsageEvent.ts"
+import { decodeUsageEvent, type UsageEvent } from "./UsageEvent.ts"
 
-/** The key of the record with the last counted event. */
+/** The key of the record with the last counted page. */
 const checkpointKey = "checkpoint"
 
-/** Events are counted in batches of this duration (milliseconds) or this size. */
+/** Pages are counted in batches of this duration (milliseconds) or this size. */
 const batchMs = 500
-const maxBatch = 1_000
+const maxBatch = 500
 
 /** Concurrent writes of records. */
 const maxWriters = 16
@@ -27,10 +29,10 @@ const maxWriters = 16
 /** Maximum number of tries to write a record that other projectors write first. */
 const maxTries = 10
 
-const decodeEvent = Schema.decodeUnknownOption(Schema.fromJsonString(UsageEvent))
-const placeText = Schema.fromJsonString(Place)
-const encodePlace = Schema.encodeSync(placeText)
-const decodePlace = Schema.decodeUnknownOption(placeText)
+/** Up to where all events are counted. A projector that starts reads from `from` on, to know the recent events. */
+const Checkpoint = Schema.fromJsonString(Schema.Struct({ from: Schema.optionalKey(Schema.Int), ...Place.fields }))
+const encodeCheckpoint = Schema.encodeSync(Checkpoint)
+const decodeCheckpoint = Schema.decodeUnknownOption(Checkpoint)
 
 interface Placed {
   readonly sequence: number
@@ -78,43 +80,58 @@ const countAll = <A>(tally: Tally<A>, bucket: Bucket, stream: string, events: Re
   )
 }
 
-const decode = Effect.fnUntraced(function*(stored: ReadonlyArray<StoredEvent>) {
+/** The events of the pages that no earlier page has. */
+const decode = Effect.fnUntraced(function*(pages: ReadonlyArray<Page>, recent: RecentEvents) {
   const events: Array<Placed> = []
-  for (const { payload, sequence } of stored) {
-    const event = decodeEvent(payload)
-    if (Option.isSome(event)) events.push({ sequence, event: event.value })
-    else yield* Effect.logError("a usage event cannot be decoded and is not counted", { sequence })
+  for (const page of pages) {
+    const { sequence } = page
+    const decoded = page.events.flatMap((text) => Option.toArray(decodeUsageEvent(text)))
+    const malformed = page.events.length - decoded.length
+    if (malformed > 0) {
+      yield* Effect.logError("usage events cannot be decoded and are not counted", { sequence, events: malformed })
+    }
+    for (const event of recent.read(page, decoded)) events.push({ sequence, event })
   }
   return events
 })
 
-interface Backlog {
+/** What is kept when counting is retried. */
+interface Progress {
   /** The end time of the oldest event that was read but not counted yet. */
   since: number | undefined
+  recent: RecentEvents | undefined
 }
 
 /** Counts events from the checkpoint on, until something fails. */
-const countOnce = Effect.fnUntraced(function*(backlog: Backlog) {
+const countOnce = Effect.fnUntraced(function*(progress: Progress) {
   const { created: stream } = yield* openEvents(events.usage)
   const counters = yield* openBucket(dailyTally.bucket)
   const spending = yield* openBucket(monthlyTally.bucket)
-  const checkpoint = Option.flatMap(yield* counters.get(checkpointKey), decodePlace)
-  let next = Option.isSome(checkpoint) && checkpoint.value.stream === stream ? checkpoint.value.sequence + 1 : 1
-  yield* readEvents(events.usage.name, next).pipe(
+  const checkpoint = Option.flatMap(yield* counters.get(checkpointKey), decodeCheckpoint).pipe(
+    Option.filter((checkpoint) => checkpoint.stream === stream),
+    Option.getOrUndefined
+  )
+  let next = (checkpoint?.sequence ?? 0) + 1
+  const recent = progress.recent?.stream === stream
+    ? progress.recent
+    : new RecentEvents(stream, checkpoint?.from ?? next)
+  progress.recent = recent
+  yield* readEvents(events.usage.name, Math.min(next, recent.next)).pipe(
     Stream.groupedWithin(maxBatch, batchMs),
-    Stream.runForEach(Effect.fnUntraced(function*(stored) {
-      const first = stored[0]?.sequence ?? next
+    Stream.runForEach(Effect.fnUntraced(function*(pages) {
+      const first = pages[0]?.sequence ?? next
       if (first > next) {
-        yield* Effect.logError("usage events expired before they were counted", { events: first - next })
+        yield* Effect.logError("usage events expired before they were counted", { pages: first - next })
       }
-      const events = yield* decode(stored)
-      backlog.since ??= events[0]?.event.time
+      const events = (yield* decode(pages, recent)).filter(({ sequence }) => sequence >= next)
+      const last = pages.at(-1)?.sequence ?? first
+      if (last < next) return
+      progress.since ??= events[0]?.event.time
       yield* countAll(dailyTally, counters, stream, events)
       yield* countAll(monthlyTally, spending, stream, events)
-      const last = stored.at(-1)?.sequence ?? first
-      yield* counters.put(checkpointKey, encodePlace({ stream, sequence: last }))
+      yield* counters.put(checkpointKey, encodeCheckpoint({ from: recent.from, stream, sequence: last }))
       next = last + 1
-      backlog.since = undefined
+      progress.since = undefined
     }))
   )
 })
@@ -122,10 +139,10 @@ const countOnce = Effect.fnUntraced(function*(backlog: Backlog) {
 /** Counts events as long as it runs. Retries failures. */
 export const countUsage = Effect.gen(function*() {
   const clock = yield* Clock.Clock
-  const backlog: Backlog = { since: undefined }
-  const delayMs = () => backlog.since === undefined ? 0 : Math.max(0, clock.currentTimeMillisUnsafe() - backlog.since)
+  const progress: Progress = { since: undefined, recent: undefined }
+  const delayMs = () => progress.since === undefined ? 0 : Math.max(0, clock.currentTimeMillisUnsafe() - progress.since)
   yield* Metrics.observe(Metrics.usageDelay(), () => delayMs() / 1_000)
-  return yield* countOnce(backlog).pipe(
+  return yield* countOnce(progress).pipe(
     Effect.tapError((error) => Effect.logWarning("counting usage failed and is retried", { detail: error.message })),
     Effect.retry(whileJetStreamFails),
     Effect.tapCause((cause) =>

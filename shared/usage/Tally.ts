@@ -1,4 +1,4 @@
-/** The records of counted usage, each with the place in the event stream of the last event it counts. */
+/** The records of counted usage, each with the place in the event stream of the last page it counts. */
 import { DateTime, type Option, Schema } from "effect"
 import { buckets, type BucketSpec } from "../nats/Storage.ts"
 import { addCounters, Counters, countersOf, emptyCounters } from "./Counters.ts"
@@ -8,7 +8,7 @@ import type { UsageEvent } from "./UsageEvent.ts"
 export const Place = Schema.Struct({ stream: Schema.String, sequence: Schema.Int })
 export type Place = typeof Place.Type
 
-/** A record. `upTo` is the last event it counts. */
+/** A record. `upTo` is the last page whose events it counts. */
 export interface Counted<A> {
   readonly upTo: Place
   readonly value: A

@@ -42,3 +42,6 @@ export const UsageEvent = Schema.Struct({
   traceId: Schema.optionalKey(Schema.String)
 })
 export type UsageEvent = typeof UsageEvent.Type
+
+/** Decodes the JSON text of an event. */
+export const decodeUsageEvent = Schema.decodeUnknownOption(Schema.fromJsonString(UsageEvent))

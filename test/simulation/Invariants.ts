@@ -12,6 +12,7 @@ import { checks as providers } from "./ProviderInvariants.ts"
 import { checks as tasks } from "./TaskInvariants.ts"
 import { type Check, isTouched, named, type Violation } from "./Violation.ts"
 import type { Ended } from "./Simulation.ts"
+import { usageEventsOf } from "./UsageEvents.ts"
 
 export type { Violation }
 
@@ -71,12 +72,6 @@ function* paidOnce({ clients, provider, scenario }: Ended): Generator<Violation>
   }
 }
 
-interface Event {
-  readonly id: string
-  readonly usage: { readonly outputTokens: number } | null
-  readonly outcome: string
-}
-
 /** Whether a message of the job is gone from its queue. No other worker can learn of the job then. */
 const isQueueLost = ({ cluster: { jetStream } }: Ended, { job }: Client): boolean =>
   job !== undefined &&
@@ -87,17 +82,15 @@ const isQueueLost = ({ cluster: { jetStream } }: Ended, { job }: Client): boolea
  * worker writes the event.
  */
 function* usageIsTheBill(ended: Ended): Generator<Violation> {
-  const { clients, cluster, provider, scenario, workers } = ended
-  const stream = cluster.jetStream.streams.get("USAGE")
-  const events = [...stream?.messages.values() ?? []]
-    .map(({ message }) => JSON.parse(message.payload.toString()) as Event)
+  const { clients, provider, scenario, workers } = ended
+  const { events, forgotten } = usageEventsOf(ended)
   for (const client of clients) {
     const own = events.filter(({ id }) => id === client.job)
     if (own.length > 1) yield named("usage is the bill", client, `has ${own.length} events`)
     const calls = provider.calls.filter(({ request }) => request === client.request.request)
     const last = calls.at(-1)
     // an event that was confirmed and is gone cannot be written again
-    if (last === undefined || (client.job !== undefined && stream?.forgotten.has(client.job) === true)) continue
+    if (last === undefined || (client.job !== undefined && forgotten.has(client.job))) continue
     const worker = workers.find(({ machine }) => machine.name === last.worker)
     // killed, or ended after a deploy
     if (worker?.machine.isAlive !== true) {

@@ -1,6 +1,7 @@
 /** What must hold for videos, whatever fails: paid once, an end for every task, one usage event, and poison stops. */
 import type { TaskClient } from "./gateway/TaskClient.ts"
 import type { Ended } from "./Simulation.ts"
+import { usageEventsOf } from "./UsageEvents.ts"
 import { type Check, isTouched, type Violation } from "./Violation.ts"
 
 const of = (invariant: string, { id, request: { task } }: TaskClient, detail: string): Violation => ({
@@ -38,23 +39,16 @@ function* poisonStops({ videos: { clients, studio } }: Ended): Generator<Violati
   }
 }
 
-interface Event {
-  readonly id: string
-  readonly outcome: string
-}
-
 const outcomes = { completed: "success", failed: "failure", cancelled: "cancelled" } as const
 
 /** One event for each task that a provider was called for, with the outcome of its record. */
-function* videoUsage({ cluster, videos: { clients } }: Ended): Generator<Violation> {
-  const stream = cluster.jetStream.streams.get("USAGE")
-  const events = [...stream?.messages.values() ?? []]
-    .map(({ message }) => JSON.parse(message.payload.toString()) as Event)
-  for (const client of clients) {
+function* videoUsage(ended: Ended): Generator<Violation> {
+  const { events, forgotten } = usageEventsOf(ended)
+  for (const client of ended.videos.clients) {
     const { hasEnded, id, record } = client
     if (id === undefined || record === undefined || !hasEnded) continue
     // its server has lost it after it was stored
-    if (stream?.forgotten.has(id) === true) continue
+    if (forgotten.has(id)) continue
     const own = events.filter((event) => event.id === id)
     const wanted = record.providerTask === null ? 0 : 1
     if (own.length !== wanted) yield of("video usage", client, `has ${own.length} events, not ${wanted}`)

@@ -1,11 +1,9 @@
 /** The latest completed requests, from their usage events. */
-import { Context, Effect, Layer, Option, Schema } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import { openJournal } from "../../../shared/nats/Journal.ts"
 import { type JetStreamFailed, whileJetStreamFails } from "../../../shared/nats/JetStream.ts"
 import { events as kept } from "../../../shared/nats/Storage.ts"
-import { UsageEvent } from "../../../shared/usage/UsageEvent.ts"
-
-const decode = Schema.decodeUnknownOption(Schema.fromJsonString(UsageEvent))
+import { decodeUsageEvent, type UsageEvent } from "../../../shared/usage/UsageEvent.ts"
 
 export class RequestLog extends Context.Service<RequestLog, {
   /** At most `count` requests, newest first. */
@@ -17,7 +15,11 @@ export class RequestLog extends Context.Service<RequestLog, {
       const events = yield* openJournal(kept.usage).pipe(Effect.retry(whileJetStreamFails))
       return RequestLog.of({
         latest: (count) =>
-          Effect.map(events.latest(count), (texts) => texts.flatMap((text) => Option.toArray(decode(text))))
+          Effect.map(events.latest(count), (texts) => {
+            const found = texts.flatMap((text) => Option.toArray(decodeUsageEvent(text)))
+            // of events with the same id, the oldest is counted
+            return [...new Map(found.map((event) => [event.id, event])).values()]
+          })
       })
     })
   )

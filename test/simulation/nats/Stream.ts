@@ -79,8 +79,8 @@ export class Stream {
   readonly #subjects: ReadonlyArray<ReadonlyArray<string>>
   /** Old servers forget the record around a message when they look for room, and then remove the oldest ones. */
   readonly #countsRecords: boolean
-  /** Ids of messages that were confirmed and are gone without having been acknowledged. */
-  readonly forgotten = new Set<string>()
+  /** Messages that were confirmed and are gone without having been acknowledged, by their ids. */
+  readonly forgotten = new Map<string, Message>()
   /** Ids of messages that were acknowledged in place of former ones: sequences start again if the stream is lost. */
   readonly mistaken = new Set<string>()
   /** When servers have last lost their memory, and which of them lack the log since then. */
@@ -292,7 +292,7 @@ export class Stream {
     const id = headerOf(stored.message, "Nats-Msg-Id")
     if (id !== undefined) {
       this.#ids.delete(id)
-      this.forgotten.add(id)
+      this.forgotten.set(id, stored.message)
     }
     this.remove(sequence)
   }

@@ -1,16 +1,25 @@
-/** Usage events are counted exactly once, and the counters can be queried by all their dimensions. */
+/** Usage events are counted and listed once each, and the counters can be queried by all their dimensions. */
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Option, Schedule } from "effect"
+import { Array, Context, Effect, Layer, Option, Schedule } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
+import { RequestLog } from "../../../services/console/handlers/RequestLog.ts"
 import { type Bucket, openBucket } from "../../../shared/nats/KeyValue.ts"
 import { dailyTally, monthlyTally } from "../../../shared/usage/Tally.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
 import { inherited } from "../../fixture/general/Inherited.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
-import { manyEvents, rowsAt, store, total, usageEvent, usageProcess } from "../../fixture/nats/UsageEvents.ts"
+import {
+  manyEvents,
+  rowsAt,
+  store,
+  storePages,
+  total,
+  usageEvent,
+  usageProcess
+} from "../../fixture/nats/UsageEvents.ts"
 
 const november = { from: "2026-11-01", to: "2026-11-30" }
 const byKey = { ...november, by: "key" } as const
@@ -89,17 +98,59 @@ describe("counters", () => {
       const rows = yield* rowsAt(Context.get(context, UsageCounters), 400, byKey)
       assert.deepStrictEqual(
         rows.map(({ costUsd, requests }) => `${requests} for ${costUsd}`),
-        Array(4).fill("100 for 25")
+        Array.replicate("100 for 25", 4)
       )
+    }))
+
+  it.live("count an event once, in however many pages it is", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const [context] = yield* Effect.all([startCounters(server), startCounters(server)])
+      const events = manyEvents(0, 400)
+      const last = usageEvent({ id: "last", key: "key_last" })
+      yield* Effect.all([
+        store(events.slice(0, 200)),
+        storePages(Array.chunksOf(events, 16)),
+        storePages(Array.chunksOf(events.toReversed(), 7))
+      ], { concurrency: "unbounded" }).pipe(
+        Effect.andThen(storePages([[last, last]])),
+        Effect.provideContext(context)
+      )
+      const rows = yield* rowsAt(Context.get(context, UsageCounters), 401, byKey)
+      assert.deepStrictEqual(
+        rows.map(({ costUsd, requests }) => `${requests} for ${costUsd}`),
+        [...Array.replicate("100 for 25", 4), "1 for 0.25"]
+      )
+    }))
+
+  it.live("list the latest requests of all pages once each", () =>
+    Effect.gen(function*() {
+      const context = yield* usageProcess(yield* NatsServer.make(), UsageCounters.layerQuery)
+      const log = Context.get(yield* Layer.build(RequestLog.layer).pipe(Effect.provideContext(context)), RequestLog)
+      const ids = (count: number) => Effect.map(log.latest(count), (events) => events.map(({ id }) => Number(id)))
+      assert.deepStrictEqual(yield* ids(200), [])
+      yield* store(manyEvents(0, 60)).pipe(Effect.provideContext(context))
+      yield* storePages([...Array.chunksOf(manyEvents(60, 100), 8), manyEvents(96, 104)]).pipe(
+        Effect.provideContext(context)
+      )
+      const newestFirst = (from: number, until: number) => Array.range(from, until - 1).toReversed()
+      assert.deepStrictEqual(yield* ids(200), newestFirst(0, 104))
+      assert.deepStrictEqual(yield* ids(10), newestFirst(96, 104))
+      assert.deepStrictEqual(yield* ids(70), newestFirst(38, 104))
     }))
 
   it.live("skip a malformed event and count those after it", () =>
     Effect.gen(function*() {
       const context = yield* startCounters(yield* NatsServer.make())
       const [good] = manyEvents(0, 1)
-      yield* store([{ ...usageEvent({ id: "bad" }), key: "no token.*" }, good!]).pipe(Effect.provideContext(context))
-      const rows = yield* rowsAt(Context.get(context, UsageCounters), 1, byKey)
-      assert.deepStrictEqual(rows.map(({ key, requests }) => [key, requests]), [["key_0", 1]])
+      const bad = { ...usageEvent({ id: "bad" }), key: "no token.*" }
+      yield* store([bad, good!]).pipe(Effect.provideContext(context))
+      yield* storePages([manyEvents(1, 2).concat(bad, manyEvents(2, 3))]).pipe(Effect.provideContext(context))
+      const rows = yield* rowsAt(Context.get(context, UsageCounters), 3, byKey)
+      assert.deepStrictEqual(rows.map(({ key, requests }) => [key, requests]), [["key_0", 1], ["key_1", 1], [
+        "key_2",
+        1
+      ]])
     }))
 })
 
@@ -174,8 +225,14 @@ describe("a failure while counting", { timeout: 60_000 }, () => {
           env: { ...inherited, NATS_URL: server.url, GATEWAY_PARENT_PIPE: "1" },
           stdio: ["pipe", "ignore", "ignore"]
         })
+        const events = manyEvents(round * each, (round + 1) * each)
+        // those of the round before again, which only their ids tell from new ones
+        const again = manyEvents(Math.max(0, round - 1) * each, (round + 1) * each)
         yield* Effect.all([
-          store(manyEvents(round * each, (round + 1) * each)).pipe(Effect.provideContext(context)),
+          store(events.slice(0, each / 2)).pipe(
+            Effect.andThen(storePages([...Array.chunksOf(events, 10), ...Array.chunksOf(again, 30)])),
+            Effect.provideContext(context)
+          ),
           rowsAt(counters, round * each + 1, byKey)
         ], { concurrency: "unbounded" })
         child.kill("SIGKILL")

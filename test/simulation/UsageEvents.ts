@@ -1,0 +1,23 @@
+/** The usage events of a simulation. */
+import { Option } from "effect"
+import { eventsOf } from "../../shared/nats/EventStream.ts"
+import { RecentEvents } from "../../shared/usage/RecentEvents.ts"
+import { decodeUsageEvent, type UsageEvent } from "../../shared/usage/UsageEvent.ts"
+import type { Message } from "./nats/Protocol.ts"
+import type { Ended } from "./Simulation.ts"
+
+const decode = ({ payload }: Message): ReadonlyArray<UsageEvent> =>
+  eventsOf(payload.toString()).map((text) => Option.getOrThrow(decodeUsageEvent(text)))
+
+export const usageEventsOf = ({ cluster: { jetStream } }: Ended) => {
+  const stream = jetStream.streams.get("USAGE")
+  const recent = new RecentEvents("", 1)
+  return {
+    /** Those that the projector counts. */
+    events: [...stream?.messages.values() ?? []].flatMap(({ at, message, sequence }) =>
+      recent.read({ sequence, storedAt: at, events: [] }, decode(message))
+    ),
+    /** The ids of those that were confirmed and that the stream has lost. They cannot be written again. */
+    forgotten: new Set([...stream?.forgotten.values() ?? []].flatMap(decode).map(({ id }) => id))
+  }
+}
