@@ -31,7 +31,8 @@ export interface Page {
   readonly events: ReadonlyArray<string>
 }
 
-/** The events of a message: one or more, each a line. */
+/** The message of a page: its events, each a line. */
+export const encodePage = (events: ReadonlyArray<string>): Uint8Array => Buffer.from(events.join("\n"))
 export const eventsOf = (payload: string): ReadonlyArray<string> => payload.split("\n")
 
 export const eventConfig = (stream: EventStreamSpec, replicas: number): NamedStream => ({

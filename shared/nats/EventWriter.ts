@@ -1,29 +1,38 @@
 /**
- * Stores each event in its stream exactly once: sends it under the same id until JetStream confirms it.
+ * Stores events in their stream: those of one turn of the event loop as a page, which is sent under the same id until JetStream
+ * confirms it.
  *
- * No caller waits. An event leaves in the same write as the messages published before it in the same turn. While NATS is away,
- * events are held and sent after the reconnect.
+ * No caller waits. A page leaves in the same write as the messages published in its turn, after them. While NATS is away, its
+ * events are held, and they are sent after the reconnect.
  */
 import type { Msg, Subscription } from "@nats-io/nats-core"
+import { encodePage } from "./EventStream.ts"
 import type { Nats } from "./Nats.ts"
 import { encodeHeaders, messageIdHeader } from "./Outbox.ts"
 
-interface Waiting {
+interface Page {
+  readonly number: number
   readonly subject: string
-  readonly id: string
-  readonly payload: Uint8Array
   readonly since: number
+  readonly events: Array<string>
+  /** With the ends of lines. */
+  bytes: number
+  /** Infinity until the page is sent. */
   sentAt: number
-  /** Runs once, when the event is stored or `patienceMs` have passed. */
-  onStored: (() => void) | undefined
+  /** Run once, when the page is stored or `patienceMs` have passed. */
+  onStored: Array<() => void>
 }
 
-/** After how long without confirmation an event is sent again, in milliseconds. */
+/** Readers decode a page at once. An event takes about 400 bytes, so a larger page would hardly save any more. */
+const maxPageBytes = 32 * 1024
+/** For how long a page takes more events while NATS is away, in milliseconds: `patienceMs` counts from its first event. */
+const maxOpenMs = 500
+/** After how long without confirmation a page is sent again, in milliseconds. */
 const confirmMs = 2_000
-/** How often unconfirmed events are resent, and at most how many at a time: more would slow down a slow server. */
+/** How often unconfirmed pages are resent, and about how many events at a time: more would slow down a slow server. */
 const checkMs = 500
 const maxResent = 1_000
-/** After this long `onStored` runs anyway; the event is still held and resent. */
+/** After this long `onStored` runs anyway; the page is still held and resent. */
 const patienceMs = 10_000
 /** Maximum number of bytes held. Events beyond that are lost. */
 const maxWaitingBytes = 32 * 1024 * 1024
@@ -32,7 +41,9 @@ export class EventWriter {
   readonly #nats: Nats["Service"]
   readonly #now: () => number
   readonly #onLost: () => void
-  readonly #waiting = new Map<number, Waiting>()
+  readonly #waiting = new Map<number, Page>()
+  /** The page that takes more events. */
+  #open: Page | undefined
   #waitingBytes = 0
   #count = 0
   readonly #inbox: string
@@ -50,17 +61,18 @@ export class EventWriter {
     this.#watch = setInterval(() => this.#check(), checkMs)
   }
 
-  write(subject: string, id: string, payload: Uint8Array, onStored: () => void): void {
-    if (this.#waitingBytes + payload.length > maxWaitingBytes) {
+  /** `event` is a single line. Readers must ignore further events with its id: another writer may store it, too. */
+  write(subject: string, event: string, onStored: () => void): void {
+    const bytes = Buffer.byteLength(event) + 1
+    if (this.#waitingBytes + bytes > maxWaitingBytes) {
       this.#onLost()
       return onStored()
     }
-    const now = this.#now()
-    const number = ++this.#count
-    const waiting = { subject, id, payload, since: now, sentAt: now, onStored }
-    this.#waiting.set(number, waiting)
-    this.#waitingBytes += payload.length
-    this.#send(number, waiting)
+    const page = this.#pageFor(subject, bytes)
+    page.events.push(event)
+    page.onStored.push(onStored)
+    page.bytes += bytes
+    this.#waitingBytes += bytes
   }
 
   /** Returns when everything is stored, or after `withinMs`, with the number of events that are not stored. */
@@ -73,21 +85,38 @@ export class EventWriter {
     }
     clearInterval(this.#watch)
     this.#answers.unsubscribe()
-    return this.#waiting.size
+    return [...this.#waiting.values()].reduce((sum, { events }) => sum + events.length, 0)
   }
 
-  #send(number: number, { id, payload, subject }: Waiting): void {
-    this.#nats.outbox.publish(subject, payload, encodeHeaders({ [messageIdHeader]: id }), `${this.#inbox}.${number}`)
+  /** The open page if it has room, or a new one. It is sent at the end of the turn. */
+  #pageFor(subject: string, bytes: number): Page {
+    const now = this.#now()
+    const open = this.#open
+    if (open?.subject === subject && open.bytes + bytes <= maxPageBytes && now - open.since < maxOpenMs) return open
+    const number = ++this.#count
+    const page: Page = { number, subject, since: now, events: [], bytes: 0, sentAt: Infinity, onStored: [] }
+    this.#open = page
+    this.#waiting.set(number, page)
+    this.#nats.outbox.beforeFlush(() => this.#send(page))
+    return page
+  }
+
+  #send(page: Page): void {
+    if (page === this.#open) this.#open = undefined
+    page.sentAt = this.#now()
+    const name = `${this.#inbox}.${page.number}`
+    const headers = encodeHeaders({ [messageIdHeader]: name })
+    this.#nats.outbox.publish(page.subject, encodePage(page.events), headers, name)
   }
 
   #confirm(message: Msg): void {
     const number = Number(message.subject.slice(this.#inbox.length + 1))
-    const waiting = this.#waiting.get(number)
+    const page = this.#waiting.get(number)
     // any other answer, such as no listener or no leader, is retried
-    if (waiting === undefined || !isStored(message)) return
+    if (page === undefined || !isStored(message)) return
     this.#waiting.delete(number)
-    this.#waitingBytes -= waiting.payload.length
-    waiting.onStored?.()
+    this.#waitingBytes -= page.bytes
+    for (const run of page.onStored) run()
     if (this.#waiting.size === 0) this.#onEmpty?.()
   }
 
@@ -96,15 +125,12 @@ export class EventWriter {
     // the outbox sends what it held during an outage; a second copy is not needed
     const maySend = this.#nats.isSettled()
     let resent = 0
-    for (const [number, waiting] of this.#waiting) {
-      if (waiting.onStored !== undefined && now - waiting.since > patienceMs) {
-        waiting.onStored()
-        waiting.onStored = undefined
-      }
-      if (!maySend || now - waiting.sentAt < confirmMs || resent === maxResent) continue
-      resent++
-      waiting.sentAt = now
-      this.#send(number, waiting)
+    for (const page of this.#waiting.values()) {
+      const isOverdue = now - page.since > patienceMs
+      for (const run of isOverdue ? page.onStored.splice(0) : []) run()
+      if (!maySend || now - page.sentAt < confirmMs || resent >= maxResent) continue
+      resent += page.events.length
+      this.#send(page)
     }
   }
 }

@@ -57,7 +57,7 @@ export class UsageLog extends Context.Service<UsageLog, {
       return UsageLog.of({
         write: (workload, event, onStored) => {
           updateMetrics(event)
-          writer.write(`usage.${workload}`, event.id, Buffer.from(JSON.stringify(event)), onStored)
+          writer.write(`usage.${workload}`, JSON.stringify(event), onStored)
         }
       })
     })

@@ -63,7 +63,7 @@ export class Meter {
     if (this.#calls > 0) this.#write("cancelled", null, this.#partialUsage)
   }
 
-  /** A previous worker lost the job. If that worker has stored its own event, JetStream drops this one by its id. */
+  /** A previous worker lost the job. If that worker has stored its own event, that one counts. */
   lost(): void {
     this.#write("failure", "WorkerLost", undefined)
   }

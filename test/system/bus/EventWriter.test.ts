@@ -1,8 +1,8 @@
-/** Events reach their stream once each, whatever happens to NATS meanwhile. */
+/** Events reach their stream, those of one turn in one message, whatever happens to NATS meanwhile. */
 import { jetstreamManager } from "@nats-io/jetstream"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Layer, Logger } from "effect"
-import { openEvents } from "../../../shared/nats/EventStream.ts"
+import { eventsOf, openEvents } from "../../../shared/nats/EventStream.ts"
 import { EventWriter } from "../../../shared/nats/EventWriter.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import type { EventStreamSpec } from "../../../shared/nats/Storage.ts"
@@ -18,6 +18,8 @@ const stream: EventStreamSpec & { readonly account: "data" } = {
   duplicatesMs: 60_000
 }
 
+const numbers = (from: number, until: number) => Array.from({ length: until - from }, (_, index) => `${from + index}`)
+
 /** A writer on a server, without a stream until it is opened. */
 const make = Effect.gen(function*() {
   const server = yield* NatsServer.make()
@@ -32,32 +34,42 @@ const make = Effect.gen(function*() {
   let lost = 0
   const writer = new EventWriter({ nats, now: () => performance.now(), onLost: () => lost++ })
   yield* Effect.addFinalizer(() => Effect.promise(() => writer.close(0)))
-  const one = (id: string, bytes = 100) =>
-    new Promise<void>((resolve) => writer.write("events.x", id, Buffer.alloc(bytes, id), resolve))
+  const one = (event: string) => new Promise<void>((resolve) => writer.write("events.x", event, resolve))
   return {
     server,
     nats,
     writer,
     one,
     /** Resolves once each is stored. */
-    many: (from: number, until: number) =>
-      Promise.all(Array.from({ length: until - from }, (_, index) => one(`${from + index}`))),
+    many: (from: number, until: number) => Promise.all(numbers(from, until).map(one)),
     lost: () => lost,
     open: openEvents(stream).pipe(Effect.provideContext(context)),
+    /** The events of each message. */
     stored: async () => {
-      const manager = await jetstreamManager(nats.connection)
-      return (await manager.streams.info(stream.name)).state.messages
+      const { streams } = await jetstreamManager(nats.connection)
+      const { messages } = (await streams.info(stream.name)).state
+      const pages: Array<ReadonlyArray<string>> = []
+      for (let seq = 1; seq <= messages; seq++) {
+        pages.push(eventsOf((await streams.getMessage(stream.name, { seq }))?.string() ?? ""))
+      }
+      return pages
     }
   }
 })
 
 describe("events", { timeout: 30_000 }, () => {
-  it.live("are stored once each, even if they are written twice", () =>
+  it.live("of one turn are a message, up to 32 KiB", () =>
     Effect.gen(function*() {
-      const { many, open, stored } = yield* make
+      const { many, one, open, stored } = yield* make
       yield* open
-      yield* Effect.promise(() => Promise.all([many(0, 200), many(100, 300)]))
-      assert.strictEqual(yield* Effect.promise(stored), 300)
+      yield* Effect.promise(() => many(0, 200))
+      yield* Effect.promise(() => one("200"))
+      yield* Effect.promise(() => many(201, 203))
+      const long = [..."abc"].map((letter) => letter.repeat(10 * 1024))
+      yield* Effect.promise(() => Promise.all([...long, "d".repeat(40 * 1024), "e"].map(one)))
+      const pages = yield* Effect.promise(stored)
+      assert.deepStrictEqual(pages.map(({ length }) => length), [200, 1, 2, 3, 1, 1])
+      assert.deepStrictEqual(pages.flat().slice(0, 203), numbers(0, 203))
     }))
 
   it.live("are kept until their stream exists", () =>
@@ -66,7 +78,7 @@ describe("events", { timeout: 30_000 }, () => {
       const written = many(0, 50)
       yield* open
       yield* Effect.promise(() => written)
-      assert.strictEqual(yield* Effect.promise(stored), 50)
+      assert.deepStrictEqual(yield* Effect.promise(stored), [numbers(0, 50)])
     }))
 
   it.live("survive a server that is killed while they are written", () =>
@@ -80,7 +92,7 @@ describe("events", { timeout: 30_000 }, () => {
       const meanwhile = many(500, 600)
       yield* Effect.promise(() => server.restart())
       yield* Effect.promise(() => Promise.all([before, meanwhile, many(600, 650)]))
-      assert.strictEqual(yield* Effect.promise(stored), 650)
+      assert.sameMembers((yield* Effect.promise(stored)).flat(), numbers(0, 650))
     }))
 
   it.live("delay the end of their writer, but not for ever", () =>
@@ -89,7 +101,7 @@ describe("events", { timeout: 30_000 }, () => {
       void many(0, 20)
       yield* open
       assert.strictEqual(yield* Effect.promise(() => writer.close(10_000)), 0)
-      assert.strictEqual(yield* Effect.promise(stored), 20)
+      assert.deepStrictEqual(yield* Effect.promise(stored), [numbers(0, 20)])
 
       const other = yield* make
       void other.many(0, 20)
@@ -99,10 +111,10 @@ describe("events", { timeout: 30_000 }, () => {
   it.live("are dropped without delay if there is no room for them", () =>
     Effect.gen(function*() {
       const { lost, one } = yield* make
-      const megabytes = Array.from({ length: 40 }, (_, index) => `${index}`)
-      for (const id of megabytes.slice(0, 32)) void one(id, 1024 * 1000)
+      const megabyte = "x".repeat(1024 * 1024 - 1)
+      for (let count = 0; count < 32; count++) void one(megabyte)
       assert.strictEqual(lost(), 0)
-      yield* Effect.promise(() => Promise.all(megabytes.slice(33).map((id) => one(id, 1024 * 1024))))
+      yield* Effect.promise(() => Promise.all(Array.from({ length: 7 }, () => one(megabyte))))
       assert.strictEqual(lost(), 7)
     }))
 })
