@@ -1,5 +1,5 @@
 /** What one failure may cost that comes alone. */
-import { windowBytes } from "../../shared/bus/protocol/Timings.ts"
+import { ingressGoneAfterMs, windowBytes } from "../../shared/bus/protocol/Timings.ts"
 import type { Client, Outcome } from "./gateway/Client.ts"
 import { formerJobsIn } from "./gateway/FormerWorker.ts"
 import { workerGraceMs } from "./gateway/Processes.ts"
@@ -26,6 +26,9 @@ interface Cost {
 const usualMs = 2_000
 /** The same while servers of NATS elect leaders. */
 const electionMs = 12_000
+
+/** How long before a failure an ingress may have been heard last, in milliseconds. */
+const heardMs = 1_000
 
 /** A process or server that is gone, or that another part cannot reach, costs the length of the failure if it is the only one. */
 const costs: Readonly<Record<typeof drillKinds[number], Cost>> = {
@@ -66,7 +69,11 @@ const costIn = (scenario: Ended["scenario"]): Cost | undefined => {
   if (fault === undefined) return { lateMs: usualMs }
   const cost = (costs as Partial<Record<FaultKind, Cost>>)[fault.kind]
   const aloneMs = countOf(scenario, fault.kind) === 1 ? Math.max(0, fault.ms) : 0
-  return cost === undefined ? undefined : { ...cost, lateMs: cost.lateMs + aloneMs }
+  if (cost === undefined) return undefined
+  // workers take an ingress that is silent for that long for dead
+  const isGivenUp = fault.kind.endsWith(" ingress") && fault.ms > ingressGoneAfterMs - heardMs
+  const outcomes = [...cost.outcomes ?? [], ...(isGivenUp ? ["WorkerLost" as const] : [])]
+  return { lateMs: cost.lateMs + aloneMs, outcomes }
 }
 
 /** The gateway survives each failure at a known cost. */

@@ -19,10 +19,10 @@ function* createdOnce({ videos: { studio } }: Ended): Generator<Violation> {
   }
 }
 
-/** The record of every task that a client knows ends. */
-function* recordsEnd({ videos: { clients } }: Ended): Generator<Violation> {
+/** The record of every task that a client knows ends, unless JetStream has lost its message after it was stored. */
+function* recordsEnd({ cluster: { jetStream }, videos: { clients } }: Ended): Generator<Violation> {
   for (const client of clients) {
-    if (client.id === undefined || client.hasEnded) continue
+    if (client.id === undefined || client.hasEnded || jetStream.hasLost(client.id)) continue
     const { claims, leaseUntil, losses, owner, status } = client.record ?? {}
     yield of("tasks end", client, `is ${JSON.stringify({ status, owner, claims, losses, leaseUntil })}`)
   }
