@@ -13,12 +13,8 @@ import * as Subjects from "../protocol/Subjects.ts"
  * delivered to that worker a second time.
  */
 const expiresMs = 1_000
-/** How often the server confirms a standing request; it rejects more than half of `expiresMs`. */
-const idleHeartbeatMs = 500
 /** A request that the server has not ended this long after its expiry is forgotten, in milliseconds: its leader is gone. */
 const overdueMs = 250
-/** A server that is silent for this long has forgotten the standing requests: two heartbeats and some slack. */
-const silenceMs = 2 * idleHeartbeatMs + 500
 /** The pause after a rejected pull request: the consumer has another leader, or none yet. */
 const rejectedMs = 200
 
@@ -41,7 +37,6 @@ export class PullRequests {
   /** How many jobs are requested but not delivered, and until when at the latest, the oldest first. */
   #standing: Array<{ left: number; readonly until: number }> = []
   #outstanding = 0
-  #lastHeard = 0
   #deliveredAt = Number.NEGATIVE_INFINITY
   #scheduled = false
   #backOffUntil = 0
@@ -73,7 +68,6 @@ export class PullRequests {
     this.#subscription?.drain().catch(() => undefined)
     this.#standing = []
     this.#outstanding = 0
-    this.#lastHeard = this.#now()
     const inbox = this.#inbox = this.#nats.inbox()
     this.#subscription = this.#nats.subscribe(inbox, (message) => this.#receive(message, inbox === this.#inbox))
     this.schedule()
@@ -96,12 +90,10 @@ export class PullRequests {
     else this.#nats.outbox.beforeFlush(request)
   }
 
-  /** Starts afresh after a silence: JetStream drops pull requests to a missing consumer without an answer. */
+  /** Requests again what the server has forgotten: it drops pull requests to a missing consumer without an answer. */
   watch(): void {
     if (this.#subscription === undefined || !this.#nats.isConnected()) return
     const now = this.#now()
-    if (this.#outstanding > 0 && now - this.#lastHeard > silenceMs) return this.begin()
-    // a leader that is gone takes its requests along, while others keep this queue from looking silent
     for (let [first] = this.#standing; first !== undefined && first.until < now; [first] = this.#standing) {
       this.#ended(first.left)
     }
@@ -123,7 +115,6 @@ export class PullRequests {
   /** `isCurrent` unless it comes from a request that no longer counts. */
   #receive(message: Msg, isCurrent: boolean): void {
     const now = this.#now()
-    if (isCurrent) this.#lastHeard = now
     // the server's own messages have no reply subject
     if (message.reply === "") return isCurrent ? this.#status(message) : undefined
     if (isCurrent) this.#ended(1)
@@ -131,10 +122,9 @@ export class PullRequests {
     this.#options.onJob(message)
   }
 
-  /** 100 is a heartbeat. Any other code ends a pull request and states how much of it was not served. */
-  #status(message: Msg): void {
-    const headers = message.headers
-    if (headers === undefined || headers.code === 100) return
+  /** Ends a pull request: states how much of it was not served. */
+  #status({ headers }: Msg): void {
+    if (headers === undefined) return
     const pending = headers.has(Subjects.header.pendingMessages)
     this.#ended(pending ? Number(headers.get(Subjects.header.pendingMessages)) : this.#outstanding)
     if (headers.code !== 408) this.#backOffUntil = this.#now() + rejectedMs
@@ -146,11 +136,9 @@ export class PullRequests {
     if (this.#subscription === undefined || !this.#nats.isConnected()) return
     const batch = this.#options.wanted()
     if (batch <= 0 || this.#now() < this.#backOffUntil) return
-    // without a standing request the server has nothing to say
-    if (this.#outstanding === 0) this.#lastHeard = this.#now()
     this.#outstanding += batch
     this.#standing.push({ left: batch, until: this.#now() + expiresMs + overdueMs })
-    const request = { batch, expires: expiresMs * 1_000_000, idle_heartbeat: idleHeartbeatMs * 1_000_000 }
+    const request = { batch, expires: expiresMs * 1_000_000 }
     this.#nats.outbox.publish(this.#options.subject, Buffer.from(JSON.stringify(request)), undefined, this.#inbox)
   }
 }

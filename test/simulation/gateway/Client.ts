@@ -163,7 +163,7 @@ export class Client {
       deadline: wallMs() + request.patienceMs,
       traceparent: undefined
     }, {
-      onClaim: () => void (this.claimedAt = world.now),
+      onClaim: () => void (this.claimedAt ??= world.now),
       onStart: (head: { readonly status: number } | undefined) => this.starts.push(head?.status),
       onChunk: (bytes) => {
         this.#receive(bytes)

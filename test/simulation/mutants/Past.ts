@@ -234,13 +234,6 @@ export const past: ReadonlyArray<Patch> = [
     needs: alone("jobs forget newest")
   },
   {
-    name: "forgotten pull requests are not noticed",
-    file: pulls,
-    from: "if (this.#outstanding > 0 && now - this.#lastHeard > silenceMs) return this.begin()",
-    to: "",
-    needs: alone("consumer forgets pulls", "no consumer leader", "kill nats")
-  },
-  {
     name: "pull requests that went with a leader count as standing",
     file: pulls,
     from: "first !== undefined && first.until < now",
