@@ -27,7 +27,7 @@ const eventOf = (cost: Metering["cost"], task: VideoTask): UsageEvent | undefine
     provider: providerTask.provider,
     providerModel: providerTask.model,
     usage: usage ?? null,
-    costUsd: cost(task.model, usage),
+    costUsd: cost(task.model, usage, { name: providerTask.provider, model: providerTask.model }),
     outcome: outcomes[status],
     error: error?._tag ?? null,
     durationMs: Math.max(0, ended - created),

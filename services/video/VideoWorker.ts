@@ -4,14 +4,14 @@ import { Nats } from "../../shared/nats/Nats.ts"
 import type { PulledJob } from "../../shared/bus/worker/JobSource.ts"
 import { TaskQueue } from "../../shared/bus/tasks/TaskQueue.ts"
 import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
-import { costOf } from "../../shared/catalogue/Price.ts"
-import type { Usage } from "../../shared/contract/Usage.ts"
+import { costAt } from "../../shared/catalogue/Model.ts"
 import { VideoProviders } from "../../shared/provider/routing/VideoProviders.ts"
 import { VideoTasks } from "../../shared/tasks/VideoTasks.ts"
 import { UsageLog } from "../../shared/usage/UsageLog.ts"
 import { start, Worker } from "../../shared/worker/Worker.ts"
 import { workerSettings } from "../../shared/worker/WorkerSettings.ts"
 import * as TaskLife from "./TaskLife.ts"
+import type { TaskMetering } from "./TaskUsage.ts"
 
 /** The wait for the store before the worker releases a task, in milliseconds. */
 const patienceMs = 60_000
@@ -29,8 +29,7 @@ export const layer = Layer.effect(
     const { id: worker } = yield* Nats
     const catalogue = yield* Catalogue
     const log = yield* UsageLog
-    const cost = (model: string, usage: Usage | undefined) =>
-      costOf(catalogue.current().models.get(model)?.price, usage)
+    const cost: TaskMetering["cost"] = (...about) => costAt(catalogue.current().models, ...about)
     const { graceMs, pool, slots } = yield* workerSettings({ slots: 2, graceMs: 5_000 })
     const run = (job: PulledJob) => TaskLife.runTask({ tasks, providers, worker, log, cost }, job)
     return yield* start("video", pool, slots, yield* queue.serve({ workload: "video", pool, slots, graceMs, run }))

@@ -2,7 +2,8 @@
 import { Schema } from "effect"
 import { atLeast, integer } from "../contract/Fields.ts"
 import { PoolName, type Workload, workloads } from "../contract/Operation.ts"
-import { Price } from "./Price.ts"
+import type { Usage } from "../contract/Usage.ts"
+import { costOf, Price } from "./Price.ts"
 
 export const Target = Schema.Struct({
   provider: Schema.NonEmptyString,
@@ -11,7 +12,11 @@ export const Target = Schema.Struct({
   /** Relative share of the requests among targets of the same priority. Default 1. */
   weight: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThan(0))),
   /** Targets of priority 1 are tried after all of priority 0 failed, and so on. Default 0. */
-  priority: Schema.optionalKey(atLeast(0))
+  priority: Schema.optionalKey(atLeast(0)),
+  /** The most tokens of a request and its answer, at this target. Default: the model's. */
+  contextWindow: Schema.optionalKey(atLeast(1)),
+  /** The price at this target. Default: the model's. */
+  price: Schema.optionalKey(Price)
 })
 export type Target = typeof Target.Type
 
@@ -31,10 +36,47 @@ export const Model = Schema.Struct({
   fallbacks: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
   /** The most videos of one request to a video model, 1 to 100. Default 4. */
   maxVideos: Schema.optionalKey(integer(1, 100)),
-  /** The price at every target. Default: unknown. */
+  /**
+   * The most tokens of a request and its answer. A request that is too long for a target goes on to those of a larger window.
+   * Default: unknown.
+   */
+  contextWindow: Schema.optionalKey(atLeast(1)),
+  /** The price at every target that has none of its own. Default: unknown. */
   price: Schema.optionalKey(Price)
 })
 export type Model = typeof Model.Type
+
+/** A target, and the model or fallback in the catalogue that lists it. */
+export interface ListedTarget {
+  readonly name: string
+  readonly model: Model
+  readonly target: Target
+}
+
+/** The targets of a model and then those of its fallbacks, in the catalogue's order. A target may be listed twice. */
+export function* targetsOf(models: ReadonlyMap<string, Model>, name: string): Generator<ListedTarget> {
+  const model = models.get(name)
+  if (model === undefined) return
+  for (const target of model.targets) yield { name, model, target }
+  for (const fallback of model.fallbacks ?? []) yield* targetsOf(models, fallback)
+}
+
+/**
+ * The cost of a model's answer: by the price of the target that gave it, or without one by the model's own. `null` if its
+ * price or usage is unknown.
+ */
+export const costAt = (
+  models: ReadonlyMap<string, Model>,
+  name: string,
+  usage: Usage | undefined,
+  endpoint: { readonly name: string; readonly model: string } | undefined
+): number | null => {
+  for (const { model, name: listed, target } of endpoint === undefined ? [] : targetsOf(models, name)) {
+    const isSame = target.provider === endpoint?.name && (target.model ?? listed) === endpoint.model
+    if (isSame) return costOf(target.price ?? model.price, usage)
+  }
+  return costOf(models.get(name)?.price, usage)
+}
 
 /** The distinct pools of all models. */
 export const poolsOf = (

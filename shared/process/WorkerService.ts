@@ -5,7 +5,7 @@ import { JobServer } from "../bus/worker/JobServer.ts"
 import { Nats } from "../nats/Nats.ts"
 import { Presence } from "../bus/provision/Presence.ts"
 import { Catalogue, namesEngine } from "../catalogue/Catalogue.ts"
-import { costOf } from "../catalogue/Price.ts"
+import { costAt } from "../catalogue/Model.ts"
 import type { Workload } from "../contract/Operation.ts"
 import { Limits } from "../limits/Limits.ts"
 import { GuardedFetch } from "../provider/transport/GuardedFetch.ts"
@@ -50,7 +50,7 @@ const performer = (workload: Workload) =>
       return Performer.of({
         isIdempotent,
         perform: (work, reply) => Effect.flatMap(prepare(work), (prepared) => perform(prepared, reply)),
-        cost: (model, usage) => costOf(catalogue.current().models.get(model)?.price, usage)
+        cost: (...about) => costAt(catalogue.current().models, ...about)
       })
     })
   )

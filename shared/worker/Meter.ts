@@ -13,12 +13,12 @@ export interface Metering {
   readonly log: UsageLog["Service"]
   readonly workload: Workload
   readonly now: () => number
-  /** The cost of this usage in US dollars; `null` if unknown. */
-  readonly cost: (model: string, usage: Usage | undefined) => number | null
+  /** The cost in US dollars of this usage of a model, if the endpoint has answered; `null` if unknown. */
+  readonly cost: (model: string, usage: Usage | undefined, endpoint: Endpoint | undefined) => number | null
 }
 
 /** A model at a provider. */
-interface Endpoint {
+export interface Endpoint {
   readonly name: string
   readonly model: string
 }
@@ -86,7 +86,7 @@ export class Meter {
         provider: this.#endpoint?.name ?? null,
         providerModel: this.#endpoint?.model ?? null,
         usage: usage ?? null,
-        costUsd: cost(pulled.model, outcome === "success" ? usage ?? noTokens : usage),
+        costUsd: cost(pulled.model, outcome === "success" ? usage ?? noTokens : usage, this.#endpoint),
         outcome,
         error,
         durationMs: Math.round(elapsed() - takenAt),

@@ -10,6 +10,8 @@ export interface Call {
   readonly operation: Operation
   /** The model's name as the client knows it. */
   readonly model: string
+  /** The model's name in the answer: `model` for a request's first target, and any other target's own name. */
+  readonly answersAs: string
   /** The model's workload: models of several workloads may serve one operation. */
   readonly workload: Workload
   /** An opaque id of the traffic's owner. */

@@ -51,7 +51,7 @@ export class PassingAnswer implements AnswerReader {
 
   get #alias(): string | undefined {
     const { call } = this.#options
-    return call.endpoint.model === call.model ? undefined : call.model
+    return call.endpoint.model === call.answersAs ? undefined : call.answersAs
   }
 
   head(status: number, contentType: string): Head {

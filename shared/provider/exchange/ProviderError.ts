@@ -156,6 +156,32 @@ const statuses: ReadonlyMap<string, number> = new Map([
   ["overloaded_error", 529]
 ])
 
+/** OpenAI and Groq; llama.cpp. */
+const contextCodes: ReadonlySet<string | null> = new Set(["context_length_exceeded", "exceed_context_size_error"])
+
+const contextMessages = [
+  // OpenAI, vLLM, DeepSeek, Mistral
+  /maximum context length/i,
+  // Anthropic
+  /prompt is too long/i,
+  // Gemini
+  /token count.*exceeds the maximum number of tokens/i,
+  // SGLang; llama.cpp
+  /longer than the model's context length|exceeds the available context size/i,
+  // Bedrock
+  /input is too long for requested model/i,
+  // Cohere
+  /too many tokens/i,
+  // DashScope
+  /range of input length should be/i,
+  // TGI
+  /`inputs` (?:tokens \+ `max_new_tokens` )?must (?:be <=|have less than)/i
+]
+
+/** Whether the request is longer than the model's context window, which each provider words differently. */
+export const exceedsContext = ({ code, message, type }: ProviderRejected): boolean =>
+  contextCodes.has(code) || contextCodes.has(type) || contextMessages.some((pattern) => pattern.test(message))
+
 const textOf = (value: unknown): string | undefined =>
   typeof value === "string" || typeof value === "number" ? String(value) : undefined
 

@@ -60,7 +60,7 @@ export const translate = <Request, Options>(
     }
     yield* losses.failIfRefused
     const answer = new TranslatedAnswer({
-      encoder: client.encoder(request, yield* newIdentity(call.model)),
+      encoder: client.encoder(request, yield* newIdentity(call.answersAs)),
       streams,
       headers: TranslationWarnings.toHeaders(losses.warnings),
       exchanges: requests.length,

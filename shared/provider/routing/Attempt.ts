@@ -1,5 +1,5 @@
 /** One call to one candidate, if its limits, its circuit breaker and its retry budget allow it. */
-import { Effect, Exit } from "effect"
+import { Clock, Effect, Exit } from "effect"
 import { isIdempotent } from "../../catalogue/Provider.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
@@ -20,20 +20,29 @@ import { RetryBudget } from "./RetryBudget.ts"
 import type { Candidate } from "./Route.ts"
 
 /** The parts of a request that all its calls share. */
-export interface Request extends Omit<Call, "endpoint" | "workload"> {
+export interface Request extends Omit<Call, "endpoint" | "workload" | "answersAs"> {
   /** Called before each call is made. */
   readonly onCall?: (endpoint: Pick<Endpoint, "name" | "model">) => void
   /** Runs before a call that must not be made twice. */
   readonly commit?: Commit
 }
 
+interface AttemptKind {
+  /** Whether this is the request's first target, which answers under the model's name. */
+  readonly isFirst: boolean
+  /** After `takeRetry`. */
+  readonly isRetry: boolean
+}
+
 export interface Attempt {
+  /** Takes a retry from the provider's budget. Returns why there can be none. */
+  readonly takeRetry: (candidate: Candidate) => Skipped | undefined
   /** Calls the candidate, if that is allowed before `until` (epoch milliseconds). Otherwise it is skipped. */
   readonly make: (
     candidate: Candidate,
     request: Request,
     answer: AnnotatedSink,
-    options: { readonly isRetry: boolean; readonly until: number }
+    options: AttemptKind & { readonly until: number }
   ) => Effect.Effect<Usage | undefined, JobError | Skipped>
 }
 
@@ -41,6 +50,7 @@ export const make = Effect.gen(function*() {
   const performs = yield* protocols
   const health = yield* CircuitBreakers.make
   const gate = yield* Gate.make
+  const clock = yield* Clock.Clock
   const fork = Effect.runForkWith(yield* Effect.context<never>())
 
   const budgets = new Map<string, RetryBudget>()
@@ -50,8 +60,13 @@ export const make = Effect.gen(function*() {
     return budget
   }
 
-  const perform = ({ endpoint, workload }: Candidate, request: Request, answer: AnnotatedSink, isRetry: boolean) => {
-    const call: Call = { ...request, workload, endpoint }
+  const perform = (
+    { endpoint, workload }: Candidate,
+    request: Request,
+    answer: AnnotatedSink,
+    { isFirst, isRetry }: AttemptKind
+  ) => {
+    const call: Call = { ...request, workload, endpoint, answersAs: isFirst ? request.model : endpoint.model }
     answer.provider = endpoint.name
     answer.attempts++
     request.onCall?.(endpoint)
@@ -75,11 +90,11 @@ export const make = Effect.gen(function*() {
     admission: CircuitBreakers.Admission,
     request: Request,
     answer: AnnotatedSink,
-    isRetry: boolean
+    kind: AttemptKind
   ) =>
     Effect.suspend(() => {
       answer.onStart(() => void fork(health.recordSuccess(candidate, admission) ?? Effect.void))
-      return perform(candidate, request, answer, isRetry)
+      return perform(candidate, request, answer, kind)
     }).pipe(Effect.onExit((exit) => {
       answer.onStart(undefined)
       return Exit.hasFails(exit) ? Effect.void : health.recordAbandoned(candidate, admission)
@@ -107,17 +122,17 @@ export const make = Effect.gen(function*() {
     request: Request,
     answer: AnnotatedSink,
     permit: Gate.Permit,
-    isRetry: boolean
+    kind: AttemptKind
   ): Effect.Effect<Usage | undefined, JobError | Skipped> =>
     Effect.flatMap(health.admit(candidate), (admission) => {
       answer.queuedMs += permit.waitedMs
       // before the call, which counts itself among the attempts
-      if (isRetry) Metrics.update(Metrics.retries(candidate.endpoint.name), 1)
+      if (kind.isRetry) Metrics.update(Metrics.retries(candidate.endpoint.name), 1)
       else if (answer.attempts > 0) Metrics.update(Metrics.fallbacks(candidate.endpoint.name), 1)
       return Effect.matchEffect(
         admission.probe
-          ? probe(candidate, admission, request, answer, isRetry)
-          : perform(candidate, request, answer, isRetry),
+          ? probe(candidate, admission, request, answer, kind)
+          : perform(candidate, request, answer, kind),
         {
           onSuccess: (usage) => recordSuccess(candidate, admission, usage),
           onFailure: (error) => recordFailure(candidate, admission, permit, error)
@@ -126,19 +141,19 @@ export const make = Effect.gen(function*() {
     })
 
   const attempt: Attempt = {
-    make: (candidate, request, answer, { isRetry, until }) => {
+    takeRetry: (candidate) => {
+      const restMs = health.restMs(candidate)
+      if (restMs > 0) return new Skipped({ reason: "resting", retryAfterMs: restMs })
+      return budgetOf(candidate).withdraw() ? undefined : new Skipped({ reason: "retries", retryAfterMs: 0 })
+    },
+    make: (candidate, request, answer, options) => {
+      const { isRetry, until } = options
       const budget = budgetOf(candidate)
-      if (!isRetry) {
-        budget.deposit(retryOf(candidate).budget)
-        return gate.run(candidate, request, until, (permit) => call(candidate, request, answer, permit, false))
-      }
-      return gate.run(candidate, request, until, (permit) =>
-        budget.withdraw()
-          ? Effect.tapError(
-            call(candidate, request, answer, permit, true),
-            (miss) => miss._tag === "Skipped" ? Effect.sync(() => budget.deposit(1)) : Effect.void
-          )
-          : Effect.fail(new Skipped({ reason: "retries", retryAfterMs: 0 })))
+      if (!isRetry) budget.deposit(retryOf(candidate).budget, clock.currentTimeMillisUnsafe())
+      const made = gate.run(candidate, request, until, (permit) => call(candidate, request, answer, permit, options))
+      return isRetry
+        ? Effect.tapError(made, (miss) => miss._tag === "Skipped" ? Effect.sync(() => budget.refund()) : Effect.void)
+        : made
     }
   }
   return attempt

@@ -1,111 +1,162 @@
-/** One request's attempts so far: which candidates failed, which were skipped, and which are left to try. */
+/** One request's attempts so far, and the step that follows them by the rules of `RetryRules.ts`. Without effects. */
 import { defaultRetry, type Retry } from "../../catalogue/Provider.ts"
-import { InternalError, isProviderFault, isTransient, type JobError } from "../../contract/JobError.ts"
+import { InternalError, type JobError } from "../../contract/JobError.ts"
+import { defaultRetryMs } from "./Pace.ts"
+import { type RetryRule, ruleOf } from "./RetryRules.ts"
 import type { Skipped } from "./Skipped.ts"
 import type { Candidate } from "./Route.ts"
 
+export type Step =
+  | {
+    readonly kind: "call"
+    readonly candidate: Candidate
+    readonly isRetry: boolean
+    /** When to call, in epoch milliseconds. */
+    readonly at: number
+    /** Whether the call waits for the candidate's limits until the request's deadline, or only for a moment. */
+    readonly waits: boolean
+  }
+  | { readonly kind: "fail"; readonly error: JobError }
+
 interface Failure {
-  readonly error: JobError
+  readonly rule: RetryRule
   /** Number of failed calls. */
   readonly times: number
-  readonly round: number
-  /** The earliest time of the next call, by its `retry-after`. Epoch milliseconds. */
+  /** The pause that the provider asks for, in milliseconds. */
+  readonly retryAfterMs: number
+  /** The earliest time of the next call. Epoch milliseconds. */
   readonly notBefore: number
 }
 
 /** Maximum number of calls for one request, across all candidates and retries. */
 const maxCalls = 6
 
+/** How much a pause varies. */
+const jitter = 0.2
+
 export const retryOf = ({ endpoint }: Candidate): Retry => endpoint.provider.retry ?? defaultRetry
 
+/** The pause before a retry: exponential back-off with jitter. `chance` is from 0 to 1. */
+const backOffMs = ({ baseMs, maxMs }: Retry, times: number, chance: number): number =>
+  Math.min(baseMs * 2 ** (times - 1), maxMs) * (1 - jitter + 2 * jitter * chance)
+
+/** The pause that a provider asks for, in milliseconds. */
+const retryAfterOf = (error: JobError): number => {
+  if (error._tag === "ProviderRateLimited") return error.retryAfterMs ?? defaultRetryMs
+  return "retryAfterMs" in error ? error.retryAfterMs ?? 0 : 0
+}
+
+/** Whether a request that is too long for one candidate may fit another. Models of the same name have the same window. */
+const mayBeLarger = (candidate: Candidate, than: Candidate): boolean =>
+  candidate.contextWindow === undefined || than.contextWindow === undefined
+    ? candidate.endpoint.model !== than.endpoint.model
+    : candidate.contextWindow > than.contextWindow
+
 export class AttemptHistory {
-  readonly candidates: ReadonlyArray<Candidate>
+  readonly #candidates: ReadonlyArray<Candidate>
+  /** Epoch milliseconds. */
+  readonly #deadline: number
   readonly #failures = new Map<Candidate, Failure>()
-  readonly #skipped = new Map<Candidate, Skipped>()
-  /** The last failure of a call. */
-  #lastFailure: { readonly candidate: Candidate; readonly error: JobError } | undefined
+  /** The candidates whose last attempt was skipped, and until when they reject calls, in epoch milliseconds. */
+  readonly #skipped = new Map<Candidate, { readonly by: Skipped; readonly until: number }>()
+  /** Candidates for whose limits the request has waited. */
+  readonly #waited = new Set<Candidate>()
+  /** Candidates whose context window is too small for the request. */
+  readonly #tooSmall: Array<Candidate> = []
+  /** The candidate whose call was the last, and has failed. */
+  #last: Candidate | undefined
+  #error: JobError | undefined
   #calls = 0
-  #round = 0
   #isEnded = false
 
-  constructor(candidates: ReadonlyArray<Candidate>) {
-    this.candidates = candidates
+  constructor(candidates: ReadonlyArray<Candidate>, deadline: number) {
+    this.#candidates = candidates
+    this.#deadline = deadline
+    // the first call to an only candidate waits
+    if (candidates.length === 1) this.#waited.add(candidates[0]!)
   }
 
-  /** Whether no further call is allowed. */
-  get isEnded(): boolean {
-    return this.#isEnded || this.#calls >= maxCalls
-  }
-
+  /** No further call is allowed: the answer has started. */
   end(): void {
     this.#isEnded = true
   }
 
-  /** Whether a call to the candidate would be a retry. */
-  isRetry(candidate: Candidate): boolean {
-    return this.#failures.has(candidate)
-  }
-
-  /** Whether to try the candidate in this round. */
-  isEligible(candidate: Candidate, now: number): boolean {
-    const failure = this.#failures.get(candidate)
-    if (failure === undefined) return true
-    return failure.round < this.#round && failure.notBefore <= now && this.#mayRepeat(candidate, failure)
-  }
-
-  record(candidate: Candidate, miss: JobError | Skipped, now: number): void {
+  /** `chance`, from 0 to 1, varies the pause before a retry. */
+  record(candidate: Candidate, miss: JobError | Skipped, now: number, chance: number): void {
     if (miss._tag === "Skipped") {
-      this.#skipped.set(candidate, miss)
+      this.#skipped.set(candidate, { by: miss, until: now + miss.retryAfterMs })
       return
     }
-    this.#calls++
+    const rule = ruleOf(miss)
+    const times = (this.#failures.get(candidate)?.times ?? 0) + 1
+    const retryAfterMs = retryAfterOf(miss)
+    const notBefore = now + retryAfterMs + backOffMs(retryOf(candidate), times, chance)
+    this.#failures.set(candidate, { rule, times, retryAfterMs, notBefore })
     this.#skipped.delete(candidate)
-    this.#lastFailure = { candidate, error: miss }
-    // every other provider would reject the request, too
-    if (!isProviderFault(miss)) this.#isEnded = true
-    this.#failures.set(candidate, {
-      error: miss,
-      times: (this.#failures.get(candidate)?.times ?? 0) + 1,
-      round: this.#round,
-      notBefore: now + (("retryAfterMs" in miss ? miss.retryAfterMs : null) ?? 0)
-    })
+    this.#calls++
+    this.#last = candidate
+    // what another model says about a request that was too long for the first helps the client less
+    if (this.#tooSmall.length === 0) this.#error = miss
+    if (rule.otherTargets === "larger context") this.#tooSmall.push(candidate)
+    if (rule.otherTargets === "none" || this.#calls >= maxCalls) this.end()
   }
 
-  /** The candidates that would take the request if it waited. */
-  get busy(): ReadonlyArray<Candidate> {
-    return this.isEnded ? [] : this.candidates.filter((candidate) => this.#skipped.get(candidate)?.reason === "busy")
+  /** What to do at this time, after everything that was recorded. */
+  next(now: number): Step {
+    if (this.#isEnded) return { kind: "fail", error: this.#failure }
+    const candidates = this.#candidates.filter((candidate) =>
+      this.#tooSmall.every((small) => mayBeLarger(candidate, small))
+    )
+    const isOnly = candidates.length === 1
+    const call = (candidate: Candidate, at: number, waits = isOnly): Step => {
+      if (waits) this.#waited.add(candidate)
+      return { kind: "call", candidate, isRetry: this.#failures.has(candidate), at, waits }
+    }
+
+    const again = this.#last === undefined ? undefined : this.#retryFirst(this.#last)
+    if (this.#last !== undefined && again !== undefined) return call(this.#last, again)
+    const untried = candidates.find((candidate) => !this.#failures.has(candidate) && !this.#skipped.has(candidate))
+    if (untried !== undefined) return call(untried, now)
+    const busy = candidates.find((candidate) =>
+      this.#skipped.get(candidate)?.by.reason === "busy" && !this.#waited.has(candidate)
+    )
+    if (busy !== undefined) return call(busy, now, true)
+
+    const retries = candidates.flatMap((candidate) => this.#retryAt(candidate) ?? [])
+    const at = Math.max(now, Math.min(...retries))
+    const ready = at <= this.#deadline ? candidates.find((candidate) => this.#isReady(candidate, at)) : undefined
+    return ready === undefined ? { kind: "fail", error: this.#failure } : call(ready, at)
   }
 
-  /** Time until the first retry is possible; `undefined` if no candidate may be retried. */
-  waitMs(now: number): number | undefined {
-    if (this.isEnded) return undefined
-    // only failures of the last round can be retried
-    const again = [...this.#failures]
-      .filter(([candidate, failure]) => failure.round === this.#round && this.#mayRepeat(candidate, failure))
-    return again.length === 0 ? undefined : Math.max(0, Math.min(...again.map(([, { notBefore }]) => notBefore)) - now)
+  /** When the candidate may be called again; `undefined` if it may not. */
+  #retryAt(candidate: Candidate): number | undefined {
+    const failure = this.#failures.get(candidate)
+    const mayRepeat = failure !== undefined && failure.rule.sameTarget !== "never" && !this.#skipped.has(candidate) &&
+      failure.times <= retryOf(candidate).times
+    return mayRepeat ? failure.notBefore : undefined
   }
 
-  /** The policy of the last failed candidate; `undefined` if no retry is allowed. */
-  get retryPolicy(): Retry | undefined {
-    return this.#lastFailure === undefined || this.isEnded ? undefined : retryOf(this.#lastFailure.candidate)
+  /** When the candidate that has just failed may be called again, if that is before any other candidate. */
+  #retryFirst(candidate: Candidate): number | undefined {
+    const at = this.#retryAt(candidate)
+    const { retryAfterMs, rule, times } = this.#failures.get(candidate)!
+    const isFirst = rule.sameTarget === "first" && times === 1 && retryAfterMs <= retryOf(candidate).maxMs
+    return isFirst && at !== undefined && at <= this.#deadline ? at : undefined
   }
 
-  /** Starts a round, in which failed candidates may be retried. */
-  nextRound(): void {
-    this.#round++
-    this.#skipped.clear()
+  /** Whether the candidate may be called again at that time, or its circuit may be closed by then. */
+  #isReady(candidate: Candidate, at: number): boolean {
+    const skipped = this.#skipped.get(candidate)
+    if (skipped !== undefined) return skipped.by.reason === "resting" && skipped.until <= at
+    return (this.#retryAt(candidate) ?? Infinity) <= at
   }
 
-  /** The error for the client: the last failure. If all candidates were skipped, it says when the first is free again. */
-  get error(): JobError {
-    if (this.#lastFailure !== undefined) return this.#lastFailure.error
-    const soonest = [...this.#skipped].toSorted(([, a], [, b]) => a.retryAfterMs - b.retryAfterMs)[0]
+  /** The error for the client. If all candidates were skipped, it says when the first is free again. */
+  get #failure(): JobError {
+    if (this.#error !== undefined) return this.#error
+    const soonest = [...this.#skipped].toSorted(([, a], [, b]) => a.by.retryAfterMs - b.by.retryAfterMs)[0]
     if (soonest === undefined) return new InternalError()
-    const [{ endpoint }, skipped] = soonest
-    return skipped.toError(endpoint.name)
-  }
-
-  #mayRepeat(candidate: Candidate, { error, times }: Failure): boolean {
-    return isTransient(error) && times <= retryOf(candidate).times
+    const [{ endpoint }, { by }] = soonest
+    return by.toError(endpoint.name)
   }
 }

@@ -4,7 +4,7 @@
  * Each worker has its own circuits, of `effect/persistence`. They are driven through the store, because a probe succeeds with
  * the first byte of its answer, long before the call ends.
  */
-import { Duration, Effect, Metric, Predicate, Scope } from "effect"
+import { Clock, Duration, Effect, Metric, Predicate, Scope } from "effect"
 import { CircuitBreaker } from "effect/persistence"
 import { type Breaker, defaultBreaker } from "../../catalogue/Provider.ts"
 import type { JobError } from "../../contract/JobError.ts"
@@ -17,6 +17,8 @@ export type Admission = CircuitBreaker.Admission
 
 export interface CircuitBreakers {
   readonly admit: (candidate: Candidate) => Effect.Effect<Admission, Skipped>
+  /** How long the circuit stays open, in milliseconds; 0 if it is not open. */
+  readonly restMs: (candidate: Candidate) => number
   /** `undefined` if there is nothing to record. */
   readonly recordSuccess: (candidate: Candidate, admission: Admission) => Effect.Effect<void> | undefined
   readonly recordFailure: (candidate: Candidate, admission: Admission, error: JobError) => Effect.Effect<void>
@@ -70,17 +72,20 @@ interface Circuit {
   closed: Effect.Effect<Admission> | undefined
   /** Consecutive successful calls. */
   successes: number
+  /** When an open circuit lets a probe pass; 0 if it is not open. Epoch milliseconds. */
+  openUntil: number
 }
 
 export const make: Effect.Effect<CircuitBreakers, never, CircuitBreaker.CircuitBreakerStore | Scope.Scope> = Effect.gen(
   function*() {
     const store = yield* CircuitBreaker.CircuitBreakerStore
     const scope = yield* Effect.scope
+    const clock = yield* Clock.Clock
     const circuits = new Map<string, Circuit>()
     const circuitOf = ({ endpoint, key }: Candidate): Circuit => {
       let circuit = circuits.get(key)
       if (circuit === undefined) {
-        circuits.set(key, circuit = { closed: undefined, successes: 0 })
+        circuits.set(key, circuit = { closed: undefined, successes: 0, openUntil: 0 })
         Metrics.update(Metrics.breakerState(endpoint.name, endpoint.model), level.Closed)
       }
       return circuit
@@ -119,7 +124,11 @@ export const make: Effect.Effect<CircuitBreakers, never, CircuitBreaker.CircuitB
       }).pipe(Effect.matchEffect({
         onSuccess: (transition) => {
           if (transition === undefined) return Effect.void
-          circuitOf(candidate).closed = undefined
+          const circuit = circuitOf(candidate)
+          circuit.closed = undefined
+          circuit.openUntil = transition.to === "Open"
+            ? clock.currentTimeMillisUnsafe() + Duration.toMillis(transition.retryAfter)
+            : 0
           return report(candidate, transition)
         },
         onFailure: Effect.die
@@ -132,6 +141,8 @@ export const make: Effect.Effect<CircuitBreakers, never, CircuitBreaker.CircuitB
         const circuit = circuitOf(candidate)
         return circuit.closed ?? admit(candidate, circuit)
       },
+      restMs: (candidate) =>
+        Math.max(0, (circuits.get(candidate.key)?.openUntil ?? 0) - clock.currentTimeMillisUnsafe()),
       recordSuccess: (candidate, admission) => {
         const circuit = circuitOf(candidate)
         circuit.successes++

@@ -16,6 +16,8 @@ export interface Candidate {
   readonly workload: Workload
   readonly endpoint: Endpoint
   readonly weight: number
+  /** In tokens; `undefined` if unknown. */
+  readonly contextWindow?: number | undefined
 }
 
 export interface Route {
@@ -63,13 +65,21 @@ const stagesOf = (
   const model = snapshot.models.get(name)
   if (model === undefined) return []
   const byPriority = new Map<number, Array<Candidate>>()
-  for (const { model: alias = name, priority = 0, provider: providerName, weight = 1 } of model.targets) {
+  for (const target of model.targets) {
+    const {
+      contextWindow = model.contextWindow,
+      model: alias = name,
+      priority = 0,
+      provider: providerName,
+      weight = 1
+    } = target
     const provider = snapshot.providers.get(providerName)
     const key = keyOf(providerName, alias)
     if (provider === undefined || seen.has(key)) continue
     seen.add(key)
     const stage = byPriority.get(priority) ?? []
-    stage.push({ key, weight, workload: model.workload, endpoint: { name: providerName, provider, model: alias } })
+    const endpoint = { name: providerName, provider, model: alias }
+    stage.push({ key, weight, workload: model.workload, contextWindow, endpoint })
     byPriority.set(priority, stage)
   }
   const own = [...byPriority].toSorted(([a], [b]) => a - b).map(([, stage]) => stage)

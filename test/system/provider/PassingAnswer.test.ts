@@ -18,6 +18,7 @@ const open = (provider: Provider, model: string, alias = model, showUsage = true
     call: {
       operation: chatCompletions,
       model: alias,
+      answersAs: alias,
       workload: "chat",
       tenant: "t",
       contentType: "application/json",

@@ -41,6 +41,7 @@ const bytesOf = ({ body }: Shape, elements: number): Buffer => Buffer.from(JSON.
 const callOf = ({ sample }: Shape, body: Uint8Array): Call => ({
   operation: operationNamed(sample.operation)!,
   model: sample.model,
+  answersAs: sample.model,
   workload: operationNamed(sample.operation)!.workloads[0],
   tenant: "key_test",
   contentType: "application/json",

@@ -41,7 +41,7 @@ export const make = <Request>(
   const decode = ClientRequest.decoder(dialect, isLenient ? "lenient" : "ordinary")
   const perform: Perform = Effect.fnUntraced(function*(call, sink) {
     const { conversations, losses, request } = yield* decode(call)
-    const encoder = dialect.encoder(request, yield* newIdentity(call.model, fingerprint))
+    const encoder = dialect.encoder(request, yield* newIdentity(call.answersAs, fingerprint))
     yield* losses.failIfRefused
     const events = answerAll(engine, conversations.map((conversation) => ({ conversation, call, losses })))
     const start = (contentType: string) =>

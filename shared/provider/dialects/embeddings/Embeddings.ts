@@ -55,7 +55,7 @@ const perform = (model: EmbeddingModel, schema: Schema.Codec<Request, unknown>):
       // yields to other requests between two pieces
       Stream.concat(Stream.mapEffect(vectors, (some) => Effect.as(Effect.yieldNow, some.map(item).join("")))),
       Stream.concat(
-        Stream.make(`],"model":${JSON.stringify(call.model)},"usage":${JSON.stringify(toEmbeddingUsage(usage))}}`)
+        Stream.make(`],"model":${JSON.stringify(call.answersAs)},"usage":${JSON.stringify(toEmbeddingUsage(usage))}}`)
       ),
       Stream.map((json) => utf8.encode(json))
     )

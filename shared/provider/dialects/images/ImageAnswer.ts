@@ -115,7 +115,7 @@ export const writeContent = Effect.fnUntraced(function*(
   const whole: GenerateContentAnswer = {
     candidates,
     ...(usage === undefined ? {} : { usageMetadata: toUsageMetadata(usage) }),
-    modelVersion: call.model,
+    modelVersion: call.answersAs,
     responseId: randomUUID()
   }
   const streams = call.operation.name === streamGenerateContent.name

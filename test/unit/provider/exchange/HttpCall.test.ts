@@ -117,6 +117,7 @@ const start = <Options>(protocol: HttpProtocol<Options>, guard: GuardedFetch["Se
 const call = (operation: Operation, body: object, options: object = {}): Call => ({
   operation,
   model: "alias",
+  answersAs: "alias",
   workload: "chat",
   tenant: "t",
   contentType: "application/json",

@@ -1,7 +1,7 @@
 /** Which provider gets a request, in which order targets are tried, and what follows a failure. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { ProviderFailed } from "../../../../shared/contract/JobError.ts"
+import { ProviderFailed, ProviderTimeout } from "../../../../shared/contract/JobError.ts"
 import { answers, fails, type Outcome, rateLimited, rejected, Scripted, status } from "./Scripted.ts"
 
 const catalogue = `
@@ -68,7 +68,7 @@ describe("a request goes", () => {
       assert.deepStrictEqual(messages, first)
 
       // only users of the failing target move, and they return afterwards
-      scripted.behave("b/m", status(503))
+      scripted.behave("b/m", status(503, 20_000))
       const without = yield* Effect.forEach(users, (user) => of(user))
       for (const [index, name] of first.entries()) {
         if (name !== "b") assert.strictEqual(without[index], name)
@@ -116,14 +116,43 @@ describe("a request goes", () => {
 })
 
 describe("when a provider fails", () => {
-  it.effect("the next provider is called at once, and the client sees no error", () =>
+  it.effect("briefly, it is called once more, because its cache may hold the prompt, and then the next", () =>
+    Effect.gen(function*() {
+      const failures = [status(500), status(503, 2_000), rateLimited(2_000), rateLimited(null)]
+      for (const [index, failing] of failures.entries()) {
+        const scripted = yield* Scripted.make(catalogue)
+        scripted.behaveOnce("a/m", failing)
+        const { outcome, tookMs } = yield* scripted.timed("pair")
+        assert.deepInclude(answered(outcome), { "x-gateway-provider": "a", "x-gateway-attempts": "2" })
+        const pauseMs = [0, 2_000, 2_000, 1_000][index]!
+        assert.isAtLeast(tookMs, pauseMs + 200)
+        assert.isAtMost(tookMs, pauseMs + 300)
+
+        yield* many(20, scripted.request("pair"))
+        scripted.calls()
+        scripted.behave("a/m", failing)
+        assert.deepInclude(answered((yield* scripted.timed("pair")).outcome), { "x-gateway-provider": "b" })
+        assert.deepStrictEqual(scripted.calls(), ["a/m", "a/m", "b/m"])
+      }
+    }))
+
+  it.effect("briefly, the next is called at once if the request cannot wait", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/m", status(500))
+      const { outcome, tookMs } = yield* scripted.timed("pair", { timeoutMs: 100 })
+      assert.deepInclude(answered(outcome), { "x-gateway-provider": "b", "x-gateway-attempts": "2" })
+      assert.strictEqual(tookMs, 0)
+    }))
+
+  it.effect("for longer, the next provider is called at once, and the client sees no error", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
       const failures = [
-        status(500),
         status(503, 20_000),
         rateLimited(20_000),
-        rateLimited(null),
+        fails((provider) => new ProviderTimeout({ provider, phase: "first byte" })),
+        fails(ProviderFailed.malformed),
         fails((provider) => new ProviderFailed({ provider, reason: "credentials", status: 401, retryAfterMs: null })),
         fails((provider) => new ProviderFailed({ provider, reason: "unreachable", status: null, retryAfterMs: null }))
       ]

@@ -1,0 +1,51 @@
+/** What a failed call allows next, by its error: the same target again, other targets, or nothing. */
+import type { JobError, ProviderFailed } from "../../contract/JobError.ts"
+import * as ProviderError from "../exchange/ProviderError.ts"
+
+export interface RetryRule {
+  /**
+   * When the same target may be called again: before every other target, because its cache may hold the prompt; after every
+   * other target; or never.
+   */
+  readonly sameTarget: "first" | "last" | "never"
+  /** Which other targets may be called. */
+  readonly otherTargets: "all" | "larger context" | "none"
+}
+
+/** A short failure, probably over by the time of a retry. */
+const brief: RetryRule = { sameTarget: "first", otherTargets: "all" }
+/** Another call to the same target would take as long, or fail again. */
+const lasting: RetryRule = { sameTarget: "last", otherTargets: "all" }
+/** Only another provider can help. */
+const ofProvider: RetryRule = { sameTarget: "never", otherTargets: "all" }
+const tooLong: RetryRule = { sameTarget: "never", otherTargets: "larger context" }
+/** Every other provider would fail, too. */
+const final: RetryRule = { sameTarget: "never", otherTargets: "none" }
+
+const failures: Readonly<Record<ProviderFailed["reason"], RetryRule>> = {
+  status: brief,
+  error: brief,
+  cut: brief,
+  malformed: lasting,
+  unreachable: lasting,
+  resting: lasting,
+  credentials: ofProvider,
+  credit: ofProvider,
+  unconfirmed: ofProvider,
+  result: ofProvider
+}
+
+export const ruleOf = (error: JobError): RetryRule => {
+  switch (error._tag) {
+    case "ProviderRateLimited":
+      return brief
+    case "ProviderFailed":
+      return failures[error.reason]
+    case "ProviderTimeout":
+      return lasting
+    case "ProviderRejected":
+      return ProviderError.exceedsContext(error) ? tooLong : final
+    default:
+      return final
+  }
+}
