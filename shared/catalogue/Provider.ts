@@ -43,13 +43,19 @@ const Limits = Schema.Struct({
 
 /** Retries of calls that failed with a transient error before any of the answer was sent to the client. */
 const Retry = Schema.Struct({
-  /** Retries of a request at this provider, once every other target has failed. 0 to 5, default 2. */
+  /**
+   * Retries of a request at this provider, 0 to 5, default 2: the first before any other target is called, if the failure was
+   * brief; the others once every target has failed.
+   */
   times: integer(0, 5).pipe(
     Schema.withDecodingDefaultKey(Effect.succeed(2))
   ),
   /** The pause before the first retry in milliseconds; each further pause doubles, with a jitter of a fifth. Default 250. */
   baseMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(250))),
-  /** The longest pause in milliseconds, without the provider's own `retry-after`. Default 5,000. */
+  /**
+   * The longest pause in milliseconds, without the provider's own `retry-after`; and the longest `retry-after` to wait for
+   * while other targets are left. Default 5,000.
+   */
   maxMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(5_000))),
   /** The share of all requests to this provider that may be retried, 0 to 1. Default 0.15. */
   budget: Share.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0.15)))
@@ -68,8 +74,8 @@ const Breaker = Schema.Struct({
   minimumCalls: upTo(10_000).pipe(Schema.withDecodingDefaultKey(Effect.succeed(5))),
   /** How long the circuit first stays open, in milliseconds; doubled after each failed probe. Default 1,000. */
   openMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(1_000))),
-  /** The longest time that it stays open, in milliseconds. Default 60,000. */
-  maxOpenMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(60_000)))
+  /** The longest time that it stays open, in milliseconds, unless the provider asks for more. Default 10,000. */
+  maxOpenMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(10_000)))
 })
 export type Breaker = typeof Breaker.Type
 

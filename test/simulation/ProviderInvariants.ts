@@ -33,7 +33,7 @@ function* secondCallFollowsFailure({ clients, provider, scenario }: Ended): Gene
   }
 }
 
-/** Circuits close: the last probes are answered by the first provider again. */
+/** Circuits close: 15 s after it recovered, the first provider answers again. */
 function* circuitsClose({ lastProbes, provider, scenario }: Ended): Generator<Violation> {
   // after a 429 a worker holds calls to its pace for a minute, and takes the next provider meanwhile
   if (scenario.weather === undefined || scenario.weather.some(({ kind }) => kind === "429")) return

@@ -70,7 +70,7 @@ const calmMs = 10_000
 const probeCount = 10
 /** So much later, links between ingresses and workers without traffic are forgotten; see `BundleSender.ts`. */
 const restMs = 66_000
-/** Then circuits may be probed, and a provider's pace after a 429 is forgotten. */
+/** Then, 15 s after the last fault, every circuit may be probed. */
 const lastProbesMs = 10_000
 /** How long a supervisor takes to replace a process that died by itself. */
 const restartMs = 500

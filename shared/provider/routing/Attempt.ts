@@ -35,8 +35,8 @@ interface AttemptKind {
 }
 
 export interface Attempt {
-  /** Takes a retry from the provider's budget. Returns why there can be none. */
-  readonly takeRetry: (candidate: Candidate) => Skipped | undefined
+  /** Takes a retry from the provider's budget, for a call at this time (epoch milliseconds). Returns why there can be none. */
+  readonly takeRetry: (candidate: Candidate, at: number) => Skipped | undefined
   /** Calls the candidate, if that is allowed before `until` (epoch milliseconds). Otherwise it is skipped. */
   readonly make: (
     candidate: Candidate,
@@ -141,8 +141,8 @@ export const make = Effect.gen(function*() {
     })
 
   const attempt: Attempt = {
-    takeRetry: (candidate) => {
-      const restMs = health.restMs(candidate)
+    takeRetry: (candidate, at) => {
+      const restMs = health.restMs(candidate, at)
       if (restMs > 0) return new Skipped({ reason: "resting", retryAfterMs: restMs })
       return budgetOf(candidate).withdraw() ? undefined : new Skipped({ reason: "retries", retryAfterMs: 0 })
     },

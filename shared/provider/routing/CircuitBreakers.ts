@@ -17,8 +17,8 @@ export type Admission = CircuitBreaker.Admission
 
 export interface CircuitBreakers {
   readonly admit: (candidate: Candidate) => Effect.Effect<Admission, Skipped>
-  /** How long the circuit stays open, in milliseconds; 0 if it is not open. */
-  readonly restMs: (candidate: Candidate) => number
+  /** For how long from `at` (epoch milliseconds) the circuit stays open, in milliseconds; 0 if it is not open then. */
+  readonly restMs: (candidate: Candidate, at: number) => number
   /** `undefined` if there is nothing to record. */
   readonly recordSuccess: (candidate: Candidate, admission: Admission) => Effect.Effect<void> | undefined
   readonly recordFailure: (candidate: Candidate, admission: Admission, error: JobError) => Effect.Effect<void>
@@ -141,8 +141,7 @@ export const make: Effect.Effect<CircuitBreakers, never, CircuitBreaker.CircuitB
         const circuit = circuitOf(candidate)
         return circuit.closed ?? admit(candidate, circuit)
       },
-      restMs: (candidate) =>
-        Math.max(0, (circuits.get(candidate.key)?.openUntil ?? 0) - clock.currentTimeMillisUnsafe()),
+      restMs: ({ key }, at) => Math.max(0, (circuits.get(key)?.openUntil ?? 0) - at),
       recordSuccess: (candidate, admission) => {
         const circuit = circuitOf(candidate)
         circuit.successes++

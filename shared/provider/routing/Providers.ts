@@ -61,7 +61,7 @@ export class Providers extends Context.Service<Providers, {
           if (step.kind === "fail") return yield* step.error
           const { at, candidate, isRetry, waits } = step
           // before the pause, which would be in vain
-          const refusal = isRetry ? attempt.takeRetry(candidate) : undefined
+          const refusal = isRetry ? attempt.takeRetry(candidate, at) : undefined
           if (refusal !== undefined) {
             yield* record(candidate, refusal)
             continue

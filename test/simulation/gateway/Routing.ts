@@ -8,11 +8,10 @@ import { layerOf } from "./Catalogue.ts"
 import { portOf, providerNames } from "./HttpProvider.ts"
 import { providerTools } from "./Tools.ts"
 
-/** Short times, so that a simulation sees circuits open and close. */
+/** Short timeouts, and the usual circuit breakers. */
 const settings = {
   protocol: "openai",
   timeouts: { firstByteMs: 2_000, idleMs: 4_000, totalMs: 60_000 },
-  breaker: { openMs: 300, maxOpenMs: 2_000 },
   limits: { concurrency: 60 }
 }
 

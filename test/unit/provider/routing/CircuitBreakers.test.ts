@@ -1,7 +1,8 @@
 /** Circuit breakers per provider and model. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
+import { randomFrom } from "../../../fixture/general/Random.ts"
 import { answers, fails, type Outcome, rateLimited, rejected, Scripted, status, streams } from "./Scripted.ts"
 import { ProviderFailed } from "../../../../shared/contract/JobError.ts"
 
@@ -9,12 +10,15 @@ const catalogue = `
 providers:
   a: { protocol: local, retry: { times: 0 }, limits: { adaptive: false } }
   b: { protocol: local, retry: { times: 0 }, breaker: { failureRate: 1, minimumCalls: 2, openMs: 4000, maxOpenMs: 10000 } }
+  usual: { protocol: local }
+  spare: { protocol: local }
   off: { protocol: local, retry: { times: 0 }, breaker: { enabled: false } }
 models:
   single: { workload: chat, targets: [{ provider: a, model: m }] }
   other: { workload: chat, targets: [{ provider: a, model: o }] }
   pair: { workload: chat, targets: [{ provider: a, model: m }, { provider: b, model: m, priority: 1 }] }
   strict: { workload: chat, targets: [{ provider: b, model: m }] }
+  usual: { workload: chat, targets: [{ provider: usual, model: m }, { provider: spare, model: s, priority: 1 }] }
   off: { workload: chat, targets: [{ provider: off }] }
 `
 
@@ -129,6 +133,51 @@ describe("a circuit breaker", () => {
         yield* TestClock.adjust(1)
         assert.deepInclude(failure(yield* scripted.request("strict")), { status: 500 })
       }
+    }))
+
+  it.effect("is closed within 15 s of the provider's recovery from an outage of a minute, in 50 of 50 runs", () =>
+    Effect.forEach(Array.from({ length: 50 }, (_, seed) => seed), (seed) =>
+      Effect.gen(function*() {
+        const random = randomFrom(seed)
+        // each worker has circuits of its own, and gets some of the requests
+        const workers = yield* Effect.forEach(
+          Array.from({ length: 1 + seed % 4 }),
+          () => Scripted.make(catalogue)
+        )
+        for (const worker of workers) worker.behave("usual/m", status(503))
+        const from = yield* Clock.currentTimeMillis
+        const recoversAt = from + 60_000
+        let requests = 0
+        let calls = 0
+        let backAt: number | undefined
+        while (backAt === undefined) {
+          const now = yield* Clock.currentTimeMillis
+          if (now >= recoversAt) { for (const worker of workers) worker.behave("usual/m", answers()) }
+          else requests++
+          const worker = workers[Math.floor(random() * workers.length)]!
+          const request = yield* Effect.forkChild(worker.request("usual"))
+          yield* TestClock.adjust(1_000 + random() * 3_000)
+          const outcome = yield* Fiber.join(request)
+          const used = worker.calls().filter((name) => name === "usual/m").length
+          if (now < recoversAt) calls += used
+          assert.strictEqual(outcome.kind, "answered")
+          if (outcome.kind === "answered" && outcome.headers["x-gateway-provider"] === "usual") backAt = now
+        }
+        assert.isAtLeast(backAt, recoversAt)
+        assert.isAtMost(backAt - recoversAt, 15_000)
+        // two for each of the first three requests, then only probes
+        if (workers.length === 1) assert.isAtMost(calls, Math.min(requests, 18))
+      })))
+
+  it.effect("that opens ends the retries of a request at once", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("usual/m", status(500))
+      for (let round = 0; round < 2; round++) yield* scripted.timed("usual")
+      scripted.calls()
+      const { outcome, tookMs } = yield* scripted.timed("usual")
+      assert.strictEqual(outcome.kind, "answered")
+      assert.deepStrictEqual([scripted.calls(), tookMs], [["usual/m", "spare/s"], 0])
     }))
 
   it.effect("stays open for as long as the provider requests", () =>
