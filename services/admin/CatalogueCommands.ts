@@ -22,6 +22,7 @@ const check = Command.make(
       hasVariable: (name) => (process.env[name] ?? "") !== "",
       hasFile: (path) => fs.readFile(path).pipe(Effect.isSuccess),
       hasPackage,
+      queueTimeoutMs: Number(process.env["GATEWAY_QUEUE_TIMEOUT_MS"] ?? 30_000),
       serves
     })
     for (const { message, path } of remarks) {

@@ -18,6 +18,8 @@ export interface Environment {
   readonly hasFile: (path: string) => Effect.Effect<boolean>
   /** Whether this npm package is installed. */
   readonly hasPackage: (name: string) => boolean
+  /** How long a request may wait in the queue, in milliseconds. */
+  readonly queueTimeoutMs: number
 }
 
 /** Providers first, then models. */
@@ -32,11 +34,13 @@ export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroun
     }
     remarks.push(...packageRemarks(name, provider, surroundings))
     remarks.push(...limitRemarks(name, provider))
+    remarks.push(...timeoutRemarks(name, provider, surroundings))
   }
   remarks.push(...unusedProviders(snapshot))
   for (const [name, model] of snapshot.models) {
     remarks.push(...protocolRemarks(snapshot, name, model, surroundings))
     remarks.push(...fallbackRemarks(snapshot, name, model))
+    remarks.push(...contextRemarks(snapshot, name, model))
   }
   return remarks
 })
@@ -82,6 +86,34 @@ const limitRemarks = (name: string, { limits = {}, timeouts }: Provider): Readon
     })
   }
   return remarks
+}
+
+/** A limit that leaves no time for a retry. */
+const timeoutRemarks = (
+  name: string,
+  { timeouts }: Provider,
+  { queueTimeoutMs }: Environment
+): ReadonlyArray<Finding> => {
+  const { firstTokenMs = 0 } = timeouts ?? {}
+  return firstTokenMs <= queueTimeoutMs ? [] : [{
+    path: ["providers", name, "timeouts", "firstTokenMs"],
+    message: `is longer than GATEWAY_QUEUE_TIMEOUT_MS, ${queueTimeoutMs}: a request is not retried after it`
+  }]
+}
+
+/** Fallbacks that a request which is too long for the model cannot use. */
+const contextRemarks = ({ models }: Snapshot, name: string, model: Model): ReadonlyArray<Finding> => {
+  const windowsOf = ({ contextWindow: usual, targets }: Model) =>
+    targets.map(({ contextWindow = usual }) => contextWindow)
+  const own = Math.min(...windowsOf(model).map((window) => window ?? Infinity))
+  return (model.fallbacks ?? []).flatMap((fallback, index): ReadonlyArray<Finding> => {
+    const other = models.get(fallback)
+    const largest = other === undefined ? Infinity : Math.max(...windowsOf(other).map((window) => window ?? Infinity))
+    return largest >= own || own === Infinity ? [] : [{
+      path: ["models", name, "fallbacks", index],
+      message: `has a smaller context window, ${largest} tokens instead of ${own}: it rejects the longest requests`
+    }]
+  })
 }
 
 const unusedProviders = ({ models, providers }: Snapshot): ReadonlyArray<Finding> => {

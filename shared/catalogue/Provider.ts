@@ -17,6 +17,11 @@ const Millis = atLeast(1)
 const Timeouts = Schema.Struct({
   /** From the request to the first byte of the answer. Default 120,000. */
   firstByteMs: Schema.optionalKey(Millis),
+  /**
+   * From the request to the first content of a streamed answer: text, reasoning or a tool call. Off by default: a model that
+   * thinks in silence would be paid for twice.
+   */
+  firstTokenMs: Schema.optionalKey(Millis),
   /** Between two chunks of the answer. Default 60,000. */
   idleMs: Schema.optionalKey(Millis),
   /** For the whole answer. Default 600,000. */

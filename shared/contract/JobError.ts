@@ -133,10 +133,10 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
   }
 }
 
-/** The provider exceeded a deadline: to connect, to the first byte, between two pieces of its answer, or in total. */
+/** The provider exceeded a deadline: to connect, to the first byte or token, between two pieces of its answer, or in total. */
 export class ProviderTimeout extends Schema.TaggedError<ProviderTimeout>()("ProviderTimeout", {
   provider: Schema.String,
-  phase: Schema.Literals(["connect", "first byte", "idle", "total"])
+  phase: Schema.Literals(["connect", "first byte", "first token", "idle", "total"])
 }) {
   override get message() {
     return `The provider '${this.provider}' ${timeouts[this.phase]}`
@@ -146,6 +146,7 @@ export class ProviderTimeout extends Schema.TaggedError<ProviderTimeout>()("Prov
 const timeouts = {
   "connect": "did not accept a connection in time",
   "first byte": "did not start its answer in time",
+  "first token": "did not send the first token of its answer in time",
   "idle": "stopped sending in the middle of its answer",
   "total": "did not finish its answer in time"
 } as const

@@ -177,8 +177,11 @@ export const retries = counter("gateway_provider_retries_total", ["provider"])(
 export const fallbacks = counter("gateway_provider_fallbacks_total", ["provider"])(
   "Calls made because another provider failed the request"
 )
+export const skippedChunks = counter("gateway_provider_skipped_chunks_total", ["provider"])(
+  "Damaged pieces of text that were left out of a stream"
+)
 export const timeToFirstToken = histogram("gateway_provider_time_to_first_token_seconds", ["provider", "model"])(
-  "Time from a streaming call to the first bytes of its answer"
+  "Time from a streaming call to the first content of its answer"
 )
 export const timePerOutputToken = histogram(
   "gateway_provider_time_per_output_token_seconds",

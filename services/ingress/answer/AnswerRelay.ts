@@ -2,15 +2,15 @@
  * Relays the frames of a job's answer as an HTTP response.
  *
  * JSON is held until it is complete, up to 1 MiB, so that an error can still set the status and a lost worker can be
- * replaced. Other answers, such as events or sound, start with their first bytes. Bytes are relayed unchanged, at the
- * client's pace.
+ * replaced. Other answers, such as events or sound, start with their first bytes, or for a client that asks for events after a
+ * while without any: load balancers cut silent connections. Bytes are relayed unchanged, at the client's pace.
  */
 import { Cause, Effect, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { AnswerHead } from "../../../shared/bus/protocol/Frame.ts"
 import type { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import type { AnswerListener, JobHandle, JobRequest } from "../../../shared/bus/ingress/JobRequest.ts"
-import type { JobError } from "../../../shared/contract/JobError.ts"
+import { type JobError, ProviderFailed } from "../../../shared/contract/JobError.ts"
 import type { Dialect } from "../../../shared/contract/Operation.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
 import type { Settle } from "../request/Admission.ts"
@@ -20,7 +20,10 @@ import type { RequestRecord } from "../record/RequestRecord.ts"
 /** At most the window: a worker that has filled the window waits until ingress has taken some bytes. */
 const holdBackBytes = 1024 * 1024
 
-/** After this much silence, in milliseconds, a stream gets a comment, which clients skip. */
+/**
+ * After this much silence, in milliseconds, a stream gets a comment, which clients skip. So does a request for a stream that a
+ * worker has had for that long; from then on an error is an event of the stream.
+ */
 const keepAliveMs = 15_000
 const keepAlive = Buffer.from(": keep-alive\n\n")
 
@@ -41,6 +44,8 @@ export interface RelayOptions {
   readonly dialect: Dialect
   readonly record: RequestRecord
   readonly settle: Settle | undefined
+  /** Whether the client asks for a stream of events. */
+  readonly streams: boolean
 }
 
 /** Submits a job and returns the response when its status is known. Interruption cancels the job. */
@@ -64,6 +69,11 @@ class RelayedAnswer implements AnswerListener {
   /** The response has started, and further bytes go into its body. */
   #isStreaming = false
   #isFlushed = false
+  /** The response has started before the answer, with a comment. */
+  #isEarly = false
+  /** That comment was sent. */
+  #isOpen = false
+  #earlyStart: NodeJS.Timeout | undefined
   #hasEnded = false
   /** The bytes so far end in the middle of an event. */
   #isMidEvent = false
@@ -80,6 +90,7 @@ class RelayedAnswer implements AnswerListener {
   }
 
   cancel(): void {
+    clearTimeout(this.#earlyStart)
     this.#job.cancel()
     this.#options.settle?.(undefined)
   }
@@ -87,10 +98,16 @@ class RelayedAnswer implements AnswerListener {
   onClaim(): void {
     const { record, request: { pool, workload } } = this.#options
     record.markClaimed(workload, pool)
+    if (this.#options.streams) this.#earlyStart ??= setTimeout(() => this.#startEarly(), keepAliveMs)
   }
 
   onStart(head: AnswerHead): void {
+    clearTimeout(this.#earlyStart)
     this.#head = head
+    if (!this.#isEarly || head.contentType.startsWith(eventStream)) return
+    this.#job.cancel()
+    const provider = head.headers["x-gateway-provider"] ?? ""
+    this.onError(ProviderFailed.malformed(decodeURI(provider), "the client asked for a stream"))
   }
 
   onChunk(bytes: Uint8Array, isLast: boolean): void {
@@ -111,6 +128,7 @@ class RelayedAnswer implements AnswerListener {
   }
 
   onEnd(usage: Usage | undefined): void {
+    clearTimeout(this.#earlyStart)
     this.#hasEnded = true
     this.#options.settle?.(usage)
     if (this.#isStreaming) return this.#deliver()
@@ -120,6 +138,7 @@ class RelayedAnswer implements AnswerListener {
   }
 
   onError(error: JobError): void {
+    clearTimeout(this.#earlyStart)
     if (!this.#isStreaming) return this.#resume(Effect.fail(error))
     this.#error = error
     this.#options.settle?.(undefined)
@@ -138,11 +157,12 @@ class RelayedAnswer implements AnswerListener {
   }
 
   get #isEventStream(): boolean {
-    return this.#head?.contentType.startsWith(eventStream) === true
+    return this.#isEarly || this.#head?.contentType.startsWith(eventStream) === true
   }
 
   get #responseOptions() {
-    const { contentType = "application/json", headers = {}, status = 200 } = this.#head ?? {}
+    const usual = this.#isEarly ? eventStream : "application/json"
+    const { contentType = usual, headers = {}, status = 200 } = this.#head ?? {}
     return {
       status,
       contentType,
@@ -152,9 +172,13 @@ class RelayedAnswer implements AnswerListener {
     }
   }
 
+  #startEarly(): void {
+    this.#isEarly = true
+    this.#startStreaming()
+  }
+
   #startStreaming(): void {
     this.#isStreaming = true
-    this.#options.record.markAnswering()
     const body = Stream.fromPull(Effect.succeed(Effect.suspend(() => this.#pull()))).pipe(
       Stream.ensuring(Effect.sync(() => this.cancel()))
     )
@@ -163,16 +187,16 @@ class RelayedAnswer implements AnswerListener {
 
   /** The next bytes for the client. Each pull confirms that the client has taken the previous bytes. */
   #pull(): Pulled {
-    if (!this.#isFlushed) {
-      this.#isFlushed = true
-      this.#job.flushed()
-    }
     if (this.#unconfirmed > 0) {
       this.#job.taken(this.#unconfirmed)
       this.#unconfirmed = 0
     }
     const ready = this.#take()
     if (ready !== undefined) return ready
+    if (this.#isEarly && !this.#isOpen) {
+      this.#isOpen = true
+      return Effect.succeed([keepAlive])
+    }
     return Effect.callback<readonly [Uint8Array, ...Array<Uint8Array>], JobError | Cause.Done<void>>((resume) => {
       const stop = () => {
         clearTimeout(timer)
@@ -194,6 +218,11 @@ class RelayedAnswer implements AnswerListener {
   #take(): Pulled | undefined {
     const [first, ...rest] = this.#chunks
     if (first !== undefined) {
+      if (!this.#isFlushed) {
+        this.#isFlushed = true
+        this.#job.flushed()
+        this.#options.record.markAnswering()
+      }
       this.#unconfirmed = this.#bytes
       this.#chunks = []
       this.#bytes = 0

@@ -43,6 +43,8 @@ export interface AdmittedRequest {
   readonly body: Uint8Array
   /** How many results it asks for. */
   readonly count: number
+  /** Whether the client asks for a stream. */
+  readonly streams: boolean
   readonly traceparent: string
   readonly settle: Settle | undefined
 }
@@ -69,24 +71,27 @@ const routeOf = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, hand
     const { headers } = record
     const perform = (key: ApiKey, body: Uint8Array, budget: UploadBudget) => {
       // outside the closure of the decoded body, which would otherwise stay in memory until the answer has ended
-      const serve = (name: string, { pool, workload }: OfferedModel, count: number) => (settle: Settle | undefined) => {
-        // from here on the job counts its body; a task has no job
-        if (operation.kind !== "task") budget.release()
-        return handler({
-          operation,
-          headers,
-          tenant: key.id,
-          weight: key.weight,
-          priority: key.priorityClass,
-          model: name,
-          workload,
-          pool,
-          body,
-          count,
-          traceparent: TraceParent.format(record.span),
-          settle
-        }, record)
-      }
+      const serve =
+        (name: string, { pool, workload }: OfferedModel, count: number, streams: boolean) =>
+        (settle: Settle | undefined) => {
+          // from here on the job counts its body; a task has no job
+          if (operation.kind !== "task") budget.release()
+          return handler({
+            operation,
+            headers,
+            tenant: key.id,
+            weight: key.weight,
+            priority: key.priorityClass,
+            model: name,
+            workload,
+            pool,
+            body,
+            count,
+            streams,
+            traceparent: TraceParent.format(record.span),
+            settle
+          }, record)
+        }
       return Effect.flatMapEager(
         turns.inTurn(key.id, body.length, () => IncomingBody.decode(operation, headers, body)),
         (decoded) =>
@@ -95,7 +100,7 @@ const routeOf = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, hand
             const refusal = refusalOf(operation, name, model, decoded)
             if (refusal !== undefined) return Effect.fail(refusal)
             const admitted = { operation, model: name, decoded, bytes: body.length }
-            return admission.admit(key, admitted, serve(name, model, decoded.n ?? 1))
+            return admission.admit(key, admitted, serve(name, model, decoded.n ?? 1, operation.streams(decoded)))
           })
       )
     }
@@ -155,13 +160,14 @@ const relayJobs = Effect.gen(function*() {
   const jobs = yield* JobClient
   const clock = yield* Clock.Clock
   const queueTimeoutMs = yield* Config.schema(atLeast(1), "GATEWAY_QUEUE_TIMEOUT_MS").pipe(Config.withDefault(30_000))
-  const handler: OperationHandler = ({ count: _count, headers, operation, settle, ...accepted }, record) => {
+  const handler: OperationHandler = ({ count: _count, headers, operation, settle, streams, ...accepted }, record) => {
     const timeoutMs = Math.min(queueTimeoutMs, clientQueueTimeoutMs(headers["x-stainless-timeout"]))
     return relay({
       jobs,
       dialect: operation.dialect,
       record,
       settle,
+      streams,
       request: {
         ...accepted,
         parent: record.span,

@@ -12,6 +12,9 @@ export interface Reading {
   readonly isOnlyUsage?: boolean
 }
 
+/** Plain text, or anything else: reasoning, a tool call, a picture. */
+export type Content = "text" | "other"
+
 export interface AnswerGrammar {
   /** The data that ends a stream and is not JSON. */
   readonly terminator?: Buffer
@@ -25,4 +28,65 @@ export interface AnswerGrammar {
   readonly toUsage?: (usage: Usage) => object
   /** Whether stream data contains the reason why the answer ends. Only the last pieces are checked. */
   readonly isLast: (data: Fields) => boolean
+  /**
+   * The content of stream data; `undefined` if it has none, like data that only announces an answer. The reason why plain text
+   * ends counts as text. Absent: all data has content.
+   */
+  readonly contentOf?: (data: Fields) => Content | undefined
+  /** Matches damaged stream data that was certainly a piece of plain text. Absent: damaged data ends the stream. */
+  readonly damagedText?: RegExp
+}
+
+/** The content of several parts. */
+export const contentOfAll = (parts: ReadonlyArray<Content | undefined>): Content | undefined =>
+  parts.includes("other") ? "other" : parts.find((part) => part !== undefined)
+
+/** The largest damaged data to look at, in bytes. */
+const maxDamagedBytes = 64 * 1024
+
+/**
+ * Watches a stream's data until its first content, and around damaged data: that may be skipped only if it was a piece of plain
+ * text between two others. A hole in a tool's arguments would change what the client does.
+ */
+export class ContentWatch {
+  readonly #grammar: AnswerGrammar
+  hasContent = false
+  /** Damaged data was skipped, and no text has followed yet. */
+  #isAfterGap = false
+
+  constructor(grammar: AnswerGrammar) {
+    this.#grammar = grammar
+  }
+
+  /** Whether it must see the next data. */
+  get isActive(): boolean {
+    return !this.hasContent || this.#isAfterGap
+  }
+
+  get isAfterGap(): boolean {
+    return this.#isAfterGap
+  }
+
+  /** Returns whether the stream is intact. */
+  see(data: Fields): boolean {
+    const { contentOf } = this.#grammar
+    const content = contentOf === undefined ? "other" : contentOf(data)
+    if (content === undefined) return true
+    const wasAfterGap = this.#isAfterGap
+    this.hasContent = true
+    this.#isAfterGap = false
+    return content === "text" || !wasAfterGap
+  }
+
+  /** Skips damaged data if that is safe. `before` is the data before it, the latest last. Returns whether it was skipped. */
+  skip(damaged: Uint8Array, before: ReadonlyArray<Fields | undefined>): boolean {
+    const { contentOf, damagedText } = this.#grammar
+    if (contentOf === undefined || damagedText === undefined) return false
+    if (this.#isAfterGap || damaged.length > maxDamagedBytes || !damagedText.test(Buffer.from(damaged).toString())) {
+      return false
+    }
+    const last = before.map((data) => data && contentOf(data)).findLast((content) => content !== undefined)
+    this.#isAfterGap = last === "text"
+    return this.#isAfterGap
+  }
 }

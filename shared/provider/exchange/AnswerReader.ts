@@ -26,6 +26,11 @@ export interface AnswerReader {
   readonly push?: (chunk: Uint8Array) => ReadonlyArray<Uint8Array>
   /** Why the stream cannot continue. Checked after every `push`. */
   readonly failure?: () => JobError | undefined
+  /**
+   * Whether a part of the answer itself has arrived. Until then the pieces are held back, so that another provider can be tried.
+   * Absent: from the first piece on.
+   */
+  readonly hasContent?: () => boolean
   /** The provider has ended its stream. */
   readonly end?: () => Read
   /** Passes on a piece of an answer that is too large to hold. Returns the client's part of it. */

@@ -73,7 +73,8 @@ const exchangeIn = (
       ...(span === undefined ? {} : { traceparent: TraceParent.format(span) })
     },
     ...(body === undefined ? {} : { body }),
-    ...Endpoint.timeoutsOf(endpoint, request.withinMs)
+    ...Endpoint.timeoutsOf(endpoint, request.withinMs),
+    ...(request.streams ? { firstTokenMs: endpoint.provider.timeouts?.firstTokenMs } : {})
   }, (control) => answer.receiver(control))
   /** Reads the texts only now, and only if the provider has reported no usage. */
   const estimate = (): Effect.Effect<Usage> | undefined =>
@@ -99,6 +100,9 @@ const exchangeIn = (
   })
 }
 
+/** The most bytes of a stream to hold back before its first content. */
+const maxStartBytes = 64 * 1024
+
 /** The delivery of one answer from the provider to the sink. */
 class Delivery {
   readonly #provider: string
@@ -108,9 +112,12 @@ class Delivery {
   #headers: IncomingHttpHeaders = {}
   #contentType = "application/json"
   #kind: "error" | "stream" | "whole" | "passing" = "whole"
+  /** The bytes of a whole answer, or the pieces of a stream before its first content. */
   #held: Array<Uint8Array> = []
   #heldBytes = 0
   #mayHold = 0
+  /** The stream has had content, so that its pieces are no longer held back. */
+  #hasContent = false
 
   constructor(provider: string, sink: Sink, reader: AnswerReader) {
     this.#provider = provider
@@ -206,15 +213,28 @@ class Delivery {
   }
 
   #onStream(chunk: Uint8Array, control: ExchangeControl): void {
-    for (const piece of this.#reader.push?.(chunk) ?? []) this.#write(piece, control)
+    const pieces = this.#reader.push?.(chunk) ?? []
+    if (this.#hasContent) { for (const piece of pieces) this.#write(piece, control) }
+    else this.#holdStart(pieces, control)
     const failure = this.#reader.failure?.()
     if (failure !== undefined) control.fail(failure)
+  }
+
+  /** Holds back what precedes the first content: until then another provider can be tried. */
+  #holdStart(pieces: ReadonlyArray<Uint8Array>, control: ExchangeControl): void {
+    for (const piece of pieces) this.#hold(piece)
+    this.#hasContent = this.#heldBytes > maxStartBytes || this.#reader.hasContent?.() !== false
+    if (!this.#hasContent) return
+    for (const piece of this.#held) this.#write(piece, control)
+    this.#held = []
   }
 
   #last(read: Exclude<Read, JobError>, usage: Usage | undefined): Usage | undefined {
     // a relayed answer may be empty
     if (!this.#sink.hasStarted && this.#reader.pass !== undefined) this.#start()
-    for (const piece of typeof read === "function" ? read(usage ?? UsageSum.none) : read) {
+    const pieces = typeof read === "function" ? read(usage ?? UsageSum.none) : read
+    // an answer without content
+    for (const piece of this.#kind === "stream" ? [...this.#held, ...pieces] : pieces) {
       if (!this.#sink.hasStarted) this.#start()
       this.#sink.write(piece)
     }
@@ -222,6 +242,7 @@ class Delivery {
   }
 
   #write(bytes: Uint8Array, control: ExchangeControl): void {
+    control.noteContent()
     if (!this.#sink.hasStarted) this.#start()
     if (this.#sink.write(bytes)) return
     control.pause()

@@ -1,6 +1,7 @@
 /** Passes an answer on as the provider sent it; only the model's name becomes the alias, and missing usage is estimated. */
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import { isReported, type Usage } from "../../contract/Usage.ts"
+import * as Metrics from "../../telemetry/Metrics.ts"
 import * as EstimatedUsage from "../call/EstimatedUsage.ts"
 import * as Json from "../json/Json.ts"
 import { JsonOutline } from "../json/JsonOutline.ts"
@@ -43,10 +44,11 @@ export class PassingAnswer implements AnswerReader {
   #text: Uint8Array | undefined
 
   constructor(options: PassingAnswerOptions) {
-    const { grammar, showUsage = false, usage } = options
+    const { call: { endpoint }, grammar, showUsage = false, usage } = options
     this.#options = options
     this.#usage = usage
-    this.#stream = new PassingStream({ grammar, showUsage, alias: this.#alias })
+    const onSkip = () => Metrics.update(Metrics.skippedChunks(endpoint.name), 1)
+    this.#stream = new PassingStream({ grammar, showUsage, alias: this.#alias, onSkip })
   }
 
   get #alias(): string | undefined {
@@ -84,6 +86,10 @@ export class PassingAnswer implements AnswerReader {
 
   failure(): JobError | undefined {
     return this.#stream.failure === undefined ? undefined : this.#failed(this.#stream.failure)
+  }
+
+  hasContent(): boolean {
+    return this.#stream.hasContent
   }
 
   end(): Read {

@@ -6,7 +6,7 @@ import { isReported, type Usage } from "../../contract/Usage.ts"
 import type * as Json from "../json/Json.ts"
 import * as JsonText from "../json/JsonText.ts"
 import { dataOf, maxFrameBytes, replaceData, SseFrames } from "../transport/SseFrames.ts"
-import type { AnswerGrammar } from "./AnswerGrammar.ts"
+import { type AnswerGrammar, ContentWatch } from "./AnswerGrammar.ts"
 import { Ends } from "./ResponseMetadata.ts"
 
 export interface PassingStreamOptions {
@@ -15,6 +15,8 @@ export interface PassingStreamOptions {
   readonly showUsage: boolean
   /** Replaces the provider's name of the model; `undefined` leaves frames unchanged. */
   readonly alias: string | undefined
+  /** Called when damaged data was skipped. */
+  readonly onSkip?: () => void
 }
 
 /** The data of a frame, parsed only if needed, which is rare. */
@@ -43,6 +45,7 @@ export class PassingStream {
   readonly #options: PassingStreamOptions
   readonly #marks: ReadonlyArray<Buffer>
   readonly #frames = new SseFrames()
+  readonly #content: ContentWatch
   /** If the provider sends no terminator, the last pieces are searched for the reason why the answer ended. */
   readonly #pieces = new Ends<Piece>()
   #terminated = false
@@ -59,6 +62,7 @@ export class PassingStream {
   constructor(options: PassingStreamOptions) {
     const { alias, grammar } = options
     this.#options = options
+    this.#content = new ContentWatch(grammar)
     this.#marks = alias === undefined
       ? grammar.marks
       : [...grammar.modelPaths.map((path) => Buffer.from(`"${path.at(-1)}"`)), ...grammar.marks]
@@ -97,8 +101,13 @@ export class PassingStream {
   /** Whether the answer is complete. */
   get isComplete(): boolean {
     const { grammar } = this.#options
-    return this.#terminated ||
-      this.#pieces.last.some(({ fields }) => fields !== undefined && grammar.isLast(fields))
+    return !this.#content.isAfterGap && (this.#terminated ||
+      this.#pieces.last.some(({ fields }) => fields !== undefined && grammar.isLast(fields)))
+  }
+
+  /** Whether a part of the answer itself has arrived. */
+  get hasContent(): boolean {
+    return this.#content.hasContent
   }
 
   /** The usage reported so far. A provider may report it in every frame: then the last frames count. */
@@ -146,18 +155,25 @@ export class PassingStream {
   }
 
   #read(frame: Uint8Array, data: Uint8Array, isOrdinary: boolean): Uint8Array | undefined | "malformed" | "error" {
-    const { alias, grammar, showUsage } = this.#options
+    const { alias, grammar, onSkip, showUsage } = this.#options
     const piece = new Piece(data)
-    this.#pieces.pass(piece)
-    this.#since++
-    if (isObject(data) && (isOrdinary || this.#firstMark(data) === data.length)) return frame
+    if (!this.#content.isActive && isObject(data) && (isOrdinary || this.#firstMark(data) === data.length)) {
+      this.#pass(piece)
+      return frame
+    }
     const { fields } = piece
-    if (fields === undefined) return "malformed"
+    if (fields === undefined) {
+      if (!this.#content.skip(data, this.#pieces.last.map(({ fields }) => fields))) return "malformed"
+      onSkip?.()
+      return undefined
+    }
+    this.#pass(piece)
     const { isError, isOnlyUsage, usage } = grammar.read(fields, this.#usage)
     if (isError === true) {
       this.errorData = data
       return "error"
     }
+    if (this.#content.isActive && !this.#content.see(fields)) return "malformed"
     if (usage !== undefined) {
       this.#usage = usage
       this.#since = 0
@@ -166,6 +182,11 @@ export class PassingStream {
     if (alias === undefined) return frame
     const renamed = rename(data, grammar, alias)
     return renamed === undefined ? frame : replaceData(frame, data, renamed)
+  }
+
+  #pass(piece: Piece): void {
+    this.#pieces.pass(piece)
+    this.#since++
   }
 
   /** Index of the first mark, from which on frames must be read; the length if there is none. */

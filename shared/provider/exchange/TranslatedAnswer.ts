@@ -8,10 +8,11 @@ import type { AnswerDecoder, AnswerEncoder } from "../dialects/conversation/Dial
 import type { ModelEvent } from "../dialects/conversation/ModelEvent.ts"
 import * as TextUsage from "../dialects/conversation/TextUsage.ts"
 import * as UsageSum from "../dialects/conversation/UsageSum.ts"
+import * as Metrics from "../../telemetry/Metrics.ts"
 import * as Json from "../json/Json.ts"
 import type { Head } from "../transport/Sink.ts"
 import { dataOf, maxFrameBytes, SseFrames } from "../transport/SseFrames.ts"
-import type { AnswerGrammar } from "./AnswerGrammar.ts"
+import { type AnswerGrammar, ContentWatch } from "./AnswerGrammar.ts"
 import type { AnswerReader, Read } from "./AnswerReader.ts"
 import { Ends, type Piece } from "./ResponseMetadata.ts"
 import * as ProviderError from "./ProviderError.ts"
@@ -98,6 +99,7 @@ export interface TranslatedPartOptions {
 export class TranslatedPart implements AnswerReader {
   readonly #options: TranslatedPartOptions
   readonly #frames = new SseFrames()
+  readonly #content: ContentWatch
   readonly #pieces = new Ends<Piece>()
   #terminated = false
   #bytes = 0
@@ -105,6 +107,7 @@ export class TranslatedPart implements AnswerReader {
 
   constructor(options: TranslatedPartOptions) {
     this.#options = options
+    this.#content = new ContentWatch(options.grammar)
   }
 
   head(): Head {
@@ -139,7 +142,7 @@ export class TranslatedPart implements AnswerReader {
     const failure = rest.length === 0 ? undefined : this.#read(rest, events)
     const isCut = failure?._tag === "ProviderFailed" && failure.reason === "malformed"
     if (failure !== undefined && !isCut) return failure
-    if (!this.#terminated && !decoder.isComplete) return this.#failed("cut")
+    if (this.#content.isAfterGap || (!this.#terminated && !decoder.isComplete)) return this.#failed("cut")
     return this.#last([...events, ...this.#numbered(decoder.last())])
   }
 
@@ -180,10 +183,16 @@ export class TranslatedPart implements AnswerReader {
       return undefined
     }
     const json = Json.parse(text.decode(data))
+    if (json === undefined && this.#content.skip(data, this.#pieces.last.map(({ json }) => Json.fields(json)))) {
+      Metrics.update(Metrics.skippedChunks(provider), 1)
+      return undefined
+    }
     this.#pieces.pass({ size: data.length, json })
     if (isError(json)) return ProviderError.inAnswer(provider, json, secrets)
     const decoded = decoder.frame(json)
-    if (decoded === undefined) return this.#failed("malformed")
+    if (decoded === undefined || (this.#content.isAfterGap && !this.#content.see(Json.fields(json)))) {
+      return this.#failed("malformed")
+    }
     for (const event of this.#numbered(decoded)) events.push(event)
     return undefined
   }

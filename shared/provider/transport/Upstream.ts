@@ -23,12 +23,16 @@ export interface UpstreamRequest {
   readonly firstByteMs: number
   readonly idleMs: number
   readonly totalMs: number
+  /** Absent: no limit. */
+  readonly firstTokenMs?: number | undefined
 }
 
 /** A receiver's control over its exchange. */
 export interface ExchangeControl {
   readonly pause: () => void
   readonly resume: () => void
+  /** Content has arrived, which ends `firstTokenMs`. May be called more than once. */
+  readonly noteContent: () => void
   /** Aborts the exchange with this error. */
   readonly fail: (error: JobError) => void
 }
@@ -114,6 +118,7 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
   readonly #receiver: Receiver
   readonly #resume: (result: Effect.Effect<void, JobError>) => void
   readonly #deadline: NodeJS.Timeout
+  #firstToken: NodeJS.Timeout | undefined
   #controller: Dispatcher.DispatchController | undefined
   /** The chunks of one read of the socket. The receiver gets them as one piece, because each piece has a cost. */
   #read: Array<Uint8Array> = []
@@ -121,14 +126,17 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
   #over = false
 
   constructor(
-    { provider, totalMs }: UpstreamRequest,
+    { firstTokenMs, provider, totalMs }: UpstreamRequest,
     makeReceiver: (control: ExchangeControl) => Receiver,
     resume: (result: Effect.Effect<void, JobError>) => void
   ) {
     this.#provider = provider
     this.#resume = resume
     // not `Effect.timeout`, which would start two more fibers per request
-    this.#deadline = setTimeout(() => this.fail(new ProviderTimeout({ provider, phase: "total" })), totalMs)
+    const failIn = (ms: number, phase: ProviderTimeout["phase"]) =>
+      setTimeout(() => this.fail(new ProviderTimeout({ provider, phase })), ms)
+    this.#deadline = failIn(totalMs, "total")
+    if (firstTokenMs !== undefined) this.#firstToken = failIn(firstTokenMs, "first token")
     this.#receiver = makeReceiver(this)
   }
 
@@ -140,6 +148,12 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
     this.#controller?.resume()
   }
 
+  noteContent(): void {
+    if (this.#firstToken === undefined) return
+    clearTimeout(this.#firstToken)
+    this.#firstToken = undefined
+  }
+
   fail(error: JobError): void {
     this.#settle(Effect.fail(error))
     this.#abort()
@@ -147,8 +161,7 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
 
   /** Aborts without a result: the call was interrupted. */
   abandon(): void {
-    this.#over = true
-    clearTimeout(this.#deadline)
+    this.#end()
     this.#abort()
   }
 
@@ -187,9 +200,14 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
 
   #settle(result: Effect.Effect<void, JobError>): void {
     if (this.#over) return
+    this.#end()
+    this.#resume(result)
+  }
+
+  #end(): void {
     this.#over = true
     clearTimeout(this.#deadline)
-    this.#resume(result)
+    this.noteContent()
   }
 
   #abort(): void {

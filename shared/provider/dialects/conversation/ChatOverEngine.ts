@@ -1,9 +1,9 @@
 /** Serves a chat dialect with a `ChatEngine`. */
 import { Effect, Stream } from "effect"
-import { InternalError, type JobError } from "../../../contract/JobError.ts"
+import { InternalError, type JobError, ProviderTimeout } from "../../../contract/JobError.ts"
 import type { Usage } from "../../../contract/Usage.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
-import { writeAll } from "../../transport/Sink.ts"
+import { type Sink, writeAll } from "../../transport/Sink.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
 import * as ClientRequest from "./ClientRequest.ts"
 import type { Conversation } from "./Conversation.ts"
@@ -67,13 +67,30 @@ export const make = <Request>(
       if (!sink.hasStarted) start("text/event-stream")
       return utf8.encode(encoder.frames(event))
     })
-    yield* writeAll(sink, frames)
+    yield* writeAll(sink, inTime(frames, call, sink))
     if (!sink.hasStarted) return yield* new InternalError()
     sink.write(utf8.encode(encoder.lastFrames()))
     return usage
   })
   return [dialect.operation, perform]
 }
+
+/** Fails if the answer has not started within the provider's `firstTokenMs`. */
+const inTime = (
+  frames: Stream.Stream<Uint8Array, JobError>,
+  { endpoint: { name, provider: { timeouts } } }: Call,
+  sink: Sink
+): typeof frames =>
+  timeouts?.firstTokenMs === undefined
+    ? frames
+    : Stream.interruptWhen(
+      frames,
+      Effect.flatMap(
+        Effect.sleep(timeouts.firstTokenMs),
+        () =>
+          sink.hasStarted ? Effect.never : Effect.fail(new ProviderTimeout({ provider: name, phase: "first token" }))
+      )
+    )
 
 /** Answers the conversations one after the other, as one answer: numbers the choices consecutively and adds up usage. */
 const answerAll = (engine: ChatEngine, requests: ReadonlyArray<ChatRequest>): ReturnType<ChatEngine> => {

@@ -41,6 +41,26 @@ const relay = (call: Call): Relayed => {
 
 // Answer
 
+const contentOf: AnswerGrammar["contentOf"] = ({ content_block: block, delta, type }) => {
+  switch (type) {
+    case "ping":
+    case "message_start":
+    case "message_stop":
+    case "content_block_stop":
+      return undefined
+    case "content_block_start": {
+      const { text = "", thinking = "", type: kind } = Json.fields(block)
+      return text === "" && thinking === "" && (kind === "text" || kind === "thinking") ? undefined : "other"
+    }
+    case "content_block_delta":
+      return Json.fields(delta)["type"] === "text_delta" ? "text" : "other"
+    case "message_delta":
+      return Json.fields(delta)["stop_reason"] === "tool_use" ? "other" : "text"
+    default:
+      return "other"
+  }
+}
+
 const grammar: AnswerGrammar = {
   marks: [Buffer.from("\"usage\""), Buffer.from("\"error\"")],
   modelPaths: [["message", "model"], ["model"]],
@@ -54,7 +74,9 @@ const grammar: AnswerGrammar = {
         return { usage: usageOf(usage, before) }
     }
   },
-  isLast: ({ type }) => type === "message_stop"
+  isLast: ({ type }) => type === "message_stop",
+  contentOf,
+  damagedText: /"text_delta"/
 }
 
 export const anthropic: HttpProtocol<typeof messagesProvider.options.Type> = {

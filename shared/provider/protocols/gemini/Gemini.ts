@@ -1,7 +1,7 @@
 /** The `gemini` protocol: Google's Gemini API. Its `baseUrl` ends in the version: `…/v1beta`. */
 import { generateContent, streamGenerateContent } from "../../../contract/operations/GenerateContent.ts"
 import { generateContentProvider } from "../../dialects/gemini/GenerateContentProvider.ts"
-import type { AnswerGrammar } from "../../exchange/AnswerGrammar.ts"
+import { type AnswerGrammar, type Content, contentOfAll } from "../../exchange/AnswerGrammar.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import * as RelayedBody from "../../exchange/RelayedBody.ts"
 import * as Json from "../../json/Json.ts"
@@ -37,6 +37,20 @@ const relay = (streams: boolean) => (call: Call): Relayed => {
 
 // Answer
 
+const contentOfPart = (part: unknown): Content | undefined => {
+  const { text, ...others } = Json.fields(part)
+  if (Object.keys(others).length > 0) return "other"
+  return text === "" ? undefined : "text"
+}
+
+const contentOfCandidate = (candidate: unknown): Content | undefined => {
+  const { content, finishReason: reason } = Json.fields(candidate)
+  return contentOfAll([
+    typeof reason === "string" ? reason === "STOP" || reason === "MAX_TOKENS" ? "text" : "other" : undefined,
+    ...Json.list(Json.fields(content)["parts"]).map(contentOfPart)
+  ])
+}
+
 const grammar: AnswerGrammar = {
   // every frame has usage: the last one is read
   marks: [Buffer.from("\"error\"")],
@@ -45,7 +59,10 @@ const grammar: AnswerGrammar = {
     error !== undefined && error !== null ? { isError: true } : { usage: usageOf(usageMetadata) },
   isLast: ({ candidates, promptFeedback }) =>
     typeof Json.fields(promptFeedback)["blockReason"] === "string" ||
-    Json.list(candidates).some((candidate) => typeof Json.fields(candidate)["finishReason"] === "string")
+    Json.list(candidates).some((candidate) => typeof Json.fields(candidate)["finishReason"] === "string"),
+  contentOf: ({ candidates, promptFeedback }) =>
+    promptFeedback === undefined ? contentOfAll(Json.list(candidates).map(contentOfCandidate)) : "other",
+  damagedText: /^(?!.*"(?:functionCall|thought\w*|inlineData)").*"text"\s*:/s
 }
 
 export const gemini: HttpProtocol<typeof generateContentProvider.options.Type> = {

@@ -12,7 +12,7 @@ import { imageGenerations } from "../../../contract/operations/ImageGenerations.
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import type { Operation } from "../../../contract/Operation.ts"
 import { chatCompletionsProvider } from "../../dialects/openai/ChatCompletionsProvider.ts"
-import type { AnswerGrammar } from "../../exchange/AnswerGrammar.ts"
+import { type AnswerGrammar, type Content, contentOfAll } from "../../exchange/AnswerGrammar.ts"
 import { bearer } from "../../exchange/Exchange.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import * as RelayedBody from "../../exchange/RelayedBody.ts"
@@ -95,7 +95,7 @@ const relayJson = (call: Call, path: string): Relayed => {
 
 // Answer
 
-const grammar: AnswerGrammar = {
+const plain: AnswerGrammar = {
   terminator: Buffer.from("[DONE]"),
   marks: [Buffer.from("\"usage\""), Buffer.from("\"error\"")],
   modelPaths: [["model"]],
@@ -108,11 +108,33 @@ const grammar: AnswerGrammar = {
   isLast: ({ choices }) => Json.list(choices).some((choice) => typeof Json.fields(choice)["finish_reason"] === "string")
 }
 
+const isEmpty = (value: unknown): boolean =>
+  value === undefined || value === null || value === "" || (Array.isArray(value) && value.length === 0)
+
+const contentOfChoice = (choice: unknown): Content | undefined => {
+  const { delta, finish_reason: reason, text } = Json.fields(choice)
+  return contentOfAll([
+    typeof reason === "string" ? reason.endsWith("call") || reason.endsWith("calls") ? "other" : "text" : undefined,
+    isEmpty(text) ? undefined : "text",
+    ...Object.entries(Json.fields(delta)).map(([name, value]) => {
+      if (name === "role" || isEmpty(value)) return undefined
+      return name === "content" && typeof value === "string" ? "text" : "other"
+    })
+  ])
+}
+
+/** Answers of chat and of text completions. */
+const grammar: AnswerGrammar = {
+  ...plain,
+  contentOf: ({ choices }) => Array.isArray(choices) ? contentOfAll(choices.map(contentOfChoice)) : "other",
+  damagedText: /^(?!.*"(?:tool_calls|function_call)").*"(?:content|text)"\s*:/s
+}
+
 /** Answers with a list of results. A body without one is an error. */
 const results: AnswerGrammar = {
-  ...grammar,
+  ...plain,
   toUsage: toEmbeddingUsage,
-  read: (answer, before) => Array.isArray(answer["data"]) ? grammar.read(answer, before) : { isError: true }
+  read: (answer, before) => Array.isArray(answer["data"]) ? plain.read(answer, before) : { isError: true }
 }
 
 /** Answers with pictures, which are counted: not every model reports tokens. */
@@ -126,7 +148,7 @@ const pictures: AnswerGrammar = {
 }
 
 /** Answers with sound. JSON instead of it is an error. */
-const sound: AnswerGrammar = { ...grammar, read: () => ({ isError: true }) }
+const sound: AnswerGrammar = { ...plain, read: () => ({ isError: true }) }
 
 /** The operations whose answers differ from the dialect's others. */
 const grammars: ReadonlyMap<string, AnswerGrammar> = new Map([
@@ -135,7 +157,7 @@ const grammars: ReadonlyMap<string, AnswerGrammar> = new Map([
   [imageGenerations.name, pictures],
   [imageEdits.name, pictures],
   [audioSpeech.name, sound],
-  [compaction.name, { ...grammar, toUsage: toResponseUsage }]
+  [compaction.name, { ...plain, toUsage: toResponseUsage }]
 ])
 
 export const openAi: HttpProtocol<typeof chatCompletionsProvider.options.Type> = {

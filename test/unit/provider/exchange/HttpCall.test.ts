@@ -39,6 +39,7 @@ class Connection {
     this.#receiver = receiver({
       pause: () => this.paused++,
       resume: () => this.paused--,
+      noteContent: () => undefined,
       fail: (error) => settle(Effect.fail(error))
     })
   }
