@@ -102,6 +102,27 @@ models:
     assert.strictEqual(code, 0)
   })
 
+  it("warns of a fallback with a smaller context window, and of a first token awaited for longer than the queue", async () => {
+    const { code, lines } = await check(`
+providers:
+  slow: { protocol: local, timeouts: { firstTokenMs: 30001 } }
+  quick: { protocol: local, timeouts: { firstTokenMs: 30000 } }
+models:
+  long: { workload: chat, contextWindow: 200000, fallbacks: [short, longer, unknown], targets: [{ provider: slow }] }
+  short: { workload: chat, targets: [{ provider: quick, contextWindow: 8192 }, { provider: slow, contextWindow: 100000 }] }
+  longer: { workload: chat, contextWindow: 8192, targets: [{ provider: quick, contextWindow: 1000000 }] }
+  unknown: { workload: chat, targets: [{ provider: quick }], fallbacks: [short] }
+`)
+    assert.deepStrictEqual([code, ...lines], [
+      0,
+      "FILE:3 providers.slow.timeouts.firstTokenMs: warning: is longer than GATEWAY_QUEUE_TIMEOUT_MS, 30000: a request is " +
+      "not retried after it",
+      "FILE:6 models.long.fallbacks[0]: warning: has a smaller context window, 100000 tokens instead of 200000: it rejects " +
+      "the longest requests",
+      "FILE: 4 models, 2 providers"
+    ])
+  })
+
   it("warns of models whose protocols can never serve their operations", async () => {
     const { code, lines } = await check(`
 providers:
