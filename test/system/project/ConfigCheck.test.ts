@@ -115,9 +115,9 @@ models:
 `)
     assert.deepStrictEqual([code, ...lines], [
       0,
-      "FILE:3 providers.slow.timeouts.firstTokenMs: warning: is longer than GATEWAY_QUEUE_TIMEOUT_MS, 30000: a request is " +
+      "FILE:2 providers.slow.timeouts.firstTokenMs: warning: is longer than GATEWAY_QUEUE_TIMEOUT_MS, 30000: a request is " +
       "not retried after it",
-      "FILE:6 models.long.fallbacks[0]: warning: has a smaller context window, 100000 tokens instead of 200000: it rejects " +
+      "FILE:5 models.long.fallbacks[0]: warning: has a smaller context window, 100000 tokens instead of 200000: it rejects " +
       "the longest requests",
       "FILE: 4 models, 2 providers"
     ])

@@ -153,7 +153,7 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
   [
     "a misspelt field",
     () => change("weight", "wieght"),
-    ":11 models.large.targets[0].wieght: is unknown: the known fields are provider, model, weight, priority, contextWindow and price"
+    ":11 models.large.targets[0].wieght: is unknown: the known fields are provider, model, weight, priority,"
   ],
   ["an empty API key", () => change("${PAID_KEY}", ""), ":3 providers.paid.apiKey: must be a reference such"],
   [

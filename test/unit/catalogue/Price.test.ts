@@ -2,6 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Catalogue from "../../../shared/catalogue/Catalogue.ts"
+import { costAt } from "../../../shared/catalogue/Model.ts"
 import { costOf, type Price } from "../../../shared/catalogue/Price.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
 
@@ -38,6 +39,29 @@ it("a cost is unknown without prices or without usage", () => {
   assert.isNull(costOf(undefined, none))
   assert.isNull(costOf({ perRequest: 1 }, undefined))
 })
+
+it.effect("an answer costs what its target does, or its model or fallback", () =>
+  Effect.gen(function*() {
+    const { models } = yield* Catalogue.parse(
+      "gateway.yaml",
+      `
+providers: { a: { protocol: local }, b: { protocol: local } }
+models:
+  main:
+    workload: chat
+    price: { perRequest: 1 }
+    fallbacks: [spare]
+    targets: [{ provider: a }, { provider: b, model: other, price: { perRequest: 2 } }]
+  spare: { workload: chat, price: { perRequest: 3 }, targets: [{ provider: a, model: large }, { provider: b }] }
+`
+    )
+    const cost = (name?: string, model = "") =>
+      costAt(models, "main", none, name === undefined ? undefined : { name, model })
+    assert.deepStrictEqual(
+      [cost(), cost("a", "main"), cost("b", "other"), cost("a", "large"), cost("b", "spare"), cost("gone", "x")],
+      [1, 1, 2, 3, 3, 1]
+    )
+  }))
 
 const parse = (price: string) =>
   Catalogue.parse(

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted, Result } from "effect"
 import { chatCompletions } from "../../../../shared/contract/operations/ChatCompletions.ts"
 import type { JobError } from "../../../../shared/contract/JobError.ts"
+import { streamGenerateContent } from "../../../../shared/contract/operations/GenerateContent.ts"
 import { messages } from "../../../../shared/contract/operations/Messages.ts"
 import type { Operation } from "../../../../shared/contract/Operation.ts"
 import { FetchRefused, type GuardedFetch } from "../../../../shared/provider/transport/GuardedFetch.ts"
@@ -219,6 +220,132 @@ describe("an answer", () => {
       assert.deepInclude(Result.isFailure(result) ? result.failure : undefined, { reason: "error", status: 529 })
       assert.isFalse(sink.hasStarted)
     }))
+
+  /** Of each protocol: what may precede the content of a stream, contents, and its end. */
+  const chunk = (delta: object, reason: string | null = null) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: reason }] })}\n\n`
+  const part = (part: object, more: object = {}) =>
+    `data: ${JSON.stringify({ candidates: [{ index: 0, content: { parts: [part] }, ...more }] })}\n\n`
+  const started = (block: object) => event("content_block_start", { index: 0, content_block: block })
+  const blockDelta = (delta: object) => event("content_block_delta", { index: 0, delta })
+  const streams = {
+    openai: {
+      protocol: openAi,
+      operation: chatCompletions,
+      before: [
+        ": PROCESSING\n\n",
+        chunk({ role: "assistant", content: "", refusal: null }),
+        `data: {"choices":[]}\n\n`
+      ],
+      contents: [
+        chunk({ content: "a" }),
+        chunk({ reasoning_content: "a" }),
+        chunk({ tool_calls: [{ index: 0, id: "1", function: { name: "f", arguments: "" } }] }),
+        chunk({}, "stop")
+      ],
+      text: (text: string) => chunk({ content: text }),
+      tool: chunk({ tool_calls: [{ index: 0, id: "1", function: { name: "f", arguments: "" } }] }),
+      damaged: `data: {"id": "1", "choices": [{"delta": {"content": \n\n`,
+      end: `${chunk({}, "stop")}data: [DONE]\n\n`
+    },
+    anthropic: {
+      protocol: anthropic,
+      operation: messages,
+      before: [
+        event("message_start", { message: { usage: { input_tokens: 3, output_tokens: 1 } } }),
+        event("ping", {}),
+        started({ type: "text", text: "" })
+      ],
+      contents: [
+        word("a"),
+        blockDelta({ type: "thinking_delta", thinking: "a" }),
+        started({ type: "tool_use", id: "1", name: "f", input: {} }),
+        event("message_delta", { delta: { stop_reason: "end_turn" }, usage: { output_tokens: 2 } })
+      ],
+      text: word,
+      tool: blockDelta({ type: "input_json_delta", partial_json: "{" }),
+      damaged: `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"b"\n\n`,
+      end: closing
+    },
+    gemini: {
+      protocol: gemini,
+      operation: streamGenerateContent,
+      before: [part({ text: "" }), `data: {"usageMetadata":{"promptTokenCount":3}}\n\n`],
+      contents: [
+        part({ text: "a" }),
+        part({ text: "a", thought: true }),
+        part({ functionCall: { name: "f", args: {} } }),
+        part({ text: "" }, { finishReason: "STOP" })
+      ],
+      text: (text: string) => part({ text }),
+      tool: part({ functionCall: { name: "f", args: {} } }),
+      damaged: `data: {"candidates":[{"index":0,"content":{"parts":[{"text":"b"}]\n\n`,
+      end: part({ text: "" }, { finishReason: "STOP" })
+    }
+  }
+  const cases = Object.entries(streams)
+  const asked = {
+    model: "alias",
+    max_tokens: 9,
+    messages: hello,
+    contents: [{ role: "user", parts: [{ text: "Hello" }] }],
+    stream: true
+  }
+
+  it.effect.each(cases)(
+    "relayed from %s has no head before its first content of any kind",
+    ([, stream]) =>
+      Effect.gen(function*() {
+        for (const content of stream.contents) {
+          const { connections, perform } = start<never>(stream.protocol as unknown as HttpProtocol<never>)
+          const sink = new TestSink()
+          yield* begin(perform, call(stream.operation, asked), sink)
+          const [connection] = connections
+          connection!.head(200, sse)
+          for (const piece of stream.before) {
+            connection!.data(piece)
+            assert.isFalse(sink.hasStarted, piece)
+          }
+          connection!.data(content)
+          assert.strictEqual(sink.text, stream.before.join("") + content)
+        }
+      })
+  )
+
+  it.effect.each(cases)(
+    "from %s loses a damaged piece of text, relayed or translated",
+    ([, stream]) =>
+      Effect.gen(function*() {
+        for (const operation of [stream.operation, stream.operation === messages ? chatCompletions : messages]) {
+          const answer = Effect.fnUntraced(function*(...pieces: ReadonlyArray<string>) {
+            const { connections, perform } = start<never>(stream.protocol as unknown as HttpProtocol<never>)
+            const sink = new TestSink()
+            const fiber = yield* begin(perform, call(operation, asked), sink)
+            const [connection] = connections
+            connection!.head(200, sse)
+            for (const piece of [...stream.before, ...pieces, stream.end]) connection!.data(piece)
+            connection!.end()
+            const result = yield* Fiber.join(fiber)
+            return { text: sink.text, failure: Result.isFailure(result) ? result.failure : undefined }
+          })
+          const { damaged, text, tool } = stream
+          const skipped = yield* answer(text("aaa"), damaged, text("ccc"))
+          assert.isUndefined(skipped.failure, operation.name)
+          assert.match(skipped.text, /aaa[^]*ccc/)
+          const malformed = { _tag: "ProviderFailed", reason: "malformed" }
+          // nothing is known about what it damages: another piece, the rest of the text, or a tool call
+          for (
+            const pieces of [
+              [damaged, text("ccc")],
+              [text("aaa"), damaged, damaged, text("ccc")],
+              [text("aaa"), damaged, tool],
+              [text("aaa"), tool, damaged, text("ccc")],
+              [text("aaa"), "data: {\"x\":\n\n", text("ccc")]
+            ]
+          ) assert.deepInclude((yield* answer(...pieces)).failure, malformed, `${operation.name}: ${pieces.join("")}`)
+        }
+      })
+  )
 
   it.effect("is JSON if the client requests JSON, as is the provider's", () =>
     Effect.gen(function*() {

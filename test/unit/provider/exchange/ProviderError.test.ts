@@ -2,7 +2,31 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
+import { ProviderRejected } from "../../../../shared/contract/JobError.ts"
 import * as ProviderError from "../../../../shared/provider/exchange/ProviderError.ts"
+
+describe("a request that is too long", () => {
+  it.each(
+    [
+      [{ code: "context_length_exceeded" }, true],
+      [{ type: "exceed_context_size_error" }, true],
+      [{ message: "This model's maximum context length is 8192 tokens. However, you requested 9000" }, true],
+      [{ message: "Prompt contains 40000 tokens, too large for model with 32768 maximum context length" }, true],
+      [{ message: "prompt is too long: 210000 tokens > 200000 maximum" }, true],
+      [{ message: "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)." }, true],
+      [{ message: "Input is too long for requested model." }, true],
+      [{ message: "Range of input length should be [1, 30720]" }, true],
+      [{ message: "too many tokens: total number of tokens in the prompt cannot exceed 4096" }, true],
+      [{ message: "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000" }, true],
+      [{ code: "content_policy_violation", message: "rejected by our safety system" }, false],
+      [{ message: "max_tokens is too large: 100000" }, false],
+      [{ message: "string too long. Expected a string with maximum length 64" }, false]
+    ] as const
+  )("is recognised in every format: %j", (error, isTooLong) => {
+    const rejected = new ProviderRejected({ provider: "p", status: 400, message: "no", ...error })
+    assert.strictEqual(ProviderError.exceedsContext(rejected), isTooLong)
+  })
+})
 
 describe("a retry time", () => {
   const day = 86_400_000

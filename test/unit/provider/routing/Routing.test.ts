@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { ProviderFailed, ProviderTimeout } from "../../../../shared/contract/JobError.ts"
-import { answers, fails, type Outcome, rateLimited, rejected, Scripted, status } from "./Scripted.ts"
+import { answers, fails, type Outcome, rateLimited, rejected, Scripted, status, tooLong } from "./Scripted.ts"
 
 const catalogue = `
 providers:
@@ -22,6 +22,10 @@ models:
   second: { workload: chat, targets: [{ provider: b }, { provider: a, model: m }], fallbacks: [fourth] }
   third: { workload: chat, targets: [{ provider: c, model: x }] }
   fourth: { workload: chat, targets: [{ provider: c }] }
+  small: { workload: chat, contextWindow: 8000, targets: [{ provider: a }], fallbacks: [smaller, same, huge] }
+  smaller: { workload: chat, contextWindow: 4000, targets: [{ provider: b }] }
+  same: { workload: chat, targets: [{ provider: b, model: small }, { provider: c, contextWindow: 8000 }] }
+  huge: { workload: chat, targets: [{ provider: c }, { provider: a, model: x, contextWindow: 9000, priority: 1 }] }
   costly: { workload: chat, targets: [{ provider: a }], fallbacks: [paying] }
   paying: { workload: chat, targets: [{ provider: paid }] }
 `
@@ -186,6 +190,35 @@ describe("when a provider fails", () => {
       scripted.behaveOnce("b/m", status(500))
       assert.deepInclude(answered((yield* scripted.timed("pair")).outcome), { "x-gateway-attempts": "3" })
       assert.deepStrictEqual(scripted.calls(), ["a/m", "b/m", "b/m"])
+    }))
+
+  it.effect("because the request is too long, targets of a larger or unknown context window are called", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/small", tooLong)
+      assert.deepInclude(answered((yield* scripted.timed("small")).outcome), { "x-gateway-provider": "c" })
+      assert.deepStrictEqual(scripted.calls(), ["a/small", "c/huge"])
+      // the first answer helps the client most
+      scripted.behave("c/huge", tooLong)
+      scripted.behave("a/x", status(503, 20_000))
+      const { outcome } = yield* scripted.timed("small", { timeoutMs: 1_000 })
+      assert.deepInclude(failure(outcome), { _tag: "ProviderRejected", provider: "a", code: "context_length_exceeded" })
+      assert.deepStrictEqual(scripted.calls(), ["a/small", "c/huge", "a/x"])
+      // a model without a larger target
+      scripted.behave("b/smaller", tooLong)
+      assert.deepInclude(failure(yield* scripted.request("smaller")), { provider: "b" })
+      assert.deepStrictEqual(scripted.calls(), ["b/smaller"])
+    }))
+
+  it.effect("the first target answers under the model's name, every other under its own", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behaveOnce("a/m", status(500), status(503, 20_000))
+      yield* scripted.timed("falling")
+      assert.deepStrictEqual(
+        scripted.received.map(({ answersAs, name }) => [name, answersAs]),
+        [["a/m", "falling"], ["a/m", "falling"], ["b/second", "second"]]
+      )
     }))
 
   it.effect("after its answer has started, no other provider is called", () =>

@@ -26,6 +26,8 @@ export interface Received {
   /** `provider/model`. */
   readonly name: string
   readonly at: number
+  /** See `Call`. */
+  readonly answersAs: string
 }
 
 const head: Head = { status: 200, contentType: "application/json", headers: {} }
@@ -52,6 +54,10 @@ export const rateLimited = (retryAfterMs: number | null): Perform =>
 
 export const rejected: Perform = fails((provider) =>
   new ProviderRejected({ provider, status: 400, message: "no", type: null, param: null, code: null })
+)
+
+export const tooLong: Perform = fails((provider) =>
+  new ProviderRejected({ provider, status: 400, message: "too long", code: "context_length_exceeded" })
 )
 
 /** Fails this share of the calls at random. */
@@ -172,7 +178,7 @@ export class Scripted {
   #receive(call: Call, sink: Sink): Effect.Effect<Usage | undefined, JobError> {
     const name = `${call.endpoint.name}/${call.endpoint.model}`
     return Effect.flatMap(Clock.currentTimeMillis, (at) => {
-      this.received.push({ name, at })
+      this.received.push({ name, at, answersAs: call.answersAs })
       const answer = this.#once.get(name)?.shift() ?? this.#script.get(name) ?? answers()
       return answer(call, sink)
     })
