@@ -27,8 +27,8 @@ export interface AnswerReader {
   /** Why the stream cannot continue. Checked after every `push`. */
   readonly failure?: () => JobError | undefined
   /**
-   * Whether a part of the answer itself has arrived. Until then the pieces are held back, so that another provider can be tried.
-   * Absent: from the first piece on.
+   * Whether a part of the answer itself has arrived. Until then the pieces are held back, so that another provider can be
+   * tried. Absent: from the first piece on.
    */
   readonly hasContent?: () => boolean
   /** The provider has ended its stream. */

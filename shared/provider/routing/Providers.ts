@@ -1,4 +1,4 @@
-/** Answers a request for a model: calls one candidate after another, as `AttemptHistory.ts` decides, until one starts an answer. */
+/** Answers a request for a model: calls candidates until one starts an answer, in the steps of `AttemptHistory.ts`. */
 import { Array, Clock, Context, Effect, Layer, Random, Result } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { Catalogue } from "../../catalogue/Catalogue.ts"
