@@ -332,7 +332,7 @@ describe("an answer", () => {
           const skipped = yield* answer(text("aaa"), damaged, text("ccc"))
           assert.isUndefined(skipped.failure, operation.name)
           assert.match(skipped.text, /aaa[^]*ccc/)
-          const malformed = { _tag: "ProviderFailed", reason: "malformed" }
+          const malformed = { _tag: "ProviderFailed", reason: "malformed" } as const
           // nothing is known about what it damages: another piece, the rest of the text, or a tool call
           for (
             const pieces of [
