@@ -142,8 +142,10 @@ export const make = Effect.gen(function*() {
 
   const attempt: Attempt = {
     takeRetry: (candidate, at) => {
-      const restMs = health.restMs(candidate, at)
-      if (restMs > 0) return new Skipped({ reason: "resting", retryAfterMs: restMs })
+      const openUntil = health.openUntil(candidate)
+      if (openUntil > at) {
+        return new Skipped({ reason: "resting", retryAfterMs: Math.ceil(openUntil - clock.currentTimeMillisUnsafe()) })
+      }
       return budgetOf(candidate).withdraw() ? undefined : new Skipped({ reason: "retries", retryAfterMs: 0 })
     },
     make: (candidate, request, answer, options) => {

@@ -31,6 +31,9 @@ interface Failure {
 /** Maximum number of calls for one request, across all candidates and retries. */
 const maxCalls = 6
 
+/** Maximum number of skipped attempts for one request, whatever the candidates say about their times. */
+const maxSkips = 30
+
 /** How much a pause varies. */
 const jitter = 0.2
 
@@ -67,6 +70,7 @@ export class AttemptHistory {
   #last: Candidate | undefined
   #error: JobError | undefined
   #calls = 0
+  #skips = 0
   #isEnded = false
 
   constructor(candidates: ReadonlyArray<Candidate>, deadline: number) {
@@ -84,6 +88,7 @@ export class AttemptHistory {
   /** `chance`, from 0 to 1, varies the pause before a retry. */
   record(candidate: Candidate, miss: JobError | Skipped, now: number, chance: number): void {
     if (miss._tag === "Skipped") {
+      if (++this.#skips > maxSkips + this.#candidates.length) this.end()
       this.#skipped.set(candidate, { by: miss, until: now + miss.retryAfterMs })
       return
     }

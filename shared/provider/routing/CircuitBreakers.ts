@@ -17,8 +17,8 @@ export type Admission = CircuitBreaker.Admission
 
 export interface CircuitBreakers {
   readonly admit: (candidate: Candidate) => Effect.Effect<Admission, Skipped>
-  /** For how long from `at` (epoch milliseconds) the circuit stays open, in milliseconds; 0 if it is not open then. */
-  readonly restMs: (candidate: Candidate, at: number) => number
+  /** Until when the circuit stays open, in epoch milliseconds; 0 if it is not open. */
+  readonly openUntil: (candidate: Candidate) => number
   /** `undefined` if there is nothing to record. */
   readonly recordSuccess: (candidate: Candidate, admission: Admission) => Effect.Effect<void> | undefined
   readonly recordFailure: (candidate: Candidate, admission: Admission, error: JobError) => Effect.Effect<void>
@@ -141,7 +141,7 @@ export const make: Effect.Effect<CircuitBreakers, never, CircuitBreaker.CircuitB
         const circuit = circuitOf(candidate)
         return circuit.closed ?? admit(candidate, circuit)
       },
-      restMs: ({ key }, at) => Math.max(0, (circuits.get(key)?.openUntil ?? 0) - at),
+      openUntil: ({ key }) => circuits.get(key)?.openUntil ?? 0,
       recordSuccess: (candidate, admission) => {
         const circuit = circuitOf(candidate)
         circuit.successes++
