@@ -239,6 +239,13 @@ const usageFaultsOf = (random: Random): ReadonlyArray<Fault> => {
   ]
 }
 
+/** All workers are gone for so long that requests reach their deadlines in the queue. */
+const absencesOf = (random: Random, workers: number): ReadonlyArray<Fault> => {
+  const at = warmUpMs + random.between(0, activeMs / 2)
+  const ms = random.between(15_000, 25_000)
+  return Array.from({ length: workers }, () => ({ kind: "kill worker", at, target: 0, ms, moment: undefined }))
+}
+
 /** Failures that come alone in some seeds, so that invariants can say exactly what they may cost. */
 export const drillKinds = [
   "kill worker",
@@ -346,6 +353,8 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
   const upgrading = new Random(seed ^ 0x0_1d_04)
   const upgradedAt = upgrading.chance(0.15) ? warmUpMs + upgrading.between(0, activeMs) : undefined
   const formerFaults = upgradedAt === undefined || faults.length === 0 ? [] : formerFaultsOf(upgrading)
+  const leaving = new Random(seed ^ 0xab_5e_47)
+  const absences = faults.length > 0 && leaving.chance(0.03) ? absencesOf(leaving, workers) : []
   const usesBuckets = limits !== undefined || tasks !== undefined
   const bucketFaults = usesBuckets && faults.length > 0 ? bucketFaultsOf(limited) : []
   return {
@@ -362,6 +371,7 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
       ...formerFaults,
       ...videoFaults,
       ...usageFaults,
+      ...absences,
       ...bucketFaults
     ].toSorted((a, b) => a.at - b.at),
     limits,

@@ -116,7 +116,8 @@ export const make: Effect.Effect<CircuitBreakers, never, CircuitBreaker.CircuitB
         outcome,
         tripPolicy: {
           _tag: "Rate",
-          threshold: settings.failureRate,
+          // a success may complete the minimum number of calls: no reason to stop calling
+          threshold: outcome === "Failure" ? settings.failureRate : Number.POSITIVE_INFINITY,
           minimumCalls: settings.minimumCalls,
           size: settings.lastCalls
         },

@@ -30,6 +30,16 @@ const circuitOpen = (retryAfterMs: number) =>
   ({ _tag: "ProviderFailed", provider: "a", reason: "resting", retryAfterMs }) as const
 
 describe("a circuit breaker", () => {
+  it.effect("does not open with a success after four failures", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/m", status(500))
+      yield* times(4, scripted.request("single"))
+      scripted.behave("a/m", answers())
+      yield* times(3, scripted.request("single"))
+      assert.lengthOf(scripted.calls(), 7)
+    }))
+
   it.effect("opens after five failures, and gives clients the time to wait", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
