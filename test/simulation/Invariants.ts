@@ -99,8 +99,8 @@ function* usageIsTheBill(ended: Ended): Generator<Violation> {
       }
       continue
     }
-    // of calls that cost nothing any may be counted
-    if (!last.isPaid && calls.length > 1) continue
+    // of calls that cost nothing any may be counted, or none if the job has moved and no other worker has taken it
+    if (!last.isPaid && (calls.length > 1 || last.outcome !== "complete")) continue
     // an attempt that no provider took has metered the job, and the report of its failure was lost with a connection
     const isOfLostAttempt = scenario.weather !== undefined && scenario.faults.length > 0 &&
       own[0]?.outcome === "failure"

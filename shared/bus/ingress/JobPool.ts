@@ -17,6 +17,9 @@ const unknownRetryMs = 1_000
 /** The longest retry time, in milliseconds: predictions beyond it are unreliable. */
 const longestRetryMs = 60_000
 
+/** A longer time between two ticks, in milliseconds, says nothing of the workers: this process was held up. */
+const longestTickMs = 500
+
 /** How long a queue counts as stalled after JetStream did not answer for it, in milliseconds: longer than until the next try. */
 const stalledForMs = 3_000
 
@@ -33,8 +36,9 @@ export class JobPool<Job> {
   /** The number of publications so far, and the number of the latest claimed one. */
   #publications = 0
   #claimedUpTo = 0
-  /** When ingress may next ask JetStream for the state of the queue. */
+  /** When ingress may next ask JetStream for the state of the queue, and since when it waits for an answer. */
   askAt = 0
+  askingSince: number | undefined
   /** When JetStream last answered a confirmation of a job, whether it owes an answer since, and when to ask again. */
   answeredAt = Number.NEGATIVE_INFINITY
   awaitsStream = false
@@ -150,7 +154,7 @@ export class JobPool<Job> {
 
   /** Runs periodically, `ms` milliseconds after the last time. */
   tick(now: number, ms: number): void {
-    if (now < this.#stalledUntil) return
+    if (now < this.#stalledUntil || ms > longestTickMs) return
     this.#drain.tick(now, ms, this.#waiting.size > 0)
     this.#occupancy.tick(now, ms)
   }

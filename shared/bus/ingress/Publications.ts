@@ -70,6 +70,7 @@ export class Publications {
     const now = this.#options.now()
     const { pool } = job
     if (job.confirmingSince !== undefined && now - job.confirmingSince > stalledAfterMs) this.#unanswered(job, now)
+    if (pool.askingSince !== undefined && now - pool.askingSince > stalledAfterMs) pool.stalled(now)
     if (pool.hasOvertaken(job.publication)) job.overtakenAt ??= now
     if (job.version <= pool.version) job.unreadableAt = undefined
     else job.unreadableAt ??= now
@@ -128,7 +129,9 @@ export class Publications {
     const { pool, storedAs, version } = job
     if (storedAs === undefined || now < pool.askAt) return
     pool.askAt = now + askEveryMs
+    pool.askingSince ??= now
     void deliveredUpTo(this.#options.outbox, job, confirmTimeoutMs).then((delivered) => {
+      pool.askingSince = undefined
       if (delivered === undefined) return pool.stalled(this.#options.now())
       for (const each of this.#unclaimed()) {
         if (each.pool !== pool || each.version !== version) continue

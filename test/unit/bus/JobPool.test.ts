@@ -131,6 +131,13 @@ describe("a job that cannot be served in time", () => {
     assert.instanceOf(pool.enter("n81", claimant("n"), 1_900, 3_900), QueueTimeout)
   })
 
+  it("is queued as before after the process was held up, in which time no worker could be heard", () => {
+    const pool = drainingPool(80)
+    const before = pool.retryAfterMs(claimant("n"))
+    pool.tick(8_000, 7_000)
+    assert.strictEqual(pool.retryAfterMs(claimant("n")), before)
+  })
+
   it("is queued if the drain rate is unknown", () => {
     const pool = new JobPool<string>(limits)
     for (let job = 0; job < 90; job++) assert.isUndefined(pool.enter(`n${job}`, claimant("n"), 1, 0))
