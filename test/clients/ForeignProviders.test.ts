@@ -124,12 +124,11 @@ const brokenJson: ReadonlyArray<readonly [string, Behaviour]> = [
 ]
 
 describe.each(foreign)("%s, translated from a provider of %s", (_, provider, dialect) => {
-  it("never gets a partial answer as complete if a frame is garbage", async () => {
+  it("gets the rest of an answer if a frame of plain text is garbage", async () => {
     shared().provider.behaveOnce({ kind: "malformed", after: 4 })
     const answer = await ask(dialect, provider, true)
     assert.strictEqual(answer.status, 200)
-    const { message } = (JSON.parse(await lastOf(answer)) as Envelope).error
-    assert.strictEqual(message, `The provider 'to-${provider}' sent a malformed answer`)
+    assert.match(await lastOf(answer), /^\[DONE\]$|"message_stop"|"finishReason":"STOP"/)
   })
 })
 

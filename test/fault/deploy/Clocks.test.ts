@@ -44,7 +44,7 @@ describe("a clock that steps back an hour", { timeout: 60_000 }, () => {
     Gateway.run(steps, async (gateway) => {
       const [worker] = gateway.workers
       for (const { pid } of [gateway.ingress, worker!]) {
-        gateway.provider.behave({ kind: "hold", after: 1 })
+        gateway.provider.behave({ kind: "hold", after: 2 })
         const stream = await startStream(gateway.request(chat("paid-chat", { stream: true })))
         process.kill(pid, "SIGUSR2")
         gateway.provider.release()
@@ -56,7 +56,7 @@ describe("a clock that steps back an hour", { timeout: 60_000 }, () => {
 
   it.live("at ingress does not delay the detection of a dead worker or a job's deadline", () =>
     Gateway.run(steps, async (gateway) => {
-      gateway.provider.behave({ kind: "hold", after: 1 })
+      gateway.provider.behave({ kind: "hold", after: 2 })
       const stream = await startStream(gateway.request(chat("free-chat", { stream: true })))
       process.kill(gateway.ingress.pid, "SIGUSR2")
       await gateway.workers[0]?.kill()

@@ -72,9 +72,9 @@ describe("a client that does not read from NATS", { timeout: 120_000 }, () => {
       const nats = yield* NatsServer.make({ config: `max_pending: 1MB, write_deadline: "1s"` })
       yield* Gateway.runOn(nats, {}, async (gateway) => {
         const { ingress, provider } = gateway
-        provider.behave({ kind: "hold", after: 1 })
+        provider.behave({ kind: "hold", after: 2 })
         // many times what NATS and the kernel buffer for a client
-        provider.say("x".repeat(4_000_000))
+        provider.say(`word ${"x".repeat(4_000_000)}`)
         const waiting = await Promise.all(
           Array.from({ length: streams }, () => startStream(gateway.request(chat("free-chat", { stream: true }))))
         )

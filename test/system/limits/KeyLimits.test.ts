@@ -76,7 +76,7 @@ describe("a key's limit", { timeout: 60_000 + 4 * windowMs }, () => {
     const { provider } = shared()
     const before = provider.requests.length
     const reached = () => provider.requests.length - before
-    provider.behave({ kind: "hold", after: 1 })
+    provider.behave({ kind: "hold", after: 2 })
     try {
       const hangingUp = new AbortController()
       const stream = chat("free-chat", { stream: true })

@@ -16,7 +16,7 @@ describe(
         const { ingresses, provider } = gateway
         const [ingress, other] = [ingresses[0]!, ingresses[1]!]
         const keys = await Promise.all([1, 2, 3].map((weight) => gateway.createKeyWith({ weight })))
-        const held = chat("paid-chat", { stream: true, metadata: { behave: { kind: "hold", after: 1 } } })
+        const held = chat("paid-chat", { stream: true, metadata: { behave: { kind: "hold", after: 2 } } })
         const noisy = Array.from(
           { length: 90 },
           (_, index) => outcomeOf(gateway.request(held, { ingress: index % 2 === 0 ? ingress : other }))
