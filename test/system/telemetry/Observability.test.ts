@@ -130,7 +130,8 @@ describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometh
         const ports = [gateway.ingress, ...gateway.workers, console].map(({ healthPort }) => healthPort)
         const api = yield* Prometheus.startPrometheus(ports, rulesFile)
         yield* Effect.promise(async () => {
-          await (await gateway.request(chat("free-chat", { stream: true }))).text()
+          const behave = { kind: "malformed", after: 4 }
+          await (await gateway.request(chat("free-chat", { stream: true, metadata: { behave } }))).text()
           await requestWithRetry(gateway)
           await requestWithFallback(gateway, "not today")
           await requestWithWait(gateway)
