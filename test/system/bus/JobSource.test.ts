@@ -66,7 +66,7 @@ const sourceOf = Effect.fnUntraced(function*(
     const more = pending === undefined ? "" : `Nats-Pending-Messages: ${pending}\r\n`
     queue.publish(inbox, "", { headers: { encode: () => Buffer.from(`NATS/1.0 ${text}\r\n${more}\r\n`) } as never })
   }
-  return { nats, source, requests, pulls: requests[3], words, jobs, deliver, status }
+  return { nats, queue, source, requests, pulls: requests[3], words, jobs, deliver, status }
 })
 
 const nothingElse = <A>(queue: Queue.Queue<A>) =>
@@ -234,7 +234,7 @@ describe("a server that lost the pull requests", () => {
 
   it.live("may still deliver a job for an old one, which does not count as one of the new", () =>
     Effect.gen(function*() {
-      const { deliver, jobs, nats, pulls, source } = yield* sourceOf(2)
+      const { deliver, jobs, nats, pulls, queue, source } = yield* sourceOf(2)
       source.start(3)
       const old = yield* Queue.take(pulls)
       // a message on the source's own connection arrives before its subscription ends
@@ -243,7 +243,9 @@ describe("a server that lost the pull requests", () => {
       nats.outbox.flush()
       ;(yield* Queue.take(jobs)).acknowledge()
       nats.outbox.flush()
+      // the server has sent the requests on, and they have arrived
       yield* Effect.promise(() => nats.connection.flush())
+      yield* Effect.promise(() => queue.flush())
       const requests = (yield* Queue.clear(pulls)).filter(({ inbox }) => inbox !== old.inbox)
       assert.strictEqual(requests.reduce((total, { batch }) => total + batch, 0), 2)
     }))
