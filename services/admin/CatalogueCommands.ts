@@ -1,6 +1,7 @@
 /** `config check FILE`: validates and lints a catalogue. `config models FILE`: prints the part of it that ingress reads. */
 import { Console, Effect, FileSystem, Result } from "effect"
 import { Argument, Command } from "effect/cli"
+import { queueTimeout } from "../../shared/bus/ingress/QueueTimeout.ts"
 import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
 import { formatLocated } from "../../shared/catalogue/CatalogueFile.ts"
 import * as Models from "../../shared/catalogue/Models.ts"
@@ -22,7 +23,7 @@ const check = Command.make(
       hasVariable: (name) => (process.env[name] ?? "") !== "",
       hasFile: (path) => fs.readFile(path).pipe(Effect.isSuccess),
       hasPackage,
-      queueTimeoutMs: Number(process.env["GATEWAY_QUEUE_TIMEOUT_MS"] ?? 30_000),
+      queueTimeoutMs: yield* queueTimeout,
       serves
     })
     for (const { message, path } of remarks) {

@@ -1,9 +1,10 @@
 /** What one failure may cost that comes alone. */
 import { ingressGoneAfterMs, windowBytes } from "../../shared/bus/protocol/Timings.ts"
-import type { Client, Outcome } from "./gateway/Client.ts"
+import { type Cost, costs, usualMs } from "./Drills.ts"
+import type { Client } from "./gateway/Client.ts"
 import { formerJobsIn } from "./gateway/FormerWorker.ts"
 import { workerGraceMs } from "./gateway/Processes.ts"
-import { type drillKinds, type FaultKind, warmUpMs } from "./Scenario.ts"
+import { type FaultKind, warmUpMs } from "./Scenario.ts"
 import type { Ended } from "./Simulation.ts"
 import { type Check, named, type Violation } from "./Violation.ts"
 
@@ -16,47 +17,8 @@ export const idealMs = ({ request: { chunkBytes, chunks, everyMs, readMs } }: Cl
   return chunks * everyMs + turns * (readMs + 20) + readMs
 }
 
-/** What a failure may cost: how late answers come, in milliseconds, and what requests may fail with. */
-interface Cost {
-  readonly lateMs: number
-  readonly outcomes?: ReadonlyArray<Outcome>
-}
-
-/** How late an answer may be although nothing fails: while many clients ask for large ones. */
-const usualMs = 2_000
-/** The same while servers of NATS elect leaders. */
-const electionMs = 12_000
-
 /** How long before a failure an ingress may have been heard last, in milliseconds. */
 const heardMs = 1_000
-
-/** A process or server that is gone, or that another part cannot reach, costs the length of the failure if it is the only one. */
-const costs: Readonly<Record<typeof drillKinds[number], Cost>> = {
-  "kill worker": { lateMs: 3_000, outcomes: ["WorkerLost"] },
-  // those that are longer than its grace
-  "deploy worker": { lateMs: usualMs, outcomes: ["WorkerLost"] },
-  "freeze worker": { lateMs: 5_000, outcomes: ["WorkerLost"] },
-  "hold worker": { lateMs: 5_000, outcomes: ["WorkerLost"] },
-  "cut worker": { lateMs: usualMs },
-  "clock of worker": { lateMs: usualMs },
-  "freeze ingress": { lateMs: usualMs },
-  "hold ingress": { lateMs: usualMs },
-  "cut ingress": { lateMs: 4_000 },
-  "clock of ingress": { lateMs: usualMs },
-  "kill nats": { lateMs: electionMs },
-  "restart nats": { lateMs: electionMs },
-  "freeze nats": { lateMs: electionMs },
-  "cut nats": { lateMs: 4_000 },
-  // of the only worker behind that server
-  "isolate nats": { lateMs: electionMs, outcomes: ["WorkerLost"] },
-  "slow routes": { lateMs: 4_000 },
-  "no stream leader": { lateMs: electionMs },
-  "no consumer leader": { lateMs: electionMs },
-  "lost confirmations": { lateMs: 4_000 },
-  "consumer forgets pulls": { lateMs: 4_000 },
-  "jobs forget newest": { lateMs: 4_000 },
-  "usage forgets newest": { lateMs: usualMs }
-}
 
 /** The kinds' last words, and how many there are. */
 const countOf = ({ servers, workers }: Ended["scenario"], kind: FaultKind): number =>
@@ -108,10 +70,10 @@ function* windowsHold({ clients, scenario }: Ended): Generator<Violation> {
   }
 }
 
-/** How long a call may go on that nobody waits for, whatever else fails, in milliseconds. */
+/** How long a call may go on without a client, whatever else fails, in milliseconds. */
 const orphanMs = 30_000
 
-/** Workers end the calls that nobody waits for any more: of clients that have left, and of ingresses that have died. */
+/** Workers end the calls of clients that have left, and of ingresses that have died. */
 function* orphansEnd({ clients, provider, world }: Ended): Generator<Violation> {
   for (const client of clients) {
     for (const { request, until = world.now } of provider.calls) {

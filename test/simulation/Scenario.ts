@@ -1,4 +1,5 @@
 /** What a seed means: the processes, the requests and the faults of one simulation, as plain values that can be shrunk. */
+import { drillKinds } from "./Drills.ts"
 import type { Request } from "./gateway/Client.ts"
 import { type Weather, weatherKinds } from "./gateway/HttpProvider.ts"
 import type { KeyEdit, PlannedKey } from "./gateway/Keys.ts"
@@ -245,32 +246,6 @@ const absencesOf = (random: Random, workers: number): ReadonlyArray<Fault> => {
   const ms = random.between(15_000, 25_000)
   return Array.from({ length: workers }, () => ({ kind: "kill worker", at, target: 0, ms, moment: undefined }))
 }
-
-/** Failures that come alone in some seeds, so that invariants can say exactly what they may cost. */
-export const drillKinds = [
-  "kill worker",
-  "deploy worker",
-  "freeze worker",
-  "hold worker",
-  "cut worker",
-  "clock of worker",
-  "freeze ingress",
-  "hold ingress",
-  "cut ingress",
-  "clock of ingress",
-  "kill nats",
-  "restart nats",
-  "freeze nats",
-  "cut nats",
-  "isolate nats",
-  "slow routes",
-  "no stream leader",
-  "no consumer leader",
-  "lost confirmations",
-  "consumer forgets pulls",
-  "jobs forget newest",
-  "usage forgets newest"
-] as const satisfies ReadonlyArray<FaultKind>
 
 const drillOf = (random: Random): Fault =>
   faultOf(random, warmUpMs + random.between(0, activeMs), random.pick(drillKinds))

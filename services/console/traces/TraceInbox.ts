@@ -1,7 +1,7 @@
 /**
  * Takes in the traces that services send. At a low rate each body is decoded at once, and a wrong one is refused. Under load most
- * spans are evicted before anybody looks, so bodies wait, undecoded, until somebody does: decoding all would cost half as much CPU
- * as a worker's share of the requests.
+ * spans are evicted unseen, so bodies wait, undecoded, until the console is asked for a trace: decoding all would cost half as much
+ * CPU as a worker's share of the requests.
  */
 import { Option, Schema } from "effect"
 import type { SpanStore } from "../../../shared/telemetry/SpanStore.ts"
@@ -22,7 +22,7 @@ export class TraceInbox {
   readonly #now: () => number
   #allowance = decodedTogether
   #at: number
-  #waiting: Array<Uint8Array> = []
+  #waiting: Array<Buffer> = []
   #waitingBytes = 0
 
   constructor(store: SpanStore, now: () => number) {
@@ -32,7 +32,7 @@ export class TraceInbox {
   }
 
   /** Adds the body of a POST to `/v1/traces`; returns `false` if it is known to be invalid. */
-  add(body: Uint8Array): boolean {
+  add(body: Buffer): boolean {
     const now = this.#now()
     this.#allowance = Math.min(decodedTogether, this.#allowance + decodedPerSecond * (now - this.#at) / 1_000)
     this.#at = now
@@ -62,9 +62,7 @@ export class TraceInbox {
     for (const body of waiting) this.#decode(body)
   }
 
-  #decode(body: Uint8Array): boolean {
-    return this.#store.add(
-      Option.getOrUndefined(parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString()))
-    )
+  #decode(body: Buffer): boolean {
+    return this.#store.add(Option.getOrUndefined(parse(body.toString())))
   }
 }

@@ -32,7 +32,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
         return refusal(415, "Traces must be application/json: set OTEL_EXPORTER_OTLP_PROTOCOL to http/json")
       }
       if (request.headers["content-encoding"] !== undefined) return refusal(415, "Traces must not be compressed")
-      const body = new Uint8Array(yield* request.arrayBuffer)
+      const body = Buffer.from(yield* request.arrayBuffer)
       return inbox.add(body) ? taken : refusal(400, "Invalid OTLP trace: send an ExportTraceServiceRequest as JSON")
     }).pipe(
       Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes)),

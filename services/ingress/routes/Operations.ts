@@ -2,10 +2,10 @@
  * The one handler of every operation: it authenticates, decodes, finds the model, admits and answers, either with the
  * relayed answer of a job or, for the operations in `Tasks`, with a task.
  */
-import { Clock, Config, Context, Effect, Layer, Struct } from "effect"
+import { Clock, Context, Effect, Layer, Struct } from "effect"
 import { type Headers, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
-import { atLeast } from "../../../shared/contract/Fields.ts"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
+import { queueTimeout } from "../../../shared/bus/ingress/QueueTimeout.ts"
 import { Models, type OfferedModel } from "../../../shared/catalogue/Models.ts"
 import { InvalidRequest, ModelNotFound } from "../../../shared/contract/JobError.ts"
 import type { Operation, Workload } from "../../../shared/contract/Operation.ts"
@@ -155,11 +155,11 @@ type RouteContext = HttpServerRequest.HttpServerRequest | HttpRouter.RouteContex
 export const routesOf = (operations: ReadonlyArray<Operation>, handler: OperationHandler) =>
   Effect.forEach(PathTemplate.groups(operations), (group) => routeOf(group, handler))
 
-/** Submits requests as jobs and relays their answers. Reads `GATEWAY_QUEUE_TIMEOUT_MS` (default 30,000). */
+/** Submits requests as jobs and relays their answers. */
 const relayJobs = Effect.gen(function*() {
   const jobs = yield* JobClient
   const clock = yield* Clock.Clock
-  const queueTimeoutMs = yield* Config.schema(atLeast(1), "GATEWAY_QUEUE_TIMEOUT_MS").pipe(Config.withDefault(30_000))
+  const queueTimeoutMs = yield* queueTimeout
   const handler: OperationHandler = ({ count: _count, headers, operation, settle, streams, ...accepted }, record) => {
     const timeoutMs = Math.min(queueTimeoutMs, clientQueueTimeoutMs(headers["x-stainless-timeout"]))
     return relay({

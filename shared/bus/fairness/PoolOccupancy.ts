@@ -50,7 +50,7 @@ export class PoolOccupancy {
   readonly #workers = new Map<string, { readonly slots: number; readonly isNewest: boolean }>()
   /** Workers that announce no slots, and when each last claimed a job. */
   readonly #silentWorkers = new Map<string, number>()
-  /** Workers that take no more jobs, the latest last. They may claim jobs that were already on their way. */
+  /** Workers that take no more jobs, the oldest first. They may claim jobs that were already on their way. */
   readonly #leaving = new Set<string>()
   readonly #peers = new Map<string, ReadonlyArray<TenantOccupancy>>()
   /** Runs when this ingress has taken so many slots that the others should learn of it at once. */
@@ -184,10 +184,8 @@ export class PoolOccupancy {
   #leave(worker: string): void {
     this.#workers.delete(worker)
     this.#leaving.add(worker)
-    for (const oldest of this.#leaving) {
-      if (this.#leaving.size <= maxLeaving) break
-      this.#leaving.delete(oldest)
-    }
+    const [oldest = worker] = this.#leaving
+    if (this.#leaving.size > maxLeaving) this.#leaving.delete(oldest)
   }
 
   /** Replaces the occupancy of another ingress; empty if that ingress is gone. */

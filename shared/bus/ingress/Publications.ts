@@ -69,7 +69,7 @@ export class Publications {
   isOvertaken(job: OpenJob): boolean {
     const now = this.#options.now()
     const { pool } = job
-    if (job.confirmingSince !== undefined && now - job.confirmingSince > stalledAfterMs) this.#unanswered(job, now)
+    if (job.confirmingSince !== undefined && now - job.confirmingSince > stalledAfterMs) this.#unanswered(pool, now)
     if (pool.askingSince !== undefined && now - pool.askingSince > stalledAfterMs) pool.stalled(now)
     if (pool.hasOvertaken(job.publication)) job.overtakenAt ??= now
     if (job.version <= pool.version) job.unreadableAt = undefined
@@ -109,13 +109,13 @@ export class Publications {
   }
 
   /** The stream may be electing a leader. */
-  #unanswered({ pool }: OpenJob, now: number): void {
+  #unanswered(pool: OpenJob["pool"], now: number): void {
     pool.stalled(now)
     pool.awaitsStream = true
   }
 
   /** The first answer of a stream after a silence: it may have lost the jobs that were published meanwhile. */
-  #answered({ pool }: OpenJob, now: number): void {
+  #answered(pool: OpenJob["pool"], now: number): void {
     pool.answeredAt = now
     if (!pool.awaitsStream) return
     pool.awaitsStream = false
@@ -160,8 +160,8 @@ export class Publications {
       // the stream has answered later questions
       if (hasNoAnswer && job.pool.answeredAt > askedAt) return
       job.confirmingSince = undefined
-      if (hasNoAnswer) this.#unanswered(job, now())
-      else this.#answered(job, now())
+      if (hasNoAnswer) this.#unanswered(job.pool, now())
+      else this.#answered(job.pool, now())
       if (job.state.state !== "Published" || job.state.attempt !== attempt) return
       if (verdict === "full") return onFull(job)
       // it keeps its place in the stream

@@ -40,23 +40,32 @@ export const createStream = async (stage: Stage, client: Client, config: Partial
     }))
 }
 
+/** A script whose run gets what `prepare` has made. All runs of it begin together. */
+export const prepared = <Made extends Array<unknown>>(
+  script: Pick<Script, "name" | "shows" | "isClustered">,
+  prepare: (stage: Stage) => Promise<readonly [...Made]>,
+  run: (...made: Made) => Promise<string>
+): Script => ({
+  ...script,
+  run: async (stage) => {
+    const made = await prepare(stage)
+    await stage.together()
+    return run(...made)
+  }
+})
+
 /** A script with a client and a stream. */
 export const withStream = (
   name: string,
   shows: string,
   run: (stage: Stage, client: Client) => Promise<string>,
   config: Partial<StreamConfig> = {}
-): Script => ({
-  name,
-  shows,
-  isClustered: false,
-  run: async (stage) => {
+): Script =>
+  prepared({ name, shows, isClustered: false }, async (stage) => {
     const client = await stage.connect()
     await createStream(stage, client, config)
-    await stage.together()
-    return run(stage, client)
-  }
-})
+    return [stage, client]
+  }, run)
 
 /** The consumer of all jobs; `ackWaitMs` is in milliseconds. */
 export const createConsumer = async (

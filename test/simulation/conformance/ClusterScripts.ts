@@ -6,6 +6,7 @@ import {
   leaderOf,
   managerOf,
   patiently,
+  prepared,
   publish,
   publishUntilStored,
   pull,
@@ -30,11 +31,8 @@ const script = (
   shows: string,
   run: (scene: Scene) => Promise<string>,
   config: Partial<StreamConfig> = {}
-): Script => ({
-  name,
-  shows,
-  isClustered: true,
-  run: async (stage) => {
+): Script =>
+  prepared({ name, shows, isClustered: true }, async (stage) => {
     const first = await stage.connect(0)
     await createStream(stage, first, { num_replicas: clusterSize, ...config })
     await createConsumer(stage, first, ackWaitMs)
@@ -43,11 +41,8 @@ const script = (
     const all = [0, 1, 2]
     const free = all.find((server) => server !== stream && server !== consumer) ??
       all.find((server) => server !== stream)
-    const scene = { stage, client: await stage.connect(free), stream, consumer }
-    await stage.together()
-    return run(scene)
-  }
-})
+    return [{ stage, client: await stage.connect(free), stream, consumer }]
+  }, run)
 
 /** Deliveries of a new pull request, until none comes for a while. */
 const drain = async (stage: Stage, client: Client, quietMs: number): Promise<string> => {

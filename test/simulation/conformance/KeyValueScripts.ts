@@ -1,7 +1,7 @@
 /** What buckets do: compare-and-set, deletion, age, watches, and reads at a leader that does not know that it no longer leads. */
 import { JetStreamApiError } from "@nats-io/jetstream"
 import { type KV, Kvm, type KvOptions } from "@nats-io/kv"
-import { failureOf, leaderOf, patiently } from "./Actions.ts"
+import { failureOf, leaderOf, patiently, prepared } from "./Actions.ts"
 import { type Client, clusterSize, type Script, type Stage } from "./Script.ts"
 
 /** The bucket of a run, as the gateway creates its own. */
@@ -13,17 +13,11 @@ const script = (
   shows: string,
   run: (bucket: KV, stage: Stage, client: Client) => Promise<string>,
   options: Partial<KvOptions> = {}
-): Script => ({
-  name,
-  shows,
-  isClustered: false,
-  run: async (stage) => {
+): Script =>
+  prepared({ name, shows, isClustered: false }, async (stage) => {
     const client = await stage.connect()
-    const bucket = await bucketOf(stage, client, options)
-    await stage.together()
-    return run(bucket, stage, client)
-  }
-})
+    return [await bucketOf(stage, client, options), stage, client]
+  }, run)
 
 /** A revision, or the code of the server's refusal. */
 const written = (answer: Promise<number>): Promise<string> =>
@@ -57,20 +51,14 @@ interface Scene {
 }
 
 /** A script with a bucket of three replicas that has the key `a` with the value `1`. */
-const clustered = (name: string, shows: string, run: (scene: Scene) => Promise<string>): Script => ({
-  name,
-  shows,
-  isClustered: true,
-  run: async (stage) => {
+const clustered = (name: string, shows: string, run: (scene: Scene) => Promise<string>): Script =>
+  prepared({ name, shows, isClustered: true }, async (stage) => {
     const first = await stage.connect(0)
     await writeFirmly(stage, await bucketOf(stage, first, { replicas: clusterSize }), "a", "1")
     const leader = await leaderOf(stage, first, "stream", `KV_${stage.name}`)
     const at = async (server: number) => new Kvm((await stage.connect(server)).connection).open(stage.name)
-    const scene = { stage, leader, atLeader: await at(leader), elsewhere: await at((leader + 1) % clusterSize) }
-    await stage.together()
-    return run(scene)
-  }
-})
+    return [{ stage, leader, atLeader: await at(leader), elsewhere: await at((leader + 1) % clusterSize) }]
+  }, run)
 
 export const keyValueScripts: ReadonlyArray<Script> = [
   script(

@@ -222,7 +222,7 @@ export class Consumer {
   }
 
   /**
-   * An old server that finds nobody for a message that is due again waits for another ack wait, and counts the newest message that
+   * An old server without a pull request for a message that is due again waits for another ack wait, and counts the newest message that
    * it has delivered as new.
    */
   #misplace({ sequence }: Stored): void {

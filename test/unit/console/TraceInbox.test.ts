@@ -1,9 +1,9 @@
-/** Which traces the console decodes at once, which wait until somebody looks, and which are refused. */
+/** Which traces the console decodes at once, which wait until one is asked for, and which are refused. */
 import { assert, describe, it } from "@effect/vitest"
 import { TraceInbox } from "../../../services/console/traces/TraceInbox.ts"
 import { SpanStore } from "../../../shared/telemetry/SpanStore.ts"
 
-const bodyOf = (traceId: string, padding = 0): Uint8Array =>
+const bodyOf = (traceId: string, padding = 0): Buffer =>
   Buffer.from(JSON.stringify({
     resourceSpans: [{
       resource: { attributes: [{ key: "padding", value: { stringValue: "x".repeat(padding) } }] },
@@ -33,7 +33,7 @@ describe("the console's inbox of traces", () => {
     assert.lengthOf(inbox.find("first"), 1)
   })
 
-  it("under load decodes only when somebody looks, or when it is calm again", () => {
+  it("under load decodes only when a trace is asked for, or when it is calm again", () => {
     const { clock, inbox, isDecoded } = open()
     for (let at = 0; at < 10; at++) assert.isTrue(inbox.add(bodyOf(`${at}`, large)))
     assert.isTrue(isDecoded("2"))

@@ -1,4 +1,4 @@
-/** An event counts the first time that the stream has its id, whoever reads the stream, however often. */
+/** An event counts the first time that the stream has its id, for every reader, however often it reads the stream. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Page } from "../../../shared/nats/EventStream.ts"
 import { RecentEvents } from "../../../shared/usage/RecentEvents.ts"
